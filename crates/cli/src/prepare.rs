@@ -108,7 +108,8 @@ pub fn checked(
     machine: &MachineArgs,
 ) -> Result<Prepared, Stop> {
     let plan = plan::plan(experiment, catalogue).map_err(|diagnostics| source.complain(diagnostics))?;
-    let refused = refusals::of_urls(offer::database(&plan.experiment.database)?, &plan.experiment, &source.text);
+    let mut refused = refusals::of_urls(offer::database(&plan.experiment.database)?, &plan.experiment, &source.text);
+    refused.extend(refusals::of_address(&plan.experiment, &source.text));
     if !refused.is_empty() {
         return Err(source.complain(refused));
     }

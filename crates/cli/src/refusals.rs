@@ -2,11 +2,11 @@
 //!
 //! Reading an experiment needs the file and the catalogue only; here its database is asked: whether the URL of each arm
 //! does what the arm asks for, whether one server is asked for two things at once, and whether the installed server
-//! knows its settings. Nothing is connected to.
+//! knows its settings; and this machine, whether servers can listen where they are to. Nothing is connected to.
 
 use std::collections::BTreeMap;
 
-use tithe_harness::arms::Resolved;
+use tithe_harness::arms::{Resolved, check_address};
 use tithe_machine::launch::Install;
 use tithe_model::{
     diagnostic::{Diagnostic, nearest},
@@ -36,6 +36,13 @@ pub fn of_urls(database: &dyn Product, experiment: &Experiment, text: &str) -> V
         all.extend(two_ways(database, experiment, text));
     }
     all
+}
+
+/// An address in `text` for servers to listen on that is not this machine's.
+pub fn of_address(experiment: &Experiment, text: &str) -> Option<Diagnostic> {
+    let problem = check_address(experiment).err()?;
+    let help = "name one that `ip address` lists, or leave it out, and servers listen on 127.0.0.1".to_owned();
+    Some(Diagnostic { range: parse::place(text, &["load", "listen"]), problem, help })
 }
 
 /// Arms that ask one server for the same protection in two ways, where a server has but one.

@@ -36,7 +36,7 @@ fn main() {
     // A page cache that holds everything, so that the loops differ in what is above SQLite and not in the disk.
     let settings = BTreeMap::from([("cache_size".to_owned(), "-65536".to_owned())]);
     let setup = Setup { settings, ..Setup::bare() };
-    let place = Place { folder: folder.path().to_owned(), port: 0 };
+    let place = Place::on_loopback(folder.path().to_owned(), 0);
     let launch = Sqlite.launch(&Install::default(), &setup, &place);
     let server = Server { address: launch.address, process: None, paths: launch.paths, folder: place.folder };
     Sqlite.create(&server, &setup, &table).expect("creating the table");

@@ -10,11 +10,15 @@ use std::{
 use expect_test::expect;
 use tithe_harness::{arms, catalogue};
 use tithe_model::{
-    catalogue::{Catalogue, DefaultValue, OptionEntry, OptionKind},
+    catalogue::{Catalogue, DefaultValue, NetworkLogin, OptionEntry, OptionKind},
     experiment::{self, OptionValue},
     parse, plan,
 };
-use tithe_plugin::{product::Product, protection::Protection, setup::Setup};
+use tithe_plugin::{
+    product::Product,
+    protection::Protection,
+    setup::{Authentication, Setup},
+};
 
 fn whole_catalogue() -> Catalogue {
     let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
@@ -129,6 +133,83 @@ fn every_setting_of_a_protection_is_refused() {
         mariadb plugin_load_add
         postgres shared_preload_libraries"#]]
     .assert_eq(&Vec::from_iter(combined).join("\n"));
+}
+
+/// An experiment on `database` whose servers listen on an address of a network, with an arm of `protections`.
+fn in_a_network(database: &dyn Product, protections: &str) -> String {
+    format!(
+        "title = \"t\"\ndatabase = \"{}\"\ndata.records = 1000\n[load]\nlisten = \"192.0.2.5\"\n[[workload]]\nycsb = \"c\"\n\
+         [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"protected\"\nprotections = [{protections}]\n",
+        database.id(),
+    )
+}
+
+/// How the clients of all arms of `text`, which are alike in that, log in.
+fn login(database: &dyn Product, text: &str, catalogue: &Catalogue) -> String {
+    let experiment =
+        parse::parse(text, catalogue, &|_| Err(std::io::ErrorKind::NotFound.into())).expect("it is accepted");
+    let plan = plan::plan(experiment, catalogue).expect("what was parsed can be planned");
+    let arms = arms::resolve(database, &plan.experiment).expect("its protections are there");
+    let setups = arms.iter().map(|arm| arm.setup(&plan, &plan.cells[0], &Setup::bare().credentials));
+    let mut logins: Vec<String> =
+        setups.map(|setup| format!("{:?}", setup.expect("no key is asked for").authentication)).collect();
+    logins.dedup();
+    assert_eq!(logins.len(), 1, "{logins:?}");
+    logins.remove(0)
+}
+
+#[test]
+fn in_a_network_all_arms_log_in_alike() {
+    let catalogue = whole_catalogue();
+    let mut told = String::new();
+    for database in tithe_databases::all() {
+        let id = database.id();
+        let text = in_a_network(*database, "{ use = \"tls\" }");
+        match diagnostic_about(&text, &catalogue) {
+            said if said.is_empty() => told += &format!("{id}: {}\n", login(*database, &text, &catalogue)),
+            said => told += &format!("{id}: {said}\n"),
+        }
+    }
+    expect![[r#"
+        sqlite: `listen` needs a server, and sqlite has none
+        postgres: Password { mechanism: "scram-sha-256" }
+        mariadb: Password { mechanism: "mysql_native_password" }
+        mysql: Password { mechanism: "caching_sha2_password" }
+        redis: Password { mechanism: "requirepass" }
+        cassandra: `listen` cannot be given for cassandra: its nodes have loopback addresses of their own, and everybody knows the password of a new cluster's first account
+        mongodb: `listen` cannot be given for mongodb: it lets its first account be made from 127.0.0.1 alone
+        wiredtiger: `listen` needs a server, and wiredtiger has none
+    "#]].assert_eq(&told);
+}
+
+/// A protection by which clients log in says so, and nobody else does: it has no arm without a login beside it in a
+/// network.
+#[test]
+fn protections_by_which_clients_log_in_stay_off_networks() {
+    let catalogue = whole_catalogue();
+    let mut told = String::new();
+    for database in tithe_databases::all() {
+        for protection in arms::all(*database) {
+            for chosen in ways(protection) {
+                let mut setup = Setup::bare();
+                protection.apply(&chosen, &mut setup);
+                let logs_in = setup.authentication != Authentication::None;
+                assert_eq!(logs_in, protection.entry().login, "{} {chosen:?}", database.id());
+            }
+            let opened = matches!(database.entry().network_login, NetworkLogin::Password(_));
+            if protection.entry().login && opened {
+                let text = in_a_network(*database, &format!("{{ use = \"{}\" }}", protection.entry().id));
+                told += &format!("{}: {}\n", database.id(), diagnostic_about(&text, &catalogue));
+            }
+        }
+    }
+    expect![[r#"
+        postgres: `listen` lets other machines reach the servers, so every arm asks for a password, and what `scram` of arm `protected` costs beside an arm without one cannot be seen
+        mariadb: `listen` lets other machines reach the servers, so every arm asks for a password, and what `password` of arm `protected` costs beside an arm without one cannot be seen
+        mysql: `listen` lets other machines reach the servers, so every arm asks for a password, and what `password` of arm `protected` costs beside an arm without one cannot be seen
+        redis: `listen` lets other machines reach the servers, so every arm asks for a password, and what `requirepass` of arm `protected` costs beside an arm without one cannot be seen
+        redis: `listen` lets other machines reach the servers, so every arm asks for a password, and what `acl` of arm `protected` costs beside an arm without one cannot be seen
+    "#]].assert_eq(&told);
 }
 
 /// Nor what the server's files say in the protection's stead, which is not in any list of settings that are Tithe's

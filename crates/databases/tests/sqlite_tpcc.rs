@@ -31,7 +31,7 @@ fn setup() -> Setup {
 }
 
 fn server(setup: &Setup, folder: &Path) -> Server {
-    let place = Place { folder: folder.to_owned(), port: 0 };
+    let place = Place::on_loopback(folder.to_owned(), 0);
     let launch = Sqlite.launch(&Install::default(), setup, &place);
     Server { address: launch.address, process: None, paths: launch.paths, folder: folder.to_owned() }
 }

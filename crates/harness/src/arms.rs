@@ -4,11 +4,12 @@ use tithe_machine::{
     credentials::Credentials,
     fault::Fault,
     launch::{Install, Missing, Search, Server},
-    sandbox::{companion::Companion, volume_builder::Layout},
+    sandbox::{self, companion::Companion, volume_builder::Layout},
     secret::Secret,
     watch::swap::{self, Swap},
 };
 use tithe_model::{
+    catalogue::NetworkLogin,
     experiment::{self, Arm, Design, Experiment},
     plan::{Cell, Plan},
 };
@@ -18,7 +19,7 @@ use tithe_plugin::{
     product::Product,
     protection::Protection,
     rotation::Rotator,
-    setup::Setup,
+    setup::{Authentication, Setup},
     workload::Workload,
 };
 
@@ -60,6 +61,8 @@ pub struct Resolved<'a> {
     pub arm: &'a Arm,
     /// Its protections in the order they are applied, each with what the arm chose of it.
     pub protections: Vec<(&'static dyn Protection, &'a experiment::Protection)>,
+    /// How its clients prove who they are where other machines can reach its server.
+    network_login: NetworkLogin,
 }
 
 impl<'a> Resolved<'a> {
@@ -70,7 +73,7 @@ impl<'a> Resolved<'a> {
     pub fn of(product: &dyn Product, arm: &'a Arm) -> Result<Self, Fault> {
         let find = |chosen: &'a experiment::Protection| Ok((named(product, &chosen.id)?, chosen));
         let protections = arm.protections.iter().map(find).collect::<Result<_, Fault>>()?;
-        Ok(Self { arm, protections })
+        Ok(Self { arm, protections, network_login: product.entry().network_login })
     }
 
     /// The set-up in `cell`: plain with the experiment's settings, then each protection applied.
@@ -100,6 +103,9 @@ impl<'a> Resolved<'a> {
         settings.extend(plan.experiment.resources[cell.resources].settings.clone());
         let mut setup = Setup::plain(settings, credentials.clone());
         setup.clients = cell.clients;
+        if let (true, NetworkLogin::Password(mechanism)) = (plan.experiment.load.is_open(), self.network_login) {
+            setup.authentication = Authentication::Password { mechanism: mechanism.to_owned() };
+        }
         self.protect(&mut setup);
         setup
     }
@@ -129,12 +135,26 @@ pub fn resolve<'a>(product: &dyn Product, experiment: &'a Experiment) -> Result<
     experiment.arms.iter().map(|arm| Resolved::of(product, arm)).collect()
 }
 
+/// Looks whether the servers of `experiment` can listen where it says.
+///
+/// # Errors
+/// That the address is not this machine's.
+pub fn check_address(experiment: &Experiment) -> Result<(), String> {
+    match experiment.load.listen {
+        Some(address) if !sandbox::is_own(address) => {
+            Err(format!("`listen` must be an IP address of this machine, which {address} is not"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Looks whether the arms of `experiment` can be set up as they ask to for each of its `workloads`, before anything is
 /// started.
 ///
 /// # Errors
 /// The first arm's name, the workload's, and why not.
 pub fn check(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dyn Workload>]) -> Result<(), String> {
+    check_address(experiment)?;
     let arms = resolve(product, experiment).map_err(|fault| fault.to_string())?;
     for resolved in &arms {
         let (arm, mut setup) = (resolved.arm, resolved.bare_setup());

@@ -1,7 +1,5 @@
 //! What this build of Tithe offers, as data, and what this machine lacks of it.
 
-use std::path::PathBuf;
-
 use tithe_machine::launch::{Install, Missing, Place, Search};
 use tithe_model::{
     catalogue::{Catalogue, OfferedDatabase, Overrides, WorkloadEntry, plain_name},
@@ -53,7 +51,7 @@ fn overridden(
 
 /// True when the files of a server with this set-up hold the given value.
 fn shows(database: &dyn Product, setup: &Setup) -> bool {
-    let place = Place { folder: PathBuf::from("/sandbox"), port: 65_535 };
+    let place = Place::on_loopback("/sandbox", 65_535);
     let launch = database.launch(&Install::default(), setup, &place);
     configuration(&launch, setup, &place).iter().any(|line| line.contains(GIVEN))
 }

@@ -271,8 +271,7 @@ impl<'a> Run<'a> {
         run_state: &mut RunState,
         event_log: &mut EventLog<'_>,
     ) -> Result<Epoch, Fault> {
-        let mut epoch_setup =
-            EpochSetup::new(self.product, event_log.folder, self.plan.experiment.encrypted_swap_bytes)?;
+        let mut epoch_setup = EpochSetup::new(self.product, event_log.folder, &self.plan.experiment)?;
         let result = self.measure(part, &mut epoch_setup, run_state, event_log);
         if let Err(fault) = epoch_setup.clear(self.workloads[part.cell.workload].as_ref()) {
             event_log

@@ -9,7 +9,7 @@ use crate::secret::Secret;
 pub struct Credentials {
     /// Certificate of the run's own authority, PEM.
     pub authority: PathBuf,
-    /// Certificate of the server, PEM, for `localhost` and 127.0.0.1.
+    /// Certificate of the server, PEM, for `localhost`, 127.0.0.1 and the address that servers listen on.
     pub server_certificate: PathBuf,
     /// Its key, PEM, readable by the server's account only.
     pub server_key: PathBuf,

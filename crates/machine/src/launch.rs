@@ -4,6 +4,7 @@
 
 use std::{
     collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
 };
 
@@ -45,8 +46,22 @@ pub struct Missing {
 pub struct Place {
     /// Folder of this server alone; everything that it writes is below it.
     pub folder: PathBuf,
-    /// A free TCP port on 127.0.0.1.
+    /// The address of this machine that it listens on.
+    pub listen: IpAddr,
+    /// A free TCP port of that address.
     pub port: u16,
+}
+
+impl Place {
+    /// In `folder`, at `port` of 127.0.0.1.
+    pub fn on_loopback(folder: impl Into<PathBuf>, port: u16) -> Self {
+        Self { folder: folder.into(), listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port }
+    }
+
+    /// Where a server in this place answers.
+    pub fn address(&self) -> Address {
+        Address::Tcp { host: self.listen.to_string(), port: self.port }
+    }
 }
 
 /// Everything that starts one server.

@@ -4,9 +4,9 @@
 //! can tell (properties of a workload, the settings that a protection takes for itself) is here as functions without a
 //! side effect.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
-use crate::experiment::{OptionValue, Protection};
+use crate::experiment::{Arm, OptionValue, Protection};
 
 /// Everything that this build of Tithe knows.
 #[derive(Debug, Clone, Default)]
@@ -71,6 +71,8 @@ pub struct DatabaseEntry {
     pub server_programs: &'static [&'static str],
     /// The protocol that its servers speak, if other programs may drive them; `None` where no other program reaches it.
     pub wire_protocol: Option<WireProtocol>,
+    /// How the clients of all arms prove who they are where other machines can reach its servers.
+    pub network_login: NetworkLogin,
 }
 
 impl DatabaseEntry {
@@ -93,7 +95,18 @@ impl DatabaseEntry {
         known_settings: &[],
         server_programs: &[],
         wire_protocol: None,
+        network_login: NetworkLogin::Refused("its servers are for clients on this machine"),
     };
+}
+
+/// How the clients of all arms prove who they are to servers that other machines can reach: what an arm without a
+/// password would let anyone do there is nobody's to try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetworkLogin {
+    /// By a password, with this mechanism: the one that the product itself takes where nobody says another.
+    Password(&'static str),
+    /// Not at all: Tithe opens its servers to no network, because of this.
+    Refused(&'static str),
 }
 
 /// What in the URL of a running server is about TLS.
@@ -171,6 +184,34 @@ impl OfferedDatabase {
             |entry: &ProtectionEntry| entry.options.iter().all(|option| chosen.options.contains_key(option.name));
         self.protection(&chosen.id).is_some_and(is_complete) && self.overrides.tell(chosen, name)
     }
+
+    /// Why servers of this database cannot listen on `address` for `arms`: what follows the name of the key. `None`
+    /// where they can, if the address is this machine's.
+    pub fn refuses_address(&self, address: IpAddr, arms: &[Arm]) -> Option<String> {
+        let id = self.entry.id;
+        if address.is_unspecified() || address.is_multicast() {
+            return Some(format!("must be one address of this machine, which {address} is not"));
+        }
+        if arms.iter().any(|arm| arm.url.is_some()) {
+            return Some("needs servers that Tithe starts: leave out every `url`".to_owned());
+        }
+        if self.entry.embedded || self.entry.simulated {
+            return Some(format!("needs a server, and {id} has none"));
+        }
+        if let NetworkLogin::Refused(why) = self.entry.network_login {
+            return Some(format!("cannot be given for {id}: {why}"));
+        }
+        if address.is_loopback() {
+            return None;
+        }
+        let is_login = |chosen: &&Protection| self.protection(&chosen.id).is_some_and(|entry| entry.login);
+        let (arm, chosen) = arms.iter().find_map(|arm| Some((arm, arm.protections.iter().find(is_login)?)))?;
+        Some(format!(
+            "lets other machines reach the servers, so every arm asks for a password, and what `{}` of arm `{}` costs \
+             beside an arm without one cannot be seen",
+            chosen.id, arm.name
+        ))
+    }
 }
 
 /// A security feature of one database, as it describes itself.
@@ -194,6 +235,8 @@ pub struct ProtectionEntry {
     pub switch: Option<Switch>,
     /// True when it encrypts what is on the disk, so that what reaches the disk by another way matters.
     pub at_rest: bool,
+    /// True when it has clients prove who they are, which servers without it do not ask for.
+    pub login: bool,
 }
 
 /// Statements by which a session switches a protection. In them `{option}` stands for what an arm chose.
@@ -218,6 +261,7 @@ impl ProtectionEntry {
         by_url: false,
         switch: None,
         at_rest: false,
+        login: false,
     };
 
     /// The option called `name`.

@@ -17,7 +17,7 @@ mod units;
 mod wording;
 mod workloads;
 
-use std::{collections::BTreeMap, io, ops::Range};
+use std::{collections::BTreeMap, io, net::IpAddr, ops::Range};
 
 use toml::{
     Spanned,
@@ -152,8 +152,7 @@ fn experiment(
     let arms = arms::arms(top, database, catalogue, problems);
     let attached = is_attached(&arms);
     let (measure, aa_arm) = measure(top, problems);
-    let switched = arms.iter().any(|arm| !arm.on.is_empty());
-    let resources = resources(top, database, &arms, switched, problems);
+    let resources = resources(top, database, &arms, problems);
     let resources = swept(resources, &sweep(top, problems));
     let data = data(top, problems);
     let workloads = workloads::workloads(top, catalogue, read, problems);
@@ -163,7 +162,7 @@ fn experiment(
         settings: settings(top, database, &arms, problems),
         encrypted_swap_bytes: encrypted_swap(top, attached, &resources, problems),
         data,
-        load: load(top, switched, problems),
+        load: load(top, database, &arms, problems),
         published: published::published(top, &workloads, &resources, &arms, problems),
         resources,
         workloads,
@@ -245,6 +244,11 @@ fn database<'c>(item: &Item<'_>, catalogue: &'c Catalogue, problems: &mut Proble
     database
 }
 
+/// True when some arm is switched on by statements in its connections.
+fn is_switched(arms: &[Arm]) -> bool {
+    arms.iter().any(|arm| !arm.on.is_empty())
+}
+
 /// True when Tithe does not start the servers.
 fn is_attached(arms: &[Arm]) -> bool {
     arms.iter().any(|arm| arm.url.is_some())
@@ -308,11 +312,11 @@ fn data(top: &Table<'_>, problems: &mut Problems) -> Data {
     data
 }
 
-fn load(top: &Table<'_>, switched: bool, problems: &mut Problems) -> Load {
+fn load(top: &Table<'_>, database: Option<&OfferedDatabase>, arms: &[Arm], problems: &mut Problems) -> Load {
     type Pace = fn(f64) -> Arrivals;
     const ARRIVALS: &[(&str, Pace)] = &[("even", Arrivals::Even), ("poisson", Arrivals::Poisson)];
     let Some(table) = top.table("load", &keys::LOAD, problems) else {
-        return Load { clients: 1, arrivals: Arrivals::Closed, reconnect_every: None, agents: None };
+        return Load { clients: 1, arrivals: Arrivals::Closed, reconnect_every: None, agents: None, listen: None };
     };
     let several = table.get("clients").filter(|item| item.value.as_integer().is_none());
     if let Some(item) = &several
@@ -334,10 +338,31 @@ fn load(top: &Table<'_>, switched: bool, problems: &mut Problems) -> Load {
         pace
     });
     let pace = pace.flatten().unwrap_or(Arrivals::Even);
-    let reconnect_every = reconnect_every(&table, switched, problems);
+    let reconnect_every = reconnect_every(&table, is_switched(arms), problems);
+    let listen = listen(&table, database, arms, problems);
     let agents = table.get("agents").and_then(|item| item.whole(1..=AGENTS_MAX, problems));
     let agents = agents.and_then(|agents| u32::try_from(agents).ok());
-    Load { clients, arrivals: rate.map_or(Arrivals::Closed, pace), reconnect_every, agents }
+    Load { clients, arrivals: rate.map_or(Arrivals::Closed, pace), reconnect_every, agents, listen }
+}
+
+/// The address that servers listen on. Whether it is this machine's, only that can say.
+fn listen(
+    table: &Table<'_>,
+    database: Option<&OfferedDatabase>,
+    arms: &[Arm],
+    problems: &mut Problems,
+) -> Option<IpAddr> {
+    let item = table.get("listen")?;
+    let text = item.text(problems)?;
+    let Ok(address) = text.parse::<IpAddr>() else {
+        item.refuse(format!("must be an IP address of this machine, this is {}", wording::quote(text)), problems);
+        return None;
+    };
+    let address = address.to_canonical();
+    if let Some(why) = database.and_then(|database| database.refuses_address(address, arms)) {
+        item.refuse(why, problems);
+    }
+    Some(address)
 }
 
 /// The operations that a connection lasts. `switched`: some arm is switched on by statements in its connections.
@@ -358,10 +383,9 @@ fn resources(
     top: &Table<'_>,
     database: Option<&OfferedDatabase>,
     arms: &[Arm],
-    switched: bool,
     problems: &mut Problems,
 ) -> Vec<Resources> {
-    let attached = is_attached(arms);
+    let (attached, switched) = (is_attached(arms), is_switched(arms));
     let mut names = Vec::new();
     let mut resources = Vec::new();
     let tables = top.tables("resources", &keys::RESOURCES, &[], problems);

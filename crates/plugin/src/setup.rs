@@ -141,7 +141,7 @@ pub enum TlsVersion {
 /// How clients say who they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Authentication {
-    /// Not at all: everyone on 127.0.0.1 is let in.
+    /// Not at all: everyone on this machine is let in.
     None,
     /// By name and password, with the product's mechanism of this name (`scram-sha-256`).
     Password {

@@ -149,7 +149,7 @@ impl Invented {
             settings: BTreeMap::new(),
             encrypted_swap_bytes: None,
             data: Data { records: 1000, values: Values::Ycsb },
-            load: Load { clients: self.clients, arrivals: self.arrivals, reconnect_every: None },
+            load: Load { clients: self.clients, arrivals: self.arrivals, reconnect_every: None, listen: None },
             resources: vec![Resources {
                 name: String::new(),
                 settings: BTreeMap::new(),

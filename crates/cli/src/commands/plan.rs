@@ -1,7 +1,5 @@
 //! `tithe plan`: what an experiment would do, and what each arm changes.
 
-use std::path::PathBuf;
-
 use tithe_analysis::{report::number, statistics::starts::KnownSpread, stopping};
 use tithe_harness::{
     arms::{self, Resolved},
@@ -144,6 +142,7 @@ fn lines(prepared: &Prepared, arm: usize) -> Result<Vec<String>, Stop> {
     let resolved = Resolved::of(prepared.database, arm)?;
     let setup = resolved.setup(&prepared.plan, &prepared.plan.cells[0], &placeholders())?;
     // A port that cannot stand in a configuration by chance: it is replaced by its name.
-    let place = Place { folder: PathBuf::from("/{sandbox}"), port: 65_535 };
+    let listen = prepared.plan.experiment.load.address();
+    let place = Place { listen, ..Place::on_loopback("/{sandbox}", 65_535) };
     Ok(configuration(&prepared.database.launch(&prepared.install, &setup, &place), &setup, &place))
 }

@@ -26,7 +26,9 @@ mod installed {
     mod attached_refused;
     mod data_sets;
     mod given;
+    mod hosts;
     mod inspect;
+    mod listen;
     mod paused;
     mod postgres;
     mod printed;

@@ -25,7 +25,7 @@ use tithe_machine::{
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
 use tithe_model::{
-    catalogue::{DatabaseEntry, UrlTls, WireProtocol},
+    catalogue::{DatabaseEntry, NetworkLogin, UrlTls, WireProtocol},
     experiment::Url,
     record::ArmFacts,
 };
@@ -60,6 +60,9 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     known_settings: launch::KNOWN,
     compiles: true,
     wire_protocol: Some(WireProtocol::Cql),
+    network_login: NetworkLogin::Refused(
+        "its nodes have loopback addresses of their own, and everybody knows the password of a new cluster's first account",
+    ),
     start_s: 25.0,
     server_programs: &["java"],
     ..DatabaseEntry::BARE

@@ -1,7 +1,7 @@
 //! All in which MariaDB differs from MySQL.
 
 use tithe_machine::fault::Fault;
-use tithe_model::catalogue::DatabaseEntry;
+use tithe_model::catalogue::{DatabaseEntry, NetworkLogin};
 use tithe_plugin::session::SqlSession as _;
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     protection,
     rotation::KeyRotator,
 };
-use crate::mysql_family::{self, Flavour, session::WireSession, target::product};
+use crate::mysql_family::{self, Flavour, proof::NATIVE, session::WireSession, target::product};
 
 /// What MariaDB says of itself.
 const ENTRY: DatabaseEntry = DatabaseEntry {
@@ -19,6 +19,7 @@ const ENTRY: DatabaseEntry = DatabaseEntry {
     title: "MariaDB",
     schemes: &["mariadb"],
     reserved_settings: RESERVED,
+    network_login: NetworkLogin::Password(NATIVE),
     ..mysql_family::ENTRY
 };
 

@@ -1,8 +1,8 @@
 //! What starts one server: files, commands and arguments as data. Pure.
 //!
-//! `my.cnf` is written whole, and nothing of a distribution's defaults is read. The server listens on 127.0.0.1 only
-//! and runs in the foreground with its log on standard error. Its account is made by a file of statements that the
-//! server runs at its start, which holds the password and is readable by the server alone.
+//! `my.cnf` is written whole, and nothing of a distribution's defaults is read. The server listens on the one
+//! address of its place and runs in the foreground with its log on standard error. Its account is made by a file of
+//! statements that the server runs at its start, which holds the password and is readable by the server alone.
 //!
 //! The key of encryption at rest stands outside the server's folder, in one of the folders of this run's certificates.
 
@@ -12,7 +12,7 @@ use std::{
 };
 
 use tithe_machine::{
-    launch::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored},
+    launch::{Command, Content, Install, Launch, Paths, Place, Step, Stored},
     secret::Secret,
 };
 use tithe_model::quantity::setting_bytes;
@@ -20,7 +20,7 @@ use tithe_plugin::setup::{Authentication, Setup};
 
 use super::{install::INSTALLER, rotation::KEYS};
 use crate::mysql_family::{
-    launch::{GENERAL_LOG, Options, SERVER_LOG, environment, logs, require, within},
+    launch::{GENERAL_LOG, Options, SERVER_LOG, clients, environment, logs, require, within},
     proof::{ED25519, NATIVE},
     target::USER,
 };
@@ -91,7 +91,7 @@ pub fn memory_needed(settings: &BTreeMap<String, String>) -> Option<u64> {
 /// Settings that Tithe sets itself, with the reason.
 pub const RESERVED: &[(&str, &str)] = &[
     ("basedir", "where the programs were found"),
-    ("bind_address", "servers listen on 127.0.0.1 only"),
+    ("bind_address", "where servers listen is `listen` of `[load]`"),
     ("datadir", "each server has a folder of its own"),
     ("general_log_file", "evidence reads the log where Tithe puts it"),
     ("init_file", "Tithe makes the account with it"),
@@ -126,7 +126,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     }
     let configuration = place.folder.join("my.cnf");
     steps.push(Step::Write { path: configuration.clone(), content: Content::Text(text(setup, place)), mode: 0o600 });
-    let accounts = Content::Secret(Secret::new(accounts(setup)));
+    let accounts = Content::Secret(Secret::new(accounts(setup, place)));
     steps.push(Step::Write { path: place.folder.join("accounts.sql"), content: accounts, mode: 0o600 });
     steps.push(Step::MakeData(installer(install, &configuration)));
     Launch {
@@ -142,7 +142,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         }),
         stop_signal: libc::SIGTERM,
         discard_signal: libc::SIGKILL,
-        address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
+        address: place.address(),
         paths: Paths {
             journal: vec![data.join("ib_logfile0"), data.join("aria_log.00000001"), place.folder.join("binlog")],
             data: vec![data, place.folder.join("tmp")],
@@ -172,7 +172,7 @@ fn installer(install: &Install, configuration: &Path) -> Command {
 }
 
 /// The statements that leave one account, for Tithe's clients. The server reads one statement a line.
-fn accounts(setup: &Setup) -> String {
+fn accounts(setup: &Setup, place: &Place) -> String {
     let proof = match &setup.authentication {
         Authentication::None => String::new(),
         Authentication::Password { mechanism } => {
@@ -181,12 +181,12 @@ fn accounts(setup: &Setup) -> String {
             format!(" IDENTIFIED VIA {plugin} USING PASSWORD('{}')", setup.credentials.password.expose_text())
         }
     };
-    let require = require(setup);
+    let (from, require) = (clients(setup, place), require(setup));
     format!(
         "DELETE FROM mysql.global_priv WHERE User NOT IN ('mariadb.sys', 'PUBLIC');\n\
          FLUSH PRIVILEGES;\n\
-         CREATE USER {USER}@'127.0.0.1'{proof}{require};\n\
-         GRANT ALL ON *.* TO {USER}@'127.0.0.1';\n"
+         CREATE USER {USER}@'{from}'{proof}{require};\n\
+         GRANT ALL ON *.* TO {USER}@'{from}';\n"
     )
 }
 

@@ -23,7 +23,7 @@ use tithe_machine::{
     launch::{Install, Launch, Missing, Place, Search, Server},
 };
 use tithe_model::{
-    catalogue::{DatabaseEntry, UrlTls},
+    catalogue::{DatabaseEntry, NetworkLogin, UrlTls},
     experiment::Url,
     record::ArmFacts,
 };
@@ -50,6 +50,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     reserved_settings: launch::RESERVED,
     start_s: 2.0,
     server_programs: &["mongod"],
+    network_login: NetworkLogin::Refused("it lets its first account be made from 127.0.0.1 alone"),
     ..DatabaseEntry::BARE
 };
 

@@ -1,7 +1,7 @@
 //! All in which MySQL differs from MariaDB.
 
 use tithe_machine::fault::Fault;
-use tithe_model::catalogue::DatabaseEntry;
+use tithe_model::catalogue::{DatabaseEntry, NetworkLogin};
 use tithe_plugin::session::SqlSession as _;
 
 use super::{
@@ -11,7 +11,9 @@ use super::{
     launch::{RESERVED, launch, memory_needed, stored},
     protection,
 };
-use crate::mysql_family::{self, Flavour, schema::write_pages, session::WireSession, target::product};
+use crate::mysql_family::{
+    self, Flavour, proof::CACHING_SHA2, schema::write_pages, session::WireSession, target::product,
+};
 
 /// What MySQL says of itself.
 const ENTRY: DatabaseEntry = DatabaseEntry {
@@ -19,6 +21,7 @@ const ENTRY: DatabaseEntry = DatabaseEntry {
     title: "MySQL",
     schemes: &["mysql"],
     reserved_settings: RESERVED,
+    network_login: NetworkLogin::Password(CACHING_SHA2),
     ..mysql_family::ENTRY
 };
 

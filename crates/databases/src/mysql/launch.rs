@@ -1,8 +1,8 @@
 //! What starts one server: files, links, commands and arguments as data. Pure.
 //!
-//! `my.cnf` is written whole, and nothing of a distribution's defaults is read. The server listens on 127.0.0.1 only
-//! and runs in the foreground with its log on standard error. Its account is made by a file of statements that the
-//! server runs at its start, which holds the password and is readable by the server alone.
+//! `my.cnf` is written whole, and nothing of a distribution's defaults is read. The server listens on the one
+//! address of its place and runs in the foreground with its log on standard error. Its account is made by a file of
+//! statements that the server runs at its start, which holds the password and is readable by the server alone.
 //!
 //! MySQL reads which keyring it has from a file beside its program, and the keyring's settings from a file beside the
 //! component (documentation, "Keyring Component Installation"). So as to leave the installation alone, a server that
@@ -15,7 +15,7 @@ use std::{
 };
 
 use tithe_machine::{
-    launch::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored},
+    launch::{Command, Content, Install, Launch, Paths, Place, Step, Stored},
     secret::Secret,
 };
 use tithe_model::quantity::setting_bytes;
@@ -23,7 +23,7 @@ use tithe_plugin::setup::{Authentication, Setup};
 
 use super::install::{KEYRING, PLUGINS};
 use crate::mysql_family::{
-    launch::{self, GENERAL_LOG, Options, SERVER_LOG, logs, require, switched_on, within},
+    launch::{self, GENERAL_LOG, Options, SERVER_LOG, clients, logs, require, switched_on, within},
     target::USER,
 };
 
@@ -112,7 +112,7 @@ pub fn memory_needed(settings: &BTreeMap<String, String>) -> Option<u64> {
 /// Settings that Tithe sets itself, with the reason.
 pub const RESERVED: &[(&str, &str)] = &[
     ("basedir", "where the programs were found"),
-    ("bind_address", "servers listen on 127.0.0.1 only"),
+    ("bind_address", "where servers listen is `listen` of `[load]`"),
     ("datadir", "each server has a folder of its own"),
     ("general_log_file", "evidence reads the log where Tithe puts it"),
     ("init_file", "Tithe makes the account with it"),
@@ -154,7 +154,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     let content = Content::Text(text(install, setup, place));
     steps.push(Step::Write { path: configuration.clone(), content, mode: 0o600 });
     let statements = place.folder.join("accounts.sql");
-    let content = Content::Secret(Secret::new(accounts(setup)));
+    let content = Content::Secret(Secret::new(accounts(setup, place)));
     steps.push(Step::Write { path: statements.clone(), content, mode: 0o600 });
     let command = |further: String| Command {
         program: program.clone(),
@@ -169,7 +169,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         server: Some(command(format!("--init-file={}", statements.display()))),
         stop_signal: libc::SIGTERM,
         discard_signal: libc::SIGKILL,
-        address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
+        address: place.address(),
         paths: Paths {
             journal: [below(&REDO_FILES), below(&UNDO_FILES), vec![binlog]].concat(),
             data: vec![data, place.folder.join("tmp")],
@@ -212,7 +212,7 @@ fn keyring(install: &Install, place: &Place) -> Vec<Step> {
 }
 
 /// The statements that leave one account, for Tithe's clients. None of them goes into the binary log.
-fn accounts(setup: &Setup) -> String {
+fn accounts(setup: &Setup, place: &Place) -> String {
     let proof = match &setup.authentication {
         Authentication::None => String::new(),
         // Tithe's passwords are letters and digits: nothing in them needs escaping.
@@ -220,7 +220,7 @@ fn accounts(setup: &Setup) -> String {
             format!(" IDENTIFIED WITH {mechanism} BY '{}'", setup.credentials.password.expose_text())
         }
     };
-    let require = require(setup);
+    let (from, require) = (clients(setup, place), require(setup));
     // The server's own tables were made before anything could say that they are to be encrypted.
     let system = match setup.settings.get(TABLES) {
         Some(value) if value == "ON" => {
@@ -230,9 +230,9 @@ fn accounts(setup: &Setup) -> String {
     };
     format!(
         "SET sql_log_bin = 0;\n\
-         DROP USER IF EXISTS root@localhost, {USER}@'127.0.0.1';\n\
-         CREATE USER {USER}@'127.0.0.1'{proof}{require};\n\
-         GRANT ALL ON *.* TO {USER}@'127.0.0.1';\n\
+         DROP USER IF EXISTS root@localhost, {USER}@'{from}';\n\
+         CREATE USER {USER}@'{from}'{proof}{require};\n\
+         GRANT ALL ON *.* TO {USER}@'{from}';\n\
          {system}"
     )
 }

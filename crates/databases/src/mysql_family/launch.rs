@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_machine::launch::Place;
 use tithe_model::{catalogue::plain_name, diagnostic::nearest};
-use tithe_plugin::setup::{Setup, TlsVersion, Transport};
+use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 /// File below [`Place::folder`] that the sandbox redirects the server's output to.
 pub const SERVER_LOG: &str = "server.log";
@@ -61,7 +61,7 @@ impl Options {
 
     /// Keeps everything that a server writes in its `place`, and has it listen there alone.
     pub fn keep_in(&mut self, place: &Place) {
-        self.set("bind_address", "127.0.0.1");
+        self.set("bind_address", place.listen);
         self.set("datadir", within(place, "data"));
         self.set("general_log_file", within(place, GENERAL_LOG));
         self.set("pid_file", within(place, "server.pid"));
@@ -114,6 +114,17 @@ pub fn logs(place: &Place, names: &[&str]) -> Vec<PathBuf> {
 /// Nothing of the user's: messages in English.
 pub fn environment() -> BTreeMap<String, String> {
     BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())])
+}
+
+/// Where clients come from, as accounts say it: this machine, or wherever the address that the server listens on is
+/// reached from. Who need not say a password comes from this machine in any case.
+pub fn clients(setup: &Setup, place: &Place) -> &'static str {
+    let is_open = !place.listen.is_loopback() && setup.authentication != Authentication::None;
+    match (is_open, place.listen.is_ipv4()) {
+        (false, true) => "127.0.0.1",
+        (false, false) => "::1",
+        (true, _) => "%",
+    }
 }
 
 /// What an account of this arm must do beside proving who it is.

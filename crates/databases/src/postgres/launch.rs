@@ -2,12 +2,12 @@
 //! difference between two texts.
 //!
 //! `postgresql.conf` and `pg_hba.conf` are written whole: nothing of a distribution's defaults is left. The server
-//! listens on 127.0.0.1 only, and runs in the foreground with its log on standard error, which the sandbox
-//! writes to [`SERVER_LOG`].
+//! listens on the one address of its place, and runs in the foreground with its log on standard error, which the
+//! sandbox writes to [`SERVER_LOG`].
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
-use tithe_machine::launch::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored};
+use tithe_machine::launch::{Command, Content, Install, Launch, Paths, Place, Step, Stored};
 use tithe_model::quantity::setting_bytes;
 use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
@@ -40,7 +40,7 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("external_pid_file", "everything that a server writes stays in its folder"),
     ("hba_file", "who may connect is decided by the protections `tls` and `scram`"),
     ("ident_file", "as hba_file"),
-    ("listen_addresses", "servers listen on 127.0.0.1 only"),
+    ("listen_addresses", "where servers listen is `listen` of `[load]`"),
     ("log_destination", "evidence reads the log where Tithe puts it"),
     ("log_directory", "as log_destination"),
     ("log_filename", "as log_destination"),
@@ -114,7 +114,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     }
     steps.push(Step::MakeData(initdb(install, setup, place)));
     steps.push(write("postgresql.conf", conf_text(&settings(setup, place))));
-    steps.push(write("pg_hba.conf", hba(setup)));
+    steps.push(write("pg_hba.conf", hba(setup, place)));
     Launch {
         steps,
         server: Some(Command {
@@ -126,7 +126,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         stop_signal: libc::SIGINT,
         // "Immediate shutdown": no checkpoint, and its shared memory goes (the same page).
         discard_signal: libc::SIGQUIT,
-        address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
+        address: place.address(),
         paths: Paths {
             data: DATA_FOLDERS.iter().map(|name| data.join(name)).collect(),
             journal: vec![data.join("pg_wal")],
@@ -178,7 +178,7 @@ fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
     }
     settings.extend(setup.settings.iter().map(|(name, value)| (name.clone(), value.clone())));
     let mut own = |name: &str, value: String| drop(settings.insert(name.to_owned(), value));
-    own("listen_addresses", "127.0.0.1".to_owned());
+    own("listen_addresses", place.listen.to_string());
     own("port", place.port.to_string());
     own("unix_socket_directories", String::new());
     own("logging_collector", "off".to_owned());
@@ -221,13 +221,23 @@ fn conf_text(settings: &BTreeMap<String, String>) -> String {
 }
 
 /// `pg_hba.conf`: who is let in from where. Nothing but one line: everything else is refused.
-fn hba(setup: &Setup) -> String {
-    let method = method(setup);
+fn hba(setup: &Setup, place: &Place) -> String {
+    let (from, method) = (clients(setup, place), method(setup));
     match setup.transport {
-        Transport::Plain => format!("host all all 127.0.0.1/32 {method}\n"),
-        Transport::Tls { mutual: false, .. } => format!("hostssl all all 127.0.0.1/32 {method}\n"),
-        Transport::Tls { mutual: true, .. } => {
-            format!("hostssl all all 127.0.0.1/32 {method} clientcert=verify-ca\n")
-        }
+        Transport::Plain => format!("host all all {from} {method}\n"),
+        Transport::Tls { mutual: false, .. } => format!("hostssl all all {from} {method}\n"),
+        Transport::Tls { mutual: true, .. } => format!("hostssl all all {from} {method} clientcert=verify-ca\n"),
+    }
+}
+
+/// Where clients come from: this machine, or wherever the address that the server listens on is reached from. Who need
+/// not say a password comes from this machine in any case.
+fn clients(setup: &Setup, place: &Place) -> &'static str {
+    let is_open = !place.listen.is_loopback() && setup.authentication != Authentication::None;
+    match (is_open, place.listen.is_ipv4()) {
+        (false, true) => "127.0.0.1/32",
+        (false, false) => "::1/128",
+        (true, true) => "0.0.0.0/0",
+        (true, false) => "::/0",
     }
 }

@@ -27,7 +27,7 @@ use tithe_machine::{
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
 use tithe_model::{
-    catalogue::{DatabaseEntry, UrlTls, WireProtocol},
+    catalogue::{DatabaseEntry, NetworkLogin, UrlTls, WireProtocol},
     experiment::Url,
     record::ArmFacts,
 };
@@ -59,6 +59,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     reserved_settings: launch::RESERVED,
     server_programs: &["postgres"],
     wire_protocol: Some(WireProtocol::Postgres),
+    network_login: NetworkLogin::Password("scram-sha-256"),
     start_s: 0.7,
     ..DatabaseEntry::BARE
 };

@@ -1,14 +1,14 @@
 //! What starts one server: files, commands and arguments as data. Pure.
 //!
-//! `redis.conf` is written whole. The server listens on 127.0.0.1 only and runs in the foreground with its log on
-//! standard output. Passwords stand in files of their own, readable by the server alone, so that the configuration can
-//! be shown.
+//! `redis.conf` is written whole. The server listens on the one address of its place and runs in the foreground with
+//! its log on standard output. Passwords stand in files of their own, readable by the server alone, so that the
+//! configuration can be shown.
 
 use std::{collections::BTreeMap, path::Path};
 
 use ring::digest::{SHA256, digest};
 use tithe_machine::{
-    launch::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored},
+    launch::{Command, Content, Install, Launch, Paths, Place, Step, Stored},
     secret::{Secret, hex},
 };
 use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
@@ -36,7 +36,7 @@ const COMMON: &[(&str, &str, &str)] = &[
 pub const RESERVED: &[(&str, &str)] = &[
     ("aclfile", "decided by the protection `acl`"),
     ("appenddirname", "evidence looks for the append-only file where Tithe expects it"),
-    ("bind", "servers listen on 127.0.0.1 only"),
+    ("bind", "where servers listen is `listen` of `[load]`"),
     ("daemonize", "the server runs in the foreground, so that it ends with Tithe"),
     ("dir", "each server has a folder of its own"),
     ("include", "the configuration is written whole"),
@@ -87,7 +87,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         }),
         stop_signal: libc::SIGTERM,
         discard_signal: libc::SIGKILL,
-        address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
+        address: place.address(),
         paths: Paths {
             // Before Redis 7 the append-only file is one file in the data folder.
             journal: vec![data.join(AOF_FOLDER), data.join("appendonly.aof")],
@@ -124,7 +124,7 @@ fn text(setup: &Setup, place: &Place) -> String {
         COMMON.iter().map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned())).collect();
     lines.extend(setup.settings.iter().map(|(name, value)| (name_of(name), value_of(value))));
     let mut own = |name: &str, value: String| drop(lines.insert(name.to_owned(), value));
-    own("bind", "127.0.0.1".to_owned());
+    own("bind", place.listen.to_string());
     own("daemonize", "no".to_owned());
     own("dir", file(&place.folder.join("data")));
     own("logfile", "\"\"".to_owned());

@@ -20,7 +20,7 @@ use tithe_machine::{
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
 use tithe_model::{
-    catalogue::{DatabaseEntry, UrlTls, WireProtocol},
+    catalogue::{DatabaseEntry, NetworkLogin, UrlTls, WireProtocol},
     experiment::Url,
     record::ArmFacts,
 };
@@ -53,6 +53,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     reserved_settings: launch::RESERVED,
     server_programs: &["redis-server", "valkey-server"],
     wire_protocol: Some(WireProtocol::Redis),
+    network_login: NetworkLogin::Password(target::REQUIREPASS),
     start_s: 0.5,
     ..DatabaseEntry::BARE
 };

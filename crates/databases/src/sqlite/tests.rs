@@ -41,7 +41,7 @@ impl Bench {
         if let Some(chosen) = &protection {
             page_encryption::PageEncryption.apply(chosen, &mut setup);
         }
-        let place = Place { folder: folder.path().join("server"), port: 0 };
+        let place = Place::on_loopback(folder.path().join("server"), 0);
         let Launch { address, paths, .. } = Sqlite.launch(&Install::default(), &setup, &place);
         fs::create_dir(&place.folder).unwrap();
         let server = Server { address, process: None, paths, folder: folder.path().to_owned() };
@@ -142,7 +142,7 @@ fn check_launch(protection: Option<experiment::Protection>, expect: Expect) {
     if let Some(chosen) = &protection {
         page_encryption::PageEncryption.apply(chosen, &mut setup);
     }
-    let place = Place { folder: PathBuf::from("/run/arm"), port: 0 };
+    let place = Place::on_loopback("/run/arm", 0);
     let launch = Sqlite.launch(&Install::default(), &setup, &place);
     let configuration = configuration(&setup).unwrap().join("\n");
     let text = format!("{:?}\n{:?}\n{configuration}\n", launch.steps, launch.paths);

@@ -26,7 +26,7 @@ impl Bench {
     fn new(cipher: Option<&str>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let setup = setup(cipher);
-        let place = Place { folder: folder.path().join("server"), port: 0 };
+        let place = Place::on_loopback(folder.path().join("server"), 0);
         fs::create_dir(&place.folder).unwrap();
         let Launch { steps, address, paths, .. } = WiredTiger.launch(&Install::default(), &setup, &place);
         steps.iter().for_each(carry_out);

@@ -40,7 +40,8 @@ impl TestServer {
     pub fn start() -> Option<Self> {
         let python = python()?;
         let folder = tempfile::tempdir().unwrap();
-        let credentials = certificates::prepare(&folder.path().join("certificates")).unwrap();
+        let credentials =
+            certificates::prepare(&folder.path().join("certificates"), std::net::Ipv4Addr::LOCALHOST.into()).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let path = |name: &str| folder.path().join(name).display().to_string();
         fs::create_dir(path("policy")).unwrap();

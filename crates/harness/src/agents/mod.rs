@@ -15,5 +15,6 @@ pub mod coordinator;
 pub mod link;
 pub mod message;
 pub mod offset;
+pub mod server_watch;
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,7 @@ use tithe_machine::{
     watch::process,
 };
 use tithe_model::{
-    experiment::{Arm, Arrivals, Design},
+    experiment::{Arm, Arrivals, Design, Experiment},
     fact::Fact,
     plan::{Cell, Starts},
     record::{ArmFacts, Event},
@@ -31,7 +31,7 @@ use tithe_plugin::{
     database::{Connect, Database},
     program::Program,
     session::Session,
-    setup::Setup,
+    setup::{Authentication, Setup},
     workload::{Clients, Load, Workload},
     workspace::Workspace,
 };
@@ -130,10 +130,10 @@ impl Drop for EpochSetup<'_> {
 }
 
 impl<'a> EpochSetup<'a> {
-    /// With `swap_bytes` of encrypted swap, where some are asked for.
-    pub(super) fn new(database: &'a dyn Database, folder: &RunFolder, swap_bytes: Option<u64>) -> Result<Self, Fault> {
-        let sandbox = Sandbox::new(folder.path())?;
-        let swap = swap_bytes.map(|bytes| own_swap::set_up(bytes, &sandbox)).transpose()?;
+    /// For servers that listen where `experiment` says, with encrypted swap where it asks for some.
+    pub(super) fn new(database: &'a dyn Database, folder: &RunFolder, experiment: &Experiment) -> Result<Self, Fault> {
+        let sandbox = Sandbox::new(folder.path())?.listening_on(experiment.load.address());
+        let swap = experiment.encrypted_swap_bytes.map(|bytes| own_swap::set_up(bytes, &sandbox)).transpose()?;
         Ok(Self {
             database,
             started_arms: BTreeMap::new(),
@@ -177,6 +177,7 @@ impl<'a> EpochSetup<'a> {
                 let turns = "each runs in its arm's slots only, because keys are rotated".to_owned();
                 facts.notes.push(("servers".to_owned(), turns));
             }
+            facts.notes.extend(listening(experiment, &setups).map(|words| ("listen".to_owned(), words)));
             if run.measures_apart() {
                 facts.notes.push(("process".to_owned(), "one of its own for every start, for all arms".to_owned()));
             }
@@ -736,6 +737,18 @@ fn own_session(
 ) -> Result<Session, Fault> {
     let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
     database.connect(server, setup, &how)
+}
+
+/// Where other machines reach the servers of `experiment` and how all their clients log in, in the words of the report;
+/// `None` where it names no address.
+fn listening(experiment: &Experiment, setups: &[Setup]) -> Option<String> {
+    let address = experiment.load.listen?;
+    Some(match setups.first().map(|setup| &setup.authentication) {
+        Some(Authentication::Password { mechanism }) => {
+            format!("{address}, where other machines reach the servers; so every arm asks for a password ({mechanism})")
+        }
+        _ => format!("{address}, which only this machine reaches"),
+    })
 }
 
 /// How the arms of `cell` are kept side by side, in the words of the report.

@@ -33,13 +33,13 @@ const NODE_ADDRESSES: [u8; 7] = [2, 3, 4, 11, 12, 13, 14];
 /// How long the certificates are valid, beginning an hour before they were made: clocks differ.
 const VALIDITY: Duration = Duration::days(365);
 
-/// Makes the credentials of one run and writes their certificates and keys into `folder`, which is made with mode 0700
-/// where it does not exist.
+/// Makes the credentials of one run, whose servers listen on `address`, and writes their certificates and keys into
+/// `folder`, which is made with mode 0700 where it does not exist.
 ///
 /// # Errors
 /// When a certificate cannot be made, or a file cannot be written or is there already.
-pub fn prepare(folder: &Path) -> Result<Credentials, Fault> {
-    Certificates::make(OffsetDateTime::now_utc())?.write(folder)
+pub fn prepare(folder: &Path, address: IpAddr) -> Result<Credentials, Fault> {
+    Certificates::make(address, OffsetDateTime::now_utc())?.write(folder)
 }
 
 /// The certificates of one run, PEM.
@@ -57,16 +57,16 @@ struct Identity {
 }
 
 impl Certificates {
-    /// Makes an authority, a server certificate for `localhost`, 127.0.0.1 and ::1, a client certificate for
+    /// Makes an authority, a server certificate for `localhost`, 127.0.0.1, ::1 and `address`, a client certificate for
     /// [`CLIENT_NAME`], and another authority that has signed none of them; valid around `now`.
     ///
     /// # Errors
     /// When the operating system gives no random bytes.
-    pub fn make(now: OffsetDateTime) -> Result<Self, Fault> {
-        Self::try_make(now).map_err(|error| Fault::machine("cannot make certificates", error))
+    pub fn make(address: IpAddr, now: OffsetDateTime) -> Result<Self, Fault> {
+        Self::try_make(address, now).map_err(|error| Fault::machine("cannot make certificates", error))
     }
 
-    fn try_make(now: OffsetDateTime) -> Result<Self, rcgen::Error> {
+    fn try_make(address: IpAddr, now: OffsetDateTime) -> Result<Self, rcgen::Error> {
         let (authority, issuer) = authority("Tithe run authority", now)?;
         let (untrusted_authority, _) = authority_of_nothing(now)?;
         let mut server = leaf("localhost", ExtendedKeyUsagePurpose::ServerAuth, now);
@@ -79,6 +79,10 @@ impl Certificates {
         ];
         let nodes = NODE_ADDRESSES.map(|last| SanType::IpAddress(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last))));
         server.subject_alt_names.extend(nodes);
+        let address = SanType::IpAddress(address);
+        if !server.subject_alt_names.contains(&address) {
+            server.subject_alt_names.push(address);
+        }
         let client = leaf(CLIENT_NAME, ExtendedKeyUsagePurpose::ClientAuth, now);
         Ok(Self {
             authority: pem_of(&authority),
@@ -188,6 +192,8 @@ mod tests {
 
     use super::*;
 
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
     /// A fresh folder of the test called `name`.
     fn test_folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("tithe-test-certificates-{name}-{}", std::process::id()));
@@ -262,9 +268,17 @@ mod tests {
     #[test]
     fn client_and_server_accept_each_other_under_every_name() {
         let folder = test_folder("client_and_server_accept_each_other_under_every_name");
-        let credentials = prepare(&folder.join("credentials")).unwrap();
+        let credentials = prepare(&folder.join("credentials"), HERE).unwrap();
         for name in ["localhost", "127.0.0.1", "::1"] {
             shake_hands(server(&credentials), identified(&credentials.authority, &credentials), name).unwrap();
+        }
+        let shake = |credentials: &Credentials, name: &str| {
+            shake_hands(server(credentials), identified(&credentials.authority, credentials), name)
+        };
+        assert!(shake(&credentials, "192.0.2.5").is_err());
+        let listening = prepare(&folder.join("listening"), "192.0.2.5".parse().unwrap()).unwrap();
+        for name in ["localhost", "127.0.0.1", "192.0.2.5"] {
+            shake(&listening, name).unwrap();
         }
         let elsewhere =
             shake_hands(server(&credentials), identified(&credentials.authority, &credentials), "example.org");
@@ -275,8 +289,8 @@ mod tests {
     #[test]
     fn untrusted_authorities_are_refused() {
         let folder = test_folder("strangers_are_refused");
-        let credentials = prepare(&folder.join("ours")).unwrap();
-        let theirs = prepare(&folder.join("theirs")).unwrap();
+        let credentials = prepare(&folder.join("ours"), HERE).unwrap();
+        let theirs = prepare(&folder.join("theirs"), HERE).unwrap();
         let refused = |client| shake_hands(server(&credentials), client, "localhost").unwrap_err();
         let certificate = rustls::Error::InvalidCertificate;
         let mistaken = identified(&credentials.untrusted_authority, &credentials);
@@ -303,10 +317,10 @@ mod tests {
     #[test]
     fn keys_are_for_their_owner_and_files_are_not_overwritten() {
         let folder = test_folder("keys_are_for_their_owner_and_files_are_not_overwritten");
-        let credentials = prepare(&folder).unwrap();
+        let credentials = prepare(&folder, HERE).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&credentials.server_key), mode(&credentials.client_key)), (0o600, 0o600));
-        assert!(matches!(prepare(&folder), Err(Fault::Machine(_))));
+        assert!(matches!(prepare(&folder, HERE), Err(Fault::Machine(_))));
         fs::remove_dir_all(folder).unwrap();
     }
 }

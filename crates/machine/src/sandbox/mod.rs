@@ -21,6 +21,7 @@ pub mod volume_builder;
 use std::{
     collections::BTreeMap,
     fs::{self, File},
+    net::{IpAddr, Ipv4Addr, TcpListener},
     os::{fd::AsRawFd, unix::fs::PermissionsExt},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
@@ -66,6 +67,8 @@ pub struct Sandbox {
     folder: PathBuf,
     account: Option<Account>,
     _lock: File,
+    /// The address that its servers listen on.
+    listen: IpAddr,
     servers: u32,
     /// Control groups of servers that are kept to limits, by the servers' folders.
     groups: BTreeMap<PathBuf, Group>,
@@ -96,7 +99,15 @@ impl Sandbox {
         // The servers' account must pass through, others need not see what is inside.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o711))
             .map_err(|error| Fault::machine("sandbox", error))?;
-        Ok(Self { folder, account, _lock: lock, servers: 0, groups: BTreeMap::new() })
+        let listen = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        Ok(Self { folder, account, _lock: lock, listen, servers: 0, groups: BTreeMap::new() })
+    }
+
+    /// The same for servers that listen on `address`, in place of 127.0.0.1.
+    #[must_use]
+    pub fn listening_on(mut self, address: IpAddr) -> Self {
+        self.listen = address;
+        self
     }
 
     /// The folder.
@@ -110,7 +121,7 @@ impl Sandbox {
     /// When they cannot be made or written.
     pub fn credentials(&self) -> Result<Credentials, Fault> {
         let folder = self.folder.join("credentials");
-        let credentials = certificates::prepare(&folder)?;
+        let credentials = certificates::prepare(&folder, self.listen)?;
         self.give(&folder)?;
         for file in fs::read_dir(&folder).map_err(|error| Fault::machine(folder.display(), error))?.flatten() {
             self.give(&file.path())?;
@@ -134,7 +145,7 @@ impl Sandbox {
     /// # Errors
     /// When no port is free.
     pub fn place_again(&self, folder: PathBuf) -> Result<Place, Fault> {
-        Ok(Place { folder, port: free_port()? })
+        Ok(Place { folder, listen: self.listen, port: free_port(self.listen)? })
     }
 
     /// Carries out everything that stands before the server's start.
@@ -377,10 +388,15 @@ pub fn try_lock(file: &File) -> bool {
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
-/// A port of 127.0.0.1 that nobody listens on.
-fn free_port() -> Result<u16, Fault> {
-    let failed = |error| Fault::machine("no free port on 127.0.0.1", error);
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).map_err(failed)?;
+/// True when `address` is one of this machine's, so that a server can listen on it.
+pub fn is_own(address: IpAddr) -> bool {
+    TcpListener::bind((address, 0)).is_ok()
+}
+
+/// A port of `address` that nobody listens on.
+fn free_port(address: IpAddr) -> Result<u16, Fault> {
+    let failed = |error| Fault::machine(format!("no free port on {address}"), error);
+    let listener = TcpListener::bind((address, 0)).map_err(failed)?;
     Ok(listener.local_addr().map_err(failed)?.port())
 }
 

@@ -5,7 +5,11 @@
 pub(crate) mod mask;
 mod published;
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr},
+    path::PathBuf,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +86,21 @@ pub struct Load {
     /// Load machines that offer it; `None`: Tithe's own process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<u32>,
+    /// Address of this machine that the servers listen on; `None`: 127.0.0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<IpAddr>,
+}
+
+impl Load {
+    /// The address that servers of Tithe's own listen on.
+    pub fn address(&self) -> IpAddr {
+        self.listen.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    }
+
+    /// True when other machines can reach them. All arms then ask for a password.
+    pub fn is_open(&self) -> bool {
+        !self.address().is_loopback()
+    }
 }
 
 /// When operations start.

@@ -58,7 +58,14 @@ pub(super) const DATA: TableFormat =
 
 pub(super) const LOAD: TableFormat = TableFormat {
     header: "[load]",
-    keys: &[("clients", "2"), ("rate", "2000"), ("arrivals", "\"poisson\""), ("reconnect_every", "10"), ("agents", "3")],
+    keys: &[
+        ("clients", "2"),
+        ("rate", "2000"),
+        ("arrivals", "\"poisson\""),
+        ("reconnect_every", "10"),
+        ("agents", "3"),
+        ("listen", "\"10.0.0.5\""),
+    ],
 };
 
 pub(super) const MEASURE: TableFormat = TableFormat {

@@ -61,6 +61,10 @@ impl Plan {
                 flaws.0.push(format!("experiment.database: this build has no database {:?}", self.experiment.database))
             }
             Some(database) => {
+                let experiment = &self.experiment;
+                let listen = experiment.load.listen;
+                let unfit = listen.and_then(|address| database.refuses_address(address, &experiment.arms));
+                flaws.0.extend(unfit.map(|why| format!("experiment.load.listen: it {why}")));
                 for (arm, described) in self.experiment.arms.iter_mut().enumerate() {
                     for (number, chosen) in described.protections.iter_mut().enumerate() {
                         let place = format!("experiment.arms[{arm}].protections[{number}]");

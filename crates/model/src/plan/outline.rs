@@ -42,6 +42,14 @@ fn write_outline(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::
         quantity::count(experiment.data.records),
         experiment.measure.seed
     )?;
+    if let Some(address) = experiment.load.listen {
+        let open = if experiment.load.is_open() {
+            ", where other machines reach them: every arm asks for a password"
+        } else {
+            ""
+        };
+        writeln!(text, "servers listen on {address}{open}")?;
+    }
     writeln!(text, "\nArms")?;
     let arms = experiment.arms.len();
     let describe = |(index, arm): (usize, &Arm)| vec![arm.name.clone(), describe_arm(index, arm, arms)];

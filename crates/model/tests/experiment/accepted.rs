@@ -383,3 +383,18 @@ fn swap_is_a_size() {
     assert_eq!(read(SHORT), None);
     assert_eq!(read(&format!("encrypted_swap = \"512 MiB\"{SHORT}")), Some(512 << 20));
 }
+
+#[test]
+fn addresses_to_listen_on() {
+    let listening = |listen: &str| {
+        let text = SHORT.replace("[data]", &format!("[load]\nlisten = \"{listen}\"\n[data]"));
+        let load = read_experiment(&text).expect("an address").load;
+        (load.address().to_string(), load.is_open())
+    };
+    assert_eq!(listening("127.0.0.2"), ("127.0.0.2".to_owned(), false));
+    assert_eq!(listening("10.0.0.5"), ("10.0.0.5".to_owned(), true));
+    assert_eq!(listening("fd00::5"), ("fd00::5".to_owned(), true));
+    assert_eq!(listening("::ffff:127.0.0.1"), ("127.0.0.1".to_owned(), false));
+    let unsaid = read_experiment(SHORT).expect("an experiment").load;
+    assert_eq!((unsaid.address().to_string(), unsaid.is_open()), ("127.0.0.1".to_owned(), false));
+}

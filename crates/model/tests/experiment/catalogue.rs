@@ -3,8 +3,8 @@
 use std::io;
 
 use tithe_model::catalogue::{
-    Catalogue, DatabaseEntry, DefaultValue, LineProblem, OfferedDatabase, OptionEntry, OptionKind, Overrides,
-    Properties, PropertyProblem, ProtectionEntry, Switch, UrlTls, WorkloadEntry, WorkloadShape,
+    Catalogue, DatabaseEntry, DefaultValue, LineProblem, NetworkLogin, OfferedDatabase, OptionEntry, OptionKind,
+    Overrides, Properties, PropertyProblem, ProtectionEntry, Switch, UrlTls, WorkloadEntry, WorkloadShape,
 };
 
 static AUDIT: [OptionEntry; 2] = [
@@ -64,6 +64,7 @@ pub fn catalogue() -> Catalogue {
                     url_tls: UrlTls { options: &["sslmode"], schemes: None },
                     keeps_data: true,
                     reserved_settings: &[("port", "Tithe chooses a free port")],
+                    network_login: NetworkLogin::Password("scram"),
                     ..DatabaseEntry::BARE
                 },
                 copies_data: true,

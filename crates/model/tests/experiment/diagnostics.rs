@@ -44,8 +44,8 @@ name = "plain"
 "#,
         expect![[r#"
             2:12 there is no database `postgre` (did you mean `postgres`? this build of Tithe has: `sqlite`, `postgres`, `redis`)
-            5:1 `[load]` has no key `client` (did you mean `clients`? its keys are: `clients`, `rate`, `arrivals`, `reconnect_every`)
-            5:1 `[load]` has no key `client` (did you mean `clients`? its keys are: `clients`, `rate`, `arrivals`, `reconnect_every`)
+            5:1 `[load]` has no key `client` (did you mean `clients`? its keys are: `clients`, `rate`, `arrivals`, `reconnect_every`, `listen`)
+            5:1 `[load]` has no key `client` (did you mean `clients`? its keys are: `clients`, `rate`, `arrivals`, `reconnect_every`, `listen`)
             8:11 `records` must be a whole number, this is a text (write for example `records = 100_000`)
             11:8 `ycsb` has no ready workload `g` (for a property file write `ycsb_file = …`; the ready ones are: `a`, `c`)
             17:8 there are two arms called `plain` (give each its own name: reports tell them apart by it)
@@ -216,6 +216,44 @@ fn connections_that_end() {
         expect![[r#"
         9:19 `reconnect_every` cannot be given beside `on`: what is switched on in a connection ends with it (write for example `reconnect_every = 10`)
         18:1 `on` stands without `off` (add `off = ["…"]`: the next slot belongs to another arm of the same server)
+    "#]],
+    );
+}
+
+#[test]
+fn an_address_to_listen_on() {
+    let with = |listen: &str| SHORT.replace("[data]", &format!("[load]\nlisten = {listen}\n[data]"));
+    let said = ["5", "\"db.example\"", "\"10.0.0.5:5432\"", "\"0.0.0.0\"", "\"::\"", "\"224.0.0.1\""].map(|listen| {
+        let text = with(listen);
+        render(&text, &read_experiment(&text).expect_err(listen))
+    });
+    expect![[r#"
+        5:10 `listen` must be a text in quotes, this is a whole number (write for example `listen = "10.0.0.5"`)
+        5:10 `listen` must be an IP address of this machine, this is `db.example` (write for example `listen = "10.0.0.5"`)
+        5:10 `listen` must be an IP address of this machine, this is `10.0.0.5:5432` (write for example `listen = "10.0.0.5"`)
+        5:10 `listen` must be one address of this machine, which 0.0.0.0 is not (write for example `listen = "10.0.0.5"`)
+        5:10 `listen` must be one address of this machine, which :: is not (write for example `listen = "10.0.0.5"`)
+        5:10 `listen` must be one address of this machine, which 224.0.0.1 is not (write for example `listen = "10.0.0.5"`)
+    "#]].assert_eq(&said.concat());
+    check(
+        &with("\"127.0.0.2\"").replace("\"postgres\"", "\"redis\""),
+        expect![[r#"
+        5:10 `listen` cannot be given for redis: its servers are for clients on this machine (write for example `listen = "10.0.0.5"`)
+    "#]],
+    );
+    check(
+        &with("\"127.0.0.2\"").replace("\"postgres\"", "\"sqlite\""),
+        expect![[r#"
+        5:10 `listen` needs a server, and sqlite has none (write for example `listen = "10.0.0.5"`)
+        14:24 sqlite has no `tls`: its protections are `columns` (databases that have it: `postgres`, `redis`)
+    "#]],
+    );
+    let attached = "[load]\nlisten = \"10.0.0.5\"\n\n[[arm]]\nname = \"plain\"\nurl = \"postgres://u@h/db\"\n\n\
+                    [[arm]]\nname = \"tls\"\nurl = \"postgres://u@h/db\"\nprotections = [{ use = \"tls\" }]\n";
+    check(
+        &with_arms("postgres", attached),
+        expect![[r#"
+        9:10 `listen` needs servers that Tithe starts: leave out every `url` (write for example `listen = "10.0.0.5"`)
     "#]],
     );
 }

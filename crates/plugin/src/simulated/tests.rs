@@ -159,7 +159,7 @@ fn faults_strike_measured_operations_as_asked_for() {
 
 #[test]
 fn starting_can_be_made_to_fail() {
-    let place = Place { folder: PathBuf::from("/nowhere"), port: 0 };
+    let place = Place::on_loopback("/nowhere", 0);
     let mut setup = Setup::plain(BTreeMap::new(), credentials());
     let runs = |setup: &Setup| {
         let steps = Simulated.launch(&Install::default(), setup, &place).steps;

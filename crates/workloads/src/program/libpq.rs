@@ -3,7 +3,7 @@
 //! The variables are those of the PostgreSQL documentation, "Environment Variables". Nothing falls back: a server with
 //! TLS is verified in full, and where no TLS was asked for none is spoken.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use tithe_machine::{launch::Content, secret::Secret};
 use tithe_model::catalogue::WireProtocol;
@@ -53,9 +53,9 @@ pub fn environment(at: &At<'_>) -> BTreeMap<String, String> {
 }
 
 /// The name by which the server's certificate is checked: libraries before PostgreSQL 15 know no certificates for
-/// addresses.
+/// addresses, and every server that Tithe launches has one for this name as well.
 pub fn name(reach: &Reach) -> String {
-    if reach.host == "127.0.0.1" { "localhost".to_owned() } else { reach.host.clone() }
+    if reach.host.parse::<IpAddr>().is_ok() { "localhost".to_owned() } else { reach.host.clone() }
 }
 
 /// The password file, where there is a password (documentation, "The Password File").

@@ -1,5 +1,7 @@
 //! Runs the built program in a folder of its own.
 
+pub mod delay;
+pub mod hosts;
 pub mod server;
 
 use std::{

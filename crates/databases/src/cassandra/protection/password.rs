@@ -38,6 +38,7 @@ impl Protection for Password {
                        without it each request looks them up.",
             }],
             attachable: true,
+            login: true,
             ..ProtectionEntry::BARE
         }
     }

@@ -24,7 +24,7 @@ fn shown(setup: &Setup) -> String {
     let facts = [(AGENT, "/c/lib/jamm-0.4.0.jar"), (CLASS_PATH, "/c/lib/*"), (JAVA_PROGRAM, "/java/bin/java")];
     let facts = BTreeMap::from(facts.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let install = Install { programs: "/c".into(), version: "Apache Cassandra 5.0.4".to_owned(), facts };
-    test_setup::shown(&launch(&install, setup, &Place { folder: "/run/02-arm".into(), port: 19042 }), setup)
+    test_setup::shown(&launch(&install, setup, &Place::on_loopback("/run/02-arm", 19042)), setup)
 }
 
 /// The lines that `protections` take away from a plain server and add to it.

@@ -36,6 +36,7 @@ impl Protection for Password {
                 help: "How the client proves that it knows the password.",
             }],
             attachable: true,
+            login: true,
             ..ProtectionEntry::BARE
         }
     }

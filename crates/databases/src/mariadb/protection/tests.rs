@@ -19,7 +19,7 @@ fn chosen(id: &str, options: &[(&str, &str)]) -> experiment::Protection {
 
 fn shown(setup: &Setup) -> String {
     let install = Install { programs: "/usr/sbin".into(), version: String::new(), facts: BTreeMap::new() };
-    test_setup::shown(&launch(&install, setup, &Place { folder: "/run/02-arm".into(), port: 13306 }), setup)
+    test_setup::shown(&launch(&install, setup, &Place::on_loopback("/run/02-arm", 13306)), setup)
 }
 
 /// The lines that `protections` take away from a plain server and add to it.
@@ -106,7 +106,7 @@ fn keys_that_take_turns() {
     assert_eq!(shown(&keeping), shown(&rotating));
     let key_file = |setup: &Setup| {
         let install = Install { programs: "/usr/sbin".into(), version: String::new(), facts: BTreeMap::new() };
-        let steps = launch(&install, setup, &Place { folder: "/run/02-arm".into(), port: 13306 }).steps;
+        let steps = launch(&install, setup, &Place::on_loopback("/run/02-arm", 13306)).steps;
         let secrets = steps.into_iter().filter_map(|step| match step {
             Step::Write { path, content: Content::Secret(secret), .. } if path.starts_with("/m") => Some(secret),
             _ => None,

@@ -31,6 +31,7 @@ impl Protection for Scram {
                 help: "How the client proves that it knows the password (setParameter.authenticationMechanisms).",
             }],
             attachable: true,
+            login: true,
             ..ProtectionEntry::BARE
         }
     }

@@ -22,7 +22,7 @@ fn chosen(id: &str, options: &[(&str, &str)]) -> experiment::Protection {
 }
 
 fn shown(setup: &Setup) -> String {
-    test_setup::shown(&launch(&install(), setup, &Place { folder: "/run/arm".into(), port: 27018 }), setup)
+    test_setup::shown(&launch(&install(), setup, &Place::on_loopback("/run/arm", 27018)), setup)
 }
 
 /// The lines that `protections` take away from a plain server and add to it.

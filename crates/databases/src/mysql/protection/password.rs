@@ -37,6 +37,7 @@ impl Protection for Password {
                 help: "How the client proves that it knows the password.",
             }],
             attachable: true,
+            login: true,
             ..ProtectionEntry::BARE
         }
     }

@@ -26,7 +26,7 @@ fn install(version: &str) -> Install {
 }
 
 fn shown(setup: &Setup) -> String {
-    let place = Place { folder: "/run/02-arm".into(), port: 13306 };
+    let place = Place::on_loopback("/run/02-arm", 13306);
     test_setup::shown(&launch(&install(""), setup, &place), setup)
 }
 
@@ -130,10 +130,11 @@ fn encryption() {
 #[test]
 fn accounts() {
     use tithe_machine::launch::{Content, Step};
-    let statements = |protections: &[experiment::Protection]| {
+    let statements = |listen: &str, protections: &[experiment::Protection]| {
         let mut setup = plain();
         test_setup::apply(ALL, protections, &mut setup);
-        let launch = launch(&install(""), &setup, &Place { folder: "/run/02-arm".into(), port: 13306 });
+        let place = Place { listen: listen.parse().expect("an address"), ..Place::on_loopback("/run/02-arm", 13306) };
+        let launch = launch(&install(""), &setup, &place);
         let secrets = launch.steps.into_iter().filter_map(|step| match step {
             Step::Write { content: Content::Secret(secret), .. } => Some(secret.expose_text().to_owned()),
             _ => None,
@@ -146,7 +147,7 @@ fn accounts() {
         CREATE USER tithe@'127.0.0.1';
         GRANT ALL ON *.* TO tithe@'127.0.0.1';
     "#]]
-    .assert_eq(&statements(&[]));
+    .assert_eq(&statements("127.0.0.2", &[]));
     let all = [chosen("encryption", &[]), chosen("tls", &[("mutual", "true")]), chosen("password", &[])];
     expect![[r#"
         SET sql_log_bin = 0;
@@ -156,7 +157,14 @@ fn accounts() {
         ALTER TABLESPACE mysql ENCRYPTION = 'Y';
         ALTER TABLE sys.sys_config ENCRYPTION = 'Y';
     "#]]
-    .assert_eq(&statements(&all));
+    .assert_eq(&statements("127.0.0.1", &all));
+    expect![[r#"
+        SET sql_log_bin = 0;
+        DROP USER IF EXISTS root@localhost, tithe@'%';
+        CREATE USER tithe@'%' IDENTIFIED WITH caching_sha2_password BY 'correct horse';
+        GRANT ALL ON *.* TO tithe@'%';
+    "#]]
+    .assert_eq(&statements("192.0.2.5", &[chosen("password", &[])]));
 }
 
 #[test]

@@ -20,6 +20,7 @@ impl Protection for Scram {
             protects_against: "clients that do not know the password, and servers that do not.",
             leaves_open: "everything after the login: what is sent is neither hidden nor protected from change.",
             attachable: true,
+            login: true,
             ..ProtectionEntry::BARE
         }
     }

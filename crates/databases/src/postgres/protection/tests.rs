@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use expect_test::{Expect, expect};
 use tithe_machine::launch::{Install, Place};
 use tithe_model::experiment;
-use tithe_plugin::setup::Setup;
+use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::ALL;
 use crate::{
@@ -18,7 +18,7 @@ fn install(version: &str) -> Install {
 }
 
 fn place() -> Place {
-    Place { folder: "/run/arm".into(), port: 15432 }
+    Place::on_loopback("/run/arm", 15432)
 }
 
 fn chosen(id: &str, options: &[(&str, &str)]) -> experiment::Protection {
@@ -42,6 +42,70 @@ fn check(protections: &[experiment::Protection], expect: Expect) {
         &shown(&plain(), "postgres (PostgreSQL) 15.18"),
         &shown(&setup, "postgres (PostgreSQL) 15.18"),
     ));
+}
+
+/// What changes where a server listens on `address`.
+fn listening(address: &str, setup: &Setup) -> String {
+    let there = Place { listen: address.parse().expect("an address"), ..place() };
+    let shown =
+        |place: &Place| test_setup::shown(&launch(&install("postgres (PostgreSQL) 15.18"), setup, place), setup);
+    difference(&shown(&place()), &shown(&there))
+}
+
+#[test]
+fn clients_come_from_where_the_server_is_reached() {
+    let mut setup = plain();
+    let mut told = String::new();
+    for address in ["127.0.0.2", "::1", "192.0.2.5"] {
+        told += &format!("{address}\n{}", listening(address, &setup));
+    }
+    setup.authentication = Authentication::Password { mechanism: "scram-sha-256".to_owned() };
+    for address in ["192.0.2.5", "2001:db8::5"] {
+        told += &format!("with a password, {address}\n{}", listening(address, &setup));
+    }
+    setup.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: true, resumption: false };
+    told += &format!("and with TLS\n{}", listening("192.0.2.5", &setup));
+    expect![[r#"
+        127.0.0.2
+        - listen_addresses = '127.0.0.1'
+        - stop by signal 2 at Tcp { host: "127.0.0.1", port: 15432 }
+        + listen_addresses = '127.0.0.2'
+        + stop by signal 2 at Tcp { host: "127.0.0.2", port: 15432 }
+        ::1
+        - listen_addresses = '127.0.0.1'
+        - host all all 127.0.0.1/32 trust
+        - stop by signal 2 at Tcp { host: "127.0.0.1", port: 15432 }
+        + listen_addresses = '::1'
+        + host all all ::1/128 trust
+        + stop by signal 2 at Tcp { host: "::1", port: 15432 }
+        192.0.2.5
+        - listen_addresses = '127.0.0.1'
+        - stop by signal 2 at Tcp { host: "127.0.0.1", port: 15432 }
+        + listen_addresses = '192.0.2.5'
+        + stop by signal 2 at Tcp { host: "192.0.2.5", port: 15432 }
+        with a password, 192.0.2.5
+        - listen_addresses = '127.0.0.1'
+        - host all all 127.0.0.1/32 scram-sha-256
+        - stop by signal 2 at Tcp { host: "127.0.0.1", port: 15432 }
+        + listen_addresses = '192.0.2.5'
+        + host all all 0.0.0.0/0 scram-sha-256
+        + stop by signal 2 at Tcp { host: "192.0.2.5", port: 15432 }
+        with a password, 2001:db8::5
+        - listen_addresses = '127.0.0.1'
+        - host all all 127.0.0.1/32 scram-sha-256
+        - stop by signal 2 at Tcp { host: "127.0.0.1", port: 15432 }
+        + listen_addresses = '2001:db8::5'
+        + host all all ::/0 scram-sha-256
+        + stop by signal 2 at Tcp { host: "2001:db8::5", port: 15432 }
+        and with TLS
+        - listen_addresses = '127.0.0.1'
+        - hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-ca
+        - stop by signal 2 at Tcp { host: "127.0.0.1", port: 15432 }
+        + listen_addresses = '192.0.2.5'
+        + hostssl all all 0.0.0.0/0 scram-sha-256 clientcert=verify-ca
+        + stop by signal 2 at Tcp { host: "192.0.2.5", port: 15432 }
+    "#]]
+    .assert_eq(&told);
 }
 
 #[test]

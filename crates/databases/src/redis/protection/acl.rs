@@ -28,6 +28,7 @@ impl Protection for Acl {
             leaves_open: "the password itself, which travels in the clear without TLS; who did what is not recorded, \
                           only what was denied.",
             attachable: true,
+            login: true,
             ..ProtectionEntry::BARE
         }
     }

@@ -24,6 +24,7 @@ impl Protection for RequirePass {
             leaves_open: "the password itself, which travels in the clear without TLS; whoever knows it may do \
                           everything.",
             attachable: true,
+            login: true,
             ..ProtectionEntry::BARE
         }
     }

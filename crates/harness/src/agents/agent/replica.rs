@@ -24,7 +24,7 @@ pub fn server(
     folder: &Path,
     fresh: bool,
 ) -> Result<Server, Fault> {
-    let launch = database.launch(&Install::default(), setup, &Place { folder: folder.to_owned(), port: 0 });
+    let launch = database.launch(&Install::default(), setup, &Place::on_loopback(folder, 0));
     let server = Server { address: launch.address, process: None, paths: launch.paths, folder: folder.to_owned() };
     let loaded = folder.exists();
     if loaded && !fresh {

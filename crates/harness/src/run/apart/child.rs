@@ -106,7 +106,7 @@ fn runner<'a>(
 
 /// An embedded database has no port.
 fn place(folder: PathBuf) -> Place {
-    Place { folder, port: 0 }
+    Place::on_loopback(folder, 0)
 }
 
 impl Keys {

@@ -122,7 +122,7 @@ proptest::proptest! {
 #[test]
 fn secrets_of_a_run_are_fresh_and_in_no_file() {
     let folder = test_folder();
-    let prepare = |name: &str| certificates::prepare(&folder.join(name)).unwrap();
+    let prepare = |name: &str| certificates::prepare(&folder.join(name), std::net::Ipv4Addr::LOCALHOST.into()).unwrap();
     let (one, two) = (prepare("1"), prepare("2"));
     assert!(one.key != two.key && one.password != two.password);
     let needles = Needles::new([("data key", one.key.expose()), ("password", one.password.expose())]);

@@ -1,0 +1,131 @@
+//! Real servers that listen elsewhere than on 127.0.0.1: proven like others, and open to who knows the password.
+//!
+//! A product that is not installed is skipped, loudly, and so is what needs namespaces; with `CI` set that fails.
+
+use crate::support;
+
+use std::{net::IpAddr, process::Output};
+
+use support::{Bench, err, hosts::Hosts, out, server::found, status};
+use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
+use tithe_harness::serve;
+use tithe_machine::{fault::Fault, sandbox::Sandbox, secret::Secret};
+use tithe_model::catalogue::NetworkLogin;
+use tithe_plugin::{
+    product::Product,
+    setup::{Authentication, Setup, TlsVersion, Transport},
+};
+
+/// An experiment whose servers listen on `address`, with an arm for each of `protections`.
+fn experiment(database: &dyn Product, address: IpAddr, protections: &[&str]) -> String {
+    let arm = |id: &&str| format!("[[arm]]\nname = \"{id}\"\nprotections = [{{ use = \"{id}\" }}]\n");
+    format!(
+        "title = \"Listening\"\ndatabase = \"{}\"\n[data]\nrecords = 300\n[load]\nlisten = \"{address}\"\n\
+         [[workload]]\nycsb = \"a\"\n[[arm]]\nname = \"plain\"\n{}",
+        database.id(),
+        protections.iter().map(arm).collect::<String>()
+    )
+}
+
+/// All claims of the experiment hold where `verified` was run, and `planned` there tells of `line`.
+fn check(verified: &Output, planned: &Output, line: &str) {
+    for output in [verified, planned] {
+        assert_eq!(status(output), 0, "{}{}", out(output), err(output));
+    }
+    assert!(out(verified).contains("every claim holds"), "{}", out(verified));
+    assert!(out(planned).contains(line), "no {line:?} in {}", out(planned));
+}
+
+#[test]
+fn on_another_loopback_address_nothing_else_changes() {
+    let address: IpAddr = [127, 0, 0, 2].into();
+    let products: [(&dyn Product, &[&str], &str); 2] = [
+        (&Postgres, &["tls", "scram", "columns"], "- pg_hba.conf: host all all 127.0.0.1/32 trust"),
+        (&Redis, &["tls", "requirepass", "acl"], "+ client: password, requirepass"),
+    ];
+    for (database, protections, line) in products {
+        if found(database).is_none() {
+            continue;
+        }
+        let bench = Bench::new("listen-loopback");
+        bench.file("e.toml", &experiment(database, address, protections));
+        check(&bench.tithe(&["verify", "e.toml"]), &bench.tithe(&["plan", "e.toml"]), line);
+    }
+}
+
+#[test]
+fn in_a_network_every_arm_has_a_password_and_is_proven() {
+    let Some(hosts) = Hosts::new(1) else { return };
+    let address = IpAddr::V4(hosts[0].address());
+    let products: [(&dyn Product, &[&str], &str); 2] = [
+        (&Postgres, &["tls", "columns"], "- pg_hba.conf: host all all 0.0.0.0/0 scram-sha-256"),
+        (&Redis, &["tls", "columns"], "+ client: TLS 1.3 only"),
+    ];
+    for (database, protections, line) in products {
+        if found(database).is_none() {
+            continue;
+        }
+        let bench = Bench::new("listen-network");
+        bench.file("e.toml", &experiment(database, address, protections));
+        let here = bench.tithe(&["verify", "e.toml"]);
+        assert_eq!(status(&here), 2, "{}{}", out(&here), err(&here));
+        let refusal = format!("`listen` must be an IP address of this machine, which {address} is not");
+        assert!(err(&here).contains(&refusal) && err(&here).contains("e.toml:6:10"), "{}", err(&here));
+        let there = |command: &str| hosts[0].output(&mut bench.command(&[command, "e.toml"]));
+        check(&there("verify"), &there("plan"), line);
+    }
+}
+
+/// Starts a server of `database` in one host and has clients of another come to it.
+fn is_reached_with_the_password_alone(database: &dyn Product, transport: Transport) {
+    let Some(install) = found(database) else { return };
+    let Some(hosts) = Hosts::new(2) else { return };
+    let NetworkLogin::Password(mechanism) = database.entry().network_login else { panic!("it is opened to a network") };
+    hosts[0].within(|| {
+        let folder = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+        let mut folder = folder.listening_on(hosts[0].address().into());
+        let mut setup = Setup::plain(Default::default(), folder.credentials().expect("credentials"));
+        setup.transport = transport;
+        setup.authentication = Authentication::Password { mechanism: mechanism.to_owned() };
+        let place = folder.place("open").expect("a place");
+        let launch = database.launch(&install, &setup, &place);
+        let (server, _running) = serve::start(database, &folder, &place, &launch, &setup).expect("the server starts");
+        hosts[1].within(|| {
+            let facts = database.facts(&server, &setup).expect("who knows the password is let in");
+            assert!(!facts.version.is_empty());
+            let mut guessing = setup.clone();
+            guessing.credentials.password = Secret::random_text(32);
+            let refused = database.facts(&server, &guessing).expect_err("who does not is not");
+            assert!(matches!(refused, Fault::Refused(_) | Fault::Server(_)), "{refused:?}");
+            let nobody = Setup { authentication: Authentication::None, ..setup.clone() };
+            assert!(database.facts(&server, &nobody).is_err(), "without a password");
+        });
+    });
+}
+
+const TLS: Transport = Transport::Tls { version: TlsVersion::V1_3, mutual: true, resumption: false };
+
+#[test]
+fn postgresql_is_reached_from_another_host() {
+    is_reached_with_the_password_alone(&Postgres, Transport::Plain);
+    is_reached_with_the_password_alone(&Postgres, TLS);
+}
+
+#[test]
+fn redis_is_reached_from_another_host() {
+    is_reached_with_the_password_alone(&Redis, Transport::Plain);
+    is_reached_with_the_password_alone(&Redis, TLS);
+}
+
+#[test]
+fn mariadb_is_reached_from_another_host() {
+    is_reached_with_the_password_alone(&MariaDb, Transport::Plain);
+    is_reached_with_the_password_alone(&MariaDb, TLS);
+}
+
+/// Without TLS its clients in other hosts prove that they know the password, and never send it.
+#[test]
+fn mysql_is_reached_from_another_host() {
+    is_reached_with_the_password_alone(&MySql, Transport::Plain);
+    is_reached_with_the_password_alone(&MySql, TLS);
+}

@@ -1,0 +1,82 @@
+//! A relay that holds bytes back for a given time, in each direction another: a path that is not symmetric.
+//!
+//! Kernels may be without what delays packets, and a relay needs no rights. It delays what is said, not the handshake
+//! of TCP, and what was held back in one piece goes on in one.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    os::fd::AsRawFd as _,
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+/// A relay before one server, until it is dropped. It is in the network of the thread that has started it.
+pub struct DelayRelay {
+    listener: Arc<TcpListener>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl DelayRelay {
+    /// Listens where `listen` says, at a free port where that is 0, and holds back what clients say to `target` for
+    /// `there`, and what it says to them for `back`.
+    pub fn start(listen: SocketAddr, target: SocketAddr, there: Duration, back: Duration) -> Self {
+        let listener = Arc::new(TcpListener::bind(listen).expect("a port for the relay"));
+        let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let (ours, open) = (Arc::clone(&listener), Arc::clone(&streams));
+        let acceptor = thread::spawn(move || {
+            while let Ok((client, _)) = ours.accept() {
+                let Ok(server) = TcpStream::connect(target) else { continue };
+                let pair = || Some((client.try_clone().ok()?, server.try_clone().ok()?));
+                let (Some(forth), Some((to, from)), Some(kept)) = (pair(), pair(), pair()) else { continue };
+                open.lock().unwrap_or_else(PoisonError::into_inner).extend([kept.0, kept.1]);
+                carry(forth.0, forth.1, there);
+                carry(from, to, back);
+            }
+        });
+        Self { listener, streams, acceptor: Some(acceptor) }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.local_addr().expect("a socket that listens")
+    }
+}
+
+impl Drop for DelayRelay {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is open for the whole call. Whoever waits in accept(2) is told that it is over.
+        unsafe { libc::shutdown(self.listener.as_raw_fd(), libc::SHUT_RDWR) };
+        let _ = self.acceptor.take().map(JoinHandle::join);
+        for stream in self.streams.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// Carries what comes `from` one side `to` the other, each piece `delay` after it came.
+fn carry(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
+    let (sender, pieces) = mpsc::channel::<(Instant, Vec<u8>)>();
+    let _ = to.set_nodelay(true);
+    thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 16];
+        while let Ok(length @ 1..) = from.read(&mut buffer) {
+            if sender.send((Instant::now() + delay, buffer[..length].to_vec())).is_err() {
+                break;
+            }
+        }
+        // The end goes the way of the bytes before it.
+        let _ = sender.send((Instant::now() + delay, Vec::new()));
+    });
+    thread::spawn(move || {
+        for (due, piece) in pieces {
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            if piece.is_empty() || to.write_all(&piece).is_err() {
+                let _ = to.shutdown(Shutdown::Write);
+                break;
+            }
+        }
+    });
+}

@@ -1,0 +1,424 @@
+//! What servers use in each slot, seen from their own machine while the clients are on others.
+//!
+//! A lane on this machine reads what serves it right before and after its slot. When a slot of another machine begins
+//! is known but for the error between two clocks, so whoever serves an arm is read where that does not matter: in the
+//! middle of the slots around its own, in which it is idle. Between two such readings lies one slot of that arm. A
+//! reading that came too late is left out.
+//!
+//! Which readings there are ([`looks`]) and which slot they tell of ([`figures`]) is data; one thread carries them
+//! out. How far two clocks are apart is not known here: the schedule is on this machine's clock.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use tithe_machine::{
+    clock::Clock,
+    proc::ServerTask,
+    watch::process::{TaskUsage, TaskWatch},
+};
+use tithe_model::experiment::Design;
+
+use crate::load::{Schedule, Turn};
+
+/// Who serves one lane in one arm.
+#[derive(Debug, Clone)]
+pub enum Served {
+    /// These processes and threads, and they serve nobody else.
+    Tasks(Vec<ServerTask>),
+    /// The server with this main process, all lanes of the arm alike: each is charged an equal part of it.
+    Whole(i32),
+}
+
+/// Reads what serves the lanes of one frame, until it is over.
+pub struct ServerWatch {
+    schedule: Schedule,
+    lanes: usize,
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<Readings>,
+}
+
+/// What was used in the slots of one frame, by lane, block and arm.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Figures(BTreeMap<(usize, u32, usize), TaskUsage>);
+
+impl Figures {
+    /// What whoever serves `lane` has used in the slot of `arm` in `block`; `None` where nobody knows: who serves it is
+    /// unknown or serves others as well, was not read in time, or had two slots in a row.
+    pub fn slot(&self, lane: usize, block: u32, arm: usize) -> Option<TaskUsage> {
+        self.0.get(&(lane, block, arm)).copied()
+    }
+}
+
+impl ServerWatch {
+    /// Begins to read `served`, by lane and arm, in the frame of `schedule`, whose start is on this machine's clock.
+    /// From now to its start no arm serves anybody.
+    pub fn start(schedule: Schedule, served: &[Vec<Served>]) -> Self {
+        let watches = watches(served, schedule.design);
+        let lanes = served.len();
+        let mut looks: Vec<Look> = (0..lanes).flat_map(|lane| looks(lane, &turns(&schedule, lane))).collect();
+        looks.sort_by_key(|look| look.at_ns);
+        let over = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&over);
+        let thread = thread::spawn(move || {
+            let read = |lane: usize, arm: usize| -> Option<TaskUsage> {
+                Some(sum(watches.get(lane)?.get(arm)?.as_ref()?.iter().map(TaskWatch::read)))
+            };
+            carry_out(&looks, |at_ns| sleep_until(at_ns, &is_over), || Clock::Real.now(), read)
+        });
+        Self { schedule, lanes, over, thread }
+    }
+
+    /// Ends with the frame, or at once where the frame is `spoiled`; what was used in its slots.
+    pub fn finish(self, spoiled: bool) -> Figures {
+        self.over.store(spoiled, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        // Who has panicked has seen nothing.
+        let readings = self.thread.join().unwrap_or_default();
+        let lanes = (0..self.lanes).map(|lane| (lane, turns(&self.schedule, lane)));
+        Figures(lanes.flat_map(|(lane, turns)| figures(lane, &turns, &readings)).collect())
+    }
+}
+
+fn turns(schedule: &Schedule, lane: usize) -> Vec<Turn> {
+    schedule.turns(lane).collect()
+}
+
+/// Sleeps until `at_ns`; `false` where that is not waited for because all is over.
+fn sleep_until(at_ns: u64, over: &AtomicBool) -> bool {
+    while !over.load(Ordering::Relaxed) {
+        let left_ns = at_ns.saturating_sub(Clock::Real.now());
+        if left_ns == 0 {
+            return true;
+        }
+        thread::park_timeout(Duration::from_nanos(left_ns));
+    }
+    false
+}
+
+/// One arm that is to be read for one lane while it is idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Look {
+    lane: usize,
+    arm: usize,
+    /// In which of the lane's gaps: 0 is before the first turn, n is turn n − 1, and the last is after the last turn.
+    gap: usize,
+    /// From when on the arm is idle for certain, ns.
+    from_ns: u64,
+    /// When it is to be read, ns.
+    at_ns: u64,
+    /// Until when it is idle for certain, ns.
+    to_ns: u64,
+}
+
+/// What was read, by lane, gap and arm.
+type Readings = BTreeMap<(usize, usize, usize), TaskUsage>;
+
+/// When whoever serves `lane` is read, whose `turns` these are: around each turn in the middle of the one before and
+/// the one after. Of two turns of one arm in a row no middle is idle. A quarter of a turn on either side is left for
+/// clocks that are not exact and operations that outlast their slot.
+fn looks(lane: usize, turns: &[Turn]) -> Vec<Look> {
+    let (Some(first), Some(last)) = (turns.first(), turns.last()) else { return Vec::new() };
+    let before = (first.start_ns.saturating_sub(first.end_ns - first.start_ns), first.start_ns, None);
+    let after = (last.end_ns, last.end_ns + (last.end_ns - last.start_ns), None);
+    let within = turns.iter().map(|turn| (turn.start_ns, turn.end_ns, Some(turn.arm)));
+    let gaps = std::iter::once(before).chain(within).chain([after]);
+    let mut looks = Vec::with_capacity(2 * turns.len() + 2);
+    for (gap, (start_ns, end_ns, busy)) in gaps.enumerate() {
+        let margin_ns = (end_ns - start_ns) / 4;
+        let ended = gap.checked_sub(2).and_then(|turn| turns.get(turn));
+        let mut arms: Vec<usize> = ended.into_iter().chain(turns.get(gap)).map(|turn| turn.arm).collect();
+        arms.dedup();
+        looks.extend(arms.into_iter().filter(|arm| Some(*arm) != busy).map(|arm| Look {
+            lane,
+            arm,
+            gap,
+            // Before the first turn nobody has been asked for anything yet.
+            from_ns: if gap == 0 { 0 } else { start_ns + margin_ns },
+            at_ns: start_ns + (end_ns - start_ns) / 2,
+            to_ns: end_ns - margin_ns,
+        }));
+    }
+    looks
+}
+
+/// Carries out `looks`, which are in the order of their times, until `wait_until` says that all is over. What is not
+/// read while its arm is idle for certain is left out.
+fn carry_out(
+    looks: &[Look],
+    mut wait_until: impl FnMut(u64) -> bool,
+    mut now: impl FnMut() -> u64,
+    mut read: impl FnMut(usize, usize) -> Option<TaskUsage>,
+) -> Readings {
+    let mut readings = Readings::new();
+    for look in looks {
+        if !wait_until(look.at_ns) {
+            break;
+        }
+        let begun_ns = now();
+        let usage = read(look.lane, look.arm);
+        let is_idle = look.from_ns <= begun_ns && now() <= look.to_ns;
+        if let (true, Some(usage)) = (is_idle, usage) {
+            readings.insert((look.lane, look.gap, look.arm), usage);
+        }
+    }
+    readings
+}
+
+/// What was used in those of `turns`, which are the lane's, that count: between the readings in the gaps around each.
+fn figures(lane: usize, turns: &[Turn], readings: &Readings) -> Vec<((usize, u32, usize), TaskUsage)> {
+    let of_turn = |(number, turn): (usize, &Turn)| {
+        let block = turn.block?;
+        let before = readings.get(&(lane, number, turn.arm))?;
+        let after = readings.get(&(lane, number + 2, turn.arm))?;
+        // Of tasks that are gone nothing is known, and they say 0.
+        let cpu_ns = after.cpu_ns.checked_sub(before.cpu_ns)?;
+        let wait_ns = after.wait_ns.checked_sub(before.wait_ns)?;
+        Some(((lane, block, turn.arm), TaskUsage { cpu_ns, wait_ns }))
+    };
+    turns.iter().enumerate().filter_map(of_turn).collect()
+}
+
+/// What reads each of `served`; `None` where that would tell of somebody else as well, or cannot be seen.
+fn watches(served: &[Vec<Served>], design: Design) -> Vec<Vec<Option<Vec<TaskWatch>>>> {
+    let owners = owners(served);
+    let is_own = |who: &Who, lane: usize, arm: usize| {
+        owners.get(who).is_some_and(|all| match who {
+            Who::Task(_) => all.as_slice() == [(lane, arm)],
+            // In a duet the other lanes are at other arms.
+            Who::Server(_) => design != Design::Duet && all.iter().all(|(_, other)| *other == arm),
+        })
+    };
+    let watch = |who: Who| match who {
+        Who::Task(task) => task.watch(),
+        Who::Server(process) => TaskWatch::whole(process, owners.get(&who).map_or(1, Vec::len)),
+    };
+    let of = |lane: usize, arm: usize, one: &Served| -> Option<Vec<TaskWatch>> {
+        let all = who(one)?;
+        all.into_iter().map(|who| if is_own(&who, lane, arm) { watch(who) } else { None }).collect()
+    };
+    let of_lane = |(lane, arms): (usize, &Vec<Served>)| {
+        arms.iter().enumerate().map(|(arm, one)| of(lane, arm, one)).collect::<Vec<_>>()
+    };
+    served.iter().enumerate().map(of_lane).collect()
+}
+
+/// Who works: comparable, so that two who are the same are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Who {
+    Task(Task),
+    Server(i32),
+}
+
+/// A process with one thread at work, or a thread of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Task {
+    process: i32,
+    thread: Option<i32>,
+}
+
+impl Task {
+    fn watch(self) -> Option<TaskWatch> {
+        let Self { process, thread } = self;
+        TaskWatch::server(&thread.map_or(ServerTask::Process(process), |thread| ServerTask::Thread { process, thread }))
+    }
+}
+
+/// Everybody in `served`; `None` where nobody is, or somebody is not a process or a thread of this machine.
+fn who(served: &Served) -> Option<Vec<Who>> {
+    let task = |task: &ServerTask| match *task {
+        ServerTask::Process(process) => Some(Who::Task(Task { process, thread: None })),
+        ServerTask::Thread { process, thread } => Some(Who::Task(Task { process, thread: Some(thread) })),
+        ServerTask::Caller | ServerTask::Virtual(_) | ServerTask::Unknown => None,
+    };
+    match served {
+        Served::Tasks(tasks) if tasks.is_empty() => None,
+        Served::Tasks(tasks) => tasks.iter().map(task).collect(),
+        Served::Whole(process) => Some(vec![Who::Server(*process)]),
+    }
+}
+
+/// The lanes and arms that each serves.
+fn owners(served: &[Vec<Served>]) -> BTreeMap<Who, Vec<(usize, usize)>> {
+    let mut owners: BTreeMap<Who, Vec<(usize, usize)>> = BTreeMap::new();
+    for (lane, arms) in served.iter().enumerate() {
+        for (arm, one) in arms.iter().enumerate() {
+            who(one).into_iter().flatten().for_each(|who| owners.entry(who).or_default().push((lane, arm)));
+        }
+    }
+    owners
+}
+
+fn sum(all: impl Iterator<Item = TaskUsage>) -> TaskUsage {
+    all.fold(TaskUsage::default(), |sum, one| TaskUsage {
+        cpu_ns: sum.cpu_ns + one.cpu_ns,
+        wait_ns: sum.wait_ns + one.wait_ns,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use expect_test::expect;
+
+    use super::*;
+
+    const SLOT_NS: u64 = 1_000;
+
+    fn schedule(design: Design, arms: usize) -> Schedule {
+        Schedule {
+            seed: 7,
+            frame: 3,
+            blocks: 4,
+            arms,
+            design,
+            frames: 8,
+            slot_ns: SLOT_NS,
+            settling_ns: 1,
+            start_ns: 10_000,
+        }
+    }
+
+    /// What an arm has used until `now_ns` where it uses 1 in each ns of its turns, and waits 2 ns in each turn.
+    fn used(turns: &[Turn], arm: usize, now_ns: u64) -> TaskUsage {
+        let own = turns.iter().filter(|turn| turn.arm == arm);
+        sum(own.map(|turn| TaskUsage {
+            cpu_ns: now_ns.clamp(turn.start_ns, turn.end_ns) - turn.start_ns,
+            wait_ns: if now_ns >= turn.end_ns { 2 } else { 0 },
+        }))
+    }
+
+    /// The figures of a frame whose looks are all `late_ns` late, and whose clients' clocks are `behind_ns` behind.
+    fn figures_of(schedule: &Schedule, lane: usize, late_ns: u64, behind_ns: u64) -> Figures {
+        let here = turns(schedule, lane);
+        let there: Vec<Turn> = here
+            .iter()
+            .map(|turn| Turn { start_ns: turn.start_ns + behind_ns, end_ns: turn.end_ns + behind_ns, ..*turn })
+            .collect();
+        let now = Cell::new(0);
+        let readings = carry_out(
+            &looks(lane, &here),
+            |at_ns| {
+                now.set(at_ns + late_ns);
+                true
+            },
+            || now.get(),
+            |_, arm| Some(used(&there, arm, now.get())),
+        );
+        Figures(figures(lane, &here, &readings).into_iter().collect())
+    }
+
+    #[test]
+    fn every_slot_has_what_its_arm_used_in_it_whatever_the_clocks_are_off() {
+        for (design, arms) in
+            [(Design::Interleaved, 2), (Design::Interleaved, 5), (Design::Duet, 3), (Design::Slices, 2)]
+        {
+            let schedule = schedule(design, arms);
+            for (lane, late_ns, behind_ns) in [(0, 0, 0), (1, 100, 0), (2, 200, 200), (1, 250, 0), (0, 0, 250)] {
+                let figures = figures_of(&schedule, lane, late_ns, behind_ns);
+                let turns = turns(&schedule, lane);
+                for (number, turn) in turns.iter().enumerate() {
+                    let Some(block) = turn.block else { continue };
+                    // The lanes of a duet go from one block to the next with the same arm now and then.
+                    let stays = |other: usize| turns.get(other).is_some_and(|other| other.arm == turn.arm);
+                    let is_alone = !stays(number + 1) && !number.checked_sub(1).is_some_and(stays);
+                    assert!(is_alone || design == Design::Duet, "{turns:?}");
+                    let expected = is_alone.then_some(TaskUsage { cpu_ns: SLOT_NS, wait_ns: 2 });
+                    assert_eq!(figures.slot(lane, block, turn.arm), expected, "{design:?} {block} {}", turn.arm);
+                }
+                assert!(figures.0.len() > schedule.blocks as usize, "{design:?}: {figures:?}");
+                let counted = turns.iter().filter(|turn| turn.block.is_some()).count();
+                assert!(figures.0.len() <= counted, "lead-in slots are none");
+            }
+        }
+    }
+
+    #[test]
+    fn a_reading_that_came_too_late_tells_nothing() {
+        assert_eq!(figures_of(&schedule(Design::Interleaved, 2), 0, 251, 0), Figures::default());
+    }
+
+    #[test]
+    fn an_arm_that_is_never_idle_has_no_figures() {
+        let schedule = schedule(Design::Sequential, 2);
+        let looks = looks(0, &turns(&schedule, 0));
+        let gaps: Vec<usize> = looks.iter().map(|look| look.gap).collect();
+        assert_eq!(gaps, [0, turns(&schedule, 0).len() + 1], "before and after the frame alone");
+        assert_eq!(figures_of(&schedule, 0, 0, 0), Figures::default());
+    }
+
+    #[test]
+    fn looks_are_in_the_middle_of_the_slots_around() {
+        let turn = |block, arm, start_ns| Turn { block, arm, start_ns, end_ns: start_ns + 100 };
+        let turns = [turn(None, 1, 1_000), turn(Some(0), 0, 1_100), turn(Some(0), 1, 1_200), turn(Some(1), 0, 1_300)];
+        let told: String = looks(4, &turns)
+            .iter()
+            .map(|look| format!("{}: arm {} at {} ({}-{})\n", look.gap, look.arm, look.at_ns, look.from_ns, look.to_ns))
+            .collect();
+        expect![[r#"
+            0: arm 1 at 950 (0-975)
+            1: arm 0 at 1050 (1025-1075)
+            2: arm 1 at 1150 (1125-1175)
+            3: arm 0 at 1250 (1225-1275)
+            4: arm 1 at 1350 (1325-1375)
+            5: arm 0 at 1450 (1425-1475)
+        "#]]
+        .assert_eq(&told);
+        assert_eq!(looks(4, &[]), []);
+    }
+
+    #[test]
+    fn tasks_that_are_gone_or_are_not_seen_tell_nothing() {
+        let schedule = schedule(Design::Interleaved, 2);
+        let turns = turns(&schedule, 0);
+        let counted = turns.iter().position(|turn| turn.block.is_some()).expect("a slot that counts");
+        let (arm, lane) = (turns[counted].arm, 0);
+        let usage = |cpu_ns| TaskUsage { cpu_ns, wait_ns: 0 };
+        let gone = Readings::from([((lane, counted, arm), usage(5)), ((lane, counted + 2, arm), usage(0))]);
+        assert_eq!(figures(lane, &turns, &gone), []);
+        let half = Readings::from([((lane, counted, arm), usage(5))]);
+        assert_eq!(figures(lane, &turns, &half), []);
+    }
+
+    #[test]
+    fn who_serves_several_is_nobodys() {
+        let own = |process| Served::Tasks(vec![ServerTask::Process(process)]);
+        let thread = |thread| Served::Tasks(vec![ServerTask::Thread { process: 9, thread }]);
+        let me = std::process::id() as i32;
+        let seen = |served: &[Vec<Served>], design| {
+            let told = |one: &Option<Vec<TaskWatch>>| if one.is_some() { 'x' } else { '-' };
+            let lanes = watches(served, design);
+            lanes.iter().map(|arms| arms.iter().map(told).collect::<String>()).collect::<Vec<_>>().join(" ")
+        };
+        let interleaved = |served: &[Vec<Served>]| seen(served, Design::Interleaved);
+        assert_eq!(interleaved(&[vec![own(me), own(1)], vec![own(2), own(2)]]), "xx --");
+        assert_eq!(interleaved(&[vec![own(me)], vec![own(me)]]), "- -", "two lanes with one process");
+        assert_eq!(interleaved(&[vec![thread(7), Served::Tasks(Vec::new())]]), "--", "no such thread, and nobody");
+        assert_eq!(interleaved(&[vec![Served::Tasks(vec![ServerTask::Process(me), ServerTask::Unknown])]]), "-");
+        let whole = [vec![Served::Whole(me), Served::Whole(1)], vec![Served::Whole(me), Served::Whole(1)]];
+        assert_eq!((interleaved(&whole), seen(&whole, Design::Duet)), ("xx xx".to_owned(), "-- --".to_owned()));
+        assert_eq!(interleaved(&[vec![Served::Whole(me), Served::Whole(me)]]), "--", "two arms on one server");
+    }
+
+    /// The thread reads the processor time of this process, which works in the slots of one arm alone.
+    #[test]
+    fn a_frame_is_read_while_it_goes_on() {
+        let start_ns = Clock::Real.now() + 20_000_000;
+        let schedule = Schedule { slot_ns: 20_000_000, blocks: 2, start_ns, ..schedule(Design::Interleaved, 2) };
+        let me = std::process::id() as i32;
+        let watch = ServerWatch::start(schedule.clone(), &[vec![Served::Whole(me), Served::Tasks(Vec::new())]]);
+        let figures = watch.finish(false);
+        assert!(Clock::Real.now() > start_ns, "the frame was waited for");
+        assert!(figures.0.keys().all(|(lane, block, arm)| (*lane, *arm) == (0, 0) && *block < 2), "{figures:?}");
+        let spoiled = Schedule { start_ns: u64::MAX / 2, ..schedule };
+        let watch = ServerWatch::start(spoiled, &[vec![Served::Whole(me), Served::Tasks(Vec::new())]]);
+        assert_eq!(watch.finish(true), Figures::default());
+    }
+}
