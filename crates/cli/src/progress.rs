@@ -330,6 +330,17 @@ impl Observer for Progress<'_> {
                 let (done, at_most) = (number::duration(*done_s), number::duration(*at_most_s));
                 self.draw(&format!("warming up until the servers are steady: {done}, at most {at_most}"));
             }
+            Event::Switching { arm, done_s, at_most_s, .. } => {
+                let (done, at_most) = (number::duration(*done_s), number::duration(*at_most_s));
+                self.draw(&format!(
+                    "the provider switches the server to {}: {done}, at most {at_most}",
+                    self.arm(*arm)
+                ));
+            }
+            Event::Switched { arm, took_s, .. } => {
+                let took = number::duration(*took_s);
+                self.say(&format!("  the provider has switched the server to {}: {took}", self.arm(*arm)));
+            }
             Event::Looking { arm, phase, claim, .. } => {
                 self.draw(&format!("looking {} measuring: {}: {claim} …", when(*phase), self.arm(*arm)));
             }

@@ -47,6 +47,12 @@ impl Database for Family {
         true
     }
 
+    fn ask(&self, server: &Server, setup: &Setup, question: &str) -> Result<Option<String>, Fault> {
+        // Not as clients connect: they begin in a database that may not be there yet.
+        let mut rows = self.0.administrator(server, setup)?.run(question)?;
+        Ok(if rows.is_empty() { None } else { rows.swap_remove(0).pop().flatten() })
+    }
+
     fn memory_needed(&self, settings: &BTreeMap<String, String>) -> Option<u64> {
         (self.0.memory_needed)(settings)
     }

@@ -65,7 +65,8 @@ impl Lanes<'_> {
         let mut tasks = Vec::with_capacity(opening.clients.len() * context.arms.len());
         let mut opened = Vec::with_capacity(context.arms.len());
         for index in block_order(context.cell.seed, frame.into(), u64::MAX, context.arms.len()) {
-            let (arm, connect_ns) = opening.arm(index, &mut tasks)?;
+            let (arm, connect_ns) =
+                if context.is_reached(index) { opening.arm(index, &mut tasks)? } else { (opening.away()?, 0) };
             opened.push((index, arm, connect_ns));
         }
         opened.sort_by_key(|(index, ..)| *index);
@@ -95,9 +96,7 @@ impl<'a> Opening<'a> {
         let connect_ns = (self.how.clock.now() - begun_ns) / self.clients.len().max(1) as u64;
         self.fill_caches(&mut connections)?;
         let reconnects = context.cell.reconnect_every.is_some();
-        let recorder =
-            Recorder::new(context.workload.operations().len(), reconnects, context.cell.arrivals != Arrivals::Closed);
-        let mut arm = Arm::new(connections, recorder, started.on.clone(), started.off.clone())?;
+        let mut arm = Arm::new(connections, self.recorder(), started.on.clone(), started.off.clone())?;
         match (started.server.process, task) {
             (Some(process), task) if reconnects => {
                 arm.watch_whole(TaskWatch::of_changing(process, &task, context.lanes()))
@@ -107,6 +106,17 @@ impl<'a> Opening<'a> {
             _ => {}
         }
         Ok((arm, connect_ns))
+    }
+
+    /// An arm whose server is another one's now: it has no connections, and no turns.
+    fn away(&self) -> Result<Arm<'a>, Fault> {
+        Arm::new(Vec::new(), self.recorder(), Vec::new(), Vec::new())
+    }
+
+    fn recorder(&self) -> Recorder {
+        let cell = &self.context.cell;
+        let operations = self.context.workload.operations().len();
+        Recorder::new(operations, cell.reconnect_every.is_some(), cell.arrivals != Arrivals::Closed)
     }
 
     /// One connection to the arm of number `index`, with client `number`, and who serves it.
