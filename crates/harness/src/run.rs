@@ -39,13 +39,16 @@ use tithe_model::{
     record::{Event, Finding, Frame, Phase, Slot},
     records::Records,
 };
-use tithe_plugin::{data, database::CacheUse, product::Product, workload::Workload};
+use tithe_plugin::{data, database::CacheUse, product::Product, wire, workload::Workload};
 
 use crate::{
     arms::{self, Resolved},
     folder::{RunFolder, file_name},
     limits,
-    load::frame::{CellRunner, StartedArm},
+    load::{
+        frame::{CellRunner, StartedArm},
+        patience::FIRST_ANSWER_S,
+    },
     saturation::Served,
 };
 use apart::Apart;
@@ -146,6 +149,10 @@ impl<'a> Run<'a> {
         if !self.product.simulated() {
             let busiest = self.plan.cells.iter().map(|cell| cell.clients).max().unwrap_or(0);
             descriptors::allow(u64::from(busiest) * self.plan.experiment.arms.len() as u64)?;
+        }
+        if self.plan.experiment.arms.iter().any(|arm| arm.url.is_some()) {
+            // What lies between may swallow what is said: nothing is waited for that long.
+            wire::hasten(FIRST_ANSWER_S);
         }
         // Servers that are started from here on can be put into one group with their lane; where that cannot be, frames
         // say so.

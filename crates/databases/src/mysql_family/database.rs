@@ -15,7 +15,7 @@ use tithe_plugin::{
     product::{FindCanaryChecks, Product},
     protection::Protection,
     rotation::Rotator,
-    session::{Session, Table},
+    session::{Session, SqlSession as _, Table},
     setup::{Reach, Setup},
 };
 

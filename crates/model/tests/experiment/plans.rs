@@ -445,7 +445,9 @@ fn switched(measure: &str, switch: &str) -> String {
 
 #[test]
 fn sides_of_a_switched_server_are_told_with_their_switches() {
-    check_outline(&switched("budget = \"11 min\"", ""), expect![[r#"
+    check_outline(
+        &switched("budget = \"11 min\"", ""),
+        expect![[r#"
         TLS
         PostgreSQL, 1,000 records, YCSB's printable values, seed 1
 
@@ -466,7 +468,8 @@ fn sides_of_a_switched_server_are_told_with_their_switches() {
         Measured load     at most 10 min
         Everything else   roughly 4 min: starting, loading, warming up, evidence; the switches come on top
         Disk              roughly 5.0 MB at a time
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -483,7 +486,8 @@ fn a_side_has_frames_of_its_own_length_and_pairs_are_whole() {
     expect![[r#"
         (Switched { frames_a_side: 30 }, 1000, 300, 5, Fixed { ns: 6000000000 })
         (Switched { frames_a_side: 5 }, 100, 30, 3, Fixed { ns: 100000000 })
-        (Switched { frames_a_side: 300 }, 500, 2400, 4, Fixed { ns: 0 })"#]].assert_eq(&cells.map(|cell| format!("{cell:?}")).join("\n"));
+        (Switched { frames_a_side: 300 }, 500, 2400, 4, Fixed { ns: 0 })"#]]
+    .assert_eq(&cells.map(|cell| format!("{cell:?}")).join("\n"));
     let plan = planned(&switched("budget = \"11 min\"", ""));
     assert_eq!(plan.experiment.measure.primary, tithe_model::experiment::Metric::Time);
     assert_eq!(plan.flaws(), Vec::<String>::new());

@@ -17,6 +17,7 @@ use tithe_plugin::{database::Database, workload::Workload};
 
 use super::StartedArm;
 use crate::load::{
+    patience::Patience,
     pause_gate::{PauseGate, Workers},
     reading::{Reading, sizes},
 };
@@ -115,6 +116,11 @@ impl<'a> CellContext<'a> {
             }
             None => Ok(PauseGate::open_to(self.arms.len())),
         }
+    }
+
+    /// How long an operation on `started` is waited for.
+    pub fn patience(&self, started: &StartedArm) -> Patience {
+        Patience::of(self.cell.frame_ns(self.arms.len()), started.server.address.is_attached())
     }
 
     /// True where the server of arm `number` can be asked for something now.

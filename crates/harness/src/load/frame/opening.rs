@@ -21,6 +21,7 @@ use super::{
 };
 use crate::load::{
     lane::{Arm, ClientConnection, Lane, Reconnect},
+    patience::Patience,
     recorder::Recorder,
 };
 
@@ -96,7 +97,8 @@ impl<'a> Opening<'a> {
         let connect_ns = (self.how.clock.now() - begun_ns) / self.clients.len().max(1) as u64;
         self.fill_caches(&mut connections)?;
         let reconnects = context.cell.reconnect_every.is_some();
-        let mut arm = Arm::new(connections, self.recorder(), started.on.clone(), started.off.clone())?;
+        let switches = (started.on.clone(), started.off.clone());
+        let mut arm = Arm::new(connections, self.recorder(), switches, context.patience(started))?;
         match (started.server.process, task) {
             (Some(process), task) if reconnects => {
                 arm.watch_whole(TaskWatch::of_changing(process, &task, context.lanes()))
@@ -110,7 +112,7 @@ impl<'a> Opening<'a> {
 
     /// An arm whose server is another one's now: it has no connections, and no turns.
     fn away(&self) -> Result<Arm<'a>, Fault> {
-        Arm::new(Vec::new(), self.recorder(), Vec::new(), Vec::new())
+        Arm::new(Vec::new(), self.recorder(), (Vec::new(), Vec::new()), Patience::LONGEST)
     }
 
     fn recorder(&self) -> Recorder {
@@ -203,6 +205,8 @@ impl CellContext<'_> {
     /// not start only what ends with the connection is bound: a thread may serve somebody else afterwards.
     fn connect(&self, started: &StartedArm, how: &Connect, pinned: bool) -> Result<Session, Fault> {
         let mut session = data::connect(self.database, &started.server, &started.setup, how, self.workload)?;
+        let waits = session.connection().descriptor().filter(|_| how.blocking && started.server.address.is_attached());
+        waits.map_or(Ok(()), |descriptor| self.patience(started).bound(descriptor))?;
         let task = session.connection().server_task();
         let stays = started.server.address.is_attached() && !matches!(task, ServerTask::Process(_));
         if let (true, Some(thread)) = (pinned && !stays, task.thread()) {
