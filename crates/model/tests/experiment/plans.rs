@@ -448,27 +448,28 @@ fn sides_of_a_switched_server_are_told_with_their_switches() {
     check_outline(
         &switched("budget = \"11 min\"", ""),
         expect![[r#"
-        TLS
-        PostgreSQL, 1,000 records, YCSB's printable values, seed 1
+            TLS
+            PostgreSQL, 1,000 records, YCSB's printable values, seed 1
 
-        Arms
-          plain  plain, the baseline, attached to postgres://user:***@host/name
-          audit  pgaudit (catalogue = false, log = all), attached to postgres://user:***@host/name, switched by its provider
+            Arms
+              plain  plain, the baseline, attached to postgres://user:***@host/name
+              audit  pgaudit (catalogue = false, log = all), attached to postgres://user:***@host/name, switched by its provider
 
-        Cells
-          cell  clients  load         slot  frame  frames  starts
-          c     1        closed loop  1 s   2 s    300     the provider's
+            Cells
+              cell  clients  load         slot  frame  frames  starts
+              c     1        closed loop  1 s   2 s    300     the provider's
 
-        A cell ends with its last pair of sides, for time per operation; a pair is one value of the interval.
-        Sides             5 pairs of sides of 60 s each, the order of each pair drawn
-        Switches          8 by the provider, two more if the server is found on; at most 10 min each
-            on:    aws rds on
-            off:   aws rds off
-            ready: SELECT true
-        Measured load     at most 10 min
-        Everything else   roughly 4 min: starting, loading, warming up, evidence; the switches come on top
-        Disk              roughly 5.0 MB at a time
-    "#]],
+            A cell ends with its last pair of sides, for time per operation; a pair is one value of the interval.
+            Sides             5 pairs of sides of 60 s each, the order of each pair drawn
+            Switches          8 by the provider, two more if the server is found on
+                a command may take 10 min, and the server as long to say that it is ready
+                on:    aws rds on
+                off:   aws rds off
+                ready: SELECT true
+            Measured load     at most 10 min
+            Everything else   roughly 4 min: starting, loading, warming up, evidence; the switches come on top
+            Disk              roughly 5.0 MB at a time
+        "#]],
     );
 }
 
