@@ -126,6 +126,9 @@ pub struct CellAnalysis {
     pub frames: usize,
     /// Starts of the servers that they were measured on.
     pub starts: usize,
+    /// Pairs of sides of a server that its provider switches; 0 of any other.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pairs: usize,
     /// Frames that were invalid, with the reason.
     pub invalid: Vec<(u32, String)>,
     /// Epochs seen.
@@ -168,6 +171,11 @@ pub struct AgentAnalysis {
     pub clock_offset_ns: i64,
     /// Within what its clock was known in the worst frame, ns.
     pub clock_bound_ns: u64,
+}
+
+/// What is left out where there is none of it.
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// The log per operation at one place of a start.
@@ -255,6 +263,9 @@ pub enum Proof {
     Proven,
     /// Some claim could not be told, or was not looked at: why.
     Unproven(Vec<String>),
+    /// Nothing failed, what would prove it cannot be seen, and the provider of the server says that it was on: what is
+    /// open.
+    Told(Vec<String>),
     /// Some claim failed: which.
     Disproven(Vec<String>),
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_model::{
     ending::CellEnding,
-    experiment::Metric,
+    experiment::{Design, Metric},
     plan::{Cell, Plan, STARTS_USUAL, Starts, starts_borne},
     record::Slot,
     start_spread::StartSpread,
@@ -21,8 +21,9 @@ use crate::{
     statistics::{
         allocation,
         inference::{Inference, sidak},
-        pairing::{fewest_pairs, frame_effect},
+        pairing::{fewest_pairs, frame_effect, frame_spent},
         precision::{self, STOPPING_FACTOR},
+        sides::{SideFrame, pair_effects},
         starts::{Asked, KnownSpread, OnStart, OverStarts, infer_over_starts},
         verdict::outcome,
     },
@@ -158,6 +159,8 @@ pub struct Live {
     asked_effects: Vec<Vec<OnStart>>,
     /// Of each protected arm, in processor time, which decides where the other cannot.
     cpu_effects: Vec<Vec<OnStart>>,
+    /// Of a server that its provider switches, what operations cost in each frame: asked metric and processor time.
+    sides: [Vec<SideFrame>; 2],
 }
 
 impl Live {
@@ -178,6 +181,7 @@ impl Live {
             start_spread: plan.start_spread.clone(),
             asked_effects: vec![Vec::new(); arms.saturating_sub(1)],
             cpu_effects: vec![Vec::new(); arms.saturating_sub(1)],
+            sides: [Vec::new(), Vec::new()],
         }
     }
 
@@ -186,9 +190,27 @@ impl Live {
         let pairs = fewest_pairs(slots, lanes(slots));
         self.seen.push(slots);
         self.frames += 1;
+        if let Design::Switched { frames_a_side } = self.cell.design {
+            return self.push_side(start, slots, frames_a_side as usize);
+        }
         for (effects, metric) in [(&mut self.asked_effects, self.asked), (&mut self.cpu_effects, Metric::Cpu)] {
             for (arm, effects) in (1..).zip(effects) {
                 effects.extend(frame_effect(slots, 0, arm, metric, pairs).map(|effect| OnStart { start, effect }));
+            }
+        }
+    }
+
+    /// Takes the slots of one frame of a side of `pair`; a pair whose sides have all their frames is a value.
+    fn push_side(&mut self, pair: u32, slots: &[Slot], frames_a_side: usize) {
+        let into = [&mut self.asked_effects, &mut self.cpu_effects];
+        for ((frames, metric), effects) in self.sides.iter_mut().zip([self.asked, Metric::Cpu]).zip(into) {
+            let cost = |arm: u32| Some((arm, frame_spent(slots, arm, metric)?.per_operation() / 1e3));
+            let costs = [0, 1].into_iter().filter_map(cost).filter(|(_, cost)| cost.is_finite() && *cost > 0.0);
+            frames.extend(costs.map(|(arm, cost)| SideFrame { pair, arm, cost }));
+            let of_last = frames.iter().filter(|frame| frame.pair == pair).count();
+            let whole = frames.iter().filter(|frame| frame.pair < pair || of_last >= 2 * frames_a_side);
+            if let Some(effects) = effects.first_mut() {
+                *effects = pair_effects(whole.copied());
             }
         }
     }
@@ -231,7 +253,8 @@ impl Live {
     /// How the interval of the deciding metric is asked for.
     fn asking(&self, alpha: f64, by_decision: bool) -> Asked {
         let known = KnownSpread::of_metric(&self.start_spread, self.seen.deciding(self.asked));
-        Asked { alpha, by_decision, known }
+        // One server is both sides.
+        Asked { alpha, by_decision, known: known.filter(|_| !self.cell.design.is_switched()) }
     }
 
     /// May the width end the cell now? Looked at so seldom that looking costs little: at a list of frame counts where
@@ -256,6 +279,14 @@ impl Live {
         };
         let seen = allocation::Seen { within, between: spread.estimate.powi(2), start_s, frame_s: self.frame_s };
         seen.starts(frames, least, borne)
+    }
+
+    /// Load behind one value of the interval, s.
+    fn value_s(&self) -> f64 {
+        match self.cell.design {
+            Design::Switched { frames_a_side } => 2.0 * f64::from(frames_a_side) * self.frame_s,
+            _ => self.frame_s,
+        }
     }
 
     /// What the frames so far say.
@@ -292,7 +323,7 @@ impl Live {
         Decision {
             enough,
             bought: now.is_finite().then_some(bought),
-            more_s: if reached { Some(0.0) } else { more_s(&arms[widest], self.precision, self.frame_s, alpha) },
+            more_s: if reached { Some(0.0) } else { more_s(&arms[widest], self.precision, self.value_s(), alpha) },
             starts,
             starting_s: self.start_s.unwrap_or(0.0) * f64::from(still),
             widest: widest + 1,

@@ -53,7 +53,10 @@ impl Screen {
         self.clear();
         let (columns, rows) = size();
         // One column and one row stay free, so that no line wraps and nothing scrolls.
-        let lines = live::panel(&self.status, columns - 1, rows.saturating_sub(2));
+        let lines = match self.late() {
+            Some(doing) => live::panel(&Status { doing, ..self.status.clone() }, columns - 1, rows.saturating_sub(2)),
+            None => live::panel(&self.status, columns - 1, rows.saturating_sub(2)),
+        };
         anstream::eprint!("{}", lines.join("\n"));
         let _ = std::io::stderr().flush();
         self.lines = lines.len();
@@ -66,6 +69,17 @@ impl Screen {
             anstream::eprint!("\r{up}\x1b[J");
             self.lines = 0;
         }
+    }
+
+    /// What is said of a frame that should have ended; `None` where none is late.
+    fn late(&self) -> Option<String> {
+        let late = self.status.doing.is_empty() && !self.silence.is_zero() && self.heard.elapsed() > self.silence;
+        late.then(|| {
+            format!(
+                "waiting for a frame to end: the last was {} ago",
+                number::duration(self.heard.elapsed().as_secs_f64())
+            )
+        })
     }
 
     /// Nothing was heard for longer than it should be, and a panel stands there.
@@ -330,6 +344,17 @@ impl Observer for Progress<'_> {
                 let (done, at_most) = (number::duration(*done_s), number::duration(*at_most_s));
                 self.draw(&format!("warming up until the servers are steady: {done}, at most {at_most}"));
             }
+            Event::Switching { arm, done_s, at_most_s, .. } => {
+                let (done, at_most) = (number::duration(*done_s), number::duration(*at_most_s));
+                self.draw(&format!(
+                    "the provider switches the server to {}: {done}, at most {at_most}",
+                    self.arm(*arm)
+                ));
+            }
+            Event::Switched { arm, took_s, .. } => {
+                let took = number::duration(*took_s);
+                self.say(&format!("  the provider has switched the server to {}: {took}", self.arm(*arm)));
+            }
             Event::Looking { arm, phase, claim, .. } => {
                 self.draw(&format!("looking {} measuring: {}: {claim} …", when(*phase), self.arm(*arm)));
             }
@@ -436,6 +461,9 @@ mod tests {
         screen.silence = Duration::ZERO;
         while began.elapsed().is_zero() {}
         assert!(screen.is_due());
+        assert_eq!(screen.late(), None, "no frame is measured");
+        screen.silence = Duration::from_nanos(1);
+        assert_eq!(screen.late().as_deref(), Some("waiting for a frame to end: the last was 0 s ago"));
         screen.lines = 0;
         assert!(!screen.is_due(), "no panel stands there");
     }

@@ -167,7 +167,27 @@ pub fn check(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dy
             }
         }
     }
+    check_switch(product, &arms)?;
     check_rotation(&arms, experiment, workloads)
+}
+
+/// Looks whether a server can be asked what it is, and an arm be what its provider makes of it.
+///
+/// # Errors
+/// The arm's name, and why not.
+fn check_switch(product: &dyn Product, arms: &[Resolved<'_>]) -> Result<(), String> {
+    let Some(resolved) = arms.iter().find(|resolved| resolved.arm.switch.is_some()) else { return Ok(()) };
+    let name = &resolved.arm.name;
+    if !product.answers() {
+        return Err(format!(
+            "arm {name}: `ready` of `switch` would have to be put to {}, which Tithe asks no questions of yours",
+            product.title()
+        ));
+    }
+    if resolved.bare_setup().columns.is_some() {
+        return Err(format!("arm {name}: columns are encrypted by clients, and no provider switches that"));
+    }
+    Ok(())
 }
 
 /// What changes the key of `server`; `None` where it is not changed. `companion` runs programs for it.

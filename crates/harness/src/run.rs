@@ -15,6 +15,8 @@ mod proof;
 mod rotating;
 mod sharing;
 mod starts;
+mod switchboard;
+mod switched;
 mod together;
 
 use std::{
@@ -37,14 +39,17 @@ use tithe_model::{
     record::{Event, Finding, Frame, Phase, Slot},
     records::Records,
 };
-use tithe_plugin::{data, database::CacheUse, product::Product, workload::Workload};
+use tithe_plugin::{data, database::CacheUse, product::Product, wire, workload::Workload};
 
 use crate::{
     agents::coordinator::Team,
     arms::{self, Resolved},
     folder::{RunFolder, file_name},
     limits,
-    load::frame::{CellRunner, StartedArm, part::LoadMachines},
+    load::{
+        frame::{CellRunner, StartedArm, part::LoadMachines},
+        patience::FIRST_ANSWER_S,
+    },
     saturation::Served,
 };
 use apart::Apart;
@@ -53,6 +58,7 @@ use epoch_setup::{Again, EpochSetup};
 use invalid::InvalidInARow;
 use rotating::Rotations;
 use starts::StartsOfEpoch;
+use switchboard::Switchboard;
 use together::together;
 
 /// Sees what happens, and decides when a cell has been measured enough.
@@ -153,6 +159,10 @@ impl<'a> Run<'a> {
         if !self.product.simulated() {
             let busiest = self.plan.cells.iter().map(|cell| cell.clients).max().unwrap_or(0);
             descriptors::allow(u64::from(busiest) * self.plan.experiment.arms.len() as u64)?;
+        }
+        if self.plan.experiment.arms.iter().any(|arm| arm.url.is_some()) {
+            // What lies between may swallow what is said: nothing is waited for that long.
+            wire::hasten(FIRST_ANSWER_S);
         }
         // Servers that are started from here on can be put into one group with their lane; where that cannot be, frames
         // say so.
@@ -272,11 +282,21 @@ impl<'a> Run<'a> {
         event_log: &mut EventLog<'_>,
     ) -> Result<Epoch, Fault> {
         let mut epoch_setup = EpochSetup::new(self.product, event_log.folder, &self.plan.experiment)?;
-        let result = self.measure(part, &mut epoch_setup, run_state, event_log);
-        if let Err(fault) = epoch_setup.clear(self.workloads[part.cell.workload].as_ref()) {
+        let mut board = Switchboard::of(self, part.number as u32);
+        let result = match &mut board {
+            Some(board) => self.measure_switched(part, (&mut epoch_setup, board), run_state, event_log),
+            None => self.measure(part, &mut epoch_setup, run_state, event_log),
+        };
+        // Data were loaded as the plain arm, and are removed as it.
+        let plain = match &mut board {
+            Some(board) if epoch_setup.has_data_elsewhere() => board.turn_back(0, event_log),
+            _ => Ok(()),
+        };
+        if let Err(fault) = plain.and_then(|()| epoch_setup.clear(self.workloads[part.cell.workload].as_ref())) {
             event_log
                 .warn(format!("cell {}: the data on an attached server was not removed: {fault}", part.cell.id))?;
         }
+        board.as_mut().map_or(Ok(()), |board| board.leave(event_log))?;
         epoch_setup.keep_logs(event_log.folder, &format!("{}--epoch{}", file_name(&part.cell.id), part.epoch));
         // A server that has died explains a broken connection better than the connection does.
         let result = result.map_err(|fault| epoch_setup.ended().map_or(fault, Fault::Connection));
@@ -296,7 +316,7 @@ impl<'a> Run<'a> {
         let EpochPlan { number, cell, epoch, first, first_start, load_ns } = *part;
         let workload = self.workloads[cell.workload].as_ref();
         let slot_fixed = self.plan.experiment.measure.slot_ms.is_some();
-        epoch_setup.set(self, part, &mut run_state.data_sets, event_log)?;
+        epoch_setup.set(self, part, None, &mut run_state.data_sets, event_log)?;
         if self.cancelled() {
             return Ok(Epoch::default());
         }

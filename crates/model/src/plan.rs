@@ -6,6 +6,7 @@
 mod check;
 mod outline;
 mod repetition;
+mod sides;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use outline::{disk_bytes, outline};
 pub use repetition::{STARTS_MIN, STARTS_USUAL, starts_borne};
 use repetition::{after_start, repetitions, spills, starts_are_ours};
+pub use sides::PAIRS_MIN_SWITCHED;
 
 use crate::{
     catalogue::{Catalogue, WorkloadShape},
@@ -226,6 +228,14 @@ impl Cell {
         }
     }
 
+    /// Pairs of sides of a server that its provider switches; 0 of any other.
+    pub fn pairs(&self) -> u32 {
+        match self.design {
+            Design::Switched { frames_a_side } => self.frames_max / (2 * frames_a_side.max(1)),
+            _ => 0,
+        }
+    }
+
     /// Load that the cell may take, ns: its planned frames at their planned length.
     pub fn budget_ns(&self, arms: usize) -> u64 {
         self.frame_ns(arms).saturating_mul(u64::from(self.frames_max))
@@ -272,7 +282,7 @@ pub(crate) fn cells(experiment: &Experiment, catalogue: &Catalogue) -> Vec<Cell>
             let mut cell = cell(experiment, catalogue, workload, resources, id, seeds.next_u64());
             let frames = (share_ns / cell.frame_ns(experiment.arms.len()).max(1) as f64) as u32;
             (cell.epochs, cell.starts) = repetitions(experiment, catalogue, &cell, share_ns / 1e9);
-            cell.frames_max = frames - frames % cell.epochs;
+            cell.frames_max = frames - frames % sides::whole_frames(&cell);
             let bound = cell.pinned && cell.design == Design::Interleaved && cell.arrivals == Arrivals::Closed;
             let embedded = catalogue.entry(&experiment.database).is_some_and(|entry| entry.embedded);
             cell.free_frames = if bound && !embedded && cell.frames_max >= FREE_FROM { FREE_FRAMES } else { 0 };
@@ -299,9 +309,14 @@ fn cell(
     let shape = shape(&experiment.workloads[workload], catalogue);
     let writes = shape.is_none_or(|shape| shape.writes);
     let program = shape.is_some_and(|shape| shape.program);
-    let design = if program && measure.design == Design::Interleaved { Design::Slices } else { measure.design };
+    let design = match measure.design {
+        _ if experiment.switch().is_some() => Design::Switched { frames_a_side: 1 },
+        Design::Interleaved if program => Design::Slices,
+        asked => asked,
+    };
     let usual = match design {
         _ if program => SLOT_PROGRAM_NS,
+        Design::Switched { .. } => SLOT_SLICE_NS.min(sides::longest_slot_ns(experiment)),
         Design::Slices | Design::Sequential => SLOT_SLICE_NS,
         Design::Interleaved | Design::Duet if writes && embedded => SLOT_WRITES_EMBEDDED_NS,
         Design::Interleaved | Design::Duet if writes => SLOT_WRITES_NS,
@@ -331,8 +346,12 @@ fn cell(
         Design::Interleaved | Design::Duet => {
             (per_arm_ns.div_ceil(slot_ns) as u32).max(PAIRS_MIN.div_ceil(lanes(clients)))
         }
-        // A pair of slices is a value of its own; a sequential frame is one arm's second.
-        Design::Slices | Design::Sequential => 1,
+        // A pair of slices is a value of its own; a frame of the others is one arm's second.
+        Design::Slices | Design::Sequential | Design::Switched { .. } => 1,
+    };
+    let design = match design {
+        Design::Switched { .. } => sides::design(experiment, slot_ns * u64::from(blocks) * arms),
+        other => other,
     };
     Cell {
         id,
@@ -386,6 +405,7 @@ pub(crate) fn plan_problems(experiment: &Experiment, cells: &[Cell]) -> Vec<Plan
     let plan_problems = [
         slot_objection(cells),
         program_objection(cells),
+        sides::objection(experiment, cells),
         starts_objection(experiment, cells),
         budget_objection(experiment, cells),
     ];
@@ -445,8 +465,10 @@ fn slot_objection(cells: &[Cell]) -> Option<PlanProblem> {
 }
 
 fn budget_objection(experiment: &Experiment, cells: &[Cell]) -> Option<PlanProblem> {
-    let short =
-        cells.iter().filter(|cell| cell.frames_max < FRAMES_MIN).max_by_key(|cell| needed_ns(experiment, cell))?;
+    let short = cells
+        .iter()
+        .filter(|cell| cell.frames_max < least_frames(cell))
+        .max_by_key(|cell| needed_ns(experiment, cell))?;
     let needed_s = needed_ns(experiment, short) as f64 / 1e9 * cells.len() as f64;
     let needed =
         if needed_s <= 120.0 { format!("{} s", needed_s.ceil()) } else { format!("{} min", (needed_s / 60.0).ceil()) };
@@ -456,14 +478,24 @@ fn budget_objection(experiment: &Experiment, cells: &[Cell]) -> Option<PlanProbl
     Some(PlanProblem {
         key: "budget",
         problem: format!(
-            "a budget of {}{cells_text} buys {} frames of cell `{}`, and an interval needs {FRAMES_MIN}",
+            "a budget of {}{cells_text} buys {} of cell `{}`, and an interval needs {}",
             quantity::precise_duration(experiment.measure.budget_s),
-            short.frames_max,
-            short.id
+            match short.design {
+                Design::Switched { .. } => sides::pairs_in_words(short.pairs()),
+                _ => format!("{} frames", short.frames_max),
+            },
+            short.id,
+            if short.design.is_switched() { PAIRS_MIN_SWITCHED } else { FRAMES_MIN }
         ),
-        help: format!(
-            "write at least `budget = \"{needed}\"` in `[measure]`, or measure fewer arms, workloads or resources{without}"
-        ),
+        help: match short.design.is_switched() {
+            true => format!(
+                "write at least `budget = \"{needed}\"` in `[measure]`, or a shorter `side` in `switch`, or measure fewer \
+                 workloads or resources"
+            ),
+            false => format!(
+                "write at least `budget = \"{needed}\"` in `[measure]`, or measure fewer arms, workloads or resources{without}"
+            ),
+        },
     })
 }
 
@@ -494,8 +526,15 @@ pub fn afford(experiment: &mut Experiment, catalogue: &Catalogue) {
 
 /// The smallest share of the budget with which `cell` can be told anything about, ns.
 fn needed_ns(experiment: &Experiment, cell: &Cell) -> u64 {
-    let frames = FRAMES_MIN.next_multiple_of(cell.epochs);
-    cell.frame_ns(experiment.arms.len()).saturating_mul(u64::from(frames))
+    cell.frame_ns(experiment.arms.len()).saturating_mul(u64::from(least_frames(cell)))
+}
+
+/// The fewest frames with which `cell` can be told anything about.
+fn least_frames(cell: &Cell) -> u32 {
+    match cell.design {
+        Design::Switched { .. } => PAIRS_MIN_SWITCHED * sides::whole_frames(cell),
+        _ => FRAMES_MIN.next_multiple_of(cell.epochs),
+    }
 }
 
 fn id(experiment: &Experiment, workload: usize, resources: usize) -> String {

@@ -243,6 +243,10 @@ pub struct Finding {
 /// of the arm are flagged then.
 pub const CIPHER_DRIVER: &str = "cipher-driver";
 
+/// The check of a server that its provider switches: the provider's command ended well, and the server answers as it was
+/// told to. It adds to a proof, and is none by itself.
+pub const TOLD_BY_PROVIDER: &str = "told-by-provider";
+
 /// When evidence was gathered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -383,6 +387,26 @@ pub enum Event {
         /// Number of the start within the cell.
         start: u32,
         /// How long all of it took, s.
+        took_s: f64,
+    },
+    /// The provider is switching the server to an arm; told to whoever watches, and not kept.
+    Switching {
+        /// Index of the cell.
+        cell: u32,
+        /// The arm that the server is to be next.
+        arm: u32,
+        /// How long it has taken, s.
+        done_s: f64,
+        /// How long it may take, s.
+        at_most_s: f64,
+    },
+    /// The provider has switched the server to an arm, and the server says so.
+    Switched {
+        /// Index of the cell.
+        cell: u32,
+        /// The arm that the server is now.
+        arm: u32,
+        /// How long it took, the wait for the server's answer included, s.
         took_s: f64,
     },
     /// Evidence was looked at.

@@ -62,6 +62,21 @@ fn drawn_order(random: &mut SplitMix64, arms: usize) -> Vec<usize> {
     order
 }
 
+/// The arm, of two, whose side comes first in `pair` where one server is both of them in turn: drawn for each pair.
+pub fn first_of_pair(seed: u64, pair: u32) -> usize {
+    /// No frame and no block has this number, so that orders are drawn independently of each other.
+    const PAIRS: u64 = u64::MAX - 2;
+    block_order(seed, PAIRS, pair.into(), 2)[0]
+}
+
+/// The pair of sides that frame `frame` belongs to, and the arm that has it, where each side has `frames_a_side`.
+pub fn side_of(seed: u64, frame: u32, frames_a_side: u32) -> (u32, usize) {
+    let side = frame / frames_a_side.max(1);
+    let (pair, second) = (side / 2, side % 2 == 1);
+    let first = first_of_pair(seed, pair);
+    (pair, if second { 1 - first } else { first })
+}
+
 /// Puts `values` in an order that is drawn from all orders alike (Fisher–Yates).
 pub fn shuffle<T>(values: &mut [T], random: &mut SplitMix64) {
     for i in (1..values.len()).rev() {
@@ -188,6 +203,18 @@ mod tests {
         let firsts: std::collections::BTreeSet<usize> =
             (0..20).map(|frame| frame_order(7, frame, 4, 2)[0].arm).collect();
         assert_eq!(firsts.len(), 2, "the direction is drawn");
+    }
+
+    #[test]
+    fn sides_come_in_pairs_whose_order_is_drawn() {
+        let sides: Vec<(u32, usize)> = (0..12).map(|frame| side_of(7, frame, 3)).collect();
+        for (pair, of_pair) in sides.chunks(6).enumerate() {
+            let first = first_of_pair(7, pair as u32);
+            let expected = [vec![(pair as u32, first); 3], vec![(pair as u32, 1 - first); 3]].concat();
+            assert_eq!(of_pair, expected);
+        }
+        let first = (0..1000).filter(|pair| first_of_pair(11, *pair) == 0).count();
+        assert!((400..600).contains(&first), "{first} of 1,000 pairs begin with the plain side");
     }
 
     #[test]

@@ -232,6 +232,26 @@ pub trait Database: Sync {
         Err(Fault::Refused(format!("{} is not reached by other programs", self.title())))
     }
 
+    /// True where [`Database::ask`] brings an answer.
+    fn answers(&self) -> bool {
+        self.sql().is_some()
+    }
+
+    /// What the server answers to `question`, in its own language, through a connection of its own as the clients of an
+    /// arm with this set-up have it: the last value of the first row, as text. `None` where there is no row.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] where Tithe puts no question to this database; as [`Database::connect`]; the server's error.
+    fn ask(&self, server: &Server, setup: &Setup, question: &str) -> Result<Option<String>, Fault> {
+        let Some(sql) = self.sql() else {
+            return Err(Fault::Refused(format!("Tithe puts no question of yours to {}", self.title())));
+        };
+        let table = Table { name: "tithe".to_owned(), fields: 0, field_prefix: "field".to_owned() };
+        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table };
+        let mut rows = sql.connect(server, setup, &how)?.run(question)?;
+        Ok(if rows.is_empty() { None } else { rows.swap_remove(0).pop().flatten() })
+    }
+
     /// Position in the write-ahead log, bytes since an arbitrary start; `None` where it cannot be seen.
     fn wal_position(&self, _server: &Server, _setup: &Setup) -> Option<u64> {
         None

@@ -40,7 +40,7 @@ const READ_SIZE: usize = 64 * 1024;
 const LEAST_ROOM: usize = 16 * 1024;
 
 /// Has this program wait no longer than `seconds` for the first answer to a connection: for who is watching, and may
-/// have named a port where another protocol is spoken.
+/// have named a port where another protocol is spoken, or a server behind a network that swallows everything.
 pub fn hasten(seconds: u16) {
     FIRST_ANSWER_S.store(seconds.clamp(1, TIMEOUT_S), Ordering::Relaxed);
 }
@@ -189,7 +189,9 @@ impl Wire {
         // Who goes on talking has understood what was said.
         if self.hasty && self.traffic.received > 0 {
             self.hasty = false;
-            self.socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+            if self.socket.read_timeout()? == Some(first_answer()) {
+                self.socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+            }
         }
         match &mut self.tls {
             None => {
@@ -342,7 +344,8 @@ impl Wire {
     fn unless_would_block(&self, error: std::io::Error) -> Result<(), Fault> {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut if self.blocking => {
-                let waited = if self.hasty { first_answer() } else { ANSWER_TIMEOUT };
+                // Whoever measures may have asked the kernel for less patience.
+                let waited = self.socket.read_timeout().ok().flatten().unwrap_or(ANSWER_TIMEOUT);
                 Err(Fault::Connection(format!("the server did not answer for {} s", waited.as_secs())))
             }
             ErrorKind::WouldBlock => Ok(()),

@@ -2,7 +2,7 @@
 //!
 //! Nothing is decided by it: the interval and its flags come from [`super::slots`].
 
-use tithe_model::experiment::{Design, Metric};
+use tithe_model::experiment::Metric;
 
 use super::{measured::Measured, slots};
 use crate::{
@@ -16,7 +16,7 @@ const VALUES: usize = 240;
 /// The course of the cost of arm `arm` by `metric`; empty where no frame tells it.
 pub(super) fn course(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<StartCourse> {
     // A frame of this design holds one arm only, so that it says nothing of a cost.
-    if arm == 0 || measured.cell.design == Design::Sequential {
+    if arm == 0 || measured.cell.design.has_one_arm_a_frame() {
         return Vec::new();
     }
     let effects: Vec<OnStart> = slots::effects(measured, arm, metric);

@@ -69,6 +69,7 @@ impl<'a> Measured<'a> {
         let (cell, experiment) = (&records.plan.cells[index], &records.plan.experiment);
         let arms = experiment.arms.len();
         let (frames, invalid) = frames(records, index);
+        let (frames, invalid) = whole_pairs(cell, records, (frames, invalid));
         let (free, frames): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| frame.record.free);
         let slots = || frames.iter().flat_map(|frame| &frame.slots);
         let ended_by = |reason: CellEnding| records.cells[index].ending == Some(reason);
@@ -84,7 +85,11 @@ impl<'a> Measured<'a> {
                     .iter()
                     .flat_map(|frame| &frame.record.arms)
                     .all(|arm| arm.counters.sent_bytes.unwrap_or(0) == 0),
-            epochs: frame_epochs.chain(finding_epochs).collect(),
+            // Every pair of sides is an epoch of its own, and counts whole or not at all.
+            epochs: match cell.design.is_switched() {
+                true => frames.iter().map(|frame| frame.record.epoch).collect(),
+                false => frame_epochs.chain(finding_epochs).collect(),
+            },
             asked_metric: experiment.measure.primary,
             start_spread: &records.plan.start_spread,
             alpha: stopping::alpha(arms.saturating_sub(1), ended_by(CellEnding::Precision)),
@@ -240,6 +245,9 @@ impl<'a> Measured<'a> {
 
     /// Said where figures stand on too few starts to tell how much starts differ.
     fn few_starts(&self) -> Option<String> {
+        if self.cell.design.is_switched() {
+            return None;
+        }
         let starts = self.starts();
         let known = start_spread::of_metric(self.start_spread, self.seen.deciding(self.asked_metric))?;
         (1..STARTS_MIN as usize).contains(&starts).then(|| {
@@ -260,6 +268,32 @@ impl<'a> Measured<'a> {
         }
         parts as f64 / wall.max(1) as f64
     }
+}
+
+/// Of a server that its provider switches, the frames of those pairs that have both sides to their end; the frames of
+/// others do not count.
+fn whole_pairs<'a>(
+    cell: &Cell,
+    records: &Records,
+    (frames, mut invalid): (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>),
+) -> (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>) {
+    let Design::Switched { frames_a_side } = cell.design else { return (frames, invalid) };
+    let index = frames.first().map_or(0, |frame| frame.record.cell);
+    let recorded =
+        |pair: u32| records.frames.iter().filter(|frame| (frame.cell, frame.start) == (index, pair)).count() as u32;
+    let has = |pair: u32, arm: usize| {
+        frames.iter().any(|frame| frame.record.start == pair && frame.record.arms[arm].operations > 0)
+    };
+    let pairs: BTreeSet<u32> = frames.iter().map(|frame| frame.record.start).collect();
+    let whole = |pair: &u32| recorded(*pair) == 2 * frames_a_side && has(*pair, 0) && has(*pair, 1);
+    let whole: BTreeSet<u32> = pairs.into_iter().filter(whole).collect();
+    let (frames, halves): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| whole.contains(&frame.record.start));
+    let of_half = |frame: &MeasuredFrame<'_>| {
+        (frame.record.frame, "the other side of its pair was not measured to its end".to_owned())
+    };
+    invalid.extend(halves.iter().map(of_half));
+    invalid.sort_by_key(|(number, _)| *number);
+    (frames, invalid)
 }
 
 /// Operations that an arm was to do in a frame.

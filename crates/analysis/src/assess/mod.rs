@@ -28,6 +28,7 @@ mod slots;
 mod stand_in;
 mod sums;
 mod sweep;
+mod switched;
 mod warm_up;
 
 use tithe_model::{
@@ -152,8 +153,10 @@ fn assess_cell(
         mode: records.cells[index].mode.clone(),
         slot_ms: measured.slot_ns as f64 / 1e6,
         frames: measured.frames.len(),
-        starts: measured.starts(),
-        epochs: measured.epochs.len() as u32,
+        // The server is one; how often its provider starts it nobody counts.
+        starts: if cell.design.is_switched() { measured.starts().min(1) } else { measured.starts() },
+        pairs: if cell.design.is_switched() { measured.starts() } else { 0 },
+        epochs: if cell.design.is_switched() { 1 } else { measured.epochs.len() as u32 },
         ending: records.cells[index].ending.clone(),
         host: mean_host(measured.frames.iter().map(|frame| &frame.record.host)),
         wait_share: measured.wait_share(),
@@ -218,9 +221,10 @@ fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric, levels: &[Vec
     let mut estimates = match measured.cell.design {
         // A frame holds one arm only: there are no pairs.
         Design::Sequential => sequential::estimates(measured, arm, primary),
+        Design::Switched { .. } => switched::estimates(measured, arm, primary),
         _ => slots::estimates(measured, arm, primary),
     };
-    if measured.cell.design != Design::Sequential {
+    if !measured.cell.design.has_one_arm_a_frame() {
         estimates.extend(percentiles::estimates(measured, arm));
         estimates.extend(counters::estimates(measured, arm));
         estimates.extend(sizes::estimates(measured, arm));

@@ -7,7 +7,7 @@
 
 use tithe_model::experiment::{Design, Metric};
 
-use super::{measured::Measured, sequential, slots};
+use super::{measured::Measured, sequential, slots, switched};
 use crate::{
     ArmAnalysis, Estimate, OverRun,
     statistics::{inference::sidak, precision},
@@ -31,6 +31,7 @@ pub(super) fn judge(measured: &mut Measured<'_>, arms: &mut [ArmAnalysis], prima
 fn deciding(measured: &Measured<'_>, arm: usize, primary: Metric) -> Option<Estimate> {
     match measured.cell.design {
         Design::Sequential => sequential::estimates(measured, arm, primary).into_iter().find(|it| it.primary),
+        Design::Switched { .. } => Some(switched::deciding(measured, arm, primary)),
         _ => Some(slots::deciding(measured, arm, primary)),
     }
 }

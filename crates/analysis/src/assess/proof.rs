@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tithe_model::{
     experiment::Arm,
-    record::{Finding, Phase, Role, Verdict},
+    record::{Finding, Phase, Role, TOLD_BY_PROVIDER, Verdict},
 };
 
 use crate::Proof;
@@ -13,10 +13,11 @@ use crate::Proof;
 ///
 /// Every protection needs a claim before and a claim after each epoch's frames, and every claim must hold. A
 /// claim that fails outweighs one that could not be told. One that only strengthens a proof is not missed where nobody
-/// can look at it. Disclosures prove nothing either way. An epoch that was
+/// can look at it. Disclosures prove nothing either way. Where nothing fails and what is needed is open, a provider who
+/// says that it is on is named for it, and that is no proof. An epoch that was
 /// killed and followed by another has no look after it: see [`cut_short`].
 pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> Proof {
-    if arm.protections.is_empty() {
+    if arm.protections.is_empty() && arm.switch.is_none() {
         return Proof::Unproven(vec!["the arm names no protection, so nothing was looked at".to_owned()]);
     }
     let claims: Vec<&Finding> = findings.iter().filter(|finding| finding.role.is_claim()).collect();
@@ -32,7 +33,25 @@ pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> 
     let missed = |finding: &&&Finding| (finding.role, finding.verdict) == (Role::Claim, Verdict::OutOfReach);
     open.extend(claims.iter().filter(missed).map(|finding| quote(finding)));
     open.extend(not_looked_at(arm, &claims, epochs));
-    if open.is_empty() { Proof::Proven } else { Proof::Unproven(open) }
+    if arm.protections.is_empty() {
+        open.push("the arm names no protection, so nothing but its provider's switch was looked at".to_owned());
+    }
+    match () {
+        () if open.is_empty() => Proof::Proven,
+        () if is_told(&claims, epochs) => Proof::Told(open),
+        () => Proof::Unproven(open),
+    }
+}
+
+/// True where the provider's word was had for both sides of every pair, at both their ends.
+fn is_told(claims: &[&Finding], epochs: &BTreeSet<u32>) -> bool {
+    let told = |epoch: u32, phase: Phase| {
+        claims.iter().any(|it| {
+            (it.check.as_str(), it.verdict) == (TOLD_BY_PROVIDER, Verdict::Holds)
+                && (it.epoch, it.phase) == (epoch, phase)
+        })
+    };
+    !epochs.is_empty() && epochs.iter().all(|epoch| told(*epoch, Phase::Before) && told(*epoch, Phase::After))
 }
 
 fn not_looked_at(arm: &Arm, claims: &[&Finding], epochs: &BTreeSet<u32>) -> Vec<String> {

@@ -131,7 +131,8 @@ pub(super) fn limits_of_time(measured: &Measured<'_>, arm: usize) -> Vec<Flag> {
     flags
 }
 
-fn limits(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<Flag> {
+/// What limits the figure of `metric`.
+pub(super) fn limits(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<Flag> {
     let mut flags = match metric {
         Metric::Time | Metric::Net => limits_of_time(measured, arm),
         Metric::Cpu | Metric::ClientCpu | Metric::ServerCpu => Vec::new(),
@@ -181,7 +182,7 @@ fn disjoint(a: Interval, b: Interval) -> bool {
 /// What the time per operation means for the throughput of a closed loop: 1 − exp(−effect) fewer operations.
 ///
 /// The effect stays that of the time, so that a positive one is a cost here too.
-fn throughput(measured: &Measured<'_>, time: &Estimate) -> Estimate {
+pub(super) fn throughput(measured: &Measured<'_>, time: &Estimate) -> Estimate {
     let Interval { estimate, low, high } = time.effect;
     // Fewer operations: −percent(−effect); more: percent(−effect).
     let fewer = |effect: f64| digits(-percent(-effect));

@@ -14,6 +14,9 @@ use crate::statistics::verdict::{digits, percent};
 pub(super) fn words(cell: &Cell, warm_ups: &[WarmedUp]) -> String {
     let at_most_ns = match cell.after_start {
         WarmUp::None => return String::new(),
+        WarmUp::Fixed { ns } if cell.design.is_switched() => {
+            return format!("{} at the beginning of each side", seconds(ns));
+        }
         WarmUp::Fixed { ns: 0 } => return "none was asked for: measured from the start on".to_owned(),
         WarmUp::Fixed { ns } => return format!("{} of each arm, as asked for", seconds(ns)),
         WarmUp::UntilSteady { at_most_ns, .. } => at_most_ns,
@@ -137,6 +140,7 @@ mod tests {
                 off: Vec::new(),
                 aa: false,
                 programs: None,
+                switch: None,
             };
             let cell = cell(after_start);
             let warning = warning(&cell, &[arm("plain"), arm("tls")], &warm_ups);

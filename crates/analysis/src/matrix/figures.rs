@@ -284,8 +284,9 @@ impl Repeat {
 fn worse(one: Proof, other: &Proof) -> Proof {
     let rank = |proof: &Proof| match proof {
         Proof::Baseline | Proof::Proven => 0,
-        Proof::Unproven(_) => 1,
-        Proof::Disproven(_) => 2,
+        Proof::Told(_) => 1,
+        Proof::Unproven(_) => 2,
+        Proof::Disproven(_) => 3,
     };
     if rank(other) > rank(&one) { other.clone() } else { one }
 }

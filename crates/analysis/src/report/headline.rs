@@ -191,7 +191,8 @@ fn open(all: &[Decided<'_>], markup: &Markup) -> Vec<String> {
     let noisy = count(&|it| it.noisy());
     let asymmetric = count(&|it| it.proven() && !it.symmetric());
     let disproven = count(&|it| matches!(it.arm.proof, Proof::Disproven(_)));
-    let unproven = count(&|it| !it.proven()) - disproven;
+    let told = count(&|it| matches!(it.arm.proof, Proof::Told(_)));
+    let unproven = count(&|it| !it.proven()) - disproven - told;
     let mut sentences = Vec::new();
     if noisy > 0 && all.len() > 1 {
         sentences.push(format!("{} too noisy to tell.", of_all(noisy, all.len())));
@@ -199,6 +200,7 @@ fn open(all: &[Decided<'_>], markup: &Markup) -> Vec<String> {
     for (doubted, why) in [
         (asymmetric, "of a set-up that is not symmetric"),
         (disproven, "of a protection that was disproven"),
+        (told, "of a protection of which nobody but its provider says that it was on"),
         (unproven, "of a protection that was neither proven nor disproven"),
     ] {
         if doubted > 0 {

@@ -385,6 +385,7 @@ fn cell(id: &str, arms: Vec<ArmAnalysis>) -> CellAnalysis {
         frames: 30,
         invalid: Vec::new(),
         starts: 1,
+        pairs: 0,
         epochs: 1,
         ending: Some(CellEnding::Precision),
         host: Host {

@@ -107,7 +107,7 @@ pub(super) fn mark(arm: &ArmAnalysis) -> (&'static str, Tone) {
         _ if arm.aa => ("≡", Tone::Normal),
         Proof::Baseline => ("·", Tone::Normal),
         Proof::Proven => ("✓", Tone::Good),
-        Proof::Unproven(_) => ("?", Tone::Caution),
+        Proof::Unproven(_) | Proof::Told(_) => ("?", Tone::Caution),
         Proof::Disproven(_) => ("✗", Tone::Bad),
     }
 }
@@ -117,6 +117,7 @@ fn said(arm: &ArmAnalysis, estimate: &Estimate, margin: f64) -> &'static str {
     match (&arm.proof, estimate.verdict) {
         _ if arm.aa => words::PLAIN_AGAIN,
         (Proof::Unproven(_), _) => "UNPROVEN",
+        (Proof::Told(_), _) => words::TOLD,
         (Proof::Disproven(_), _) => "DISPROVEN",
         (_, Outcome::Costs) if estimate.flags.is_empty() && estimate.effect.high > margin => "",
         _ => match words::outcome_short(estimate, margin) {

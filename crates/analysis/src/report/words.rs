@@ -130,9 +130,13 @@ pub fn proof(proof: &Proof) -> (&'static str, Tone) {
         Proof::Baseline => ("baseline", Tone::Normal),
         Proof::Proven => ("proven", Tone::Good),
         Proof::Unproven(_) => ("UNPROVEN", Tone::Caution),
+        Proof::Told(_) => (TOLD, Tone::Caution),
         Proof::Disproven(_) => ("DISPROVEN", Tone::Bad),
     }
 }
+
+/// The mark of an arm of which nobody but the provider of its server says that it was on.
+pub const TOLD: &str = "TOLD BY THE PROVIDER";
 
 /// The mark of `arm`: its proof, which an A/A arm does not need.
 pub fn mark(arm: &ArmAnalysis) -> (&'static str, Tone) {
@@ -262,6 +266,9 @@ pub fn ending(ending: Option<&CellEnding>) -> String {
 /// What repeats in a cell: `30 frames, a start each`, `48 frames in 8 starts`, with epochs where there are several.
 pub fn repetitions(cell: &CellAnalysis) -> String {
     let frames = plural(cell.frames as u64, "frame");
+    if cell.pairs > 0 {
+        return format!("{frames} in {} of sides", plural(cell.pairs as u64, "pair"));
+    }
     let starts = match cell.starts {
         0 => frames,
         starts if starts == cell.frames && starts > 1 => format!("{frames}, a start each"),

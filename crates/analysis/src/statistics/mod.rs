@@ -3,6 +3,7 @@
 //! The chain is short. The costs of two slots of the same block and lane are compared as a natural-log ratio
 //! ([`pairing`]), a frame's ratios are averaged robustly ([`order`]), and the frames' values carry the inference
 //! ([`inference`]), by start of the servers where several frames share one ([`starts`], by [`random_effects`]).
+//! Where a provider switches one server, pairs of sides do ([`sides`]).
 //! Over hosts the same model carries what each of them has shown ([`hosts`]). Percentiles take the same way as costs,
 //! over groups of frames ([`percentile`]). When to stop is in [`precision`], what the answer is called in [`verdict`].
 //! Where the costs of many runs change their level is in [`change_points`].
@@ -21,6 +22,7 @@ pub mod percentile;
 pub mod precision;
 pub mod random_effects;
 pub mod saturation;
+pub mod sides;
 pub mod starts;
 pub mod verdict;
 

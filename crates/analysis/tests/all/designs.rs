@@ -4,12 +4,13 @@
 use tithe_analysis::{Estimate, Figure, Flag, Outcome, Proof, assess::assess, stopping::Live};
 use tithe_model::{
     ending::CellEnding,
-    experiment::Design,
-    record::{PHASES_NS, Slot},
+    experiment::{Design, Metric, ProviderSwitch},
+    record::{ArmFrame, Finding, PHASES_NS, Phase, Role, Slot, TOLD_BY_PROVIDER, Verdict},
     records::Records,
+    schedule::{first_of_pair, side_of},
 };
 
-use crate::synthetic::Invented;
+use crate::synthetic::{Invented, finding};
 
 fn estimate(records: &Records, arm: usize, name: &str) -> Estimate {
     let analysis = assess(records);
@@ -168,4 +169,128 @@ fn a_quota_and_a_hypervisor_are_told() {
     }
     let flags = estimate(&records, 1, "net").flags;
     assert!(flags.contains(&Flag::Throttled) && flags.contains(&Flag::Stolen), "{flags:?}");
+}
+
+/// Frames of a side below.
+const SIDE: u32 = 6;
+
+/// So many pairs of sides of a server that costs `effect` more where its provider has switched it on; the machine is
+/// another one in each pair.
+fn switched(pairs: u32, effect: f64) -> Records {
+    let frames = pairs * 2 * SIDE;
+    let invented = Invented { effects: vec![0.0, effect], frames, primary: Metric::Time, ..Invented::default() };
+    let mut records = invented.records();
+    let seed = records.plan.cells[0].seed;
+    records.plan.cells[0].design = Design::Switched { frames_a_side: SIDE };
+    records.plan.experiment.arms[1].switch = Some(ProviderSwitch {
+        on: vec!["on".to_owned()],
+        off: vec!["off".to_owned()],
+        ready: "SELECT true".to_owned(),
+        side_s: 60.0,
+        timeout_s: 600.0,
+    });
+    let side = |frame: u32| side_of(seed, frame, SIDE);
+    records.slots.retain(|slot| side(slot.frame).1 == slot.arm as usize);
+    for slot in &mut records.slots {
+        let mood = 10 + u64::from(side(slot.frame).0 % 4);
+        [&mut slot.wall_ns, &mut slot.latency_sum_ns].into_iter().for_each(|ns| *ns = *ns * mood / 10);
+    }
+    for frame in &mut records.frames {
+        let (pair, arm) = side(frame.frame);
+        (frame.epoch, frame.start) = (pair, pair);
+        frame.arms[1 - arm] = ArmFrame::default();
+    }
+    let told = |phase| Finding {
+        protection: "switch".to_owned(),
+        check: TOLD_BY_PROVIDER.to_owned(),
+        role: Role::Strengthens,
+        ..finding(1, phase)
+    };
+    let looks = |epoch| {
+        let of_phase = move |phase| [finding(1, phase), told(phase)].map(|it| Finding { epoch, ..it });
+        [Phase::Before, Phase::After].into_iter().flat_map(of_phase)
+    };
+    records.findings = (0..pairs).flat_map(looks).collect();
+    records
+}
+
+#[test]
+fn a_pair_of_sides_is_one_value_of_students_interval() {
+    let records = switched(5, 0.05);
+    let analysis = assess(&records);
+    let cell = &analysis.cells[0];
+    assert_eq!((cell.pairs, cell.starts, cell.epochs, cell.frames), (5, 1, 1, 60));
+    let time = estimate(&records, 1, "time");
+    assert!(time.primary && time.count == 5 && !time.widened, "{time:?}");
+    assert_eq!(cell.arms[1].proof, Proof::Proven);
+    // The mean of five values with Student's quantile of four degrees of freedom (R 4.3: qt(0.975, 4)).
+    let cost = |arm: u32, pair: u32| {
+        let of_side = |slot: &&Slot| (slot.arm, slot.frame / (2 * SIDE)) == (arm, pair);
+        let mut frames = vec![(0, 0); 2 * SIDE as usize];
+        for slot in records.slots.iter().filter(of_side) {
+            let frame = &mut frames[(slot.frame % (2 * SIDE)) as usize];
+            *frame = (frame.0 + slot.latency_sum_ns, frame.1 + slot.counted);
+        }
+        let mut costs: Vec<f64> =
+            frames.iter().filter(|it| it.1 > 0).map(|(sum, count)| (*sum as f64 / *count as f64).ln()).collect();
+        costs.sort_unstable_by(f64::total_cmp);
+        // A quarter of six, rounded down, from either end.
+        costs[1..costs.len() - 1].iter().sum::<f64>() / (costs.len() - 2) as f64
+    };
+    let effects: Vec<f64> = (0..5).map(|pair| cost(1, pair) - cost(0, pair)).collect();
+    let mean = effects.iter().sum::<f64>() / 5.0;
+    let error = (effects.iter().map(|effect| (effect - mean).powi(2)).sum::<f64>() / 4.0 / 5.0).sqrt();
+    assert!((time.effect.estimate - mean).abs() < 1e-9, "{time:?} {effects:?}");
+    assert!((time.effect.half_width() - 2.776_445_105 * error).abs() < 1e-6, "{time:?} {error}");
+    let order: Vec<usize> = (0..50).map(|pair| first_of_pair(records.plan.cells[0].seed, pair)).collect();
+    assert!(order.contains(&0) && order.contains(&1), "{order:?}");
+}
+
+#[test]
+fn live_says_of_sides_what_the_report_says() {
+    let records = switched(4, 0.05);
+    let mut live = Live::new(&records.plan, 0);
+    let frames: Vec<&[Slot]> = records.slots.chunk_by(|a, b| a.frame == b.frame).collect();
+    let mut bounded = 0;
+    for slots in frames {
+        live.push(slots[0].frame / (2 * SIDE), slots);
+        let decision = live.decide();
+        assert!(!decision.enough, "every pair is measured");
+        bounded += u32::from(decision.arms[0].half_width().is_finite());
+    }
+    assert_eq!(bounded, 2 * 2 * SIDE + 1, "from the last frame of the second pair on");
+    assert_eq!(live.ended(&CellEnding::Budget).expect("enough frames")[0], estimate(&records, 1, "time").effect);
+}
+
+#[test]
+fn half_a_pair_does_not_count() {
+    let mut records = switched(4, 0.05);
+    // Stopped in the second side of the last pair, before anything was told of it.
+    let last = 4 * 2 * SIDE - 2;
+    records.frames.retain(|frame| frame.frame < last);
+    records.slots.retain(|slot| slot.frame < last);
+    records.findings.retain(|finding| finding.epoch < 3);
+    records.cells[0].ending = None;
+    let analysis = assess(&records);
+    assert_eq!((analysis.cells[0].pairs, analysis.cells[0].invalid.len()), (3, 2 * SIDE as usize - 2));
+    assert_eq!(analysis.cells[0].arms[1].proof, Proof::Proven);
+    assert_eq!(estimate(&records, 1, "time").count, 3);
+}
+
+#[test]
+fn a_providers_word_is_named_and_is_no_proof() {
+    let mut records = switched(3, 0.05);
+    let proof = |records: &Records| assess(records).cells[0].arms[1].proof.clone();
+    for finding in records.findings.iter_mut().filter(|finding| finding.role == Role::Claim) {
+        finding.verdict = Verdict::OutOfReach;
+    }
+    assert!(matches!(proof(&records), Proof::Told(open) if open.len() == 6), "{:?}", proof(&records));
+    let mut unsaid = switched(3, 0.05);
+    unsaid.findings.retain(|finding| finding.role != Role::Claim);
+    unsaid.plan.experiment.arms[1].protections.clear();
+    assert!(matches!(proof(&unsaid), Proof::Told(open) if open[0].contains("names no protection")));
+    unsaid.findings[3].verdict = Verdict::CannotTell;
+    assert!(matches!(proof(&unsaid), Proof::Unproven(_)), "once it did not say so");
+    records.findings[1].verdict = Verdict::Fails;
+    assert!(matches!(proof(&records), Proof::Disproven(_)), "the server said the opposite");
 }

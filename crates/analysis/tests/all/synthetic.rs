@@ -121,6 +121,7 @@ impl Invented {
             off: Vec::new(),
             aa: false,
             programs: None,
+            switch: None,
         });
         let cell = Cell {
             id: "c".to_owned(),

@@ -27,6 +27,10 @@ const AA_ARM: &str = "The arm \"A/A\" is the plain arm again, the negative contr
                       itself where it takes at most a fifth of the load of servers that tithe launches; `aa_arm = true` \
                       or `false` in [measure] decides it otherwise.";
 
+/// What is said of servers that can be attached to.
+const BY_PROVIDER: &str = "What only the provider of a running server can switch is measured by `switch` of an arm, and \
+                           told by the provider where nothing proves it.";
+
 /// Where more is told.
 const MORE: &str = "`tithe ls postgres` says what its protections are for, `tithe ls postgres tls` all about one of \
                     them, `tithe ls ycsb` all about a workload.";
@@ -131,6 +135,9 @@ fn of_database(database: &OfferedDatabase, columns: usize) -> String {
         if !entry.embedded && !protection.attachable {
             text += "      for servers that tithe launches only\n";
         }
+    }
+    if !entry.schemes.is_empty() {
+        text += &format!("\n{}", paragraph("", BY_PROVIDER, columns));
     }
     text
 }

@@ -11,7 +11,7 @@ use tithe_machine::{
 };
 use tithe_model::{
     plan::{Cell, Plan, STARTS_MIN, Starts},
-    record::Role,
+    record::{Role, TOLD_BY_PROVIDER},
     start_spread,
 };
 use tithe_plugin::configuration::configuration;
@@ -47,7 +47,7 @@ fn few_starts(plan: &Plan) -> String {
     let spread = KnownSpread { spread: known.spread, degrees: known.degrees };
     let alpha = stopping::alpha(plan.experiment.arms.len().saturating_sub(1), false);
     let widened = |cell: &Cell| {
-        let starts = starts(cell)?;
+        let starts = starts(cell).filter(|_| !cell.design.is_switched())?;
         let times = if starts == 1 { "one start".to_owned() } else { format!("{starts} starts") };
         let least = number::digits(number::percent(spread.widening(starts as usize, alpha)));
         Some(format!("Few starts        cell {}: {times}, so its intervals reach ±{least}% at least\n", cell.id))
@@ -130,6 +130,13 @@ fn proofs(prepared: &Prepared) -> Result<String, Stop> {
             }
         }
     }
+    if let Some(arm) = prepared.plan.experiment.arms.iter().find(|arm| arm.switch.is_some()) {
+        if arm.protections.is_empty() {
+            text.push_str(&format!("  {}\n", arm.name));
+        }
+        let words = if arm.protections.is_empty() { "told by the provider, which is no proof" } else { "strengthens" };
+        text.push_str(&format!("    switch: {words}: {TOLD_BY_PROVIDER}\n"));
+    }
     Ok(if text.is_empty() { text } else { format!("\nWhat proves each arm\n{text}") })
 }
 
@@ -137,7 +144,8 @@ fn lines(prepared: &Prepared, arm: usize) -> Result<Vec<String>, Stop> {
     let arm = &prepared.plan.experiment.arms[arm];
     if let Some(url) = &arm.url {
         let on = arm.on.iter().map(|statement| format!("on: {statement}"));
-        return Ok(std::iter::once(format!("attached to {}", url.redacted())).chain(on).collect());
+        let switch = arm.switch.iter().map(|switch| format!("switched by its provider: {}", switch.on.join(" ")));
+        return Ok(std::iter::once(format!("attached to {}", url.redacted())).chain(on).chain(switch).collect());
     }
     let resolved = Resolved::of(prepared.database, arm)?;
     let setup = resolved.setup(&prepared.plan, &prepared.plan.cells[0], &placeholders())?;

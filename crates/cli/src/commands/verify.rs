@@ -16,7 +16,8 @@ use tithe_harness::{
 };
 use tithe_machine::watch::host;
 use tithe_model::{
-    experiment::{Arm, Limits},
+    experiment::{Arm, Design, Limits},
+    plan::WarmUp,
     record::{Event, Finding, Frame, Phase, Role, Slot, Verdict},
 };
 
@@ -59,7 +60,9 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
     drop(folder);
     // Nothing was measured, so there is nothing to keep.
     let _ = std::fs::remove_dir_all(&path);
-    let (status, words) = conclude(&ending?, &claims, invalid);
+    // A provider's word is no proof, whatever else holds.
+    let told = prepared.plan.experiment.arms.iter().any(|arm| arm.switch.is_some() && arm.protections.is_empty());
+    let (status, words) = conclude(&ending?, &claims, (invalid, told));
     match format {
         "oscal" => anstream::print!("{}", oscal::render(&observed)),
         "sarif" => anstream::print!("{}", sarif::render(&observed)),
@@ -69,7 +72,7 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
 }
 
 /// The exit status, and in words what it all comes to.
-fn conclude(ending: &Ending, claims: &Claims, invalid: u64) -> (i32, String) {
+fn conclude(ending: &Ending, claims: &Claims, (invalid, told): (u64, bool)) -> (i32, String) {
     let invalid_frames = (invalid > 0).then(|| words::plural(invalid, "invalid frame"));
     let amiss: Vec<String> = claims.amiss().into_iter().chain(invalid_frames).collect();
     let mut words = if amiss.is_empty() { String::new() } else { format!("\n{}\n", amiss.join("; ")) };
@@ -79,6 +82,10 @@ fn conclude(ending: &Ending, claims: &Claims, invalid: u64) -> (i32, String) {
         Ending::Complete if claims.count(Verdict::Fails) > 0 => exit::DISPROVEN,
         Ending::Complete if invalid > 0 => exit::FAILED,
         Ending::Complete if !claims.all_hold() => exit::CANNOT_TELL,
+        Ending::Complete if told => {
+            words += "\nthe server says what its provider was told to make of it, and nothing else was looked at\n";
+            exit::CANNOT_TELL
+        }
         Ending::Complete => {
             let seen = if claims.count(Verdict::OutOfReach) > 0 { " that could be looked at" } else { "" };
             words += &format!("\nevery claim{seen} holds and every answer was right; nothing was timed\n");
@@ -100,6 +107,11 @@ fn small(prepared: Prepared, machine: &MachineArgs) -> Result<Prepared, Stop> {
     for cell in &mut plan.cells {
         (cell.blocks, cell.frames_max, cell.epochs) = (2, 1, 1);
         cell.slot_ns = cell.slot_ns.max(SLOT_NS);
+        if cell.design.is_switched() {
+            // One pair of sides of a frame each, without load before it.
+            (cell.design, cell.frames_max) = (Design::Switched { frames_a_side: 1 }, 2);
+            cell.after_start = WarmUp::None;
+        }
     }
     prepare::of_plan(prepared.text, plan, machine)
 }
@@ -251,6 +263,7 @@ mod tests {
             off: Vec::new(),
             aa: false,
             programs: None,
+            switch: None,
         }
     }
 
@@ -305,10 +318,11 @@ mod tests {
             for (number, verdict) in verdicts.iter().enumerate() {
                 claims.add(&finding(&number.to_string(), Phase::Before, *verdict, ""));
             }
-            conclude(&Ending::Complete, &claims, invalid).0
+            conclude(&Ending::Complete, &claims, (invalid, false)).0
         };
         assert_eq!(status(&[Verdict::Holds], 0), exit::OK);
         assert_eq!(status(&[Verdict::Holds, Verdict::CannotTell], 0), exit::CANNOT_TELL);
+        assert_eq!(conclude(&Ending::Complete, &Claims::default(), (0, true)).0, exit::CANNOT_TELL);
         assert_eq!(status(&[Verdict::CannotTell], 1), exit::FAILED);
         assert_eq!(status(&[Verdict::CannotTell, Verdict::Fails], 1), exit::DISPROVEN);
     }

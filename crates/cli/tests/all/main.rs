@@ -35,6 +35,7 @@ mod installed {
     pub mod programs;
     pub mod rotation;
     mod starts;
+    mod switched;
     mod volumes;
     #[cfg(feature = "wiredtiger")]
     mod wiredtiger;

@@ -136,6 +136,15 @@ impl Database for Cassandra {
         Ok(Box::new(Clients::open(server, setup)?))
     }
 
+    fn answers(&self) -> bool {
+        true
+    }
+
+    fn ask(&self, server: &Server, setup: &Setup, question: &str) -> Result<Option<String>, Fault> {
+        let mut rows = CqlConnection::open(&target::of_clients(server, setup)?)?.texts(question)?;
+        Ok(if rows.is_empty() { None } else { rows.swap_remove(0).pop() })
+    }
+
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
         target::PRODUCT.reach(server, setup)
     }

@@ -15,7 +15,7 @@ use tithe_plugin::{
     product::{FindCanaryChecks, Product},
     protection::Protection,
     rotation::Rotator,
-    session::{Session, Table},
+    session::{Session, SqlSession as _, Table},
     setup::{Reach, Setup},
 };
 
@@ -45,6 +45,12 @@ impl Database for Family {
 
     fn keeps_apart(&self) -> bool {
         true
+    }
+
+    fn ask(&self, server: &Server, setup: &Setup, question: &str) -> Result<Option<String>, Fault> {
+        // Not as clients connect: they begin in a database that may not be there yet.
+        let mut rows = self.0.administrator(server, setup)?.run(question)?;
+        Ok(if rows.is_empty() { None } else { rows.swap_remove(0).pop().flatten() })
     }
 
     fn memory_needed(&self, settings: &BTreeMap<String, String>) -> Option<u64> {

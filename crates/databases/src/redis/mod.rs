@@ -36,7 +36,7 @@ use tithe_plugin::{
 
 use self::{
     clients::Clients,
-    connection::{RedisConnection, named},
+    connection::{RedisConnection, Reply, named},
     session::RedisSession,
 };
 
@@ -134,6 +134,18 @@ impl Database for Redis {
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
         target::PRODUCT.reach(server, setup)
+    }
+
+    fn answers(&self) -> bool {
+        true
+    }
+
+    fn ask(&self, server: &Server, setup: &Setup, question: &str) -> Result<Option<String>, Fault> {
+        let mut connection = RedisConnection::open(&target::of_clients(server, setup)?)?;
+        Ok(match connection.run(question).map_err(named)? {
+            Reply::Array(values) => values.last().and_then(Reply::text),
+            value => value.text(),
+        })
     }
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {

@@ -47,7 +47,7 @@ use self::{
     slices::Slices,
     watch::{Grown, Watch},
 };
-use super::carry_over::Profile;
+use super::{Schedule, carry_over::Profile};
 
 /// One arm of a cell, started and loaded.
 pub struct StartedArm {
@@ -296,6 +296,7 @@ impl<'a> CellRunner<'a> {
         cancelled: &AtomicBool,
     ) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
         let warmup_ns = self.context.cell.warmup_ns + std::mem::take(&mut self.extra_warmup_ns);
+        self.context.reached = Schedule::new(&self.context.cell, number, self.context.arms.len(), 0).reached();
         let measured = self.measure(number, free, warmup_ns, cancelled)?;
         self.context.fresh = false;
         Ok(measured

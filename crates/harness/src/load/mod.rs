@@ -10,6 +10,7 @@ pub mod carry_over;
 pub mod frame;
 pub mod lane;
 mod meeting;
+pub(crate) mod patience;
 pub mod pause_gate;
 mod placement;
 pub(crate) mod reading;
@@ -18,7 +19,7 @@ pub mod recorder;
 use tithe_model::{
     experiment::Design,
     plan::Cell,
-    schedule::{Place, frame_order, stream_seed},
+    schedule::{Place, frame_order, side_of, stream_seed},
 };
 
 /// The operation under which connections that are opened while measuring are recorded: TCP, TLS and authentication, and
@@ -84,7 +85,7 @@ impl Schedule {
     /// every lane, with its processor, meets every arm in every block.
     pub fn turns(&self, lane: usize) -> impl Iterator<Item = Turn> + use<> {
         let places = match self.design {
-            Design::Sequential => self.sequential_places(),
+            Design::Sequential | Design::Switched { .. } => self.places_of_one_arm(),
             Design::Duet => self.shifted_places(lane),
             Design::Interleaved | Design::Slices => frame_order(self.seed, self.frame, self.blocks, self.arms),
         };
@@ -96,8 +97,8 @@ impl Schedule {
         })
     }
 
-    fn sequential_places(&self) -> Vec<Place> {
-        let arm = self.sequential_arm();
+    fn places_of_one_arm(&self) -> Vec<Place> {
+        let arm = self.only().unwrap_or_default();
         let block = |block| (0..self.arms).map(move |_| Place { block: Some(block), arm });
         (0..self.blocks).flat_map(block).collect()
     }
@@ -117,7 +118,22 @@ impl Schedule {
 
     /// True when `arm` has turns in this frame.
     pub fn has(&self, arm: usize) -> bool {
-        self.design != Design::Sequential || arm == self.sequential_arm()
+        self.only().is_none_or(|only| arm == only)
+    }
+
+    /// The arm of the whole frame, where it has one only.
+    fn only(&self) -> Option<usize> {
+        match self.design {
+            Design::Sequential => Some(self.sequential_arm()),
+            Design::Switched { frames_a_side } => Some(side_of(self.seed, self.frame, frames_a_side).1),
+            Design::Interleaved | Design::Duet | Design::Slices => None,
+        }
+    }
+
+    /// The only arm whose server can be asked for anything in this frame: the other one is the same server, as it is
+    /// not now. `None` where all are there.
+    pub fn reached(&self) -> Option<usize> {
+        self.only().filter(|_| self.design.is_switched())
     }
 
     /// The arm of a whole sequential frame: each has its equal part of the frames, in the experiment's order.
@@ -154,6 +170,19 @@ mod tests {
             arms[0]
         };
         assert_eq!((0..10).map(arm_of).collect::<Vec<_>>(), [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn a_frame_of_a_switched_server_has_the_arm_of_its_side_and_reaches_no_other() {
+        let frame = |frame: u32| Schedule { frame, ..schedule(Design::Switched { frames_a_side: 3 }, 2) };
+        for number in 0..24 {
+            let (_, arm) = side_of(7, number, 3);
+            let schedule = frame(number);
+            assert_eq!(schedule.reached(), Some(arm));
+            assert!(schedule.has(arm) && !schedule.has(1 - arm));
+            assert!(schedule.turns(0).count() == 10 && schedule.turns(0).all(|turn| turn.arm == arm));
+        }
+        assert_eq!(schedule(Design::Sequential, 2).reached(), None);
     }
 
     #[test]

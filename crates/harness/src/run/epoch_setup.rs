@@ -44,6 +44,7 @@ use super::{
     draw::Draw,
     located,
     sharing::Sharing,
+    switchboard::Switchboard,
     together::together,
 };
 use crate::{
@@ -149,11 +150,12 @@ impl<'a> EpochSetup<'a> {
         })
     }
 
-    /// Starts every arm on loaded data.
+    /// Starts every arm on loaded data; `board` has the server be each arm in turn, where it is one after the other.
     pub(super) fn set(
         &mut self,
         run: &Run<'_>,
         part: &EpochPlan<'_>,
+        board: Option<&mut Switchboard<'_>>,
         data_sets: &mut DataSets,
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
@@ -164,7 +166,10 @@ impl<'a> EpochSetup<'a> {
         data_sets.share_secrets(&mut credentials);
         let setup_of = |arm: &Resolved<'_>| arm.setup(run.plan, cell, &credentials);
         let mut setups: Vec<Setup> = run.arms.iter().map(setup_of).collect::<Result<_, _>>()?;
-        let sharing = Sharing::find(run, &mut setups, workload.writes())?;
+        let sharing = match board {
+            Some(_) => Sharing::in_turn(setups.len()),
+            None => Sharing::find(run, &mut setups, workload.writes())?,
+        };
         event_log.folder.cell(number, |facts| {
             facts.mode = mode(cell, sharing.is_one_server(), self.launches(&experiment.arms));
             facts.notes = workload.describe();
@@ -196,7 +201,7 @@ impl<'a> EpochSetup<'a> {
             Load::Clients(_) => data_sets.plan(run, part, &setups, again),
         };
         let mut coming = self.places(run, part, (&setups, &fingerprints, &sharing))?;
-        self.start_all(run, part, (&mut coming, &sharing), data_sets, event_log)?;
+        self.start_all(run, part, (&mut coming, &sharing), (board, data_sets), event_log)?;
         self.see_attached(run, part, &sharing, event_log)?;
         let is_kept = |fingerprint: &Fingerprint| data_sets.has(fingerprint);
         let numbered = fingerprints.into_iter().enumerate();
@@ -223,6 +228,12 @@ impl<'a> EpochSetup<'a> {
     ) -> Result<(), Fault> {
         if run.cancelled() || !self.started_arms.values().all(|arm| arm.server.address.is_attached()) {
             return Ok(());
+        }
+        if part.cell.design.is_switched() {
+            let words = "not looked for: whoever switches the server may start another one in its place";
+            return event_log.folder.cell(part.number, |known| {
+                known.arms.iter_mut().for_each(|arm| arm.tell(Fact::ServerProcesses, words.to_owned()));
+            });
         }
         let located = located::locate(run, part, &self.started_arms, sharing.is_one_server())?;
         for (number, process) in located.processes {
@@ -289,7 +300,11 @@ impl<'a> EpochSetup<'a> {
         }
         let (launch, configuration) = if let Some(url) = &arm.url {
             let on = arm.on.iter().map(|statement| format!("on = {statement}"));
-            (None, std::iter::once(format!("url = {}", url.redacted())).chain(on).collect())
+            let switch = arm.switch.iter().flat_map(|switch| {
+                [("on", switch.on.join(" ")), ("off", switch.off.join(" ")), ("ready", switch.ready.clone())]
+            });
+            let switch = switch.map(|(name, words)| format!("switch.{name} = {words}"));
+            (None, std::iter::once(format!("url = {}", url.redacted())).chain(on).chain(switch).collect())
         } else {
             let mounted = setup.volume.as_ref().map(|asked| volumes::set_up(asked, &place.folder, &self.sandbox));
             let mounted = mounted.transpose()?;
@@ -315,7 +330,7 @@ impl<'a> EpochSetup<'a> {
         run: &Run<'_>,
         part: &EpochPlan<'_>,
         (coming, sharing): (&mut [Coming<'_>], &Sharing),
-        data_sets: &mut DataSets,
+        (mut board, data_sets): (Option<&mut Switchboard<'_>>, &mut DataSets),
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
         // In the experiment's order: who has loaded a set is no matter of luck.
@@ -332,6 +347,9 @@ impl<'a> EpochSetup<'a> {
         let statements = kept.iter().any(|arm| !arm.setup.statements.is_empty());
         self.quiet = kept.len() == coming.len() && !statements;
         for arm in coming.iter().filter(|arm| arm.fingerprint.is_none()) {
+            if let Some(board) = board.as_deref_mut().filter(|_| !run.cancelled()) {
+                board.reach(arm.number, arm.setup, event_log)?;
+            }
             if run.cancelled() {
                 return Ok(());
             }
@@ -646,6 +664,11 @@ impl<'a> EpochSetup<'a> {
         cache::empty(files.map(|file| file.path))
     }
 
+    /// True where there are data of Tithe's on a server that it does not stop.
+    pub(super) fn has_data_elsewhere(&self) -> bool {
+        !self.attached.is_empty()
+    }
+
     /// Removes the data of `workload` from servers that Tithe does not stop.
     pub(super) fn clear(&self, workload: &dyn Workload) -> Result<(), Fault> {
         self.attached.iter().try_for_each(|(server, setup)| data::remove(self.database, server, setup, workload))
@@ -760,6 +783,7 @@ fn mode(cell: &Cell, shared: bool, launched: bool) -> String {
         Design::Slices if launched => format!("{servers}, slices, the other servers stopped"),
         Design::Slices => format!("{servers}, slices"),
         Design::Sequential => format!("{servers}, sequential"),
+        Design::Switched { .. } => format!("{servers}, switched by the server's provider"),
     };
     if cell.pinned { mode } else { format!("{mode}, not bound to processors") }
 }

@@ -1,16 +1,17 @@
 //! What is looked at before and after measuring: whether the data are right, and whether each protection was on.
 
-use tithe_machine::{clock::Clock, fault::Fault, observation::Observation};
+use tithe_machine::{clock::Clock, fault::Fault, launch::Address, observation::Observation};
 use tithe_model::{
+    experiment,
     record::{Event, Finding, Phase, Role, Verdict},
     schedule::stream_seed,
 };
 use tithe_plugin::{
     data,
     database::Connect,
-    evidence::{self, CheckContext, CheckEntry, Control},
+    evidence::{self, CheckContext, CheckEntry, Control, Evidence},
     setup::Setup,
-    workload::Load,
+    workload::{Load, Workload},
 };
 
 use super::{EpochPlan, EventLog, Run};
@@ -38,32 +39,57 @@ impl Run<'_> {
         arms: &[StartedArm],
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
+        arms.iter()
+            .enumerate()
+            .try_for_each(|arm| self.check_data_of(part, (phase, phase == Phase::Before), arm, event_log))
+    }
+
+    /// The same of one arm, whose data are `fresh` where no load has changed them.
+    pub(super) fn check_data_of(
+        &self,
+        part: &EpochPlan<'_>,
+        (phase, fresh): (Phase, bool),
+        (arm, started): (usize, &StartedArm),
+        event_log: &mut EventLog<'_>,
+    ) -> Result<(), Fault> {
         let workload = self.workloads[part.cell.workload].as_ref();
         // What another program's data must be like, nobody but the program knows.
         let Load::Clients(clients) = workload.offered_by() else { return Ok(()) };
-        for (arm, (runner, described)) in arms.iter().zip(&self.plan.experiment.arms).enumerate() {
-            let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-            let mut session = data::connect(self.product, &runner.server, &runner.setup, &how, workload)?;
-            let name = |fault| match fault {
-                Fault::Wrong(broken) => Fault::Wrong(format!("arm {}: {broken}", described.name)),
-                other => other,
-            };
-            let Some(holds) = clients.check(&mut session, phase == Phase::Before).map_err(name)? else { continue };
-            event_log.found(Finding {
-                cell: part.number as u32,
-                epoch: part.epoch,
-                arm: arm as u32,
-                phase,
-                protection: self.plan.experiment.workloads[part.cell.workload].kind.clone(),
-                check: "consistency".to_owned(),
-                claim: "the data are as the workload's rules say".to_owned(),
-                role: Role::Disclosure,
-                verdict: Verdict::Holds,
-                protected: holds,
-                control: "none: what is broken ends the cell".to_owned(),
-            })?;
+        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+        let mut session = data::connect(self.product, &started.server, &started.setup, &how, workload)?;
+        let name = |fault| match fault {
+            Fault::Wrong(broken) => Fault::Wrong(format!("arm {}: {broken}", self.plan.experiment.arms[arm].name)),
+            other => other,
+        };
+        let Some(holds) = clients.check(&mut session, fresh).map_err(name)? else { return Ok(()) };
+        event_log.found(Finding {
+            cell: part.number as u32,
+            epoch: part.epoch,
+            arm: arm as u32,
+            phase,
+            protection: self.plan.experiment.workloads[part.cell.workload].kind.clone(),
+            check: "consistency".to_owned(),
+            claim: "the data are as the workload's rules say".to_owned(),
+            role: Role::Disclosure,
+            verdict: Verdict::Holds,
+            protected: holds,
+            control: "none: what is broken ends the cell".to_owned(),
+        })
+    }
+
+    /// Everything that is looked at of arm `arm` at `address`, each check with the protection that it is about.
+    pub(super) fn checks_of<'w>(
+        &self,
+        arm: usize,
+        workload: &'w dyn Workload,
+        address: &Address,
+    ) -> Vec<(&experiment::Protection, Box<dyn Evidence + 'w>)> {
+        let mut checks = Vec::new();
+        for (protection, chosen) in self.arms.get(arm).map_or(&[][..], |resolved| &resolved.protections[..]) {
+            let of_one = protection.evidence_in(chosen, workload).into_iter();
+            checks.extend(of_one.filter(|check| check.concerns(address)).map(|check| (*chosen, check)));
         }
-        Ok(())
+        checks
     }
 
     /// Looks at every claim of every protected arm, and at the plain arm for its control.
@@ -90,38 +116,32 @@ impl Run<'_> {
                 narrowed: None,
             }
         };
-        for (arm, resolved) in self.arms.iter().enumerate().skip(1) {
-            for (protection, chosen) in &resolved.protections {
-                let checks = protection.evidence_in(chosen, workload).into_iter();
-                for check in checks.filter(|check| check.concerns(&arms[arm].server.address)) {
-                    if self.cancelled() && phase == Phase::Before {
-                        return Ok(());
-                    }
-                    let CheckEntry { id, role, control } = check.entry();
-                    let (cell, of) = (part.number as u32, arm as u32);
-                    event_log.observer.event(&Event::Looking { cell, arm: of, phase, claim: check.claim() });
-                    let mut on_protected = context(arm);
-                    let protected = evidence::seen_by(&*check, &mut on_protected);
-                    let narrowed = on_protected.narrowed;
-                    let of_plain = || evidence::seen_by(&*check, &mut context(0));
-                    let plain = (control == Control::PlainArm).then(of_plain);
-                    event_log.found(Finding {
-                        cell: part.number as u32,
-                        epoch: part.epoch,
-                        arm: arm as u32,
-                        phase,
-                        protection: chosen.id.clone(),
-                        check: id.to_owned(),
-                        claim: evidence::claimed(check.as_ref(), narrowed),
-                        role,
-                        verdict: evidence::judge(control, &protected, plain.as_ref()),
-                        protected: protected.quotation().to_owned(),
-                        control: plain
-                            .as_ref()
-                            .map_or("planted by the check itself", Observation::quotation)
-                            .to_owned(),
-                    })?;
+        for (arm, started) in arms.iter().enumerate().skip(1) {
+            for (chosen, check) in self.checks_of(arm, workload, &started.server.address) {
+                if self.cancelled() && phase == Phase::Before {
+                    return Ok(());
                 }
+                let CheckEntry { id, role, control } = check.entry();
+                let (cell, of) = (part.number as u32, arm as u32);
+                event_log.observer.event(&Event::Looking { cell, arm: of, phase, claim: check.claim() });
+                let mut on_protected = context(arm);
+                let protected = evidence::seen_by(&*check, &mut on_protected);
+                let narrowed = on_protected.narrowed;
+                let of_plain = || evidence::seen_by(&*check, &mut context(0));
+                let plain = (control == Control::PlainArm).then(of_plain);
+                event_log.found(Finding {
+                    cell: part.number as u32,
+                    epoch: part.epoch,
+                    arm: arm as u32,
+                    phase,
+                    protection: chosen.id.clone(),
+                    check: id.to_owned(),
+                    claim: evidence::claimed(check.as_ref(), narrowed),
+                    role,
+                    verdict: evidence::judge(control, &protected, plain.as_ref()),
+                    protected: protected.quotation().to_owned(),
+                    control: plain.as_ref().map_or("planted by the check itself", Observation::quotation).to_owned(),
+                })?;
             }
         }
         Ok(())
@@ -129,7 +149,7 @@ impl Run<'_> {
 }
 
 /// The set-up of `arm` with its sessions switched as the measured ones are.
-fn of_measured_sessions(arm: &StartedArm) -> Setup {
+pub(super) fn of_measured_sessions(arm: &StartedArm) -> Setup {
     let mut setup = arm.setup.clone();
     setup.session_statements.extend(arm.on.iter().cloned());
     setup

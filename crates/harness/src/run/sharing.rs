@@ -58,6 +58,11 @@ impl Sharing {
         Ok(sharing)
     }
 
+    /// Of so many arms that are one server in turn: all work on the data of the first.
+    pub fn in_turn(arms: usize) -> Self {
+        Self { servers: vec![0; arms], data: vec![0; arms] }
+    }
+
     /// `writes`: arms change their data, so that none works on another one's.
     fn of(places: &[ArmPlace<'_>], writes: bool) -> Self {
         let first = |number: usize, same: &dyn Fn(&ArmPlace<'_>, &ArmPlace<'_>) -> bool| {
@@ -129,7 +134,10 @@ impl Sharing {
 
 /// What tells the server of `arm`, at `url`, from all others: what it says of itself, or else where its URL leads. One
 /// that cannot be measured is refused.
-fn identity(database: &dyn Database, arm: &Arm, url: &Url, setup: &Setup) -> Result<String, Fault> {
+///
+/// # Errors
+/// When it cannot be measured or reached.
+pub(super) fn identity(database: &dyn Database, arm: &Arm, url: &Url, setup: &Setup) -> Result<String, Fault> {
     let address = Address::Attached(url.clone());
     let server = Server { address, process: None, paths: Default::default(), folder: Default::default() };
     let said = database.check_attached(&server, setup).and_then(|()| database.identity(&server, setup));

@@ -51,6 +51,7 @@ fn setup_of(chosen: Chosen, protected: bool) -> Setup {
         off: Vec::new(),
         aa: false,
         programs: None,
+        switch: None,
     };
     equalise(&[arm(Vec::new()), arm(vec![chosen])], &mut setup);
     setup
@@ -490,6 +491,7 @@ fn all_volumes_of_an_experiment_are_as_large_as_the_largest() {
         off: Vec::new(),
         aa: false,
         programs: None,
+        switch: None,
     };
     let arms = [arm(Vec::new()), arm(vec![size(100.0)]), arm(vec![size(300.0)])];
     assert_eq!(bytes_of(&arms[..1]), None);

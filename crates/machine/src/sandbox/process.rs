@@ -327,6 +327,47 @@ pub fn accompany(
     }
 }
 
+/// Runs somebody's own command to its end as a shell would: in this folder, as the user of this program and with its
+/// environment, but for the variables `hidden`, in which there are secrets of its own. It reads nothing, and what it
+/// says is kept for the words of a fault. `look` is called again and again meanwhile.
+///
+/// # Errors
+/// When it cannot be started, does not end well, with its last words, or not within `timeout`: it is killed then, with
+/// all that it has started.
+pub fn run_own(command: &Command, hidden: &[String], timeout: Duration, look: &mut dyn FnMut()) -> Result<(), Fault> {
+    let name = command.program.display();
+    let failed = |error| Fault::machine(format!("cannot start {name}"), error);
+    let mut said = memory_file().map_err(failed)?;
+    let mut prepared = std::process::Command::new(&command.program);
+    prepared.args(&command.arguments).envs(&command.environment).process_group(0).stdin(Stdio::null());
+    prepared.stdout(said.try_clone().map_err(failed)?).stderr(said.try_clone().map_err(failed)?);
+    for variable in hidden {
+        prepared.env_remove(variable);
+    }
+    die_with_tithe(&mut prepared);
+    let mut child = prepared.spawn().map_err(failed)?;
+    let deadline = Instant::now() + timeout;
+    let ended = loop {
+        match child.try_wait().map_err(failed)? {
+            Some(status) => break Some(status),
+            None if Instant::now() > deadline => break None,
+            None => {}
+        }
+        look();
+        std::thread::sleep(LOOK_PAUSE);
+    };
+    if ended.is_none() {
+        kill(&mut child, &name);
+    }
+    let words = tail(&String::from_utf8_lossy(&read_again(&mut said).map_err(failed)?));
+    let said = if words.is_empty() { "it said nothing".to_owned() } else { format!("it said: {words}") };
+    match ended {
+        Some(status) if status.success() => Ok(()),
+        Some(status) => Err(Fault::Machine(format!("{name} failed ({status}); {said}"))),
+        None => Err(Fault::Machine(format!("{}; {said}", late(&name, timeout)))),
+    }
+}
+
 /// How the child `process` has ended, if it has; it is waited for then.
 fn reap(process: i32) -> std::io::Result<Option<Ended>> {
     let mut status = 0;
@@ -427,6 +468,26 @@ mod tests {
         let missing = Command { program: "/nowhere/at-all".into(), ..Command::default() };
         let error = accompany(&missing, true, &never, &mut || ()).expect_err("there is none");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn an_own_command_sees_the_users_environment_and_no_secret_and_its_words_are_kept() {
+        let run = |script: &str, timeout: Duration| {
+            let command = Command {
+                program: "/bin/sh".into(),
+                arguments: vec!["-c".to_owned(), script.to_owned()],
+                environment: [("GIVEN".to_owned(), "7".to_owned()), ("SECRET".to_owned(), "hunter2".to_owned())].into(),
+            };
+            let ended = run_own(&command, &["SECRET".to_owned()], timeout, &mut || ());
+            ended.map_err(|fault| fault.to_string())
+        };
+        let long = Duration::from_secs(300);
+        assert_eq!(run("test \"$GIVEN$PATH\" = \"7$PATH\" && test -n \"$PATH\" && test -z \"$SECRET\"", long), Ok(()));
+        let failed = "/bin/sh failed (exit status: 3); it said: no such group";
+        assert_eq!(run("echo no such group >&2; exit 3", long), Err(failed.to_owned()));
+        assert_eq!(run("exit 4", long), Err("/bin/sh failed (exit status: 4); it said nothing".to_owned()));
+        let late = run("echo waiting; sleep 600", Duration::from_secs(1)).expect_err("it does not end");
+        assert_eq!(late, "/bin/sh did not end within 1 s and was killed; it said: waiting");
     }
 
     #[test]

@@ -51,6 +51,11 @@ impl Experiment {
     pub fn data_bytes(&self, record_bytes: u64) -> u64 {
         self.data.records.saturating_mul(record_bytes)
     }
+
+    /// How the server is switched that both arms share; `None` where the arms are there side by side.
+    pub fn switch(&self) -> Option<&ProviderSwitch> {
+        self.arms.iter().find_map(|arm| arm.switch.as_ref())
+    }
 }
 
 /// The data set that every arm holds.
@@ -210,12 +215,32 @@ pub struct Arm {
     /// Folder of the programs that its server is started from; `None` for those that are installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<PathBuf>,
+    /// How the server's provider switches it to this arm and back, where no connection can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<ProviderSwitch>,
+}
+
+/// How the provider of a server that both arms share switches a protection of it, and for how long at a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProviderSwitch {
+    /// Program and arguments that switch it on. They are run as they stand: no shell reads them.
+    pub on: Vec<String>,
+    /// Program and arguments that switch it off.
+    pub off: Vec<String>,
+    /// A question to the server, in its own language, whose answer is true where the protection is on.
+    pub ready: String,
+    /// Load on one side before the other side has its turn, s.
+    pub side_s: f64,
+    /// How long a switch may take, the command and the wait for `ready` each, s.
+    pub timeout_s: f64,
 }
 
 impl Arm {
     /// True when this arm protects no more than `baseline` and is asked in the same way.
     pub fn is_second(&self, baseline: &Self) -> bool {
-        self.protections.is_empty() && (&self.url, &self.on, &self.off) == (&baseline.url, &baseline.on, &baseline.off)
+        self.protections.is_empty()
+            && (&self.url, &self.on, &self.off) == (&baseline.url, &baseline.on, &baseline.off)
+            && self.switch == baseline.switch
     }
 }
 
@@ -392,6 +417,24 @@ pub enum Design {
     Slices,
     /// One arm after the other, as is common practice. For comparison only: it measures the drift of the machine too.
     Sequential,
+    /// Both arms are one server that its provider switches: a side of one arm, then one of the other, in pairs whose
+    /// order is drawn. Follows from [`Arm::switch`] and from nothing else.
+    Switched {
+        /// Frames of each side.
+        frames_a_side: u32,
+    },
+}
+
+impl Design {
+    /// True where the provider switches the server between its arms.
+    pub fn is_switched(self) -> bool {
+        matches!(self, Self::Switched { .. })
+    }
+
+    /// True where a frame holds one arm only, so that it says nothing of a cost by itself.
+    pub fn has_one_arm_a_frame(self) -> bool {
+        self == Self::Sequential || self.is_switched()
+    }
 }
 
 /// How long and how precisely to measure.

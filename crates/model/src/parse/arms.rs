@@ -1,17 +1,20 @@
 //! `[[arm]]`: protections against the catalogue, and what the arms must be to each other.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    collections::BTreeMap,
+    ops::{Range, RangeInclusive},
+};
 
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    keys,
+    keys, not_a_time,
     reader::{self, Item, Problems, Table},
-    refuse_duplicates, wording,
+    refuse_duplicates, units, wording,
 };
 use crate::{
     catalogue::{Catalogue, DatabaseEntry, OfferedDatabase, OptionEntry, OptionKind, ProtectionEntry},
-    experiment::{Arm, OptionValue, Protection, Url},
+    experiment::{Arm, OptionValue, Protection, ProviderSwitch, Url},
 };
 
 /// An arm with the places that later diagnostics point at.
@@ -22,7 +25,24 @@ struct Draft<'a> {
     url: Option<Item<'a>>,
     on: Option<Item<'a>>,
     off: Option<Item<'a>>,
+    switch: Option<Item<'a>>,
 }
+
+/// Length of a side where the experiment does not say, s: long against a switch's traces in caches, short enough that
+/// many pairs fit into a budget.
+const SIDE_S: f64 = 60.0;
+
+/// The lengths of a side that an experiment may ask for, s.
+const SIDES_S: RangeInclusive<f64> = 1.0..=3600.0;
+const SIDE_LIMITS: &str = "from 1 s to 1 h";
+
+/// How long a switch may take where the experiment does not say, s: providers apply parameters within minutes, and start
+/// servers anew within ten.
+const TIMEOUT_S: f64 = 600.0;
+
+/// The patience that an experiment may ask for, s.
+const TIMEOUTS_S: RangeInclusive<f64> = 1.0..=86_400.0;
+const TIMEOUT_LIMITS: &str = "from 1 s to 24 h";
 
 pub(super) fn arms(
     top: &Table<'_>,
@@ -44,6 +64,7 @@ pub(super) fn arms(
         check_baseline(&drafts, problems);
         check_servers(&drafts, problems);
         check_switches(&drafts, problems);
+        check_provider_switch(&drafts, problems);
     }
     drafts.into_iter().map(|draft| draft.arm).collect()
 }
@@ -55,7 +76,7 @@ fn draft<'a>(
     catalogue: &Catalogue,
     problems: &mut Problems,
 ) -> Draft<'a> {
-    let [protections, url, on, off] = ["protections", "url", "on", "off"].map(|key| table.get(key));
+    let [protections, url, on, off, switch] = ["protections", "url", "on", "off", "switch"].map(|key| table.get(key));
     let attached = url.is_some();
     let list = protections.as_ref().map(|item| item.list(problems)).unwrap_or_default();
     let mut chosen: Vec<Protection> = Vec::new();
@@ -84,8 +105,70 @@ fn draft<'a>(
         off: statements(off.as_ref(), problems),
         aa: false,
         programs: None,
+        switch: provider_switch(table, problems),
     };
-    Draft { arm, place: table.place.clone(), protections, url, on, off }
+    Draft { arm, place: table.place.clone(), protections, url, on, off, switch }
+}
+
+/// How the provider switches the server to this arm; `None` where the arm does not say, or not enough.
+fn provider_switch(table: &Table<'_>, problems: &mut Problems) -> Option<ProviderSwitch> {
+    let table = table.table("switch", &keys::SWITCH, problems)?;
+    let [on, off] = ["on", "off"].map(|key| table.need(key, problems).and_then(|item| command(&item, problems)));
+    let ready = table.need("ready", problems).and_then(|item| question(&item, problems));
+    let mut time = |key, usual: f64, limits: RangeInclusive<f64>, words: &str| {
+        let Some(item) = table.get(key) else { return usual };
+        let Some(text) = item.text(problems) else { return usual };
+        let seconds = units::seconds(text).filter(|seconds| limits.contains(seconds));
+        if seconds.is_none() {
+            item.refuse(not_a_time(words, text), problems);
+        }
+        seconds.unwrap_or(usual)
+    };
+    let side_s = time("side", SIDE_S, SIDES_S, SIDE_LIMITS);
+    let timeout_s = time("timeout", TIMEOUT_S, TIMEOUTS_S, TIMEOUT_LIMITS);
+    Some(ProviderSwitch { on: on?, off: off?, ready: ready?, side_s, timeout_s })
+}
+
+/// A program and its arguments.
+fn command(item: &Item<'_>, problems: &mut Problems) -> Option<Vec<String>> {
+    if item.value.as_str().is_some() {
+        let problem = format!("`{}` must be a list of a program and its arguments, this is a text", item.key);
+        let help = format!(
+            "no shell reads it: write `{} = [\"program\", \"argument\"]`; for a shell `[\"sh\", \"-c\", \"…\"]`",
+            item.key
+        );
+        problems.at(item.range.clone(), problem, help);
+        return None;
+    }
+    let words = item.list(problems);
+    let texts: Vec<String> = words.iter().filter_map(|word| word.text(problems)).map(str::to_owned).collect();
+    if texts.first().is_none_or(|program| program.trim().is_empty()) {
+        item.refuse("names no program", problems);
+        return None;
+    }
+    if let Some(word) = words.iter().find(|word| word.value.as_str().is_some_and(holds_password)) {
+        problems.at(
+            word.range.clone(),
+            "an argument holds a password, and everybody on the machine can read arguments",
+            "have the program read it from a file that only you can read, or from its own configuration",
+        );
+    }
+    Some(texts)
+}
+
+/// True for a URL with a password in it.
+fn holds_password(text: &str) -> bool {
+    let account = text.split_once("://").and_then(|(_, rest)| rest.split_once('@'));
+    account.is_some_and(|(account, _)| account.contains(':'))
+}
+
+/// A question to the server.
+fn question(item: &Item<'_>, problems: &mut Problems) -> Option<String> {
+    let text = item.text(problems)?.trim();
+    if text.is_empty() {
+        item.refuse("asks nothing", problems);
+    }
+    Some(text.to_owned())
 }
 
 /// The identifier of the protection in `item`, with its place.
@@ -318,5 +401,36 @@ fn check_switches(drafts: &[Draft<'_>], problems: &mut Problems) {
             let problem = "`on` and `off` switch a protection on a running server, and this arm has no `url`";
             problems.at(place, problem, "give all arms a `url`, or use `protections`");
         }
+    }
+}
+
+/// A provider switches a whole server, which is the plain arm on one side and the other arm on the other.
+fn check_provider_switch(drafts: &[Draft<'_>], problems: &mut Problems) {
+    let Some((index, draft, item)) =
+        drafts.iter().enumerate().find_map(|(index, draft)| Some((index, draft, draft.switch.as_ref()?)))
+    else {
+        return;
+    };
+    let mut refuse = |problem: &str, help: &str| problems.at(item.key_range.clone(), problem, help);
+    if index == 0 {
+        refuse(
+            "the first arm is the baseline: it has nothing to switch with `switch`",
+            "move it to the arm whose protection the provider switches",
+        );
+    } else if draft.url.is_none() {
+        refuse(
+            "`switch` is for a running server, and this arm has no `url`",
+            "give both arms the `url` of the server, or use `protections` on servers that Tithe starts",
+        );
+    } else if drafts.len() > 2 {
+        refuse(
+            "a provider switches the whole server, and every arm on it: beside the first arm and this one there can be no other",
+            "give the other arms an experiment of their own",
+        );
+    } else if drafts.iter().any(|draft| draft.on.is_some() || draft.off.is_some()) {
+        refuse(
+            "`on` and `off` of an arm switch its sessions every few milliseconds, `switch` the server every few minutes",
+            "keep one of the two: the statements where sessions can be switched",
+        );
     }
 }

@@ -114,6 +114,22 @@ pub(super) const ARM: TableFormat = TableFormat {
         ("url", "\"postgres://user@host:5432/db\""),
         ("on", "[\"SET pgaudit.log = 'read'\"]"),
         ("off", "[\"RESET pgaudit.log\"]"),
+        (
+            "switch",
+            "{ on = [\"./audit\", \"on\"], off = [\"./audit\", \"off\"], ready = \"SELECT current_setting('log_statement') = 'all'\" }",
+        ),
+    ],
+};
+
+/// How the provider of a server switches it.
+pub(super) const SWITCH: TableFormat = TableFormat {
+    header: "switch",
+    keys: &[
+        ("on", "[\"./audit\", \"on\"]"),
+        ("off", "[\"./audit\", \"off\"]"),
+        ("ready", "\"SELECT current_setting('log_statement') = 'all'\""),
+        ("side", "\"1 min\""),
+        ("timeout", "\"10 min\""),
     ],
 };
 
@@ -140,7 +156,7 @@ pub(super) const PUBLISHED: TableFormat = TableFormat {
 pub(super) const RENAMED: [(&str, &str); 2] = [("guard_arm", "aa_arm"), ("guarded", "protected")];
 
 /// All tables, in the order of the file.
-pub const TABLES: &[TableFormat] = &[TOP, DATA, LOAD, MEASURE, RESOURCES, WORKLOAD, ARM, PROTECTION, PUBLISHED];
+pub const TABLES: &[TableFormat] = &[TOP, DATA, LOAD, MEASURE, RESOURCES, WORKLOAD, ARM, SWITCH, PROTECTION, PUBLISHED];
 
 /// What the top of a matrix file is called.
 const MATRIX: &str = "matrix";

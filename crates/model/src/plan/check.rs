@@ -15,6 +15,9 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Most blocks of a frame that are believed.
 const BLOCKS_MAX: u32 = 1_000_000;
 
+/// Longest side and longest wait for a switch that are believed, s: a day.
+const SWITCH_MAX_S: f64 = 86_400.0;
+
 /// Most clients of a cell that are believed.
 const CLIENTS_MAX: u32 = 1_000_000;
 
@@ -33,6 +36,12 @@ impl Plan {
             let possible = possible(resources.limits);
             flaws.unless(possible, format!("experiment.resources[{number}].limits: nothing runs within them"));
         }
+        if let Some(switch) = experiment.switch() {
+            let named = !switch.on.is_empty() && !switch.off.is_empty() && !switch.ready.is_empty();
+            flaws.unless(named, "experiment.arms: a `switch` without `on`, `off` or `ready`");
+            let lengths = [switch.side_s, switch.timeout_s].iter().all(|length| (0.0..=SWITCH_MAX_S).contains(length));
+            flaws.unless(lengths, "experiment.arms: nobody waits for a `switch` that long");
+        }
         let measure = &experiment.measure;
         let sizes = [measure.precision, measure.margin, measure.budget_s, measure.warmup_s.unwrap_or(0.0)];
         flaws.unless(sizes.iter().all(|size| *size >= 0.0), "experiment.measure: a size is below 0");
@@ -42,6 +51,8 @@ impl Plan {
             said(names.insert(&cell.id), "id: another cell has it");
             said(cell.workload < experiment.workloads.len(), "workload: there is no such workload");
             said(cell.resources < experiment.resources.len(), "resources: there are no such resources");
+            let switched = experiment.switch().is_some() && experiment.arms.len() == 2 && cell.pairs() > 0;
+            said(switched || !cell.design.is_switched(), "design: there is nothing to switch");
             cell.amounts(&mut said);
         }
         flaws.0

@@ -4,10 +4,10 @@
 
 use std::fmt::Write;
 
-use super::{Cell, FRAMES_MIN, Plan, Starts, shape};
+use super::{Cell, FRAMES_MIN, Plan, Starts, shape, sides};
 use crate::{
     catalogue::{Catalogue, OfferedDatabase},
-    experiment::{Arm, Arrivals, Experiment, Metric, OptionValue, Protection, Values},
+    experiment::{Arm, Arrivals, Experiment, Metric, OptionValue, Protection, ProviderSwitch, Values},
     quantity,
 };
 
@@ -70,12 +70,16 @@ fn describe_arm(index: usize, arm: &Arm, arms: usize) -> String {
              leaves it out)"
         ),
         (0, ..) => "plain, the baseline".to_owned(),
+        (_, true, true) if arm.switch.is_some() => "no protection is named".to_owned(),
         (_, true, true) => "plain".to_owned(),
         (_, true, false) => "switched by statements".to_owned(),
         (_, false, _) => protections.join(", "),
     };
     if let Some(url) = &arm.url {
         words += &format!(", attached to {}", url.redacted());
+    }
+    if arm.switch.is_some() {
+        words += ", switched by its provider";
     }
     words
 }
@@ -105,7 +109,10 @@ fn cell_row(cell: &Cell, arms: usize) -> Vec<String> {
         load,
         quantity::precise_duration(cell.slot_ns as f64 / 1e9),
         quantity::precise_duration(cell.frame_ns(arms) as f64 / 1e9),
-        format!("{FRAMES_MIN} to {}", cell.frames_max),
+        match cell.design.is_switched() {
+            true => cell.frames_max.to_string(),
+            false => format!("{FRAMES_MIN} to {}", cell.frames_max),
+        },
         starts(cell),
     ]
 }
@@ -113,6 +120,7 @@ fn cell_row(cell: &Cell, arms: usize) -> Vec<String> {
 /// How often servers are started, in words.
 fn starts(cell: &Cell) -> String {
     match cell.starts {
+        _ if cell.design.is_switched() => "the provider's".to_owned(),
         Starts::EveryFrame => "each frame".to_owned(),
         Starts::Once | Starts::Several(_) => (cell.epochs * cell.starts_per_epoch()).to_string(),
     }
@@ -132,18 +140,37 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
     };
     let load_s: f64 = plan.cells.iter().map(|cell| measured_s(plan, cell)).sum();
     let rest_s: f64 = plan.cells.iter().map(|cell| around_s(plan, catalogue, cell)).sum();
-    writeln!(
-        text,
-        "\nA cell ends when {primary} is known to ±{:.2}%, or with its last frame.",
-        percent(measure.precision)
-    )?;
+    match experiment.switch() {
+        Some(switch) => write_switch(text, switch, &plan.cells, primary)?,
+        None => writeln!(
+            text,
+            "\nA cell ends when {primary} is known to ±{:.2}%, or with its last frame.",
+            percent(measure.precision)
+        )?,
+    }
     writeln!(text, "Measured load     at most {}", quantity::precise_duration(load_s))?;
+    let and_switches = if experiment.switch().is_some() { "; the switches come on top" } else { "" };
     writeln!(
         text,
-        "Everything else   roughly {}: starting, loading, warming up, evidence",
+        "Everything else   roughly {}: starting, loading, warming up, evidence{and_switches}",
         quantity::precise_duration(rough_s(rest_s))
     )?;
     writeln!(text, "Disk              roughly {} at a time", quantity::rough_size(disk_bytes(plan, catalogue)))
+}
+
+/// How the provider's switch is used, how often, and how long it may take.
+fn write_switch(text: &mut String, switch: &ProviderSwitch, cells: &[Cell], primary: &str) -> std::fmt::Result {
+    let pairs = cells.iter().map(Cell::pairs).sum();
+    let switches: u32 = cells.iter().map(sides::switches).sum();
+    let side = quantity::precise_duration(switch.side_s);
+    let timeout = quantity::precise_duration(switch.timeout_s);
+    writeln!(text, "\nA cell ends with its last pair of sides, for {primary}; a pair is one value of the interval.")?;
+    writeln!(text, "Sides             {} of {side} each, the order of each pair drawn", sides::pairs_in_words(pairs))?;
+    writeln!(text, "Switches          {switches} by the provider, two more if the server is found on")?;
+    writeln!(text, "    a command may take {timeout}, and the server as long to say that it is ready")?;
+    writeln!(text, "    on:    {}", switch.on.join(" "))?;
+    writeln!(text, "    off:   {}", switch.off.join(" "))?;
+    writeln!(text, "    ready: {}", switch.ready)
 }
 
 fn measured_s(plan: &Plan, cell: &Cell) -> f64 {
@@ -159,7 +186,9 @@ fn around_s(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
     let epoch_s = catalogue.database(&plan.experiment.database).map_or(0.0, |it| epoch_s(&plan.experiment, it));
     let start_s = catalogue.entry(&plan.experiment.database).map_or(0.0, |entry| arms * entry.start_s) + after_start;
     let starts = f64::from(cell.epochs * (cell.starts_per_epoch() - 1));
-    (epoch_s + after_start) * f64::from(cell.epochs) + start_s * starts + frame * f64::from(cell.frames_max)
+    // Each pair of sides is looked at and warmed anew; nobody knows how long the provider takes.
+    let sides_s = f64::from(cell.pairs()) * (after_start + 2.0 * EVIDENCE_S);
+    (epoch_s + after_start) * f64::from(cell.epochs) + start_s * starts + frame * f64::from(cell.frames_max) + sides_s
 }
 
 /// A rough guess of what starting, loading and examining all arms once takes, s.

@@ -3,7 +3,7 @@
 //! What the experiment asks for, else as many starts as the load pays for. How the load is divided among them while it
 //! is measured follows from what is seen, and is not decided here.
 
-use super::{Cell, FRAMES_MIN, MS, Starts, WarmUp, outline, shape};
+use super::{Cell, FRAMES_MIN, MS, Starts, WarmUp, outline, shape, sides};
 use crate::{
     catalogue::{Catalogue, DatabaseEntry, OfferedDatabase, WorkloadShape},
     experiment::{Design, Experiment, Limits, Measure},
@@ -50,7 +50,7 @@ pub(super) fn after_start(
     let arms = experiment.arms.len() as u64;
     let until_steady =
         |window_ns, cap_ns: u64| WarmUp::UntilSteady { window_ns, at_most_ns: cap_ns.saturating_mul(arms) };
-    match (experiment.measure.warmup_s, ours) {
+    match (experiment.measure.warmup_s.or(sides::warm_up_s(experiment)), ours) {
         (Some(length_s), _) => WarmUp::Fixed { ns: (length_s * 1e9) as u64 },
         // A frame of a sequential design is one arm's, and no arm is to be warmed in another one's time.
         (None, _) if design == Design::Sequential => WarmUp::None,

@@ -432,3 +432,70 @@ fn servers_start_anew_for_each_frame_where_memory_holds_the_data() {
         assert_eq!(plan(resources).cells[0].starts == Starts::EveryFrame, anew, "{resources}");
     }
 }
+
+/// A server that its provider switches, by a file with these lines of `[measure]` and of `switch`.
+fn switched(measure: &str, switch: &str) -> String {
+    let arm = |name: &str| format!("[[arm]]\nname = \"{name}\"\nurl = \"postgres://user:secret@host/name\"\n");
+    let head =
+        SHORT.split("[[arm]]").next().unwrap_or_default().replace("[data]", &format!("[measure]\n{measure}\n[data]"));
+    let switch = format!(
+        "switch = {{ on = [\"aws\", \"rds\", \"on\"], off = [\"aws\", \"rds\", \"off\"], ready = \"SELECT true\"{switch} }}"
+    );
+    format!("{head}{}{}protections = [{{ use = \"pgaudit\" }}]\n{switch}\n", arm("plain"), arm("audit"))
+}
+
+#[test]
+fn sides_of_a_switched_server_are_told_with_their_switches() {
+    check_outline(
+        &switched("budget = \"11 min\"", ""),
+        expect![[r#"
+            TLS
+            PostgreSQL, 1,000 records, YCSB's printable values, seed 1
+
+            Arms
+              plain  plain, the baseline, attached to postgres://user:***@host/name
+              audit  pgaudit (catalogue = false, log = all), attached to postgres://user:***@host/name, switched by its provider
+
+            Cells
+              cell  clients  load         slot  frame  frames  starts
+              c     1        closed loop  1 s   2 s    300     the provider's
+
+            A cell ends with its last pair of sides, for time per operation; a pair is one value of the interval.
+            Sides             5 pairs of sides of 60 s each, the order of each pair drawn
+            Switches          8 by the provider, two more if the server is found on
+                a command may take 10 min, and the server as long to say that it is ready
+                on:    aws rds on
+                off:   aws rds off
+                ready: SELECT true
+            Measured load     at most 10 min
+            Everything else   roughly 4 min: starting, loading, warming up, evidence; the switches come on top
+            Disk              roughly 5.0 MB at a time
+        "#]],
+    );
+}
+
+#[test]
+fn a_side_has_frames_of_its_own_length_and_pairs_are_whole() {
+    let cell = |measure: &str, switch: &str| {
+        let cell = planned(&switched(measure, switch)).cells.remove(0);
+        (cell.design, cell.slot_ns / 1_000_000, cell.frames_max, cell.pairs(), cell.after_start)
+    };
+    let cells = [
+        cell("budget = \"11 min\"", ""),
+        cell("budget = \"6 s\"", ", side = \"1 s\""),
+        cell("budget = \"40 min\"\nslot = \"500 ms\"\nwarmup = \"0 s\"", ", side = \"5 min\""),
+    ];
+    expect![[r#"
+        (Switched { frames_a_side: 30 }, 1000, 300, 5, Fixed { ns: 6000000000 })
+        (Switched { frames_a_side: 5 }, 100, 30, 3, Fixed { ns: 100000000 })
+        (Switched { frames_a_side: 300 }, 500, 2400, 4, Fixed { ns: 0 })"#]]
+    .assert_eq(&cells.map(|cell| format!("{cell:?}")).join("\n"));
+    let plan = planned(&switched("budget = \"11 min\"", ""));
+    assert_eq!(plan.experiment.measure.primary, tithe_model::experiment::Metric::Time);
+    assert_eq!(plan.flaws(), Vec::<String>::new());
+    let again: Plan = serde_json::from_str(&serde_json::to_string(&plan).expect("JSON")).expect("a plan");
+    assert_eq!(again.cells, plan.cells);
+    let mut bare = plan;
+    bare.experiment.arms[1].switch = None;
+    assert_eq!(bare.flaws(), ["cells[0].design: there is nothing to switch"]);
+}

@@ -26,7 +26,7 @@ pub const COLUMNS: [(&str, &str); 25] = [
     ("tasks", "numbers of the tasks behind the row"),
     ("of", "what count counts: hosts, or repeats on one host"),
     ("count", "hosts or repeats that count"),
-    ("proof", "proven, unproven or disproven: was the protection on; of a host"),
+    ("proof", "proven, told, unproven or disproven: was the protection on; of a host"),
     ("effect_ln", "natural logarithm of protected/plain; positive is a cost; empty where nothing is pooled"),
     ("low_ln", "lower end of its interval"),
     ("high_ln", "upper end of its interval"),

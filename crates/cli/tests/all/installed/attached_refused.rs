@@ -5,7 +5,7 @@ use crate::support;
 
 use std::{
     fs,
-    io::copy,
+    io::{Read as _, Write as _},
     net::{Shutdown, TcpListener, TcpStream},
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::Path,
@@ -193,6 +193,8 @@ fn a_pooler_that_lends_connections_for_a_transaction_is_refused() {
 struct Network {
     port: u16,
     is_cut: Arc<AtomicBool>,
+    /// It swallows what is sent, and says nothing of it.
+    is_hung: Arc<AtomicBool>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
@@ -202,9 +204,11 @@ impl Network {
         let network = Self {
             port: listener.local_addr().expect("bound").port(),
             is_cut: Arc::default(),
+            is_hung: Arc::default(),
             streams: Arc::default(),
         };
         let (is_cut, streams) = (Arc::clone(&network.is_cut), Arc::clone(&network.streams));
+        let is_hung = Arc::clone(&network.is_hung);
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 if is_cut.load(Ordering::SeqCst) {
@@ -213,8 +217,8 @@ impl Network {
                 let server = TcpStream::connect(&place).expect("the server is there");
                 let again = |stream: &TcpStream| stream.try_clone().expect("a descriptor");
                 streams.lock().expect("no panic").extend([again(&client), again(&server)]);
-                pass_on(again(&client), again(&server));
-                pass_on(server, client);
+                pass_on(again(&client), again(&server), &is_hung);
+                pass_on(server, client, &is_hung);
             }
         });
         network
@@ -229,11 +233,46 @@ impl Network {
     }
 }
 
-fn pass_on(mut from: TcpStream, mut to: TcpStream) {
+fn pass_on(mut from: TcpStream, mut to: TcpStream, is_hung: &Arc<AtomicBool>) {
+    let is_hung = Arc::clone(is_hung);
     std::thread::spawn(move || {
-        let _ = copy(&mut from, &mut to);
+        let mut passed = [0; 1 << 16];
+        while let Ok(length @ 1..) = from.read(&mut passed) {
+            if !is_hung.load(Ordering::SeqCst) && to.write_all(&passed[..length]).is_err() {
+                break;
+            }
+        }
         let _ = to.shutdown(Shutdown::Both);
     });
+}
+
+/// Frames that the run in `bench` has recorded, a line each.
+fn recorded(bench: &Bench) -> Vec<String> {
+    let runs = fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten();
+    let texts = runs.filter_map(|run| fs::read_to_string(run.path().join("frames.jsonl")).ok());
+    texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn a_network_that_swallows_everything_is_told_long_before_any_answer_is_given_up() {
+    let Some(server) = Server::start() else { return };
+    for clients in ["clients = 1", "clients = 8"] {
+        let network = Network::to(server.place());
+        let url = format!("postgres://tithe@127.0.0.1:{}/postgres", network.port);
+        let bench = Bench::new("attached-hung");
+        let text = experiment("postgres", &[arm("plain", &url, ""), arm("again", &url, "")].concat());
+        bench.file("e.toml", &text.replace("clients = 2", clients));
+        let mut command = bench.command(&["run", "e.toml"]);
+        let tithe = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+        wait_until(|| recorded(&bench).len() >= 2);
+        network.is_hung.store(true, Ordering::SeqCst);
+        let output = tithe.wait_with_output().expect("tithe ends");
+        let told = out(&output) + &err(&output);
+        assert_eq!(status(&output), 4, "{told}");
+        assert!(told.contains("did not answer for 1") && !told.contains("60 s"), "{told}");
+    }
+    accepted("postgres", &server.url_of("tithe", false));
+    assert_eq!(schemas(&server), "0");
 }
 
 #[test]

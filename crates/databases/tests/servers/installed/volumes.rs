@@ -19,6 +19,7 @@ fn prove(database: &str, id: &str) {
         off: Vec::new(),
         aa: false,
         programs: None,
+        switch: None,
     };
     let arms = [arm(Vec::new()), arm(vec![volume.clone()])];
     let Some(protected) = Sandbox::start_beside(database, std::slice::from_ref(&volume), &arms) else { return };

@@ -63,8 +63,8 @@ impl Sheet {
         let stands = |(number, (block, lane, arm)): (usize, &(u32, u32, u32))| {
             let turn = number / arms;
             let of_turn = turn as u64 == u64::from(*block) * lanes + u64::from(*lane);
-            // All turns of a sequential frame are one arm's.
-            of_turn && (design == Design::Sequential || number % arms == *arm as usize)
+            // All turns of such a frame are one arm's.
+            of_turn && (design.has_one_arm_a_frame() || number % arms == *arm as usize)
         };
         let whole = places.len() as u64 == wanted && places.iter().enumerate().all(stands);
         (!whole)

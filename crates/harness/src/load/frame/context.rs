@@ -17,6 +17,7 @@ use tithe_plugin::{database::Database, workload::Workload};
 
 use super::{StartedArm, part::LaneRange};
 use crate::load::{
+    patience::Patience,
     pause_gate::{PauseGate, Workers},
     reading::{Reading, sizes},
 };
@@ -47,6 +48,8 @@ pub(super) struct CellContext<'a> {
     pub paused_ns: Vec<Arc<AtomicU64>>,
     /// What runs programs beside each arm's server; `None` where none is needed.
     pub companions: Vec<Option<Companion>>,
+    /// The only arm whose server can be asked for anything now; `None` where all are there.
+    pub reached: Option<usize>,
     /// Keys are rotated: what a server does in the background of its slots is its own.
     pub rotates: bool,
 }
@@ -75,6 +78,7 @@ impl<'a> CellContext<'a> {
             cold: false,
             fresh: false,
             pauses_in: None,
+            reached: None,
             paused_ns: arms.iter().map(|_| Arc::default()).collect(),
             companions: arms.iter().map(|arm| arm.setup.rotates_volume().then(Companion::default)).collect(),
             rotates: arms.iter().any(|arm| arm.setup.changes_keys()),
@@ -128,6 +132,16 @@ impl<'a> CellContext<'a> {
         }
     }
 
+    /// How long an operation on `started` is waited for.
+    pub fn patience(&self, started: &StartedArm) -> Patience {
+        Patience::of(self.cell.frame_ns(self.arms.len()), started.server.address.is_attached())
+    }
+
+    /// True where the server of arm `number` can be asked for something now.
+    pub fn is_reached(&self, number: usize) -> bool {
+        self.reached.is_none_or(|reached| reached == number)
+    }
+
     /// The server process of `arm` where it serves no other arm: what it does is that arm's then.
     fn own_process(&self, arm: &StartedArm) -> Option<i32> {
         let process = arm.server.process?;
@@ -150,7 +164,8 @@ impl<'a> CellContext<'a> {
             log_bytes: (!arm.server.paths.logs.is_empty()).then(|| sizes(&arm.server.paths.logs).0),
             disk_bytes: (!arm.server.paths.data.is_empty()).then(|| sizes(&arm.server.paths.data).1),
         };
-        self.arms.iter().map(reading).collect()
+        let numbered = self.arms.iter().enumerate();
+        numbered.map(|(number, arm)| if self.is_reached(number) { reading(arm) } else { Reading::default() }).collect()
     }
 }
 

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::load::{
     lane::{Arm, ClientConnection, Lane, Reconnect},
+    patience::Patience,
     recorder::Recorder,
 };
 
@@ -69,7 +70,8 @@ impl Lanes<'_> {
         let mut opened = Vec::with_capacity(context.arms.len());
         let mut serving = Vec::new();
         for index in block_order(context.cell.seed, frame.into(), u64::MAX, context.arms.len()) {
-            let (mut arm, connect_ns) = opening.arm(index, &mut tasks)?;
+            let (mut arm, connect_ns) =
+                if context.is_reached(index) { opening.arm(index, &mut tasks)? } else { (opening.away()?, 0) };
             if context.servers_elsewhere {
                 let processes = arm.connections.iter_mut().filter_map(ClientConnection::serving_process);
                 serving.extend(processes.map(|process| Serving { lane: number, arm: index, process }));
@@ -103,9 +105,8 @@ impl<'a> Opening<'a> {
         let connect_ns = (self.how.clock.now() - begun_ns) / self.clients.len().max(1) as u64;
         self.fill_caches(&mut connections)?;
         let reconnects = context.cell.reconnect_every.is_some();
-        let recorder =
-            Recorder::new(context.workload.operations().len(), reconnects, context.cell.arrivals != Arrivals::Closed);
-        let mut arm = Arm::new(connections, recorder, started.on.clone(), started.off.clone())?;
+        let switches = (started.on.clone(), started.off.clone());
+        let mut arm = Arm::new(connections, self.recorder(), switches, context.patience(started))?;
         match (started.server.process, task) {
             _ if context.servers_elsewhere => arm.watch_whole(None),
             (Some(process), task) if reconnects => {
@@ -116,6 +117,17 @@ impl<'a> Opening<'a> {
             _ => {}
         }
         Ok((arm, connect_ns))
+    }
+
+    /// An arm whose server is another one's now: it has no connections, and no turns.
+    fn away(&self) -> Result<Arm<'a>, Fault> {
+        Arm::new(Vec::new(), self.recorder(), (Vec::new(), Vec::new()), Patience::LONGEST)
+    }
+
+    fn recorder(&self) -> Recorder {
+        let cell = &self.context.cell;
+        let operations = self.context.workload.operations().len();
+        Recorder::new(operations, cell.reconnect_every.is_some(), cell.arrivals != Arrivals::Closed)
     }
 
     /// One connection to the arm of number `index`, with client `number`, and who serves it.
@@ -210,6 +222,8 @@ impl CellContext<'_> {
     /// not start only what ends with the connection is bound: a thread may serve somebody else afterwards.
     fn connect(&self, started: &StartedArm, how: &Connect, pinned: bool) -> Result<Session, Fault> {
         let mut session = data::connect(self.database, &started.server, &started.setup, how, self.workload)?;
+        let waits = session.connection().descriptor().filter(|_| how.blocking && started.server.address.is_attached());
+        waits.map_or(Ok(()), |descriptor| self.patience(started).bound(descriptor))?;
         let task = self.task(&mut session);
         let stays = started.server.address.is_attached() && !matches!(task, ServerTask::Process(_));
         if let (true, Some(thread)) = (pinned && !stays, task.thread()) {

@@ -10,7 +10,7 @@ use std::{
 
 use tithe_machine::{clock::Clock, fault::Fault, watch::process};
 use tithe_model::{
-    experiment::{Arrivals, Design},
+    experiment::Arrivals,
     record::{AgentFrame, Counters, Slot, Stalls},
 };
 
@@ -169,7 +169,7 @@ fn lag(context: &CellContext<'_>, done: &[u64]) -> Vec<u64> {
     let even = context.workload.writes()
         && !context.embedded
         && context.cell.arrivals == Arrivals::Closed
-        && context.cell.design != Design::Sequential;
+        && !context.cell.design.has_one_arm_a_frame();
     let furthest = done.iter().copied().max().unwrap_or(0);
     done.iter().map(|done| if even { (furthest - done).div_ceil(context.lanes() as u64) } else { 0 }).collect()
 }

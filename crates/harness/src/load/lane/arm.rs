@@ -8,7 +8,7 @@ use tithe_machine::{
 };
 
 use super::{connection::ClientConnection, poll::Poll};
-use crate::load::recorder::Recorder;
+use crate::load::{patience::Patience, recorder::Recorder};
 
 /// All connections of a lane to one arm.
 pub struct Arm<'a> {
@@ -27,20 +27,20 @@ pub struct Arm<'a> {
 }
 
 impl<'a> Arm<'a> {
-    /// An arm of a lane.
+    /// An arm of a lane, whose server counts as dead when it has answered nobody for `patience`.
     ///
     /// # Errors
     /// When the kernel gives no epoll descriptor.
     pub fn new(
         mut connections: Vec<ClientConnection<'a>>,
         recorder: Recorder,
-        on: Vec<String>,
-        off: Vec<String>,
+        (on, off): (Vec<String>, Vec<String>),
+        patience: Patience,
     ) -> Result<Self, Fault> {
         let descriptors: Vec<Option<RawFd>> =
             connections.iter_mut().map(|conn| Ok(conn.connection()?.descriptor())).collect::<Result<_, Fault>>()?;
         let poll = match descriptors.into_iter().collect::<Option<Vec<RawFd>>>() {
-            Some(descriptors) if descriptors.len() > 1 => Some(Poll::new(&descriptors)?),
+            Some(descriptors) if descriptors.len() > 1 => Some(Poll::new(&descriptors, patience)?),
             _ => None,
         };
         for (number, conn) in connections.iter_mut().enumerate() {

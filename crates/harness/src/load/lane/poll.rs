@@ -3,7 +3,8 @@
 use std::os::fd::RawFd;
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::session::TIMEOUT_S;
+
+use crate::load::patience::Patience;
 
 /// An epoll descriptor over the connections of one arm.
 ///
@@ -14,6 +15,8 @@ use tithe_plugin::session::TIMEOUT_S;
 pub(super) struct Poll {
     pub epoll: Epoll,
     events: Vec<libc::epoll_event>,
+    /// How long no connection may answer before the server counts as dead.
+    patience: Patience,
 }
 
 /// The descriptor of a [`Poll`], which closes it.
@@ -34,15 +37,16 @@ impl Epoll {
 }
 
 impl Poll {
-    /// Over these connections, numbered in their order.
-    pub fn new(descriptors: &[RawFd]) -> Result<Self, Fault> {
+    /// Over these connections, numbered in their order, none of which answers for longer than `patience` if the server is
+    /// dead.
+    pub fn new(descriptors: &[RawFd], patience: Patience) -> Result<Self, Fault> {
         // SAFETY: no preconditions; the descriptor is owned by the new value and closed by its drop.
         let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         if descriptor < 0 {
             return Err(Fault::machine("epoll", std::io::Error::last_os_error()));
         }
         let events = vec![libc::epoll_event { events: 0, u64: 0 }; descriptors.len()];
-        let poll = Self { epoll: Epoll(descriptor), events };
+        let poll = Self { epoll: Epoll(descriptor), events, patience };
         for (number, connection) in descriptors.iter().enumerate() {
             poll.epoll.add(*connection, number)?;
         }
@@ -51,7 +55,7 @@ impl Poll {
 
     /// The numbers of the connections that can go on; empty when `timeout_ns` passes first.
     pub fn wait(&mut self, timeout_ns: Option<u64>) -> Result<impl Iterator<Item = usize> + '_, Fault> {
-        let wait_ns = timeout_ns.unwrap_or(u64::from(TIMEOUT_S) * 1_000_000_000);
+        let wait_ns = timeout_ns.unwrap_or(self.patience.ns());
         let wait =
             libc::timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
         // SAFETY: `events` has room for the number of entries that is passed; `wait` lives through the call.
@@ -71,7 +75,7 @@ impl Poll {
             }
         }
         if ready == 0 && timeout_ns.is_none() {
-            return Err(Fault::Connection(format!("the server did not answer for {TIMEOUT_S} s")));
+            return Err(self.patience.spent());
         }
         Ok(self.events[..ready.max(0) as usize].iter().map(|event| event.u64 as usize))
     }

@@ -278,3 +278,105 @@ fn passwords_are_not_quoted() {
     "#]],
     );
 }
+
+/// An attached pair of arms, the second with these lines.
+fn attached(rest: &str) -> String {
+    with_arms(
+        "postgres",
+        &format!(
+            "[[arm]]\nname = \"plain\"\nurl = \"postgres://u@h/d\"\n[[arm]]\nname = \"audit\"\nurl = \"postgres://u@h/d\"\n{rest}\n"
+        ),
+    )
+}
+
+#[test]
+fn what_a_provider_switches_is_said_in_full() {
+    check(
+        &attached("switch = { on = [\"a\", \"on\"] }"),
+        expect![[r#"
+        14:10 `switch` has no `off` (add for example `off = ["./audit", "off"]`)
+        14:10 `switch` has no `ready` (add for example `ready = "SELECT current_setting('log_statement') = 'all'"`)
+    "#]],
+    );
+    check(
+        &attached("switch = { on = \"a on\", off = [], ready = \" \", side = \"1 ms\", timeout = \"5\", wait = 1 }"),
+        expect![[r#"
+            14:17 `on` must be a list of a program and its arguments, this is a text (no shell reads it: write `on = ["program", "argument"]`; for a shell `["sh", "-c", "…"]`)
+            14:31 `off` names no program (write for example `off = ["./audit", "off"]`)
+            14:43 `ready` asks nothing (write for example `ready = "SELECT current_setting('log_statement') = 'all'"`)
+            14:55 `side` must be a time from 1 s to 1 h with its unit (ms, s, min, h), this is `1 ms` (write for example `side = "1 min"`)
+            14:73 `timeout` must be a time from 1 s to 24 h with its unit (ms, s, min, h), this is `5` (write for example `timeout = "10 min"`)
+            14:78 `switch` has no key `wait` (its keys are: `on`, `off`, `ready`, `side`, `timeout`)
+        "#]],
+    );
+    check(
+        &attached(
+            "switch = { on = [\"a\", \"https://me:hunter2@example.org/on\"], off = [\"a\", 1], ready = \"SELECT true\" }",
+        ),
+        expect![[r#"
+            14:23 an argument holds a password, and everybody on the machine can read arguments (have the program read it from a file that only you can read, or from its own configuration)
+            14:73 `off` must be a text in quotes, this is a whole number (write for example `off = ["./audit", "off"]`)
+        "#]],
+    );
+}
+
+#[test]
+fn a_provider_switches_one_server_that_is_both_arms() {
+    let switch = "switch = { on = [\"a\", \"on\"], off = [\"a\", \"off\"], ready = \"SELECT true\" }";
+    check(
+        &attached(&format!("{switch}\non = [\"SET a\"]\noff = [\"RESET a\"]")),
+        expect![[r#"
+        14:1 `on` and `off` of an arm switch its sessions every few milliseconds, `switch` the server every few minutes (keep one of the two: the statements where sessions can be switched)
+    "#]],
+    );
+    check(
+        &attached(&format!("{switch}\n[[arm]]\nname = \"third\"\nurl = \"postgres://u@h/d\"")),
+        expect![[r#"
+        14:1 a provider switches the whole server, and every arm on it: beside the first arm and this one there can be no other (give the other arms an experiment of their own)
+    "#]],
+    );
+    check(
+        &with_arms("postgres", &format!("[[arm]]\nname = \"plain\"\n{switch}\n[[arm]]\nname = \"other\"")),
+        expect![[r#"
+            10:1 the first arm is the baseline: it has nothing to switch with `switch` (move it to the arm whose protection the provider switches)
+        "#]],
+    );
+    check(
+        &with_arms("postgres", &format!("[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"other\"\n{switch}")),
+        expect![[r#"
+            12:1 `switch` is for a running server, and this arm has no `url` (give both arms the `url` of the server, or use `protections` on servers that Tithe starts)
+        "#]],
+    );
+    let measured = |measure: &str| attached(switch).replace("[data]", &format!("[measure]\n{measure}\n[data]"));
+    check(
+        &measured("budget = \"5 min\""),
+        expect![[r#"
+        5:10 a budget of 5 min buys 2 pairs of sides of cell `c`, and an interval needs 3 (write at least `budget = "6 min"` in `[measure]`, or a shorter `side` in `switch`, or measure fewer workloads or resources)
+    "#]],
+    );
+    check(
+        &measured("budget = \"20 min\"\ndesign = \"slices\""),
+        expect![[r#"
+        6:10 the provider switches the server, so its sides follow each other in pairs (leave `design` out beside `switch`)
+    "#]],
+    );
+    check(
+        &measured("budget = \"20 min\"\naa_arm = true"),
+        expect![[r#"
+        6:10 a server that its provider switches is two arms in turn, and there is no place for an A/A arm (leave `aa_arm` out)
+    "#]],
+    );
+    check(
+        &measured("budget = \"20 min\"\nepochs = 2"),
+        expect![[r#"
+        6:10 a server that its provider switches is set up once, and every pair of its sides has evidence of its own (leave `epochs` out beside `switch`)
+    "#]],
+    );
+    let short = switch.replace(" }", ", side = \"10 s\" }");
+    check(
+        &attached(&short).replace("[data]", "[measure]\nbudget = \"20 min\"\nslot = \"2 s\"\n[data]"),
+        expect![[r#"
+        6:8 a side of 10 s does not hold 3 frames of 4 s (write a longer `side` in `switch`, or a shorter `slot`)
+    "#]],
+    );
+}

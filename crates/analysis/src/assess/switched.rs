@@ -1,0 +1,91 @@
+//! Estimates of a server that its provider switches: each pair of sides is one value.
+//!
+//! Percentiles and counters are left out: they would need frames that hold both arms.
+
+use tithe_model::experiment::Metric;
+
+use super::{
+    estimate::paired,
+    measured::{Measured, MeasuredFrame},
+    slots::{METRICS, limits, throughput},
+};
+use crate::{
+    Estimate, Figure,
+    statistics::{
+        pairing::{Spent, frame_spent, ratio_effect, total_difference},
+        sides::{SideFrame, pair_differences, pair_effects},
+        starts::{Asked, OnStart, infer_over_starts},
+    },
+};
+
+/// The slot metrics of arm `arm` that have a meaning here, `primary` first, and the throughput after them.
+pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
+    let has_meaning = |metric: Metric| match metric {
+        Metric::Net => measured.seen.net(),
+        Metric::ServerCpu => measured.seen.server(),
+        Metric::Time | Metric::Cpu | Metric::ClientCpu => true,
+    };
+    let mut estimates: Vec<Estimate> = METRICS
+        .into_iter()
+        .map(|of| of_metric(measured, arm, of, primary))
+        .filter(|estimate| estimate.primary || estimate.count > 0)
+        .filter(|estimate| match estimate.name {
+            Figure::Metric(metric) => estimate.primary || has_meaning(metric),
+            _ => true,
+        })
+        .collect();
+    estimates.sort_by_key(|estimate| !estimate.primary);
+    let time = estimates.iter().find(|estimate| estimate.name == Figure::Metric(Metric::Time)).cloned();
+    let time = time.filter(|time| time.count > 0 && !measured.open_loop());
+    estimates.extend(time.map(|time| throughput(measured, &time)));
+    estimates
+}
+
+/// The deciding figure of arm `arm`, at the error of `measured`.
+pub(super) fn deciding(measured: &Measured<'_>, arm: usize, metric: Metric) -> Estimate {
+    of_metric(measured, arm, (metric, ""), metric)
+}
+
+fn of_metric(measured: &Measured<'_>, arm: usize, (metric, title): (Metric, &str), primary: Metric) -> Estimate {
+    // What starts differ by is no part of it: one server is both sides.
+    let asked = Asked { known: None, ..measured.asked(metric) };
+    let frames = side_frames(measured, arm, metric);
+    let inferred = |effects: &[OnStart]| infer_over_starts(effects, asked);
+    let over_pairs = inferred(&pair_effects(frames.iter().copied()));
+    let difference = inferred(&pair_differences(frames.iter().copied())).inference.interval;
+    let sums = sums(measured, arm, metric);
+    let pair_s = measured.frame_s * f64::from(measured.cell.frames_max) / f64::from(measured.cell.pairs().max(1));
+    let mut estimate = paired(measured, Figure::Metric(metric), title, &over_pairs, pair_s);
+    estimate.primary = metric == primary;
+    estimate.unit = "µs/op".into();
+    // Nobody counts how often the provider starts it.
+    estimate.starts = 0;
+    if estimate.count > 0 {
+        estimate.difference = Some(difference);
+        estimate.total = Some(ratio_effect(&sums, measured.alpha)).filter(|total| total.estimate.is_finite());
+        estimate.total_difference = estimate.total.map(|_| total_difference(&sums, measured.alpha));
+    }
+    estimate.flags.extend(limits(measured, arm, metric));
+    estimate.flags.extend(measured.disturbances());
+    estimate
+}
+
+/// Cost of an operation in each frame of either side, µs.
+fn side_frames(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<SideFrame> {
+    let of_side = |frame: &MeasuredFrame<'_>, side: u32, arm: usize| {
+        let cost = frame_spent(&frame.slots, arm as u32, metric)?.per_operation() / 1e3;
+        (cost.is_finite() && cost > 0.0).then_some(SideFrame { pair: frame.record.start, arm: side, cost })
+    };
+    let both = |frame| [of_side(frame, 0, 0), of_side(frame, 1, arm)].into_iter().flatten();
+    measured.frames.iter().flat_map(both).collect()
+}
+
+/// What either side of each pair spent, every stall counted, µs.
+fn sums(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<(Spent, Spent)> {
+    let of_arm = |frames: &[MeasuredFrame<'_>], arm: usize| -> Spent {
+        let sum: Spent = frames.iter().filter_map(|frame| frame_spent(&frame.slots, arm as u32, metric)).sum();
+        Spent { cost: sum.cost / 1e3, ..sum }
+    };
+    let pairs = measured.frames.chunk_by(|one, other| one.record.start == other.record.start);
+    pairs.map(|frames| (of_arm(frames, 0), of_arm(frames, arm))).collect()
+}

@@ -1,0 +1,256 @@
+//! What has the provider of a server switch it, and waits until the server says so.
+//!
+//! A command's own word is not believed: after it the server is asked, through a connection as the clients of the coming
+//! side have it, until its answer is the one that is wanted. What the server was when it was found is asked first, so
+//! that it can be left so. Nothing is measured here.
+
+use std::time::{Duration, Instant};
+
+use tithe_machine::{
+    fault::Fault,
+    launch::{Address, Command, Server},
+    observation::Observation,
+    sandbox::process,
+};
+use tithe_model::{
+    experiment::{ProviderSwitch, Url},
+    quantity,
+    record::Event,
+};
+use tithe_plugin::setup::Setup;
+
+use super::{EventLog, Run, sharing};
+
+/// Time between two questions to a server that is being switched.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Time between two looks of whoever watches.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
+
+/// How the two arms are called in `switch`, by their numbers.
+const NAMES: [&str; 2] = ["off", "on"];
+
+/// The server that both arms are in turn.
+pub(super) struct Switchboard<'r> {
+    run: &'r Run<'r>,
+    switch: &'r ProviderSwitch,
+    /// Index of the cell.
+    cell: u32,
+    /// The server as the clients of each arm reach it.
+    servers: Vec<(Server, Setup)>,
+    /// What it says of itself, so that both arms are known to be one.
+    identity: Option<String>,
+    /// Environment variables that the commands do not see: secrets of Tithe's are in them.
+    hidden: Vec<String>,
+    /// The arm that it was when it was found; `None` before anybody has asked.
+    found: Option<usize>,
+    /// The arm that it is; `None` where that is not known.
+    now: Option<usize>,
+    /// How long the last switch to each arm took, in words.
+    took: [String; 2],
+}
+
+impl<'r> Switchboard<'r> {
+    /// For the cell of this number; `None` where no provider switches anything.
+    pub fn of(run: &'r Run<'r>, cell: u32) -> Option<Self> {
+        let switch = run.plan.experiment.switch()?;
+        let server = |url: &Url| {
+            let address = Address::Attached(url.clone());
+            Server { address, process: None, paths: Default::default(), folder: Default::default() }
+        };
+        let servers =
+            run.arms.iter().filter_map(|arm| Some((server(arm.arm.url.as_ref()?), arm.bare_setup()))).collect();
+        let column_keys = run.arms.iter().filter_map(|arm| arm.bare_setup().columns?.key_place.variable);
+        let password = run.product.entry().password_variable.to_owned();
+        let hidden = std::iter::once(password).chain(column_keys).filter(|name| !name.is_empty()).collect();
+        let took = [String::new(), String::new()];
+        Some(Self { run, switch, cell, servers, identity: None, hidden, found: None, now: None, took })
+    }
+
+    /// Asks the server what it is, before anything is switched.
+    ///
+    /// # Errors
+    /// When it cannot be asked, whichever arm's way it is reached, or answers neither true nor false.
+    pub fn find(&mut self) -> Result<(), Fault> {
+        let said = self.says(0).or_else(|fault| self.says(1).map_err(|_| fault));
+        let found = said.map_err(|fault| fault.of(format_args!("`ready` of `switch`, `{}`", self.switch.ready)))?;
+        (self.found, self.now) = (Some(found), Some(found));
+        Ok(())
+    }
+
+    /// Has the server be `arm`, and looks whether it is the one that the other arm is. Where the run was stopped
+    /// meanwhile it may be neither.
+    ///
+    /// # Errors
+    /// As [`Switchboard::turn`]; when the URLs lead to two servers, or to one that cannot be measured.
+    pub fn reach(&mut self, arm: usize, setup: &Setup, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
+        self.turn(arm, event_log)?;
+        let Some(described) = self.run.plan.experiment.arms.get(arm) else { return Ok(()) };
+        let Some(url) = described.url.as_ref().filter(|_| self.now == Some(arm)) else { return Ok(()) };
+        let identity = sharing::identity(self.run.product, described, url, setup)?;
+        match &self.identity {
+            Some(known) if *known != identity => Err(Fault::Refused(format!(
+                "arm {} is another server than the first arm: a provider switches one server, which is both",
+                described.name
+            ))),
+            _ => {
+                self.identity = Some(identity);
+                Ok(())
+            }
+        }
+    }
+
+    /// Has the server be `arm`. Where the run is stopped while the server is waited for, it may not be yet.
+    ///
+    /// # Errors
+    /// When the provider's command fails, and when the server does not say in time that it is.
+    pub fn turn(&mut self, arm: usize, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
+        self.turn_unless(arm, &|run: &Run<'_>| run.cancelled(), event_log)
+    }
+
+    /// Has the server be `arm`, also after the run was stopped.
+    ///
+    /// # Errors
+    /// As [`Switchboard::turn`].
+    pub fn turn_back(&mut self, arm: usize, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
+        self.turn_unless(arm, &|_| false, event_log)
+    }
+
+    /// Leaves the server as it was found; says what is to be done where that fails.
+    ///
+    /// # Errors
+    /// When the run folder cannot be written.
+    pub fn leave(&mut self, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
+        let Some(found) = self.found else { return Ok(()) };
+        let Err(fault) = self.turn_back(found, event_log) else { return Ok(()) };
+        let name = NAMES[found];
+        event_log.warn(format!(
+            "the server was found {name}, and is not known to be so now: {fault}; switch it by hand: {}",
+            self.command(found).join(" ")
+        ))
+    }
+
+    /// What the server says of itself while it is to be `arm`, as one look at that arm.
+    pub fn observe(&self, arm: usize) -> Observation {
+        match self.says(arm) {
+            Ok(1) => Observation::Protected(format!("`ready` answers that it is on{}", self.took[1])),
+            Ok(_) => Observation::Exposed(format!("`ready` answers that it is off{}", self.took[0])),
+            Err(fault) => Observation::from(fault),
+        }
+    }
+
+    fn turn_unless(
+        &mut self,
+        arm: usize,
+        stopped: &dyn Fn(&Run<'_>) -> bool,
+        event_log: &mut EventLog<'_>,
+    ) -> Result<(), Fault> {
+        if self.now == Some(arm) {
+            return Ok(());
+        }
+        let (began, timeout) = (Instant::now(), Duration::from_secs_f64(self.switch.timeout_s));
+        // Whatever becomes of it, it is not known to be what it was.
+        self.now = None;
+        let mut watch = Watch { cell: self.cell, arm: arm as u32, began, timeout, told: None };
+        let words = self.command(arm);
+        let command = Command {
+            program: words.first().map(String::as_str).unwrap_or_default().into(),
+            arguments: words.iter().skip(1).cloned().collect(),
+            environment: Default::default(),
+        };
+        let ended = process::run_own(&command, &self.hidden, timeout, &mut || watch.tell(event_log));
+        ended.map_err(|fault| fault.of(format_args!("`{}` of `switch`", NAMES[arm])))?;
+        let deadline = Instant::now() + timeout;
+        loop {
+            let last = match self.says(arm) {
+                Ok(said) if said == arm => break,
+                Ok(said) => format!("it answers that it is {}", NAMES[said]),
+                Err(fault) => fault.to_string(),
+            };
+            if stopped(self.run) {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(Fault::Machine(format!(
+                    "the server does not say that it is {} within {} after the provider's command had ended well: {last}",
+                    NAMES[arm],
+                    quantity::precise_duration(self.switch.timeout_s)
+                )));
+            }
+            watch.tell(event_log);
+            std::thread::sleep(PAUSE);
+        }
+        let took_s = began.elapsed().as_secs_f64();
+        self.now = Some(arm);
+        self.took[arm] = format!(", {} after the provider was told to", quantity::precise_duration(took_s));
+        event_log.add(Event::Switched { cell: self.cell, arm: arm as u32, took_s })
+    }
+
+    fn command(&self, arm: usize) -> &'r [String] {
+        if arm == 1 { &self.switch.on } else { &self.switch.off }
+    }
+
+    /// The arm that the server says it is, asked as the clients of `arm` reach it.
+    fn says(&self, arm: usize) -> Result<usize, Fault> {
+        let (server, setup) =
+            self.servers.get(arm).ok_or_else(|| Fault::Machine(format!("there is no arm {arm} to ask")))?;
+        let answer = self.run.product.ask(server, setup, &self.switch.ready)?;
+        let answer = answer.ok_or_else(|| Fault::Refused("it has no answer".to_owned()))?;
+        let is_on = truth(&answer)
+            .ok_or_else(|| Fault::Refused(format!("its answer is {answer:?}, which is neither true nor false")))?;
+        Ok(usize::from(is_on))
+    }
+}
+
+/// Tells whoever watches how long a switch has taken.
+struct Watch {
+    cell: u32,
+    arm: u32,
+    began: Instant,
+    timeout: Duration,
+    told: Option<Instant>,
+}
+
+impl Watch {
+    fn tell(&mut self, event_log: &mut EventLog<'_>) {
+        if self.told.is_some_and(|told| told.elapsed() < TOLD_EVERY) {
+            return;
+        }
+        self.told = Some(Instant::now());
+        let (done_s, at_most_s) = (self.began.elapsed().as_secs_f64(), 2.0 * self.timeout.as_secs_f64());
+        event_log.observer.event(&Event::Switching { cell: self.cell, arm: self.arm, done_s, at_most_s });
+    }
+}
+
+/// What servers call true and false; `None` for anything else.
+fn truth(answer: &str) -> Option<bool> {
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "t" | "true" | "1" | "on" | "yes" => Some(true),
+        "f" | "false" | "0" | "off" | "no" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_servers_call_true_and_false() {
+        for (answer, expected) in [
+            ("t", Some(true)),
+            ("1", Some(true)),
+            ("ON", Some(true)),
+            ("yes\n", Some(true)),
+            ("f", Some(false)),
+            ("0", Some(false)),
+            ("off", Some(false)),
+            ("No", Some(false)),
+            ("none", None),
+            ("all", None),
+            ("", None),
+        ] {
+            assert_eq!(truth(answer), expected, "{answer:?}");
+        }
+    }
+}

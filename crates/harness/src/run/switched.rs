@@ -1,0 +1,213 @@
+//! An epoch of a server that its provider switches: sides of minutes, in pairs whose order is drawn.
+//!
+//! Both arms are the one server, on the same data. Before each side the server is switched, where it has to be, and
+//! looked at; then come the side's frames, and another look. The looks of both sides of a pair make its findings: a
+//! protection must be seen on one side and not on the other. A pair is an epoch and a start to whoever reads the
+//! records, because the switch is what repeats.
+
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_model::{
+    plan::WarmUp,
+    record::{Event, Finding, Phase, Role, TOLD_BY_PROVIDER},
+    schedule::{first_of_pair, stream_seed},
+};
+use tithe_plugin::{
+    data,
+    evidence::{self, CheckContext, CheckEntry, Control},
+};
+
+use super::{Epoch, EpochPlan, EventLog, Run, RunState, epoch_setup::EpochSetup, proof, switchboard::Switchboard};
+use crate::load::frame::{CellRunner, StartedArm};
+
+/// What findings call the provider's switch in place of a protection.
+const SWITCH: &str = "switch";
+
+/// What is claimed where nothing but the provider's word is to be had.
+const TOLD: &str = "the provider's command ended well, and the server says that it is on, and off on the other side";
+
+/// What was seen of one arm at one end of its side: of each check, and last what the server says of itself.
+struct Looks {
+    checks: Vec<Option<Look>>,
+    told: Observation,
+}
+
+/// What one check saw, and what its claim was narrowed to.
+struct Look {
+    observation: Observation,
+    narrowed: Option<&'static str>,
+}
+
+/// Both ends of one side.
+struct Side {
+    before: Looks,
+    after: Looks,
+}
+
+impl Run<'_> {
+    /// Sets the server up, and measures it side by side until the cell has its pairs.
+    pub(super) fn measure_switched(
+        &self,
+        part: &EpochPlan<'_>,
+        (epoch_setup, board): (&mut EpochSetup<'_>, &mut Switchboard<'_>),
+        run_state: &mut RunState,
+        event_log: &mut EventLog<'_>,
+    ) -> Result<Epoch, Fault> {
+        let cell = part.cell;
+        board.find()?;
+        epoch_setup.set(self, part, Some(&mut *board), &mut run_state.data_sets, event_log)?;
+        if self.cancelled() {
+            return Ok(Epoch::default());
+        }
+        let workload = self.workloads[cell.workload].as_ref();
+        let arms = epoch_setup.take_arms();
+        let mut runner = CellRunner::new(self.product, workload, cell, part.number as u32, true, arms);
+        let mut measured = Epoch::default();
+        for pair in 0..cell.pairs() {
+            let first = first_of_pair(cell.seed, pair);
+            let of_pair = EpochPlan { epoch: pair, first_start: pair, ..*part };
+            let mut sides: [Option<Side>; 2] = [None, None];
+            for arm in [first, 1 - first] {
+                board.turn(arm, event_log)?;
+                sides[arm] =
+                    self.side(&of_pair, arm, (&*board, &mut runner), (&mut *run_state, &mut measured), event_log)?;
+                if self.cancelled() {
+                    return Ok(measured);
+                }
+            }
+            measured.starts += 1;
+            if let [Some(plain), Some(protected)] = sides {
+                self.tell_pair(&of_pair, [plain, protected], runner.arms(), event_log)?;
+            }
+        }
+        Ok(measured)
+    }
+
+    /// One side of the pair that `part` is about, while the server is `arm`; `None` where the run was stopped in it.
+    fn side(
+        &self,
+        part: &EpochPlan<'_>,
+        arm: usize,
+        (board, runner): (&Switchboard<'_>, &mut CellRunner<'_>),
+        (run_state, measured): (&mut RunState, &mut Epoch),
+        event_log: &mut EventLog<'_>,
+    ) -> Result<Option<Side>, Fault> {
+        let (cell, workload) = (part.cell, self.workloads[part.cell.workload].as_ref());
+        let settle = |started: &StartedArm| data::quiesce(self.product, &started.server, &started.setup, workload);
+        if self.cancelled() {
+            return Ok(None);
+        }
+        let fresh = measured.frames == 0;
+        self.check_data_of(part, (Phase::Before, fresh), (arm, &runner.arms()[arm]), event_log)?;
+        let before = self.look(part, Phase::Before, (arm, board), runner.arms(), event_log);
+        // Checks write, and what they wrote is not to be settled while the side is measured.
+        settle(&runner.arms()[arm])?;
+        if let WarmUp::Fixed { ns } = cell.after_start {
+            runner.warm_up_next(ns);
+        }
+        for _ in 0..cell.frames_max / (2 * cell.pairs()).max(1) {
+            let number_of = (part.epoch, part.first_start);
+            let Some((frame, slots)) = runner.frame(measured.frames, number_of, false, self.cancelled)? else {
+                return Ok(None);
+            };
+            event_log.folder.frame(self.plan, &frame, &slots)?;
+            let invalid = frame.invalid.clone();
+            event_log.add(Event::FrameDone { cell: part.number as u32, frame: frame.frame, invalid })?;
+            // A pair counts whole or not at all, so that nothing ends a cell between its sides.
+            _ = event_log.observer.frame(&frame, &slots);
+            run_state.served.add(&slots);
+            run_state.invalid.add(frame.invalid.as_deref())?;
+            measured.frames += 1;
+            measured.load_ns += cell.load_ns(&frame, &slots, self.plan.experiment.arms.len());
+        }
+        let after = self.look(part, Phase::After, (arm, board), runner.arms(), event_log);
+        self.check_data_of(part, (Phase::After, false), (arm, &runner.arms()[arm]), event_log)?;
+        Ok(Some(Side { before, after }))
+    }
+
+    /// Looks at the server while it is `arm`, with every check of the protected arm.
+    fn look(
+        &self,
+        part: &EpochPlan<'_>,
+        phase: Phase,
+        (arm, board): (usize, &Switchboard<'_>),
+        arms: &[StartedArm],
+        event_log: &mut EventLog<'_>,
+    ) -> Looks {
+        let workload = self.workloads[part.cell.workload].as_ref();
+        let (started, table) = (&arms[arm], workload.table());
+        let setup = proof::of_measured_sessions(started);
+        let mut nonce = stream_seed(part.cell.seed, part.epoch.into(), phase as u64, u64::MAX - 1 - arm as u64);
+        let mut checks = Vec::new();
+        for check in self.checks_of(1, workload, &started.server.address).into_iter().map(|(_, check)| check) {
+            // What brings its own control says nothing of the side without the protection.
+            if arm == 0 && check.entry().control != Control::PlainArm {
+                checks.push(None);
+                continue;
+            }
+            let claim = check.claim();
+            event_log.observer.event(&Event::Looking { cell: part.number as u32, arm: arm as u32, phase, claim });
+            nonce = nonce.wrapping_add(1);
+            let mut context = CheckContext {
+                database: self.product,
+                server: &started.server,
+                setup: &setup,
+                table: &table,
+                protected: arm == 1,
+                nonce,
+                narrowed: None,
+            };
+            let observation = evidence::seen_by(&*check, &mut context);
+            checks.push(Some(Look { observation, narrowed: context.narrowed }));
+        }
+        Looks { checks, told: board.observe(arm) }
+    }
+
+    /// Tells what the looks at both sides of a pair, the plain one first, prove together.
+    fn tell_pair(
+        &self,
+        part: &EpochPlan<'_>,
+        [plain, protected]: [Side; 2],
+        arms: &[StartedArm],
+        event_log: &mut EventLog<'_>,
+    ) -> Result<(), Fault> {
+        let workload = self.workloads[part.cell.workload].as_ref();
+        let ends = [(Phase::Before, plain.before, protected.before), (Phase::After, plain.after, protected.after)];
+        for (phase, plain, protected) in ends {
+            let (cell, epoch) = (part.number as u32, part.epoch);
+            let checks = self.checks_of(1, workload, &arms[1].server.address);
+            for (((chosen, check), plain), protected) in checks.into_iter().zip(&plain.checks).zip(&protected.checks) {
+                let Some(protected) = protected else { continue };
+                let CheckEntry { id, role, control } = check.entry();
+                let plain = plain.as_ref().map(|look| &look.observation);
+                let words = plain.map_or("planted by the check itself", Observation::quotation);
+                event_log.found(Finding {
+                    cell,
+                    epoch,
+                    arm: 1,
+                    phase,
+                    protection: chosen.id.clone(),
+                    check: id.to_owned(),
+                    claim: evidence::claimed(check.as_ref(), protected.narrowed),
+                    role,
+                    verdict: evidence::judge(control, &protected.observation, plain),
+                    protected: protected.observation.quotation().to_owned(),
+                    control: words.to_owned(),
+                })?;
+            }
+            event_log.found(Finding {
+                cell,
+                epoch,
+                arm: 1,
+                phase,
+                protection: SWITCH.to_owned(),
+                check: TOLD_BY_PROVIDER.to_owned(),
+                claim: TOLD.to_owned(),
+                role: Role::Strengthens,
+                verdict: evidence::judge(Control::PlainArm, &protected.told, Some(&plain.told)),
+                protected: protected.told.quotation().to_owned(),
+                control: plain.told.quotation().to_owned(),
+            })?;
+        }
+        Ok(())
+    }
+}
