@@ -65,12 +65,12 @@ enum Account {
 }
 
 impl Access {
-    /// Reads `files`. `name` is what the broker lists the connection as, and a part of the subject where its answers come,
-    /// `tithe.inbox.NAME.>`, by which a broker tells accounts apart.
+    /// Reads `files`. `name` is what the broker lists the connection as, and a part of the subject where its answers
+    /// come, `tithe.inbox.NAME.>`, by which a broker tells accounts apart.
     ///
     /// # Errors
-    /// [`Fault::Refused`], when others than its owner may read a file; [`Fault::Machine`], when it cannot be read or is not
-    /// of its kind, or when the name is none. What stands in a file is in no error.
+    /// [`Fault::Refused`], when others than its owner may read a file; [`Fault::Machine`], when it cannot be read or is
+    /// not of its kind, or when the name is none. What stands in a file is in no error.
     pub fn read(name: &str, files: &AccessFiles) -> Result<Self, Fault> {
         let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
         if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(is_name) {

@@ -53,8 +53,8 @@ impl BrokerUrl {
         }
     }
 
-    /// What is called: the name where a certificate is held against it, and `addresses` themselves where it is plain, so
-    /// that what was looked at is what is called.
+    /// What is called: the name where a certificate is held against it, and `addresses` themselves where it is plain,
+    /// so that what was looked at is what is called.
     pub(crate) fn servers(&self, addresses: &[SocketAddr]) -> Vec<String> {
         if self.has_tls {
             return vec![self.to_string()];

@@ -36,10 +36,10 @@ impl Broker {
     /// [`Link::tell_time`].
     ///
     /// # Errors
-    /// [`Fault::Refused`], when the address is plain and leads off this machine, the broker shows no certificate that is
-    /// trusted here or no TLS at all, it does not let this account in, or gives it no right to its inbox
-    /// (`tithe.inbox.NAME.>`); [`Fault::Connection`], when it is not there or does not answer; [`Fault::Machine`], when a
-    /// file of certificates cannot be used.
+    /// [`Fault::Refused`], when the address is plain and leads off this machine, the broker shows no certificate that
+    /// is trusted here or no TLS at all, it does not let this account in, or gives it no right to its inbox
+    /// (`tithe.inbox.NAME.>`); [`Fault::Connection`], when it is not there or does not answer; [`Fault::Machine`], when
+    /// a file of certificates cannot be used.
     pub fn connect(at: &BrokerUrl, access: &Access, within: Duration) -> Result<Self, Fault> {
         let engine = Engine::start()?;
         let (called, access) = (at.clone(), access.clone());

@@ -48,8 +48,8 @@ impl Engine {
     /// What comes of `work` with the broker `at`, which ends by itself after `within`.
     ///
     /// # Errors
-    /// Those of `work`, and that it did not end. The library panics over some of what no broker should say: that ends the
-    /// work, not the thread.
+    /// Those of `work`, and that it did not end. The library panics over some of what no broker should say: that ends
+    /// the work, not the thread.
     pub fn call<T: Send + 'static>(
         &self,
         at: &BrokerUrl,

@@ -41,7 +41,8 @@ impl Letters {
 }
 
 impl Inbox for Letters {
-    /// Also told as an error, once each: a message that was torn, came twice or is none of Tithe's; that some were lost.
+    /// Also told as an error, once each: a message that was torn, came twice or is none of Tithe's; that some were
+    /// lost.
     fn next(&mut self, within: Duration) -> Result<Option<Letter>, Fault> {
         match self.outlet.next(within) {
             Ok(Some(item)) => item.map(Some),

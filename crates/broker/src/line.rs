@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use async_nats::{Client, StatusCode, Subscriber, connection::State};
+use async_nats::{Client, Event, StatusCode, Subscriber, connection::State};
 use futures_util::StreamExt;
 use tithe_machine::{
     clock::Clock,
@@ -185,4 +185,6 @@ async fn deliver(mut arriving: Subscriber, post: Arc<Post>) {
     while let Some(message) = arriving.next().await {
         post.deliver(Arrival { at_ns: now_ns(), message });
     }
+    // The library has given up, and waits for nobody any more.
+    post.heard(Event::Closed);
 }

@@ -12,9 +12,9 @@
 //! | 8 | the length of the whole message, bytes |
 //! | 32 | SHA-256 of the whole message |
 //!
-//! All parts but the last are of one length, the least that does with so many parts; so the header says how long each is,
-//! and a part of another length is refused. The hash is against parts that were mixed up. It is none against the broker,
-//! which could make its own: who may be the broker is TLS's business.
+//! All parts but the last are of one length, the least that does with so many parts; so the header says how long each
+//! is, and a part of another length is refused. The hash is against parts that were mixed up. It is none against the
+//! broker, which could make its own: who may be the broker is TLS's business.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -274,7 +274,8 @@ impl Joiner {
     /// Takes the part that came at `now_ns`; the message, where it is the last of one.
     ///
     /// # Errors
-    /// [`Fault::Protocol`] when it is not as a [`Sender`] writes it, came before, contradicts another part, or is too much.
+    /// [`Fault::Protocol`] when it is not as a [`Sender`] writes it, came before, contradicts another part, or is too
+    /// much.
     pub fn take(&mut self, part: &[u8], now_ns: u64) -> Result<Option<Vec<u8>>, Fault> {
         let (header, body) =
             Header::read(part).ok_or_else(|| protocol("what came is no part of a message of Tithe's"))?;

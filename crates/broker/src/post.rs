@@ -148,8 +148,8 @@ impl Post {
     }
 }
 
-/// The right that an account is told not to have, and the subject: `Permissions Violation for Publish to "tithe.go"`, as
-/// nats-server says it.
+/// The right that an account is told not to have, and the subject: `Permissions Violation for Publish to "tithe.go"`,
+/// as nats-server says it.
 fn missing_right(words: &str) -> Option<(&'static str, &str)> {
     let rest = words.strip_prefix("Permissions Violation for ")?;
     let (right, rest) = match rest.split_once(" to \"")? {

@@ -1,8 +1,8 @@
-//! Readings of clocks, as they travel: `TTC1`, then when a question arrived and when it was answered, ns, eight bytes each
-//! in network order. A question is the first four bytes alone.
+//! Readings of clocks, as they travel: `TTC1`, then when a question arrived and when it was answered, ns, eight bytes
+//! each in network order. A question is the first four bytes alone.
 //!
-//! They are read in the thread of the socket, with nothing between but the library's own hand-over: no other thread has to
-//! wake up between a reading and its message.
+//! They are read in the thread of the socket, with nothing between but the library's own hand-over: no other thread has
+//! to wake up between a reading and its message.
 
 use std::sync::Arc;
 

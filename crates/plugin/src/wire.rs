@@ -406,8 +406,9 @@ fn closed() -> Fault {
     Fault::Connection("the server closed the connection".to_owned())
 }
 
-/// A failure of TLS as a fault, with what to do about a certificate: a rejected certificate or an alert of the server is a refusal. With TLS 1.3 a
-/// server rejects a client certificate only after the client's handshake is over, so alerts count at any time.
+/// A failure of TLS as a fault, with what to do about a certificate: a rejected certificate or an alert of the server
+/// is a refusal. With TLS 1.3 a server rejects a client certificate only after the client's handshake is over, so
+/// alerts count at any time.
 pub fn tls_fault(error: rustls::Error) -> Fault {
     match error {
         rustls::Error::InvalidCertificate(why) => Fault::Refused(format!("TLS: {}", tls::certificate_refused(&why))),
