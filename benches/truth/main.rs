@@ -5,15 +5,22 @@
 //! | part | takes | the truth | what is shown |
 //! |---|---|---|---|
 //! | `coverage` | | arms of the simulated database that cost +1, +2, +5, +10 % | how many of 100 intervals hold it |
-//! | `spin` | seconds | the same arms as loops on this machine's processors, in real time | every interval, and whether it holds the truth |
-//! | `hogs` | seconds | PostgreSQL against itself, with processor hogs beside it | false alarms over disjoint segments of ten frames |
-//! | `adversary` | seconds | PostgreSQL against itself, hogs in the first half only | the sequential design's error and interval, and ours |
+//! | `spin` | seconds | the same arms as loops on this machine's processors, in real time | every interval, and whether
+//! it holds the truth |
+//! | `hogs` | seconds | PostgreSQL against itself, with processor hogs beside it | false alarms over disjoint segments
+//! of ten frames |
+//! | `adversary` | seconds | PostgreSQL against itself, hogs in the first half only | the sequential design's error and
+//! interval, and ours |
 //! | `designs` | seconds | PostgreSQL against itself | half-width of each design for a minute of two arms |
 //! | `writes` | seconds | PostgreSQL against itself, durable updates | the same by slot and number of clients |
-//! | `known-cost` | seconds, hogs | arms of PostgreSQL that burn counted processor time in every statement | every interval, and whether it holds the truth |
-//! | `identical` | product, cells, seconds a cell, hogs, workload | four identical arms | how many intervals leave zero out; the mean effect by arm |
-//! | `pairs` | product, runs, seconds a run, hogs, workload | the same experiment again and again | how many pairs `compare` calls different |
-//! | `neighbours` | seconds, clients, workload, product | unknown, but the same whoever else runs | what a protection costs beside hogs and walkers |
+//! | `known-cost` | seconds, hogs | arms of PostgreSQL that burn counted processor time in every statement | every
+//! interval, and whether it holds the truth |
+//! | `identical` | product, cells, seconds a cell, hogs, workload | four identical arms | how many intervals leave zero
+//! out; the mean effect by arm |
+//! | `pairs` | product, runs, seconds a run, hogs, workload | the same experiment again and again | how many pairs
+//! `compare` calls different |
+//! | `neighbours` | seconds, clients, workload, product | unknown, but the same whoever else runs | what a protection
+//! costs beside hogs and walkers |
 //!
 //! Nothing is asserted: the figures are for a reader. docs/evaluation.md and docs/method/writes.md show some.
 

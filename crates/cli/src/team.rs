@@ -1,4 +1,5 @@
-//! The agents that a command line asks for. A build without the feature `agents` has `no_team.rs` in place of this file.
+//! The agents that a command line asks for. A build without the feature `agents` has `no_team.rs` in place of this
+//! file.
 
 use std::{path::PathBuf, sync::atomic::AtomicBool, time::Duration};
 
@@ -127,7 +128,12 @@ fn table(url: &str, seen: &[Seen]) -> String {
         let state = hello.busy_with.as_ref().map_or("free".to_owned(), |run| format!("works for run {run}"));
         text += &format!(
             "  {}: tithe {}, {} lanes on {} processors ({}), kernel {}; {clock}; {state}\n",
-            hello.name, hello.tithe, hello.lanes, hello.machine.processors, hello.machine.processor, hello.machine.kernel
+            hello.name,
+            hello.tithe,
+            hello.lanes,
+            hello.machine.processors,
+            hello.machine.processor,
+            hello.machine.kernel
         );
     }
     text

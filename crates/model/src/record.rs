@@ -243,8 +243,8 @@ pub struct Finding {
 /// of the arm are flagged then.
 pub const CIPHER_DRIVER: &str = "cipher-driver";
 
-/// The check of a server that its provider switches: the provider's command ended well, and the server answers as it was
-/// told to. It adds to a proof, and is none by itself.
+/// The check of a server that its provider switches: the provider's command ended well, and the server answers as it
+/// was told to. It adds to a proof, and is none by itself.
 pub const TOLD_BY_PROVIDER: &str = "told-by-provider";
 
 /// When evidence was gathered.

@@ -48,7 +48,8 @@ use crate::{
 /// | `refuses_to_start` | false | `true`: starting fails |
 /// | `slow_start` | 0 | how many times as much the first operation after a start takes on top, on invented time |
 /// | `slow_operations` | 10,000 | operations after which half of that is left |
-/// | `luck` | 0 | how much starts differ: standard deviation of ln(one server ÷ another) from one start of both to the next |
+/// | `luck` | 0 | how much starts differ: standard deviation of ln(one server ÷ another) from one start of both to the
+/// next |
 /// | `luck_seed` | 1 | what the luck of every start is drawn from, with the start's number |
 pub enum Simulation {
     /// On invented time. Id `simulated`. The four faults strike measured operations only, those on invented time.

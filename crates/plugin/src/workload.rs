@@ -110,8 +110,8 @@ pub trait ArmState: Send + Sync + std::any::Any {
     /// [`reached`](ArmState::reached) to.
     fn go_on(&self, _reached: &[i64]) {}
 
-    /// Says that further states work on the same data at the same time, of which each has a `part` of its own out of `of`:
-    /// what this one adds to the data is then never what another one adds. Before anything is added.
+    /// Says that further states work on the same data at the same time, of which each has a `part` of its own out of
+    /// `of`: what this one adds to the data is then never what another one adds. Before anything is added.
     fn divide(&self, _part: u64, _of: u64) {}
 }
 

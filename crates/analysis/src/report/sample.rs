@@ -12,8 +12,8 @@ use super::{
     number,
 };
 use crate::{
-    AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, LogAt, Outcome, OverRun, Proof,
-    PublishedCost, StartCourse, Sweep, SweepArm, SweepStep,
+    AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, LogAt, Outcome, OverRun,
+    Proof, PublishedCost, StartCourse, Sweep, SweepArm, SweepStep,
 };
 
 /// Every sample.

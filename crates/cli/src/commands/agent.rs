@@ -27,8 +27,7 @@ pub fn agent(arguments: &AgentArgs) -> Result<i32, Stop> {
     let machine = host::machine(&std::env::temp_dir());
     let name = arguments.name.clone().unwrap_or_else(host_name);
     let lanes = arguments.lanes.unwrap_or_else(|| process::processors().len() as u32);
-    let offered =
-        Offered { name, lanes, targets: arguments.target.clone(), products: offer::databases(), machine };
+    let offered = Offered { name, lanes, targets: arguments.target.clone(), products: offer::databases(), machine };
     let broker = connect(&arguments.join, &offered.name, &arguments.access)?;
     anstream::println!("{}", introduction(&offered, &arguments.join));
     let mut frames = 0;

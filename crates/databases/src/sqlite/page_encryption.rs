@@ -6,8 +6,10 @@
 //! |---|---|---|---|
 //! | `aegis` | AEGIS-256, random nonce | refused | Argon2id, 2 passes over 19 MiB, random salt |
 //! | `chacha20` | ChaCha20-Poly1305, random nonce | refused | PBKDF2-HMAC-SHA-256, 64 007 rounds, random salt |
-//! | `sqlcipher` | AES-256-CBC, random vector, HMAC-SHA-512 | refused | PBKDF2-HMAC-SHA-512, 256 000 rounds, random salt |
-//! | `aes256cbc` | AES-256-CBC, vector from the page number | not noticed | SHA-256, 4 001 rounds, no salt, first 32 bytes |
+//! | `sqlcipher` | AES-256-CBC, random vector, HMAC-SHA-512 | refused | PBKDF2-HMAC-SHA-512, 256 000 rounds, random
+//! salt |
+//! | `aes256cbc` | AES-256-CBC, vector from the page number | not noticed | SHA-256, 4 001 rounds, no salt, first 32
+//! bytes |
 //!
 //! An application hands the library a passphrase or a key that it keeps elsewhere. Tithe does the same with its 32
 //! random bytes: as a passphrase (the default; deriving the key is part of what connecting costs, and is reported

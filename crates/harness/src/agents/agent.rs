@@ -1,8 +1,8 @@
 //! An agent: offers the lanes of its machine to one run after the other.
 //!
-//! It does what its own command line allows and nothing that a plan could smuggle in: it opens connections to the targets
-//! that it was started with, reads no file that a message names, and starts no program. Certificates and keys that a
-//! coordinator sends lie in a folder of its own while it works for that run.
+//! It does what its own command line allows and nothing that a plan could smuggle in: it opens connections to the
+//! targets that it was started with, reads no file that a message names, and starts no program. Certificates and keys
+//! that a coordinator sends lie in a folder of its own while it works for that run.
 //!
 //! One thread listens and answers who asks who is there; another one measures. While slots are measured nobody asks
 //! anything of either.

@@ -4,12 +4,14 @@
 //! Its clock is read; the counters of the servers are read; each is told when the first slot begins, on its own clock.
 //! Then nothing is said until the last slot has ended. Each hands in its part, and its clock is read again.
 //!
-//! Who goes away meanwhile spoils the frame by name. Before the next one everybody is asked again: an agent that came back
-//! is enlisted anew under its old name, and when one stays away for longer than is waited for the cell ends with that
-//! reason. What is handed in for a frame that was given up carries its ticket and is thrown away, so nothing counts twice.
+//! Who goes away meanwhile spoils the frame by name. Before the next one everybody is asked again: an agent that came
+//! back is enlisted anew under its old name, and when one stays away for longer than is waited for the cell ends with
+//! that reason. What is handed in for a frame that was given up carries its ticket and is thrown away, so nothing
+//! counts twice.
 
 mod exchange;
 mod roll;
+mod servers;
 
 use std::{
     sync::{
@@ -35,7 +37,8 @@ use self::{
 use super::{
     link::{Answer, Inbox, Link},
     message::{
-        Enlistment, FrameOrder, Hello, Order, PROTOCOL, Reply, Report, Said, coordinator, coordinator_clock, read, write,
+        Enlistment, FrameOrder, Hello, Order, PROTOCOL, Reply, Report, Said, coordinator, coordinator_clock, read,
+        write,
     },
     offset::{self, Offset},
 };
@@ -181,8 +184,8 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// Gives `member` a part of the inserts that nobody had before: what it has inserted in a frame that was not handed in
-    /// is not known.
+    /// Gives `member` a part of the inserts that nobody had before: what it has inserted in a frame that was not handed
+    /// in is not known.
     fn forget(&self, member: &mut Member) {
         member.part = self.parts.fetch_add(1, Ordering::Relaxed);
         member.states = None;
@@ -283,8 +286,8 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// Waits until each of `members` has told of `ticket` what `take` wants of it; `None` when cancelled, the reason where
-    /// somebody was lost. Until `quiet_until_ns` nobody is asked whether it is there.
+    /// Waits until each of `members` has told of `ticket` what `take` wants of it; `None` when cancelled, the reason
+    /// where somebody was lost. Until `quiet_until_ns` nobody is asked whether it is there.
     fn reports<T>(
         &self,
         ticket: u64,
@@ -355,11 +358,11 @@ impl<'a> Team<'a> {
             Said::Failed(words) => Some(Err(Fault::Connection(words))),
             Said::Measured(_) => None,
         };
-        match self.reports(ticket, members, (0, Clock::Real.now() + ready_ns), &ready)? {
+        let serving = match self.reports(ticket, members, (0, Clock::Real.now() + ready_ns), &ready)? {
             None => return Ok(None),
             Some(Err(why)) => return Ok(Some(spoiled(why))),
-            Some(Ok(_)) => {}
-        }
+            Some(Ok(serving)) => serving.concat(),
+        };
         let before = match self.offsets(members, exchange::BEFORE, &asked.frame.cell) {
             Ok(before) => before,
             Err(why) => return Ok(Some(spoiled(why))),
@@ -381,17 +384,23 @@ impl<'a> Team<'a> {
         if real && Clock::Real.now() > start_ns {
             return Ok(Some(spoiled("agents were told too late when the first slot begins".to_owned())));
         }
+        let watch = servers::watch(asked, &serving, start_ns);
         let end_ns = start_ns + frame_ns;
         let measured = |said| match said {
             Said::Measured(part) => Some(Ok(*part)),
             Said::Failed(words) => Some(Err(Fault::Connection(words))),
             Said::Ready(_) => None,
         };
-        let parts = match self.reports(ticket, members, (end_ns, end_ns + REPORT_WITHIN_NS), &measured)? {
+        let outcome = self.reports(ticket, members, (end_ns, end_ns + REPORT_WITHIN_NS), &measured);
+        let used = watch.map(|watch| watch.finish(!matches!(&outcome, Ok(Some(Ok(_))))));
+        let mut parts = match outcome? {
             None => return Ok(None),
             Some(Err(why)) => return Ok(Some(spoiled(why))),
             Some(Ok(parts)) => parts,
         };
+        if let Some(why) = used.and_then(|used| servers::charge(&mut parts, &used).err()) {
+            return Ok(Some(spoiled(why)));
+        }
         let after = match self.offsets(members, exchange::AFTER, &asked.frame.cell) {
             Ok(after) => after,
             Err(why) => return Ok(Some(spoiled(why))),

@@ -1,8 +1,8 @@
 //! How a coordinator and its agents talk, whatever carries it: subjects, messages, questions with answers, and clocks.
 //!
-//! A subject is a name with points in it (`tithe.agent.3f2a`). Whoever listens to it gets what is told there from then
-//! on; nothing is stored. Messages may be as long as [`MESSAGE_BYTES_MAX`]: a link splits what its engine does not carry
-//! in one piece, puts it together again and hands over nothing that was torn or came twice. What they say is
+//! A subject is a name with points in it (`tithe.roll-call`). Whoever listens to it gets what is told there from then
+//! on; nothing is stored. Messages may be as long as [`MESSAGE_BYTES_MAX`]: a link splits what its engine does not
+//! carry in one piece, puts it together again and hands over nothing that was torn or came twice. What they say is
 //! [`message`](super::message)'s.
 
 use std::time::Duration;
@@ -14,8 +14,8 @@ pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 /// A connection to what carries messages. Every call is bounded by a time and may be made by any thread.
 ///
-/// A link that has lost its engine connects again by itself. Meanwhile calls fail with [`Fault::Connection`], whose words
-/// name the engine's address and never what was used to be let in.
+/// A link that has lost its engine connects again by itself. Meanwhile calls fail with [`Fault::Connection`], whose
+/// words name the engine's address and never what was used to be let in.
 pub trait Link: Send + Sync {
     /// Sends `message` to whoever listens to `subject`, be it nobody.
     ///
@@ -41,8 +41,8 @@ pub trait Link: Send + Sync {
     /// When the engine cannot be reached or does not let this account listen there.
     fn listen(&self, subject: &str) -> Result<Box<dyn Inbox>, Fault>;
 
-    /// Answers who asks [`Link::ask_time`] at `subject`, for as long as what is returned is kept. No thread that measures
-    /// has a part in it.
+    /// Answers who asks [`Link::ask_time`] at `subject`, for as long as what is returned is kept. No thread that
+    /// measures has a part in it.
     ///
     /// # Errors
     /// As [`Link::listen`].

@@ -1,7 +1,7 @@
 //! What coordinator and agents say to each other, as JSON.
 //!
-//! Enlistments and frames carry passwords and keys: no type here has a `Debug` that shows them, and whoever cannot read a
-//! message does not quote it.
+//! Enlistments and frames carry passwords and keys: no type here has a `Debug` that shows them, and whoever cannot read
+//! a message does not quote it.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tithe_machine::fault::Fault;

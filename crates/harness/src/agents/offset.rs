@@ -2,8 +2,8 @@
 
 use super::link::Exchange;
 
-/// A slot is at least so many times as long as the bound on a clock's offset: while clocks disagree two arms are served at
-/// once, and that is then 1.25 % of a slot at most.
+/// A slot is at least so many times as long as the bound on a clock's offset: while clocks disagree two arms are served
+/// at once, and that is then 1.25 % of a slot at most.
 pub const SLOT_PER_BOUND: u64 = 80;
 
 /// Longest slot that clocks may ask for, ns; machines whose clocks are known less well cannot take part.

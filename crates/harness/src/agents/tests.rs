@@ -196,10 +196,7 @@ fn too_few_agents_are_told_by_name_before_anything_starts() {
         // Until both are there.
         while roll_call(&link).expect("answers").len() < 2 {}
         let Err(fault) = Team::gather(&link, &plan, (3, Duration::ZERO), cancelled) else { panic!("gathered") };
-        assert_eq!(
-            fault.to_string(),
-            "refused: 3 agents are expected, and 2 are there and free: a0, a1; busy: none"
-        );
+        assert_eq!(fault.to_string(), "refused: 3 agents are expected, and 2 are there and free: a0, a1; busy: none");
     });
 }
 
@@ -226,7 +223,12 @@ fn an_agent_does_nothing_for_a_coordinator_that_asks_for_what_it_may_not() {
         assert_eq!(ask(&Order::Release { run: "r".to_owned() }), Reply::NotEnlisted);
         let enlistment = |tithe: &str, run: &str| {
             let plan = serde_json::to_string(&plan).expect("JSON");
-            Order::Enlist(Box::new(Enlistment { run: run.to_owned(), tithe: tithe.to_owned(), protocol: PROTOCOL, plan }))
+            Order::Enlist(Box::new(Enlistment {
+                run: run.to_owned(),
+                tithe: tithe.to_owned(),
+                protocol: PROTOCOL,
+                plan,
+            }))
         };
         assert!(matches!(ask(&enlistment("0.0.1", "r")), Reply::Refused(why) if why.contains("run one version")));
         // Nobody tells the time for this run, so that it is let go of after a while.

@@ -1,7 +1,7 @@
 //! How long a server may say nothing to a measured client before it counts as dead.
 //!
-//! A server that Tithe started is seen to end, and is waited for as long as any: [`TIMEOUT_S`]. An attached one behind a
-//! network that swallows everything is not; nobody is to look at a frame that stands still for a minute.
+//! A server that Tithe started is seen to end, and is waited for as long as any: [`TIMEOUT_S`]. An attached one behind
+//! a network that swallows everything is not; nobody is to look at a frame that stands still for a minute.
 
 use std::{os::fd::RawFd, time::Duration};
 

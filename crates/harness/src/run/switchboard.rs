@@ -1,8 +1,8 @@
 //! What has the provider of a server switch it, and waits until the server says so.
 //!
-//! A command's own word is not believed: after it the server is asked, through a connection as the clients of the coming
-//! side have it, until its answer is the one that is wanted. What the server was when it was found is asked first, so
-//! that it can be left so. Nothing is measured here.
+//! A command's own word is not believed: after it the server is asked, through a connection as the clients of the
+//! coming side have it, until its answer is the one that is wanted. What the server was when it was found is asked
+//! first, so that it can be left so. Nothing is measured here.
 
 use std::time::{Duration, Instant};
 

@@ -36,8 +36,8 @@ const SIDE_S: f64 = 60.0;
 const SIDES_S: RangeInclusive<f64> = 1.0..=3600.0;
 const SIDE_LIMITS: &str = "from 1 s to 1 h";
 
-/// How long a switch may take where the experiment does not say, s: providers apply parameters within minutes, and start
-/// servers anew within ten.
+/// How long a switch may take where the experiment does not say, s: providers apply parameters within minutes, and
+/// start servers anew within ten.
 const TIMEOUT_S: f64 = 600.0;
 
 /// The patience that an experiment may ask for, s.

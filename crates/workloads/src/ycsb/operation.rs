@@ -111,8 +111,8 @@ impl Records {
         }
     }
 
-    /// Has inserted records be part `part` of `parts`: those of all parts together are the ones that a single load machine
-    /// would insert.
+    /// Has inserted records be part `part` of `parts`: those of all parts together are the ones that a single load
+    /// machine would insert.
     pub fn divide(&self, part: i64, parts: i64) {
         self.part.store(part, Ordering::Relaxed);
         self.parts.store(parts.max(1), Ordering::Relaxed);

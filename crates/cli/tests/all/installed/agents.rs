@@ -124,8 +124,11 @@ fn one_agent_and_three_offer_the_same_operations() {
         let bench = Bench::new("agents-same");
         bench.file("e.toml", &experiment("60 s", 3, "d"));
         let expected = agents.len().to_string();
-        let _agents: Vec<Killed> =
-            agents.iter().enumerate().map(|(number, lanes)| broker.agent(&bench, &format!("a{number}"), *lanes)).collect();
+        let _agents: Vec<Killed> = agents
+            .iter()
+            .enumerate()
+            .map(|(number, lanes)| broker.agent(&bench, &format!("a{number}"), *lanes))
+            .collect();
         let output = run(&broker, &bench, "e.toml", &["--expect", &expected]).output().expect("tithe starts");
         assert_eq!(status(&output), 0, "{}", err(&output));
         let text = fs::read_to_string(bench.run_folder().join("report.md")).expect("the report");
@@ -150,7 +153,9 @@ fn whoever_is_killed_spoils_a_frame_at_most_and_nothing_counts_twice() {
     let mut run_again = run(&broker, &bench, "e.toml", &[]);
     let mut coordinator = Killed::start(&mut run_again);
     let frames = || fs::read_to_string(bench.run_folder().join("frames.jsonl")).unwrap_or_default().lines().count();
-    wait_until(|| bench.path("tithe-runs").exists() && fs::read_dir(bench.path("tithe-runs")).is_ok_and(|it| it.count() > 0));
+    wait_until(|| {
+        bench.path("tithe-runs").exists() && fs::read_dir(bench.path("tithe-runs")).is_ok_and(|it| it.count() > 0)
+    });
     wait_until(|| frames() > 2);
     let mut spoiling = 0;
     for kill in 0..kills {
@@ -202,7 +207,10 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     let Some(broker) = Broker::start() else { return };
     let bench = Bench::new("agents-refused");
     bench.file("e.toml", &experiment("60 s", 2, "c"));
-    bench.file("sqlite.toml", &experiment("60 s", 2, "c").replace("simulated", "sqlite").replace("seal", "page-encryption"));
+    bench.file(
+        "sqlite.toml",
+        &experiment("60 s", 2, "c").replace("simulated", "sqlite").replace("seal", "page-encryption"),
+    );
     let (_one, _other) = (broker.agent(&bench, "a0", 1), broker.agent(&bench, "a1", 1));
     let url = broker.url();
     let doctor = || out(&bench.tithe(&["doctor", "--agents", &url]));
@@ -272,11 +280,22 @@ fn an_agent_that_may_not_connect_says_so_by_its_name() {
          name = \"tls\"\nprotections = [{ use = \"tls\" }]\n",
     );
     let url = broker.url();
-    let _agent = Killed::start(
-        &mut bench.command(&["agent", "--join", &url, "--name", "rack1", "--lanes", "1", "--target", "db.example.com"]),
-    );
+    let _agent = Killed::start(&mut bench.command(&[
+        "agent",
+        "--join",
+        &url,
+        "--name",
+        "rack1",
+        "--lanes",
+        "1",
+        "--target",
+        "db.example.com",
+    ]));
     let output = run(&broker, &bench, "e.toml", &[]).output().expect("tithe starts");
     assert_ne!(status(&output), 0);
     let events = fs::read_to_string(bench.run_folder().join("events.jsonl")).expect("events");
-    assert!(events.contains("agent rack1") && events.contains("it was started with these targets: db.example.com"), "{events}");
+    assert!(
+        events.contains("agent rack1") && events.contains("it was started with these targets: db.example.com"),
+        "{events}"
+    );
 }

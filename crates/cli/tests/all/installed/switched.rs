@@ -39,8 +39,8 @@ switch = {{ {switch}, ready = "SELECT current_setting('log_statement') = 'all'",
     )
 }
 
-/// A provider: a script that sets `log_statement` for the whole server, and writes down what it was told, and whether it
-/// was given the password of Tithe's account.
+/// A provider: a script that sets `log_statement` for the whole server, and writes down what it was told, and whether
+/// it was given the password of Tithe's account.
 fn provider(bench: &Bench, server: &Server) {
     let (psql, url) = (server.program("psql"), server.url("none"));
     let script = format!(

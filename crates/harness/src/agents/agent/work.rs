@@ -40,8 +40,8 @@ pub(super) struct Work {
     plan: Plan,
     /// By the index of the experiment's workload, made when first asked for.
     workloads: BTreeMap<usize, Box<dyn Workload>>,
-    /// Certificates and keys that the coordinator has sent; removed with it, and by the next start where this process is
-    /// killed.
+    /// Certificates and keys that the coordinator has sent; removed with it, and by the next start where this process
+    /// is killed.
     sandbox: Sandbox,
     /// Frames so far.
     pub measured: u64,
@@ -59,7 +59,10 @@ impl Work {
         let product = products.iter().copied().find(|product| product.id() == id);
         let product = product.ok_or_else(|| Fault::Refused(format!("this build of tithe has no database {id}")))?;
         if product.embedded() && !product.simulated() {
-            return Err(Fault::Refused(format!("{} works within its clients: agents have no part in it", product.title())));
+            return Err(Fault::Refused(format!(
+                "{} works within its clients: agents have no part in it",
+                product.title()
+            )));
         }
         let sandbox = Sandbox::new(&std::env::temp_dir())?;
         Ok(Self { product, plan, workloads: BTreeMap::new(), sandbox, measured: 0 })
@@ -89,7 +92,8 @@ impl Work {
         let Some(workload) = self.workloads.get(&workload) else { return Err(unknown()) };
         if self.product.simulated() {
             for (number, arm) in arms.iter_mut().enumerate() {
-                let (of, folder) = ((&arm.setup, workload.as_ref()), self.sandbox.folder().join(format!("arm-{number}")));
+                let (of, folder) =
+                    ((&arm.setup, workload.as_ref()), self.sandbox.folder().join(format!("arm-{number}")));
                 arm.server = replica::server(self.product, of, &folder, states.is_none())?;
             }
         }

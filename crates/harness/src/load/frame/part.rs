@@ -38,8 +38,8 @@ pub trait LoadMachines: Sync {
     /// Says that the data of every arm are those that were loaded: clients know nothing that they wrote.
     fn data_put_back(&self);
 
-    /// Has all of them measure the frame that `asked` describes, and calls `count` when each is connected and warm, before
-    /// the first slot. `None` when it was cancelled.
+    /// Has all of them measure the frame that `asked` describes, and calls `count` when each is connected and warm,
+    /// before the first slot. `None` when it was cancelled.
     ///
     /// # Errors
     /// When a machine cannot measure, or has been away for longer than is waited for. One that goes away meanwhile
@@ -55,6 +55,8 @@ pub struct PartsAsked<'a> {
     pub frame: PartAsked,
     /// The arms, started.
     pub arms: &'a [StartedArm],
+    /// Lanes of all machines together.
+    pub lanes: usize,
     /// Set when the frame is to end early.
     pub cancelled: &'a AtomicBool,
 }
@@ -207,7 +209,8 @@ impl Lanes<'_> {
         let Asked { number, free, warmup_ns, cancelled, .. } = *asked;
         let (cell, fresh, cold) = (context.cell.clone(), context.fresh, context.cold);
         let frame = PartAsked { cell, number, free, warmup_ns, lag, fresh, cold };
-        let asked = PartsAsked { cell_index: context.cell_index, frame, arms: &context.arms, cancelled };
+        let (cell_index, arms, lanes) = (context.cell_index, &context.arms, context.lanes());
+        let asked = PartsAsked { cell_index, frame, arms, lanes, cancelled };
         let Some(Parts { parts, agents, spoiled }) = machines.measure(&asked, count)? else { return Ok(None) };
         let mut arms: Vec<ArmMeasured> = Vec::new();
         arms.resize_with(context.arms.len(), ArmMeasured::default);
@@ -227,8 +230,8 @@ impl Lanes<'_> {
 }
 
 impl ArmMeasured {
-    /// Adds what another load machine saw, which has this `share` of all lanes. Histograms are added, so that percentiles
-    /// are those of all operations.
+    /// Adds what another load machine saw, which has this `share` of all lanes. Histograms are added, so that
+    /// percentiles are those of all operations.
     fn add(&mut self, part: ArmPart, share: f64) {
         let ArmPart { record: from, warmed_up, profiles, invalid } = part;
         self.warmed_up += warmed_up;

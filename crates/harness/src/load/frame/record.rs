@@ -57,12 +57,7 @@ impl Traffic {
 }
 
 /// What all lanes saw of `arm`, which `has` slots in this frame.
-pub(super) fn measured(
-    context: &CellContext<'_>,
-    arm: usize,
-    has: bool,
-    seen: &[Seen<'_>],
-) -> ArmMeasured {
+pub(super) fn measured(context: &CellContext<'_>, arm: usize, has: bool, seen: &[Seen<'_>]) -> ArmMeasured {
     let recorders = || seen.iter().map(|seen| &seen.opened.lane.arms[arm].recorder);
     let record = record(context, arm, seen);
     let nothing = has && record.operations == 0;

@@ -82,8 +82,9 @@ impl Lanes<'_> {
         Ok(Some(measured.with(watch.grown_since(before, pause_gate))))
     }
 
-    /// One frame of the lanes that are in this process; `start` is called with whoever serves them when all are connected
-    /// and warm, and says when the first slot begins, ns. `None` where it does not, and when the frame was cancelled.
+    /// One frame of the lanes that are in this process; `start` is called with whoever serves them when all are
+    /// connected and warm, and says when the first slot begins, ns. `None` where it does not, and when the frame was
+    /// cancelled.
     ///
     /// # Errors
     /// When a lane cannot connect or panics.

@@ -37,8 +37,8 @@ impl Epoll {
 }
 
 impl Poll {
-    /// Over these connections, numbered in their order, none of which answers for longer than `patience` if the server is
-    /// dead.
+    /// Over these connections, numbered in their order, none of which answers for longer than `patience` if the server
+    /// is dead.
     pub fn new(descriptors: &[RawFd], patience: Patience) -> Result<Self, Fault> {
         // SAFETY: no preconditions; the descriptor is owned by the new value and closed by its drop.
         let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
