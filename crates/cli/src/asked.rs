@@ -152,6 +152,9 @@ pub fn database<'c>(target: &str, catalogue: &'c Catalogue) -> Result<Option<&'c
 
 /// `name` is no file and no database.
 pub fn neither(name: &str, catalogue: &Catalogue) -> Stop {
+    if catalogue.built_with(name).is_some() {
+        return usage(offer::no_database(name));
+    }
     let ids: Vec<&str> = catalogue.databases.iter().map(|database| database.entry.id).collect();
     let (guess, all) = (meant(name, &ids), ids.join(", "));
     usage(format!(

@@ -12,7 +12,8 @@ use crate::{
 
 /// Everything that this build of Tithe knows.
 pub fn catalogue() -> Catalogue {
-    catalogue::catalogue(&databases(), tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect())
+    let workloads = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
+    Catalogue { left_out: tithe_databases::left_out().to_vec(), ..catalogue::catalogue(&databases(), workloads) }
 }
 
 /// Every database of this build, and the simulated ones when `TITHE_SIMULATED` asks for it: it is for tests only.
@@ -35,5 +36,11 @@ pub fn search(arguments: &MachineArgs) -> Search {
 /// The database that experiments call `id`.
 pub fn database(id: &str) -> Result<&'static dyn Product, Stop> {
     let found = databases().into_iter().find(|database| database.id() == id);
-    found.ok_or_else(|| Stop::new(exit::USAGE, format!("this build of tithe has no database {id}")))
+    found.ok_or_else(|| Stop::new(exit::USAGE, no_database(id)))
+}
+
+/// That there is no database `id`, and where another build has it, how to get that.
+pub fn no_database(id: &str) -> String {
+    let advice = catalogue().built_with(id).map_or(String::new(), |advice| format!("; {advice}"));
+    format!("this build of tithe has no database {id}{advice}")
 }

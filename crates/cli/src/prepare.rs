@@ -1,7 +1,7 @@
 //! From what is asked for to a plan that this machine can carry out, or every reason why not.
 
 use tithe_harness::{arms, catalogue};
-use tithe_machine::launch::Install;
+use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
     catalogue::Catalogue,
     compose::QUICK_S,
@@ -35,13 +35,34 @@ pub struct Prepared {
     pub workloads: Vec<Box<dyn Workload>>,
 }
 
+/// An experiment that can be carried out somewhere, and what this machine lacks for it.
+pub struct Planned {
+    /// As if nothing was lacking; where something is, its installation is nobody's.
+    pub prepared: Prepared,
+    /// What this machine lacks.
+    pub lacks: Vec<Missing>,
+}
+
+impl Planned {
+    /// What this machine can carry out, or everything that it lacks.
+    fn ready(self) -> Result<Prepared, Stop> {
+        if self.lacks.is_empty() { Ok(self.prepared) } else { Err(complain::missing(&self.lacks)) }
+    }
+}
+
 /// Reads, checks and plans what `arguments` of `command` ask for, which times nothing: no budget is too small for it.
 pub fn prepare_unmeasured(arguments: &AskedArgs, command: &str) -> Result<Prepared, Stop> {
     let (source, catalogue) = (asked::source(arguments, command)?, offer::catalogue());
     let experiment = parse::parse_unmeasured(&source.text, &catalogue, &read_beside(&source));
     let experiment = experiment.map_err(|diagnostics| source.complain(diagnostics))?;
     let afford = |experiment: &mut Experiment| plan::afford(experiment, &catalogue);
-    planned(source, experiment, (&arguments.experiment, arguments.quick), afford)
+    planned(source, experiment, (&arguments.experiment, arguments.quick), afford)?.ready()
+}
+
+/// Reads, checks and plans the experiment in `source`, with what the command line says about it, for any machine.
+pub fn prepare_planned(source: Source, arguments: &AskedArgs) -> Result<Planned, Stop> {
+    let experiment = read(&source, &offer::catalogue())?;
+    planned(source, experiment, (&arguments.experiment, arguments.quick), |_| {})
 }
 
 /// Reads, checks and plans the experiment in `source`, with what the command line says about it and `change` does.
@@ -52,7 +73,7 @@ pub fn prepare_source(
     change: impl FnOnce(&mut Experiment),
 ) -> Result<Prepared, Stop> {
     let experiment = read(&source, &offer::catalogue())?;
-    planned(source, experiment, (arguments, quick), change)
+    planned(source, experiment, (arguments, quick), change)?.ready()
 }
 
 /// Checks and plans `experiment`, which `source` holds, with what the command line says about it and `change` does.
@@ -61,7 +82,7 @@ fn planned(
     mut experiment: Experiment,
     (arguments, quick): (&ExperimentArgs, bool),
     change: impl FnOnce(&mut Experiment),
-) -> Result<Prepared, Stop> {
+) -> Result<Planned, Stop> {
     let catalogue = offer::catalogue();
     // What is said in words of an experiment of words stands in its text.
     if source.composed().is_none() {
@@ -82,11 +103,12 @@ fn planned(
         }
         Kind::Text | Kind::Words(_) => {}
     }
-    let mut prepared = checked(&source, experiment, &catalogue, &arguments.machine)?;
+    let mut planned = fitted(&source, experiment, &catalogue, &arguments.machine)?;
     if let Some(path) = &arguments.start_spread {
-        prepared.plan.start_spread = spread_file::read(path, &prepared.plan.experiment.database)?;
+        let plan = &mut planned.prepared.plan;
+        plan.start_spread = spread_file::read(path, &plan.experiment.database)?;
     }
-    Ok(prepared)
+    Ok(planned)
 }
 
 /// Reads the experiment in `source`.
@@ -107,16 +129,29 @@ pub fn checked(
     catalogue: &Catalogue,
     machine: &MachineArgs,
 ) -> Result<Prepared, Stop> {
+    fitted(source, experiment, catalogue, machine)?.ready()
+}
+
+/// Plans `experiment`, which `source` holds, and looks for what it needs of this machine.
+fn fitted(
+    source: &Source,
+    experiment: Experiment,
+    catalogue: &Catalogue,
+    machine: &MachineArgs,
+) -> Result<Planned, Stop> {
     let plan = plan::plan(experiment, catalogue).map_err(|diagnostics| source.complain(diagnostics))?;
     let mut refused = refusals::of_urls(offer::database(&plan.experiment.database)?, &plan.experiment, &source.text);
     refused.extend(refusals::of_address(&plan.experiment, &source.text));
     if !refused.is_empty() {
         return Err(source.complain(refused));
     }
-    let prepared = of_plan(source.text.clone(), plan, machine)?;
-    let Prepared { database, install, plan, .. } = &prepared;
+    let planned = found(source.text.clone(), plan, machine)?;
+    if !planned.lacks.is_empty() {
+        return Ok(planned);
+    }
+    let Prepared { database, install, plan, .. } = &planned.prepared;
     let unknown = refusals::of_settings(*database, install, &plan.experiment, &source.text);
-    if unknown.is_empty() { Ok(prepared) } else { Err(source.complain(unknown)) }
+    if unknown.is_empty() { Ok(planned) } else { Err(source.complain(unknown)) }
 }
 
 /// Leaves out of the built-in experiment what its budget does not buy, and says what is left. Its last cell has the
@@ -197,6 +232,11 @@ fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), 
 
 /// Makes a plan ready to run on this machine.
 pub fn of_plan(text: String, plan: Plan, machine: &MachineArgs) -> Result<Prepared, Stop> {
+    found(text, plan, machine)?.ready()
+}
+
+/// Looks for what a plan needs of this machine.
+fn found(text: String, plan: Plan, machine: &MachineArgs) -> Result<Planned, Stop> {
     let database = offer::database(&plan.experiment.database)?;
     for resources in &plan.experiment.resources {
         let settings = plan.experiment.settings.iter().chain(&resources.settings);
@@ -210,13 +250,12 @@ pub fn of_plan(text: String, plan: Plan, machine: &MachineArgs) -> Result<Prepar
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     arms::check_programs(database, &plan.experiment, &workloads)
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
-    let install = catalogue::missing(database, &plan.experiment, &offer::search(machine))
-        .map_err(|all| complain::missing(&all))?;
-    let programs = program::missing(&workloads);
-    if !programs.is_empty() {
-        return Err(complain::missing(&programs));
-    }
-    Ok(Prepared { text, plan, database, install, workloads })
+    let (install, lacks) = match catalogue::missing(database, &plan.experiment, &offer::search(machine)) {
+        Ok(install) => (install, program::missing(&workloads)),
+        Err(lacks) => (Install::default(), lacks),
+    };
+    let prepared = Prepared { text, plan, database, install, workloads };
+    Ok(Planned { prepared, lacks })
 }
 
 fn workloads(experiment: &Experiment) -> Result<Vec<Box<dyn Workload>>, Stop> {

@@ -328,7 +328,7 @@ impl Observer for Progress<'_> {
                 self.load_ns = 0;
                 self.take_up();
                 (self.status.busy, self.status.pressure, self.status.bought) = (None, None, None);
-                self.say(&format!("[{}/{}] {}", self.cell + 1, self.plan.cells.len(), planned.id));
+                self.say(&live::heading(&self.status));
                 self.draw("starting the arms");
             }
             Event::ArmStarted { arm, version, .. } => self.draw(&format!("{} started: {version}", self.arm(*arm))),

@@ -59,6 +59,16 @@ pub fn all() -> &'static [&'static dyn Product] {
     ]
 }
 
+/// The features of databases that this build has not.
+pub fn left_out() -> &'static [&'static str] {
+    &[
+        #[cfg(not(feature = "mongodb"))]
+        "mongodb",
+        #[cfg(not(feature = "wiredtiger"))]
+        "wiredtiger",
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -17,7 +17,7 @@ pub fn catalogue(databases: &[&'static dyn Product], workloads: Vec<WorkloadEntr
         protections: arms::all(*database).iter().map(|protection| protection.entry()).collect(),
         overrides: overrides(*database),
     };
-    Catalogue { databases: databases.iter().map(offered).collect(), workloads }
+    Catalogue { databases: databases.iter().map(offered).collect(), workloads, left_out: Vec::new() }
 }
 
 /// Tells which settings a protection of `database` takes for itself, by having it applied beside one that an experiment

@@ -15,12 +15,20 @@ pub struct Catalogue {
     pub databases: Vec<OfferedDatabase>,
     /// Kinds of workload.
     pub workloads: Vec<WorkloadEntry>,
+    /// Databases that this build could have and has not, by the names of their cargo features.
+    pub left_out: Vec<&'static str>,
 }
 
 impl Catalogue {
     /// The database called `id`.
     pub fn database(&self, id: &str) -> Option<&OfferedDatabase> {
         self.databases.iter().find(|database| database.entry.id == id)
+    }
+
+    /// How to get the database called `id` where another build has it.
+    pub fn built_with(&self, id: &str) -> Option<String> {
+        let feature = self.left_out.iter().find(|feature| **feature == id)?;
+        Some(format!("build tithe with it: cargo install --locked --path crates/cli --features {feature}"))
     }
 
     /// What the database called `id` says of itself.

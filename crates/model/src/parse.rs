@@ -239,7 +239,8 @@ fn database<'c>(item: &Item<'_>, catalogue: &'c Catalogue, problems: &mut Proble
     let database = catalogue.database(word);
     if database.is_none() {
         let names: Vec<&str> = catalogue.databases.iter().map(|database| database.entry.id).collect();
-        let help = wording::suggest(word, &names, "this build of Tithe has");
+        let suggested = || wording::suggest(word, &names, "this build of Tithe has");
+        let help = catalogue.built_with(word).unwrap_or_else(suggested);
         problems.at(item.range.clone(), format!("there is no database {}", wording::quote(word)), help);
     }
     database

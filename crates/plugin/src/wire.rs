@@ -83,9 +83,9 @@ struct Traffic {
 /// What the two sides agreed on, as the client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFacts {
-    /// Protocol version, as rustls names it: `TLSv1_3`.
+    /// Protocol version: `TLSv1.3`.
     pub version: String,
-    /// Cipher suite, as rustls names it: `TLS13_AES_256_GCM_SHA384`.
+    /// Cipher suite, as its standard names it: `TLS_AES_256_GCM_SHA384`.
     pub cipher: String,
     /// Key exchange group: `X25519`.
     pub key_exchange: String,
@@ -169,8 +169,9 @@ impl Wire {
         let connection = &self.tls.as_ref()?.connection;
         let group = connection.negotiated_key_exchange_group();
         Some(TlsFacts {
-            version: format!("{:?}", connection.protocol_version()?),
-            cipher: format!("{:?}", connection.negotiated_cipher_suite()?.suite()),
+            // The library writes `TLSv1_3` and `TLS13_AES_256_GCM_SHA384`.
+            version: format!("{:?}", connection.protocol_version()?).replace('_', "."),
+            cipher: format!("{:?}", connection.negotiated_cipher_suite()?.suite()).replacen("TLS13_", "TLS_", 1),
             key_exchange: group.map_or_else(String::new, |group| format!("{:?}", group.name())),
             handshake: connection.handshake_kind().map_or_else(String::new, |kind| format!("{kind:?}")),
         })

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tithe_model::record::Machine;
 
-use super::{Match, Side};
+use super::{Counted, Match, Side};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Proof};
 
 /// What each run is called: its database's version, the processor where that is not enough, then the folder,
@@ -107,7 +107,7 @@ fn matched(runs: &[String], cell: &CellAnalysis, arms: &[ArmAnalysis]) -> Result
         let Some(estimate) = arm.estimates.iter().find(|estimate| estimate.name == primary.name) else {
             return Err(format!("Arm {} of cell {} has no {} in {}.", arm.name, cell.id, primary.title, runs[run]));
         };
-        sides.push(Side { run, estimate: estimate.clone(), proof: arm.proof.clone() });
+        sides.push(Side { run, estimate: estimate.clone(), proof: arm.proof.clone(), counted: Counted::Frames });
     }
     let mut names: Vec<&str> = Vec::new();
     for arm in arms {

@@ -3,12 +3,12 @@
 //! Who compares *r* times a year, with *c* costs each time, and allows *a* false alarms a year, lets each cost err by
 //! *a* ÷ (*r* · *c*), one-sided (Bonferroni). The intervals of both runs are widened to that error by Student's
 //! quantiles, with one degree of freedom less than there are values behind them: starts of the servers where frames
-//! share them, else frames. *n* values all lie on one side by chance once in 2^*n* times; an error below that cannot be
+//! share them, else frames; of gathered matrices hosts, or repeats on one host. *n* values all lie on one side by chance once in 2^*n* times; an error below that cannot be
 //! had from them, and is refused.
 
 use tithe_model::{plan::STARTS_MIN, quantity::fixed};
 
-use super::{Comparison, Match, Side};
+use super::{Comparison, Counted, Match, Side};
 use crate::{CONFIDENCE, Interval, statistics::distribution::t_upper};
 
 /// The one-sided error of an interval that nobody has widened.
@@ -55,9 +55,13 @@ impl Comparison {
             let (values, noun) = side.values();
             let needed = -error.log2().floor() as u64;
             format!(
-                "{} · {} in {} rests on {values} {noun}, and an error of {error:.1e} needs {needed}: measure longer, \
-                 compare fewer costs, or allow more false alarms.",
-                matched.cell, matched.arm, self.runs[side.run],
+                "{} · {} in {} rests on {values} {noun}{}, and an error of {error:.1e} needs {needed}: {}, compare fewer costs, or allow \
+                 more false alarms.",
+                matched.cell,
+                matched.arm,
+                self.runs[side.run],
+                if values == 1 { "" } else { "s" },
+                if side.counted == Counted::Frames { "measure longer" } else { "measure on more hosts" },
             )
         });
         told.collect()
@@ -65,10 +69,15 @@ impl Comparison {
 }
 
 impl Side {
-    /// The independent values behind the cost, and what they are.
+    /// The independent values behind the cost, and what one of them is.
     fn values(&self) -> (usize, &'static str) {
-        let (starts, frames) = (self.estimate.starts, self.estimate.count);
-        if starts >= STARTS_MIN as usize && starts < frames { (starts, "starts") } else { (frames, "frames") }
+        let (starts, count) = (self.estimate.starts, self.estimate.count);
+        match self.counted {
+            Counted::Hosts => (count, "host"),
+            Counted::Repeats => (count, "repeat"),
+            Counted::Frames if starts >= STARTS_MIN as usize && starts < count => (starts, "start"),
+            Counted::Frames => (count, "frame"),
+        }
     }
 
     /// The cost as the status judges it, in an interval of the one-sided `error`.

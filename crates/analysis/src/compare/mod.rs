@@ -54,6 +54,19 @@ pub struct Side {
     pub estimate: Estimate,
     /// Was the protection on?
     pub proof: Proof,
+    /// What the count of the estimate counts.
+    pub counted: Counted,
+}
+
+/// What the values are that a cost rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// Frames of one run.
+    Frames,
+    /// Hosts of a gathered matrix.
+    Hosts,
+    /// Repeats on the one host of a gathered matrix.
+    Repeats,
 }
 
 impl Side {

@@ -5,11 +5,11 @@
 
 use tithe_model::experiment::Metric;
 
-use super::{Answer, Basis, MatrixFigure};
+use super::{Answer, Basis, Gathered, MatrixFigure, figures};
 use crate::{
     Estimate, Figure, Interval, Proof,
     assess::estimate::stated,
-    compare::{Comparison, Match, Side},
+    compare::{Comparison, Counted, Match, Side},
     statistics::verdict,
 };
 
@@ -17,8 +17,18 @@ use crate::{
 pub struct Named {
     /// What it is called.
     pub name: String,
+    /// Where it comes from: its title, plan and version.
+    pub source: String,
     /// What it says.
     pub figures: Vec<MatrixFigure>,
+}
+
+impl Named {
+    /// What `gathered`, which is called `name`, says.
+    pub fn of(name: String, gathered: &Gathered) -> Self {
+        let source = format!("{}, plan {}, gathered by tithe {}", gathered.title, gathered.plan, gathered.tithe);
+        Self { name, source, figures: figures(gathered) }
+    }
 }
 
 /// Compares `matrices`, of which the first is the one to compare with.
@@ -60,7 +70,8 @@ fn matched(matrices: &[Named], figure: &MatrixFigure) -> Result<Match, String> {
         let effect = same
             .together()
             .ok_or_else(|| format!("{} has no interval over hosts in {}.", place(figure), matrix.name))?;
-        sides.push(Side { run, estimate: estimate(same, effect), proof: Proof::Proven });
+        let (count, counted) = counted(same);
+        sides.push(Side { run, estimate: estimate(same, effect, count), proof: Proof::Proven, counted });
     }
     let cell = format!("{} · {}", figure.experiment, figure.cell);
     Ok(Match { cell, arm: figure.arm.clone(), title: figure.figure.clone(), sides, error: None })
@@ -80,10 +91,18 @@ fn place(figure: &MatrixFigure) -> String {
     format!("{} · {} · {}", figure.experiment, figure.cell, figure.arm)
 }
 
-/// A figure over hosts as comparisons take it.
-fn estimate(figure: &MatrixFigure, effect: Interval) -> Estimate {
+/// On how many hosts, or repeats on one, a figure rests.
+fn counted(figure: &MatrixFigure) -> (usize, Counted) {
+    match figure.answer {
+        Answer::Over(Basis::Repeats(repeats), _) => (repeats, Counted::Repeats),
+        Answer::Over(Basis::Hosts(hosts), _) => (hosts, Counted::Hosts),
+        Answer::Nothing | Answer::One(_) | Answer::Two(_) => (figure.counting().count(), Counted::Hosts),
+    }
+}
+
+/// A figure over `count` hosts or repeats as comparisons take it.
+fn estimate(figure: &MatrixFigure, effect: Interval, count: usize) -> Estimate {
     let (verdict, text) = verdict::verdict(effect, figure.margin, "cost");
-    let count = figure.counting().count();
     let name = Figure::Metric(Metric::Net);
     Estimate { primary: true, ..stated(name, &figure.figure, effect, verdict, text, count) }
 }
@@ -106,11 +125,16 @@ fn notes(matrix: &Named) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::{expect, expect_file};
+
     use super::*;
-    use crate::{matrix::figures, report::matrix::sample};
+    use crate::{
+        compare::Budget,
+        report::{comparison, html, matrix::sample, sample::without_style},
+    };
 
     fn named(name: &str, count: usize) -> Named {
-        Named { name: name.to_owned(), figures: figures(&sample::first(count)) }
+        Named::of(name.to_owned(), &sample::first(count))
     }
 
     #[test]
@@ -138,5 +162,37 @@ mod tests {
         );
         let refused = compare(&[named("before", 6), named("two", 2)]).expect_err("two hosts are not pooled");
         assert_eq!(refused[0], "tls.toml · c · tls has no interval over hosts in two.");
+    }
+
+    #[test]
+    fn a_page_and_text_say_on_how_many_hosts_a_cost_rests() {
+        let matrices = [named("before", 14), named("<after>", 6)];
+        let compared = compare(&matrices).expect("TLS is in both");
+        let page = html::compared_matrices(&compared, &matrices);
+        expect_file!["../report/golden/compared_matrices.html"].assert_eq(&without_style(&page));
+        expect_file!["../report/golden/compared_matrices.txt"].assert_eq(&comparison::render(&compared, 80));
+    }
+
+    #[test]
+    fn a_budget_of_false_alarms_counts_hosts_and_repeats() {
+        let refused = |count: usize| {
+            let mut compared = compare(&[named("before", count), named("after", count)]).expect("the same");
+            let budget = Budget { alarms_per_year: 1.0, comparisons_per_year: 365.0 };
+            compared.keep(budget).expect_err("a few hosts").join("\n")
+        };
+        expect![[r#"
+            tls.toml · c · tls in before rests on 5 hosts, and an error of 1.4e-3 needs 10: measure on more hosts, compare fewer costs, or allow more false alarms.
+            tls.toml · c · tls in after rests on 5 hosts, and an error of 1.4e-3 needs 10: measure on more hosts, compare fewer costs, or allow more false alarms.
+            tls.toml · c · audit in before rests on 4 hosts, and an error of 1.4e-3 needs 10: measure on more hosts, compare fewer costs, or allow more false alarms.
+            tls.toml · c · audit in after rests on 4 hosts, and an error of 1.4e-3 needs 10: measure on more hosts, compare fewer costs, or allow more false alarms."#]].assert_eq(&refused(6));
+        expect![[r#"
+            tls.toml · c · tls in before rests on 5 hosts, and an error of 6.8e-4 needs 11: measure on more hosts, compare fewer costs, or allow more false alarms.
+            tls.toml · c · tls in after rests on 5 hosts, and an error of 6.8e-4 needs 11: measure on more hosts, compare fewer costs, or allow more false alarms.
+            tls.toml · c · audit in before rests on 4 hosts, and an error of 6.8e-4 needs 11: measure on more hosts, compare fewer costs, or allow more false alarms.
+            tls.toml · c · audit in after rests on 4 hosts, and an error of 6.8e-4 needs 11: measure on more hosts, compare fewer costs, or allow more false alarms.
+            pages.toml · c · aegis in before rests on 5 repeats, and an error of 6.8e-4 needs 11: measure on more hosts, compare fewer costs, or allow more false alarms.
+            pages.toml · c · aegis in after rests on 5 repeats, and an error of 6.8e-4 needs 11: measure on more hosts, compare fewer costs, or allow more false alarms.
+            pages.toml · a · aegis in before rests on 4 repeats, and an error of 6.8e-4 needs 11: measure on more hosts, compare fewer costs, or allow more false alarms.
+            pages.toml · a · aegis in after rests on 4 repeats, and an error of 6.8e-4 needs 11: measure on more hosts, compare fewer costs, or allow more false alarms."#]].assert_eq(&refused(12));
     }
 }

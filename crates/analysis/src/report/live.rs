@@ -110,16 +110,22 @@ const NAME: std::ops::RangeInclusive<usize> = 4..=22;
 /// Columns of the bar of frames.
 const FRAMES: usize = 24;
 
-/// The state as lines of at most `columns` columns, at most `rows` of them: the cell, a line for each arm with its
-/// interval as it narrows, evidence, processors, time. Where rows are few, the arms stay longest.
+/// What the line says that stays above the lines of a cell.
+pub fn heading(status: &Status) -> String {
+    format!("[{}/{}] {}", status.cell, status.cells, status.id)
+}
+
+/// The state as lines of at most `columns` columns, at most `rows` of them, to stand below the heading of the cell: the
+/// frames, a line for each arm with its interval as it narrows, evidence, processors, time. Where rows are few, the arms
+/// stay longest.
 pub fn panel(status: &Status, columns: usize, rows: usize) -> Vec<String> {
-    let mut lines = vec![head(status)];
-    // Beside the arms stand at least the cell and the time, and as much of the rest as leaves each arm its line.
+    let mut lines = Vec::new();
+    // Beside the arms stand at least the frames and the time, and as much of the rest as leaves each arm its line.
     let measures = status.doing.is_empty();
-    let shown = if measures { status.arms.len() } else { 1 };
-    let rest = rows.saturating_sub(2 + shown).min(3);
+    let always = if measures { 2 + status.arms.len() } else { 2 };
+    let rest = rows.saturating_sub(always).min(3);
     if measures {
-        lines[0].push_str(&format!("  {}", frames(status)));
+        lines.push(format!("  {}", frames(status)));
         lines.extend(arms(status, rows.saturating_sub(2 + rest).max(1), columns));
     } else {
         lines.push(format!("  {}", status.doing));
@@ -142,11 +148,11 @@ fn to_come(status: &Status) -> Option<String> {
     (!named.is_empty()).then(|| format!("  to come: {}{others}", named.join(", ")))
 }
 
-/// A bar of the frames done, of those that the budget buys.
+/// The frames done, of those that the budget buys, with a bar.
 fn frames(status: &Status) -> String {
     let share = f64::from(status.frame) / f64::from(status.frames_max.max(1));
     let done = ((share * FRAMES as f64).round() as usize).min(FRAMES);
-    format!("{}{}", "━".repeat(done), "─".repeat(FRAMES - done))
+    format!("frame {}/{}  {}{}", status.frame, status.frames_max, "━".repeat(done), "─".repeat(FRAMES - done))
 }
 
 /// A line for each arm, and one for those that have no room. Where the line is short, the bar goes first, then the
@@ -227,7 +233,7 @@ pub fn plain_line(status: &Status) -> String {
     let arms: Vec<String> = status.arms.iter().map(one_arm).collect();
     let frame = format!("frame {}/{}", status.frame, status.frames_max);
     let busy = machine(status).map_or(String::new(), |machine| format!("; {}", machine.trim()));
-    format!("{} {frame}: {}{busy}; {}", head(status), arms.join(", "), time(status))
+    format!("{} {frame}: {}{busy}; {}", heading(status), arms.join(", "), time(status))
 }
 
 /// The present costs of all arms, for when a cell has ended, on as few lines of at most `columns` characters as hold
@@ -246,10 +252,6 @@ pub fn answers(status: &Status, columns: usize) -> Vec<String> {
         }
     }
     lines
-}
-
-fn head(status: &Status) -> String {
-    format!("[{}/{}] {}", status.cell, status.cells, status.id)
 }
 
 fn one_arm(arm: &ArmNow) -> String {
@@ -352,7 +354,7 @@ mod tests {
     #[test]
     fn the_panel_says_where_the_run_is() {
         expect![[r#"
-            [2/6] c/in-memory  ━━━━━───────────────────
+              frame 12/60  ━━━━━───────────────────
               plain                                             48,310/s  p99 212 µs
               tls    ··········│····━━●━━━  +3.1% [2.0, 4.3]    46,870/s  p99 219 µs
             ✓ audit  ········━━●━·········  −0.2% [−0.9, +0.5]  48,300/s  p99 211 µs
@@ -370,7 +372,6 @@ mod tests {
             ..status()
         };
         expect![[r#"
-            [2/6] c/in-memory
               audit: 12,000 of 20,000 records loaded
               1 min 12 s
               to come: c.on-disk, a.in-memory, a.on-disk and 1 more cell"#]]
@@ -391,7 +392,7 @@ mod tests {
     #[test]
     fn a_short_line_keeps_its_numbers() {
         expect![[r#"
-            [2/6] c/in-memory  ━━━━━───────────────────
+              frame 12/60  ━━━━━───────────────────
               plain                                48,310/s  p99 212 µs
               tls    ····│━●━  +3.1% [2.0, 4.3]    46,870/s  p99 219 µs
             ✓ audit  ···●━···  −0.2% [−0.9, +0.5]  48,300/s  p99 211 µs
@@ -402,7 +403,7 @@ mod tests {
               to come: c.on-disk, a.in-memory, a.on-disk and 1 more cell"#]]
         .assert_eq(&panel(&status(), 60, 24).join("\n"));
         expect![[r#"
-            [2/6] c/in-memory  ━━━━━───────────────────
+              frame 12/60  ━━━━━───────────────────
               tls    ········│···━━●━━  +3.1% [2.0, 4.3]
             ✓ audit  ······━━●━·······  −0.2% [−0.9, +0.5]
               luks   ········│········  ~
@@ -420,7 +421,7 @@ mod tests {
     #[test]
     fn a_low_terminal_keeps_its_arms() {
         expect![[r#"
-            [2/6] c/in-memory  ━━━━━────…
+              frame 12/60  ━━━━━────────…
               tls    +3.1% [2.0, 4.3]
             ✓ audit  −0.2% [−0.9, +0.5]
               luks   ~

@@ -52,12 +52,7 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
         let status = if unmeasured == exit::OK { exit::USAGE } else { unmeasured };
         Stop::new(status, format!("these runs cannot be compared:\n  {}", reasons.join("\n  ")))
     })?;
-    let yearly = (arguments.false_alarms_per_year, arguments.comparisons_per_year);
-    if let (Some(alarms_per_year), Some(comparisons_per_year)) = yearly {
-        comparison.keep(compare::Budget { alarms_per_year, comparisons_per_year }).map_err(|reasons| {
-            Stop::new(exit::USAGE, format!("the budget of false alarms cannot be kept:\n  {}", reasons.join("\n  ")))
-        })?;
-    }
+    keep(&mut comparison, arguments)?;
     let rendered = match arguments.format.as_str() {
         "html" => report::html::comparison(&comparison, &subjects),
         format => in_text(&comparison, format, threshold),
@@ -65,6 +60,15 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
     anstream::print!("{rendered}");
     let judged = threshold.map_or(exit::OK, |threshold| judge(&comparison, threshold));
     Ok(damaged.unwrap_or(exit::worse(unmeasured, judged)))
+}
+
+/// Holds `comparison` to the budget of false alarms, where one is given.
+fn keep(comparison: &mut Comparison, arguments: &CompareArgs) -> Result<(), Stop> {
+    let yearly = (arguments.false_alarms_per_year, arguments.comparisons_per_year);
+    let (Some(alarms_per_year), Some(comparisons_per_year)) = yearly else { return Ok(()) };
+    comparison.keep(compare::Budget { alarms_per_year, comparisons_per_year }).map_err(|reasons| {
+        Stop::new(exit::USAGE, format!("the budget of false alarms cannot be kept:\n  {}", reasons.join("\n  ")))
+    })
 }
 
 /// A comparison in any format but the page.
@@ -84,16 +88,18 @@ fn matrices(
     labels: &[Option<String>],
     threshold: Option<f64>,
 ) -> Result<i32, Stop> {
-    if arguments.format == "html" {
-        let why = "--format html is for single runs; gathered matrices are compared as text, markdown, json and junit";
-        return Err(Stop::new(exit::USAGE, why));
-    }
     let name = |path: &Path, label: &Option<String>| label.clone().unwrap_or_else(|| path.display().to_string());
     let named = paths.iter().zip(labels).map(|(path, label)| matrix::named(path, name(path, label)));
-    let comparison = against::compare(&named.collect::<Result<Vec<_>, Stop>>()?).map_err(|reasons| {
+    let named = named.collect::<Result<Vec<_>, Stop>>()?;
+    let mut comparison = against::compare(&named).map_err(|reasons| {
         Stop::new(exit::USAGE, format!("these matrices cannot be compared:\n  {}", reasons.join("\n  ")))
     })?;
-    anstream::print!("{}", in_text(&comparison, &arguments.format, threshold));
+    keep(&mut comparison, arguments)?;
+    let rendered = match arguments.format.as_str() {
+        "html" => report::html::compared_matrices(&comparison, &named),
+        format => in_text(&comparison, format, threshold),
+    };
+    anstream::print!("{rendered}");
     Ok(threshold.map_or(exit::OK, |threshold| judge(&comparison, threshold)))
 }
 

@@ -14,7 +14,7 @@ pub fn get(arguments: &GetArgs) -> Result<i32, Stop> {
     let all = offer::databases();
     let refused = |status: i32, why: String| Stop::new(status, format!("{why}; {}", downloadable(&all)));
     let Some(database) = all.iter().find(|database| database.id() == wanted) else {
-        return Err(refused(exit::USAGE, format!("this build of tithe has no database {wanted}")));
+        return Err(refused(exit::USAGE, offer::no_database(wanted)));
     };
     let Some(download) = database.download() else {
         let why = format!("{} is installed by the packages of your system", database.title());

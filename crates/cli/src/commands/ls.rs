@@ -65,6 +65,7 @@ fn listed(catalogue: &Catalogue, names: &[&str], columns: usize) -> Result<Strin
             )),
         },
         (None, Some(workload), []) => Ok(of_workload(workload, columns)),
+        _ if catalogue.built_with(first).is_some() => Err(Stop::new(exit::USAGE, offer::no_database(first))),
         _ => {
             let databases = catalogue.databases.iter().map(|database| database.entry.id);
             let workloads = catalogue.workloads.iter().map(|workload| workload.id);

@@ -21,20 +21,29 @@ use crate::{
     exit::{self, Stop},
     offer,
     pages::placeholders,
-    prepare::{self, Prepared},
+    prepare::{self, Planned, Prepared},
 };
 
 /// Runs the command; returns the exit status.
 pub fn plan(arguments: &AskedArgs) -> Result<i32, Stop> {
     let source = asked::source(arguments, "plan")?;
     let composed = source.composed().map(str::to_owned);
-    let prepared = prepare::prepare_source(source, &arguments.experiment, arguments.quick, |_| {})?;
+    let Planned { prepared, lacks } = prepare::prepare_planned(source, arguments)?;
     composed.iter().for_each(|text| anstream::println!("{text}"));
     anstream::print!("{}", tithe_model::plan::outline(&prepared.plan, &offer::catalogue()));
     anstream::print!("{}", few_starts(&prepared.plan));
     anstream::print!("{}", swap(&prepared));
-    anstream::print!("{}", differences(&prepared)?);
+    if lacks.is_empty() {
+        anstream::print!("{}", differences(&prepared)?);
+    }
     anstream::print!("{}", proofs(&prepared)?);
+    for missing in &lacks {
+        anstream::eprintln!(
+            "tithe: this machine lacks {}, so the plan is for another one: what each arm changes there is not told, and \
+             `tithe run` would be refused here",
+            missing.what
+        );
+    }
     Ok(exit::OK)
 }
 

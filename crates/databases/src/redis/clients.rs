@@ -102,12 +102,12 @@ id=5 addr=10.0.0.2:50003 laddr=10.0.0.9:6379 fd=9 name= age=1 user=app
 id=6 addr=/run/redis.sock:0 laddr=/run/redis.sock:0 fd=9 name= age=1 user=app
 ";
         let lines = |ports: Option<&[String; 2]>| {
-            let all = read(text, "3", &Spoken::Tls("TLSv1_3".to_owned()), ports);
+            let all = read(text, "3", &Spoken::Tls("TLSv1.3".to_owned()), ports);
             all.iter().map(|one| format!("{} {} {:?}\n", one.id, one.account, one.spoken)).collect::<String>()
         };
         expect![[r#"
-            3 tithe Tls("TLSv1_3")
-            4 app Tls("TLSv1_3")
+            3 tithe Tls("TLSv1.3")
+            4 app Tls("TLSv1.3")
             5 app Untold("the account needs `+config|get` to know what other ports speak")
             6 app Local
         "#]]

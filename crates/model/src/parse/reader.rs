@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeMap,
+    num::IntErrorKind,
     ops::{Range, RangeInclusive},
 };
 
@@ -253,11 +254,13 @@ impl<'a> Item<'a> {
             self.wrong_type("a whole number", problems);
             return None;
         };
-        let number =
-            u64::from_str_radix(integer.as_str(), integer.radix()).ok().filter(|number| range.contains(number));
+        let whole = u64::from_str_radix(integer.as_str(), integer.radix());
+        let number = whole.as_ref().ok().copied().filter(|number| range.contains(number));
         if number.is_none() {
+            let too_large = whole.is_err_and(|error| *error.kind() == IntErrorKind::PosOverflow);
             let (low, high) = range.into_inner();
-            let limits = if high == u64::MAX { format!("at least {low}") } else { format!("from {low} to {high}") };
+            let endless = high == u64::MAX && !too_large;
+            let limits = if endless { format!("at least {low}") } else { format!("from {low} to {high}") };
             self.refuse(format!("must be {limits}, this is {}", wording::quote(&integer.to_string())), problems);
         }
         number

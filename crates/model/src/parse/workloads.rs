@@ -64,14 +64,17 @@ fn workload(
     let own = table.get("properties").map(|item| item.pairs(problems)).unwrap_or_default();
     let Some(source) = source(table, catalogue, problems) else { return (own_name.flatten(), None) };
     let Some(written) = source.item.text(problems) else { return (own_name.flatten(), None) };
-    let base =
-        if source.is_file { from_file(&source, written, read, problems) } else { ready(&source, written, problems) };
+    let base = match source.is_file {
+        true => from_file(&source, written, read, problems),
+        false => ready(&source, written, problems).map(|properties| (properties, String::new())),
+    };
     let default_name = if source.is_file { stem(written) } else { written };
     let name = own_name.unwrap_or_else(|| Some(Text::new(source.item.range.clone(), default_name.to_owned())));
-    let Some(mut properties) = base else { return (name, None) };
+    let Some((mut properties, text)) = base else { return (name, None) };
     let places = places(&own);
     properties.extend(reader::texts(own));
-    check(&source, &properties, &places, problems);
+    let line = |property: &str| Some(format!("line {} of {}: ", line_of(&text, property)?, wording::quote(written)));
+    check(&source, &properties, &places, &line, problems);
     hide_secrets(&mut properties);
     let text = name.as_ref().map(|name| name.get_ref().clone()).unwrap_or_default();
     (name, Some(Workload { name: text, kind: source.kind.id.to_owned(), properties }))
@@ -113,12 +116,13 @@ fn ready(source: &Source<'_>, name: &str, problems: &mut Problems) -> Option<Pro
     Some(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
 }
 
+/// The properties in the file at `path`, and its text.
 fn from_file(
     source: &Source<'_>,
     path: &str,
     read: &dyn Fn(&str) -> io::Result<String>,
     problems: &mut Problems,
-) -> Option<Properties> {
+) -> Option<(Properties, String)> {
     let range = source.item.range.clone();
     let text = match read(path) {
         Ok(text) => text,
@@ -129,7 +133,7 @@ fn from_file(
         }
     };
     match (source.kind.read)(&text) {
-        Ok(properties) => Some(properties),
+        Ok(properties) => Some((properties, text)),
         Err(found) => {
             for (line, problem, help) in found {
                 problems.at(range.clone(), format!("line {line} of {}: {problem}", wording::quote(path)), help);
@@ -161,15 +165,29 @@ fn hide_secrets(properties: &mut Properties) {
     }
 }
 
-/// What the kind says about the properties, at the property where the experiment gives it, else at the source.
+/// What the kind says about the properties, at the property where the experiment gives it, else at the source, with its
+/// line in the property file.
 fn check(
     source: &Source<'_>,
     properties: &Properties,
     places: &BTreeMap<String, Range<usize>>,
+    line: &dyn Fn(&str) -> Option<String>,
     problems: &mut Problems,
 ) {
     for (property, problem, help) in (source.kind.check)(properties) {
-        let range = places.get(&property).unwrap_or(&source.item.range);
-        problems.at(range.clone(), format!("`{property}`: {problem}"), help);
+        let own = places.get(&property);
+        let line = if own.is_some() { None } else { line(&property) };
+        let problem = format!("{}`{property}`: {problem}", line.unwrap_or_default());
+        problems.at(own.unwrap_or(&source.item.range).clone(), problem, help);
     }
+}
+
+/// The number of the line of a property file that gives `property`: the last one, which counts.
+fn line_of(text: &str, property: &str) -> Option<usize> {
+    let gives = |line: &str| {
+        let rest = line.trim_start().strip_prefix(property);
+        rest.is_some_and(|rest| rest.starts_with(['=', ':']) || rest.starts_with(char::is_whitespace))
+    };
+    let numbered = text.lines().enumerate().filter(|(_, line)| gives(line));
+    numbered.last().map(|(number, _)| number + 1)
 }

@@ -101,6 +101,7 @@ pub fn catalogue() -> Catalogue {
             check: check_properties,
             shape,
         }],
+        left_out: vec!["mongodb"],
     }
 }
 
@@ -109,7 +110,7 @@ fn read_properties(text: &str) -> Result<Properties, Vec<LineProblem>> {
     let mut problems = Vec::new();
     for (index, line) in text.lines().enumerate() {
         match line.split_once('=') {
-            Some((key, value)) => _ = properties.insert(key.to_owned(), value.to_owned()),
+            Some((key, value)) => _ = properties.insert(key.trim().to_owned(), value.trim().to_owned()),
             None => problems.push((index + 1, "no `=`".to_owned(), "write `key=value`".to_owned())),
         }
     }
@@ -134,6 +135,7 @@ fn shape(properties: &Properties) -> WorkloadShape {
 pub fn read(path: &str) -> io::Result<String> {
     match path {
         "workloads/mine.properties" => Ok("readproportion=0.9\nupdateproportion=0.1\n".to_owned()),
+        "workloads/wrong.properties" => Ok("readproportion=1\nscanproportion = few\n".to_owned()),
         "workloads/broken.properties" => Ok("readproportion=1\nnonsense\n".to_owned()),
         _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     }

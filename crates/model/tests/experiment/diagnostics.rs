@@ -109,6 +109,18 @@ fn workloads() {
     "#]],
     );
     check(
+        &with("ycsb_file = \"workloads/wrong.properties\""),
+        expect![[r#"
+        7:13 line 2 of `workloads/wrong.properties`: `scanproportion`: is not a number (write for example 0.5)
+    "#]],
+    );
+    check(
+        &with("ycsb_file = \"workloads/wrong.properties\"\nproperties = { scanproportion = \"many\" }"),
+        expect![[r#"
+        8:33 `scanproportion`: is not a number (write for example 0.5)
+    "#]],
+    );
+    check(
         &with("ycsb = \"c\"\nproperties = { scanproportion = \"few\" }"),
         expect![[r#"
         8:33 `scanproportion`: is not a number (write for example 0.5)

@@ -188,7 +188,7 @@ impl Drop for Certificates {
 fn tls_speaks_the_version_asked_for() {
     let certificates = Certificates::make("versions");
     let authority = certificates.folder.join("ours.pem");
-    for (version, name) in [(TlsVersion::V1_2, "TLSv1_2"), (TlsVersion::V1_3, "TLSv1_3")] {
+    for (version, name) in [(TlsVersion::V1_2, "TLSv1.2"), (TlsVersion::V1_3, "TLSv1.3")] {
         for trust in [Trust::Authority(&authority), Trust::Anyone] {
             let (wire, server) = certificates.open(trust, version);
             let mut wire = wire.expect("TLS");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::answer;
 use crate::{
     Interval,
-    compare::{Change, Comparison, Match, Side},
+    compare::{Change, Comparison, Counted, Match, Side},
     report::words,
 };
 
@@ -50,6 +50,11 @@ fn matched(comparison: &Comparison, matched: &Match, beyond: &dyn Fn(&Change) ->
 
 fn side(comparison: &Comparison, side: &Side) -> Value {
     let estimate = &side.estimate;
+    let counted = match side.counted {
+        Counted::Frames => "frames",
+        Counted::Hosts => "hosts",
+        Counted::Repeats => "repeats",
+    };
     json!({
         "run": comparison.runs[side.run],
         "proof": words::proof(&side.proof).0.to_lowercase(),
@@ -58,6 +63,8 @@ fn side(comparison: &Comparison, side: &Side) -> Value {
         "protected": estimate.levels.map(|levels| levels.1),
         "unit": estimate.unit,
         "starts": estimate.starts,
+        "counted": counted,
+        "count": estimate.count,
         "widened": estimate.widened,
     })
 }

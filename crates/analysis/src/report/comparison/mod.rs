@@ -8,7 +8,7 @@ pub mod markdown;
 use super::{live, number, table, terminal::WIDTH_MIN, words};
 use crate::{
     Interval, Outcome, Proof,
-    compare::{Change, Comparison, Difference, Match, Side},
+    compare::{Change, Comparison, Counted, Difference, Match, Side},
 };
 
 /// Columns of an interval bar at most, and at least where there is one.
@@ -102,8 +102,13 @@ fn not_ranked(side: &Side) -> &'static str {
 }
 
 /// What an operation took without and with the protection, and on how many starts of the servers that rests:
-/// `38.4 → 54.0 µs, 8 starts`. Levels belong to their run's hour.
+/// `38.4 → 54.0 µs, 8 starts`. Levels belong to their run's hour; over hosts there are none: `5 hosts`.
 pub fn rests_on(side: &Side) -> String {
+    match side.counted {
+        Counted::Hosts => return words::plural(side.estimate.count as u64, "host"),
+        Counted::Repeats => return format!("{} on one host", words::plural(side.estimate.count as u64, "repeat")),
+        Counted::Frames => {}
+    }
     let levels = side.estimate.levels.map(|(plain, protected)| number::change(plain, protected, &side.estimate.unit));
     let starts = (side.estimate.starts > 0).then(|| words::plural(side.estimate.starts as u64, "start"));
     levels.into_iter().chain(starts).collect::<Vec<_>>().join(", ")

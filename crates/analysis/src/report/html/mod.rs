@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 
 use tithe_model::ending::CellEnding;
 
-pub use comparison::comparison;
+pub use comparison::{compared_matrices, comparison};
 pub use history::history;
 pub use matrix::matrix;
 pub use page_data::{Curve, Moment, PageData, PageDataBuilder};

@@ -180,7 +180,7 @@ pub fn named(path: &Path, name: String) -> Result<Named, Stop> {
     let text =
         document(path).ok_or_else(|| wrong("is no gathered matrix, and such are compared with each other only"))?;
     let gathered = report::matrix::json::read(&text).map_err(|why| wrong(&why))?;
-    Ok(Named { name, figures: matrix::figures(&gathered) })
+    Ok(Named::of(name, &gathered))
 }
 
 /// A gathered document at `path` in `format`, with `options` for a terminal.

@@ -43,7 +43,7 @@ fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
 fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
     let client = RedisConnection::open(target)?.tls_facts();
     if context.server.address.is_attached() {
-        let seen = client.map(|tls| format!("{} {}", tls.version.replace('_', "."), tls.cipher));
+        let seen = client.map(|tls| format!("{} {}", tls.version, tls.cipher));
         let seen = seen.unwrap_or_else(|| "plaintext".to_owned());
         return Ok(format!("{seen}, which the client sees: a port of Redis speaks nothing else beside it"));
     }

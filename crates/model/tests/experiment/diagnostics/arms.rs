@@ -11,6 +11,12 @@ fn databases() {
     "#]],
     );
     check(
+        &SHORT.replace("postgres", "mongodb"),
+        expect![[r#"
+        3:12 there is no database `mongodb` (build tithe with it: cargo install --locked --path crates/cli --features mongodb)
+    "#]],
+    );
+    check(
         &SHORT.replace("postgres", "oracle"),
         expect![[r#"
         3:12 there is no database `oracle` (this build of Tithe has: `sqlite`, `postgres`, `redis`)

@@ -215,3 +215,13 @@ name = "two\nlines"
         "#]],
     );
 }
+
+#[test]
+fn a_number_that_no_computer_word_holds() {
+    check(
+        &SHORT.replace("1000", "99999999999999999999"),
+        expect![[r#"
+            5:11 `records` must be from 1 to 18446744073709551615, this is `99999999999999999999` (write for example `records = 100_000`)
+        "#]],
+    );
+}
