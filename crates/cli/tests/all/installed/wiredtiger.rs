@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 
 use pykmip::TestServer;
 use serde_json::Value;
-use support::{Bench, err, out, status};
-use tithe_machine::launch::Search;
+use support::{Bench, err, out, server::found, status};
 
 /// A short run with a key of `server`'s, named `key_id`.
 fn experiment(server: &TestServer, key_id: &str) -> String {
@@ -72,25 +71,12 @@ fn a_key_that_the_server_does_not_have_is_told_before_anything_starts() {
     assert!(!bench.path("tithe-runs").exists());
 }
 
-/// True where the library is; says loudly where it is not.
-#[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
-fn is_installed() -> bool {
-    let engine = tithe_databases::all().iter().find(|database| database.id() == "wiredtiger");
-    match engine.expect("a database of this build").find(&Search::default()) {
-        Ok(_) => true,
-        Err(missing) => {
-            assert!(std::env::var_os("CI").is_none(), "{missing:?}");
-            eprintln!("SKIPPED: {missing:?}");
-            false
-        }
-    }
-}
-
 /// Reading and inserting: the engine is opened in one process at a time, and what one start has left the next one
 /// finds.
 #[test]
 fn engines_are_opened_in_a_process_of_their_own_for_every_start() {
-    if !is_installed() {
+    let engine = tithe_databases::all().iter().find(|database| database.id() == "wiredtiger");
+    if found(*engine.expect("a database of this build")).is_none() {
         return;
     }
     let bench = Bench::new("wiredtiger-starts");
@@ -100,9 +86,7 @@ fn engines_are_opened_in_a_process_of_their_own_for_every_start() {
     bench.file("e.toml", text);
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let read = |file: &str| std::fs::read_to_string(bench.run_folder().join(file)).expect("a file of the run");
-    let frames = read("frames.jsonl");
-    let frames: Vec<Value> = frames.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let frames = bench.kept_lines("frames.jsonl");
     let starts = |cell: u64| {
         let of_cell = frames.iter().filter(|frame| frame["cell"] == cell);
         let starts: Vec<u64> = of_cell.map(|frame| frame["start"].as_u64().expect("a number")).collect();
@@ -116,7 +100,7 @@ fn engines_are_opened_in_a_process_of_their_own_for_every_start() {
         assert!(frame["arms"].as_array().expect("arms").iter().all(|arm| arm["failed"] == 0), "{frame}");
     }
     // What the engines say of their caches comes from the processes that they are open in.
-    let cells: Value = serde_json::from_str(&read("cells.json")).expect("JSON");
+    let cells = bench.kept_json("cells.json");
     let arms = cells.as_array().expect("cells").iter().flat_map(|cell| cell["arms"].as_array().expect("arms"));
     let hits: Vec<&str> = arms.filter_map(|arm| arm["facts"]["cache hits"].as_str()).collect();
     assert_eq!(hits.len(), 4, "{cells}");
