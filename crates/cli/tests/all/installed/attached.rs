@@ -18,7 +18,7 @@ records = 300
 [load]
 clients = 2
 [measure]
-budget = "24 s"
+budget = "48 s"
 precision = "50%"
 [[workload]]
 ycsb = "a"

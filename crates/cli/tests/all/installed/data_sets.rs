@@ -23,8 +23,8 @@ fn check(database: &dyn Product, arms: &[&str], expect: Expect) {
     }
     let described: String = arms.iter().map(|protections| arm(protections)).collect();
     let bench = Bench::new(&format!("kept-{}", database.id()));
-    // The least load of which an interval can be given: sixteen frames of a slice of each arm, and a few more.
-    let budget = format!("{} s", 4 * (arms.len() + 1));
+    // The least load of which an interval can be given: half a second an arm in each of 15 frames.
+    let budget = format!("{} s", 8 * (arms.len() + 1));
     let text = EXPERIMENT.replace("DATABASE", database.id()).replace("SETTINGS", &small_logs_text(database.id()));
     let text = text.replace("BUDGET", &budget) + &described;
     bench.file("e.toml", &text);
@@ -63,8 +63,7 @@ clients = 2
 [measure]
 budget = "BUDGET"
 precision = "50%"
-design = "slices"
-slot = "200 ms"
+slot = "100 ms"
 warmup = "0 s"
 epochs = 2
 [[workload]]

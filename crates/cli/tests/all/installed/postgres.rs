@@ -13,8 +13,9 @@ use support::{
     status, wait_until,
 };
 
-/// The least load of which an interval of three arms can be given, on one start of their servers.
-const SHORT: &str = "budget = \"24 s\"\nprecision = \"50%\"\nstarts = 1";
+/// Half of it is the least load of which an interval of three arms can be given, on one start of their servers; a busy
+/// machine needs more.
+const SHORT: &str = "budget = \"48 s\"\nprecision = \"50%\"\nstarts = 1";
 
 /// Load that does not end by itself, from the first moment of the servers on.
 const ENDLESS: &str = "budget = \"1 h\"\nprecision = \"0.01%\"\nwarmup = \"0 s\"";
