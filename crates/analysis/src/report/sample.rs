@@ -1,28 +1,440 @@
 //! Analyses made by hand, for the tests of every renderer.
 
-mod arms;
-mod parts;
-
 use std::collections::BTreeMap;
 
 use tithe_model::{
     ending::CellEnding,
-    record::{ArmFacts, Host, Verdict},
+    record::{ArmFacts, Finding, Host, Machine, Phase, Role, Verdict},
 };
 
-use self::{
-    arms::{audit, columns, gains, luks, noisy, plain, tls},
-    parts::{DISK, WIRE, analysis, arm, cell, level, percent, twice},
+use super::{
+    html::{Curve, Moment, PageData},
+    number,
 };
-use super::html::{Curve, Moment, PageData};
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, LogAt, Outcome, OverRun, Proof, Sweep, SweepArm,
-    SweepStep,
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, LogAt, Outcome, OverRun, Proof,
+    PublishedCost, StartCourse, Sweep, SweepArm, SweepStep,
 };
 
 /// Every sample.
 pub(super) fn all() -> Vec<Analysis> {
     vec![full(), controlled(), open_loop(), swept(), failed(), empty()]
+}
+
+/// Cost in percent of the plain level as a natural-log ratio.
+fn percent(percent: f64) -> f64 {
+    (percent / 100.0).ln_1p()
+}
+
+impl Interval {
+    fn of_percent(estimate: f64, low: f64, high: f64) -> Self {
+        Self { estimate: percent(estimate), low: percent(low), high: percent(high) }
+    }
+}
+
+impl Estimate {
+    /// An estimate with the verdict that a margin of 3 % gives it.
+    fn new(name: &str, title: &str, effect: Interval, levels: (f64, f64), unit: &'static str) -> Self {
+        let (low, high) = (number::digits(number::percent(effect.low)), number::digits(number::percent(effect.high)));
+        let size = number::digits(number::percent(effect.estimate));
+        let (verdict, text) = if !(effect.low.is_finite() && effect.high.is_finite()) {
+            (Outcome::TooNoisy, "too noisy to tell (not enough frames)".to_owned())
+        } else if effect.low > 0.0 {
+            (Outcome::Costs, format!("costs {size}% [{low}, {high}]"))
+        } else if effect.high < 0.0 {
+            (Outcome::Gains, format!("runs faster: {size}% [{low}, {high}]"))
+        } else if effect.high <= percent(3.0) {
+            (Outcome::NoneFound, format!("no cost found, at most {high}%"))
+        } else {
+            (Outcome::TooNoisy, format!("too noisy to tell: between {low}% and {high}%"))
+        };
+        let of_plain = |ln_ratio: f64| levels.0 * ln_ratio.exp_m1();
+        let difference =
+            Interval { estimate: of_plain(effect.estimate), low: of_plain(effect.low), high: of_plain(effect.high) };
+        Self {
+            name: name.parse().expect("a figure"),
+            title: title.to_owned(),
+            primary: false,
+            effect,
+            total: None,
+            difference: Some(difference).filter(|it| unit != "bytes" && it.half_width().is_finite()),
+            total_difference: None,
+            starts: 1,
+            spread: None,
+            widened: false,
+            count: 30,
+            batch: 1,
+            levels: Some(levels),
+            unit: unit.into(),
+            verdict,
+            text,
+            flags: Vec::new(),
+            p: None,
+            more_s: None,
+            over_run: None,
+        }
+    }
+
+    fn primary(mut self, total: Interval) -> Self {
+        (self.primary, self.total) = (true, Some(total));
+        self
+    }
+
+    fn flags(mut self, flags: &[Flag]) -> Self {
+        self.flags = flags.to_vec();
+        self
+    }
+
+    fn counted(mut self, count: usize, batch: usize) -> Self {
+        (self.count, self.batch) = (count, batch);
+        self
+    }
+}
+
+fn level(name: &str, unit: &'static str, value: f64, relative: f64, count: u64) -> Level {
+    let (low, high) = (value * (1.0 - relative), value * (1.0 + relative));
+    Level { name: name.parse().expect("a figure"), unit: unit.into(), value, low, high, count }
+}
+
+fn finding(
+    arm: u32,
+    phase: Phase,
+    protection: &str,
+    check: (&str, &str),
+    verdict: Verdict,
+    seen: [&str; 2],
+) -> Finding {
+    Finding {
+        cell: 0,
+        epoch: 0,
+        arm,
+        phase,
+        protection: protection.to_owned(),
+        check: check.0.to_owned(),
+        claim: check.1.to_owned(),
+        role: Role::Claim,
+        verdict,
+        protected: seen[0].to_owned(),
+        control: seen[1].to_owned(),
+    }
+}
+
+/// The same finding before and after.
+fn twice(arm: u32, protection: &str, check: (&str, &str), verdict: Verdict, seen: [&str; 2]) -> Vec<Finding> {
+    [Phase::Before, Phase::After].map(|phase| finding(arm, phase, protection, check, verdict, seen)).to_vec()
+}
+
+const WIRE: (&str, &str) = ("wire-canary", "no field value in the clear between client and server");
+const DISK: (&str, &str) = ("disk-canary", "no field value in the clear below the data folder");
+const AUDIT: (&str, &str) = ("audit-complete", "every statement stands in the audit log");
+const REPEATS: (&str, &str) = ("repeats", "equal values have different ciphertexts");
+
+fn arm(name: &str, proof: Proof) -> ArmAnalysis {
+    ArmAnalysis {
+        name: name.to_owned(),
+        aa: false,
+        protections: if proof == Proof::Baseline { Vec::new() } else { vec![name.to_owned()] },
+        facts: ArmFacts { version: "PostgreSQL 15.14".to_owned(), ..ArmFacts::default() },
+        difference: Vec::new(),
+        proof,
+        findings: Vec::new(),
+        levels: Vec::new(),
+        estimates: Vec::new(),
+        published: Vec::new(),
+        course: Vec::new(),
+    }
+}
+
+/// The cost of 30 frames of so many starts, about `middle` percent and `moved` percent higher at the end than at the
+/// beginning.
+fn course(starts: u32, middle: f64, moved: f64) -> Vec<StartCourse> {
+    let each = 30 / starts;
+    let noise = [0.4, -0.9, 1.1, 0.1, -0.7, 0.6, -0.2, 0.8, -1.2];
+    let at = |frame: u32| {
+        let effect = percent(middle + moved * (f64::from(frame) / 29.0 - 0.5) + noise[frame as usize % noise.len()]);
+        (effect * 1e6).round() / 1e6
+    };
+    let start = |start: u32| StartCourse { start, effects: (start * each..(start + 1) * each).map(at).collect() };
+    (0..starts).map(start).collect()
+}
+
+/// A figure of others; the cost in percent.
+fn published(estimate: &str, printed: &str, cost: (f64, f64)) -> PublishedCost {
+    let source = "an invented report, 2020".to_owned();
+    let estimate = estimate.parse().expect("a figure");
+    PublishedCost { source, estimate, printed: printed.to_owned(), low: percent(cost.0), high: percent(cost.1) }
+}
+
+fn plain() -> ArmAnalysis {
+    ArmAnalysis {
+        levels: vec![
+            level("throughput", "op/s", 48_310.0, 0.021, 30),
+            level("net", "µs", 38.42, 0.011, 30),
+            level("cpu_per_op", "µs", 34.1, 0.008, 30),
+            level("latency_p50_READ", "µs", 36.9, 0.01, 30),
+            level("latency_p99_READ", "µs", 212.0, 0.09, 30),
+        ],
+        ..arm("plain", Proof::Baseline)
+    }
+}
+
+fn levels(factor: f64) -> Vec<Level> {
+    vec![level("throughput", "op/s", 48_310.0 / factor, 0.021, 30), level("cpu_per_op", "µs", 34.1 * factor, 0.008, 30)]
+}
+
+fn tls() -> ArmAnalysis {
+    let mut findings = twice(
+        1,
+        "tls",
+        WIRE,
+        Verdict::Holds,
+        ["0 of 20 canaries in 412 kB; the first record is a TLS 1.3 ClientHello", "20 of 20 canaries in 398 kB"],
+    );
+    findings.extend(twice(
+        1,
+        "tls",
+        ("plaintext-refused", "a client without TLS is refused"),
+        Verdict::Holds,
+        [
+            "FATAL: no pg_hba.conf entry for host \"127.0.0.1\", user \"tithe\", database \"tithe\", no encryption",
+            "served",
+        ],
+    ));
+    let facts =
+        [("cipher", "TLS_AES_256_GCM_SHA384"), ("TLS library", "OpenSSL 3.0.17 of the server, rustls of the client")];
+    ArmAnalysis {
+        published: vec![
+            published("time", "time 40.1 → 57.2 µs", (42.6, 42.6)),
+            published("time", "throughput −20% to −30%", (25.0, 42.857)),
+        ],
+        facts: ArmFacts {
+            version: "PostgreSQL 15.14".to_owned(),
+            facts: facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            configuration: vec!["ssl = on".to_owned()],
+        },
+        difference: ["+ ssl = on", "+ ssl_min_protocol_version = TLSv1.3", "- ssl = off"].map(str::to_owned).to_vec(),
+        findings,
+        course: course(5, 40.5, 0.0),
+        levels: levels(1.45),
+        estimates: vec![
+            Estimate::new("net", "net time per op", Interval::of_percent(40.5, 38.7, 42.3), (38.42, 53.98), "µs")
+                .primary(Interval::of_percent(44.1, 39.0, 49.4)),
+            Estimate::new("time", "time per op", Interval::of_percent(45.4, 43.4, 47.4), (41.2, 59.9), "µs")
+                .flags(&[Flag::NeighboursInTail]),
+            Estimate::new("cpu", "CPU per op", Interval::of_percent(46.3, 45.0, 47.6), (34.1, 49.9), "µs"),
+            Estimate::new("latency_p50_READ", "READ p50", Interval::of_percent(38.4, 37.9, 38.9), (36.9, 51.1), "µs"),
+            Estimate::new("latency_p99_READ", "READ p99", Interval::of_percent(9.8, 2.0, 18.2), (212.0, 232.8), "µs")
+                .counted(12, 1)
+                .flags(&[Flag::NeighboursInTail]),
+            Estimate::new(
+                "latency_p99.9_READ",
+                "READ p99.9",
+                Interval { estimate: 0.02, low: f64::NEG_INFINITY, high: f64::INFINITY },
+                (7512.0, 7663.0),
+                "µs",
+            )
+            .counted(4, 1)
+            .flags(&[Flag::NeighboursInTail, Flag::NotEnoughData]),
+            Estimate::new("sent_bytes", "bytes sent", Interval::of_percent(35.5, 35.4, 35.6), (62.0, 84.0), "bytes/op"),
+        ],
+        ..arm("tls", Proof::Proven)
+    }
+}
+
+/// Unproven: the audit log was complete before and could not be read after.
+fn audit() -> ArmAnalysis {
+    let seen = ["200 of 200 marked statements", "0 of 200 marked statements"];
+    let mut findings = vec![finding(2, Phase::Before, "audit", AUDIT, Verdict::Holds, seen)];
+    let lost = ["could not read the log: No such file or directory (os error 2)", ""];
+    findings.push(finding(2, Phase::After, "audit", AUDIT, Verdict::CannotTell, lost));
+    ArmAnalysis {
+        findings,
+        course: course(1, 12.9, 14.0),
+        levels: levels(1.129),
+        difference: vec!["+ shared_preload_libraries = pgaudit".to_owned(), "+ pgaudit.log = read, write".to_owned()],
+        estimates: vec![
+            Estimate::new("net", "net time per op", Interval::of_percent(12.9, 8.4, 17.6), (38.42, 43.4), "µs")
+                .primary(Interval::of_percent(13.3, 3.9, 23.5))
+                .counted(15, 2)
+                .flags(&[Flag::Drift]),
+            Estimate::new("cpu", "CPU per op", Interval::of_percent(12.4, 11.9, 12.9), (34.1, 38.3), "µs"),
+            Estimate::new("latency_p50_READ", "READ p50", Interval::of_percent(11.1, 10.6, 11.6), (36.9, 41.0), "µs"),
+            Estimate::new(
+                "log_bytes",
+                "log bytes",
+                Interval::of_percent(5100.0, 5050.0, 5150.0),
+                (3.0, 156.0),
+                "bytes/op",
+            ),
+        ],
+        ..arm(
+            "audit",
+            Proof::Unproven(vec!["every statement stands in the audit log: cannot tell after measuring".to_owned()]),
+        )
+    }
+}
+
+/// Disproven: the volume keeps plaintext.
+fn luks() -> ArmAnalysis {
+    let seen =
+        ["canary \"T1the-7f3a\u{1b}[31m\" at 0x4f2200 of\nbase/16384/16401", "canary at 0x4f2200 of base/16384/16401"];
+    ArmAnalysis {
+        findings: twice(3, "luks", DISK, Verdict::Fails, seen),
+        levels: levels(1.004),
+        estimates: vec![
+            Estimate::new("net", "net time per op", Interval::of_percent(0.4, -0.2, 0.8), (38.42, 38.57), "µs")
+                .primary(Interval::of_percent(0.5, -1.9, 2.8)),
+            Estimate::new("cpu", "CPU per op", Interval::of_percent(0.2, 0.1, 0.3), (34.1, 34.2), "µs"),
+        ],
+        ..arm("luks", Proof::Disproven(vec!["no field value in the clear below the data folder: fails".to_owned()]))
+    }
+}
+
+/// A big cost, and a disclosure that the reader must see.
+fn columns() -> ArmAnalysis {
+    let mut findings =
+        twice(4, "column-encryption", DISK, Verdict::Holds, ["0 of 20 canaries in 31 files", "20 of 20 canaries"]);
+    let repeats = ["the same 16 bytes stand 4,096 times in base/16384/16401", "does not apply"];
+    for mut disclosure in twice(4, "column-encryption", REPEATS, Verdict::Fails, repeats) {
+        disclosure.role = Role::Disclosure;
+        findings.push(disclosure);
+    }
+    ArmAnalysis {
+        protections: vec!["column-encryption".to_owned()],
+        findings,
+        levels: levels(6.4),
+        estimates: vec![
+            Estimate::new("net", "net time per op", Interval::of_percent(540.0, 520.0, 560.0), (38.42, 245.9), "µs")
+                .primary(Interval::of_percent(910.0, 840.0, 990.0))
+                .flags(&[Flag::TailDriven]),
+            Estimate::new("cpu", "CPU per op", Interval::of_percent(610.0, 602.0, 619.0), (34.1, 242.0), "µs"),
+            Estimate::new(
+                "latency_p50_READ",
+                "READ p50",
+                Interval::of_percent(505.0, 500.0, 511.0),
+                (36.9, 223.0),
+                "µs",
+            ),
+            Estimate::new(
+                "latency_p99_READ",
+                "READ p99",
+                Interval::of_percent(1240.0, 980.0, 1560.0),
+                (212.0, 2841.0),
+                "µs",
+            )
+            .counted(12, 1),
+            Estimate::new(
+                "disk_bytes",
+                "size on disk",
+                Interval::of_percent(63.0, 63.0, 63.0),
+                (27_260_000.0, 44_430_000.0),
+                "bytes",
+            ),
+        ],
+        ..arm("columns", Proof::Proven)
+    }
+}
+
+/// Proven, but the machine was too loud.
+fn noisy() -> ArmAnalysis {
+    let mut net = Estimate::new("net", "net time per op", Interval::of_percent(1.0, -3.0, 5.1), (38.42, 38.8), "µs");
+    net.more_s = Some(370.0);
+    ArmAnalysis {
+        findings: twice(5, "fscrypt", DISK, Verdict::Holds, ["0 of 20 canaries in 31 files", "20 of 20 canaries"]),
+        levels: levels(1.01),
+        estimates: vec![
+            net.primary(Interval::of_percent(2.0, -6.0, 10.7)),
+            Estimate::new("cpu", "CPU per op", Interval::of_percent(0.6, -0.1, 1.3), (34.1, 34.3), "µs"),
+        ],
+        ..arm("fscrypt", Proof::Proven)
+    }
+}
+
+/// Proven, and faster than without.
+fn gains() -> ArmAnalysis {
+    ArmAnalysis {
+        findings: twice(
+            6,
+            "auth",
+            ("wrong-password", "a wrong password is refused"),
+            Verdict::Holds,
+            ["refused", "served"],
+        ),
+        levels: levels(0.95),
+        estimates: vec![
+            Estimate::new("net", "net time per op", Interval::of_percent(-4.9, -6.8, -3.0), (38.42, 36.5), "µs")
+                .primary(Interval::of_percent(-4.0, -7.7, -0.2)),
+            Estimate::new("cpu", "CPU per op", Interval::of_percent(-0.42, -0.61, -0.23), (34.1, 34.0), "µs"),
+        ],
+        ..arm("auth", Proof::Proven)
+    }
+}
+
+fn cell(id: &str, arms: Vec<ArmAnalysis>) -> CellAnalysis {
+    CellAnalysis {
+        id: id.to_owned(),
+        workload: "c".to_owned(),
+        resources: "in-memory".to_owned(),
+        clients: 2,
+        arrivals: "closed loop".to_owned(),
+        notes: [("requestdistribution", "zipfian"), ("READ", "100 %"), ("values", "ycsb")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
+        mode: "twin".to_owned(),
+        slot_ms: 20.0,
+        frames: 30,
+        invalid: Vec::new(),
+        starts: 1,
+        epochs: 1,
+        ending: Some(CellEnding::Precision),
+        host: Host {
+            load: 11.3,
+            cpu_pressure: Some(0.917),
+            io_pressure: Some(0.021),
+            steal: Some(0.004),
+            throttled: None,
+        },
+        wait_share: 0.284,
+        warm_up: String::new(),
+        log_over_start: Vec::new(),
+        arms,
+    }
+}
+
+fn machine() -> Machine {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    Machine {
+        processor: "Intel(R) Xeon(R) Platinum 8481C".to_owned(),
+        processors: 2,
+        memory_bytes: 24_640_000_000,
+        kernel: "6.1.0-37-amd64".to_owned(),
+        system: "Debian GNU/Linux 12".to_owned(),
+        crypto_flags: words(&["aes", "vaes", "sha_ni", "avx2"]),
+        kernel_crypto: words(&["xts(aes): xts-aes-vaes-avx512", "gcm(aes): generic-gcm-vaes-avx512"]),
+        clock: "tsc".to_owned(),
+        file_system: "ext4".to_owned(),
+        swap: "/dev/dm-1 (encrypted by dm-crypt)".to_owned(),
+        virtualised: true,
+        boot: String::new(),
+    }
+}
+
+fn analysis(title: &str, cells: Vec<CellAnalysis>) -> Analysis {
+    Analysis {
+        run: "2026-11-21-0812".to_owned(),
+        title: title.to_owned(),
+        database: "postgresql".to_owned(),
+        tithe: "0.1.0".to_owned(),
+        seed: 42,
+        records: 1000,
+        began_unix_s: None,
+        confidence: 0.95,
+        margin: percent(3.0),
+        machine: machine(),
+        cells,
+        sweeps: Vec::new(),
+        warnings: Vec::new(),
+    }
 }
 
 /// A cell with every kind of arm: proven, unproven, disproven, big, noisy and faster.

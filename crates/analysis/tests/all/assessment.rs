@@ -1,14 +1,16 @@
 //! Records in, analysis out: a synthetic run of known cost, and what each rule makes of odd records.
 
-mod frames;
-mod proofs;
-mod told;
-
 use expect_test::{Expect, expect};
-use tithe_analysis::{Analysis, Estimate, Figure, Flag, Interval, Outcome, assess::assess};
-use tithe_model::{experiment::Arrivals, records::Records};
+use tithe_analysis::{Analysis, Estimate, Figure, Flag, Interval, Outcome, Proof, assess::assess};
+use tithe_model::{
+    ending::CellEnding,
+    experiment::{Arrivals, Metric},
+    plan::Starts,
+    record::{Finding, Phase, Role, Verdict},
+    records::Records,
+};
 
-use crate::synthetic::Invented;
+use crate::synthetic::{Invented, finding};
 
 /// Every figure of an analysis, one a line.
 fn summary(analysis: &Analysis) -> String {
@@ -181,6 +183,162 @@ fn the_same_records_give_the_same_bytes() {
 }
 
 #[test]
+fn too_few_frames_say_how_long_it_would_take() {
+    let records = Invented { frames: 11, spread: 0.3, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+    let text: String = assess(&records).cells[0].arms[1].estimates.iter().map(line).collect();
+    expect![[r#"
+        * net: TooNoisy, not enough frames: 11 of 15 (n=11/1 17.65 -> 21.16 µs/op) [NotEnoughFrames]
+        - time: TooNoisy, not enough frames: 11 of 15 (n=11/1 18.58 -> 22.27 µs) [NotEnoughFrames]
+        - cpu: TooNoisy, not enough frames: 11 of 15 (n=11/1 14.12 -> 16.93 µs/op) [NotEnoughFrames]
+        - client_cpu: TooNoisy, not enough frames: 11 of 15 (n=11/1 5.30 -> 6.35 µs/op) [NotEnoughFrames]
+        - server_cpu: TooNoisy, not enough frames: 11 of 15 (n=11/1 8.83 -> 10.58 µs/op) [NotEnoughFrames]
+        - throughput: TooNoisy, not enough frames: 11 of 15 (n=11/1 107630.61 -> 89805.73 op/s) [NotEnoughFrames]
+        - latency_p50_READ: TooNoisy, not enough frames: 11 of 15 (n=11/1 15.20 -> 18.61 µs) [NotEnoughFrames]
+        - latency_p90_READ: TooNoisy, not enough frames: 11 of 15 (n=11/1 32.70 -> 37.47 µs) [NotEnoughFrames]
+        - latency_p95_READ: TooNoisy, not enough frames: 11 of 15 (n=11/1 40.75 -> 46.40 µs) [NotEnoughFrames]
+        - latency_p99_READ: TooNoisy, not enough frames: 11 of 15 (n=11/1 59.24 -> 67.77 µs) [NotEnoughFrames]
+        - latency_p99.9_READ: TooNoisy, not enough frames: 11 of 15 (n=4/1 97.09 -> 102.04 µs) [NotEnoughFrames]
+        - server_tree_cpu: TooNoisy, not enough frames: 11 of 15 (n=11/1 9.71 -> 11.64 µs/op) [NotEnoughFrames]
+        - log_bytes: Costs, 156 bytes per op, none on the plain arm (n=11/1 0.00 -> 156.00 bytes/op) []
+        - sent_bytes: TooNoisy, not enough frames: 11 of 15 (n=11/1 40.05 -> 40.06 bytes/op) [NotEnoughFrames]
+        - received_bytes: TooNoisy, not enough frames: 11 of 15 (n=11/1 1000.00 -> 1020.00 bytes/op) [NotEnoughFrames]
+        - memory_bytes: Costs, 5.0% more at the end, between 5.0% and 5.0% over the frames (n=11/1 100.00 -> 105.00 MB) []
+        - connect: TooNoisy, not enough frames: 11 of 15 (n=11/1 2002.00 -> 2002.00 µs) [NotEnoughFrames]
+    "#]].assert_eq(&text);
+}
+
+#[test]
+fn a_run_without_frames_is_a_row_and_not_a_gap() {
+    let records = Invented { frames: 0, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+    check(
+        &records,
+        expect![[r#"
+            c: closed loop, twin, 0 frames, 0 invalid, wait 0.00
+            plain: Baseline []
+            protected 1: Proven ["-audit = off", "+audit = all"]
+              * net: TooNoisy, too noisy to tell (not enough frames) (n=0/1) []
+        "#]],
+    );
+    let one = Invented { frames: 1, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+    expect![[r#"
+        * net: TooNoisy, not enough frames: 1 of 15 (n=1/1 19.59 -> 20.09 µs/op) [NotEnoughFrames]
+    "#]]
+    .assert_eq(&line(&estimate(&one, 1, "net")));
+}
+
+#[test]
+fn invalid_and_missing_frames_are_left_out_and_listed() {
+    let mut records = Invented::default().records();
+    let clean = {
+        let mut records = records.clone();
+        records.frames.retain(|frame| ![3, 7, 8].contains(&frame.frame));
+        records.slots.retain(|slot| ![3, 7, 8].contains(&slot.frame));
+        assess(&records)
+    };
+    records.frames[3].invalid = Some("the server was restarted".to_owned());
+    records.frames[3].arms[1].counters.sent_bytes = Some(1 << 40);
+    records.slots.iter_mut().filter(|slot| slot.frame == 3 && slot.arm == 1).for_each(|slot| slot.wall_ns *= 9);
+    records.frames[7].arms.pop();
+    records.frames.remove(8);
+    let analysis = assess(&records);
+    expect![[r#"
+        [
+            (
+                3,
+                "the server was restarted",
+            ),
+            (
+                7,
+                "its record has 2 arms and not 3",
+            ),
+            (
+                8,
+                "its record is missing",
+            ),
+        ]"#]]
+    .assert_eq(&format!("{:#?}", analysis.cells[0].invalid));
+    assert_eq!(analysis.cells[0].arms, clean.cells[0].arms);
+}
+
+#[test]
+fn a_run_of_invalid_frames_says_so() {
+    let mut records = Invented { frames: 9, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+    records.frames.drain(1..8);
+    records.frames.iter_mut().for_each(|frame| frame.invalid = Some("the clock jumped".to_owned()));
+    let analysis = assess(&records);
+    assert_eq!(analysis.warnings, ["c: no frame can be used."]);
+    let cell = &analysis.cells[0];
+    assert_eq!((cell.frames, cell.arms[1].estimates.len(), cell.arms[1].estimates[0].count), (0, 1, 0));
+    expect![[
+        r#"[(0, "the clock jumped"), (1, "the records of 7 frames from here on are missing"), (8, "the clock jumped")]"#
+    ]]
+    .assert_eq(&format!("{:?}", cell.invalid));
+}
+
+#[test]
+fn net_time_needs_neighbours_that_are_seen() {
+    let records = Invented { clients: 8, ..Invented::default() }.records();
+    let analysis = assess(&records);
+    expect!["c: nobody looked, so net time per op cannot be told; CPU per op decides instead."]
+        .assert_eq(&analysis.warnings.join("\n"));
+    let names = names(&records, 1);
+    assert_eq!(names[0], "cpu");
+    assert!(!names.contains(&"net".to_owned()));
+    assert!(estimate(&records, 1, "cpu").primary);
+}
+
+#[test]
+fn an_unseen_server_is_flagged_and_an_embedded_database_is_not() {
+    let mut records = Invented { primary: Metric::ServerCpu, ..Invented::default() }.records();
+    records.slots.iter_mut().for_each(|slot| slot.server_cpu_ns = 0);
+    assert_eq!(estimate(&records, 1, "cpu").flags, [Flag::ServerUnseen]);
+    assert!(!names(&records, 1).contains(&"server_cpu".to_owned()));
+    expect!["c: the server's processes could not be seen; CPU per op decides instead."]
+        .assert_eq(&assess(&records).warnings.join("\n"));
+
+    for slot in &mut records.slots {
+        slot.client_cpu_ns = slot.wall_ns * 95 / 100;
+    }
+    assert!(estimate(&records, 1, "time").flags.contains(&Flag::ClientSaturated));
+    for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
+        (arm.counters.sent_bytes, arm.counters.received_bytes) = (Some(0), Some(0));
+    }
+    assert_eq!(estimate(&records, 1, "cpu").flags, []);
+    assert!(!estimate(&records, 1, "time").flags.contains(&Flag::ClientSaturated));
+}
+
+#[test]
+fn rare_stalls_of_one_arm_are_flagged() {
+    let mut records = Invented::default().records();
+    // One slot in twenty of arm 2 takes four times as long; the midmean hardly moves, the sum does.
+    for slot in records.slots.iter_mut().filter(|slot| slot.arm == 2 && slot.block == 0 && slot.lane == 0) {
+        slot.latency_sum_ns *= 4;
+    }
+    let time = estimate(&records, 2, "time");
+    assert_eq!(time.flags, [Flag::TailDriven]);
+    assert!(time.effect.high < 0.02, "{:?}", time.effect);
+    assert!(time.total.expect("has a total").low > 0.1);
+    assert_eq!(estimate(&records, 1, "time").flags, []);
+}
+
+#[test]
+fn an_effect_that_moves_is_flagged() {
+    let mut records = Invented::default().records();
+    for slot in records.slots.iter_mut().filter(|slot| slot.arm == 1) {
+        slot.client_cpu_ns += slot.client_cpu_ns * u64::from(slot.frame) / 100;
+    }
+    assert!(estimate(&records, 1, "client_cpu").flags.contains(&Flag::Drift));
+    assert!(!estimate(&records, 2, "client_cpu").flags.contains(&Flag::Drift));
+}
+
+#[test]
+fn neighbours_are_flagged_in_the_tail_only() {
+    let records = Invented { wait: 0.3, ..Invented::default() }.records();
+    assert!(estimate(&records, 1, "latency_p99_READ").flags.contains(&Flag::NeighboursInTail));
+    assert!(!estimate(&records, 1, "latency_p95_READ").flags.contains(&Flag::NeighboursInTail));
+}
+
+#[test]
 fn an_open_loop_counts_from_the_intended_start_and_says_what_it_did() {
     let mut records = Invented { arrivals: Arrivals::Poisson(2000.0), ..Invented::default() }.records();
     for frame in &mut records.frames {
@@ -194,6 +352,47 @@ fn an_open_loop_counts_from_the_intended_start_and_says_what_it_did() {
     let p99 = estimate(&records, 1, "intended_p99_READ");
     assert_eq!(p99.flags, [Flag::NotAtRate]);
     assert!(names(&records, 1).iter().all(|name| !name.starts_with("latency")));
+}
+
+#[test]
+fn failed_operations_are_told() {
+    let mut records = Invented { frames: 2, ..Invented::default() }.records();
+    records.frames[1].arms[2].failed = 7;
+    expect!["c: 7 of 43364 operations of arm `protected 2` failed and are left out."]
+        .assert_eq(&assess(&records).warnings.join("\n"));
+}
+
+#[test]
+fn the_luck_of_one_start_is_told() {
+    let mut records = Invented { frames: 2, ..Invented::default() }.records();
+    records.plan.cells[0].starts = Starts::Once;
+    records.frames.iter_mut().for_each(|frame| frame.start = 0);
+    expect![""].assert_eq(&assess(&records).warnings.join("\n"));
+    records.frames[1].start = 1;
+    assert_eq!(assess(&records).warnings, Vec::<String>::new());
+}
+
+#[test]
+fn fifteen_frames_make_an_interval_and_fourteen_do_not() {
+    let net = |frames: u32| estimate(&Invented { frames, ..Invented::default() }.records(), 1, "net");
+    let (few, enough) = (net(14), net(15));
+    assert_eq!((few.verdict, few.text.as_str()), (Outcome::TooNoisy, "not enough frames: 14 of 15"));
+    assert!(few.effect.low.is_infinite() && few.difference.is_some_and(|it| it.high.is_infinite()) && few.p.is_none());
+    assert!(few.flags.contains(&Flag::NotEnoughFrames) && few.more_s.is_some_and(|more_s| more_s >= 0.6));
+    assert_eq!(enough.verdict, Outcome::Costs);
+    assert!(!enough.flags.contains(&Flag::NotEnoughFrames));
+}
+
+#[test]
+fn too_much_noise_says_how_long_it_would_take() {
+    let records = Invented { frames: 16, spread: 0.3, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+    let text: String =
+        ["net", "throughput", "latency_p50_READ"].map(|name| line(&estimate(&records, 1, name))).concat();
+    expect![[r#"
+        * net: TooNoisy, too noisy to tell: between -3.5% and 10.1%; about 6 more minutes would resolve 1% (n=16/1 15.49 -> 15.20 µs/op) []
+        - throughput: TooNoisy, too noisy to tell: between -3.7% and 9.1% fewer operations; about 6 more minutes would resolve 1% (n=16/1 122670.83 -> 125340.77 op/s) []
+        - latency_p50_READ: TooNoisy, too noisy to tell: between -3.7% and 11.7%; about 7 more minutes would resolve 1% (n=16/1 13.51 -> 13.25 µs) []
+    "#]].assert_eq(&text);
 }
 
 #[test]
@@ -264,6 +463,120 @@ fn operations_are_told_by_their_share() {
 }
 
 #[test]
+fn slots_that_are_too_short_are_told() {
+    let mut records = Invented { frames: 2, ..Invented::default() }.records();
+    records.slots.iter_mut().for_each(|slot| slot.operations = 19);
+    expect!["c: no slot holds 20 operations: make the slots longer (`slot_ms`)."]
+        .assert_eq(&assess(&records).warnings.join("\n"));
+}
+
+#[test]
+fn stopping_by_precision_widens_the_intervals() {
+    let mut records = Invented::default().records();
+    let by_budget = estimate(&records, 1, "net").effect;
+    records.cells[0].ending = Some(CellEnding::Precision);
+    let by_precision = estimate(&records, 1, "net").effect;
+    assert!(by_precision.low < by_budget.low && by_budget.high < by_precision.high);
+}
+
+#[test]
+fn a_second_baseline_that_differs_is_told() {
+    let asymmetric = |effect: f64| {
+        let mut records = Invented { effects: vec![0.0, effect], ..Invented::default() }.records();
+        records.plan.experiment.arms[1].protections.clear();
+        records.plan.experiment.arms[1].aa = true;
+        assess(&records).warnings.join("\n")
+    };
+    assert_eq!(asymmetric(0.0), "");
+    expect!["c: arm `protected 1` protects nothing and still differs from the baseline: the set-up is not symmetric."]
+        .assert_eq(&asymmetric(0.03));
+}
+
+#[test]
+fn a_protection_is_proven_by_claims_before_and_after_each_epoch() {
+    let proof = |change: &dyn Fn(&mut Records)| {
+        let mut records = Invented { frames: 2, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+        change(&mut records);
+        assess(&records).cells[0].arms[1].proof.clone()
+    };
+    assert_eq!(proof(&|_| ()), Proof::Proven);
+    assert_eq!(
+        proof(&|records| records.findings[1].cell = 1),
+        Proof::Unproven(vec!["audit: not looked at after epoch 1".to_owned()])
+    );
+    let stories = [
+        proof(&|records| records.findings[0].verdict = Verdict::Fails),
+        proof(&|records| records.findings[0].verdict = Verdict::CannotTell),
+        proof(&|records| records.findings[0].role = Role::Disclosure),
+        proof(&|records| records.frames[1].epoch = 1),
+        proof(&|records| records.plan.experiment.arms[1].protections.clear()),
+        proof(&|records| {
+            records.plan.experiment.arms[1].protections.clear();
+            records.plan.experiment.arms[1].on = vec!["SET audit = on".to_owned()];
+        }),
+        // A disclosure that fails beside claims that hold.
+        proof(&|records| {
+            let mut disclosure = finding(1, Phase::After);
+            (disclosure.role, disclosure.verdict) = (Role::Disclosure, Verdict::Fails);
+            records.findings.push(disclosure);
+        }),
+    ];
+    expect![[r#"
+        [
+            Disproven(
+                [
+                    "audit, before epoch 1: Every marked operation is in the audit log: does not hold; seen: 100 of 100",
+                ],
+            ),
+            Unproven(
+                [
+                    "audit, before epoch 1: Every marked operation is in the audit log: cannot tell; protected: 100 of 100; control: 0 of 100",
+                ],
+            ),
+            Unproven(
+                [
+                    "audit: not looked at before epoch 1",
+                ],
+            ),
+            Unproven(
+                [
+                    "audit: not looked at before epoch 2",
+                    "audit: not looked at after epoch 2",
+                ],
+            ),
+            Baseline,
+            Unproven(
+                [
+                    "the arm names no protection, so nothing was looked at",
+                ],
+            ),
+            Proven,
+        ]"#]].assert_eq(&format!("{stories:#?}"));
+}
+
+#[test]
+fn what_strengthens_a_proof_is_not_missed_where_it_is_out_of_reach() {
+    let proof = |role, verdict| {
+        let mut records = Invented { frames: 2, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+        for phase in [Phase::Before, Phase::After] {
+            records.findings.push(Finding { check: "files".to_owned(), role, verdict, ..finding(1, phase) });
+        }
+        match assess(&records).cells[0].arms[1].proof {
+            Proof::Baseline => "baseline",
+            Proof::Proven => "proven",
+            Proof::Unproven(_) => "unproven",
+            Proof::Disproven(_) => "disproven",
+        }
+    };
+    let of = |role| {
+        [Verdict::Holds, Verdict::Fails, Verdict::CannotTell, Verdict::OutOfReach].map(|verdict| proof(role, verdict))
+    };
+    assert_eq!(of(Role::Claim), ["proven", "disproven", "unproven", "unproven"]);
+    assert_eq!(of(Role::Strengthens), ["proven", "disproven", "unproven", "proven"]);
+    assert_eq!(of(Role::Disclosure), ["proven"; 4]);
+}
+
+#[test]
 fn counters_that_only_one_arm_has() {
     let mut records = Invented { frames: 12, ..Invented::default() }.records();
     for frame in &mut records.frames {
@@ -280,4 +593,49 @@ fn counters_that_only_one_arm_has() {
     "#]]
     .assert_eq(&text);
     assert!(!names(&records, 1).contains(&"wal_bytes".to_owned()));
+}
+
+/// Four starts of frames whose log per operation falls by `times` from the first to the last.
+fn falling(frames_each: u32, times: f64) -> Records {
+    let mut records = Invented { frames: 4 * frames_each, ..Invented::default() }.records();
+    records.plan.cells[0].starts = Starts::Several(4);
+    for frame in &mut records.frames {
+        frame.start = frame.frame / frames_each;
+        let share = f64::from(frame.frame % frames_each) / f64::from(frames_each - 1);
+        for arm in &mut frame.arms {
+            arm.counters.wal_bytes = Some((arm.operations as f64 * 1000.0 * times.powf(-share)) as u64);
+        }
+    }
+    records
+}
+
+#[test]
+fn the_log_over_a_start_is_told_where_it_changes_by_more_than_a_tenth() {
+    let told = |records: &Records| {
+        let analysis = assess(records);
+        let course = &analysis.cells[0].log_over_start;
+        let row = |at: &tithe_analysis::LogAt| format!("{}: {:.0}\n", at.place, at.arms[1].expect("seen"));
+        let warnings = analysis.warnings.iter().filter(|warning| warning.contains("the log per operation"));
+        course.iter().map(row).chain(warnings.cloned()).collect::<String>()
+    };
+    expect![[r#"
+        first frame: 1000
+        a quarter: 673
+        half way: 500
+        three quarters: 336
+        last frame: 250
+        c: the log per operation of arm `protected 2` fell from 1000 bytes in the first frame of each start to 250 in the last: the figures are a mean over that; all arms had done as many operations since their start."#]].assert_eq(&told(&falling(15, 4.0)));
+    expect![[r#"
+        first frame: 1000
+        last frame: 2000
+        c: the log per operation of arm `protected 2` rose from 1000 bytes in the first frame of each start to 2000 in the last: the figures are a mean over that; all arms had done as many operations since their start."#]].assert_eq(&told(&falling(4, 0.5)));
+    assert_eq!(told(&falling(15, 1.05)), "");
+    // Nothing is told where starts have one frame each, or no log is seen.
+    let mut records = falling(15, 4.0);
+    records.frames.iter_mut().for_each(|frame| frame.start = frame.frame);
+    assert_eq!(told(&records), "");
+    let mut records = falling(15, 4.0);
+    let arms = records.frames.iter_mut().flat_map(|frame| &mut frame.arms);
+    arms.for_each(|arm| arm.counters.wal_bytes = None);
+    assert_eq!(told(&records), "");
 }

@@ -215,28 +215,6 @@ fn comments_are_as_wide_as_the_code() {
     assert!(wide.is_empty(), "wider than {WIDTH} columns:\n{}", wide.join("\n"));
 }
 
-/// Nobody looks for examples in comments (`doctest` in the manifests), so none may stand there: it would not be run.
-#[test]
-fn examples_are_tests() {
-    let is_example = |line: &str| {
-        let comment = line.trim_start().strip_prefix("//").and_then(|rest| rest.strip_prefix(['/', '!']));
-        comment.is_some_and(|text| text.trim_start().starts_with("```"))
-    };
-    assert!(is_example("    /// ```") && is_example("//! ```no_run") && !is_example("/// A ``` in a text"));
-    let mut examples = Vec::new();
-    for folder in crates() {
-        for (path, text) in source::files(&folder.join("src")) {
-            examples.extend(text.lines().any(is_example).then(|| path.display().to_string()));
-        }
-    }
-    assert_eq!(examples, Vec::<String>::new());
-    // What builds a library says so; a new crate has to as well.
-    for folder in crates().iter().filter(|folder| folder.join("src/lib.rs").exists()) {
-        let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
-        assert!(manifest.contains("\ndoctest = false\n"), "{}", folder.display());
-    }
-}
-
 /// Paths stand between backticks; what holds a wildcard or a placeholder is none.
 #[test]
 fn paths_in_the_map_exist() {
