@@ -83,7 +83,7 @@ fn mariadb_has_its_keys_and_its_data_again() {
 
 #[test]
 fn mysql_has_its_keys_and_its_data_again() {
-    check(&MySql, IN_SLICES, "{ use = \"encryption\" }");
+    check(&MySql, "budget = \"40 s\"\nslot = \"50 ms\"", "{ use = \"encryption\" }");
 }
 
 #[test]
