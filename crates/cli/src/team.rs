@@ -54,7 +54,7 @@ pub struct AccessArgs {
 }
 
 /// What the coordinator is called at the broker.
-const COORDINATOR: &str = "coordinator";
+pub const COORDINATOR: &str = "coordinator";
 
 /// The agents of a run as they are asked for.
 pub struct Asked {

@@ -15,17 +15,24 @@ use crate::{
     AgentArgs,
     exit::{self, Stop},
     interrupt, offer,
-    team::AccessArgs,
+    team::{self, AccessArgs},
 };
 
 /// How long the broker may take to let somebody in.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// Names that are a part of subjects that are not an agent's.
+const RESERVED: [&str; 2] = ["run", team::COORDINATOR];
 
 /// Runs the command; returns the exit status.
 pub fn agent(arguments: &AgentArgs) -> Result<i32, Stop> {
     let cancelled = interrupt::listen();
     let machine = host::machine(&std::env::temp_dir());
     let name = arguments.name.clone().unwrap_or_else(host_name);
+    if RESERVED.contains(&name.as_str()) {
+        let words = format!("--name {name}: that is what others are called at the broker; nothing was started");
+        return Err(Stop::new(exit::USAGE, words));
+    }
     let lanes = arguments.lanes.unwrap_or_else(|| process::processors().len() as u32);
     let offered = Offered { name, lanes, targets: arguments.target.clone(), products: offer::databases(), machine };
     let broker = connect(&arguments.join, &offered.name, &arguments.access)?;

@@ -27,6 +27,11 @@ fn experiment(ycsb: &str, budget: &str, precision: &str, arms: &str) -> String {
     )
 }
 
+/// In slices a frame is as short as one slot of each arm.
+fn in_slices(experiment: &str, measure: &str) -> String {
+    experiment.replace("precision", &format!("design = \"slices\"\n{measure}\nprecision"))
+}
+
 fn arm(name: &str, protection: &str) -> String {
     format!("[[arm]]\nname = \"{name}\"\nprotections = [{{ {protection} }}]\n")
 }
@@ -115,7 +120,7 @@ fn every_start_has_a_process_that_is_told_its_keys_in_secret_and_every_cipher_is
         arms += &arm(cipher, &format!("use = 'page-encryption', cipher = '{cipher}', key = 'raw'"));
     }
     arms += &arm("aes256cbc", "use = 'page-encryption', cipher = 'aes256cbc'");
-    bench.file("e.toml", &experiment("c", "40 s", "90%", &arms));
+    bench.file("e.toml", &in_slices(&experiment("c", "20 s", "90%", &arms), "slot = \"100 ms\""));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
     let mut tithe = Tithe::start(command.env("TITHE_TEST_COLUMN_KEY", COLUMN_KEY));
     let mut seen: BTreeMap<i32, (Vec<u8>, Vec<u8>)> = BTreeMap::new();
@@ -152,7 +157,8 @@ fn every_start_has_a_process_that_is_told_its_keys_in_secret_and_every_cipher_is
 #[test]
 fn a_workload_that_inserts_goes_on_from_start_to_start() {
     let bench = Bench::new("apart-inserts");
-    bench.file("e.toml", &experiment("d", "20 s", "90%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
+    let text = experiment("d", "7 s", "90%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'"));
+    bench.file("e.toml", &in_slices(&text, "slot = \"200 ms\"\nstarts = 4"));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     let frames = frames(&bench);
@@ -162,7 +168,7 @@ fn a_workload_that_inserts_goes_on_from_start_to_start() {
         let failed: u64 = frame["arms"].as_array().expect("arms").iter().filter_map(|arm| arm["failed"].as_u64()).sum();
         assert_eq!(failed, 0, "{frame}");
     }
-    let evidence = fs::read_to_string(bench.run_folder().join("evidence.jsonl")).expect("evidence");
+    let evidence = bench.kept("evidence.jsonl");
     assert!(evidence.contains("\"phase\":\"after\""));
 }
 
@@ -176,8 +182,7 @@ fn a_process_that_is_killed_ends_its_cell_with_words_and_leaves_nothing() {
     unsafe { libc::kill(process, libc::SIGKILL) };
     let output = tithe.output();
     assert_eq!(status(&output), 4, "{}{}", out(&output), err(&output));
-    let cells = fs::read_to_string(bench.run_folder().join("cells.json")).expect("the cells");
-    let cells: Value = serde_json::from_str(&cells).expect("JSON");
+    let cells = bench.kept_json("cells.json");
     let expected = "failed: the process that SQLite is measured in ended (signal: 9 (SIGKILL)); it said nothing";
     assert_eq!(cells[0]["ending"], expected);
     assert!(!frames(&bench).is_empty(), "what was measured is kept");
@@ -197,7 +202,7 @@ fn a_run_that_is_stopped_keeps_what_was_measured_and_leaves_no_process() {
     assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
     assert!(!is_there(process));
     assert!(!frames(&bench).is_empty(), "what was measured is kept");
-    let evidence = fs::read_to_string(bench.run_folder().join("evidence.jsonl")).expect("evidence");
+    let evidence = bench.kept("evidence.jsonl");
     assert!(evidence.contains("\"phase\":\"after\""), "it was looked at what the process has left: {}", err(&output));
 }
 

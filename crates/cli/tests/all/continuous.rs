@@ -8,7 +8,7 @@ use std::{
     process::{Command, Output},
 };
 
-use crate::support::{Bench, err, out, status};
+use crate::support::{Bench, FEW_OPERATIONS, err, known_costs, out, sealed, status};
 
 /// The checkout of Tithe that a job has.
 fn home() -> PathBuf {
@@ -21,26 +21,7 @@ fn text(path: &str) -> String {
 
 /// The experiment of a repository whose build makes an operation dearer by `cost`.
 fn experiment(cost: f64, seed: u32) -> String {
-    format!(
-        r#"title = "What sealing costs"
-database = "simulated"
-[settings]
-service_us = 100
-[data]
-records = 300
-[measure]
-budget = "30 s"
-precision = "0.2%"
-seed = {seed}
-[[workload]]
-ycsb = "a"
-[[arm]]
-name = "plain"
-[[arm]]
-name = "sealed"
-protections = [{{ use = "seal", cost = {cost} }}]
-"#
-    )
+    known_costs(FEW_OPERATIONS, &sealed(cost), "30 s").replace("precision", &format!("seed = {seed}\nprecision"))
 }
 
 /// The lines below `key` of a file in YAML that are further in than it, without what they are in by; a list's hyphens

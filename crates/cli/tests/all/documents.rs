@@ -2,29 +2,15 @@
 
 use serde_json::Value;
 
-use crate::support::{Bench, err, out, status};
+use crate::support::{Bench, FEW_OPERATIONS, err, known_costs, measured, out, sealed, status};
 
-const EXPERIMENT: &str = r#"title = "Known costs"
-database = "simulated"
-[data]
-records = 500
-[measure]
-budget = "30 s"
-precision = "0.2%"
-[[workload]]
-ycsb = "a"
-[[arm]]
-name = "plain"
-[[arm]]
-name = "sealed"
-protections = [{ use = "seal", cost = 0.05 }]
-"#;
+fn experiment() -> String {
+    known_costs(FEW_OPERATIONS, &sealed(0.05), "30 s")
+}
 
 /// A bench with one run; the run folder and the document in it.
-fn measured(name: &str) -> (Bench, String, String) {
-    let bench = Bench::new(name);
-    bench.file("e.toml", EXPERIMENT);
-    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+fn with_document(name: &str) -> (Bench, String, String) {
+    let (bench, output) = measured(name, &experiment());
     assert_eq!(status(&output), 0, "{}", err(&output));
     let run = bench.run_folder();
     let document = run.join("report.json").display().to_string();
@@ -33,7 +19,7 @@ fn measured(name: &str) -> (Bench, String, String) {
 
 #[test]
 fn reports_of_a_document_are_those_of_its_run_folder() {
-    let (bench, run, document) = measured("document");
+    let (bench, run, document) = with_document("document");
     for format in [
         "text",
         "short",
@@ -62,13 +48,13 @@ fn reports_of_a_document_are_those_of_its_run_folder() {
 
 #[test]
 fn what_is_no_document_is_refused_with_its_place() {
-    let (bench, _, document) = measured("no-document");
+    let (bench, _, document) = with_document("no-document");
     let whole = std::fs::read_to_string(&document).expect("the document");
     let newer = whole.replacen("\"format\": 3", "\"format\": 99", 1);
     assert_ne!(newer, whole);
     for (text, words) in [
         (newer, "it is of format 99, which a newer tithe wrote"),
-        (EXPERIMENT.to_owned(), "line 1, column 2 is no JSON"),
+        (experiment(), "line 1, column 2 is no JSON"),
         ("{}".to_owned(), "it is JSON and no report of tithe"),
         (whole[..whole.len() / 2].to_owned(), "it is cut short"),
         (whole.replacen("\"verdict\":\"", "\"verdict\":\"NOT_", 1), " is damaged: unknown variant `NOT_"),
@@ -88,7 +74,7 @@ fn what_is_no_document_is_refused_with_its_place() {
 
 #[test]
 fn auditors_get_one_observation_for_each_finding() {
-    let (bench, run, _) = measured("audited");
+    let (bench, run, _) = with_document("audited");
     let evidence = std::fs::read_to_string(std::path::Path::new(&run).join("evidence.jsonl")).expect("evidence");
     let parsed = |output: &std::process::Output| -> Value { serde_json::from_slice(&output.stdout).expect("JSON") };
     let count = |document: &Value| match document["runs"][0]["results"].as_array() {
@@ -104,7 +90,7 @@ fn auditors_get_one_observation_for_each_finding() {
         assert_eq!(count(&parsed(&verified)), evidence.lines().count(), "{format}");
         assert!(err(&verified).contains("✓ sealed: "), "{}", err(&verified));
     }
-    let lost = EXPERIMENT.replace("\"seal\", cost = 0.05", "\"audit\", lose = 0.5");
+    let lost = experiment().replace("\"seal\", cost = 0.05", "\"audit\", lose = 0.5");
     bench.file("lost.toml", &lost);
     let failed = bench.tithe(&["verify", "lost.toml", "--format", "sarif"]);
     assert_eq!(status(&failed), 5, "{}", err(&failed));
@@ -117,7 +103,7 @@ fn auditors_get_one_observation_for_each_finding() {
 
 #[test]
 fn a_history_is_made_of_folders_and_documents_with_labels() {
-    let (bench, run, document) = measured("past");
+    let (bench, run, document) = with_document("past");
     std::fs::create_dir(bench.path("kept")).expect("a folder");
     for commit in ["a1", "b2"] {
         std::fs::copy(&document, bench.path("kept").join(format!("{commit}.json"))).expect("a copy");

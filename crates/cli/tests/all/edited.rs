@@ -9,29 +9,15 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Bench, err, out, status};
+use crate::support::{Bench, FEW_OPERATIONS, arm, err, known_costs, measured, out, sealed, status};
 
-const EXPERIMENT: &str = r#"title = "Edited afterwards"
-database = "simulated"
-[settings]
-noise = 0.1
-[data]
-records = 100
-[measure]
-budget = "23 s"
-slot = "10 ms"
-precision = "0.01%"
-[[workload]]
-ycsb = "a"
-[[arm]]
-name = "plain"
-[[arm]]
-name = "sealed"
-protections = [{ use = "seal", cost = 0.05 }]
-[[arm]]
-name = "audited"
-protections = [{ use = "audit", cost = 0.2 }]
-"#;
+/// A run that uses its budget up, so that there is nothing left to measure for who takes it up again.
+fn experiment() -> String {
+    let arms = sealed(0.05) + &arm("audited", "audit", "cost = 0.2");
+    let measure = "precision = \"0.01%\"\nslot = \"50 ms\"";
+    let text = known_costs(&format!("{FEW_OPERATIONS}\nnoise = 0.1"), &arms, "23 s");
+    text.replace("precision = \"0.2%\"", measure)
+}
 
 /// Every key of an object and every element of a list in `value`, as pointers of RFC 6901.
 fn places(value: &Value, at: &str) -> Vec<String> {
@@ -110,9 +96,7 @@ fn each_in_turn(bench: &Bench, run: &Path, file: &str, (first, step): (usize, us
 
 /// What is missing from `file` of a run folder is filled in or refused with words.
 fn whatever_is_missing(file: &str, part: (usize, usize)) {
-    let bench = Bench::new("edited");
-    bench.file("e.toml", EXPERIMENT);
-    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    let (bench, output) = measured("edited", &experiment());
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     let run = bench.run_folder();
     // As if it had been interrupted, so that there is something to go on with: arms are set up and proven again.
@@ -145,9 +129,7 @@ fn whatever_is_missing_from_cells_or_machine_they_are_read_or_refused_with_words
 
 #[test]
 fn an_ending_that_is_none_is_refused_with_its_file() {
-    let bench = Bench::new("bored");
-    bench.file("e.toml", EXPERIMENT);
-    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let (bench, _) = measured("bored", &experiment());
     let run = bench.run_folder();
     let cells = fs::read_to_string(run.join("cells.json")).expect("the cells");
     let mut cells: Value = serde_json::from_str(&cells).expect("JSON");

@@ -8,30 +8,16 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Bench, err, out, status, wait_until};
+use crate::support::{Bench, FEW_OPERATIONS, err, known_costs, out, sealed, status, wait_until};
 
-/// A cheap task: two arms of the simulated database, a fifth of its operations.
-const EXPERIMENT: &str = r#"title = "Known costs"
-database = "simulated"
-[settings]
-service_us = 100
-[data]
-records = 500
-[measure]
-budget = "30 s"
-precision = "0.2%"
-[[workload]]
-ycsb = "a"
-[[arm]]
-name = "plain"
-[[arm]]
-name = "sealed"
-protections = [{ use = "seal", cost = 0.05 }]
-"#;
+/// A cheap task: two arms of the simulated database.
+fn experiment() -> String {
+    known_costs(FEW_OPERATIONS, &sealed(0.05), "30 s")
+}
 
 fn bench(name: &str, replicates: u32) -> Bench {
     let bench = Bench::new(name);
-    bench.file("e.toml", EXPERIMENT);
+    bench.file("e.toml", &experiment());
     bench.file("m.toml", &format!("title = \"Known costs\"\nexperiments = [\"e.toml\"]\nreplicates = {replicates}\n"));
     bench
 }
@@ -99,7 +85,7 @@ fn a_matrix_is_planned_run_on_one_host_and_reported() {
 fn a_task_that_is_done_is_left_alone_and_one_that_was_killed_is_measured_anew() {
     let bench = bench("task-killed", 2);
     // So precise that it does not end by itself, however late this test looks.
-    bench.file("e.toml", &EXPERIMENT.replace("30 s", "1 h").replace("0.2%", "0.01%"));
+    bench.file("e.toml", &experiment().replace("30 s", "1 h").replace("0.2%", "0.01%"));
     let mut child = bench
         .command(&["matrix", "run", "m.toml", "--task", "1", "--into", "all", "--quiet"])
         .stdout(Stdio::null())
@@ -116,7 +102,7 @@ fn a_task_that_is_done_is_left_alone_and_one_that_was_killed_is_measured_anew() 
     assert!(out(&told).contains("task 1: it was ended before it was whole"), "{}", out(&told));
     assert!(out(&told).contains("task 0: no folder"), "{}", out(&told));
 
-    bench.file("e.toml", EXPERIMENT);
+    bench.file("e.toml", &experiment());
     assert!(task(&bench, "1", 0).contains("task 1 is done"));
     assert_eq!(names(&bench.path("all")), ["task-00001"]);
     let outcome = bench.path("all/task-00001/task.json");
@@ -225,10 +211,10 @@ fn what_is_wrong_is_told_before_anything_starts() {
     assert_eq!(status(&lost), 2);
     let told = err(&lost);
     assert!(told.contains("there is no experiment file gone.toml") && told.contains("n.toml:2:"), "{told}");
-    bench.file("gone.toml", &EXPERIMENT.replace("records = 500", "records = \"many\""));
+    bench.file("gone.toml", &experiment().replace("records = 500", "records = \"many\""));
     let wrong = bench.tithe(&["matrix", "plan", "n.toml"]);
     assert!(status(&wrong) == 2 && err(&wrong).contains("1 problem in gone.toml"), "{}", err(&wrong));
-    bench.file("gone.toml", EXPERIMENT);
+    bench.file("gone.toml", &experiment());
     for (arguments, words) in [
         (&["matrix", "run", "n.toml"][..], "which kind of machine is this host? say --machine NAME, one of: a, b"),
         (&["matrix", "run", "n.toml", "--machine", "c"], "the matrix has no machine \"c\""),

@@ -6,18 +6,13 @@ use expect_test::{Expect, expect};
 
 use crate::support::{Bench, err, out, status};
 
-/// The only run folder's file `name`.
-fn kept(bench: &Bench, name: &str) -> String {
-    std::fs::read_to_string(bench.run_folder().join(name)).expect("a file of the run folder")
-}
-
 #[test]
 fn a_database_in_words_is_measured_and_its_experiment_kept() {
     let bench = Bench::new("words-run");
     let words = ["simulated", "--protect", "seal:cost=0.05", "--protect", "audit+placebo", "--records", "500"];
     let output = bench.tithe(&[&["run"], &words[..], &["--budget", "30 s"]].concat());
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let text = kept(&bench, "experiment.toml");
+    let text = bench.kept("experiment.toml");
     expect![[r##"
         # tithe run simulated --protect seal:cost=0.05 --protect audit+placebo --records 500 --budget '30 s'
         title = "What seal:cost=0.05 and audit+placebo cost simulated database"

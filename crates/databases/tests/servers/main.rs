@@ -3,7 +3,10 @@
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped, and what a check saw")]
 #![allow(clippy::disallowed_methods, reason = "tests start what they look at")]
 
+#[path = "../support/at_end.rs"]
 mod at_end;
+#[path = "../support/made.rs"]
+mod made;
 mod put_back;
 /// What needs something that is installed: `./check --quick` leaves out modules of this name, and nothing else.
 mod installed {
@@ -25,6 +28,8 @@ mod installed {
 }
 mod sandbox;
 mod shared;
+#[path = "../support/small.rs"]
+mod small;
 #[path = "../support/tpcc.rs"]
 mod support;
 mod tested;

@@ -1,7 +1,5 @@
 //! One server with its protections, in a sandbox of its own, gone when the test ends.
 
-mod made;
-
 use std::{collections::BTreeMap, fs, path::Path};
 
 use tithe_harness::{
@@ -11,12 +9,16 @@ use tithe_harness::{
 };
 use tithe_machine::{
     cgroup::{self, GroupLimits},
-    launch::{Content, Install, Launch, Search, Server, Step},
+    launch::{Install, Launch, Search, Server},
     sandbox::{Sandbox as Folder, process::Running},
-    secret::Secret,
 };
 use tithe_model::experiment::{Arm, OptionValue, Protection as Chosen};
 use tithe_plugin::{product::Product, protection::Protection, setup::Setup};
+
+use crate::{
+    made,
+    small::{replace, small_logs, warm_up_soon},
+};
 
 /// A running server and its set-up. The server stops before its folder goes: fields are dropped in their order.
 pub struct Sandbox {
@@ -124,7 +126,7 @@ impl Sandbox {
         // afterwards.
         let as_usual = mistakes.is_empty() || database.id() == "postgres";
         let kind = as_usual.then(|| made::kind(database, install, &setup)).flatten();
-        warm_up_soon(database, &mut launch);
+        warm_up_soon(database.id(), &mut launch);
         mistakes.iter().for_each(|(right, wrong)| replace(&mut launch, right, wrong));
         made::prepare(&folder, &place, &launch, kind);
         let (server, running) = serve::serve(database, &folder, &place, &launch, &setup).expect("the server starts");
@@ -144,7 +146,7 @@ impl Sandbox {
         meanwhile(&self.server.folder);
         let place = self.folder.place_again(self.server.folder.clone()).expect("a port");
         self.launch = self.database.launch(&self.install, &self.setup, &place);
-        warm_up_soon(self.database, &mut self.launch);
+        warm_up_soon(self.database.id(), &mut self.launch);
         self.folder.prepare_again(&self.launch).expect("everything is prepared");
         let (server, running) =
             serve::serve(self.database, &self.folder, &place, &self.launch, &self.setup).expect("it comes back");
@@ -177,41 +179,15 @@ impl Sandbox {
     }
 }
 
-/// What the second compiler of Cassandra's virtual machine makes pays after minutes, and no test takes that long.
-fn warm_up_soon(database: &dyn Product, launch: &mut Launch) {
-    if database.id() == "cassandra" {
-        replace(launch, "-XX:+UseG1GC", "-XX:+UseG1GC\n-XX:TieredStopAtLevel=1");
-    }
-}
-
-/// Replaces `right` by `wrong` in the files of `launch`.
-fn replace(launch: &mut Launch, right: &str, wrong: &str) {
-    let mut made = false;
-    for step in &mut launch.steps {
-        let Step::Write { content, .. } = step else { continue };
-        let text = match &*content {
-            Content::Text(text) => text.clone(),
-            Content::Secret(secret) => String::from_utf8_lossy(secret.expose()).into_owned(),
-        };
-        if text.contains(right) {
-            made = true;
-            let text = text.replace(right, wrong);
-            *content = match content {
-                Content::Text(_) => Content::Text(text),
-                Content::Secret(_) => Content::Secret(Secret::new(text)),
-            };
-        }
-    }
-    assert!(made, "no file of the server holds {right:?}");
-}
-
 /// Settings of every server of `database`: small files, so that scans are short, logs that would be off, and commits
 /// that wait for one log at most.
 fn settings(database: &dyn Product) -> BTreeMap<String, String> {
-    let settings: &[(&str, &str)] = match database.id() {
-        "mariadb" => &[("innodb_log_file_size", "32M"), ("log_bin", "ON")],
-        "mysql" => &[("innodb_redo_log_capacity", "32M"), ("sync_binlog", "0")],
-        _ => &[],
+    let further = match database.id() {
+        "mariadb" => Some(("log_bin", "ON")),
+        "mysql" => Some(("sync_binlog", "0")),
+        _ => None,
     };
-    settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    let mut settings = small_logs(database.id());
+    settings.extend(further.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    settings
 }

@@ -2,9 +2,6 @@
 
 use crate::support;
 
-use std::fs;
-
-use serde_json::Value;
 use support::{
     Bench, err, out,
     server::{OtherServer, Server},
@@ -65,16 +62,14 @@ pub fn schemas(server: &Server) -> String {
 
 /// Proof of each arm, as the only report has it.
 fn proofs(bench: &Bench) -> Vec<String> {
-    let text = fs::read_to_string(bench.run_folder().join("report.json")).expect("the report");
-    let report: Value = serde_json::from_str(&text).expect("the report is JSON");
-    let arms = report["tithe_report"]["cells"][0]["arms"].as_array().expect("arms").iter();
+    let report = bench.report();
+    let arms = report["cells"][0]["arms"].as_array().expect("arms").iter();
     arms.map(|arm| arm["proof"]["proof"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// What is told of the processes of each arm's server.
 fn server_processes(bench: &Bench) -> Vec<String> {
-    let text = fs::read_to_string(bench.run_folder().join("cells.json")).expect("the cells");
-    let cells: Value = serde_json::from_str(&text).expect("the cells are JSON");
+    let cells = bench.kept_json("cells.json");
     let arms = cells[0]["arms"].as_array().expect("arms").iter();
     arms.map(|arm| arm["facts"]["server processes"].as_str().unwrap_or_default().to_owned()).collect()
 }
@@ -170,7 +165,9 @@ fn columns_and_plain_records_stand_on_one_server() {
         // The same server by another spelling.
         let again = url.replace("127.0.0.1", "localhost");
         let arms = [arm("plain", &url, ""), arm("columns", &url, COLUMNS), arm("again", &again, COLUMNS)].concat();
-        bench.file("e.toml", &experiment(database, &arms));
+        // The shortest frames that there are: one slot of each arm.
+        let in_slices = "design = \"slices\"\nslot = \"200 ms\"\nprecision";
+        bench.file("e.toml", &experiment(database, &arms).replace("precision", in_slices));
         let output = bench.tithe(&["run", "e.toml", "--quiet"]);
         assert_eq!(status(&output), 0, "{database}: {}{}", out(&output), err(&output));
         assert_eq!(proofs(&bench), ["baseline", "proven", "proven"], "{database}");

@@ -137,10 +137,10 @@ fn the_general_log_is_read_as_a_table_or_as_a_file() {
         let plain = format!("{database}://careful@{}", quiet.place("127.0.0.1"));
         let check =
             |url: String| verified(&experiment(database, &[("plain", &plain, ""), ("log", &url, "general-log")]));
+        let Some(server) = OtherServer::mariadb_with(mysql, "general_log = ON\n", READERS) else { continue };
+        let url = |account: &str| format!("{database}://{account}@{}", server.place("127.0.0.1"));
         for output in ["TABLE", "FILE"] {
-            let settings = format!("general_log = ON\nlog_output = {output}\n");
-            let Some(server) = OtherServer::mariadb_with(mysql, &settings, READERS) else { continue };
-            let url = |account: &str| format!("{database}://{account}@{}", server.place("127.0.0.1"));
+            server.tell_mariadb(&format!("SET GLOBAL log_output = '{output}'"));
             let (status, told) = check(url("reader"));
             assert_eq!(status, 0, "{database}, {output}: {told}");
             assert!(told.contains(COUNTED), "{database}, {output}: {told}");
@@ -150,9 +150,9 @@ fn the_general_log_is_read_as_a_table_or_as_a_file() {
                 assert!(told.contains("GRANT SELECT ON mysql.general_log TO 'careful'@'127.0.0.1'"), "{told}");
             }
         }
-        // The twin that does not log.
-        let Some(twin) = OtherServer::mariadb_with(mysql, "", READERS) else { continue };
-        let (status, told) = check(format!("{database}://reader@{}", twin.place("127.0.0.1")));
+        // The server that does not log any more.
+        server.tell_mariadb("SET GLOBAL general_log = OFF");
+        let (status, told) = check(url("reader"));
         assert_eq!(status, 5, "{database}: {told}");
     }
 }

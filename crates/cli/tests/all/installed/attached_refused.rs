@@ -284,20 +284,15 @@ fn a_network_that_is_cut_ends_the_run_and_keeps_its_frames() {
     bench.file("e.toml", &experiment("postgres", &[arm("plain", &url, ""), arm("again", &url, "")].concat()));
     let mut command = bench.command(&["run", "e.toml"]);
     let tithe = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
-    let frames = || {
-        let runs = fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten();
-        let texts = runs.filter_map(|run| fs::read_to_string(run.path().join("frames.jsonl")).ok());
-        texts.map(|text| text.lines().count()).sum::<usize>()
-    };
-    wait_until(|| frames() >= 2);
+    wait_until(|| bench.frames_so_far() >= 2);
     network.cut();
     let output = tithe.wait_with_output().expect("tithe ends");
     let told = out(&output) + &err(&output);
     assert_eq!(status(&output), 4, "{told}");
     assert!(told.contains("connection") && told.contains("was not removed"), "{told}");
-    assert!(frames() >= 2, "{told}");
+    assert!(bench.frames_so_far() >= 2, "{told}");
     // What passes its connections on is not the server.
-    let cells = fs::read_to_string(bench.run_folder().join("cells.json")).expect("the cells");
+    let cells = bench.kept("cells.json");
     assert!(cells.contains("not seen: its connections end in ") && cells.contains("which passes them on"), "{cells}");
     // The next run takes away what this one could not.
     accepted("postgres", &server.url_of("tithe", false));

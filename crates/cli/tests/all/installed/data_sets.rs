@@ -4,34 +4,33 @@
 
 use crate::support;
 
-use std::{collections::BTreeMap, fs};
+use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
-use serde_json::Value;
-use support::{Bench, err, out, status};
+use support::{
+    Bench, err, out,
+    server::{found, small_logs_text},
+    status,
+};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
-use tithe_machine::launch::Search;
 use tithe_plugin::product::Product;
 
 /// Runs the smallest TPC-C over two epochs with an arm for each of `arms`, which has all protections that it names, and
 /// compares where the data of each came from in the second one. All must be proven in both.
-#[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 fn check(database: &dyn Product, arms: &[&str], expect: Expect) {
-    if let Err(missing) = database.find(&Search::default()) {
-        assert!(std::env::var_os("CI").is_none(), "{missing:?}");
-        return eprintln!("SKIPPED: {missing:?}");
+    if found(database).is_none() {
+        return;
     }
     let described: String = arms.iter().map(|protections| arm(protections)).collect();
     let bench = Bench::new(&format!("kept-{}", database.id()));
     // The least load of which an interval can be given: half a second an arm in each of 15 frames.
     let budget = format!("{} s", 8 * (arms.len() + 1));
-    let text = EXPERIMENT.replace("DATABASE", database.id()).replace("BUDGET", &budget) + &described;
+    let text = EXPERIMENT.replace("DATABASE", database.id()).replace("SETTINGS", &small_logs_text(database.id()));
+    let text = text.replace("BUDGET", &budget) + &described;
     bench.file("e.toml", &text);
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let run = bench.run_folder();
-    let json = |name: &str| fs::read_to_string(run.join(name)).expect("a record");
-    let cells: Value = serde_json::from_str(&json("cells.json")).expect("JSON");
+    let cells = bench.kept_json("cells.json");
     let recorded = cells[0]["arms"].as_array().expect("arms").iter().zip([""].iter().chain(arms));
     let lines = recorded.map(|(arm, name)| {
         let origin = arm["facts"]["data set"].as_str().expect("an origin");
@@ -40,8 +39,7 @@ fn check(database: &dyn Product, arms: &[&str], expect: Expect) {
     });
     expect.assert_eq(&lines.collect::<String>());
     let mut verdicts: BTreeMap<(u64, String), u32> = BTreeMap::new();
-    for line in json("evidence.jsonl").lines() {
-        let finding: Value = serde_json::from_str(line).expect("JSON");
+    for finding in bench.kept_lines("evidence.jsonl") {
         let verdict = finding["verdict"].as_str().expect("a verdict");
         if finding["check"] == "consistency" {
             *verdicts.entry((finding["epoch"].as_u64().expect("an epoch"), verdict.to_owned())).or_default() += 1;
@@ -51,14 +49,14 @@ fn check(database: &dyn Product, arms: &[&str], expect: Expect) {
     let looks = 2 * (arms.len() as u32 + 1);
     let all_hold = BTreeMap::from([((0, "holds".to_owned()), looks), ((1, "holds".to_owned()), looks)]);
     assert_eq!(verdicts, all_hold);
-    let left = fs::read_dir(&run).expect("the run folder").flatten();
+    let left = std::fs::read_dir(bench.run_folder()).expect("the run folder").flatten();
     let sandboxes = left.filter(|entry| entry.file_name().to_string_lossy().starts_with("tithe-sandbox"));
     assert_eq!(sandboxes.count(), 0, "nothing is left of servers and kept data sets");
 }
 
 const EXPERIMENT: &str = r#"title = "Kept"
 database = "DATABASE"
-[data]
+SETTINGS[data]
 records = 1_000
 [load]
 clients = 2
@@ -66,6 +64,7 @@ clients = 2
 budget = "BUDGET"
 precision = "50%"
 slot = "100 ms"
+warmup = "0 s"
 epochs = 2
 [[workload]]
 name = "TPC-C"

@@ -13,7 +13,7 @@ use std::{
 use tithe_databases::{mariadb::MariaDb, redis::Redis};
 
 use crate::support::{
-    Bench, err, out,
+    Bench, FEW_OPERATIONS, arm, err, known_costs, out, sealed,
     server::{found, installed},
     status,
 };
@@ -92,26 +92,8 @@ fn the_notebook_reads_a_run_and_draws_it() {
         return;
     }
     let bench = Bench::new("notebook");
-    bench.file(
-        "e.toml",
-        r#"title = "Known costs"
-database = "simulated"
-[data]
-records = 500
-[measure]
-budget = "60 s"
-[[workload]]
-ycsb = "a"
-[[arm]]
-name = "plain"
-[[arm]]
-name = "sealed"
-protections = [{ use = "seal", cost = 0.2 }]
-[[arm]]
-name = "lossy"
-protections = [{ use = "audit", lose = 0.5 }]
-"#,
-    );
+    let arms = sealed(0.2) + &arm("lossy", "audit", "lose = 0.5");
+    bench.file("e.toml", &known_costs(FEW_OPERATIONS, &arms, "30 s"));
     let ran = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&ran), 5, "{}", err(&ran));
     let page = fs::read_to_string(home().join("docs/notebook.md")).expect("the page");
@@ -173,11 +155,7 @@ protections = [{ use = "requirepass" }]
     let run = ["run", "e.toml", "--quiet", "--until-decided", "--aa-arm", "--against"];
     let output = bench.tithe(&[&run[..], &[program.display().to_string().as_str()]].concat());
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let read = |name: &str| {
-        let text = fs::read_to_string(bench.run_folder().join(name)).expect("a file");
-        serde_json::from_str::<serde_json::Value>(&text).expect("JSON")
-    };
-    let arms = &read("plan.json")["experiment"]["arms"];
+    let arms = &bench.kept_json("plan.json")["experiment"]["arms"];
     let names: Vec<&str> = arms.as_array().expect("arms").iter().filter_map(|arm| arm["name"].as_str()).collect();
     assert_eq!(names, ["against", "installed", "A/A"]);
     let folder = elsewhere.path().canonicalize().expect("a path").display().to_string();
@@ -185,8 +163,7 @@ protections = [{ use = "requirepass" }]
         [&arms[0], &arms[1], &arms[2]].map(|arm| arm["programs"].as_str()),
         [Some(&*folder), None, Some(&*folder)]
     );
-    let report = read("report.json");
-    let installed = &report["tithe_report"]["cells"][0]["arms"][1];
+    let installed = bench.report()["cells"][0]["arms"][1].take();
     assert_eq!(installed["estimates"][0]["primary"], true);
     // A build beside another can be held against a threshold.
     let compared = bench.tithe(&["compare", &bench.run_folder().display().to_string(), "--threshold", "1000%"]);

@@ -4,12 +4,15 @@
 
 use crate::support;
 
-use std::collections::BTreeMap;
-
-use support::{Bench, err, out, status};
+use support::{
+    Bench, err, out,
+    server::found,
+    small::{small_logs, warm_up_soon},
+    status,
+};
 use tithe_harness::{arms::named, serve};
 use tithe_machine::{
-    launch::{Address, Search},
+    launch::Address,
     sandbox::{Sandbox, process::Running},
 };
 use tithe_model::experiment::Protection;
@@ -47,20 +50,12 @@ const PRODUCTS: [Tested; 5] = [
     ),
 ];
 
-#[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 fn serve(product: &Tested) -> Option<Served> {
     let (id, protections, [before, after], variable) = product;
     let database: &dyn Product = *tithe_databases::all().iter().find(|found| found.id() == *id).expect("a database");
-    let install = match database.find(&Search::default()) {
-        Ok(install) => install,
-        Err(missing) if std::env::var_os("CI").is_some() => panic!("{missing:?}"),
-        Err(missing) => {
-            eprintln!("SKIPPED: {missing:?}");
-            return None;
-        }
-    };
+    let install = found(database)?;
     let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
-    let mut setup = Setup::plain(BTreeMap::new(), sandbox.credentials().expect("credentials"));
+    let mut setup = Setup::plain(small_logs(id), sandbox.credentials().expect("credentials"));
     for id in *protections {
         let protection = named(database, id).expect("a protection");
         let options = protection.entry().options.iter();
@@ -68,7 +63,8 @@ fn serve(product: &Tested) -> Option<Served> {
         protection.apply(&Protection { id: (*id).to_owned(), options }, &mut setup);
     }
     let place = sandbox.place(id).expect("a place");
-    let launch = database.launch(&install, &setup, &place);
+    let mut launch = database.launch(&install, &setup, &place);
+    warm_up_soon(id, &mut launch);
     let (launched, running) = serve::start(database, &sandbox, &place, &launch, &setup).expect("the server starts");
     let Address::Tcp { host, port } = &launched.address else { panic!("a TCP server") };
     let authority =

@@ -13,8 +13,15 @@ use support::{
     status, wait_until,
 };
 
-/// A short experiment with these arms.
-fn experiment(arms: &str) -> String {
+/// Half of it is the least load of which an interval of three arms can be given, on one start of their servers; a busy
+/// machine needs more.
+const SHORT: &str = "budget = \"48 s\"\nprecision = \"50%\"\nstarts = 1";
+
+/// Load that does not end by itself, from the first moment of the servers on.
+const ENDLESS: &str = "budget = \"1 h\"\nprecision = \"0.01%\"\nwarmup = \"0 s\"";
+
+/// An experiment with these arms; `measure` says how long.
+fn experiment(measure: &str, arms: &str) -> String {
     format!(
         r#"title = "Short"
 database = "postgres"
@@ -23,8 +30,7 @@ records = 500
 [load]
 clients = 3
 [measure]
-budget = "48 s"
-precision = "50%"
+{measure}
 [[workload]]
 ycsb = "a"
 {arms}"#
@@ -43,11 +49,6 @@ protections = [{ use = "tls" }, { use = "scram" }]
 name = "columns"
 protections = [{ use = "columns", share = 0.5 }]
 "#;
-
-fn report_of(bench: &Bench) -> Value {
-    let text = fs::read_to_string(bench.run_folder().join("report.json")).expect("the report");
-    serde_json::from_str::<Value>(&text).expect("the report is JSON")["tithe_report"].clone()
-}
 
 /// Every file below `folder`, with its bytes.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
@@ -81,10 +82,10 @@ fn protections_are_proven_and_priced() {
         return;
     }
     let bench = Bench::new("pg-launched");
-    bench.file("e.toml", &experiment(LAUNCHED));
+    bench.file("e.toml", &experiment(SHORT, LAUNCHED));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let report = report_of(&bench);
+    let report = bench.report();
     for arm in &report["cells"][0]["arms"].as_array().expect("arms")[1..] {
         assert_eq!(arm["proof"]["proof"], "proven", "{arm}");
         let estimates = arm["estimates"].as_array().expect("estimates");
@@ -112,18 +113,13 @@ fn a_killed_run_leaves_no_server_and_goes_on() {
         return;
     }
     let bench = Bench::new("pg-killed");
-    bench.file("e.toml", &experiment(LAUNCHED).replace("48 s", "1 h").replace("50%", "0.01%"));
+    bench.file("e.toml", &experiment(ENDLESS, LAUNCHED));
     let start = |arguments: &[&str]| {
         let mut command = bench.command(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts")
     };
-    let frames = || {
-        let runs = fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten();
-        let texts = runs.filter_map(|run| fs::read_to_string(run.path().join("frames.jsonl")).ok());
-        texts.map(|text| text.lines().count()).sum::<usize>()
-    };
     let mut child = start(&["run", "e.toml", "--quiet"]);
-    while frames() < 2 {
+    while bench.frames_so_far() < 2 {
         assert!(child.try_wait().expect("a state").is_none(), "the run ended before it could be killed");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -134,9 +130,9 @@ fn a_killed_run_leaves_no_server_and_goes_on() {
     wait_until(|| processes_in(&run).is_empty());
     assert_eq!(processes_in(&run), Vec::<String>::new());
 
-    let before = frames();
+    let before = bench.frames_so_far();
     let mut resumed = start(&["run", "--resume", &run.display().to_string(), "--quiet"]);
-    while frames() < before + 2 {
+    while bench.frames_so_far() < before + 2 {
         assert!(resumed.try_wait().expect("a state").is_none(), "the resumed run ended by itself");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -153,24 +149,18 @@ fn a_server_that_dies_ends_the_cell_and_keeps_what_was_measured() {
         return;
     }
     let bench = Bench::new("pg-dies");
-    bench.file("e.toml", &experiment(LAUNCHED).replace("48 s", "1 h").replace("50%", "0.01%"));
+    bench.file("e.toml", &experiment(ENDLESS, LAUNCHED));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
-    let run = loop {
+    while bench.frames_so_far() < 3 {
         assert!(child.try_wait().expect("a state").is_none(), "the run ended before its server was killed");
-        let runs = fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten();
-        let found = runs
-            .map(|run| run.path())
-            .find(|run| fs::read_to_string(run.join("frames.jsonl")).is_ok_and(|frames| frames.lines().count() >= 3));
-        if let Some(run) = found {
-            break run;
-        }
         std::thread::sleep(Duration::from_millis(20));
-    };
+    }
+    let run = bench.run_folder();
     kill_a_server_of(child.id());
     let output = child.wait_with_output().expect("the child ends");
     assert_eq!(status(&output), 4, "{}{}", out(&output), err(&output));
-    let report = report_of(&bench);
+    let report = bench.report();
     let cell = &report["cells"][0];
     assert!(cell["frames"].as_u64() >= Some(2), "{cell}");
     assert!(cell["ending"].to_string().contains("server"), "{}", cell["ending"]);
@@ -209,10 +199,10 @@ on = ["SET pgaudit.log = 'read'", "SET pgaudit.log_parameter = on", "SET pgaudit
 off = ["RESET pgaudit.log"]
 "#
     );
-    bench.file("e.toml", &experiment(&arms));
+    bench.file("e.toml", &experiment(SHORT, &arms));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let report = report_of(&bench);
+    let report = bench.report();
     assert_eq!(report["cells"][0]["mode"], "session");
     assert_eq!(report["cells"][0]["arms"][1]["proof"]["proof"], "proven", "{report}");
     assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'tithe'"), "0");
@@ -231,7 +221,7 @@ fn a_schema_of_somebody_else_is_refused_and_left_alone() {
     let bench = Bench::new("pg-foreign");
     let url = server.url(PASSWORD);
     let arm = |name: &str| format!("[[arm]]\nname = \"{name}\"\nurl = \"{url}\"\n");
-    bench.file("e.toml", &experiment(&format!("{}{}", arm("plain"), arm("again"))));
+    bench.file("e.toml", &experiment(SHORT, &(arm("plain") + &arm("again"))));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 4, "{}", err(&output));
     let told = format!("{}{}", out(&output), err(&output));
@@ -252,7 +242,7 @@ fn tls_that_is_asked_for_and_not_obtained_is_no_plaintext() {
         "[[arm]]\nname = \"plain\"\nurl = \"{url}\"\n[[arm]]\nname = \"tls\"\nurl = \"{with_tls}\"\n\
          protections = [{{ use = \"tls\" }}]\n"
     );
-    bench.file("e.toml", &experiment(&arms));
+    bench.file("e.toml", &experiment(SHORT, &arms));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 4, "{}{}", out(&output), err(&output));
     let told = format!("{}{}", out(&output), err(&output));

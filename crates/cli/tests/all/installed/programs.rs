@@ -11,17 +11,19 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use expect_test::{Expect, expect};
 use serde_json::Value;
-use support::{Bench, err, out, server::installed, status};
+use support::{
+    Bench, err, out,
+    server::{found, installed, small_logs_text},
+    status,
+};
 use tithe_databases::mysql::MySql;
-use tithe_machine::launch::Search;
-use tithe_plugin::database::Database;
 
 /// A short experiment on `database` with slices of a second.
 fn experiment(database: &str, records: u64, workload: &str, arms: &str) -> String {
     format!(
         r#"title = "Slices"
 database = "{database}"
-[data]
+{settings}[data]
 records = {records}
 [load]
 clients = 4
@@ -35,6 +37,7 @@ epochs = 1
 [[arm]]
 name = "plain"
 {arms}"#,
+        settings = small_logs_text(database),
         budget = if arms.matches("[[arm]]").count() > 1 { "45 s" } else { "30 s" }
     )
 }
@@ -59,11 +62,9 @@ fn run(name: &str, text: &str) -> (Bench, Value) {
     bench.file("e.toml", text);
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let text = fs::read_to_string(bench.run_folder().join("report.json")).expect("the report");
-    let report: Value = serde_json::from_str(&text).expect("the report is JSON");
-    let cell = report["tithe_report"]["cells"][0].clone();
+    let cell = bench.report()["cells"][0].take();
     assert_eq!(cell["mode"], "twin, slices, the other servers stopped, not bound to processors");
-    let slots = fs::read_to_string(bench.run_folder().join("slots.csv")).expect("the slots");
+    let slots = bench.kept("slots.csv");
     let (mut rows, mut sums) = (0, [0u64; 5]);
     for row in slots.lines().skip(1) {
         let row = row.strip_suffix(',').expect("nobody sees what neighbours took");
@@ -86,10 +87,9 @@ fn run(name: &str, text: &str) -> (Bench, Value) {
 /// The arm of `cell` with TLS and a password is proven, and by these findings.
 fn assert_is_proven(bench: &Bench, cell: &Value) {
     assert_eq!(cell["arms"][1]["proof"]["proof"], "proven", "{cell}");
-    let text = fs::read_to_string(bench.run_folder().join("evidence.jsonl")).expect("the evidence");
-    let mut lines: Vec<String> = text
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).expect("a finding"))
+    let mut lines: Vec<String> = bench
+        .kept_lines("evidence.jsonl")
+        .iter()
         .map(|finding| format!("{} {}\n", finding["check"], finding["verdict"]))
         .collect();
     lines.sort();
@@ -137,9 +137,8 @@ fn a_script_at_a_rate_counts_latency_from_the_scheduled_start() {
     bench.file("e.toml", &text.replace("clients = 4", "clients = 4\nrate = 200\narrivals = \"poisson\""));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let frames = fs::read_to_string(bench.run_folder().join("frames.jsonl")).expect("the frames");
-    let first: Value = serde_json::from_str(frames.lines().next().expect("a frame")).expect("a frame");
-    let arm = &first["arms"][1];
+    let frames = bench.kept_lines("frames.jsonl");
+    let arm = &frames[0]["arms"][1];
     let total = |name: &str| {
         let buckets = arm[name]["TRANSACTION"].as_array().expect("a histogram");
         buckets.iter().map(|bucket| bucket[1].as_u64().expect("a count")).sum::<u64>()
@@ -161,22 +160,12 @@ fn sysbench_over_tls_is_proven_and_priced() {
 
 #[test]
 fn sysbench_drives_mysql() {
-    if !mysql_is_there() || !there("sysbench") {
+    if found(&MySql).is_none() || !there("sysbench") {
         return;
     }
     let arms = SECURED.replace("PASSWORD", "password").replace("\"tls\"", "\"tls\", mutual = true");
     let (bench, cell) = run("sysbench-mysql", &experiment("mysql", 1000, "sysbench = \"oltp_write_only\"", &arms));
     assert_is_proven(&bench, &cell);
-}
-
-/// True when a server of MySQL is installed, which no package of Debian's brings; told when not.
-fn mysql_is_there() -> bool {
-    let found = MySql.find(&Search::default());
-    if let Err(missing) = &found {
-        assert!(std::env::var_os("CI").is_none(), "{missing:?}");
-        eprintln!("SKIPPED: {missing:?}");
-    }
-    found.is_ok()
 }
 
 #[test]
@@ -217,7 +206,7 @@ fn a_command_that_fails_ends_its_cell_with_its_own_words() {
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     fs::remove_file(&path).expect("the script goes");
     assert_eq!(status(&output), 4, "{}{}", out(&output), err(&output));
-    let cells = fs::read_to_string(bench.run_folder().join("cells.json")).expect("the cells");
+    let cells = bench.kept("cells.json");
     assert!(cells.contains("failed (exit status: 1)") && cells.contains("broken down"), "{cells}");
 }
 
@@ -231,7 +220,7 @@ fn a_command_is_measured() {
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     fs::remove_file(&path).expect("the script goes");
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let frames = fs::read_to_string(bench.run_folder().join("frames.jsonl")).expect("the frames");
+    let frames = bench.kept("frames.jsonl");
     assert!(frames.lines().count() >= 15 && frames.lines().all(|line| line.contains("\"operations\":50")), "{frames}");
 }
 

@@ -4,19 +4,15 @@
 
 use crate::support;
 
-use std::fs;
-
 use expect_test::{Expect, expect};
-use serde_json::Value;
-use support::{Bench, err, out, status};
+use support::{Bench, err, out, server::found, status};
 use tithe_databases::mariadb::MariaDb;
-use tithe_machine::launch::Search;
-use tithe_plugin::database::Database;
 
 const EXPERIMENT: &str = r#"title = "Rotation"
 database = "mariadb"
 [settings]
 innodb_flush_log_at_trx_commit = "2"
+innodb_log_file_size = "32M"
 [data]
 records = 1_000
 [load]
@@ -25,6 +21,7 @@ clients = 2
 budget = "24 s"
 precision = "50%"
 slot = "100 ms"
+warmup = "0 s"
 epochs = 1
 [[workload]]
 ycsb = "b"
@@ -47,35 +44,26 @@ fn measured(experiment: &str) -> Bench {
     bench
 }
 
-/// The record `name` of the only run.
-fn read(bench: &Bench, name: &str) -> String {
-    fs::read_to_string(bench.run_folder().join(name)).expect("a record")
-}
-
 #[test]
-#[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 fn keys_are_changed_while_measuring_and_it_is_proven() {
-    if let Err(missing) = MariaDb.find(&Search::default()) {
-        assert!(std::env::var_os("CI").is_none(), "{missing:?}");
-        return eprintln!("SKIPPED: {missing:?}");
+    if found(&MariaDb).is_none() {
+        return;
     }
     let mut bench = measured(EXPERIMENT);
     // On a busy machine no change of the key may come to its end within the least that can be measured.
-    if read(&bench, "cells.json").contains("none came to its end while measuring") {
+    if bench.kept("cells.json").contains("none came to its end while measuring") {
         assert!(EXPERIMENT.contains("24 s") && EXPERIMENT.contains("50%"));
         bench = measured(&EXPERIMENT.replace("24 s", "5 min").replace("50%", "0.01%"));
     }
-    let record = |name: &str| read(&bench, name);
-    let cells: Value = serde_json::from_str(&record("cells.json")).expect("JSON");
+    let cells = bench.kept_json("cells.json");
     let rotations = |arm: usize| cells[0]["arms"][arm]["facts"]["key rotations"].as_str();
     assert_eq!((rotations(0), rotations(1)), (None, None));
     let count = rotations(2).and_then(|told| told.split_once(" while measuring; ")?.0.parse::<u32>().ok());
     assert!(count.is_some_and(|count| count > 0), "{:?}", rotations(2));
     let notes = cells[0]["notes"].to_string();
     assert!(notes.contains("each runs in its arm's slots only"), "{notes}");
-    let lines = record("evidence.jsonl");
-    let findings = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let of_keys = findings.filter(|finding| finding["check"] == "key-rotated");
+    let findings = bench.kept_lines("evidence.jsonl");
+    let of_keys = findings.iter().filter(|finding| finding["check"] == "key-rotated");
     let seen: String = of_keys.map(|finding| format!("{} {}\n", finding["phase"], finding["verdict"])).collect();
     expect![[r#"
         "before" "holds"
@@ -84,7 +72,7 @@ fn keys_are_changed_while_measuring_and_it_is_proven() {
     .assert_eq(&seen);
     // Nothing of a server that is let run in turns may invalidate a frame; a busy machine may let all slots of an arm
     // pass.
-    let frames = record("frames.jsonl");
+    let frames = bench.kept("frames.jsonl");
     let invalid = |frame: &&str| frame.contains("invalid\":\"") && !frame.contains("no operation succeeded");
     assert_eq!(frames.lines().filter(invalid).collect::<Vec<_>>(), Vec::<&str>::new());
     let whole = frames.lines().filter(|frame| !frame.contains("invalid\":\"")).count();
@@ -113,7 +101,7 @@ pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
         tithe: arm rotating: its key is rotated while it is measured, for which each arm needs slots of its own: say `design = "interleaved"`; nothing was started
     "#]],
     );
-    let own = "budget = \"24 s\"\nprecision = \"50%\"\nslot = \"100 ms\"\nepochs = 1\n[[workload]]\nycsb = \"b\"";
+    let own = "budget = \"24 s\"\nprecision = \"50%\"\nslot = \"100 ms\"\nwarmup = \"0 s\"\nepochs = 1\n[[workload]]\nycsb = \"b\"";
     let program = "budget = \"1 h\"\n[[workload]]\nsysbench = \"oltp_read_only\"";
     refuse(
         own,
@@ -146,9 +134,9 @@ pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
         expect![[r#"
         2
         error: `rotate` must be true or false, this is a whole number
-          --> e.toml:23:47
+          --> e.toml:25:47
            |
-        23 | protections = [{ use = "encryption", rotate = 3 }]
+        25 | protections = [{ use = "encryption", rotate = 3 }]
            |                                               ^
            |
            = help: write for example `rotate = false`
@@ -162,9 +150,9 @@ pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
         expect![[r#"
         2
         error: `tls` has no option `rotate`
-          --> e.toml:23:31
+          --> e.toml:25:31
            |
-        23 | protections = [{ use = "tls", rotate = true }]
+        25 | protections = [{ use = "tls", rotate = true }]
            |                               ^^^^^^
            |
            = help: its options are: `mutual`, `resumption`, `version`

@@ -23,7 +23,7 @@ use tithe_model::experiment::Protection;
 fn experiment(database: &str, volume: &str) -> String {
     format!(
         "title = \"Interrupted\"\ndatabase = \"{database}\"\n[data]\nrecords = 200\n[measure]\nbudget = \"1 h\"\n\
-         precision = \"0.01%\"\n[[workload]]\nycsb = \"a\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"{volume}\"\n\
+         precision = \"0.01%\"\nwarmup = \"0 s\"\n[[workload]]\nycsb = \"a\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"{volume}\"\n\
          protections = [{{ use = \"{volume}\", size_mb = 500 }}]\n"
     )
 }
@@ -73,8 +73,7 @@ fn interrupt(database: &str, volume: &str, processes: usize) {
     bench.file("e.toml", &experiment(database, volume));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
-    let runs = || fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten().map(|run| run.path());
-    while !runs().any(|run| fs::read_to_string(run.join("frames.jsonl")).is_ok_and(|frames| !frames.is_empty())) {
+    while bench.frames_so_far() == 0 {
         if child.try_wait().expect("a state").is_some() {
             let output = child.wait_with_output().expect("it has ended");
             panic!("the run ended before it was interrupted: {}", err(&output));
@@ -165,9 +164,7 @@ protections = [{ use = "volume-fscrypt", size_mb = 1000 }]
     );
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let frames = fs::read_to_string(bench.run_folder().join("frames.jsonl")).expect("frames");
-    let frames: Vec<serde_json::Value> =
-        frames.lines().map(|line| serde_json::from_str(line).expect("a frame")).collect();
+    let frames = bench.kept_lines("frames.jsonl");
     for arm in 0..2 {
         let sum = |field: &dyn Fn(&serde_json::Value) -> Option<u64>| -> u64 {
             frames.iter().map(|frame| field(&frame["arms"][arm]).expect("counted")).sum()

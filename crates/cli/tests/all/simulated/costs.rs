@@ -4,11 +4,9 @@ use super::*;
 
 #[test]
 fn known_costs_are_recovered_and_none_is_found_where_there_is_none() {
-    let bench = Bench::new("known");
-    bench.file("e.toml", &experiment("", ARMS, "60 s"));
-    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    let (bench, output) = measured("known", &known_costs("", ARMS, "60 s"));
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let report = report_of(&bench);
+    let report = bench.report();
     for (arm, truth) in [(1, 1.05f64), (2, 1.2), (3, 1.0)] {
         for name in ["net", "time", "cpu"] {
             let effect = &estimate(&report, arm, name)["effect"];
@@ -25,10 +23,10 @@ fn known_costs_are_recovered_and_none_is_found_where_there_is_none() {
 #[test]
 fn known_costs_are_recovered_in_microseconds_too() {
     let bench = Bench::new("micros");
-    bench.file("e.toml", &experiment("noise = 0\ndrift = 0", ARMS, "60 s"));
+    bench.file("e.toml", &known_costs("noise = 0\ndrift = 0", ARMS, "60 s"));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let report = report_of(&bench);
+    let report = bench.report();
     // An operation takes 20 µs: 5 % of them, 20 % of them, nothing.
     for (arm, truth) in [(1, 1.0), (2, 4.0), (3, 0.0)] {
         for name in ["net", "time", "cpu", "latency_p50_READ"] {
@@ -42,10 +40,8 @@ fn known_costs_are_recovered_in_microseconds_too() {
     // Invented times are whole nanoseconds.
     assert!(told.contains("+20.0% [20.0, 20.0]") && told.contains("costs 20.0% +3.999 µs [3.999, 3.999]"), "{told}");
 
-    let bench = Bench::new("micros");
-    bench.file("e.toml", &experiment("", ARMS, "60 s"));
-    bench.tithe(&["run", "e.toml", "--quiet"]);
-    let report = report_of(&bench);
+    let (bench, _) = measured("micros", &known_costs("", ARMS, "60 s"));
+    let report = bench.report();
     for (arm, share) in [(1, 0.05), (2, 0.2), (3, 0.0)] {
         let net = estimate(&report, arm, "net");
         let truth = share * net["levels"][0].as_f64().expect("the plain level");
@@ -53,14 +49,13 @@ fn known_costs_are_recovered_in_microseconds_too() {
         let (low, high) = (low.expect("low"), high.expect("high"));
         assert!(low <= truth && truth <= high && high - low < 0.8, "arm {arm}: {} and {truth}", net["difference"]);
     }
-    let csv = std::fs::read_to_string(bench.run_folder().join("report.csv")).expect("the CSV");
+    let csv = bench.kept("report.csv");
     assert!(csv.lines().next().is_some_and(|head| head.contains(",difference,difference_low,difference_high")));
 }
 
 /// Load of all frames of the only cell, s, and their number.
 fn load_s(bench: &Bench, arms: f64) -> (f64, usize) {
-    let folder = bench.run_folder();
-    let slots = std::fs::read_to_string(folder.join("slots.csv")).expect("slots");
+    let slots = bench.kept("slots.csv");
     let mut rows = slots.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = rows.next().expect("a head");
     let place = |name: &str| head.iter().position(|column| *column == name).expect("a column");
@@ -71,8 +66,7 @@ fn load_s(bench: &Bench, arms: f64) -> (f64, usize) {
         let most = blocks.entry(number(frame)).or_default();
         *most = (*most).max(number(block) + 1);
     }
-    let frames = std::fs::read_to_string(folder.join("frames.jsonl")).expect("frames");
-    let frames: Vec<Value> = frames.lines().map(|line| serde_json::from_str(line).expect("a frame")).collect();
+    let frames = bench.kept_lines("frames.jsonl");
     let load = |frame: &Value| {
         let blocks = blocks[&frame["frame"].as_u64().expect("a number")] as f64;
         frame["slot_ns"].as_f64().expect("a length") * blocks * arms / 1e9
@@ -85,11 +79,11 @@ fn slots_that_grow_keep_the_budget() {
     // Operations of 8 ms: a slot must grow to 640 ms to hold enough of them, and a frame with it.
     for (budget_s, fewest) in [(60.0, 15), (90.0, 15), (240.0, 20)] {
         let bench = Bench::new("grown");
-        let text = experiment("service_us = 8000", ARMS, &format!("{budget_s} s")).replace("0.2%", "0.01%");
+        let text = known_costs("service_us = 8000", ARMS, &format!("{budget_s} s")).replace("0.2%", "0.01%");
         bench.file("e.toml", &text);
         let output = bench.tithe(&["run", "e.toml", "--quiet"]);
         assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-        let report = report_of(&bench);
+        let report = bench.report();
         assert!(report["cells"][0]["slot_ms"].as_f64().is_some_and(|slot| slot >= 320.0), "{}", report["cells"][0]);
         let (load_s, frames) = load_s(&bench, 4.0);
         assert!(load_s <= 1.1 * budget_s, "{load_s} s of load for a budget of {budget_s} s");
@@ -102,7 +96,7 @@ fn slots_that_grow_keep_the_budget() {
 #[test]
 fn too_much_noise_is_not_called_the_same() {
     let bench = Bench::new("calibrate");
-    bench.file("e.toml", &experiment("", ARMS, "60 s").replace("precision", "margin = \"0.01%\"\nprecision"));
+    bench.file("e.toml", &known_costs("", ARMS, "60 s").replace("precision", "margin = \"0.01%\"\nprecision"));
     let output = bench.tithe(&["calibrate", "e.toml", "--seconds", "30", "--quiet"]);
     let told = out(&output);
     assert!(told.contains("Too noisy to say"), "{told}");
@@ -112,37 +106,36 @@ fn too_much_noise_is_not_called_the_same() {
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    let (one, two) = (Bench::new("seed"), Bench::new("seed"));
-    for bench in [&one, &two] {
-        bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
-        bench.tithe(&["run", "e.toml", "--quiet"]);
-    }
-    let slots = |bench: &Bench| std::fs::read_to_string(bench.run_folder().join("slots.csv")).expect("slots");
-    assert_eq!(slots(&one), slots(&two));
-    assert!(slots(&one).lines().count() > 100);
+    let text = known_costs(FEW_OPERATIONS, ARMS, "30 s");
+    let ((one, _), two) = (measured("seed", &text), Bench::new("seed"));
+    two.file("e.toml", &text);
+    two.tithe(&["run", "e.toml", "--quiet"]);
+    let slots = one.kept("slots.csv");
+    assert_eq!(slots, two.kept("slots.csv"));
+    assert!(slots.lines().count() > 100);
 }
 
 #[test]
 fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
     let bench = Bench::new("open");
     let text =
-        experiment("", ARMS, "150 s").replace("[measure]", "[load]\nrate = 500\narrivals = \"poisson\"\n[measure]");
+        known_costs("", ARMS, "150 s").replace("[measure]", "[load]\nrate = 500\narrivals = \"poisson\"\n[measure]");
     bench.file("e.toml", &text);
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let report = report_of(&bench);
+    let report = bench.report();
     estimate(&report, 1, "intended_p50_READ");
 }
 
 #[test]
 fn a_sweep_finds_saturation_and_measures_below_it() {
     let bench = Bench::new("sweep");
-    let arms = "[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\", cost = 0.1 }]\n";
-    let text = experiment(FEW_OPERATIONS, arms, "240 s").replace("[measure]", "[load]\nclients = [1, 2, 4]\n[measure]");
+    let text = known_costs(FEW_OPERATIONS, &sealed(0.1), "240 s")
+        .replace("[measure]", "[load]\nclients = [1, 2, 4]\n[measure]");
     bench.file("e.toml", &text);
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let report = report_of(&bench);
+    let report = bench.report();
     let cells = report["cells"].as_array().expect("cells");
     let names: Vec<&str> = cells.iter().filter_map(|cell| cell["id"].as_str()).collect();
     assert_eq!(names, ["a.clients-1", "a.clients-2", "a.clients-4", "a.70-of-saturation"]);
@@ -160,7 +153,7 @@ fn a_sweep_finds_saturation_and_measures_below_it() {
 #[test]
 fn the_same_twice_is_found_to_be_the_same() {
     let bench = Bench::new("calibrate");
-    bench.file("e.toml", &experiment("", ARMS, "60 s"));
+    bench.file("e.toml", &known_costs("", ARMS, "60 s"));
     let output = bench.tithe(&["calibrate", "e.toml", "--seconds", "30", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     assert!(out(&output).contains("finds no difference where there is none"), "{}", out(&output));
@@ -169,11 +162,10 @@ fn the_same_twice_is_found_to_be_the_same() {
 #[test]
 fn an_aa_arm_joins_and_an_answer_can_be_waited_for() {
     let bench = Bench::new("a-a");
-    let arms = "[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\", cost = 0.1 }]\n";
-    bench.file("e.toml", &experiment("", arms, "60 s"));
+    bench.file("e.toml", &known_costs("", &sealed(0.1), "60 s"));
     let output = bench.tithe(&["run", "e.toml", "--quiet", "--aa-arm", "--until-decided"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let report = report_of(&bench);
+    let report = bench.report();
     assert_eq!(report["cells"][0]["ending"], "decided");
     assert_eq!(report["cells"][0]["arms"][2]["name"], "A/A");
     assert_eq!(report["cells"][0]["arms"][2]["proof"]["proof"], "baseline");
@@ -189,7 +181,7 @@ fn the_aa_arm_is_asked_for_or_refused_where_servers_are_not_launched() {
         let told = out(&bench.tithe(&["plan", "e.toml"]));
         told.lines().any(|line| line.contains("A/A") && line.contains("no cost is the truth"))
     };
-    let text = experiment(FEW_OPERATIONS, ARMS, "60 s");
+    let text = known_costs(FEW_OPERATIONS, ARMS, "60 s");
     assert!(!arms(&text));
     assert!(arms(&text.replace("[measure]", "[measure]\naa_arm = true")));
     assert!(!arms(&text.replace("[measure]", "[measure]\naa_arm = false")));
@@ -200,16 +192,15 @@ fn the_aa_arm_is_asked_for_or_refused_where_servers_are_not_launched() {
 #[test]
 fn a_true_saving_is_found_and_the_plain_arm_again_stands_beside_it() {
     let bench = Bench::new("a-a-saves");
-    let arms = "[[arm]]\nname = \"faster\"\nprotections = [{ use = \"placebo\", cost = -0.1 }]\n";
-    bench.file("e.toml", &experiment(FEW_OPERATIONS, arms, "60 s"));
+    bench.file("e.toml", &known_costs(FEW_OPERATIONS, &arm("faster", "placebo", "cost = -0.1"), "60 s"));
     let output = bench.tithe(&["run", "e.toml", "--quiet", "--aa-arm"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let report = report_of(&bench);
+    let report = bench.report();
     assert_eq!(estimate(&report, 1, "net")["verdict"], "GAINS");
     assert_eq!(report["cells"][0]["arms"][2]["aa"], true);
     let told = words(&out(&output));
     assert!(told.contains("A/A plain again") && told.contains("A/A is the plain arm again"), "{told}");
-    let csv = std::fs::read_to_string(bench.run_folder().join("report.csv")).expect("the CSV");
+    let csv = bench.kept("report.csv");
     assert!(csv.lines().any(|line| line.contains(",A/A,,A/A,net,")), "{csv}");
 }
 
@@ -217,10 +208,10 @@ fn a_true_saving_is_found_and_the_plain_arm_again_stands_beside_it() {
 fn every_design_recovers_a_known_cost_where_nothing_drifts() {
     for design in ["duet", "slices", "sequential"] {
         let bench = Bench::new("design");
-        bench.file("e.toml", &experiment(&format!("drift = 0\n{FEW_OPERATIONS}"), ARMS, "150 s"));
+        bench.file("e.toml", &known_costs(&format!("drift = 0\n{FEW_OPERATIONS}"), ARMS, "150 s"));
         let output = bench.tithe(&["run", "e.toml", "--quiet", "--design", design]);
         assert_eq!(status(&output), 0, "{design}: {}{}", out(&output), err(&output));
-        let report = report_of(&bench);
+        let report = bench.report();
         assert!(report["cells"][0]["mode"].as_str().is_some_and(|mode| mode.contains(design)), "{design}");
         let effect = &estimate(&report, 2, "cpu")["effect"];
         let found = effect["estimate"].as_f64().expect("an estimate");
@@ -231,17 +222,15 @@ fn every_design_recovers_a_known_cost_where_nothing_drifts() {
 /// An experiment on servers that compile what they run, three starts of them; `settings` say how slowly, `measure` what
 /// is asked of the warm-up.
 fn compiling(settings: &str, measure: &str) -> String {
-    let arm = "[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\", cost = 0.05 }]\n";
     let settings = format!("{FEW_OPERATIONS}\ndrift = 0\n{settings}");
-    experiment(&settings, arm, "30 s")
+    known_costs(&settings, &sealed(0.05), "30 s")
         .replace("\"simulated\"", "\"compiling\"")
         .replace("[measure]", &format!("[measure]\nepochs = 3\n{measure}"))
 }
 
 /// How many operations the baseline did in the last frame of a start for one in the first, the largest of all starts.
 fn gained_over_a_start(bench: &Bench) -> f64 {
-    let text = std::fs::read_to_string(bench.run_folder().join("frames.jsonl")).expect("frames");
-    let frames: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("a frame")).collect();
+    let frames = bench.kept_lines("frames.jsonl");
     let operations = |frame: &Value| frame["arms"][0]["operations"].as_f64().expect("operations");
     let starts = frames.chunk_by(|one, other| one["start"] == other["start"]);
     let gains = starts.map(|frames| operations(&frames[frames.len() - 1]) / operations(&frames[0]));
@@ -255,7 +244,7 @@ fn servers_that_compile_are_measured_when_they_are_steady() {
         bench.file("e.toml", text);
         let output = bench.tithe(&["run", "e.toml", "--quiet"]);
         assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-        let (report, told) = (report_of(&bench), words(&out(&output)));
+        let (report, told) = (bench.report(), words(&out(&output)));
         (gained_over_a_start(&bench), report, told)
     };
     let slow = "slow_start = 8\nslow_operations = 10000";

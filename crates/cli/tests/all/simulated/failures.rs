@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn five_mistakes_give_five_messages_and_nothing_is_started() {
     let bench = Bench::new("mistakes");
-    let text = experiment("", ARMS, "60 s")
+    let text = known_costs("", ARMS, "60 s")
         .replace("precision = \"0.2%\"", "precison = \"0.2%\"")
         .replace("cost = 0.05", "cost = 50")
         .replace("use = \"audit\"", "use = \"tls\"")
@@ -31,11 +31,11 @@ fn faults_invalidate_frames_or_end_the_cell_and_never_give_a_number() {
         ("refuses_to_start = true", "told to refuse", 4),
     ] {
         let bench = Bench::new("faults");
-        bench.file("e.toml", &experiment(setting, ARMS, "30 s"));
+        bench.file("e.toml", &known_costs(setting, ARMS, "30 s"));
         let output = bench.tithe(&["run", "e.toml"]);
         let told = format!("{}{}", out(&output), err(&output));
         assert!(told.contains(words), "{setting}: {told}");
-        let report = report_of(&bench);
+        let report = bench.report();
         if setting.starts_with("dies") {
             // What was measured before it died is kept; what came after is invalid.
             assert_eq!(status(&output), expected, "{setting}: {told}");
@@ -52,16 +52,14 @@ fn faults_invalidate_frames_or_end_the_cell_and_never_give_a_number() {
 
 /// The value in the only run folder's `cells.json` that says how the first cell ended.
 fn ending(bench: &Bench) -> String {
-    let cells = std::fs::read_to_string(bench.run_folder().join("cells.json")).expect("the cells");
-    let cells: Value = serde_json::from_str(&cells).expect("JSON");
-    cells[0]["ending"].as_str().expect("an ending").to_owned()
+    bench.kept_json("cells.json")[0]["ending"].as_str().expect("an ending").to_owned()
 }
 
 #[test]
 fn a_cell_ends_after_three_frames_invalid_for_one_reason() {
     let bench = Bench::new("hopeless");
     // Ten minutes of load: none of it is worth anything.
-    bench.file("e.toml", &experiment("fail_every = 10", ARMS, "10 min"));
+    bench.file("e.toml", &known_costs("fail_every = 10", ARMS, "10 min"));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 4, "{}", err(&output));
     assert_eq!(invalid(&bench).len(), 3);
@@ -75,7 +73,7 @@ fn a_cell_ends_after_three_frames_invalid_for_one_reason() {
 fn a_failed_cell_is_taken_up_again_where_it_was_left_and_says_so_when_it_fails_again() {
     let bench = Bench::new("again");
     // Each start of the servers lasts for some frames.
-    bench.file("e.toml", &experiment("dies_after_operations = 150000", ARMS, "10 min"));
+    bench.file("e.toml", &known_costs("dies_after_operations = 150000", ARMS, "10 min"));
     let first = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&first), 4, "{}", err(&first));
     let before = invalid(&bench);
@@ -90,22 +88,18 @@ fn a_failed_cell_is_taken_up_again_where_it_was_left_and_says_so_when_it_fails_a
     assert!(after.len() >= before.len() + good && after[before.len()].is_none(), "nothing was measured: {after:?}");
     assert!(ending(&bench).starts_with("failed: 3 frames in a row"), "{}", ending(&bench));
     assert!(out(&second).contains("taken up again, which had failed: 3 frames in a row"), "{}", out(&second));
-    let frames = std::fs::read_to_string(bench.run_folder().join("frames.jsonl")).expect("frames");
-    let epochs = frames.lines().map(|line| serde_json::from_str::<Value>(line).expect("a frame")["epoch"].clone());
-    let epochs: Vec<Value> = epochs.collect();
-    assert_eq!((&epochs[before.len() - 1], &epochs[before.len()]), (&Value::from(0), &Value::from(1)));
+    let frames = bench.kept_lines("frames.jsonl");
+    let epochs: Vec<&Value> = frames.iter().map(|frame| &frame["epoch"]).collect();
+    assert_eq!((epochs[before.len() - 1], epochs[before.len()]), (&Value::from(0), &Value::from(1)));
 }
 
 #[test]
 fn an_audit_log_that_loses_records_is_not_proven() {
     let bench = Bench::new("lossy");
-    bench.file(
-        "e.toml",
-        &experiment("", "[[arm]]\nname = \"lossy\"\nprotections = [{ use = \"audit\", lose = 0.3 }]\n", "30 s"),
-    );
+    bench.file("e.toml", &known_costs(FEW_OPERATIONS, &arm("lossy", "audit", "lose = 0.3"), "30 s"));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 5, "{}", err(&output));
-    assert_eq!(report_of(&bench)["cells"][0]["arms"][1]["proof"]["proof"], "disproven");
+    assert_eq!(bench.report()["cells"][0]["arms"][1]["proof"]["proof"], "disproven");
     assert!(out(&output).contains("DISPROVEN"), "{}", out(&output));
     let verified = bench.tithe(&["verify", "e.toml"]);
     assert_eq!(status(&verified), 5, "{}", err(&verified));

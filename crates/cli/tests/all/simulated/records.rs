@@ -4,9 +4,7 @@ use super::*;
 
 #[test]
 fn below_fifteen_frames_nothing_is_answered() {
-    let bench = Bench::new("few");
-    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
-    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let (bench, _) = measured("few", &known_costs(FEW_OPERATIONS, ARMS, "30 s"));
     let frames = bench.run_folder().join("frames.jsonl");
     let text = std::fs::read_to_string(&frames).expect("frames");
     std::fs::write(&frames, text.split_inclusive('\n').take(6).collect::<String>()).expect("six frames");
@@ -20,9 +18,7 @@ fn below_fifteen_frames_nothing_is_answered() {
 
 #[test]
 fn the_same_records_give_the_same_bytes() {
-    let bench = Bench::new("bytes");
-    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
-    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let (bench, _) = measured("bytes", &known_costs(FEW_OPERATIONS, ARMS, "30 s"));
     let run = bench.run_folder().display().to_string();
     for format in ["text", "short", "html", "markdown", "pull-request", "json", "csv", "benchstat", "ycsb"] {
         let once = bench.tithe(&["report", &run, "--format", format]);
@@ -36,15 +32,14 @@ fn the_same_records_give_the_same_bytes() {
 #[test]
 fn runs_are_compared_and_a_threshold_gives_a_status() {
     let bench = Bench::new("compare");
-    let run = |cost: &str, folder: &str| {
-        let arm = format!("[[arm]]\nname = \"sealed\"\nprotections = [{{ use = \"seal\", cost = {cost} }}]\n");
-        bench.file("e.toml", &experiment(FEW_OPERATIONS, &arm, "30 s"));
+    let run = |cost: f64, folder: &str| {
+        bench.file("e.toml", &known_costs(FEW_OPERATIONS, &sealed(cost), "30 s"));
         let output = bench.tithe(&["run", "e.toml", "--quiet", "--runs", folder]);
         assert_eq!(status(&output), 0, "{}", err(&output));
         let mut runs = std::fs::read_dir(bench.path(folder)).expect("run folders").flatten();
         runs.next().expect("a run").path().display().to_string()
     };
-    let (cheap, dear) = (run("0.05", "before"), run("0.3", "after"));
+    let (cheap, dear) = (run(0.05, "before"), run(0.3, "after"));
     let output = bench.tithe(&["compare", &cheap, &dear, "--threshold", "5%"]);
     assert_eq!(status(&output), 6, "{}{}", out(&output), err(&output));
     assert!(out(&output).contains("loses less"), "{}", out(&output));
@@ -96,19 +91,14 @@ fn runs_are_compared_and_a_threshold_gives_a_status() {
 fn a_killed_run_continues_after_its_last_complete_frame() {
     let bench = Bench::new("killed");
     // So precise that it does not end by itself, however late this test looks.
-    bench.file("e.toml", &experiment("", ARMS, "1 h").replace("0.2%", "0.01%"));
+    bench.file("e.toml", &known_costs("", ARMS, "1 h").replace("0.2%", "0.01%"));
     let mut child = bench
         .command(&["run", "e.toml", "--quiet"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("tithe starts");
-    let frames = |bench: &Bench| {
-        let runs = std::fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten();
-        let texts = runs.filter_map(|run| std::fs::read_to_string(run.path().join("frames.jsonl")).ok());
-        texts.map(|text| text.lines().count()).sum::<usize>()
-    };
-    while frames(&bench) < 5 {
+    while bench.frames_so_far() < 5 {
         assert!(child.try_wait().expect("a state").is_none(), "the run ended before it could be killed");
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -124,7 +114,7 @@ fn a_killed_run_continues_after_its_last_complete_frame() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("tithe starts");
-    while frames(&bench) < complete.len() + 5 {
+    while bench.frames_so_far() < complete.len() + 5 {
         assert!(resumed.try_wait().expect("a state").is_none(), "the resumed run ended by itself");
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -149,15 +139,14 @@ fn a_killed_run_continues_after_its_last_complete_frame() {
 fn a_threshold_hides_no_failure() {
     let threshold = |settings: &str, arms: &str| {
         let bench = Bench::new("gate");
-        bench.file("e.toml", &experiment(settings, arms, "30 s"));
+        bench.file("e.toml", &known_costs(settings, arms, "30 s"));
         let ran = status(&bench.tithe(&["run", "e.toml", "--quiet"]));
         let run = bench.run_folder().display().to_string();
         let compared = bench.tithe(&["compare", &run, "--threshold", "5%"]);
         (ran, status(&compared), err(&compared))
     };
-    let dear = "[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\", cost = 0.3 }]\n";
-    let lossy = "[[arm]]\nname = \"lossy\"\nprotections = [{ use = \"audit\", lose = 0.3 }]\n";
-    let (ran, compared, told) = threshold("", &[dear, lossy].concat());
+    let (dear, lossy) = (&sealed(0.3), &arm("lossy", "audit", "lose = 0.3"));
+    let (ran, compared, told) = threshold(FEW_OPERATIONS, &[dear.as_str(), lossy].concat());
     assert_eq!((ran, compared), (5, 5), "{told}");
     assert!(told.contains("sealed: the cost in") && told.contains("lossy: disproven"), "{told}");
     let (ran, compared, told) = threshold("fail_every = 10", dear);
@@ -170,9 +159,7 @@ fn a_threshold_hides_no_failure() {
 
 #[test]
 fn a_plan_of_another_build_is_fitted_or_refused_and_never_a_panic() {
-    let bench = Bench::new("fitted");
-    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
-    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    let (bench, output) = measured("fitted", &known_costs(FEW_OPERATIONS, ARMS, "30 s"));
     assert_eq!(status(&output), 0, "{}", err(&output));
     let folder = bench.run_folder();
     let plan_text = std::fs::read_to_string(folder.join("plan.json")).expect("the plan");
@@ -230,9 +217,7 @@ fn a_plan_of_another_build_is_fitted_or_refused_and_never_a_panic() {
 
 #[test]
 fn damaged_slots_are_told_by_file_and_line_and_their_frames_are_left_out() {
-    let bench = Bench::new("damaged");
-    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
-    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let (bench, _) = measured("damaged", &known_costs(FEW_OPERATIONS, ARMS, "30 s"));
     let folder = bench.run_folder();
     let run = folder.display().to_string();
     let whole = std::fs::read_to_string(folder.join("slots.csv")).expect("slots");
@@ -276,14 +261,14 @@ fn damaged_slots_are_told_by_file_and_line_and_their_frames_are_left_out() {
 #[test]
 fn verify_looks_at_everything_and_times_nothing() {
     let bench = Bench::new("verify");
-    bench.file("e.toml", &experiment("", ARMS, "60 s"));
+    bench.file("e.toml", &known_costs("", ARMS, "60 s"));
     let output = bench.tithe(&["verify", "e.toml"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     assert!(out(&output).contains("every claim holds"), "{}", out(&output));
     let left = std::fs::read_dir(bench.path("tithe-runs")).expect("the folder").count();
     assert_eq!(left, 0, "nothing is kept");
     // What is not measured needs no budget, neither the file's nor that of the command line.
-    bench.file("e.toml", &experiment("", ARMS, "2 s"));
+    bench.file("e.toml", &known_costs("", ARMS, "2 s"));
     assert_eq!(status(&bench.tithe(&["plan", "e.toml"])), 2);
     for arguments in [&["verify", "e.toml"][..], &["verify", "e.toml", "--budget", "1 s"]] {
         let output = bench.tithe(arguments);
@@ -294,9 +279,7 @@ fn verify_looks_at_everything_and_times_nothing() {
 #[test]
 fn the_run_folder_is_complete_and_other_tools_read_its_histograms() {
     use hdrhistogram::serialization::{Deserializer, interval_log};
-    let bench = Bench::new("folder");
-    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
-    bench.tithe(&["run", "e.toml", "--quiet"]);
+    let (bench, _) = measured("folder", &known_costs(FEW_OPERATIONS, ARMS, "30 s"));
     let run = bench.run_folder();
     for name in [
         "experiment.toml",

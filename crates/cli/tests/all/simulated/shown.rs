@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn the_last_line_of_a_cell_says_what_the_table_says() {
     let bench = Bench::new("lines");
-    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s").replace("0.2%", "0.01%"));
+    bench.file("e.toml", &known_costs(FEW_OPERATIONS, ARMS, "30 s").replace("0.2%", "0.01%"));
     let output = bench.tithe(&["run", "e.toml"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     // `  sealed +5.1% [4.2, 6.0], audited +20.1% [19.0, 21.2], …` below the line on the evidence.
@@ -19,9 +19,7 @@ fn the_last_line_of_a_cell_says_what_the_table_says() {
 
 #[test]
 fn the_last_lines_are_the_answer_and_where_the_rest_is() {
-    let bench = Bench::new("last");
-    bench.file("e.toml", &experiment(FEW_OPERATIONS, ARMS, "30 s"));
-    let ran = bench.tithe(&["run", "e.toml", "--quiet"]);
+    let (bench, ran) = measured("last", &known_costs(FEW_OPERATIONS, ARMS, "30 s"));
     assert_eq!(status(&ran), 0, "{}", err(&ran));
     let run = bench.run_folder().display().to_string();
     let again = bench.tithe(&["report", &run, "--format", "short"]);
@@ -40,7 +38,7 @@ fn the_last_lines_are_the_answer_and_where_the_rest_is() {
 #[test]
 fn a_budget_on_the_command_line_is_held_to_the_files_limits() {
     let bench = Bench::new("budget");
-    bench.file("e.toml", &experiment("", ARMS, "60 s"));
+    bench.file("e.toml", &known_costs("", ARMS, "60 s"));
     let told = |arguments: &[&str]| {
         let output = bench.tithe(arguments);
         (status(&output), words(&err(&output)))
@@ -71,7 +69,7 @@ fn an_experiment_may_come_on_standard_input() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("tithe starts");
-    let text = experiment("", ARMS, "60 s").replace("[[workload]]", "[[workload]]\nrate = -1");
+    let text = known_costs("", ARMS, "60 s").replace("[[workload]]", "[[workload]]\nrate = -1");
     child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it reads");
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(status(&output), 2, "{}", out(&output));
@@ -105,7 +103,7 @@ fn the_manual_and_completions_name_every_command() {
 #[test]
 fn a_terminal_shows_the_state_of_the_run() {
     let bench = Bench::new("terminal");
-    let text = experiment("", ARMS, "80 s")
+    let text = known_costs("", ARMS, "80 s")
         .replace("[[arm]]\nname = \"plain\"", "[[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"");
     bench.file("e.toml", &text);
     // script(1) of every Linux gives the program a terminal.

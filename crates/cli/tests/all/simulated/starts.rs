@@ -5,12 +5,10 @@ use super::*;
 /// Standard deviation of ln(arm ÷ plain) from one start to the next.
 const LUCK: f64 = 0.03;
 
-const SEALED: &str = "[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\", cost = 0.05 }]\n";
-
 /// An experiment on servers whose starts differ by [`LUCK`], drawn from `seed`; `measure` goes into `[measure]`.
 fn lucky(seed: u32, measure: &str) -> String {
     let settings = format!("{FEW_OPERATIONS}\nluck = {LUCK}\nluck_seed = {seed}");
-    experiment(&settings, SEALED, "16 s")
+    known_costs(&settings, &sealed(0.05), "16 s")
         .replace("\"simulated\"", "\"lucky\"")
         .replace("[measure]", &format!("[measure]\n{measure}"))
 }
@@ -29,7 +27,7 @@ fn measured(seed: u32, measure: &str, arguments: &[&str]) -> (u64, f64, f64) {
     spread_file(&bench, KNOWN);
     let output = bench.tithe(&[&["run", "e.toml", "--quiet"], arguments].concat());
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let report = report_of(&bench);
+    let report = bench.report();
     let cpu = estimate(&report, 1, "cpu");
     let end = |name: &str| cpu["effect"][name].as_f64().expect("an end");
     (cpu["starts"].as_u64().expect("starts"), end("low"), end("high"))
@@ -117,8 +115,7 @@ fn what_widens_an_interval_is_told_with_its_source() {
     spread_file(&bench, KNOWN);
     let output = bench.tithe(&["run", "e.toml", "--quiet", "--start-spread", "spread.csv"]);
     assert_eq!(status(&output), 0, "{}", err(&output));
-    let plan = std::fs::read_to_string(bench.run_folder().join("plan.json")).expect("the plan");
-    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    let plan = bench.kept_json("plan.json");
     let known =
         serde_json::json!([{ "metric": "cpu", "spread": 0.03, "degrees": 11.0, "source": "twelve starts, here" }]);
     assert_eq!(plan["start_spread"], known);
@@ -155,7 +152,7 @@ fn a_file_that_says_nothing_of_the_database_is_refused_before_anything_starts() 
 fn starts_that_cannot_be_told_or_written_are_refused_before_anything_starts() {
     let bench = Bench::new("no-starts");
     bench.file("e.toml", &lucky(1, ""));
-    bench.file("never.toml", &experiment(FEW_OPERATIONS, ARMS, "60 s"));
+    bench.file("never.toml", &known_costs(FEW_OPERATIONS, ARMS, "60 s"));
     for (arguments, words) in [
         (&["never.toml", "--starts"] as &[&str], "Tithe does not start simulated anew while it measures it"),
         (

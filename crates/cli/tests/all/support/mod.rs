@@ -1,17 +1,30 @@
 //! Runs the built program in a folder of its own.
 
+#[path = "../../../../databases/tests/support/at_end.rs"]
+mod at_end;
 pub mod delay;
 pub mod hosts;
+#[path = "../../../../databases/tests/support/made.rs"]
+mod made;
 pub mod server;
+#[path = "../../../../databases/tests/support/small.rs"]
+pub mod small;
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     process::{Command, Output},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use tithe_machine::sandbox::Sandbox;
+use serde_json::Value;
+use tithe_machine::sandbox::{Sandbox, copy};
+
+use self::at_end::locked;
 
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
 
@@ -71,12 +84,103 @@ impl Bench {
         assert_eq!(runs.len(), 1, "{runs:?}");
         runs.remove(0)
     }
+
+    /// A file of the only run folder.
+    pub fn kept(&self, name: &str) -> String {
+        let path = self.run_folder().join(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// A file in JSON of the only run folder.
+    pub fn kept_json(&self, name: &str) -> Value {
+        serde_json::from_str(&self.kept(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// A file of the only run folder with a value in JSON on each line.
+    pub fn kept_lines(&self, name: &str) -> Vec<Value> {
+        self.kept(name).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    /// The report of the only run.
+    pub fn report(&self) -> Value {
+        self.kept_json("report.json")["tithe_report"].take()
+    }
+
+    /// Frames that there are so far, of all runs that have begun.
+    pub fn frames_so_far(&self) -> usize {
+        let runs = std::fs::read_dir(self.path("tithe-runs")).into_iter().flatten().flatten();
+        let texts = runs.filter_map(|run| std::fs::read_to_string(run.path().join("frames.jsonl")).ok());
+        texts.map(|text| text.lines().count()).sum()
+    }
 }
 
 impl Drop for Bench {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// An experiment on the simulated database, whose costs are known; `settings` are the database's, and `arms` stand
+/// beside the plain one.
+pub fn known_costs(settings: &str, arms: &str, budget: &str) -> String {
+    format!(
+        r#"title = "Known costs"
+database = "simulated"
+[settings]
+{settings}
+[data]
+records = 500
+[measure]
+budget = "{budget}"
+precision = "0.2%"
+[[workload]]
+ycsb = "a"
+[[arm]]
+name = "plain"
+{arms}"#
+    )
+}
+
+/// A run by its experiment, with what it said.
+type Runs = BTreeMap<String, Arc<OnceLock<(Bench, Output)>>>;
+
+/// Those of this program's tests so far.
+static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
+
+/// A bench with the run folder of `experiment` and what `tithe run` said of it, which is carried out once for all tests
+/// of this program: on invented time the same experiment gives the same run.
+pub fn measured(name: &str, experiment: &str) -> (Bench, Output) {
+    let run = {
+        let mut runs = locked(&RUNS);
+        if runs.is_empty() {
+            at_end::call(|| drop(std::mem::take(&mut *locked(&RUNS))));
+        }
+        runs.entry(experiment.to_owned()).or_default().clone()
+    };
+    let (first, output) = run.get_or_init(|| {
+        let bench = Bench::new("measured");
+        bench.file("e.toml", experiment);
+        let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+        (bench, output)
+    });
+    let bench = Bench::new(name);
+    bench.file("e.toml", experiment);
+    copy::tree(&first.path("tithe-runs"), &bench.path("tithe-runs")).expect("a copy of the run");
+    (bench, output.clone())
+}
+
+/// A setting for runs of which a test wants anything but many operations: a fifth of them, which on invented time are
+/// what a run costs.
+pub const FEW_OPERATIONS: &str = "service_us = 100";
+
+/// An arm that is called by what it does, with a protection of the simulated database and its options.
+pub fn arm(name: &str, protection: &str, options: &str) -> String {
+    format!("[[arm]]\nname = \"{name}\"\nprotections = [{{ use = \"{protection}\", {options} }}]\n")
+}
+
+/// An arm that adds this share to the time of an operation.
+pub fn sealed(cost: f64) -> String {
+    arm("sealed", "seal", &format!("cost = {cost}"))
 }
 
 /// Waits until `holds` does. It gives up after minutes, which no machine is too busy for, and the caller looks again.

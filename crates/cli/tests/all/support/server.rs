@@ -21,6 +21,11 @@ use tithe_plugin::{
     setup::{Authentication, Setup, TlsVersion, Transport},
 };
 
+use super::{
+    made,
+    small::{replace, small_logs, warm_up_soon},
+};
+
 /// The installed PostgreSQL; without one the test says so and is skipped, and fails where `CI` is set.
 pub fn installed() -> Option<Install> {
     found(&Postgres)
@@ -37,6 +42,12 @@ pub fn found(database: &dyn Product) -> Option<Install> {
             None
         }
     }
+}
+
+/// [`small_logs`] of `database` as experiments say it.
+pub fn small_logs_text(database: &str) -> String {
+    let line = |(name, value)| format!("[settings]\n{name} = \"{value}\"\n");
+    small_logs(database).into_iter().map(line).collect()
 }
 
 /// A running PostgreSQL, which stops when it is dropped: before its folder goes.
@@ -111,11 +122,7 @@ impl OtherServer {
             setup
         };
         Self::start(&Cassandra, setup, |launch, _, _| {
-            for step in &mut launch.steps {
-                if let Step::Write { content: Content::Text(text), .. } = step {
-                    *text = text.replace("enabled: true, optional: false", "enabled: true, optional: true");
-                }
-            }
+            replace(launch, "enabled: true, optional: false", "enabled: true, optional: true");
         })
     }
 
@@ -127,11 +134,14 @@ impl OtherServer {
         let install = found(database)?;
         let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
         let credentials = sandbox.credentials().expect("credentials");
-        let setup = setup(&credentials);
+        let mut setup = setup(&credentials);
+        setup.settings.extend(small_logs(database.id()));
         let place = sandbox.place("attached").expect("a place");
         let mut launch = database.launch(&install, &setup, &place);
+        warm_up_soon(database.id(), &mut launch);
         change(&mut launch, &place, &credentials);
-        let (launched, running) = serve::start(database, &sandbox, &place, &launch, &setup).expect("the server starts");
+        made::prepare(&sandbox, &place, &launch, made::kind(database, &install, &setup));
+        let (launched, running) = serve::serve(database, &sandbox, &place, &launch, &setup).expect("the server starts");
         if !setup.statements.is_empty() {
             let table = Table { name: "before".to_owned(), fields: 1, field_prefix: "field".to_owned() };
             database.create(&launched, &setup, &table).expect("the administrator's statements");
@@ -217,8 +227,9 @@ impl Server {
             ),
         });
         launch.steps.extend(steps(&place.folder));
+        made::prepare(&sandbox, &place, &launch, made::kind(&Postgres, &install, &setup));
         let (launched, running) =
-            serve::start(&Postgres, &sandbox, &place, &launch, &setup).expect("the server starts");
+            serve::serve(&Postgres, &sandbox, &place, &launch, &setup).expect("the server starts");
         let authority = credentials.authority;
         Some(Self { programs: install.programs, launched, authority, _running: running, _sandbox: sandbox })
     }

@@ -424,7 +424,7 @@ fn a_warm_up_ends_by_itself_and_is_told() {
     let workload = ycsb(1000, &[("readproportion", "0.5"), ("updateproportion", "0.5")]);
     load(&sandbox, workload.as_ref());
     let mut runner = runner(&sandbox, workload.as_ref(), 2, Arrivals::Closed, None);
-    let (window_ns, at_most_ns) = (500_000_000, 60_000_000_000);
+    let (window_ns, at_most_ns) = (250_000_000, 15_000_000_000);
     let mut told = Vec::new();
     let mut tell = |done_ns| told.push(done_ns);
     let warmed_up = runner.warm_up(0, (window_ns, at_most_ns), &AtomicBool::new(false), &mut tell);

@@ -8,7 +8,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use tithe_machine::{
@@ -20,7 +20,7 @@ use tithe_plugin::{
     setup::{Authentication, Setup},
 };
 
-use crate::at_end::{self, locked};
+use super::at_end::{self, locked};
 
 /// The folder with all data below [`Place::folder`], of every product that makes one by a command.
 const DATA: &str = "data";
@@ -67,22 +67,31 @@ pub fn kind(database: &dyn Product, install: &Install, setup: &Setup) -> Option<
 /// Carries out what stands before the server's start, on a copy of a fresh data folder of its `kind` where there is
 /// one.
 pub fn prepare(folder: &Folder, place: &Place, launch: &Launch, kind: Option<String>) {
-    let by_command = launch.steps.iter().any(|step| matches!(step, Step::MakeData(_)));
-    let Some(kind) = kind.filter(|_| by_command) else {
-        return folder.prepare(launch).expect("everything is prepared");
+    let carry_out = |steps: Vec<Step>| {
+        folder.prepare(&Launch { steps, ..launch.clone() }).expect("everything is prepared");
     };
+    let by_command = launch.steps.iter().position(|step| matches!(step, Step::MakeData(_)));
+    let (Some(kind), Some(by_command)) = (kind, by_command) else { return carry_out(launch.steps.clone()) };
+    let (making, afterwards) = launch.steps.split_at(by_command + 1);
     let made = locked(&KINDS).entry(kind).or_default().clone();
     // Others of this kind wait here until the first one is made.
-    let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut made = locked(&made);
     let data = place.folder.join(DATA);
     if let Made::Here(fresh) = &*made {
         copy::tree(fresh, &data).expect("a copy");
-        return folder.prepare_on_copy(launch).expect("everything is prepared");
+        let is_there = |step: &Step| match step {
+            Step::Folder(path) => path.exists(),
+            step => matches!(step, Step::MakeData(_)),
+        };
+        carry_out(making.iter().filter(|step| !is_there(step)).cloned().collect());
+    } else {
+        carry_out(making.to_vec());
+        if matches!(*made, Made::NotYet) {
+            *made = if place.folder.join(KEYS).exists() { Made::Alone } else { Made::Here(keep(&data)) };
+        }
     }
-    folder.prepare(launch).expect("everything is prepared");
-    if matches!(*made, Made::NotYet) {
-        *made = if place.folder.join(KEYS).exists() { Made::Alone } else { Made::Here(keep(&data)) };
-    }
+    drop(made);
+    carry_out(afterwards.to_vec());
 }
 
 /// Keeps a copy of the fresh folder `data`; where.
