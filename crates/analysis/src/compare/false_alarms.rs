@@ -3,8 +3,8 @@
 //! Who compares *r* times a year, with *c* costs each time, and allows *a* false alarms a year, lets each cost err by
 //! *a* ÷ (*r* · *c*), one-sided (Bonferroni). The intervals of both runs are widened to that error by Student's
 //! quantiles, with one degree of freedom less than there are values behind them: starts of the servers where frames
-//! share them, else frames; of gathered matrices hosts, or repeats on one host. *n* values all lie on one side by chance once in 2^*n* times; an error below that cannot be
-//! had from them, and is refused.
+//! share them, else frames; of gathered matrices hosts, or repeats on one host. *n* values all lie on one side by
+//! chance once in 2^*n* times; an error below that cannot be had from them, and is refused.
 
 use tithe_model::{plan::STARTS_MIN, quantity::fixed};
 

@@ -116,8 +116,8 @@ pub fn heading(status: &Status) -> String {
 }
 
 /// The state as lines of at most `columns` columns, at most `rows` of them, to stand below the heading of the cell: the
-/// frames, a line for each arm with its interval as it narrows, evidence, processors, time. Where rows are few, the arms
-/// stay longest.
+/// frames, a line for each arm with its interval as it narrows, evidence, processors, time. Where rows are few, the
+/// arms stay longest.
 pub fn panel(status: &Status, columns: usize, rows: usize) -> Vec<String> {
     let mut lines = Vec::new();
     // Beside the arms stand at least the frames and the time, and as much of the rest as leaves each arm its line.

@@ -69,7 +69,8 @@ pub fn connect(url: &str, name: &str, access: &AccessArgs) -> Result<Broker, Sto
         identity: broker_cert.clone().zip(broker_key.clone()),
     };
     let wrong = |fault: Fault| Stop::new(exit::USAGE, format!("{fault}; nothing was started"));
-    let at = BrokerUrl::parse(url).map_err(wrong)?;
+    let at: BrokerUrl =
+        url.parse().map_err(|why: String| Stop::new(exit::USAGE, format!("{why}; nothing was started")))?;
     let access = Access::read(name, &files).map_err(wrong)?;
     let cannot = |fault: Fault| Stop::new(exit::MACHINE, format!("{fault}; nothing was started"));
     Broker::connect(&at, &access, CONNECT_WITHIN).map_err(cannot)
