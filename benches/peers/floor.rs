@@ -13,6 +13,7 @@ use std::{
 use tithe_harness::load::{
     Schedule,
     lane::{Arm, ClientConnection, Lane},
+    patience::Patience,
     pause_gate::PauseGate,
     recorder::Recorder,
 };
@@ -83,7 +84,8 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
         Ok(ClientConnection::new(Session::KeyValue(Box::new(Echo(wire))), Box::new(Nothing), u64::from(number)))
     };
     let connections = (0..*clients).map(conn).collect::<Result<Vec<_>, Fault>>()?;
-    let arm = Arm::new(connections, Recorder::new(1, false, false), Vec::new(), Vec::new())?;
+    let nothing = (Vec::new(), Vec::new());
+    let arm = Arm::new(connections, Recorder::new(1, false, false), nothing, Patience::LONGEST)?;
     let clock = Clock::Real;
     let start_ns = clock.now();
     let schedule = Schedule {

@@ -150,7 +150,13 @@ impl Invented {
             settings: BTreeMap::new(),
             encrypted_swap_bytes: None,
             data: Data { records: 1000, values: Values::Ycsb },
-            load: Load { clients: self.clients, arrivals: self.arrivals, reconnect_every: None, listen: None },
+            load: Load {
+                clients: self.clients,
+                arrivals: self.arrivals,
+                reconnect_every: None,
+                agents: None,
+                listen: None,
+            },
             resources: vec![Resources {
                 name: String::new(),
                 settings: BTreeMap::new(),

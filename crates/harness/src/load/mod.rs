@@ -10,7 +10,7 @@ pub mod carry_over;
 pub mod frame;
 pub mod lane;
 mod meeting;
-pub(crate) mod patience;
+pub mod patience;
 pub mod pause_gate;
 mod placement;
 pub(crate) mod reading;
