@@ -66,7 +66,8 @@ fn recording_at(port: u16, greeting: String, answer: &'static [u8]) -> (u16, Sai
 
 /// Files with a password, trusting an authority of the test's own.
 fn files(folder: &tempfile::TempDir) -> AccessFiles {
-    let credentials = certificates::prepare(&folder.path().join("certificates")).expect("certificates");
+    let credentials = certificates::prepare(&folder.path().join("certificates"), std::net::Ipv4Addr::LOCALHOST.into())
+        .expect("certificates");
     AccessFiles {
         password: Some(private(folder.path(), "password", "agent\nhunter2\n")),
         authority: Some(credentials.authority),

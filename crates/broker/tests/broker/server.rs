@@ -43,7 +43,9 @@ impl Server {
     pub fn start(configuration: &str) -> Option<Self> {
         let program = program()?;
         let folder = tempfile::tempdir().expect("a folder");
-        let credentials = certificates::prepare(&folder.path().join("certificates")).expect("certificates");
+        let credentials =
+            certificates::prepare(&folder.path().join("certificates"), std::net::Ipv4Addr::LOCALHOST.into())
+                .expect("certificates");
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
         let shown = |path: &Path| path.display().to_string();
         let configuration = configuration
