@@ -4,15 +4,13 @@
 use std::{path::PathBuf, sync::atomic::AtomicBool, time::Duration};
 
 use clap::Args;
-use tithe_broker::Broker;
+use tithe_broker::{Access, AccessFiles, Broker, BrokerUrl};
 use tithe_harness::agents::coordinator::{self, Seen, Team, roll_call};
+use tithe_machine::fault::Fault;
 use tithe_model::plan::Plan;
 use tithe_plugin::product::Product;
 
-use crate::{
-    commands::agent,
-    exit::{self, Stop},
-};
+use crate::exit::{self, Stop};
 
 /// Which agents.
 #[derive(Args)]
@@ -56,6 +54,9 @@ pub struct AccessArgs {
 /// What the coordinator is called at the broker.
 pub const COORDINATOR: &str = "coordinator";
 
+/// How long the broker may take to let somebody in.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
 /// The agents of a run as they are asked for.
 pub struct Asked {
     broker: Broker,
@@ -85,7 +86,7 @@ impl Asked {
         if let Some(why) = coordinator::refused(database, &plan.experiment, plan) {
             return wrong(&why);
         }
-        let broker = agent::connect(url, COORDINATOR, &arguments.access)?;
+        let broker = connect(url, COORDINATOR, &arguments.access)?;
         let wait = Duration::from_secs(arguments.wait.into());
         Ok(Some(Self { broker, expected: expected as usize, wait }))
     }
@@ -100,13 +101,34 @@ impl Asked {
     }
 }
 
+/// Connects to the broker at `url` as `name`.
+///
+/// # Errors
+/// In words, before anything is sent, where the address or a file is not as it has to be; the broker's own reason.
+pub fn connect(url: &str, name: &str, access: &AccessArgs) -> Result<Broker, Stop> {
+    let AccessArgs { creds, nkey, password_file, broker_ca, broker_cert, broker_key } = access;
+    let files = AccessFiles {
+        credentials: creds.clone(),
+        nkey: nkey.clone(),
+        password: password_file.clone(),
+        authority: broker_ca.clone(),
+        identity: broker_cert.clone().zip(broker_key.clone()),
+    };
+    let wrong = |fault: Fault| Stop::new(exit::USAGE, format!("{fault}; nothing was started"));
+    let at: BrokerUrl =
+        url.parse().map_err(|why: String| Stop::new(exit::USAGE, format!("{why}; nothing was started")))?;
+    let access = Access::read(name, &files).map_err(wrong)?;
+    let cannot = |fault: Fault| Stop::new(exit::MACHINE, format!("{fault}; nothing was started"));
+    Broker::connect(&at, &access, CONNECT_WITHIN).map_err(cannot)
+}
+
 /// Who is at the broker that `arguments` name, as a table; `None` where they name none.
 ///
 /// # Errors
 /// When the broker cannot be reached.
 pub fn doctor(arguments: &TeamArgs) -> Result<Option<String>, Stop> {
     let Some(url) = &arguments.agents else { return Ok(None) };
-    let broker = agent::connect(url, COORDINATOR, &arguments.access)?;
+    let broker = connect(url, COORDINATOR, &arguments.access)?;
     let seen = roll_call(&broker)?;
     Ok(Some(table(url, &seen)))
 }
@@ -126,14 +148,10 @@ fn table(url: &str, seen: &[Seen]) -> String {
             None => "does not tell the time".to_owned(),
         };
         let state = hello.busy_with.as_ref().map_or("free".to_owned(), |run| format!("works for run {run}"));
+        let lanes = if hello.lanes == 1 { "1 lane".to_owned() } else { format!("{} lanes", hello.lanes) };
         text += &format!(
-            "  {}: tithe {}, {} lanes on {} processors ({}), kernel {}; {clock}; {state}\n",
-            hello.name,
-            hello.tithe,
-            hello.lanes,
-            hello.machine.processors,
-            hello.machine.processor,
-            hello.machine.kernel
+            "  {}: tithe {}, {lanes} on {} processors ({}), kernel {}; {clock}; {state}\n",
+            hello.name, hello.tithe, hello.machine.processors, hello.machine.processor, hello.machine.kernel
         );
     }
     text

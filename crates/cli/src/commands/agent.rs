@@ -2,24 +2,14 @@
 //!
 //! Left out: how agents are started on many machines, which is the user's (docs/agents.md has an example of each way).
 
-use std::time::Duration;
-
-use tithe_broker::{Access, AccessFiles, Broker, BrokerUrl};
 use tithe_harness::agents::agent::{self, AllowedTarget, Offered, Told};
-use tithe_machine::{
-    fault::Fault,
-    watch::{host, process},
-};
+use tithe_machine::watch::{host, process};
 
 use crate::{
     AgentArgs,
     exit::{self, Stop},
-    interrupt, offer,
-    team::{self, AccessArgs},
+    interrupt, offer, team,
 };
-
-/// How long the broker may take to let somebody in.
-const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// Names that are a part of subjects that are not an agent's.
 const RESERVED: [&str; 2] = ["run", team::COORDINATOR];
@@ -35,7 +25,7 @@ pub fn agent(arguments: &AgentArgs) -> Result<i32, Stop> {
     }
     let lanes = arguments.lanes.unwrap_or_else(|| process::processors().len() as u32);
     let offered = Offered { name, lanes, targets: arguments.target.clone(), products: offer::databases(), machine };
-    let broker = connect(&arguments.join, &offered.name, &arguments.access)?;
+    let broker = team::connect(&arguments.join, &offered.name, &arguments.access)?;
     anstream::println!("{}", introduction(&offered, &arguments.join));
     let mut frames = 0;
     agent::serve(&broker, &offered, cancelled, &mut |told| match told {
@@ -53,27 +43,6 @@ fn introduction(offered: &Offered, broker: &str) -> String {
     let targets = if targets.is_empty() { "no server".to_owned() } else { targets.join(", ") };
     let lanes = if offered.lanes == 1 { "1 lane".to_owned() } else { format!("{} lanes", offered.lanes) };
     format!("agent {}: {lanes} at {broker}; may connect to {targets}", offered.name)
-}
-
-/// Connects to the broker at `url` as `name`.
-///
-/// # Errors
-/// In words, before anything is sent, where the address or a file is not as it has to be; the broker's own reason.
-pub fn connect(url: &str, name: &str, access: &AccessArgs) -> Result<Broker, Stop> {
-    let AccessArgs { creds, nkey, password_file, broker_ca, broker_cert, broker_key } = access;
-    let files = AccessFiles {
-        credentials: creds.clone(),
-        nkey: nkey.clone(),
-        password: password_file.clone(),
-        authority: broker_ca.clone(),
-        identity: broker_cert.clone().zip(broker_key.clone()),
-    };
-    let wrong = |fault: Fault| Stop::new(exit::USAGE, format!("{fault}; nothing was started"));
-    let at: BrokerUrl =
-        url.parse().map_err(|why: String| Stop::new(exit::USAGE, format!("{why}; nothing was started")))?;
-    let access = Access::read(name, &files).map_err(wrong)?;
-    let cannot = |fault: Fault| Stop::new(exit::MACHINE, format!("{fault}; nothing was started"));
-    Broker::connect(&at, &access, CONNECT_WITHIN).map_err(cannot)
 }
 
 /// The name of this machine, as a part of subjects: what is no letter, digit or dash becomes a dash.

@@ -335,7 +335,10 @@ fn a_program_that_is_not_there_is_told_with_its_package() {
     let bench = Bench::new("missing");
     let run = "command = \"lines\"\nproperties = { run = \"no-such-program-of-mine\" }";
     bench.file("e.toml", &experiment("postgres", 10, run, "[[arm]]\nname = \"again\"\n"));
-    let output = bench.tithe(&["plan", "e.toml"]);
+    let planned = bench.tithe(&["plan", "e.toml"]);
+    assert_eq!(status(&planned), 0, "{}", err(&planned));
+    assert!(err(&planned).contains("lacks the program no-such-program-of-mine, so the plan is for another one"));
+    let output = bench.tithe(&["verify", "e.toml"]);
     assert_eq!(status(&output), 3, "{}", err(&output));
     assert!(err(&output).contains("lacks the program no-such-program-of-mine"), "{}", err(&output));
 }

@@ -119,9 +119,17 @@ fn a_terminal_shows_the_state_of_the_run() {
     let shown = without_escapes(&out(&output));
     let wide = shown.split(['\n', '\r']).find(|line| line.chars().count() > 80);
     assert_eq!(wide, None);
-    for wanted in
-        ["[1/2] a  ━", "━●━", "✓ evidence so far: ", "client busy ", "/s  p99 ", " left", "to come: c", "[2/2] c"]
-    {
+    for wanted in [
+        "[1/2] a",
+        "frame 1/",
+        "━●━",
+        "✓ evidence so far: ",
+        "client busy ",
+        "/s  p99 ",
+        " left",
+        "to come: c",
+        "[2/2] c",
+    ] {
         assert!(shown.contains(wanted), "no {wanted:?} in {shown}");
     }
     // What is drawn over is taken away in the end: the report stands alone.

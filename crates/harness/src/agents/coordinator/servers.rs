@@ -1,5 +1,7 @@
 //! What servers on the coordinator's machine use in each slot of their clients elsewhere.
 
+use std::collections::BTreeSet;
+
 use tithe_machine::proc::ServerTask;
 use tithe_model::record::Slot;
 
@@ -26,27 +28,42 @@ pub(super) fn watch(asked: &PartsAsked<'_>, serving: &[Serving], start_ns: u64) 
     Some(ServerWatch::start(Schedule::new(&asked.frame.cell, asked.frame.number, mains.len(), start_ns), &served))
 }
 
-/// Writes into the slots of `parts` what servers have `used` in them.
+/// Writes into the slots of `parts` what servers have `used` in them. Where that is not known of some slot, nothing of
+/// its lane counts in its block, as where a lane comes too late for its turn: an operation that is counted with its
+/// server costs more than one that is counted without.
 ///
 /// # Errors
-/// Where that is known of some slots and not of all: an operation that is counted with its server costs more than one
-/// that is counted without.
+/// Where less than half of the blocks are left.
 pub(super) fn charge(parts: &mut [PartMeasured], used: &Figures) -> Result<(), String> {
-    let slots = || parts.iter().flat_map(|part| &part.slots);
     let of = |slot: &Slot| used.slot(slot.lane as usize, slot.block, slot.arm as usize);
-    let seen = slots().filter(|slot| of(slot).is_some()).count();
-    let all = slots().count();
-    if seen == 0 {
+    let slots = || parts.iter().flat_map(|part| &part.slots);
+    if slots().all(|slot| of(slot).is_none()) {
         return Ok(());
     }
-    if seen < all {
-        let missed = all - seen;
-        return Err(format!("what servers used in {missed} of {all} slots was not read in time"));
+    let unseen: BTreeSet<(u32, u32)> =
+        slots().filter(|slot| of(slot).is_none()).map(|slot| (slot.lane, slot.block)).collect();
+    let all: BTreeSet<(u32, u32)> = slots().map(|slot| (slot.lane, slot.block)).collect();
+    if 2 * unseen.len() > all.len() {
+        let (unseen, all) = (unseen.len(), all.len());
+        return Err(format!("what servers used was not read in time in {unseen} of {all} blocks"));
     }
-    for slot in parts.iter_mut().flat_map(|part| &mut part.slots) {
-        if let Some(usage) = used.slot(slot.lane as usize, slot.block, slot.arm as usize) {
-            slot.server_cpu_ns = usage.cpu_ns;
-            slot.wait_ns += usage.wait_ns;
+    for PartMeasured { slots, arms, .. } in parts {
+        for slot in slots {
+            match of(slot) {
+                Some(usage) if !unseen.contains(&(slot.lane, slot.block)) => {
+                    slot.server_cpu_ns = usage.cpu_ns;
+                    slot.wait_ns += usage.wait_ns;
+                }
+                _ => {
+                    let Slot { cell, frame, block, lane, arm, operations, .. } = *slot;
+                    *slot = Slot { cell, frame, block, lane, arm, ..Slot::default() };
+                    // They were done, and the counters are of them as well.
+                    if let Some(arm) = arms.get_mut(arm as usize) {
+                        arm.record.operations -= operations;
+                        arm.record.operations_lead_in += operations;
+                    }
+                }
+            }
         }
     }
     Ok(())
