@@ -12,7 +12,9 @@ use tithe_model::{
     histogram::{Histogram, bounds},
     parse::{MATRIX_TABLES, TABLES, parse},
     plan::plan,
-    record::{ArmFacts, ArmFrame, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict},
+    record::{
+        AgentFrame, ArmFacts, ArmFrame, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict,
+    },
 };
 
 const FORMAT: &str = include_str!("../../../FORMAT.md");
@@ -120,7 +122,7 @@ fn every_field_of_a_frame() {
         settling_ns: 0,
         stalls: Stalls::Pressure,
         arms: vec![ArmFrame::default()],
-        agents: Vec::new(),
+        agents: vec![AgentFrame { name: "rack1".to_owned(), lanes: 1, clock_offset_ns: 0, clock_bound_ns: 0 }],
         host: Host::default(),
     };
     let arm = &frame.arms[0];

@@ -145,12 +145,13 @@ fn one_agent_and_three_count_the_same_operations_whatever_their_clocks_say() {
 #[test]
 fn agents_count_what_one_process_counts() {
     let plan = plan("c");
-    let here = frames(&plan, None, 2);
+    // One frame: invented time goes on in one process, and begins anew on an agent with each.
+    let here = frames(&plan, None, 1);
     let lanes = counted(&here).iter().map(|(_, lane, ..)| lane + 1).max().expect("slots");
     let there = with_agents(&vec![1; lanes as usize], |hub, cancelled| {
         let link = hub.link(0);
         let team = Team::gather(&link, &plan, (lanes as usize, WAIT), cancelled).expect("a team");
-        frames(&plan, Some(&team), 2)
+        frames(&plan, Some(&team), 1)
     });
     assert_eq!(counted(&here), counted(&there));
 }
