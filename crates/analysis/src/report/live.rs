@@ -371,11 +371,13 @@ mod tests {
             left_s: None,
             ..status()
         };
+        let lines = panel(&loading, 80, 24);
+        assert!(lines.iter().all(|line| line.starts_with("  ")), "below the heading of its cell: {lines:?}");
         expect![[r#"
-              audit: 12,000 of 20,000 records loaded
-              1 min 12 s
-              to come: c.on-disk, a.in-memory, a.on-disk and 1 more cell"#]]
-        .assert_eq(&panel(&loading, 80, 24).join("\n"));
+            audit: 12,000 of 20,000 records loaded
+            1 min 12 s
+            to come: c.on-disk, a.in-memory, a.on-disk and 1 more cell"#]]
+        .assert_eq(&lines.iter().map(|line| line.trim_start()).collect::<Vec<_>>().join("\n"));
     }
 
     #[test]
