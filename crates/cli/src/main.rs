@@ -78,6 +78,9 @@ enum Command {
     /// Offer the lanes of this machine to runs that another machine coordinates, one after the other
     #[cfg(feature = "agents")]
     Agent(AgentArgs),
+    /// See, on the machine of a running server, what clients on others cannot: for runs that name this observer
+    #[cfg(feature = "agents")]
+    Observe(ObserveArgs),
     /// Print the manual page, or the completions of a shell
     Manual(ManualArgs),
 }
@@ -304,6 +307,26 @@ pub struct AgentArgs {
     access: team::AccessArgs,
 }
 
+/// What an observer may look at.
+#[cfg(feature = "agents")]
+#[derive(Args)]
+pub struct ObserveArgs {
+    /// Broker at which runs find it: tls://HOST:4222, or nats://127.0.0.1:4222 on this machine
+    #[arg(long, value_name = "URL")]
+    join: String,
+    /// A port of this machine whose server it may look at; once for each. It looks at no other process
+    #[arg(long, value_name = "PORT", required = true, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Vec<u16>,
+    /// A file or folder that it may read, with everything below it; once for each. It opens no other
+    #[arg(long, value_name = "PATH")]
+    read: Vec<PathBuf>,
+    /// What it is called in experiments (`observer = { name = … }`); the machine's name unless it is said
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    access: team::AccessArgs,
+}
+
 /// How to report.
 #[derive(Args)]
 pub struct ReportArgs {
@@ -414,6 +437,8 @@ fn main() {
         Command::Doctor(arguments) => commands::doctor::doctor(&arguments),
         #[cfg(feature = "agents")]
         Command::Agent(arguments) => commands::agent::agent(&arguments),
+        #[cfg(feature = "agents")]
+        Command::Observe(arguments) => commands::observe::observe(&arguments),
         Command::Manual(arguments) => commands::manual::manual(&arguments),
     });
 }

@@ -23,13 +23,15 @@ impl Asked {
     /// # Errors
     /// Where it does.
     pub fn of(_arguments: &TeamArgs, plan: &Plan, _database: &dyn Product) -> Result<Option<Self>, Stop> {
-        match plan.experiment.load.agents {
+        let agents = plan.experiment.load.agents.map(|agents| format!("{agents} agents (`agents` in [load])"));
+        let observed = plan.experiment.arms.iter().find_map(|arm| arm.observer.as_ref());
+        match agents.or_else(|| observed.map(|observed| format!("the observer {}", observed.name))) {
             None => Ok(None),
-            Some(agents) => Err(Stop::new(
+            Some(asked) => Err(Stop::new(
                 exit::USAGE,
                 format!(
-                    "the experiment asks for {agents} agents (`agents` in [load]), and this build of tithe has none: build \
-                     it with `--features agents`; nothing was started"
+                    "the experiment asks for {asked}, and this build of tithe has none: build it with `--features \
+                     agents`; nothing was started"
                 ),
             )),
         }

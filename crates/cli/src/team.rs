@@ -1,11 +1,18 @@
 //! The agents that a command line asks for. A build without the feature `agents` has `no_team.rs` in place of this
 //! file.
 
-use std::{path::PathBuf, sync::atomic::AtomicBool, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use clap::Args;
 use tithe_broker::{Access, AccessFiles, Broker, BrokerUrl};
-use tithe_harness::agents::coordinator::{self, Seen, Team, roll_call};
+use tithe_harness::agents::{
+    coordinator::{self, Seen, Team, gather_observers, roll_call},
+    link::Link,
+};
 use tithe_machine::fault::Fault;
 use tithe_model::plan::Plan;
 use tithe_plugin::product::Product;
@@ -59,7 +66,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// The agents of a run as they are asked for.
 pub struct Asked {
-    broker: Broker,
+    broker: Arc<dyn Link>,
     expected: usize,
     wait: Duration,
 }
@@ -72,12 +79,19 @@ impl Asked {
     pub fn of(arguments: &TeamArgs, plan: &Plan, database: &dyn Product) -> Result<Option<Self>, Stop> {
         let wrong = |words: &str| Err(Stop::new(exit::USAGE, format!("{words}; nothing was started")));
         let in_file = plan.experiment.load.agents;
+        let observed = plan.experiment.arms.iter().find_map(|arm| arm.observer.as_ref());
         let Some(url) = &arguments.agents else {
             return match in_file {
                 Some(agents) => wrong(&format!(
                     "the experiment asks for {agents} agents (`agents` in [load]): say where they are, `--agents tls://broker:4222`"
                 )),
-                None => Ok(None),
+                None => match observed {
+                    Some(observed) => wrong(&format!(
+                        "an arm has the observer {}: say where it and the agents are, `--agents tls://broker:4222`",
+                        observed.name
+                    )),
+                    None => Ok(None),
+                },
             };
         };
         let Some(expected) = arguments.expect.or(in_file) else {
@@ -86,7 +100,7 @@ impl Asked {
         if let Some(why) = coordinator::refused(database, &plan.experiment, plan) {
             return wrong(&why);
         }
-        let broker = connect(url, COORDINATOR, &arguments.access)?;
+        let broker = Arc::new(connect(url, COORDINATOR, &arguments.access)?);
         let wait = Duration::from_secs(arguments.wait.into());
         Ok(Some(Self { broker, expected: expected as usize, wait }))
     }
@@ -96,7 +110,11 @@ impl Asked {
     /// # Errors
     /// Who is there, where they do not come.
     pub fn gather<'a>(&'a self, plan: &Plan, cancelled: &'a AtomicBool) -> Result<Team<'a>, Stop> {
-        let gathered = Team::gather(&self.broker, plan, (self.expected, self.wait), cancelled);
+        let observers = gather_observers(&self.broker, plan, self.wait, cancelled);
+        let gathered = observers.and_then(|observers| {
+            let team = Team::gather(&*self.broker, plan, (self.expected, self.wait), cancelled)?;
+            Ok(team.seen_by(observers))
+        });
         gathered.map_err(|fault| Stop::new(exit::MACHINE, format!("{fault}; nothing was started")))
     }
 }
@@ -135,9 +153,9 @@ pub fn doctor(arguments: &TeamArgs) -> Result<Option<String>, Stop> {
 
 fn table(url: &str, seen: &[Seen]) -> String {
     if seen.is_empty() {
-        return format!("agents at {url}: none\n");
+        return format!("agents and observers at {url}: none\n");
     }
-    let mut text = format!("agents at {url}\n");
+    let mut text = format!("agents and observers at {url}\n");
     for Seen { hello, offset } in seen {
         let clock = match offset {
             Some(offset) => format!(
@@ -148,7 +166,11 @@ fn table(url: &str, seen: &[Seen]) -> String {
             None => "does not tell the time".to_owned(),
         };
         let state = hello.busy_with.as_ref().map_or("free".to_owned(), |run| format!("works for run {run}"));
-        let lanes = if hello.lanes == 1 { "1 lane".to_owned() } else { format!("{} lanes", hello.lanes) };
+        let lanes = match hello.lanes {
+            _ if hello.observes => "observes".to_owned(),
+            1 => "1 lane".to_owned(),
+            lanes => format!("{lanes} lanes"),
+        };
         text += &format!(
             "  {}: tithe {}, {lanes} on {} processors ({}), kernel {}; {clock}; {state}\n",
             hello.name, hello.tithe, hello.machine.processors, hello.machine.processor, hello.machine.kernel

@@ -20,7 +20,10 @@ mod switched;
 mod together;
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 
@@ -33,7 +36,7 @@ use tithe_machine::{
 };
 use tithe_model::{
     ending::CellEnding,
-    experiment::Arrivals,
+    experiment::{Arrivals, Observed},
     fact::Fact,
     plan::{Cell, FRAMES_MIN, Plan, Starts, WarmUp},
     record::{Event, Finding, Frame, Phase, Slot},
@@ -42,7 +45,7 @@ use tithe_model::{
 use tithe_plugin::{data, database::CacheUse, product::Product, wire, workload::Workload};
 
 use crate::{
-    agents::coordinator::Team,
+    agents::coordinator::{ServerObserver, Team},
     arms::{self, Resolved},
     folder::{RunFolder, file_name},
     limits,
@@ -522,6 +525,12 @@ impl<'a> Run<'a> {
 
     fn quiesce(&self, arms: &[StartedArm], workload: &dyn Workload) -> Result<(), Fault> {
         together(arms, |arm| data::quiesce(self.product, &arm.server, &arm.setup, workload)).map(drop)
+    }
+
+    /// Who looks at the server of arm `number` on its machine, and at what; `None` where nobody does.
+    fn observer_of(&self, number: usize) -> Option<(&'a Arc<ServerObserver>, &'a Observed)> {
+        let observed = self.plan.experiment.arms.get(number)?.observer.as_ref()?;
+        Some((self.team?.observer(&observed.name)?, observed))
     }
 
     fn cancelled(&self) -> bool {

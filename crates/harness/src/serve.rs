@@ -45,6 +45,7 @@ pub fn serve(
     let mut running = sandbox.start(launch, &place.folder.join(LOG))?;
     let server = Server {
         address: launch.address.clone(),
+        elsewhere: None,
         process: running.as_ref().map(Running::process),
         paths: launch.paths.clone(),
         folder: place.folder.clone(),

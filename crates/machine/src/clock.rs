@@ -8,6 +8,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use serde::{Deserialize, Serialize};
+
 /// Where "now" and "processor time so far" come from.
 #[derive(Debug, Clone)]
 pub enum Clock {
@@ -99,7 +101,7 @@ impl Clock {
 }
 
 /// Processor time by the mode of the processor, ns.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTimes {
     /// In user mode: the program's own work.
     pub user_ns: u64,

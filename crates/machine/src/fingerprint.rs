@@ -2,21 +2,29 @@
 
 use ring::digest::{SHA256, digest};
 
+use crate::secret::hex;
+
 /// Bytes of the digest that are kept: 64 bits, of which a million differ with a chance of error of one in 10⁷.
 const BYTES: usize = 8;
 
 /// The first bytes of the SHA-256 of `bytes`, in hexadecimal.
 pub fn fingerprint(bytes: &[u8]) -> String {
-    digest(&SHA256, bytes).as_ref().iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect()
+    hex(&digest(&SHA256, bytes).as_ref()[..BYTES])
+}
+
+/// The SHA-256 of `bytes`, in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    hex(digest(&SHA256, bytes).as_ref())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::fingerprint;
+    use super::{fingerprint, sha256};
 
     /// FIPS 180-2, appendix B.1.
     #[test]
     fn it_is_the_beginning_of_the_digest() {
         assert_eq!(fingerprint(b"abc"), "ba7816bf8f01cfea");
+        assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

@@ -5,12 +5,12 @@
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv4Addr},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use tithe_model::experiment::Url;
 
-use crate::secret::Secret;
+use crate::{elsewhere::Elsewhere, paths::Paths, secret::Secret};
 
 /// Where to look for an installation.
 #[derive(Debug, Clone, Default)]
@@ -170,24 +170,6 @@ impl Address {
     }
 }
 
-/// What a server writes, by kind. Files or folders; a folder stands for everything below it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Paths {
-    /// Tables and indexes.
-    pub data: Vec<PathBuf>,
-    /// Write-ahead log, redo log, journal.
-    pub journal: Vec<PathBuf>,
-    /// Server and audit logs.
-    pub logs: Vec<PathBuf>,
-}
-
-impl Paths {
-    /// All of them.
-    pub fn all(&self) -> impl Iterator<Item = &Path> {
-        self.data.iter().chain(&self.journal).chain(&self.logs).map(PathBuf::as_path)
-    }
-}
-
 /// What a cleanly stopped server leaves, as far as another one needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
@@ -206,8 +188,10 @@ pub struct Server {
     pub address: Address,
     /// Its main process; `None` when it is embedded, or attached and not seen on this machine.
     pub process: Option<i32>,
-    /// What it writes; empty when it is attached.
+    /// What it writes on this machine; empty when it is attached.
     pub paths: Paths,
+    /// Where it is, when it is attached and seen by somebody on its own machine, which is another one.
+    pub elsewhere: Option<Elsewhere>,
     /// Where the evidence may leave files of its own.
     pub folder: PathBuf,
 }

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::clock::{self, CpuTimes};
 
 /// Who does the work for one connection.
@@ -43,7 +45,7 @@ pub struct ProcessSnapshot {
 }
 
 /// What a server with all its descendants has used so far. Levels and sums, not growth.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeUsage {
     /// Processor time, ended children included, ns.
     pub cpu_ns: u64,

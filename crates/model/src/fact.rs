@@ -21,6 +21,10 @@ pub enum Fact {
     ControlGroup,
     /// The processes of an attached server on this machine and how their work is counted, or why they are not seen.
     ServerProcesses,
+    /// The machine of an attached server as an observer there says it.
+    ServerMachine,
+    /// Files of settings on that machine, by length and fingerprint.
+    SettingsFiles,
     /// How often the key was changed while measuring, and how long that took.
     KeyRotations,
     /// The layers of the volume under the server's folder.
@@ -43,6 +47,8 @@ impl Fact {
             Self::Limits => "limits",
             Self::ControlGroup => "control group",
             Self::ServerProcesses => "server processes",
+            Self::ServerMachine => "server machine",
+            Self::SettingsFiles => "settings files",
             Self::KeyRotations => "key rotations",
             Self::Volume => "volume",
             Self::VolumeCipherDriver => "volume cipher driver",

@@ -11,6 +11,7 @@ mod aa_arm;
 mod arms;
 mod keys;
 mod matrix;
+mod observer;
 mod published;
 mod reader;
 mod units;

@@ -1,9 +1,6 @@
 //! A database with the protections that it has: what a folder of `crates/databases` offers.
 
-use tithe_machine::{
-    fault::Fault,
-    launch::{Paths, Server},
-};
+use tithe_machine::{fault::Fault, launch::Server, paths::Paths};
 
 use crate::{database::Database, evidence::Evidence, protection::Protection, session::Table, setup::Setup};
 

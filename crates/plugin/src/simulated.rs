@@ -20,7 +20,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_machine::{
     fault::Fault,
-    launch::{Command, Install, Launch, Missing, Paths, Place, Search, Server, Step},
+    launch::{Command, Install, Launch, Missing, Place, Search, Server, Step},
+    paths::Paths,
 };
 use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
 

@@ -141,6 +141,7 @@ mod tests {
                 aa: false,
                 programs: None,
                 switch: None,
+                observer: None,
             };
             let cell = cell(after_start);
             let warning = warning(&cell, &[arm("plain"), arm("tls")], &warm_ups);

@@ -294,12 +294,17 @@ pub fn plural(count: u64, noun: &str) -> String {
 
 /// The machines that offer the load of a cell, and within what their clocks were known.
 pub fn agents(agents: &[AgentAnalysis]) -> String {
-    let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+    let (loading, observing): (Vec<&AgentAnalysis>, Vec<&AgentAnalysis>) =
+        agents.iter().partition(|agent| agent.lanes > 0);
+    let named = |agents: &[&AgentAnalysis], noun: &str| {
+        let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+        format!("{} ({})", plural(agents.len() as u64, noun), names.join(", "))
+    };
     let bound_ns = agents.iter().map(|agent| agent.clock_bound_ns).max().unwrap_or(0);
-    format!(
-        "{} ({}), clocks known within {:.1} µs",
-        plural(agents.len() as u64, "agent"),
-        names.join(", "),
-        bound_ns as f64 / 1e3
-    )
+    let mut parts = vec![named(&loading, "agent")];
+    if !observing.is_empty() {
+        parts.push(format!("servers seen by {}", named(&observing, "observer")));
+    }
+    parts.push(format!("clocks known within {:.1} µs", bound_ns as f64 / 1e3));
+    parts.join(", ")
 }

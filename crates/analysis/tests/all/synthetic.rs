@@ -122,6 +122,7 @@ impl Invented {
             aa: false,
             programs: None,
             switch: None,
+            observer: None,
         });
         let cell = Cell {
             id: "c".to_owned(),

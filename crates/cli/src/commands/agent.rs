@@ -12,17 +12,13 @@ use crate::{
 };
 
 /// Names that are a part of subjects that are not an agent's.
-const RESERVED: [&str; 2] = ["run", team::COORDINATOR];
+const RESERVED: [&str; 3] = ["run", "observer", team::COORDINATOR];
 
 /// Runs the command; returns the exit status.
 pub fn agent(arguments: &AgentArgs) -> Result<i32, Stop> {
     let cancelled = interrupt::listen();
     let machine = host::machine(&std::env::temp_dir());
-    let name = arguments.name.clone().unwrap_or_else(host_name);
-    if RESERVED.contains(&name.as_str()) {
-        let words = format!("--name {name}: that is what others are called at the broker; nothing was started");
-        return Err(Stop::new(exit::USAGE, words));
-    }
+    let name = own_name(arguments.name.as_deref())?;
     let lanes = arguments.lanes.unwrap_or_else(|| process::processors().len() as u32);
     let offered = Offered { name, lanes, targets: arguments.target.clone(), products: offer::databases(), machine };
     let broker = team::connect(&arguments.join, &offered.name, &arguments.access)?;
@@ -35,6 +31,19 @@ pub fn agent(arguments: &AgentArgs) -> Result<i32, Stop> {
         Told::Warning(words) => anstream::eprintln!("tithe: {words}"),
     })?;
     Ok(exit::OK)
+}
+
+/// The name at the broker: the one that was `given`, or the machine's.
+///
+/// # Errors
+/// Where it is somebody else's.
+pub fn own_name(given: Option<&str>) -> Result<String, Stop> {
+    let name = given.map_or_else(host_name, str::to_owned);
+    if RESERVED.contains(&name.as_str()) {
+        let words = format!("--name {name}: that is what others are called at the broker; nothing was started");
+        return Err(Stop::new(exit::USAGE, words));
+    }
+    Ok(name)
 }
 
 /// Who has joined what, and what may be asked of it.

@@ -14,6 +14,8 @@ pub mod inspect;
 pub mod ls;
 pub mod manual;
 pub mod matrix;
+#[cfg(feature = "agents")]
+pub mod observe;
 pub mod plan;
 pub mod report;
 pub mod run;

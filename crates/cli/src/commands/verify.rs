@@ -264,6 +264,7 @@ mod tests {
             aa: false,
             programs: None,
             switch: None,
+            observer: None,
         }
     }
 

@@ -29,6 +29,8 @@ mod installed {
     mod hosts;
     mod inspect;
     mod listen;
+    #[cfg(feature = "agents")]
+    mod observer;
     mod paused;
     mod postgres;
     mod printed;

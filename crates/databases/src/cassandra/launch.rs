@@ -12,7 +12,10 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use tithe_machine::launch::{Address, Command, Content, Install, Launch, Paths, Place, Step, Stored};
+use tithe_machine::{
+    launch::{Address, Command, Content, Install, Launch, Place, Step, Stored},
+    paths::Paths,
+};
 use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::{

@@ -8,7 +8,8 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use tithe_machine::{
-    launch::{Address, Command, Content, Install, Launch, Paths, Place, Step},
+    launch::{Address, Command, Content, Install, Launch, Place, Step},
+    paths::Paths,
     secret::Secret,
 };
 use tithe_plugin::setup::{AtRest, Authentication, Setup, TlsVersion, Transport};

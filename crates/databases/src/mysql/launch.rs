@@ -15,7 +15,8 @@ use std::{
 };
 
 use tithe_machine::{
-    launch::{Command, Content, Install, Launch, Paths, Place, Step, Stored},
+    launch::{Command, Content, Install, Launch, Place, Step, Stored},
+    paths::Paths,
     secret::Secret,
 };
 use tithe_model::quantity::setting_bytes;

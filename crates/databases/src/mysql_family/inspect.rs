@@ -2,10 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tithe_machine::{
-    fault::Fault,
-    launch::{Paths, Server},
-};
+use tithe_machine::{fault::Fault, launch::Server, paths::Paths};
 use tithe_plugin::{
     matrix::{Feature, FeatureStatus, State},
     session::{SqlSession as _, Table},

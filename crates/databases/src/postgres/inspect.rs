@@ -2,10 +2,7 @@
 
 mod audit;
 
-use tithe_machine::{
-    fault::Fault,
-    launch::{Paths, Server},
-};
+use tithe_machine::{fault::Fault, launch::Server, paths::Paths};
 use tithe_plugin::{
     evidence::Evidence,
     matrix::{Feature, FeatureStatus, State},

@@ -7,7 +7,10 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
-use tithe_machine::launch::{Command, Content, Install, Launch, Paths, Place, Step, Stored};
+use tithe_machine::{
+    launch::{Command, Content, Install, Launch, Place, Step, Stored},
+    paths::Paths,
+};
 use tithe_model::quantity::setting_bytes;
 use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 

@@ -8,7 +8,8 @@ use std::{collections::BTreeMap, path::Path};
 
 use ring::digest::{SHA256, digest};
 use tithe_machine::{
-    launch::{Command, Content, Install, Launch, Paths, Place, Step, Stored},
+    launch::{Command, Content, Install, Launch, Place, Step, Stored},
+    paths::Paths,
     secret::{Secret, hex},
 };
 use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};

@@ -23,7 +23,8 @@ use std::{
 
 use tithe_machine::{
     fault::Fault,
-    launch::{Address, Install, Launch, Missing, Paths, Place, Search, Server, Stored},
+    launch::{Address, Install, Launch, Missing, Place, Search, Server, Stored},
+    paths::Paths,
 };
 use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
 use tithe_plugin::{

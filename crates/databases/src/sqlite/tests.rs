@@ -44,7 +44,7 @@ impl Bench {
         let place = Place::on_loopback(folder.path().join("server"), 0);
         let Launch { address, paths, .. } = Sqlite.launch(&Install::default(), &setup, &place);
         fs::create_dir(&place.folder).unwrap();
-        let server = Server { address, process: None, paths, folder: folder.path().to_owned() };
+        let server = Server { address, process: None, elsewhere: None, paths, folder: folder.path().to_owned() };
         let table = Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() };
         Self { _folder: folder, server, setup, table }
     }

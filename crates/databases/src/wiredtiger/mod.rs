@@ -30,7 +30,8 @@ use std::{
 
 use tithe_machine::{
     fault::Fault,
-    launch::{Address, Content, Install, Launch, Missing, Paths, Place, Search, Server, Step},
+    launch::{Address, Content, Install, Launch, Missing, Place, Search, Server, Step},
+    paths::Paths,
     proc::TreeUsage,
     secret::Secret,
 };

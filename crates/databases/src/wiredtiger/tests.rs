@@ -30,7 +30,7 @@ impl Bench {
         fs::create_dir(&place.folder).unwrap();
         let Launch { steps, address, paths, .. } = WiredTiger.launch(&Install::default(), &setup, &place);
         steps.iter().for_each(carry_out);
-        let server = Server { address, process: None, paths, folder: place.folder };
+        let server = Server { address, process: None, elsewhere: None, paths, folder: place.folder };
         let table = Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() };
         Self { _folder: folder, server, setup, table }
     }

@@ -71,6 +71,7 @@ impl Offered {
             lanes: self.lanes,
             machine: self.machine.clone(),
             busy_with: None,
+            observes: false,
         }
     }
 }

@@ -10,12 +10,13 @@
 //! counts twice.
 
 mod exchange;
+mod observers;
 mod roll;
 mod servers;
 
 use std::{
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -29,10 +30,13 @@ use tithe_model::{
 };
 use tithe_plugin::database::Database;
 
-pub use self::roll::{Seen, roll_call};
 use self::{
     exchange::{Exchanges, Pems, keys, targets},
     roll::Member,
+};
+pub use self::{
+    observers::{ServerObserver, gather as gather_observers},
+    roll::{Seen, roll_call},
 };
 use super::{
     link::{Answer, Inbox, Link},
@@ -59,8 +63,15 @@ const READY_WITHIN_NS: u64 = 60_000_000_000;
 /// Time that an agent may need to hand in its part after the last slot, ns.
 const REPORT_WITHIN_NS: u64 = 30_000_000_000;
 
-/// How far ahead the first slot begins beside three times the longest way to an agent and back, ns.
+/// How far ahead the first slot begins beside three times the longest way to an agent and back, ns. Each time that was
+/// too little it is doubled, up to [`START_AHEAD_MAX_NS`]: a busy machine takes its time.
 const START_AHEAD_NS: u64 = 50_000_000;
+
+/// The same for each observer, which looks at processes before it begins, ns.
+const OBSERVER_AHEAD_NS: u64 = 50_000_000;
+
+/// How far ahead it begins at most, ns.
+const START_AHEAD_MAX_NS: u64 = 2_000_000_000;
 
 /// What of an experiment agents cannot do, in words; `None` where they can offer its load.
 pub fn refused(database: &dyn Database, experiment: &Experiment, plan: &Plan) -> Option<String> {
@@ -88,8 +99,12 @@ pub struct Team<'a> {
     wait: Duration,
     cancelled: &'a AtomicBool,
     members: Mutex<Vec<Member>>,
+    /// Who sees the servers of other machines.
+    observers: Vec<Arc<ServerObserver>>,
     reports: Mutex<Box<dyn Inbox>>,
     tickets: AtomicU64,
+    /// How far ahead the first slot begins, ns.
+    ahead_ns: AtomicU64,
     /// Parts that were given out for inserts so far: an agent that came back never gets the part that it had before.
     parts: AtomicU64,
     // By it agents see that the run goes on.
@@ -121,13 +136,28 @@ impl<'a> Team<'a> {
             wait,
             cancelled,
             members: Mutex::new(members),
+            observers: Vec::new(),
             reports: Mutex::new(reports),
             tickets: AtomicU64::new(0),
+            ahead_ns: AtomicU64::new(START_AHEAD_NS),
             parts: AtomicU64::new(0),
             _clock: clock,
         };
         team.members().iter_mut().try_for_each(|member| team.enlist(member))?;
         Ok(team)
+    }
+
+    /// The same, whose servers on other machines `observers` see.
+    #[must_use]
+    pub fn seen_by(mut self, observers: Vec<Arc<ServerObserver>>) -> Self {
+        self.ahead_ns = AtomicU64::new(START_AHEAD_NS + OBSERVER_AHEAD_NS * observers.len() as u64);
+        self.observers = observers;
+        self
+    }
+
+    /// The observer of this `name`.
+    pub fn observer(&self, name: &str) -> Option<&Arc<ServerObserver>> {
+        self.observers.iter().find(|observer| observer.hello().name == name)
     }
 
     /// Who they are, in the order of their lanes.
@@ -141,10 +171,10 @@ impl<'a> Team<'a> {
     /// When a clock is known too badly for it.
     pub fn suited(&self, cell: &Cell) -> Result<Cell, Fault> {
         let mut suited = cell.clone();
-        for member in self.members().iter() {
-            let offset = self.offset(member, exchange::BEFORE)?;
+        for hello in self.everybody(&self.members()) {
+            let offset = self.offset(hello, exchange::BEFORE)?;
             let slot_ns = offset::slot_ns(suited.slot_ns, self.slot_fixed, offset.bound_ns);
-            let slot_ns = slot_ns.map_err(|why| Fault::Refused(format!("agent {}: {why}", member.hello.name)))?;
+            let slot_ns = slot_ns.map_err(|why| Fault::Refused(format!("{hello}: {why}")))?;
             if slot_ns > suited.slot_ns {
                 // A frame keeps its length, as far as it has blocks for it.
                 let frame_ns = suited.slot_ns * u64::from(suited.blocks);
@@ -199,10 +229,16 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// By how much the clock of `member` is ahead, by so many exchanges.
-    fn offset(&self, member: &Member, exchanges: usize) -> Result<Offset, Fault> {
-        let gone = || Fault::Connection(format!("agent {} does not tell the time", member.hello.name));
-        exchange::offset(self.link, &member.hello, exchanges)?.ok_or_else(gone)
+    /// Agents in the order of their lanes, then observers: whose clocks a frame goes by.
+    fn everybody<'m>(&'m self, members: &'m [Member]) -> impl Iterator<Item = &'m Hello> {
+        let observers = self.observers.iter().map(|observer| observer.hello());
+        members.iter().map(|member| &member.hello).chain(observers)
+    }
+
+    /// By how much the clock of whoever says `hello` is ahead, by so many exchanges.
+    fn offset(&self, hello: &Hello, exchanges: usize) -> Result<Offset, Fault> {
+        let gone = || Fault::Connection(format!("{hello} does not tell the time"));
+        exchange::offset(self.link, hello, exchanges)?.ok_or_else(gone)
     }
 
     /// Waits until all members are there and have the order to measure the frame of `ticket`. `None` when cancelled.
@@ -212,6 +248,11 @@ impl<'a> Team<'a> {
     fn order_frame(&self, ticket: u64, asked: &PartsAsked<'_>, members: &mut [Member]) -> Result<Option<()>, Fault> {
         let keys = keys(asked.arms)?;
         let deadline = Instant::now() + self.wait.max(PROMPT);
+        for observer in &self.observers {
+            if observer.await_there(deadline, self.cancelled)?.is_none() {
+                return Ok(None);
+            }
+        }
         for member in members {
             if self.order_part((ticket, deadline), asked, &keys, member)?.is_none() {
                 return Ok(None);
@@ -369,7 +410,8 @@ impl<'a> Team<'a> {
         };
         count();
         let longest_ns = before.iter().map(|offset| offset.delay_ns).max().unwrap_or(0);
-        let start_ns = Clock::Real.now() + START_AHEAD_NS + 3 * longest_ns;
+        let ahead_ns = self.ahead_ns.load(Ordering::Relaxed);
+        let start_ns = Clock::Real.now() + ahead_ns + 3 * longest_ns;
         for (member, offset) in members.iter().zip(&before) {
             let name = &member.hello.name;
             let Some(start_ns) = offset.there(start_ns) else {
@@ -381,10 +423,16 @@ impl<'a> Team<'a> {
                 Err(fault) => return Ok(Some(spoiled(fault.to_string()))),
             }
         }
+        let ahead = before[members.len()..].iter().copied();
+        let observers: Vec<_> = self.observers.iter().map(|observer| &**observer).zip(ahead).collect();
+        let watch = match servers::watch(asked, &serving, (ticket, start_ns), &observers) {
+            Ok(watch) => watch,
+            Err(why) => return Ok(Some(spoiled(why))),
+        };
         if real && Clock::Real.now() > start_ns {
+            self.ahead_ns.store((2 * ahead_ns).min(START_AHEAD_MAX_NS), Ordering::Relaxed);
             return Ok(Some(spoiled("agents were told too late when the first slot begins".to_owned())));
         }
-        let watch = servers::watch(asked, &serving, start_ns);
         let end_ns = start_ns + frame_ns;
         let measured = |said| match said {
             Said::Measured(part) => Some(Ok(*part)),
@@ -392,31 +440,65 @@ impl<'a> Team<'a> {
             Said::Ready(_) => None,
         };
         let outcome = self.reports(ticket, members, (end_ns, end_ns + REPORT_WITHIN_NS), &measured);
-        let used = watch.map(|watch| watch.finish(!matches!(&outcome, Ok(Some(Ok(_))))));
+        let used = watch.finish(!matches!(&outcome, Ok(Some(Ok(_)))));
         let mut parts = match outcome? {
             None => return Ok(None),
             Some(Err(why)) => return Ok(Some(spoiled(why))),
             Some(Ok(parts)) => parts,
         };
-        if let Some(why) = used.and_then(|used| servers::charge(&mut parts, &used).err()) {
+        let charged = used.and_then(|used| used.map_or(Ok(()), |used| servers::charge(&mut parts, &used)));
+        if let Err(why) = charged {
             return Ok(Some(spoiled(why)));
         }
         let after = match self.offsets(members, exchange::AFTER, &asked.frame.cell) {
             Ok(after) => after,
             Err(why) => return Ok(Some(spoiled(why))),
         };
-        Ok(Some(told(members, asked, parts, &before, &after)))
+        Ok(Some(self.told(members, asked, parts, (&before, &after))))
     }
 
-    /// By how much each agent's clock is ahead, or why the frame is spoiled.
+    /// By how much the clock of everybody is ahead, or why the frame is spoiled.
     fn offsets(&self, members: &[Member], exchanges: usize, cell: &Cell) -> Result<Vec<Offset>, String> {
         let enough_ns = cell.slot_ns / offset::SLOT_PER_BOUND;
-        let of = |member: &Member| {
-            let offset = Exchanges::until(enough_ns, exchanges).carry_out(self.link, &member.hello);
+        let of = |hello: &Hello| {
+            let offset = Exchanges::until(enough_ns, exchanges).carry_out(self.link, hello);
             let offset = offset.map_err(|fault| fault.to_string())?;
-            offset.ok_or_else(|| format!("agent {} was lost", member.hello.name))
+            offset.ok_or_else(|| format!("{hello} was lost"))
         };
-        members.iter().map(of).collect()
+        self.everybody(members).map(of).collect()
+    }
+
+    /// What the agents have measured, with what is known of everybody's clock.
+    fn told(
+        &self,
+        members: &mut [Member],
+        asked: &PartsAsked<'_>,
+        parts: Vec<PartMeasured>,
+        (before, after): (&[Offset], &[Offset]),
+    ) -> Parts {
+        let (slot_ns, real) = (asked.frame.cell.slot_ns, is_real(asked.arms));
+        let (mut agents, mut spoiled) = (Vec::new(), None);
+        let lanes = members.iter().map(|member| member.lanes.count as u32).chain(std::iter::repeat(0));
+        for ((hello, lanes), (before, after)) in self.everybody(members).zip(lanes).zip(before.iter().zip(after)) {
+            let bound_ns = before.bound_until(after);
+            if real && bound_ns.saturating_mul(offset::SLOT_PER_BOUND) > slot_ns {
+                let (us, most_us) = (bound_ns as f64 / 1e3, (slot_ns / offset::SLOT_PER_BOUND) as f64 / 1e3);
+                spoiled = spoiled.or_else(|| {
+                    Some(format!("the clock of {hello} is known within {us:.0} µs, and {most_us:.0} µs is the most"))
+                });
+            }
+            let (name, clock_offset_ns) = (hello.name.clone(), before.offset_ns);
+            agents.push(AgentFrame { name, lanes, clock_offset_ns, clock_bound_ns: bound_ns });
+        }
+        for (member, part) in members.iter_mut().zip(&parts) {
+            if !fits(part, asked, member.lanes) {
+                let words = format!("{} has handed in something else than its part", member.hello);
+                spoiled = spoiled.or(Some(words));
+            }
+            member.states = Some(part.states.clone());
+        }
+        let parts = if spoiled.is_some() { Vec::new() } else { parts };
+        Parts { parts, agents, spoiled }
     }
 }
 
@@ -428,41 +510,6 @@ fn is_real(arms: &[StartedArm]) -> bool {
 /// A frame that must not be used.
 fn spoiled(why: String) -> Parts {
     Parts { parts: Vec::new(), agents: Vec::new(), spoiled: Some(why) }
-}
-
-/// What the agents have measured, with what is known of their clocks.
-fn told(
-    members: &mut [Member],
-    asked: &PartsAsked<'_>,
-    parts: Vec<PartMeasured>,
-    before: &[Offset],
-    after: &[Offset],
-) -> Parts {
-    let (slot_ns, real) = (asked.frame.cell.slot_ns, is_real(asked.arms));
-    let mut agents = Vec::with_capacity(members.len());
-    let mut spoiled = None;
-    for (((member, part), before), after) in members.iter_mut().zip(&parts).zip(before).zip(after) {
-        let name = &member.hello.name;
-        let bound_ns = before.bound_until(after);
-        if real && bound_ns.saturating_mul(offset::SLOT_PER_BOUND) > slot_ns {
-            let (us, most_us) = (bound_ns as f64 / 1e3, (slot_ns / offset::SLOT_PER_BOUND) as f64 / 1e3);
-            spoiled = spoiled.or_else(|| {
-                Some(format!("the clock of agent {name} is known within {us:.0} µs, and {most_us:.0} µs is the most"))
-            });
-        }
-        if !fits(part, asked, member.lanes) {
-            spoiled = spoiled.or_else(|| Some(format!("agent {name} has handed in something else than its part")));
-        }
-        member.states = Some(part.states.clone());
-        agents.push(AgentFrame {
-            name: name.clone(),
-            lanes: member.lanes.count as u32,
-            clock_offset_ns: before.offset_ns,
-            clock_bound_ns: bound_ns,
-        });
-    }
-    let parts = if spoiled.is_some() { Vec::new() } else { parts };
-    Parts { parts, agents, spoiled }
 }
 
 /// True where `part` is what was asked for: slots of these lanes, of this frame, each once.

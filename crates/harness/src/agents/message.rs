@@ -3,14 +3,17 @@
 //! Enlistments and frames carry passwords and keys: no type here has a `Debug` that shows them, and whoever cannot read
 //! a message does not quote it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tithe_machine::fault::Fault;
 use tithe_model::record::Machine;
 
+use super::look::observer_clock;
 use crate::load::frame::part::{LaneRange, PartAsked, PartMeasured, Serving};
 
 /// Version of what is said here; the program's own version counts as well.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Where who asks for agents is answered by all of them.
 pub const ROLL_CALL: &str = "tithe.roll-call";
@@ -42,6 +45,15 @@ pub struct Hello {
     pub machine: Machine,
     /// The run that it works for; `None` where it is free.
     pub busy_with: Option<String>,
+    /// It is an observer, which offers no lanes.
+    #[serde(default)]
+    pub observes: bool,
+}
+
+impl fmt::Display for Hello {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", if self.observes { "observer" } else { "agent" }, self.name)
+    }
 }
 
 impl Hello {
@@ -52,6 +64,9 @@ impl Hello {
 
     /// Where it tells the time.
     pub fn clock(&self) -> String {
+        if self.observes {
+            return observer_clock(&self.name);
+        }
         format!("tithe.clock.{}.{}", self.name, self.id)
     }
 }

@@ -7,13 +7,19 @@
 //! What its clock says is measured before and after every frame ([`offset`]). Where an agent, or what carries the
 //! messages, is lost, the frame is spoiled and measured again once all are back; it never goes on with fewer.
 //!
+//! Where servers were running before on a machine of their own, an [`observer`] there sees what clients cannot:
+//! processor time, files, settings. It is asked in [`look`]s.
+//!
 //! An agent opens connections to the servers that whoever started it allows, speaks the workload of the plan, and does
-//! nothing else: it starts no program, and opens no file but those that it made itself.
+//! nothing else: it starts no program, and opens no file but those that it made itself. An observer reads and never
+//! writes.
 
 pub mod agent;
 pub mod coordinator;
 pub mod link;
+pub mod look;
 pub mod message;
+pub mod observer;
 pub mod offset;
 pub mod server_watch;
 #[cfg(test)]

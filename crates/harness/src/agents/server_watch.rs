@@ -25,7 +25,8 @@ use tithe_machine::{
 };
 use tithe_model::experiment::Design;
 
-use crate::load::{Schedule, Turn};
+use super::look::SlotUsed;
+use crate::load::{Schedule, Turn, frame::part::Serving};
 
 /// Who serves one lane in one arm.
 #[derive(Debug, Clone)]
@@ -54,6 +55,39 @@ impl Figures {
     pub fn slot(&self, lane: usize, block: u32, arm: usize) -> Option<TaskUsage> {
         self.0.get(&(lane, block, arm)).copied()
     }
+
+    /// As it is sent.
+    pub fn told(&self) -> Vec<SlotUsed> {
+        let slot = |((lane, block, arm), usage): (&(usize, u32, usize), &TaskUsage)| {
+            let (lane, block, arm, TaskUsage { cpu_ns, wait_ns }) = (*lane, *block, *arm, *usage);
+            SlotUsed { lane, block, arm, cpu_ns, wait_ns }
+        };
+        self.0.iter().map(slot).collect()
+    }
+
+    /// Adds what was `told` of the servers of another machine.
+    pub fn add(&mut self, told: Vec<SlotUsed>) {
+        let usage = |slot: SlotUsed| {
+            let SlotUsed { lane, block, arm, cpu_ns, wait_ns } = slot;
+            ((lane, block, arm), TaskUsage { cpu_ns, wait_ns })
+        };
+        self.0.extend(told.into_iter().map(usage));
+    }
+}
+
+/// Who serves each of `lanes` in each arm: the processes that servers have named in `serving`, and where they have
+/// named none the server as a whole, by its main process in `mains`; nobody where that is another machine's.
+pub fn served(lanes: usize, mains: &[Option<i32>], serving: &[Serving]) -> Vec<Vec<Served>> {
+    let of = |lane: usize, (arm, main): (usize, &Option<i32>)| {
+        let named = serving.iter().filter(|serving| (serving.lane, serving.arm) == (lane, arm));
+        let tasks: Vec<ServerTask> = named.map(|serving| ServerTask::Process(serving.process)).collect();
+        match main {
+            // Servers that do not say who serves a connection are read as a whole.
+            Some(main) if tasks.is_empty() => Served::Whole(*main),
+            _ => Served::Tasks(tasks),
+        }
+    };
+    (0..lanes).map(|lane| mains.iter().enumerate().map(|arm| of(lane, arm)).collect()).collect()
 }
 
 impl ServerWatch {

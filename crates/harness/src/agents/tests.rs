@@ -36,6 +36,7 @@ pub(super) fn hello(name: &str) -> Hello {
         lanes: 2,
         machine: Machine::default(),
         busy_with: None,
+        observes: false,
     }
 }
 

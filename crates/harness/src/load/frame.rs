@@ -391,5 +391,6 @@ impl<'a> CellRunner<'a> {
 fn invalid(grown: &Grown, arms: &[ArmMeasured]) -> Option<String> {
     let of_arm = |(number, arm): (usize, &ArmMeasured)| Some(format!("arm {number}: {}", arm.invalid.as_ref()?));
     let of_arms = || arms.iter().enumerate().find_map(of_arm);
-    grown.not_stopped.clone().or_else(of_arms).or_else(|| grown.clock_fault.clone())
+    let lost = || grown.observer_lost.clone();
+    grown.not_stopped.clone().or_else(lost).or_else(of_arms).or_else(|| grown.clock_fault.clone())
 }

@@ -16,6 +16,7 @@ mod placement;
 pub(crate) mod reading;
 pub mod recorder;
 
+use serde::{Deserialize, Serialize};
 use tithe_model::{
     experiment::Design,
     plan::Cell,
@@ -30,7 +31,7 @@ pub const CONNECT: &str = "CONNECT";
 const SETTLING_MAX_NS: u64 = 20_000_000;
 
 /// When which arm runs, within one frame.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Schedule {
     /// Seed of the cell.
     pub seed: u64,

@@ -12,6 +12,8 @@ pub(super) struct Reading {
     pub wal_bytes: Option<u64>,
     pub log_bytes: Option<u64>,
     pub disk_bytes: Option<u64>,
+    /// Whoever sees them on another machine did not answer.
+    pub lost: bool,
 }
 
 impl Reading {

@@ -22,7 +22,8 @@ use std::{
 use tithe_machine::{
     credentials::Credentials,
     fault::Fault,
-    launch::{Install, Paths},
+    launch::Install,
+    paths::Paths,
     sandbox::{
         Sandbox,
         copy::{self, How},

@@ -236,16 +236,22 @@ impl<'a> EpochSetup<'a> {
             });
         }
         let located = located::locate(run, part, &self.started_arms, sharing.is_one_server())?;
-        for (number, process) in located.processes {
+        for (number, seen) in located.servers {
             let started = self.started_arms.get_mut(&number).map(|arm| &mut arm.server);
             let standing = self.servers.get_mut(&number).map(|standing| &mut standing.server);
-            started.into_iter().chain(standing).for_each(|server| server.process = Some(process));
+            started.into_iter().chain(standing).for_each(|server| seen.clone().put_into(server));
         }
         event_log.folder.cell(part.number, |known| {
             for (number, words) in located.words {
                 known.arms[number].tell(Fact::ServerProcesses, words);
             }
         })?;
+        for number in 0..run.arms.len() {
+            let facts = located::machine(run, number)?;
+            event_log.folder.cell(part.number, |known| {
+                facts.iter().for_each(|(fact, words)| known.arms[number].tell(*fact, words.clone()));
+            })?;
+        }
         located.warnings.into_iter().try_for_each(|words| event_log.warn(words))
     }
 
@@ -446,7 +452,7 @@ impl<'a> EpochSetup<'a> {
             let url = run.plan.experiment.arms[coming.number].url.clone();
             let address = url.map_or_else(Address::default, Address::Attached);
             let folder = coming.place.folder.clone();
-            let server = Server { address, process: None, paths: Default::default(), folder };
+            let server = Server { address, process: None, elsewhere: None, paths: Default::default(), folder };
             self.servers.insert(coming.number, ArmServer::attached(server.clone()));
             server
         };

@@ -1,28 +1,34 @@
-//! Attached servers on this machine: which processes they are, so that their work is counted like that of servers that
-//! Tithe starts.
+//! Attached servers on this machine, or on one with an observer: which processes they are, so that their work is
+//! counted like that of servers that Tithe starts.
 //!
 //! All arms or none: an operation that is counted with its server costs more than one that is counted without.
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use tithe_machine::{
     clock::Clock,
+    elsewhere::{Elsewhere, Known, ServerMachine},
     fault::Fault,
     launch::Server,
+    paths::Paths,
     proc::ServerTask,
-    watch::{
-        peer::{self, Known},
-        process::TaskWatch,
-    },
+    watch::{peer, process::TaskWatch},
 };
-use tithe_model::experiment::Design;
+use tithe_model::{
+    experiment::{Design, Observed},
+    fact::Fact,
+    quantity,
+    record::Machine,
+};
 use tithe_plugin::{data, database::Connect, session::Session};
 
 use super::{EpochPlan, Run};
-use crate::load::frame::StartedArm;
+use crate::{agents::look::FileMark, load::frame::StartedArm};
 
 /// How long a server is looked at while nobody of Tithe's asks anything of it.
 const IDLE_LOOK: Duration = Duration::from_millis(300);
@@ -32,15 +38,53 @@ const IDLE_SHARE: f64 = 0.05;
 /// What is known of the processes of attached servers.
 #[derive(Debug, Default)]
 pub(super) struct Located {
-    /// Main processes by the arm's number; empty where some server is not seen.
-    pub processes: BTreeMap<usize, i32>,
+    /// Servers by the arm's number; empty where some server is not seen.
+    pub servers: BTreeMap<usize, Seen>,
     /// What is to be told of each arm's server.
     pub words: BTreeMap<usize, String>,
     /// What the reader should know of their counting.
     pub warnings: Vec<String>,
 }
 
-/// Looks for the servers of `arms`, which are all attached, on this machine; `shared` says that several arms stand on
+/// The server of an arm, where it is seen.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Seen {
+    /// By its main process on this machine.
+    Here(i32),
+    /// By an observer.
+    Elsewhere(Elsewhere),
+}
+
+impl Seen {
+    /// The set-up of `server`, seen.
+    pub fn put_into(self, server: &mut Server) {
+        match self {
+            Self::Here(process) => server.process = Some(process),
+            Self::Elsewhere(elsewhere) => server.elsewhere = Some(elsewhere),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Here(process) => format!("process {process}"),
+            Self::Elsewhere(Elsewhere { by, process, .. }) => {
+                format!("process {process} on the machine of observer {}", by.name())
+            }
+        }
+    }
+
+    /// What the server has used so far, ns; `None` where that is not said.
+    fn cpu_ns(&self) -> Option<u64> {
+        match self {
+            Self::Here(process) => Some(TaskWatch::whole(*process, 1)?.read().cpu_ns),
+            Self::Elsewhere(Elsewhere { by, process, .. }) => {
+                by.usage(*process, &Paths::default()).ok().map(|usage| usage.tree.cpu_ns)
+            }
+        }
+    }
+}
+
+/// Looks for the servers of `arms`, which are all attached, where they are; `shared` says that several arms stand on
 /// one.
 ///
 /// # Errors
@@ -53,12 +97,12 @@ pub(super) fn locate(
 ) -> Result<Located, Fault> {
     let mut found = BTreeMap::new();
     for (number, arm) in arms {
-        let seen = match process_of(run, part, arm)? {
+        let seen = match seen(run, part, *number, arm)? {
             // Each would be charged with what the other one asks for.
             Ok(_) if shared && part.cell.design == Design::Duet => {
                 Err("two arms of a duet stand on it at once".to_owned())
             }
-            Ok(process) => counted(run, part, arm, process)?,
+            Ok(server) => counted(run, part, arm, server)?,
             Err(why) => Err(why),
         };
         found.insert(*number, seen);
@@ -68,8 +112,8 @@ pub(super) fn locate(
     let Some(seen) = all_alike(&found) else {
         for (number, seen) in &found {
             let words = match seen {
-                Ok((process, _)) => {
-                    format!("process {process}, not counted: that of another arm is not seen, or only otherwise")
+                Ok((server, _)) => {
+                    format!("{}, not counted: that of another arm is not seen, or only otherwise", server.words())
                 }
                 Err(why) => format!("not seen: {why}"),
             };
@@ -77,35 +121,72 @@ pub(super) fn locate(
         }
         return Ok(located);
     };
-    for (number, process, counting) in seen {
-        located.words.insert(number, format!("process {process}, {}", counting.words()));
-        if counting == Counting::Whole && !located.processes.values().any(|known| *known == process) {
-            located.warnings.extend(busy(process).map(|share| used_by_others(name(number), share)));
+    for (number, server, counting) in seen {
+        located.words.insert(number, format!("{}, {}", server.words(), counting.words()));
+        if counting == Counting::Whole && !located.servers.values().any(|known| *known == server) {
+            located.warnings.extend(busy(&server).map(|share| used_by_others(name(number), share)));
         }
-        located.processes.insert(number, process);
+        located.servers.insert(number, server);
     }
     Ok(located)
 }
 
-/// Main process and counting of each arm's server by the arm's number, where all are seen and counted in the same way.
-fn all_alike(found: &BTreeMap<usize, Result<(i32, Counting), String>>) -> Option<Vec<(usize, i32, Counting)>> {
+/// Each arm's server and how it is counted by the arm's number, where all are seen and counted in the same way.
+fn all_alike(found: &BTreeMap<usize, Result<(Seen, Counting), String>>) -> Option<Vec<(usize, Seen, Counting)>> {
     let seen: Vec<_> = found
         .iter()
-        .map(|(number, seen)| seen.as_ref().ok().map(|(process, counting)| (*number, *process, *counting)))
+        .map(|(number, seen)| seen.as_ref().ok().map(|(server, counting)| (*number, server.clone(), *counting)))
         .collect::<Option<_>>()?;
     let alike = seen.windows(2).all(|pair| pair[0].2 == pair[1].2);
     alike.then_some(seen)
 }
 
-/// The main process of the server of `arm`, or why it is not seen.
-fn process_of(run: &Run<'_>, part: &EpochPlan<'_>, arm: &StartedArm) -> Result<Result<i32, String>, Fault> {
+/// The server of `arm`, the one with this number, or why it is not seen.
+fn seen(run: &Run<'_>, part: &EpochPlan<'_>, number: usize, arm: &StartedArm) -> Result<Result<Seen, String>, Fault> {
     let mut session = open(run, part, arm, &arm.server)?;
     let connection = session.connection();
     let known = Known { programs: run.product.entry().server_programs, serving: connection.serving_process() };
-    Ok(match connection.descriptor() {
-        Some(descriptor) => peer::server_of(descriptor, known),
-        None => Err("its connection is not Tithe's own".to_owned()),
-    })
+    let Some(descriptor) = connection.descriptor() else {
+        return Ok(Err("its connection is not Tithe's own".to_owned()));
+    };
+    let Some((observer, observed)) = run.observer_of(number) else {
+        return Ok(peer::server_of(descriptor, known).map(Seen::Here));
+    };
+    let ends = match peer::ends(descriptor) {
+        Ok(ends) => ends,
+        Err(why) => return Ok(Err(why)),
+    };
+    let Observed { data, journal, logs, .. } = observed.clone();
+    let paths = Paths { data, journal, logs };
+    let by: Arc<dyn ServerMachine> = observer.clone();
+    let elsewhere = |process| Seen::Elsewhere(Elsewhere { by, process, paths });
+    Ok(observer.server_at(ends, known)?.map(elsewhere))
+}
+
+/// What the observer of arm `number` says of its machine, and of the files of settings that it is to look at; nothing
+/// where it has none.
+///
+/// # Errors
+/// When it does not answer.
+pub(super) fn machine(run: &Run<'_>, number: usize) -> Result<Vec<(Fact, String)>, Fault> {
+    let Some((observer, observed)) = run.observer_of(number) else { return Ok(Vec::new()) };
+    let Machine { processor, processors, memory_bytes, kernel, system, .. } = observer.machine();
+    let machine = format!(
+        "{}: {system}, kernel {kernel}, {processors} processors ({processor}), {}",
+        observer.name(),
+        quantity::size(*memory_bytes)
+    );
+    let mut facts = vec![(Fact::ServerMachine, machine)];
+    if !observed.settings.is_empty() {
+        let marks = observer.fingerprints(&observed.settings)?;
+        let file = |(path, mark): (&PathBuf, Result<FileMark, String>)| match mark {
+            Ok(FileMark { bytes, sha256 }) => format!("{}: {bytes} bytes, SHA-256 {sha256}", path.display()),
+            Err(why) => format!("not seen: {why}"),
+        };
+        let files: Vec<String> = observed.settings.iter().zip(marks).map(file).collect();
+        facts.push((Fact::SettingsFiles, files.join("; ")));
+    }
+    Ok(facts)
 }
 
 /// A session to `server`, that of `arm`, as its clients have it.
@@ -136,31 +217,36 @@ impl Counting {
     }
 }
 
-/// The main process of the server of `arm`, which is `process`, and how its work is counted; or why it cannot be.
+/// The server of `arm`, which is `seen`, and how its work is counted; or why it cannot be.
 fn counted(
     run: &Run<'_>,
     part: &EpochPlan<'_>,
     arm: &StartedArm,
-    process: i32,
-) -> Result<Result<(i32, Counting), String>, Fault> {
-    let server = Server { process: Some(process), ..arm.server.clone() };
+    seen: Seen,
+) -> Result<Result<(Seen, Counting), String>, Fault> {
+    let mut server = arm.server.clone();
+    seen.clone().put_into(&mut server);
     let mut session = open(run, part, arm, &server)?;
-    Ok(match session.connection().server_task() {
+    let task = match &seen {
+        Seen::Here(_) => session.connection().server_task(),
+        // What the server itself says is all that is known of it.
+        Seen::Elsewhere(_) => session.connection().serving_process().map_or(ServerTask::Unknown, ServerTask::Process),
+    };
+    Ok(match task {
         ServerTask::Process(_) if part.cell.reconnect_every.is_some() => {
             Err("its connections are opened anew while measuring, and the process of each ends with it".to_owned())
         }
-        ServerTask::Process(_) => Ok((process, Counting::Process)),
-        ServerTask::Thread { .. } => Ok((process, Counting::Thread)),
-        ServerTask::Caller | ServerTask::Virtual(_) | ServerTask::Unknown => Ok((process, Counting::Whole)),
+        ServerTask::Process(_) => Ok((seen, Counting::Process)),
+        ServerTask::Thread { .. } => Ok((seen, Counting::Thread)),
+        ServerTask::Caller | ServerTask::Virtual(_) | ServerTask::Unknown => Ok((seen, Counting::Whole)),
     })
 }
 
-/// The part of a processor that the server `process` uses while Tithe asks nothing of it, where that is much.
-fn busy(process: i32) -> Option<f64> {
-    let watch = TaskWatch::whole(process, 1)?;
-    let (before, begun) = (watch.read().cpu_ns, Instant::now());
+/// The part of a processor that `server` uses while Tithe asks nothing of it, where that is much.
+fn busy(server: &Seen) -> Option<f64> {
+    let (before, begun) = (server.cpu_ns()?, Instant::now());
     std::thread::sleep(IDLE_LOOK);
-    let used_ns = watch.read().cpu_ns.saturating_sub(before);
+    let used_ns = server.cpu_ns()?.saturating_sub(before);
     Some(used_ns as f64 / begun.elapsed().as_nanos() as f64).filter(|share| *share > IDLE_SHARE)
 }
 
@@ -179,9 +265,14 @@ mod tests {
     #[test]
     fn arms_are_counted_in_the_same_way_or_not_at_all() {
         let seen = |arms: &[Result<(i32, Counting), &str>]| {
-            let numbered = arms.iter().enumerate().map(|(number, seen)| (number, seen.map_err(str::to_owned)));
-            all_alike(&numbered.collect())
-                .map(|seen| seen.into_iter().map(|(_, process, _)| process).collect::<Vec<_>>())
+            let server = |seen: Result<(i32, Counting), &str>| {
+                seen.map(|(process, counting)| (Seen::Here(process), counting)).map_err(str::to_owned)
+            };
+            let numbered = arms.iter().enumerate().map(|(number, seen)| (number, server(*seen)));
+            all_alike(&numbered.collect()).map(|seen| {
+                let process = |server: Seen| if let Seen::Here(process) = server { process } else { 0 };
+                seen.into_iter().map(|(_, server, _)| process(server)).collect::<Vec<_>>()
+            })
         };
         let (thread, whole) = (|process| Ok((process, Counting::Thread)), |process| Ok((process, Counting::Whole)));
         assert_eq!(seen(&[thread(7), thread(8)]), Some(vec![7, 8]));

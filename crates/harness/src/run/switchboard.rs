@@ -56,7 +56,7 @@ impl<'r> Switchboard<'r> {
         let switch = run.plan.experiment.switch()?;
         let server = |url: &Url| {
             let address = Address::Attached(url.clone());
-            Server { address, process: None, paths: Default::default(), folder: Default::default() }
+            Server { address, process: None, elsewhere: None, paths: Default::default(), folder: Default::default() }
         };
         let servers =
             run.arms.iter().filter_map(|arm| Some((server(arm.arm.url.as_ref()?), arm.bare_setup()))).collect();

@@ -52,6 +52,7 @@ fn setup_of(chosen: Chosen, protected: bool) -> Setup {
         aa: false,
         programs: None,
         switch: None,
+        observer: None,
     };
     equalise(&[arm(Vec::new()), arm(vec![chosen])], &mut setup);
     setup
@@ -492,6 +493,7 @@ fn all_volumes_of_an_experiment_are_as_large_as_the_largest() {
         aa: false,
         programs: None,
         switch: None,
+        observer: None,
     };
     let arms = [arm(Vec::new()), arm(vec![size(100.0)]), arm(vec![size(300.0)])];
     assert_eq!(bytes_of(&arms[..1]), None);

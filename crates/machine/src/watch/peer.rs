@@ -9,27 +9,30 @@
 //! a pooler or a forwarded port, nobody can tell from here what stands behind it.
 
 use std::{
-    fs, io,
+    fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
     os::fd::{BorrowedFd, RawFd},
 };
 
-use crate::proc::{processes, stat_fields, value};
+use crate::{
+    elsewhere::{Ends, Known},
+    proc::{processes, stat_fields, value},
+};
 
-/// What a server is known by, beside a connection to it.
-#[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
-    /// Names of its program, as the kernel has them (proc(5), `comm`).
-    pub programs: &'a [&'a str],
-    /// The process that serves the connection, as the server itself numbers it on its own machine.
-    pub serving: Option<i32>,
+/// Both ends of the connected socket `descriptor`, which is open.
+///
+/// # Errors
+/// Where it does not tell them, in words.
+pub fn ends(descriptor: RawFd) -> Result<Ends, String> {
+    // SAFETY: the connection that it belongs to is open, and it is only duplicated here.
+    let stream = unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned().map(TcpStream::from);
+    let ends = stream.and_then(|stream| Ok(Ends { client: stream.local_addr()?, server: stream.peer_addr()? }));
+    ends.map_err(|error| format!("its connection does not say where it leads ({error})"))
 }
 
-impl Known<'_> {
-    /// True when `process` runs the server's program.
-    fn runs(&self, process: i32) -> bool {
-        program_of(process).is_some_and(|program| self.programs.contains(&program.as_str()))
-    }
+/// True when `process` runs the program of a server that is `known`.
+fn runs(known: Known<'_>, process: i32) -> bool {
+    program_of(process).is_some_and(|program| known.programs.contains(&program.as_str()))
 }
 
 /// The main process of the server that the connected socket `descriptor`, which is open, leads to.
@@ -37,18 +40,32 @@ impl Known<'_> {
 /// # Errors
 /// Why it cannot be seen, as what follows "cannot be seen:".
 pub fn server_of(descriptor: RawFd, known: Known<'_>) -> Result<i32, String> {
-    let (ours, theirs) =
-        ends(descriptor).map_err(|error| format!("its connection does not say where it leads ({error})"))?;
-    let socket = other_end(ours, theirs)
-        .ok_or_else(|| "it is on another machine, or in a container with a network of its own".to_owned())?;
+    let ends = ends(descriptor)?;
+    server_at(ends, known)?
+        .ok_or_else(|| "it is on another machine, or in a container with a network of its own".to_owned())
+}
+
+/// The main process on this machine of the server at one of the `ends` of a connection, wherever its client is; `None`
+/// where this network does not know the connection.
+///
+/// # Errors
+/// As [`server_of`].
+pub fn server_at(ends: Ends, known: Known<'_>) -> Result<Option<i32>, String> {
+    let end = |address: SocketAddr| (address.ip().to_canonical(), address.port());
+    let Some(socket) = other_end(end(ends.client), end(ends.server)) else { return Ok(None) };
+    process_of(&socket, known).map(Some)
+}
+
+/// The main process of the server that has `socket`.
+fn process_of(socket: &Socket, known: Known<'_>) -> Result<i32, String> {
     let holders = holders(socket.inode);
     let serving = match (holders.first(), known.serving) {
         // While a server begins to serve a connection, its main process may hold it as well.
         (Some(_), Some(said)) if holders.contains(&said) => said,
         (Some(holder), _) => *holder,
-        (None, said) => believed(&socket, said, known)?,
+        (None, said) => believed(socket, said, known)?,
     };
-    if !known.runs(serving) {
+    if !runs(known, serving) {
         let program = program_of(serving).unwrap_or_default();
         return Err(format!("its connections end in `{program}`, which passes them on"));
     }
@@ -61,14 +78,6 @@ pub fn server_of(descriptor: RawFd, known: Known<'_>) -> Result<i32, String> {
 /// Address and port of one end of a connection.
 type End = (IpAddr, u16);
 
-/// This and the other end of the connected socket `descriptor`.
-fn ends(descriptor: RawFd) -> io::Result<(End, End)> {
-    // SAFETY: the connection that it belongs to is open, and it is only duplicated here.
-    let stream = TcpStream::from(unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned()?);
-    let end = |address: SocketAddr| (address.ip().to_canonical(), address.port());
-    Ok((end(stream.local_addr()?), end(stream.peer_addr()?)))
-}
-
 /// A socket in the kernel's list.
 #[derive(Debug, PartialEq, Eq)]
 struct Socket {
@@ -78,10 +87,37 @@ struct Socket {
 
 /// The socket at the other end of the connection from `ours` to `theirs`; `None` where it is not in this network.
 fn other_end(ours: End, theirs: End) -> Option<Socket> {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|path| fs::read_to_string(path).ok());
-    tables.into_iter().find_map(|table| {
+    tables().find_map(|table| {
         let mut listed = table.lines().filter_map(entry);
         listed.find(|(local, remote, _)| (*local, *remote) == (theirs, ours)).map(|(_, _, socket)| socket)
+    })
+}
+
+/// True where `process` has a socket that waits for connections to `port`.
+pub fn listens(process: i32, port: u16) -> bool {
+    let waits = |line: &str| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, local, _, LISTEN, _, _, _, _, _, inode, ..] = fields[..] else { return None };
+        (end(local)?.1 == port).then(|| inode.parse::<u64>().ok())?
+    };
+    let inodes: Vec<u64> = tables().flat_map(|table| table.lines().filter_map(waits).collect::<Vec<_>>()).collect();
+    open_sockets(process).any(|inode| inodes.contains(&inode))
+}
+
+/// The state of a socket that waits for connections, as the kernel's list has it.
+const LISTEN: &str = "0A";
+
+/// The kernel's lists of the sockets of this network.
+fn tables() -> impl Iterator<Item = String> {
+    ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|path| fs::read_to_string(path).ok())
+}
+
+/// Numbers of the sockets that `process` has open, as far as this user may see that.
+fn open_sockets(process: i32) -> impl Iterator<Item = u64> {
+    let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    files.filter_map(|file| {
+        let to = fs::read_link(file.path()).ok()?;
+        to.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
     })
 }
 
@@ -106,19 +142,14 @@ fn end(text: &str) -> Option<End> {
 
 /// The processes that have the socket `inode` open, as far as this user may see that.
 fn holders(inode: u64) -> Vec<i32> {
-    let socket = format!("socket:[{inode}]");
-    let holds = |process: &i32| {
-        let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|to| to.as_os_str() == socket.as_str())
-    };
-    processes().filter(holds).collect()
+    processes().filter(|process| open_sockets(*process).any(|open| open == inode)).collect()
 }
 
 /// The process that the server has `said` to serve the connection, where it runs the server's program for the user
 /// whose `socket` it is.
 fn believed(socket: &Socket, said: Option<i32>, known: Known<'_>) -> Result<i32, String> {
     let user_of = |process: i32| value(&fs::read_to_string(format!("/proc/{process}/status")).ok()?, "Uid:");
-    said.filter(|said| known.runs(*said) && user_of(*said) == Some(socket.user)).ok_or_else(|| {
+    said.filter(|said| runs(known, *said) && user_of(*said) == Some(socket.user)).ok_or_else(|| {
         format!(
             "its processes are those of user {}, whose open files this user may not look at: run tithe as root or as \
              that user",
@@ -130,7 +161,7 @@ fn believed(socket: &Socket, said: Option<i32>, known: Known<'_>) -> Result<i32,
 /// The first process of the server that `serving` belongs to.
 fn main_process(serving: i32, known: Known<'_>) -> i32 {
     let mut main = serving;
-    while let Some(parent) = parent_of(main).filter(|parent| known.runs(*parent)) {
+    while let Some(parent) = parent_of(main).filter(|parent| runs(known, *parent)) {
         main = parent;
     }
     main

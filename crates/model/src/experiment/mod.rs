@@ -218,6 +218,24 @@ pub struct Arm {
     /// How the server's provider switches it to this arm and back, where no connection can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<ProviderSwitch>,
+    /// What is looked at on the machine of its running server, which is another one; `None` where nobody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observer: Option<Observed>,
+}
+
+/// What an observer looks at on the machine of a running server. All paths are absolute, and that machine's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observed {
+    /// The name by which the observer was started.
+    pub name: String,
+    /// Tables and indexes.
+    pub data: Vec<PathBuf>,
+    /// Write-ahead log, redo log, journal.
+    pub journal: Vec<PathBuf>,
+    /// Server and audit logs.
+    pub logs: Vec<PathBuf>,
+    /// Files of settings, of which the fingerprint is kept.
+    pub settings: Vec<PathBuf>,
 }
 
 /// How the provider of a server that both arms share switches a protection of it, and for how long at a time.

@@ -8,7 +8,7 @@ use std::{
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    keys, not_a_time,
+    keys, not_a_time, observer,
     reader::{self, Item, Problems, Table},
     refuse_duplicates, units, wording,
 };
@@ -26,6 +26,7 @@ struct Draft<'a> {
     on: Option<Item<'a>>,
     off: Option<Item<'a>>,
     switch: Option<Item<'a>>,
+    observer: Option<Item<'a>>,
 }
 
 /// Length of a side where the experiment does not say, s: long against a switch's traces in caches, short enough that
@@ -65,6 +66,7 @@ pub(super) fn arms(
         check_servers(&drafts, problems);
         check_switches(&drafts, problems);
         check_provider_switch(&drafts, problems);
+        check_observers(&drafts, problems);
     }
     drafts.into_iter().map(|draft| draft.arm).collect()
 }
@@ -76,7 +78,8 @@ fn draft<'a>(
     catalogue: &Catalogue,
     problems: &mut Problems,
 ) -> Draft<'a> {
-    let [protections, url, on, off, switch] = ["protections", "url", "on", "off", "switch"].map(|key| table.get(key));
+    let [protections, url, on, off, switch, observer] =
+        ["protections", "url", "on", "off", "switch", "observer"].map(|key| table.get(key));
     let attached = url.is_some();
     let list = protections.as_ref().map(|item| item.list(problems)).unwrap_or_default();
     let mut chosen: Vec<Protection> = Vec::new();
@@ -106,8 +109,9 @@ fn draft<'a>(
         aa: false,
         programs: None,
         switch: provider_switch(table, problems),
+        observer: observer::observed(table, problems),
     };
-    Draft { arm, place: table.place.clone(), protections, url, on, off, switch }
+    Draft { arm, place: table.place.clone(), protections, url, on, off, switch, observer }
 }
 
 /// How the provider switches the server to this arm; `None` where the arm does not say, or not enough.
@@ -431,6 +435,29 @@ fn check_provider_switch(drafts: &[Draft<'_>], problems: &mut Problems) {
         refuse(
             "`on` and `off` of an arm switch its sessions every few milliseconds, `switch` the server every few minutes",
             "keep one of the two: the statements where sessions can be switched",
+        );
+    }
+}
+
+/// All arms are looked at in the same way or none: an operation that is counted with its server costs more than one
+/// that is counted without.
+fn check_observers(drafts: &[Draft<'_>], problems: &mut Problems) {
+    let Some(item) = drafts.iter().find_map(|draft| draft.observer.as_ref()) else { return };
+    let mut refuse = |problem: &str, help: &str| problems.at(item.key_range.clone(), problem, help);
+    if drafts.iter().any(|draft| draft.url.is_none()) {
+        refuse(
+            "an observer looks at a running server, and an arm has no `url`",
+            "leave `observer` out: what Tithe starts is on its own machine, where it sees it",
+        );
+    } else if drafts.iter().any(|draft| draft.observer.is_none()) {
+        refuse(
+            "some arms have an `observer` and some have none: operations would be counted with their server in some arms alone",
+            "give every arm the `observer` on the machine of its server, the first arm included",
+        );
+    } else if drafts.iter().any(|draft| draft.switch.is_some()) {
+        refuse(
+            "a server that its provider switches may be another one afterwards, so that no observer knows which it is",
+            "leave `observer` out",
         );
     }
 }

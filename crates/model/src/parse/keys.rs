@@ -118,6 +118,19 @@ pub(super) const ARM: TableFormat = TableFormat {
             "switch",
             "{ on = [\"./audit\", \"on\"], off = [\"./audit\", \"off\"], ready = \"SELECT current_setting('log_statement') = 'all'\" }",
         ),
+        ("observer", "{ name = \"db1\", data = [\"/var/lib/postgresql/15/main\"] }"),
+    ],
+};
+
+/// Who looks at a running server on its own machine, and at what.
+pub(super) const OBSERVER: TableFormat = TableFormat {
+    header: "observer",
+    keys: &[
+        ("name", "\"db1\""),
+        ("data", "[\"/var/lib/postgresql/15/main/base\"]"),
+        ("journal", "[\"/var/lib/postgresql/15/main/pg_wal\"]"),
+        ("logs", "[\"/var/log/postgresql\"]"),
+        ("settings", "[\"/etc/postgresql/15/main/postgresql.conf\"]"),
     ],
 };
 
@@ -156,7 +169,8 @@ pub(super) const PUBLISHED: TableFormat = TableFormat {
 pub(super) const RENAMED: [(&str, &str); 2] = [("guard_arm", "aa_arm"), ("guarded", "protected")];
 
 /// All tables, in the order of the file.
-pub const TABLES: &[TableFormat] = &[TOP, DATA, LOAD, MEASURE, RESOURCES, WORKLOAD, ARM, SWITCH, PROTECTION, PUBLISHED];
+pub const TABLES: &[TableFormat] =
+    &[TOP, DATA, LOAD, MEASURE, RESOURCES, WORKLOAD, ARM, SWITCH, OBSERVER, PROTECTION, PUBLISHED];
 
 /// What the top of a matrix file is called.
 const MATRIX: &str = "matrix";

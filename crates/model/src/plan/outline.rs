@@ -2,7 +2,7 @@
 //!
 //! What each protection changes in the settings of its server is known to the plug-ins, not to the plan.
 
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 use super::{Cell, FRAMES_MIN, Plan, Starts, shape, sides};
 use crate::{
@@ -155,7 +155,19 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
         "Everything else   roughly {}: starting, loading, warming up, evidence{and_switches}",
         quantity::precise_duration(rough_s(rest_s))
     )?;
+    write_observers(text, &experiment.arms)?;
     writeln!(text, "Disk              roughly {} at a time", quantity::rough_size(disk_bytes(plan, catalogue)))
+}
+
+/// Who looks at which arms' servers on other machines.
+fn write_observers(text: &mut String, arms: &[Arm]) -> std::fmt::Result {
+    let names: BTreeSet<&str> = arms.iter().filter_map(|arm| Some(arm.observer.as_ref()?.name.as_str())).collect();
+    for name in names {
+        let seen = arms.iter().filter(|arm| arm.observer.as_ref().is_some_and(|observed| observed.name == name));
+        let seen: Vec<&str> = seen.map(|arm| arm.name.as_str()).collect();
+        writeln!(text, "Observer          {name}, on the machine of {}", seen.join(", "))?;
+    }
+    Ok(())
 }
 
 /// How the provider's switch is used, how often, and how long it may take.

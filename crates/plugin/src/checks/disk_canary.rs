@@ -5,8 +5,7 @@ use tithe_machine::{fault::Fault, observation::Observation};
 use crate::{
     checks::{
         canary::{Canaries, Targets, key_value},
-        needles::Needles,
-        scan::{FileKind, Places, Report, files_of, scan, unseen},
+        scan::{FileKind, Places, Report, search, shows, unseen},
     },
     evidence::{CheckContext, CheckEntry, Evidence},
 };
@@ -54,7 +53,7 @@ impl Evidence for DiskCanary {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        if files_of(context.server, self.places).is_empty() {
+        if !shows(context.server, self.places) {
             return Ok(unseen(context.server));
         }
         let canaries = Canaries::new(context, self.id());
@@ -65,8 +64,8 @@ impl Evidence for DiskCanary {
         context.database.quiesce(context.server, context.setup, context.table)?;
         let written = context.database.write_out(context.server, context.setup, context.table);
         let tokens = canaries.tokens(&self.targets);
-        let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
-        let report = scan(&needles, files_of(context.server, self.places));
+        let needles: Vec<_> = tokens.iter().map(|token| ("canary", *token)).collect();
+        let report = search(context.server, self.places, &needles)?;
         Ok(match (self.conclude(&report, tokens.len(), context.protected), written) {
             // What was found was written. What was not found may not have been.
             (exposed @ Observation::Exposed(_), _) => exposed,

@@ -8,8 +8,8 @@ use tithe_model::record::Role;
 use crate::{
     checks::{
         canary::{Canaries, Source, TOKEN_BYTES, Targets, key_value},
-        needles::{NEEDLE_BYTES, Needles},
-        scan::{Places, Report, files_of, scan, unseen},
+        needles::NEEDLE_BYTES,
+        scan::{Places, Report, search, shows, unseen},
     },
     evidence::{CheckContext, CheckEntry, Evidence},
 };
@@ -47,7 +47,7 @@ impl Evidence for LogsFree {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        if context.server.address.is_attached() && context.server.paths.logs.is_empty() {
+        if context.server.address.is_attached() && !shows(context.server, Places::LOGS) {
             return Ok(unseen(context.server));
         }
         let canaries = Canaries::new(context, self.id());
@@ -67,21 +67,21 @@ impl Evidence for LogsFree {
             ours.into_iter().chain([at_rest, columns]).flatten().map(|(what, secret)| (what, secret.expose()));
         let tokens = canaries.tokens(&self.targets);
         let secrets = secrets.filter(|(_, secret)| secret.len() >= NEEDLE_BYTES);
-        let needles = Needles::new(secrets.chain(tokens.iter().map(|token| ("canary", *token))));
-        let control = await_needle(context, &Needles::new([("control token", token.as_slice())]));
-        Ok(conclude(&scan(&needles, files_of(context.server, Places::LOGS)), tokens.len(), control))
+        let needles: Vec<_> = secrets.chain(tokens.iter().map(|token| ("canary", *token))).collect();
+        let control = await_needle(context, ("control token", token.as_slice()))?;
+        Ok(conclude(&search(context.server, Places::LOGS, &needles)?, tokens.len(), control))
     }
 }
 
 /// True as soon as `needle` stands in the logs; false when timeout ends.
-fn await_needle(context: &CheckContext<'_>, needle: &Needles) -> bool {
+fn await_needle(context: &CheckContext<'_>, needle: (&'static str, &[u8])) -> Result<bool, Fault> {
     let start = Instant::now();
     loop {
-        if scan(needle, files_of(context.server, Places::LOGS)).total().hits() > 0 {
-            return true;
+        if search(context.server, Places::LOGS, &[needle])?.total().hits() > 0 {
+            return Ok(true);
         }
         if start.elapsed() > TIMEOUT {
-            return false;
+            return Ok(false);
         }
         std::thread::sleep(Duration::from_millis(50));
     }

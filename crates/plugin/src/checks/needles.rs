@@ -174,6 +174,23 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// What somebody else tells of `hits`: of which needles, and in which forms, by the names of [`Tally::forms`].
+    pub fn told(hits: u64, needles: impl Iterator<Item = (&'static str, usize)>, forms: &[String]) -> Self {
+        let all = [Form::Raw, Form::Hexadecimal, Form::Base64].into_iter();
+        let forms = all.filter(|form| forms.iter().any(|name| name == form.name())).collect();
+        Self { hits, distinct: needles.collect(), forms }
+    }
+
+    /// Which needles were found, by their place in what was looked for.
+    pub fn needles(&self) -> Vec<usize> {
+        self.distinct.iter().map(|(_, number)| *number).collect()
+    }
+
+    /// How they were written: `raw`, `hexadecimal`, `base64`.
+    pub fn forms(&self) -> Vec<&'static str> {
+        self.forms.iter().map(|form| form.name()).collect()
+    }
+
     fn add(&mut self, form: &NeedleForm) {
         self.hits += 1;
         self.distinct.insert((form.what, form.number));

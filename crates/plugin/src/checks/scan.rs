@@ -15,7 +15,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tithe_machine::{launch::Server, observation::Observation};
+use tithe_machine::{
+    elsewhere::{FileThere, FoundThere},
+    fault::Fault,
+    launch::Server,
+    observation::Observation,
+    paths::Paths,
+};
 use tithe_model::quantity;
 
 use crate::checks::needles::{Needles, Tally};
@@ -54,6 +60,16 @@ impl Places {
         }
     }
 
+    /// Those of `paths` that are among these.
+    fn of(self, paths: &Paths) -> Paths {
+        let chosen = |is: bool, paths: &[PathBuf]| if is { paths.to_vec() } else { Vec::new() };
+        Paths {
+            data: chosen(self.data, &paths.data),
+            journal: chosen(self.journal, &paths.journal),
+            logs: chosen(self.logs, &paths.logs),
+        }
+    }
+
     fn has(self, kind: FileKind) -> bool {
         match kind {
             FileKind::Data => self.data,
@@ -88,17 +104,57 @@ pub struct File {
 /// The files of `server` in `places`, each once, in a stable order. A file below several of the server's paths is what
 /// the deepest of them says: a journal inside the data folder is journal. Links are followed.
 pub fn files_of(server: &Server, places: Places) -> Vec<File> {
-    let paths = &server.paths;
+    let mut files = files_named_below(&server.paths, &server.folder);
+    files.retain(|file| places.has(file.kind));
+    files
+}
+
+/// The files of `paths` in the same way, by their whole paths.
+pub fn files_in(paths: &Paths) -> Vec<File> {
+    files_named_below(paths, Path::new(""))
+}
+
+/// The files of `paths`, whose names are relative to `base`.
+fn files_named_below(paths: &Paths, base: &Path) -> Vec<File> {
     let kinds = [(FileKind::Data, &paths.data), (FileKind::Journal, &paths.journal), (FileKind::Log, &paths.logs)];
     let mut roots: Vec<_> =
         kinds.into_iter().flat_map(|(kind, paths)| paths.iter().map(move |path| (kind, path))).collect();
     roots.sort_by_key(|(_, path)| std::cmp::Reverse(path.components().count()));
-    let mut walk = Walk::new(&server.folder);
+    let mut walk = Walk::new(base);
     for (kind, root) in roots {
         walk.visit(root, kind);
     }
-    walk.files.retain(|file| places.has(file.kind));
     walk.files
+}
+
+/// Looks for `needles`, with their nouns, in the files of `server` in `places`, on whichever machine it is. A report of
+/// no file where none can be seen.
+///
+/// # Errors
+/// When whoever sees the files of another machine does not answer.
+///
+/// # Panics
+/// As [`Needles::new`].
+pub fn search(server: &Server, places: Places, needles: &[(&'static str, &[u8])]) -> Result<Report, Fault> {
+    let Some(elsewhere) = &server.elsewhere else {
+        return Ok(scan(&Needles::new(needles.iter().copied()), files_of(server, places)));
+    };
+    let FoundThere { files, bytes, found, unreadable } = elsewhere.by.search(needles, &places.of(&elsewhere.paths))?;
+    let in_file = |file: FileThere| {
+        let kind = if file.holds_data { FileKind::Data } else { FileKind::Log };
+        let what = file.needles.iter().filter_map(|number| Some((needles.get(*number)?.0, *number)));
+        let tally = Tally::told(file.hits, what, &file.forms);
+        (File { path: PathBuf::from(&file.name), name: file.name, kind }, tally)
+    };
+    Ok(Report { files, bytes, found: found.into_iter().map(in_file).collect(), unreadable })
+}
+
+/// True where files of `server` in `places` can be seen from here, or by somebody on its own machine.
+pub fn shows(server: &Server, places: Places) -> bool {
+    match &server.elsewhere {
+        Some(elsewhere) => places.of(&elsewhere.paths) != Paths::default(),
+        None => !files_of(server, places).is_empty(),
+    }
 }
 
 /// What a look at files gives where `server` shows none.

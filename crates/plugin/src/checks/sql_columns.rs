@@ -13,7 +13,7 @@ use crate::{
         canary::{Collected, Source},
         needles::{NEEDLE_BYTES, Needles, Tally},
         relay::Relay,
-        scan::{Places, files_of, scan, unseen},
+        scan::{Places, search, shows, unseen},
         wire_canary::{BELOW_TLS, spoken_in_tls},
     },
     columns::{Chosen, connect_sql, sql::Treatment},
@@ -402,7 +402,7 @@ impl Evidence for SqlDiskCanary {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let subject = &self.0;
-        if files_of(context.server, Places::ALL).is_empty() {
+        if !shows(context.server, Places::ALL) {
             return Ok(unseen(context.server));
         }
         let chosen = subject.chosen()?;
@@ -412,8 +412,8 @@ impl Evidence for SqlDiskCanary {
             sql_of(context.database)?.quiesce(context.server, context.setup, &names)?;
             context.database.quiesce(context.server, context.setup, context.table)?;
             let tokens = tokens(rows, &chosen);
-            let needles = Needles::new(tokens.iter().map(|token| ("canary", token.as_slice())));
-            let report = scan(&needles, files_of(context.server, Places::ALL));
+            let needles: Vec<_> = tokens.iter().map(|token| ("canary", token.as_slice())).collect();
+            let report = search(context.server, Places::ALL, &needles)?;
             Ok(match report.unreadable.first() {
                 _ if report.total().hits() > 0 => Observation::Exposed(report.describe_found()),
                 Some(file) => Observation::Unknown(format!("cannot read {file}")),

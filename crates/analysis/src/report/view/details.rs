@@ -176,11 +176,12 @@ fn agents(cell: &CellAnalysis) -> Vec<Block> {
     ];
     let row = |agent: &AgentAnalysis| {
         let text = |text: String| Entry::text(text, Tone::Normal);
+        let of_load = |figure: String| text(if agent.lanes > 0 { figure } else { "observes".to_owned() });
         vec![
             text(agent.name.clone()),
-            text(agent.lanes.to_string()),
-            text(number::count(agent.operations)),
-            text(number::share(agent.wait_share)),
+            of_load(agent.lanes.to_string()),
+            of_load(number::count(agent.operations)),
+            of_load(number::share(agent.wait_share)),
             text(format!("{:+.6} s", agent.clock_offset_ns as f64 / 1e9)),
             text(format!("{:.1} µs", agent.clock_bound_ns as f64 / 1e3)),
         ]

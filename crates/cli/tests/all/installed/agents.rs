@@ -11,13 +11,13 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::support::{Bench, err, out, server::installed, status, wait_until};
+use crate::support::{Bench, err, hosts::Host, out, server::installed, status, wait_until};
 
 /// A process that ends with its test.
-struct Killed(Child);
+pub struct Killed(Child);
 
 impl Killed {
-    fn start(command: &mut Command) -> Self {
+    pub fn start(command: &mut Command) -> Self {
         Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts"))
     }
 }
@@ -30,22 +30,43 @@ impl Drop for Killed {
 }
 
 /// A broker on this machine, for everybody on it.
-struct Broker {
+pub struct Broker {
     port: u16,
     _running: Killed,
 }
 
 impl Broker {
-    #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
-    fn start() -> Option<Self> {
-        let there = ["/usr/sbin/nats-server", "/usr/bin/nats-server"].into_iter().find(|path| Path::new(path).exists());
-        let Some(program) = there else {
-            assert!(std::env::var_os("CI").is_none(), "nats-server is not installed");
-            eprintln!("SKIPPED: nats-server is not installed (Debian, Ubuntu: apt-get install nats-server)");
-            return None;
-        };
+    pub fn start() -> Option<Self> {
+        let program = Self::program()?;
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
         Some(Self { port, _running: Self::run(program, port) })
+    }
+
+    /// The program; where there is none the test says so and is skipped, and fails where `CI` is set.
+    #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+    fn program() -> Option<&'static str> {
+        let there = ["/usr/sbin/nats-server", "/usr/bin/nats-server"].into_iter().find(|path| Path::new(path).exists());
+        if there.is_none() {
+            assert!(std::env::var_os("CI").is_none(), "nats-server is not installed");
+            eprintln!("SKIPPED: nats-server is not installed (Debian, Ubuntu: apt-get install nats-server)");
+        }
+        there
+    }
+
+    /// One in `host`, for everybody in its network.
+    pub fn start_in(host: &Host) -> Option<Self> {
+        let program = Self::program()?;
+        let port = 4222;
+        let mut command = Command::new(program);
+        host.enter(command.args(["-a", "0.0.0.0", "-p", &port.to_string()]));
+        let running = Killed::start(&mut command);
+        host.within(|| wait_until(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()));
+        Some(Self { port, _running: running })
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     fn run(program: &str, port: u16) -> Killed {
@@ -54,11 +75,11 @@ impl Broker {
         running
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
-    fn agent(&self, bench: &Bench, name: &str, lanes: u32) -> Killed {
+    pub fn agent(&self, bench: &Bench, name: &str, lanes: u32) -> Killed {
         let (url, lanes) = (self.url(), lanes.to_string());
         let arguments = ["agent", "--join", &url, "--name", name, "--lanes", &lanes, "--target", "127.0.0.1"];
         Killed::start(&mut bench.command(&arguments))
@@ -90,7 +111,7 @@ fn invalid(bench: &Bench) -> Vec<String> {
     frames.filter_map(|frame| frame["invalid"].as_str().map(str::to_owned)).collect()
 }
 
-fn run<'a>(broker: &Broker, bench: &Bench, file: &'a str, more: &[&'a str]) -> Command {
+pub fn run<'a>(broker: &Broker, bench: &Bench, file: &'a str, more: &[&'a str]) -> Command {
     let url = broker.url();
     let mut arguments = vec!["run", file, "--quiet", "--agents", &url, "--wait", "60"];
     arguments.extend(more);

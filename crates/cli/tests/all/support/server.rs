@@ -234,6 +234,17 @@ impl Server {
         Some(Self { programs: install.programs, launched, authority, _running: running, _sandbox: sandbox })
     }
 
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.launched.folder
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        let Address::Tcp { port, .. } = &self.launched.address else { panic!("a TCP server") };
+        *port
+    }
+
     /// Where it listens, without a password.
     pub fn address(&self) -> String {
         self.url("").replace(":@", "@")

@@ -5,11 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tithe_machine::{
-    fault::Fault,
-    launch::{Paths, Server},
-    observation::Observation,
-};
+use tithe_machine::{fault::Fault, launch::Server, observation::Observation, paths::Paths};
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
     evidence::{CheckContext, CheckEntry, Evidence},

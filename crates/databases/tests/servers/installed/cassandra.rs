@@ -120,7 +120,13 @@ fn inspected(server: &Server, setup: &Setup) -> String {
 fn attached(sandbox: &Sandbox, user: &str, rest: &str) -> Server {
     let Address::Tcp { port, .. } = sandbox.server.address else { panic!("a port") };
     let url = Url::new(format!("cassandra://{user}127.0.0.1:{port}{rest}"));
-    Server { address: Address::Attached(url), process: None, paths: Default::default(), ..sandbox.server.clone() }
+    Server {
+        address: Address::Attached(url),
+        process: None,
+        elsewhere: None,
+        paths: Default::default(),
+        ..sandbox.server.clone()
+    }
 }
 
 /// A plain server, and two with everything that goes together.

@@ -13,7 +13,8 @@ use expect_test::expect;
 use tithe_databases::mongodb::MongoDb;
 use tithe_machine::{
     fault::Fault,
-    launch::{Address, Command as Program, Launch, Paths, Place, Server, Step},
+    launch::{Address, Command as Program, Launch, Place, Server, Step},
+    paths::Paths,
     proc::ServerTask,
 };
 use tithe_model::{

@@ -20,6 +20,7 @@ fn prove(database: &str, id: &str) {
         aa: false,
         programs: None,
         switch: None,
+        observer: None,
     };
     let arms = [arm(Vec::new()), arm(vec![volume.clone()])];
     let Some(protected) = Sandbox::start_beside(database, std::slice::from_ref(&volume), &arms) else { return };

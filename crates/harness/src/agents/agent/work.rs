@@ -136,7 +136,8 @@ impl Work {
             let column_key = column_key.as_deref().and_then(Secret::of_hex);
             let mut setup = resolved.setup_with(&self.plan, cell, credentials, column_key);
             setup.space = space;
-            let server = Server { address, process: None, paths: Default::default(), folder: PathBuf::new() };
+            let server =
+                Server { address, process: None, elsewhere: None, paths: Default::default(), folder: PathBuf::new() };
             let (on, off) = (resolved.arm.on.clone(), resolved.arm.off.clone());
             Ok(StartedArm { server, data, setup, on, off })
         };

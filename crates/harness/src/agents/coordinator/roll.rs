@@ -66,6 +66,42 @@ fn call(link: &dyn Link) -> Result<Vec<Hello>, Fault> {
     Ok(hellos)
 }
 
+/// The agents that answer.
+fn agents(link: &dyn Link) -> Result<Vec<Hello>, Fault> {
+    let mut hellos = call(link)?;
+    hellos.retain(|hello| !hello.observes);
+    Ok(hellos)
+}
+
+/// The observers that answer.
+pub(super) fn observers(link: &dyn Link) -> Result<Vec<Hello>, Fault> {
+    let mut hellos = call(link)?;
+    hellos.retain(|hello| hello.observes);
+    Ok(hellos)
+}
+
+/// That `hellos`, which are in the order of their names, have names of their own and this program's version.
+///
+/// # Errors
+/// Who does not, in words.
+pub(super) fn alike(hellos: &[Hello]) -> Result<(), String> {
+    let ours = env!("CARGO_PKG_VERSION");
+    let kind = |hello: &Hello| if hello.observes { "observer" } else { "agent" };
+    if let Some([twice, _]) = hellos.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        let Hello { name, .. } = twice;
+        return Err(format!("two {}s are called {name}: start one of them with another --name", kind(twice)));
+    }
+    if let Some(other) = hellos.iter().find(|hello| hello.tithe != ours || hello.protocol != PROTOCOL) {
+        let Hello { name, tithe, protocol, .. } = other;
+        return Err(format!(
+            "{} {name} is tithe {tithe} (protocol {protocol}), and this is tithe {ours} (protocol {PROTOCOL}): run one \
+             version everywhere",
+            kind(other)
+        ));
+    }
+    Ok(())
+}
+
 /// Waits until `expected` agents are there that work for nobody, as long as `wait`.
 ///
 /// # Errors
@@ -77,7 +113,7 @@ pub(super) fn expect(
 ) -> Result<Vec<Hello>, Fault> {
     let deadline = Instant::now() + wait;
     loop {
-        let hellos = call(link)?;
+        let hellos = agents(link)?;
         let free = hellos.iter().filter(|hello| hello.busy_with.is_none()).count();
         if free >= expected || Instant::now() > deadline || cancelled.load(Ordering::SeqCst) {
             return chosen(hellos, expected).map_err(Fault::Refused);
@@ -87,18 +123,7 @@ pub(super) fn expect(
 
 /// The agents of a run with so many `expected`, of those that are there.
 fn chosen(hellos: Vec<Hello>, expected: usize) -> Result<Vec<Hello>, String> {
-    let ours = env!("CARGO_PKG_VERSION");
-    if let Some(twice) = hellos.windows(2).find(|pair| pair[0].name == pair[1].name) {
-        let name = &twice[0].name;
-        return Err(format!("two agents are called {name}: start one of them with another --name"));
-    }
-    if let Some(other) = hellos.iter().find(|hello| hello.tithe != ours || hello.protocol != PROTOCOL) {
-        let Hello { name, tithe, protocol, .. } = other;
-        return Err(format!(
-            "agent {name} is tithe {tithe} (protocol {protocol}), and this is tithe {ours} (protocol {PROTOCOL}): run one \
-             version everywhere"
-        ));
-    }
+    alike(&hellos)?;
     let (busy, free): (Vec<Hello>, Vec<Hello>) = hellos.into_iter().partition(|hello| hello.busy_with.is_some());
     if free.len() == expected {
         return Ok(free);
@@ -122,7 +147,7 @@ pub(super) fn find_again(link: &dyn Link, member: &mut Member) -> Result<(), Fau
         (&hello.name, &hello.tithe, hello.protocol, hello.lanes) == (&old.name, &old.tithe, old.protocol, old.lanes)
     };
     // A link that is lost is waited for with the member.
-    let hellos = call(link).unwrap_or_default();
+    let hellos = agents(link).unwrap_or_default();
     if let Some(hello) = hellos.into_iter().find(|hello| same(hello) && hello.busy_with.is_none()) {
         // What it had inserted in a frame that was not handed in nobody knows: it goes on with a part of its own.
         (member.hello, member.states) = (hello, None);
@@ -199,7 +224,7 @@ mod tests {
             1 agents are expected, and 0 are there and free: none; busy: none
             1 agents are expected, and 2 are there and free: a, b; busy: none
             two agents are called a: start one of them with another --name
-            agent d is tithe 0.0.1 (protocol 1), and this is tithe VERSION (protocol 1): run one version everywhere
+            agent d is tithe 0.0.1 (protocol 2), and this is tithe VERSION (protocol 2): run one version everywhere
         "#]]
         .assert_eq(
             &[

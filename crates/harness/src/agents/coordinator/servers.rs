@@ -1,31 +1,94 @@
-//! What servers on the coordinator's machine use in each slot of their clients elsewhere.
+//! What servers use in each slot of their clients on other machines: read here, or by an observer where they are.
 
 use std::collections::BTreeSet;
 
-use tithe_machine::proc::ServerTask;
+use tithe_machine::elsewhere::ServerMachine;
 use tithe_model::record::Slot;
 
+use super::observers::ServerObserver;
 use crate::{
-    agents::server_watch::{Figures, Served, ServerWatch},
+    agents::{
+        look::Watched,
+        offset::Offset,
+        server_watch::{Figures, ServerWatch, served},
+    },
     load::{
         Schedule,
-        frame::part::{PartMeasured, PartsAsked, Serving},
+        frame::{
+            StartedArm,
+            part::{PartMeasured, PartsAsked, Serving},
+        },
     },
 };
 
-/// Begins to read what serves the frame that is `asked` for, whose first slot begins at `start_ns`; `None` where some
-/// server is not this machine's.
-pub(super) fn watch(asked: &PartsAsked<'_>, serving: &[Serving], start_ns: u64) -> Option<ServerWatch> {
-    let mains: Vec<i32> = asked.arms.iter().map(|arm| arm.server.process).collect::<Option<_>>()?;
-    let served = |lane: usize, arm: usize| {
-        let of = serving.iter().filter(|serving| (serving.lane, serving.arm) == (lane, arm));
-        let tasks: Vec<ServerTask> = of.map(|serving| ServerTask::Process(serving.process)).collect();
-        // Servers that do not say who serves a connection are read as a whole.
-        if tasks.is_empty() { Served::Whole(mains[arm]) } else { Served::Tasks(tasks) }
-    };
-    let of_lane = |lane| (0..mains.len()).map(|arm| served(lane, arm)).collect();
-    let served: Vec<Vec<Served>> = (0..asked.lanes).map(of_lane).collect();
-    Some(ServerWatch::start(Schedule::new(&asked.frame.cell, asked.frame.number, mains.len(), start_ns), &served))
+/// Whoever reads what the servers of one frame use in its slots.
+pub(super) enum Watch<'o> {
+    /// A thread here, where all servers are this machine's.
+    Here(ServerWatch),
+    /// Observers, where all servers are other machines', by the ticket of the frame.
+    There(u64, Vec<&'o ServerObserver>),
+    /// Nobody, where some server is not seen.
+    Nobody,
+}
+
+/// Begins to read what serves the frame that is `asked` for, with the `ticket`, whose first slot begins at `start_ns`
+/// on the clock of this machine. With each of `observers` stands how far its clock is ahead.
+///
+/// # Errors
+/// When an observer does not begin.
+pub(super) fn watch<'o>(
+    asked: &PartsAsked<'_>,
+    serving: &[Serving],
+    (ticket, start_ns): (u64, u64),
+    observers: &[(&'o ServerObserver, Offset)],
+) -> Result<Watch<'o>, String> {
+    let (arms, lanes) = (asked.arms, asked.lanes);
+    let schedule = |start_ns| Schedule::new(&asked.frame.cell, asked.frame.number, arms.len(), start_ns);
+    if arms.iter().all(|arm| arm.server.process.is_some()) {
+        let mains: Vec<Option<i32>> = arms.iter().map(|arm| arm.server.process).collect();
+        return Ok(Watch::Here(ServerWatch::start(schedule(start_ns), &served(lanes, &mains, serving))));
+    }
+    if arms.iter().any(|arm| arm.server.elsewhere.is_none()) {
+        return Ok(Watch::Nobody);
+    }
+    let mut watching = Vec::new();
+    for (observer, offset) in observers {
+        let seen = |arm: &StartedArm| {
+            arm.server
+                .elsewhere
+                .as_ref()
+                .filter(|server| server.by.name() == observer.name())
+                .map(|server| server.process)
+        };
+        let mains: Vec<Option<i32>> = arms.iter().map(seen).collect();
+        let there_ns = offset.there(start_ns);
+        let there_ns =
+            there_ns.ok_or_else(|| format!("the clock of observer {} is before its beginning", observer.name()))?;
+        let watched = Watched { ticket, schedule: schedule(there_ns), lanes, mains, serving: serving.to_vec() };
+        observer.watch(watched).map_err(|fault| fault.to_string())?;
+        watching.push(*observer);
+    }
+    Ok(Watch::There(ticket, watching))
+}
+
+impl Watch<'_> {
+    /// Ends with the frame, or at once where it is `spoiled`; what was used in its slots, `None` where nobody has seen.
+    ///
+    /// # Errors
+    /// When an observer does not say.
+    pub fn finish(self, spoiled: bool) -> Result<Option<Figures>, String> {
+        match self {
+            Self::Here(watch) => Ok(Some(watch.finish(spoiled))),
+            Self::Nobody => Ok(None),
+            Self::There(ticket, observers) => {
+                let mut figures = Figures::default();
+                for observer in observers {
+                    figures.add(observer.used(ticket, spoiled).map_err(|fault| fault.to_string())?);
+                }
+                Ok(Some(figures))
+            }
+        }
+    }
 }
 
 /// Writes into the slots of `parts` what servers have `used` in them. Where that is not known of some slot, nothing of

@@ -7,6 +7,7 @@ use std::{
 
 use tithe_machine::{
     clock::{Clock, VirtualTime},
+    elsewhere::{Elsewhere, UsageThere},
     fault::Fault,
     proc::ProcessSnapshot,
     sandbox::companion::Companion,
@@ -149,13 +150,28 @@ impl<'a> CellContext<'a> {
         (served == 1).then_some(process)
     }
 
+    /// The counters of `arm` on the machine of its server, `elsewhere`, where that serves no other arm.
+    fn read_elsewhere(&self, elsewhere: &Elsewhere, arm: &StartedArm) -> Reading {
+        let wal_bytes = self.database.wal_position(&arm.server, &arm.setup);
+        let is_same = |other: &&StartedArm| other.server.elsewhere.as_ref() == Some(elsewhere);
+        if self.arms.iter().filter(is_same).count() > 1 {
+            return Reading { wal_bytes, ..Reading::default() };
+        }
+        match elsewhere.by.usage(elsewhere.process, &elsewhere.paths) {
+            Ok(UsageThere { tree, log_bytes, disk_bytes }) => {
+                Reading { tree: Some(tree), wal_bytes, log_bytes, disk_bytes, lost: false }
+            }
+            Err(_) => Reading { lost: true, ..Reading::default() },
+        }
+    }
+
     /// Looks at every arm's counters.
     pub fn read_counters(&self) -> Vec<Reading> {
         if self.time_is_virtual() {
             return vec![Reading::default(); self.arms.len()];
         }
         let snapshot = ProcessSnapshot::take();
-        let reading = |arm: &StartedArm| Reading {
+        let here = |arm: &StartedArm| Reading {
             tree: match self.own_process(arm) {
                 Some(process) => Some(snapshot.usage(process)),
                 None => self.database.usage(&arm.server, &arm.setup),
@@ -163,6 +179,11 @@ impl<'a> CellContext<'a> {
             wal_bytes: self.database.wal_position(&arm.server, &arm.setup),
             log_bytes: (!arm.server.paths.logs.is_empty()).then(|| sizes(&arm.server.paths.logs).0),
             disk_bytes: (!arm.server.paths.data.is_empty()).then(|| sizes(&arm.server.paths.data).1),
+            lost: false,
+        };
+        let reading = |arm: &StartedArm| match &arm.server.elsewhere {
+            Some(elsewhere) => self.read_elsewhere(elsewhere, arm),
+            None => here(arm),
         };
         let numbered = self.arms.iter().enumerate();
         numbered.map(|(number, arm)| if self.is_reached(number) { reading(arm) } else { Reading::default() }).collect()

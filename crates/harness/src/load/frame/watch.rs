@@ -39,6 +39,8 @@ pub(super) struct Grown {
     pub duration_ns: u64,
     /// Why a server was not paused while another was measured.
     pub not_stopped: Option<String>,
+    /// The observer that did not answer.
+    pub observer_lost: Option<String>,
     /// Why times of this frame cannot be trusted.
     pub clock_fault: Option<String>,
 }
@@ -75,13 +77,16 @@ impl<'a> Watch<'a> {
     pub fn grown_since(&self, before: Counted, pause_gate: PauseGate) -> (Vec<Counters>, Grown) {
         let not_stopped = pause_gate.open();
         let after = self.context.read_counters();
+        let observers = self.context.arms.iter().filter_map(|arm| arm.server.elsewhere.as_ref());
+        let lost = before.arms.iter().zip(&after).zip(observers).find(|((before, after), _)| before.lost || after.lost);
+        let observer_lost = lost.map(|(_, elsewhere)| format!("observer {} was lost", elsewhere.by.name()));
         let host = before.host.map_or_else(Host::default, |host| host.until_now());
         let (duration_ns, clock_fault) = match &self.began {
             Began::Real { at, clocks, .. } => (at.elapsed().as_nanos() as u64, clocks.clock_fault()),
             Began::Virtual(now_ns) => (self.context.clocks[0].now() - now_ns, None),
         };
         let counters = before.arms.iter().zip(&after).map(|(before, after)| before.grown(after)).collect();
-        (counters, Grown { host, duration_ns, not_stopped, clock_fault })
+        (counters, Grown { host, duration_ns, not_stopped, observer_lost, clock_fault })
     }
 }
 

@@ -91,7 +91,13 @@ fn runner<'a>(
         let Resolved { arm, .. } = resolved;
         let setup = resolved.setup_with(plan, cell, &credentials, column_key);
         let launch = product.launch(install, &setup, &place(folder.clone()));
-        let server = Server { address: launch.address, process: None, paths: launch.paths, folder: folder.clone() };
+        let server = Server {
+            address: launch.address,
+            process: None,
+            elsewhere: None,
+            paths: launch.paths,
+            folder: folder.clone(),
+        };
         let data = started.len();
         started.push(StartedArm { server, data, setup, on: arm.on.clone(), off: arm.off.clone() });
     }

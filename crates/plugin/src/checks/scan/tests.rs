@@ -1,10 +1,7 @@
 use std::os::unix::fs::symlink;
 
 use expect_test::expect;
-use tithe_machine::{
-    launch::{Address, Paths},
-    sandbox::certificates,
-};
+use tithe_machine::{launch::Address, paths::Paths, sandbox::certificates};
 
 use super::*;
 use crate::simulated::test_bench::test_folder;
@@ -25,6 +22,7 @@ fn files_belong_to_the_deepest_path_and_count_once() {
     symlink(path("nowhere"), path("data/broken")).unwrap();
     let server = Server {
         address: Address::Nowhere,
+        elsewhere: None,
         process: None,
         paths: Paths {
             data: vec![path("data")],

@@ -1,0 +1,187 @@
+//! The observers of a run, as it asks them.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tithe_machine::{
+    elsewhere::{Ends, FoundThere, Known, ServerMachine, UsageThere},
+    fault::Fault,
+    paths::Paths,
+    secret::hex,
+};
+use tithe_model::{experiment::Arm, plan::Plan, record::Machine};
+
+use super::{exchange, roll};
+use crate::agents::{
+    link::{Answer, Link},
+    look::{FileMark, Look, Sight, SlotUsed, Watched, observer},
+    message::{Hello, read, write},
+};
+
+/// How long an answer may take for which nothing but the kernel is asked.
+const WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a search through all files of a server may take.
+const SEARCH_WITHIN: Duration = Duration::from_secs(900);
+
+/// An observer on the machine of an attached server.
+pub struct ServerObserver {
+    link: Arc<dyn Link>,
+    hello: Hello,
+}
+
+impl fmt::Debug for ServerObserver {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ServerObserver").field("name", &self.hello.name).finish_non_exhaustive()
+    }
+}
+
+/// The observers that `plan` names, once all are there, which are waited for as long as `wait`.
+///
+/// # Errors
+/// Who is missing; when two have one name, or one runs another version.
+pub fn gather(
+    link: &Arc<dyn Link>,
+    plan: &Plan,
+    wait: Duration,
+    cancelled: &AtomicBool,
+) -> Result<Vec<Arc<ServerObserver>>, Fault> {
+    let of_arm = |arm: &Arm| Some(arm.observer.as_ref()?.name.clone());
+    let names: BTreeSet<String> = plan.experiment.arms.iter().filter_map(of_arm).collect();
+    let deadline = Instant::now() + wait;
+    loop {
+        let there = if names.is_empty() { Vec::new() } else { roll::observers(&**link)? };
+        let missing = names.iter().find(|name| there.iter().all(|hello| hello.name != **name));
+        match missing {
+            Some(name) if Instant::now() > deadline || cancelled.load(Ordering::SeqCst) => {
+                let there: Vec<&str> = there.iter().map(|hello| hello.name.as_str()).collect();
+                let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+                return Err(Fault::Refused(format!(
+                    "observer {name} is not there: start `tithe observe --name {name}` on the machine of the server; \
+                     there are: {there}"
+                )));
+            }
+            Some(_) => {}
+            None => {
+                roll::alike(&there).map_err(Fault::Refused)?;
+                let named = there.into_iter().filter(|hello| names.contains(&hello.name));
+                return Ok(named.map(|hello| Arc::new(ServerObserver { link: link.clone(), hello })).collect());
+            }
+        }
+    }
+}
+
+impl ServerObserver {
+    /// What it says of itself.
+    pub(super) fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// The machine that it is on.
+    pub fn machine(&self) -> &Machine {
+        &self.hello.machine
+    }
+
+    /// Waits until it answers, until `deadline`. `None` when cancelled.
+    pub(super) fn await_there(&self, deadline: Instant, cancelled: &AtomicBool) -> Result<Option<()>, Fault> {
+        while !cancelled.load(Ordering::SeqCst) {
+            if exchange::is_there(&*self.link, &self.hello).is_ok_and(|there| there) {
+                return Ok(Some(()));
+            }
+            if Instant::now() > deadline {
+                return Err(self.lost());
+            }
+        }
+        Ok(None)
+    }
+
+    fn lost(&self) -> Fault {
+        Fault::Connection(format!("observer {} was lost", self.hello.name))
+    }
+
+    fn ask(&self, look: &Look, within: Duration) -> Result<Sight, Fault> {
+        match self.link.ask(&observer(&self.hello.name), &write(look)?, within)? {
+            Answer::Said(sight) => read(&sight).ok_or_else(|| self.odd()),
+            Answer::Nobody | Answer::Silence => Err(self.lost()),
+        }
+    }
+
+    /// What it is when it answers something else.
+    fn odd(&self) -> Fault {
+        Fault::Connection(format!("observer {} answers something else than it was asked", self.hello.name))
+    }
+
+    /// The fault where `sight` is not what was asked for.
+    fn instead(&self, sight: Sight) -> Fault {
+        match sight {
+            Sight::Refused(why) => Fault::Refused(format!("observer {}: {why}", self.hello.name)),
+            _ => self.odd(),
+        }
+    }
+
+    /// Has it read what servers use in the slots of a frame.
+    pub(super) fn watch(&self, watched: Watched) -> Result<(), Fault> {
+        match self.ask(&Look::Watch(Box::new(watched)), WITHIN)? {
+            Sight::Watching => Ok(()),
+            other => Err(self.instead(other)),
+        }
+    }
+
+    /// What it has read of the frame of `ticket`.
+    pub(super) fn used(&self, ticket: u64, spoiled: bool) -> Result<Vec<SlotUsed>, Fault> {
+        match self.ask(&Look::Used { ticket, spoiled }, WITHIN)? {
+            Sight::Slots(slots) => Ok(slots),
+            other => Err(self.instead(other)),
+        }
+    }
+
+    /// By what each of `files` is known; the reason where it cannot be read.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn fingerprints(&self, files: &[PathBuf]) -> Result<Vec<Result<FileMark, String>>, Fault> {
+        match self.ask(&Look::Fingerprints(files.to_vec()), WITHIN)? {
+            Sight::Fingerprints(told) if told.len() == files.len() => Ok(told),
+            other => Err(self.instead(other)),
+        }
+    }
+}
+
+impl ServerMachine for ServerObserver {
+    fn name(&self) -> &str {
+        &self.hello.name
+    }
+
+    fn server_at(&self, ends: Ends, known: Known<'_>) -> Result<Result<i32, String>, Fault> {
+        let Ends { client, server } = ends;
+        let programs = known.programs.iter().map(|program| (*program).to_owned()).collect();
+        match self.ask(&Look::Server { client, server, programs, serving: known.serving }, WITHIN)? {
+            Sight::Server(process) => Ok(Ok(process)),
+            Sight::Refused(why) => Ok(Err(format!("observer {}: {why}", self.hello.name))),
+            other => Err(self.instead(other)),
+        }
+    }
+
+    fn usage(&self, process: i32, paths: &Paths) -> Result<UsageThere, Fault> {
+        match self.ask(&Look::Usage { process, paths: paths.clone() }, WITHIN)? {
+            Sight::Usage(usage) => Ok(usage),
+            other => Err(self.instead(other)),
+        }
+    }
+
+    fn search(&self, needles: &[(&'static str, &[u8])], paths: &Paths) -> Result<FoundThere, Fault> {
+        let needles = needles.iter().map(|(_, needle)| hex(needle)).collect();
+        match self.ask(&Look::Search { needles, paths: paths.clone() }, SEARCH_WITHIN)? {
+            Sight::Found(found) => Ok(found),
+            other => Err(self.instead(other)),
+        }
+    }
+}

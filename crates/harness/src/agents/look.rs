@@ -1,0 +1,125 @@
+//! What a coordinator asks an observer on the machine of an attached server, and what it answers, as JSON.
+//!
+//! Every question names what it is about, so that an observer that was started anew answers like the one before. A
+//! search may carry keys and passwords of the run's own making: no type here has a `Debug` that shows them.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tithe_machine::{
+    elsewhere::{FoundThere, UsageThere},
+    paths::Paths,
+};
+
+use crate::load::{Schedule, frame::part::Serving};
+
+/// Where the observer called `name` is asked.
+pub fn observer(name: &str) -> String {
+    format!("tithe.observer.{name}")
+}
+
+/// Where it tells the time.
+pub fn observer_clock(name: &str) -> String {
+    format!("tithe.clock.observer.{name}")
+}
+
+/// A question.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Look {
+    /// Which process has the server's end of this connection.
+    Server {
+        /// The client's end.
+        client: SocketAddr,
+        /// The server's end.
+        server: SocketAddr,
+        /// Names of the server's program.
+        programs: Vec<String>,
+        /// The process that serves the connection, where the server says it.
+        serving: Option<i32>,
+    },
+    /// What the server with this main process has used, and what its files take.
+    Usage {
+        /// Main process.
+        process: i32,
+        /// What it writes.
+        paths: Paths,
+    },
+    /// Read what servers use in the slots of a frame.
+    Watch(Box<Watched>),
+    /// What they have used in the frame of this ticket, which ends the reading.
+    Used {
+        /// Ticket of the frame.
+        ticket: u64,
+        /// The frame was given up: nothing is waited for.
+        spoiled: bool,
+    },
+    /// Whether files hold any of these.
+    Search {
+        /// What is looked for, in hexadecimal.
+        needles: Vec<String>,
+        /// Where.
+        paths: Paths,
+    },
+    /// The fingerprints of files.
+    Fingerprints(Vec<PathBuf>),
+}
+
+/// The servers of a frame on one machine.
+#[derive(Serialize, Deserialize)]
+pub struct Watched {
+    /// Ticket of the frame.
+    pub ticket: u64,
+    /// When whose slot is, on the observer's clock.
+    pub schedule: Schedule,
+    /// Lanes of all load machines together.
+    pub lanes: usize,
+    /// Main process of each arm's server; `None` where that is another machine's.
+    pub mains: Vec<Option<i32>>,
+    /// Who serves the connections of the lanes, where servers say it.
+    pub serving: Vec<Serving>,
+}
+
+/// An answer.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sight {
+    /// The main process of that server.
+    Server(i32),
+    /// What a server has used so far.
+    Usage(UsageThere),
+    /// The frame is being read.
+    Watching,
+    /// What was used in each slot of which that is known.
+    Slots(Vec<SlotUsed>),
+    /// What a search has found.
+    Found(FoundThere),
+    /// Of each file; the reason where it cannot be read.
+    Fingerprints(Vec<Result<FileMark, String>>),
+    /// It cannot be seen, or must not be, for this reason.
+    Refused(String),
+}
+
+/// By what a file of settings is known, without a word of what it says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileMark {
+    /// Length, bytes.
+    pub bytes: u64,
+    /// SHA-256, in hexadecimal.
+    pub sha256: String,
+}
+
+/// What was used in one slot.
+#[derive(Serialize, Deserialize)]
+pub struct SlotUsed {
+    /// Lane.
+    pub lane: usize,
+    /// Block.
+    pub block: u32,
+    /// Index of the arm.
+    pub arm: usize,
+    /// Processor time, ns.
+    pub cpu_ns: u64,
+    /// Wait for a processor, ns.
+    pub wait_ns: u64,
+}

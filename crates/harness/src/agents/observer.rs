@@ -1,0 +1,367 @@
+//! An observer: sees, on the machine of an attached server, what nobody can see from another one.
+//!
+//! It answers a coordinator's questions about the servers and files that it was started for, and about nothing else. It
+//! reads and never writes, starts no program and opens no connection but the one to the broker. What it has read of a
+//! frame is all that it keeps from one question to the next.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use tithe_machine::{
+    elsewhere::{Ends, FileThere, FoundThere, Known, UsageThere},
+    fault::Fault,
+    fingerprint::sha256,
+    paths::Paths,
+    proc::ProcessSnapshot,
+    secret::Secret,
+    watch::peer,
+};
+use tithe_model::record::Machine;
+use tithe_plugin::checks::{
+    needles::{NEEDLE_BYTES, Needles},
+    scan::{self, File, FileKind},
+};
+
+use super::{
+    link::{Inbox, Letter, Link},
+    look::{FileMark, Look, Sight, SlotUsed, Watched, observer, observer_clock},
+    message::{Hello, PROTOCOL, ROLL_CALL, read, write},
+    server_watch::{ServerWatch, served},
+};
+use crate::load::{frame::part::Serving, reading::sizes};
+
+/// How long one look for messages takes at most: as long as ctrl-C may have to wait.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The longest file of settings that is read, bytes.
+const SETTINGS_BYTES_MAX: u64 = 16 << 20;
+
+/// Most slots of a frame that is read: what a message could ask for beyond is a mistake.
+const SLOTS_MAX: u64 = 1 << 24;
+
+/// What an observer may look at, as it was started.
+pub struct Allowed {
+    /// Its name.
+    pub name: String,
+    /// Ports on which the servers listen that it may look at.
+    pub ports: Vec<u16>,
+    /// Files and folders that it may open, with everything below them.
+    pub files: Vec<PathBuf>,
+    /// Its machine.
+    pub machine: Machine,
+}
+
+/// Answers until `cancelled`; `tell` is told whatever was refused.
+///
+/// # Errors
+/// When the link cannot be used at all. That it is lost later is waited for.
+pub fn serve(
+    link: &dyn Link,
+    allowed: &Allowed,
+    cancelled: &AtomicBool,
+    tell: &mut dyn FnMut(String),
+) -> Result<(), Fault> {
+    let hello = Hello {
+        id: Secret::random(8).expose_hex(),
+        name: allowed.name.clone(),
+        tithe: env!("CARGO_PKG_VERSION").to_owned(),
+        protocol: PROTOCOL,
+        lanes: 0,
+        machine: allowed.machine.clone(),
+        busy_with: None,
+        observes: true,
+    };
+    let _clock = link.tell_time(&observer_clock(&allowed.name))?;
+    let mut calls = link.listen(ROLL_CALL)?;
+    let mut questions = link.listen(&observer(&allowed.name))?;
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // By itself, so that a long search does not make it look absent.
+        scope.spawn(|| {
+            while !ended.load(Ordering::SeqCst) {
+                answer(link, &mut *calls, |_| write(&hello));
+            }
+        });
+        let mut watching = None;
+        while !cancelled.load(Ordering::SeqCst) {
+            answer(link, &mut *questions, |body| {
+                let sight = match read::<Look>(body) {
+                    Some(look) => seen(allowed, look, &mut watching),
+                    None => Sight::Refused("the question is not understood: run one version of tithe".to_owned()),
+                };
+                if let Sight::Refused(why) = &sight {
+                    tell(why.clone());
+                }
+                write(&sight)
+            });
+        }
+        ended.store(true, Ordering::SeqCst);
+    });
+    Ok(())
+}
+
+/// Answers the next message of `inbox`, if one comes. Who asked and does not hear it asks again.
+fn answer(link: &dyn Link, inbox: &mut dyn Inbox, say: impl FnOnce(&[u8]) -> Result<Vec<u8>, Fault>) {
+    let letter = inbox.next(LOOK).unwrap_or_else(|_| {
+        // A link that is lost comes back.
+        std::thread::sleep(LOOK);
+        None
+    });
+    if let Some(Letter { body, reply_to: Some(reply_to) }) = letter {
+        let _ = say(&body).and_then(|answer| link.tell(&reply_to, &answer));
+    }
+}
+
+/// The frame that is being read, by its ticket.
+type Watching = Option<(u64, ServerWatch)>;
+
+/// The answer to `look`.
+fn seen(allowed: &Allowed, look: Look, watching: &mut Watching) -> Sight {
+    let sight = match look {
+        Look::Server { client, server, programs, serving } => {
+            let programs: Vec<&str> = programs.iter().map(String::as_str).collect();
+            allowed.server(Ends { client, server }, Known { programs: &programs, serving }).map(Sight::Server)
+        }
+        Look::Usage { process, paths } => allowed.usage(process, &paths).map(Sight::Usage),
+        Look::Watch(watched) => allowed.watch(*watched, watching).map(|()| Sight::Watching),
+        Look::Used { ticket, spoiled } => used(ticket, spoiled, watching).map(Sight::Slots),
+        Look::Search { needles, paths } => allowed.search(&needles, &paths).map(Sight::Found),
+        Look::Fingerprints(paths) => {
+            Ok(Sight::Fingerprints(paths.iter().map(|path| allowed.fingerprint(path)).collect()))
+        }
+    };
+    sight.unwrap_or_else(Sight::Refused)
+}
+
+impl Allowed {
+    /// The main process of the server with the other end of a connection.
+    fn server(&self, ends: Ends, known: Known<'_>) -> Result<i32, String> {
+        let Ends { client, server } = ends;
+        let unknown =
+            || format!("no connection from {client} to {server} is known here: what lies between may change addresses");
+        let process = peer::server_at(ends, known)?.ok_or_else(unknown)?;
+        self.may_look_at(process).map(|()| process)
+    }
+
+    /// That `process` is one of the servers that this observer was started for.
+    fn may_look_at(&self, process: i32) -> Result<(), String> {
+        if self.ports.iter().any(|port| peer::listens(process, *port)) {
+            return Ok(());
+        }
+        let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
+        Err(format!(
+            "process {process} is no server that it may look at: it was started for those that listen on these ports, \
+             as far as its account may see them: {}",
+            ports.join(", ")
+        ))
+    }
+
+    /// That everything in `paths` lies below what this observer may open.
+    fn may_open(&self, path: &Path) -> Result<PathBuf, String> {
+        let real = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
+        let below = |folder: &PathBuf| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
+        if self.files.iter().any(below) {
+            return Ok(real);
+        }
+        let files: Vec<String> = self.files.iter().map(|path| path.display().to_string()).collect();
+        let files = if files.is_empty() { "none".to_owned() } else { files.join(", ") };
+        Err(format!("it may not open {}; it was started for these files: {files}", path.display()))
+    }
+
+    /// The same of all `paths`.
+    fn may_open_all(&self, paths: &Paths) -> Result<(), String> {
+        paths.all().try_for_each(|path| self.may_open(path).map(drop))
+    }
+
+    fn usage(&self, process: i32, paths: &Paths) -> Result<UsageThere, String> {
+        self.may_look_at(process)?;
+        self.may_open_all(paths)?;
+        Ok(UsageThere {
+            tree: ProcessSnapshot::take().usage(process),
+            log_bytes: (!paths.logs.is_empty()).then(|| sizes(&paths.logs).0),
+            disk_bytes: (!paths.data.is_empty()).then(|| sizes(&paths.data).1),
+        })
+    }
+
+    /// Begins to read a frame; one that is still being read was given up.
+    fn watch(&self, watched: Watched, watching: &mut Watching) -> Result<(), String> {
+        let Watched { ticket, schedule, lanes, mains, serving } = watched;
+        let slots = [schedule.blocks as usize, lanes, mains.len()]
+            .iter()
+            .try_fold(1u64, |slots, more| slots.checked_mul(*more as u64).filter(|slots| *slots <= SLOTS_MAX));
+        if slots.is_none() || schedule.arms != mains.len() || schedule.slot_ns == 0 {
+            return Err("a frame of so many slots is not to be had".to_owned());
+        }
+        mains.iter().flatten().try_for_each(|main| self.may_look_at(*main))?;
+        let snapshot = ProcessSnapshot::take();
+        let belongs = |serving: &&Serving| {
+            let main = mains.get(serving.arm).copied().flatten();
+            main.is_some_and(|main| snapshot.tree(main).contains(&serving.process))
+        };
+        let of_these: Vec<_> = serving.iter().filter(belongs).copied().collect();
+        if let Some((_, given_up)) = watching.take() {
+            given_up.finish(true);
+        }
+        *watching = Some((ticket, ServerWatch::start(schedule, &served(lanes, &mains, &of_these))));
+        Ok(())
+    }
+
+    fn search(&self, needles: &[String], paths: &Paths) -> Result<FoundThere, String> {
+        self.may_open_all(paths)?;
+        let needles: Option<Vec<Secret>> = needles.iter().map(|needle| Secret::of_hex(needle)).collect();
+        let long = |needle: &Secret| needle.expose().len() >= NEEDLE_BYTES;
+        let needles = needles.filter(|all| all.iter().all(long)).ok_or("a needle is none")?;
+        let needles = Needles::new(needles.iter().map(|needle| ("needle", needle.expose())));
+        let mut unreadable = Vec::new();
+        // What a link leads to may lie elsewhere.
+        let mut may_open = |file: &File| match self.may_open(&file.path) {
+            Ok(_) => true,
+            // A file that vanishes meanwhile holds nothing.
+            Err(why) if file.path.exists() => {
+                unreadable.push(why);
+                false
+            }
+            Err(_) => false,
+        };
+        let mut files = scan::files_in(paths);
+        files.retain(&mut may_open);
+        let report = scan::scan(&needles, files);
+        unreadable.extend(report.unreadable);
+        let found = report.found.into_iter().map(|(file, tally)| FileThere {
+            holds_data: file.kind == FileKind::Data,
+            name: file.name,
+            hits: tally.hits(),
+            needles: tally.needles(),
+            forms: tally.forms().into_iter().map(str::to_owned).collect(),
+        });
+        Ok(FoundThere { files: report.files, bytes: report.bytes, found: found.collect(), unreadable })
+    }
+
+    /// By what a file of settings is known.
+    fn fingerprint(&self, path: &Path) -> Result<FileMark, String> {
+        let path = self.may_open(path)?;
+        let told = |error: std::io::Error| format!("{}: {error}", path.display());
+        if std::fs::metadata(&path).map_err(told)?.len() > SETTINGS_BYTES_MAX {
+            return Err(format!("{} is too long for a file of settings", path.display()));
+        }
+        let bytes = std::fs::read(&path).map_err(told)?;
+        Ok(FileMark { bytes: bytes.len() as u64, sha256: sha256(&bytes) })
+    }
+}
+
+/// What was used in the frame of `ticket`.
+fn used(ticket: u64, spoiled: bool, watching: &mut Watching) -> Result<Vec<SlotUsed>, String> {
+    match watching.take_if(|(of, _)| *of == ticket) {
+        Some((_, watch)) => Ok(watch.finish(spoiled).told()),
+        None => Err("it was started anew and has not read this frame".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use tithe_machine::secret::hex;
+    use tithe_model::experiment::Design;
+
+    use super::*;
+    use crate::load::Schedule;
+
+    fn allowed(ports: &[u16], files: &[&Path]) -> Allowed {
+        Allowed {
+            name: "db1".to_owned(),
+            ports: ports.to_vec(),
+            files: files.iter().map(|path| path.to_path_buf()).collect(),
+            machine: Machine::default(),
+        }
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("tithe-observer-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(folder.join("data")).expect("a folder");
+        folder
+    }
+
+    fn told<T>(result: Result<T, String>, folder: &Path) -> String {
+        let why = result.err().unwrap_or_else(|| "seen".to_owned());
+        let here = std::process::id().to_string();
+        why.replace(&folder.canonicalize().expect("it is there").display().to_string(), "FOLDER").replace(&here, "HERE")
+    }
+
+    #[test]
+    fn files_are_opened_below_what_is_allowed_and_nowhere_else() {
+        let folder = folder("files").canonicalize().expect("it is there");
+        let data = folder.join("data");
+        std::fs::write(data.join("base"), "a canary that is long enough").expect("written");
+        std::fs::write(folder.join("secret"), "a canary that is long enough").expect("written");
+        std::os::unix::fs::symlink(folder.join("secret"), data.join("link")).expect("a link");
+        let observer = allowed(&[], &[&data]);
+        let needles = [hex(b"a canary that is long enough")];
+        let of = |path: PathBuf| Paths { data: vec![path], ..Paths::default() };
+        let found = observer.search(&needles, &of(data.clone())).expect("a search");
+        assert_eq!((found.files, found.found.len(), found.found[0].hits), (1, 1, 1));
+        let lines = [
+            found.unreadable.join("; ").replace(&folder.display().to_string(), "FOLDER"),
+            told(observer.search(&needles, &of(folder.clone())), &folder),
+            told(observer.search(&needles, &of(data.join("../secret"))), &folder),
+            told(observer.search(&["00".to_owned()], &of(data.clone())), &folder),
+            told(observer.search(&["zz".to_owned()], &of(data.clone())), &folder),
+            told(observer.fingerprint(&data.join("link")), &folder),
+            told(observer.fingerprint(&data.join("base")), &folder),
+            told(allowed(&[], &[]).fingerprint(&data.join("base")), &folder),
+        ];
+        let _ = std::fs::remove_dir_all(&folder);
+        expect![[r#"
+            it may not open FOLDER/data/link; it was started for these files: FOLDER/data
+            it may not open FOLDER; it was started for these files: FOLDER/data
+            it may not open FOLDER/data/../secret; it was started for these files: FOLDER/data
+            a needle is none
+            a needle is none
+            it may not open FOLDER/data/link; it was started for these files: FOLDER/data
+            seen
+            it may not open FOLDER/data/base; it was started for these files: none
+        "#]]
+        .assert_eq(&lines.map(|line| line + "\n").concat());
+    }
+
+    #[test]
+    fn processes_are_looked_at_where_they_listen_on_a_port_that_is_allowed() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let folder = folder("ports");
+        let me = std::process::id() as i32;
+        assert!(allowed(&[port], &[]).usage(me, &Paths::default()).is_ok_and(|usage| usage.tree.cpu_ns > 0));
+        let refused = told(allowed(&[1], &[]).usage(me, &Paths::default()), &folder);
+        expect!["process HERE is no server that it may look at: it was started for those that listen on these ports, as far as its account may see them: 1"].assert_eq(&refused);
+        assert!(allowed(&[port], &[]).usage(1, &Paths::default()).is_err(), "another process");
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_frame_that_cannot_be_is_refused() {
+        let schedule = |blocks, arms| Schedule {
+            seed: 1,
+            frame: 0,
+            blocks,
+            arms,
+            design: Design::Interleaved,
+            frames: 1,
+            slot_ns: 1_000,
+            settling_ns: 0,
+            start_ns: 0,
+        };
+        let watch = |schedule, lanes, mains| {
+            let watched = Watched { ticket: 7, schedule, lanes, mains, serving: Vec::new() };
+            allowed(&[], &[]).watch(watched, &mut None).is_ok()
+        };
+        assert!(watch(schedule(4, 2), 2, vec![None, None]));
+        assert!(!watch(schedule(u32::MAX, 2), 2, vec![None, None]), "blocks");
+        assert!(!watch(schedule(4, 2), usize::MAX, vec![None, None]), "lanes");
+        assert!(!watch(schedule(4, 2), 2, vec![None]), "arms");
+        assert!(!watch(schedule(4, 1), 2, vec![Some(1)]), "another process");
+        assert!(used(7, true, &mut None).is_err());
+    }
+}
