@@ -21,6 +21,8 @@ mod written;
 mod installed {
     #[cfg(feature = "agents")]
     mod agents;
+    #[cfg(feature = "agents")]
+    mod agents_killed;
     mod attached;
     mod attached_products;
     mod attached_refused;

@@ -22,24 +22,31 @@ impl Killed {
     }
 }
 
-impl Drop for Killed {
-    fn drop(&mut self) {
+impl Killed {
+    /// Kills it now.
+    pub fn kill(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 
 /// A broker on this machine, for everybody on it.
 pub struct Broker {
     port: u16,
-    _running: Killed,
+    running: Killed,
 }
 
 impl Broker {
     pub fn start() -> Option<Self> {
         let program = Self::program()?;
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
-        Some(Self { port, _running: Self::run(program, port) })
+        Some(Self { port, running: Self::run(program, port) })
     }
 
     /// The program; where there is none the test says so and is skipped, and fails where `CI` is set.
@@ -61,7 +68,15 @@ impl Broker {
         host.enter(command.args(["-a", "0.0.0.0", "-p", &port.to_string()]));
         let running = Killed::start(&mut command);
         host.within(|| wait_until(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()));
-        Some(Self { port, _running: running })
+        Some(Self { port, running })
+    }
+
+    /// Kills it and starts it again in the same place.
+    pub fn restart(&mut self) {
+        self.running.kill();
+        if let Some(program) = Self::program() {
+            self.running = Self::run(program, self.port);
+        }
     }
 
     /// Its port.

@@ -1,0 +1,210 @@
+//! Agents, broker and coordinator are killed at drawn moments: every run comes to its end, each death costs one frame at
+//! most, nothing counts twice, and nothing is left behind.
+//!
+//! `TITHE_TEST_KILLS` says how many deaths there are in each test; few unless it is said. Without `nats-server` these
+//! tests say that they are skipped; with `CI` set they fail.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    process::{Child, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use tithe_model::schedule::SplitMix64;
+
+use super::agents::{Broker, Killed};
+use crate::support::{Bench, err, server::installed, status};
+
+/// How long a run may take to end once nobody is killed any more: a hung one fails.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The parts that can be killed.
+const PARTS: [&str; 4] = ["agent a0", "agent a1", "broker", "coordinator"];
+
+/// What came of some deaths.
+#[derive(Debug, Default)]
+struct Tally {
+    /// Deaths by part.
+    kills: [usize; 4],
+    runs: usize,
+    frames: usize,
+    /// Frames that were left out.
+    lost: usize,
+}
+
+impl Tally {
+    fn of_all(&self) -> usize {
+        self.kills.iter().sum()
+    }
+}
+
+/// A run with all its parts.
+struct Play<'b> {
+    bench: &'b Bench,
+    broker: Broker,
+    agents: [Killed; 2],
+    coordinator: Child,
+}
+
+impl<'b> Play<'b> {
+    fn begin(bench: &'b Bench) -> Option<Self> {
+        let _ = fs::remove_dir_all(bench.path("tithe-runs"));
+        let broker = Broker::start()?;
+        let agents = ["a0", "a1"].map(|name| broker.agent(bench, name, 1));
+        let coordinator = Self::coordinator(bench, &broker, false);
+        Some(Self { bench, broker, agents, coordinator })
+    }
+
+    fn coordinator(bench: &Bench, broker: &Broker, resumes: bool) -> Child {
+        let url = broker.url();
+        let folder = resumes.then(|| bench.run_folder().display().to_string());
+        let mut arguments = vec!["run", "--quiet", "--agents", &url, "--expect", "2", "--wait", "60"];
+        match &folder {
+            Some(folder) => arguments.extend(["--resume", folder]),
+            None => arguments.push("e.toml"),
+        }
+        let errors = fs::File::create(bench.path("stderr")).expect("a file");
+        let mut command = bench.command(&arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().expect("tithe starts")
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.coordinator.try_wait().expect("a state").is_some()
+    }
+
+    /// Kills a part and starts it again. A coordinator that has kept nothing yet begins anew.
+    fn kill(&mut self, part: usize) {
+        match part {
+            0 | 1 => {
+                self.agents[part].kill();
+                self.agents[part] = self.broker.agent(self.bench, &format!("a{part}"), 1);
+            }
+            2 => self.broker.restart(),
+            _ => {
+                self.coordinator.kill().expect("killed");
+                self.coordinator.wait().expect("it ends");
+                let kept = fs::read_dir(self.bench.path("tithe-runs")).into_iter().flatten().flatten().next();
+                let resumes = kept.is_some_and(|folder| folder.path().join("plan.json").exists());
+                self.coordinator = Self::coordinator(self.bench, &self.broker, resumes);
+            }
+        }
+    }
+
+    /// Waits for the run's end, and looks at what it has kept.
+    fn end(&mut self, kills: usize, tally: &mut Tally) {
+        let begun = Instant::now();
+        while !self.has_ended() {
+            assert!(begun.elapsed() < PATIENCE, "the run does not end after {kills} deaths: {}", self.told());
+            thread::sleep(Duration::from_millis(20));
+        }
+        let ended = self.coordinator.wait().expect("it has ended");
+        assert_eq!(ended.code(), Some(0), "{}", self.told());
+        let text = fs::read_to_string(self.bench.run_folder().join("frames.jsonl")).expect("frames");
+        let frames: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let numbers: BTreeSet<u64> = frames.iter().filter_map(|frame| frame["frame"].as_u64()).collect();
+        assert_eq!(numbers.len(), frames.len(), "each frame is kept once");
+        let lost: Vec<&str> = frames.iter().filter_map(|frame| frame["invalid"].as_str()).collect();
+        assert!(lost.len() <= kills, "{kills} deaths, and {} frames are lost: {lost:?}", lost.len());
+        let slots = fs::read_to_string(self.bench.run_folder().join("slots.csv")).expect("slots");
+        let rows: Vec<&str> = slots.lines().skip(1).collect();
+        let places: BTreeSet<String> =
+            rows.iter().map(|row| row.splitn(6, ',').take(5).collect::<Vec<_>>().join(",")).collect();
+        assert_eq!(places.len(), rows.len(), "each slot is kept once");
+        for frame in frames.iter().filter(|frame| frame["invalid"].is_null()) {
+            let place = format!("{},{},", frame["cell"], frame["frame"]);
+            for (arm, told) in frame["arms"].as_array().expect("arms").iter().enumerate() {
+                let arm = arm.to_string();
+                let of = |row: &&&str| row.starts_with(&place) && row.split(',').nth(4) == Some(arm.as_str());
+                let operations = |row: &&str| row.split(',').nth(5).and_then(|field| field.parse::<u64>().ok());
+                let sum: u64 = rows.iter().filter(of).filter_map(operations).sum();
+                assert_eq!(Some(sum), told["operations"].as_u64(), "operations of {place}");
+            }
+        }
+        tally.runs += 1;
+        tally.frames += frames.len();
+        tally.lost += lost.len();
+    }
+
+    fn told(&self) -> String {
+        fs::read_to_string(self.bench.path("stderr")).unwrap_or_default()
+    }
+}
+
+/// Processes that work in `folder` or below.
+fn processes_in(folder: &Path) -> Vec<String> {
+    let folder = folder.canonicalize().expect("it is there");
+    let all = fs::read_dir("/proc").expect("a folder").flatten();
+    let works_there = |process: &fs::DirEntry| {
+        fs::read_link(process.path().join("cwd")).is_ok_and(|works_in| works_in.starts_with(&folder))
+    };
+    let told = |process: fs::DirEntry| {
+        let words = fs::read_to_string(process.path().join("cmdline")).unwrap_or_default().replace('\0', " ");
+        format!("{} {words}", process.path().display())
+    };
+    all.filter(works_there).map(told).collect()
+}
+
+/// Kills parts of runs of `experiment` in `bench`, `usual` times unless the environment says otherwise, up to so many
+/// ms apart.
+fn play(bench: &Bench, experiment: &str, usual: usize, apart_ms: u64) {
+    bench.file("e.toml", experiment);
+    let wanted = std::env::var("TITHE_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
+    let (mut random, mut tally) = (SplitMix64::new(23), Tally::default());
+    let begun = Instant::now();
+    while tally.of_all() < wanted {
+        let Some(mut play) = Play::begin(bench) else { return };
+        let before = tally.of_all();
+        loop {
+            thread::sleep(Duration::from_millis(random.below(apart_ms)));
+            if play.has_ended() || tally.of_all() >= wanted {
+                break;
+            }
+            let part = random.below(PARTS.len() as u64) as usize;
+            tally.kills[part] += 1;
+            play.kill(part);
+        }
+        play.end(tally.of_all() - before, &mut tally);
+    }
+    // The next start clears away what the dead have left.
+    let after = bench.tithe(&["plan", "e.toml"]);
+    assert_eq!(status(&after), 0, "{}", err(&after));
+    assert_eq!(processes_in(&bench.path(".")), Vec::<String>::new());
+    report(&tally, begun.elapsed());
+}
+
+#[allow(clippy::print_stderr, reason = "the table is kept as a proof")]
+fn report(tally: &Tally, took: Duration) {
+    let parts: Vec<String> = PARTS.iter().zip(tally.kills).map(|(part, kills)| format!("{part} {kills}")).collect();
+    let Tally { runs, frames, lost, .. } = tally;
+    eprintln!(
+        "{} deaths ({}) in {runs} runs with {frames} frames, of which {lost} were lost and none counted twice; {:.0} s",
+        tally.of_all(),
+        parts.join(", "),
+        took.as_secs_f64()
+    );
+}
+
+#[test]
+fn of_the_simulated_database() {
+    let bench = Bench::new("killed-simulated");
+    let experiment = "title = \"Killed\"\ndatabase = \"simulated\"\n[data]\nrecords = 1000\n[load]\nclients = 2\nagents = 2\n\
+         [measure]\nbudget = \"120 s\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"a\"\n\
+         [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"seal\" }]\n";
+    play(&bench, experiment, 12, 1_500);
+}
+
+#[test]
+fn of_postgres() {
+    if installed().is_none() {
+        return;
+    }
+    let bench = Bench::new("killed-postgres");
+    let experiment = "title = \"Killed\"\ndatabase = \"postgres\"\n[data]\nrecords = 500\n[load]\nclients = 2\nagents = 2\n\
+         [measure]\nbudget = \"30 s\"\nprecision = \"0.01%\"\naa_arm = false\nstarts = 1\n[[workload]]\nycsb = \"a\"\n\
+         [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"tls\"\nprotections = [{ use = \"tls\" }]\n";
+    play(&bench, experiment, 3, 20_000);
+}
