@@ -21,8 +21,12 @@ pub mod volume_builder;
 use std::{
     collections::BTreeMap,
     fs::{self, File},
+    io::{self, ErrorKind},
     net::{IpAddr, Ipv4Addr, TcpListener},
-    os::{fd::AsRawFd, unix::fs::PermissionsExt},
+    os::{
+        fd::AsRawFd,
+        unix::fs::{MetadataExt, PermissionsExt},
+    },
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
@@ -41,6 +45,9 @@ pub const SANDBOX_PREFIX: &str = "tithe-sandbox-";
 
 /// Marks a folder as made by Tithe; locked while its maker lives.
 const LOCK: &str = "tithe-sandbox.lock";
+
+/// How often a folder that others remove at once is made anew.
+const MAKE_TRIES: u32 = 100;
 
 /// How long a maker that was killed may take to be gone once nothing holds it any more.
 const MAKER_PATIENCE: Duration = Duration::from_secs(5);
@@ -85,17 +92,7 @@ impl Sandbox {
         let reachable = account.as_ref().is_none_or(|account| account.can_reach(&preferred));
         let parent = if reachable { preferred } else { PathBuf::from("/var/tmp") };
         remove_abandoned(&parent);
-        let folder = parent.join(format!(
-            "{SANDBOX_PREFIX}{}-{:08x}",
-            std::process::id(),
-            crate::clock::read(libc::CLOCK_REALTIME) as u32
-        ));
-        fs::create_dir(&folder).map_err(|error| Fault::machine(format!("cannot make {}", folder.display()), error))?;
-        let lock =
-            File::create(folder.join(LOCK)).map_err(|error| Fault::machine("cannot make the sandbox's lock", error))?;
-        if !try_lock(&lock) {
-            return Err(Fault::Machine(format!("{} is locked by another process", folder.display())));
-        }
+        let (folder, lock) = make_locked(&parent)?;
         // The servers' account must pass through, others need not see what is inside.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o711))
             .map_err(|error| Fault::machine("sandbox", error))?;
@@ -273,6 +270,37 @@ impl Drop for Sandbox {
     }
 }
 
+/// Makes a sandbox's folder below `parent`, with its lock taken.
+fn make_locked(parent: &Path) -> Result<(PathBuf, File), Fault> {
+    for _ in 0..MAKE_TRIES {
+        let clock = crate::clock::read(libc::CLOCK_REALTIME) as u32;
+        let folder = parent.join(format!("{SANDBOX_PREFIX}{}-{clock:08x}", std::process::id()));
+        if let Some(lock) = lock_new(&folder)
+            .map_err(|error| Fault::machine(format!("cannot make the sandbox {}", folder.display()), error))?
+        {
+            return Ok((folder, lock));
+        }
+    }
+    Err(Fault::Machine(format!("cannot make a sandbox in {}: others remove it at once", parent.display())))
+}
+
+/// Makes `folder` and takes its lock. `None` where that was lost to somebody else: another start that cleans up removes
+/// a folder that is empty, or whose lock nobody holds yet.
+fn lock_new(folder: &Path) -> io::Result<Option<File>> {
+    let made = fs::create_dir(folder).and_then(|()| File::create(folder.join(LOCK)));
+    let lock = match made {
+        Ok(lock) => lock,
+        Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => {
+            // Without its parent no folder can be made by anybody.
+            return if folder.parent().is_some_and(Path::is_dir) { Ok(None) } else { Err(error) };
+        }
+        Err(error) => return Err(error),
+    };
+    // Who cleans up holds the lock until the file is gone: a file that is still there is nobody else's.
+    let is_ours = try_lock(&lock) && lock.metadata()?.nlink() > 0;
+    Ok(is_ours.then_some(lock))
+}
+
 /// Makes a folder that only `account` reads, where there is one.
 pub fn make_folder(path: &Path, account: Option<&Account>) -> Result<(), Fault> {
     fs::create_dir(path).map_err(|error| Fault::machine(format!("cannot make {}", path.display()), error))?;
@@ -296,7 +324,7 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32, account: Option<&Account>) ->
 /// Removes the file `path`, where there is one.
 fn remove_file(path: &Path) -> Result<(), Fault> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Fault::machine(path.display(), error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Fault::machine(path.display(), error)),
         _ => Ok(()),
     }
 }
@@ -322,6 +350,9 @@ pub fn remove_abandoned(parent: &Path) {
             journal::undo_all(&folder);
             cgroup::remove_abandoned(&folder);
             remove(&folder);
+        } else if maker(&folder).is_some() {
+            // Killed before its lock was there. Only a folder that is empty goes, and a maker who lives makes another.
+            let _ = fs::remove_dir(&folder);
         }
     }
 }
@@ -368,7 +399,7 @@ fn is_killed(status: &str) -> bool {
     pending.is_some_and(|set| set >> (libc::SIGKILL - 1) & 1 == 1)
 }
 
-/// Removes a sandbox, unless something stays mounted in it: then the next run tries again. A loop device goes shortly
+/// Removes a sandbox, its lock last, unless something stays mounted in it: then the next run tries again. A loop device goes shortly
 /// after it was detached, with its last reader. That is waited for: a folder in which nothing is mounted is found again
 /// only by a run that puts its sandbox beside it.
 fn remove(folder: &Path) {
@@ -378,6 +409,12 @@ fn remove(folder: &Path) {
             return;
         }
         std::thread::sleep(Duration::from_millis(20));
+    }
+    // Who is killed on the way leaves a folder that is still known as a sandbox.
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if path != folder.join(LOCK) {
+            let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+        }
     }
     let _ = fs::remove_dir_all(folder);
 }
@@ -402,6 +439,8 @@ fn free_port(address: IpAddr) -> Result<u16, Fault> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
     use crate::launch::Command;
 
@@ -491,18 +530,67 @@ mod tests {
 
     #[test]
     fn an_abandoned_sandbox_is_removed_and_a_living_one_is_not() {
-        let parent = std::env::temp_dir().join(format!("tithe-test-abandoned-{}", std::process::id()));
+        let parent = parent("abandoned");
         let abandoned = parent.join("tithe-sandbox-0-0");
         let foreign = parent.join("tithe-sandbox-mine");
         fs::create_dir_all(&abandoned).expect("folder");
         fs::create_dir_all(&foreign).expect("folder");
         fs::write(abandoned.join(LOCK), "").expect("lock");
-        fs::set_permissions(&parent, fs::Permissions::from_mode(0o755)).expect("permissions");
         let living = Sandbox::new(&parent).expect("a sandbox");
         let _second = Sandbox::new(&parent).expect("a second sandbox");
         assert!(!abandoned.exists());
         assert!(foreign.exists(), "a folder without Tithe's lock is not Tithe's");
         assert!(living.folder().exists());
+        fs::remove_dir_all(&parent).expect("clean up");
+    }
+
+    /// A folder for the sandboxes of one test, which every account may pass.
+    fn parent(name: &str) -> PathBuf {
+        let parent = std::env::temp_dir().join(format!("tithe-test-{name}-{}", std::process::id()));
+        fs::create_dir_all(&parent).expect("folder");
+        fs::set_permissions(&parent, fs::Permissions::from_mode(0o755)).expect("permissions");
+        parent
+    }
+
+    #[test]
+    fn who_cleans_up_takes_no_sandbox_away_that_is_being_made() {
+        let parent = parent("making");
+        let makers = AtomicUsize::new(2);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let made = (0..300).map(|_| Sandbox::new(&parent));
+                    let lost = made.filter(|sandbox| !sandbox.as_ref().is_ok_and(|it| it.folder.join(LOCK).exists()));
+                    let lost: Vec<String> =
+                        lost.map(|it| it.map_or_else(|it| it.to_string(), |_| "gone".into())).collect();
+                    makers.fetch_sub(1, Ordering::SeqCst);
+                    assert!(lost.is_empty(), "{lost:?}");
+                });
+            }
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while makers.load(Ordering::SeqCst) > 0 {
+                        remove_abandoned(&parent);
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(&parent).expect("a folder").count(), 0);
+        fs::remove_dir(&parent).expect("clean up");
+    }
+
+    #[test]
+    fn what_is_left_of_a_start_that_was_killed_goes_with_the_next_one() {
+        let parent = parent("begun");
+        let at = |name: &str| parent.join(format!("tithe-sandbox-{name}"));
+        for name in ["417-00000001", "417-00000002", "417-00000003", "mine"] {
+            fs::create_dir(at(name)).expect("folder");
+        }
+        fs::write(at("417-00000002").join(LOCK), "").expect("lock");
+        fs::write(at("417-00000003").join("file"), "").expect("file");
+        remove_abandoned(&parent);
+        let left = ["417-00000001", "417-00000002", "417-00000003", "mine"].map(|name| at(name).exists());
+        assert_eq!(left, [false, false, true, true], "what has no lock of Tithe's is not Tithe's");
         fs::remove_dir_all(&parent).expect("clean up");
     }
 }
