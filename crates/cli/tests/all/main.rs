@@ -38,6 +38,7 @@ mod installed {
     mod printed;
     pub mod programs;
     pub mod rotation;
+    mod slurm;
     mod starts;
     mod switched;
     mod volumes;

@@ -16,6 +16,7 @@ use std::{
     path::Path,
     process::{Child, Command, Output, Stdio},
     thread,
+    time::Duration,
 };
 
 /// Waits for the end of its input, then kills whoever else is in its network namespace, until nobody is.
@@ -134,6 +135,30 @@ impl Host {
             work()
         };
         thread::scope(|scope| scope.spawn(here).join()).unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Ends everybody who is here at once, by kill -9, as when a host loses its power. It is there again afterwards.
+    pub fn lose_power(&self) {
+        let holder = self.namespaces.holder.id();
+        loop {
+            let all = fs::read_dir("/proc").expect("a folder").flatten();
+            let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+            let here: Vec<u32> = numbers.filter(|process| *process != holder && self.is_here(*process)).collect();
+            if here.is_empty() {
+                return;
+            }
+            for process in here {
+                // SAFETY: no memory is involved; the process is in a network that only the test knows.
+                unsafe { libc::kill(process.cast_signed(), libc::SIGKILL) };
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// True for a process in its network, until it has ended.
+    fn is_here(&self, process: u32) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        fs::metadata(format!("/proc/{process}/ns/net")).is_ok_and(|found| found.ino() == self.network())
     }
 
     /// The kernel's number of its network.

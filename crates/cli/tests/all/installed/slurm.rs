@@ -1,0 +1,275 @@
+//! A matrix carried out by Slurm: a controller and two nodes in namespaces of their own, on this machine's kernel.
+//!
+//! Without Slurm, munge or namespaces these tests say that they are skipped; with `CI` set they fail. All files are in
+//! the test's own folder; what is installed needs no settings and no running service.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Bench, FEW_OPERATIONS, err,
+    hosts::{Host, Hosts, Process},
+    known_costs, out, sealed, status, wait_until,
+};
+
+/// Where the programs are.
+const FOLDERS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// How many tasks are in the array of empty ones, where the environment does not say `TITHE_EMPTY_TASKS`.
+const EMPTY_TASKS: usize = 1000;
+
+/// The cluster's settings, with FOLDER for the test's. Nodes have more processors than the machine, so that short tasks
+/// do not wait for the controller, which looks for what it can start once a second. Each node is missed after 3 s.
+const SETTINGS: &str = "\
+ClusterName=tithe
+SlurmctldHost=host1(10.77.0.1)
+NodeName=host[2-3] NodeAddr=10.77.0.[2-3] CPUs=64 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES State=UP
+SlurmUser=root
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket=FOLDER/munge
+StateSaveLocation=FOLDER/state
+SlurmctldPidFile=FOLDER/slurmctld.pid
+SlurmctldLogFile=FOLDER/slurmctld.log
+SlurmdSpoolDir=FOLDER/%n
+SlurmdPidFile=FOLDER/%n.pid
+SlurmdLogFile=FOLDER/%n.log
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SchedulerType=sched/builtin
+SchedulerParameters=sched_interval=1,batch_sched_delay=0
+JobCompType=jobcomp/filetxt
+JobCompLoc=FOLDER/ended.txt
+ReturnToService=2
+SlurmdTimeout=3
+KillWait=2
+";
+
+/// A controller on the first host and a node on each of the others, which end with it.
+struct Cluster<'a> {
+    bench: &'a Bench,
+    running: Vec<Process>,
+    hosts: Hosts,
+}
+
+impl<'a> Cluster<'a> {
+    /// A cluster with its files in the folder of `bench`, whose nodes are ready.
+    #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+    fn start(bench: &'a Bench) -> Option<Self> {
+        for name in ["munged", "slurmctld", "slurmd", "sbatch"] {
+            if program(name).is_none() {
+                assert!(std::env::var_os("CI").is_none(), "{name} is not installed");
+                eprintln!("SKIPPED: {name} is not installed (Debian, Ubuntu: apt-get install slurmctld slurmd)");
+                return None;
+            }
+        }
+        let mut cluster = Self { bench, running: Vec::new(), hosts: Hosts::new(3)? };
+        let at = |name: &str| bench.path(name).display().to_string();
+        bench.file("slurm.conf", &SETTINGS.replace("FOLDER", &at("cluster")));
+        for folder in ["cluster", "cluster/state", "cluster/host2", "cluster/host3", "disk"] {
+            fs::create_dir(bench.path(folder)).expect("a folder");
+        }
+        let key = bench.file("cluster/munge.key", &"no secret: all that knows it is in this folder. ".repeat(3));
+        fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("permissions");
+        let munge = ["key-file", "socket", "pid-file", "log-file", "seed-file"].map(|name| {
+            let file = if name == "socket" { "munge".to_owned() } else { format!("munge.{}", &name[..3]) };
+            let file = if name == "key-file" { "munge.key".to_owned() } else { file };
+            format!("--{name}={}", at(&format!("cluster/{file}")))
+        });
+        cluster.spawn(0, Command::new("munged").args(["--foreground", "--force"]).args(munge));
+        wait_until(|| bench.path("cluster/munge").exists());
+        cluster.spawn(0, Command::new("slurmctld").arg("-D"));
+        cluster.start_node(1);
+        cluster.start_node(2);
+        wait_until(|| cluster.said("sinfo", &["-h", "-o", "%D %t"]) == "2 idle\n");
+        assert_eq!(cluster.said("sinfo", &["-h", "-o", "%D %t"]), "2 idle\n", "{}", cluster.logs());
+        Some(cluster)
+    }
+
+    /// Starts the node on host `index`.
+    fn start_node(&mut self, index: usize) {
+        self.spawn(index, Command::new("slurmd").args(["-D", "-N", &format!("host{}", index + 1)]));
+    }
+
+    fn spawn(&mut self, index: usize, command: &mut Command) {
+        self.prepare(command).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = self.hosts[index].spawn(command);
+        self.running.push(process);
+    }
+
+    /// Gives `command` the cluster, tithe and the simulated database.
+    fn prepare<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        let tithe = Path::new(env!("CARGO_BIN_EXE_tithe")).parent().expect("a folder");
+        command
+            .current_dir(self.bench.path("."))
+            .env("PATH", format!("{}:{FOLDERS}", tithe.display()))
+            .env("SLURM_CONF", self.bench.path("slurm.conf"))
+            .env("TMPDIR", self.bench.path("disk"))
+            .env("TITHE_SIMULATED", "1")
+    }
+
+    /// Runs `program` of Slurm's on the host of the controller.
+    fn output(&self, program: &str, arguments: &[&str]) -> Output {
+        let mut command = Command::new(program);
+        self.hosts[0].output(self.prepare(command.args(arguments)))
+    }
+
+    /// What it printed.
+    fn said(&self, program: &str, arguments: &[&str]) -> String {
+        out(&self.output(program, arguments))
+    }
+
+    /// Runs `program` of Slurm's, which must end well.
+    fn done(&self, program: &str, arguments: &[&str]) {
+        let output = self.output(program, arguments);
+        assert_eq!(status(&output), 0, "{}{}", err(&output), self.logs());
+    }
+
+    /// Waits until no job is left.
+    fn wait_for_jobs(&self) {
+        let are_gone = || {
+            let jobs = self.output("squeue", &["-h"]);
+            status(&jobs) == 0 && jobs.stdout.is_empty()
+        };
+        wait_until(are_gone);
+        assert!(are_gone(), "{}{}", self.said("squeue", &[]), self.logs());
+    }
+
+    /// The last lines of what its programs have written down, for who looks for a fault.
+    fn logs(&self) -> String {
+        let tail = |name: &str| {
+            let text = fs::read_to_string(self.bench.path(&format!("cluster/{name}.log"))).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            format!("\n{name}:\n{}", lines[lines.len().saturating_sub(30)..].join("\n"))
+        };
+        ["slurmctld", "host2", "host3"].map(tail).concat()
+    }
+
+    fn node(&self, index: usize) -> &Host {
+        &self.hosts[index]
+    }
+}
+
+/// The path of an installed program.
+fn program(name: &str) -> Option<PathBuf> {
+    FOLDERS.split(':').map(|folder| Path::new(folder).join(name)).find(|path| path.exists())
+}
+
+/// The names in a folder, in order.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// The lines of a text, each with how often it is there.
+fn counted(text: &str) -> BTreeMap<&str, usize> {
+    let mut lines = BTreeMap::new();
+    for line in text.lines() {
+        *lines.entry(line).or_default() += 1;
+    }
+    lines
+}
+
+#[test]
+fn every_task_is_done_once_though_a_node_is_killed_in_the_middle_of_one() {
+    let bench = Bench::new("slurm");
+    let Some(mut cluster) = Cluster::start(&bench) else { return };
+    // The first takes some seconds of the processor, so that a node can be killed meanwhile.
+    let cheap = known_costs(FEW_OPERATIONS, &sealed(0.05), "30 s");
+    bench.file("long.toml", &known_costs("", &sealed(0.05), "10 min").replace("0.2%", "0.01%"));
+    bench.file("short.toml", &cheap);
+    bench.file("m.toml", "title = \"Slurm\"\nexperiments = [\"long.toml\", \"short.toml\"]\nreplicates = 2\n");
+    let script = bench.tithe(&["matrix", "script", "m.toml", "--for", "slurm", "--into", "all"]);
+    assert_eq!(status(&script), 0, "{}", err(&script));
+    bench.file("job.sh", &out(&script));
+    cluster.done("sh", &["job.sh"]);
+
+    // Node host2 has the job's script and the first of its two tasks.
+    let measures = |task: usize| {
+        let all = names(&bench.path("disk"));
+        let name = all.iter().find(|name| name.ends_with(&format!("task-{task:05}")));
+        name.is_some_and(|name| {
+            let frames = bench.path("disk").join(name).join("frames.jsonl");
+            fs::metadata(frames).is_ok_and(|file| file.len() > 0)
+        })
+    };
+    wait_until(|| measures(0) && measures(1));
+    cluster.node(1).lose_power();
+    assert!(measures(0), "it was whole before: {:?}{}", names(&bench.path("all")), cluster.logs());
+    let told = bench.tithe(&["matrix", "status", "m.toml", "all"]);
+    assert_eq!(status(&told), 4);
+    assert!(out(&told).contains(": it was ended before it was whole, or is still under way"), "{}", out(&told));
+
+    // Slurm misses the node, and puts the job back by itself.
+    let is_back = || cluster.said("squeue", &["-h", "-t", "PENDING", "-o", "%K %r"]).contains("0 BeginTime");
+    wait_until(is_back);
+    assert!(is_back(), "{}{}", cluster.said("squeue", &[]), cluster.logs());
+    cluster.start_node(1);
+    // It would wait for two minutes.
+    let job = cluster.said("squeue", &["-h", "-r", "-t", "PENDING", "-o", "%i %K"]);
+    let job = job.lines().find_map(|line| line.strip_suffix(" 0")).expect("the job");
+    cluster.done("scontrol", &["update", &format!("JobId={job}"), "StartTime=now"]);
+    cluster.wait_for_jobs();
+
+    assert_eq!(names(&bench.path("all")), ["task-00000", "task-00001", "task-00002", "task-00003"]);
+    assert_eq!(names(&bench.path("disk")), [] as [&str; 0]);
+    let outputs = names(&bench.path(".")).into_iter().filter(|name| name.starts_with("slurm-"));
+    let outputs: String = outputs.map(|name| fs::read_to_string(bench.path(&name)).expect("text")).collect();
+    for task in 0..4 {
+        let line = format!("task {task} is done: all/task-{task:05}");
+        assert_eq!(counted(&outputs).get(line.as_str()), Some(&1), "{outputs}");
+    }
+    let told = bench.tithe(&["matrix", "status", "m.toml", "all"]);
+    assert_eq!((status(&told), out(&told).as_str()), (0, "Slurm: 4 of 4 tasks whole, on 1 host\n"));
+    let gathered = bench.tithe(&["matrix", "gather", "m.toml", "all", "--to", "all.json"]);
+    assert_eq!(status(&gathered), 0, "{}", err(&gathered));
+    let report = bench.tithe(&["report", "all.json"]);
+    assert!(status(&report) == 0 && out(&report).contains("sealed"), "{}{}", out(&report), err(&report));
+}
+
+#[test]
+fn a_thousand_empty_tasks_go_through_an_array() {
+    let bench = Bench::new("slurm-array");
+    let Some(cluster) = Cluster::start(&bench) else { return };
+    let asked = std::env::var("TITHE_EMPTY_TASKS").ok().map(|count| count.parse().expect("a number"));
+    let count: usize = asked.unwrap_or(EMPTY_TASKS);
+    bench.file("e.toml", &known_costs(FEW_OPERATIONS, &sealed(0.05), "30 s"));
+    bench.file("m.toml", &format!("title = \"Array\"\nexperiments = [\"e.toml\"]\nreplicates = {count}\n"));
+    let first = bench.tithe(&["matrix", "run", "m.toml", "--task", "0", "--into", "all", "--quiet"]);
+    assert_eq!(status(&first), 0, "{}", err(&first));
+    let text = fs::read_to_string(bench.path("all/task-00000/task.json")).expect("text");
+    let mut outcome: Value = serde_json::from_str(&text).expect("JSON");
+    for task in 1..count {
+        outcome["task"] = json!(task);
+        let folder = bench.path(&format!("all/task-{task:05}"));
+        fs::create_dir(&folder).expect("a folder");
+        fs::write(folder.join("task.json"), outcome.to_string()).expect("written");
+    }
+    // What is done ends at once: such a task is empty, and keeps the same contract.
+    bench.file("job.sh", "#!/bin/sh\nexec tithe matrix run m.toml --task $SLURM_ARRAY_TASK_ID --into all --quiet\n");
+    let array = format!("--array=0-{}", count - 1);
+    cluster.done("sbatch", &[&array, "--output=said.txt", "--open-mode=append", "job.sh"]);
+    cluster.wait_for_jobs();
+
+    let said = fs::read_to_string(bench.path("said.txt")).expect("text");
+    let lines: Vec<String> =
+        (0..count).map(|task| format!("task {task} was done before: all/task-{task:05}")).collect();
+    assert_eq!(counted(&said), lines.iter().map(|line| (line.as_str(), 1)).collect());
+    let ended = fs::read_to_string(bench.path("cluster/ended.txt")).expect("text");
+    assert_eq!(ended.lines().filter(|line| line.contains("JobState=COMPLETED")).count(), count);
+    let told = bench.tithe(&["matrix", "status", "m.toml", "all"]);
+    assert_eq!(status(&told), 0, "{}", out(&told));
+}
