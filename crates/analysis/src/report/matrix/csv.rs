@@ -1,11 +1,12 @@
-//! A gathered matrix as CSV (RFC 4180): a row for each figure, for each host of one, and for each task that is missing.
+//! A gathered matrix as CSV (RFC 4180): a row for each figure, for each host of one, and for each task,
+//! cell and arm that is missing.
 //!
 //! Numbers are written as in [`csv`](crate::report::csv): in full, and empty where they are not known.
 
-use super::{ranges, tasks};
+use super::{Absence, absences, ranges, tasks};
 use crate::{
     Interval,
-    matrix::{Answer, Basis, Gathered, HostFigure, MatrixFigure, Row},
+    matrix::{Answer, Basis, Gathered, HostFigure, MatrixFigure},
     report::{
         csv::{finite, percent, record},
         words,
@@ -14,7 +15,10 @@ use crate::{
 
 /// Columns in their order, each with what it holds.
 pub const COLUMNS: [(&str, &str); 25] = [
-    ("row", "together: all hosts or repeats of a figure; host: one of its hosts; missing: a task that left nothing"),
+    (
+        "row",
+        "together: all hosts or repeats of a figure; host: one of its hosts; missing: a task, a cell of one or an arm of a cell that left nothing",
+    ),
     ("machine", "kind of machine"),
     ("experiment", "path of the experiment, as the matrix file has it"),
     ("database", "the database"),
@@ -38,7 +42,7 @@ pub const COLUMNS: [(&str, &str); 25] = [
     ("spread_high_ln", "upper end of its interval"),
     ("another_low_ln", "lower end of where another host or repeat lies; empty below five"),
     ("another_high_ln", "upper end of it"),
-    ("reason", "why a task is missing"),
+    ("reason", "why it is missing"),
 ];
 
 /// The rows, with a header; lines end with CR LF as the standard asks.
@@ -49,7 +53,7 @@ pub fn render(gathered: &Gathered, figures: &[MatrixFigure]) -> String {
         record(&mut text, &together_row(figure));
         figure.hosts.iter().for_each(|host| record(&mut text, &host_row(figure, host)));
     }
-    gathered.tasks.iter().filter_map(missing_row).for_each(|row| record(&mut text, &row));
+    absences(gathered, figures).iter().for_each(|absence| record(&mut text, &missing_row(absence)));
     text
 }
 
@@ -85,15 +89,19 @@ fn host_row(figure: &MatrixFigure, host: &HostFigure) -> [String; COLUMNS.len()]
     row(&fields)
 }
 
-fn missing_row(task: &Row) -> Option<[String; COLUMNS.len()]> {
-    let reason = task.state.reason()?;
-    Some(row(&[
-        ("row", "missing".to_owned()),
-        ("machine", task.machine.clone()),
-        ("experiment", task.experiment.clone()),
-        ("tasks", task.task.to_string()),
-        ("reason", reason.to_owned()),
-    ]))
+fn missing_row(absence: &Absence<'_>) -> [String; COLUMNS.len()] {
+    let Absence { row: task, cell, figure, reason } = *absence;
+    let mut fields = match figure {
+        Some(figure) => about(figure, "missing"),
+        None => vec![
+            ("row", "missing".to_owned()),
+            ("machine", task.machine.clone()),
+            ("experiment", task.experiment.clone()),
+            ("cell", cell.unwrap_or_default().to_owned()),
+        ],
+    };
+    fields.extend([("tasks", task.task.to_string()), ("reason", reason.to_owned())]);
+    row(&fields)
 }
 
 fn about(figure: &MatrixFigure, kind: &str) -> Fields {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     CONFIDENCE,
-    matrix::{Answer, Basis, Gathered, HostFigure, MatrixFigure, facts},
+    matrix::{Answer, Basis, Gathered, HostFigure, MatrixFigure, Row, facts},
     statistics::{hosts::Together, verdict},
 };
 
@@ -174,27 +174,48 @@ pub fn tasks(host: &HostFigure) -> String {
     ranges(&host.repeats.iter().map(|repeat| repeat.task).collect::<Vec<_>>())
 }
 
-/// What is not there, each reason once with its tasks.
-pub fn missing(gathered: &Gathered, figures: &[MatrixFigure]) -> Vec<String> {
-    let mut reasons: Vec<(String, Vec<usize>)> = Vec::new();
-    let mut add = |reason: String, task: usize| match reasons.iter_mut().find(|(known, _)| *known == reason) {
-        Some((_, tasks)) => tasks.push(task),
-        None => reasons.push((reason, vec![task])),
-    };
+/// Something that is not there: a task, a cell of one, or an arm of a cell.
+struct Absence<'a> {
+    row: &'a Row,
+    cell: Option<&'a str>,
+    /// The figure that it would have been part of, where it is an arm.
+    figure: Option<&'a MatrixFigure>,
+    reason: &'a str,
+}
+
+/// Everything that is not there: by task, then what only an arm has not.
+fn absences<'a>(gathered: &'a Gathered, figures: &'a [MatrixFigure]) -> Vec<Absence<'a>> {
+    let mut absences = Vec::new();
     for row in &gathered.tasks {
-        row.state.reason().into_iter().for_each(|reason| add(reason.to_owned(), row.task));
-        let failed = row.outcome().map(|outcome| outcome.cells.iter()).into_iter().flatten();
-        for cell in failed {
-            cell.failed.iter().for_each(|reason| add(format!("cell {}: {reason}", cell.cell), row.task));
-        }
+        absences.extend(row.state.reason().map(|reason| Absence { row, cell: None, figure: None, reason }));
+        let cells = row.outcome().map(|outcome| outcome.cells.iter()).into_iter().flatten();
+        let failed = cells.filter_map(|cell| Some((cell.cell.as_str(), cell.failed.as_deref()?)));
+        absences.extend(failed.map(|(cell, reason)| Absence { row, cell: Some(cell), figure: None, reason }));
     }
     for figure in figures {
         for (task, reason) in &figure.left_out {
-            let failed = gathered.tasks.iter().filter(|row| row.task == *task).filter_map(|row| row.outcome());
-            let told = failed.flat_map(|outcome| &outcome.cells).any(|cell| cell.failed.as_deref() == Some(reason));
-            if !told {
-                add(format!("{} · {}: {reason}", figure.cell, figure.arm), *task);
+            let Some(row) = gathered.tasks.iter().find(|row| row.task == *task) else { continue };
+            let mut cells = row.outcome().map(|outcome| outcome.cells.iter()).into_iter().flatten();
+            if !cells.any(|cell| cell.failed.as_deref() == Some(reason)) {
+                absences.push(Absence { row, cell: Some(&figure.cell), figure: Some(figure), reason });
             }
+        }
+    }
+    absences
+}
+
+/// What is not there, each reason once with its tasks.
+pub fn missing(gathered: &Gathered, figures: &[MatrixFigure]) -> Vec<String> {
+    let mut reasons: Vec<(String, Vec<usize>)> = Vec::new();
+    for Absence { row, cell, figure, reason } in absences(gathered, figures) {
+        let reason = match (cell, figure) {
+            (_, Some(figure)) => format!("{} · {}: {reason}", figure.cell, figure.arm),
+            (Some(cell), None) => format!("cell {cell}: {reason}"),
+            (None, None) => reason.to_owned(),
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, tasks)) => tasks.push(row.task),
+            None => reasons.push((reason, vec![row.task])),
         }
     }
     let noun = |tasks: &[usize]| if tasks.len() == 1 { "task" } else { "tasks" };
