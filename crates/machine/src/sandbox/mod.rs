@@ -399,9 +399,9 @@ fn is_killed(status: &str) -> bool {
     pending.is_some_and(|set| set >> (libc::SIGKILL - 1) & 1 == 1)
 }
 
-/// Removes a sandbox, its lock last, unless something stays mounted in it: then the next run tries again. A loop device
-/// goes shortly after it was detached, with its last reader. That is waited for: a folder in which nothing is mounted is
-/// found again only by a run that puts its sandbox beside it.
+/// Removes a sandbox, its lock last, unless something stays mounted in it: then the next run tries again. A loop
+/// device goes shortly after it was detached, with its last reader. That is waited for: a folder in which nothing is
+/// mounted is found again only by a run that puts its sandbox beside it.
 fn remove(folder: &Path) {
     let deadline = Instant::now() + REMOVE_PATIENCE;
     while journal::in_use(folder) {

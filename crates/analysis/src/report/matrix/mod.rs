@@ -8,6 +8,8 @@ pub mod json;
 
 use std::collections::BTreeSet;
 
+use tithe_model::quantity;
+
 use super::{
     markdown, number,
     terminal::{self, Options},
@@ -62,7 +64,7 @@ pub fn progress(gathered: &Gathered) -> String {
     let hosts = boots.collect::<BTreeSet<_>>().len();
     let whole = gathered.tasks.iter().filter(|row| row.outcome().is_some()).count();
     let all = words::plural(gathered.tasks.len() as u64, "task");
-    format!("{whole} of {all} whole, on {}", words::plural(hosts as u64, "host"))
+    format!("{} of {all} whole, on {}", quantity::count(whole as u64), words::plural(hosts as u64, "host"))
 }
 
 /// How to read a figure.
