@@ -21,7 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_machine::{clock::Clock, fault::Fault, launch::Address, secret::Secret};
+use tithe_machine::{clock::Clock, fault::Fault, secret::Secret};
 use tithe_model::{
     experiment::{Design, Experiment},
     plan::{Cell, Plan},
@@ -31,24 +31,17 @@ use tithe_plugin::database::Database;
 
 pub use self::roll::{Seen, roll_call};
 use self::{
-    exchange::{Exchanges, Pems, keys, targets},
+    exchange::{Pems, keys, targets},
     roll::Member,
 };
 use super::{
-    link::{Answer, Inbox, Link},
+    link::{Answer, Inbox, Letter, Link, PROMPT, tells_time},
     message::{
-        Enlistment, FrameOrder, Hello, Order, PROTOCOL, Reply, Report, Said, coordinator, coordinator_clock, read,
-        write,
+        Enlistment, FrameOrder, Order, PROTOCOL, Reply, Report, Said, coordinator, coordinator_clock, read, write,
     },
     offset::{self, Offset},
 };
-use crate::load::frame::{
-    StartedArm,
-    part::{LaneRange, LoadMachines, PartMeasured, Parts, PartsAsked},
-};
-
-/// How long an answer may take that is given without any work.
-const PROMPT: Duration = Duration::from_secs(2);
+use crate::load::frame::part::{ArmPart, LaneRange, LoadMachines, PartMeasured, Parts, PartsAsked};
 
 /// How long one look for reports takes: as long as ctrl-C may have to wait, and as the news that an agent is gone.
 const LOOK: Duration = Duration::from_millis(250);
@@ -130,19 +123,15 @@ impl<'a> Team<'a> {
         Ok(team)
     }
 
-    /// Who they are, in the order of their lanes.
-    pub fn hellos(&self) -> Vec<Hello> {
-        self.members().iter().map(|member| member.hello.clone()).collect()
-    }
-
     /// `cell` with slots as long as the agents' clocks ask for.
     ///
     /// # Errors
-    /// When a clock is known too badly for it.
+    /// When a clock is known too badly for it, or one that went away does not come back.
     pub fn suited(&self, cell: &Cell) -> Result<Cell, Fault> {
         let mut suited = cell.clone();
-        for member in self.members().iter() {
-            let offset = self.offset(member, exchange::BEFORE)?;
+        let deadline = self.deadline();
+        for member in self.members().iter_mut() {
+            let Some(offset) = self.offset(member, deadline)? else { break };
             let slot_ns = offset::slot_ns(suited.slot_ns, self.slot_fixed, offset.bound_ns);
             let slot_ns = slot_ns.map_err(|why| Fault::Refused(format!("agent {}: {why}", member.hello.name)))?;
             if slot_ns > suited.slot_ns {
@@ -199,10 +188,63 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// By how much the clock of `member` is ahead, by so many exchanges.
-    fn offset(&self, member: &Member, exchanges: usize) -> Result<Offset, Fault> {
-        let gone = || Fault::Connection(format!("agent {} does not tell the time", member.hello.name));
-        exchange::offset(self.link, &member.hello, exchanges)?.ok_or_else(gone)
+    /// Until when somebody who is not there now is waited for.
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.wait.max(PROMPT)
+    }
+
+    /// Pauses before `name` is asked again, unless the `deadline` is over.
+    ///
+    /// # Errors
+    /// Then: for how long it was waited for, and `why` it does not go on.
+    fn wait_for(&self, name: &str, deadline: Instant, why: &str) -> Result<(), Fault> {
+        if Instant::now() > deadline {
+            let wait_s = self.wait.as_secs();
+            return Err(Fault::Connection(format!("{name} was lost and waited for {wait_s} s: {why}")));
+        }
+        std::thread::sleep(LOOK);
+        Ok(())
+    }
+
+    /// By how much the clock of `member` is ahead, once it is there. `None` when cancelled.
+    fn offset(&self, member: &mut Member, deadline: Instant) -> Result<Option<Offset>, Fault> {
+        while !self.is_cancelled() {
+            let why = match exchange::offset(self.link, &member.hello, exchange::BEFORE) {
+                Ok(Some(offset)) => return Ok(Some(offset)),
+                Ok(None) => {
+                    roll::find_again(self.link, member)?;
+                    "it does not tell the time".to_owned()
+                }
+                Err(fault) => fault.to_string(),
+            };
+            self.wait_for(&format!("agent {}", member.hello.name), deadline, &why)?;
+        }
+        Ok(None)
+    }
+
+    /// Waits until the link is there, and takes out what was told of frames before: that the link was lost meanwhile
+    /// spoils no frame but the one that it was lost in. `None` when cancelled.
+    fn listen_anew(&self, deadline: Instant) -> Result<Option<()>, Fault> {
+        let mut reports = self.reports();
+        while !self.is_cancelled() {
+            match reports.next(Duration::ZERO) {
+                Ok(Some(letter)) => self.acknowledge(&letter),
+                Ok(None) => return Ok(Some(())),
+                Err(fault) => self.wait_for("the broker", deadline, &fault.to_string())?,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Tells whoever has handed `letter` in that it need not do so again, be it late or not.
+    fn acknowledge(&self, letter: &Letter) {
+        if let Some(reply_to) = &letter.reply_to {
+            let _ = self.link.tell(reply_to, b"{}");
+        }
+    }
+
+    fn reports(&self) -> MutexGuard<'_, Box<dyn Inbox>> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until all members are there and have the order to measure the frame of `ticket`. `None` when cancelled.
@@ -211,7 +253,10 @@ impl<'a> Team<'a> {
     /// When one stays away, or refuses.
     fn order_frame(&self, ticket: u64, asked: &PartsAsked<'_>, members: &mut [Member]) -> Result<Option<()>, Fault> {
         let keys = keys(asked.arms)?;
-        let deadline = Instant::now() + self.wait.max(PROMPT);
+        let deadline = self.deadline();
+        if self.listen_anew(deadline)?.is_none() {
+            return Ok(None);
+        }
         for member in members {
             if self.order_part((ticket, deadline), asked, &keys, member)?.is_none() {
                 return Ok(None);
@@ -247,11 +292,7 @@ impl<'a> Team<'a> {
                 }
                 Err(fault) => fault.to_string(),
             };
-            if Instant::now() > deadline {
-                let (name, wait_s) = (&member.hello.name, self.wait.as_secs());
-                return Err(Fault::Connection(format!("agent {name} was lost and waited for {wait_s} s: {why}")));
-            }
-            std::thread::sleep(LOOK);
+            self.wait_for(&format!("agent {}", member.hello.name), deadline, &why)?;
         }
         Ok(None)
     }
@@ -288,7 +329,7 @@ impl<'a> Team<'a> {
 
     /// Waits until each of `members` has told of `ticket` what `take` wants of it; `None` when cancelled, the reason
     /// where somebody was lost. Until `quiet_until_ns` nobody is asked whether it is there.
-    fn reports<T>(
+    fn told<T>(
         &self,
         ticket: u64,
         members: &[Member],
@@ -296,7 +337,7 @@ impl<'a> Team<'a> {
         take: &dyn Fn(Said) -> Option<Result<T, Fault>>,
     ) -> Result<Option<Result<Vec<T>, String>>, Fault> {
         let mut told: Vec<Option<T>> = members.iter().map(|_| None).collect();
-        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reports = self.reports();
         while told.iter().any(Option::is_none) {
             if self.is_cancelled() {
                 return Ok(None);
@@ -308,10 +349,7 @@ impl<'a> Team<'a> {
                 Err(fault) => return Ok(Some(Err(fault.to_string()))),
             };
             if let Some(letter) = letter {
-                if let Some(reply_to) = &letter.reply_to {
-                    // Late or not, whoever handed it in need not do so again.
-                    let _ = self.link.tell(reply_to, b"{}");
-                }
+                self.acknowledge(&letter);
                 let Some(Report { agent, ticket: of, said }) = read(&letter.body) else { continue };
                 let Some(number) = members.iter().position(|member| member.hello.id == agent && of == ticket) else {
                     continue;
@@ -330,7 +368,7 @@ impl<'a> Team<'a> {
             let missing = members.iter().zip(&told).filter(|(_, told)| told.is_none()).map(|(member, _)| member);
             for member in missing {
                 let name = &member.hello.name;
-                match exchange::is_there(self.link, &member.hello) {
+                match tells_time(self.link, &member.hello.clock()) {
                     Ok(true) if now_ns < deadline_ns => {}
                     Ok(true) => return Ok(Some(Err(format!("agent {name} is there and does not report")))),
                     Ok(false) => return Ok(Some(Err(format!("agent {name} was lost")))),
@@ -349,7 +387,7 @@ impl<'a> Team<'a> {
         members: &mut [Member],
         count: &mut dyn FnMut(),
     ) -> Result<Option<Parts>, Fault> {
-        let real = is_real(asked.arms);
+        let real = asked.time_is_real();
         let arms = asked.arms.len() as u64;
         let frame_ns = if real { asked.frame.cell.frame_ns(asked.arms.len()) } else { 0 };
         let ready_ns = READY_WITHIN_NS + arms * asked.frame.warmup_ns + arms * frame_ns;
@@ -358,7 +396,7 @@ impl<'a> Team<'a> {
             Said::Failed(words) => Some(Err(Fault::Connection(words))),
             Said::Measured(_) => None,
         };
-        let serving = match self.reports(ticket, members, (0, Clock::Real.now() + ready_ns), &ready)? {
+        let serving = match self.told(ticket, members, (0, Clock::Real.now() + ready_ns), &ready)? {
             None => return Ok(None),
             Some(Err(why)) => return Ok(Some(spoiled(why))),
             Some(Ok(serving)) => serving.concat(),
@@ -391,13 +429,18 @@ impl<'a> Team<'a> {
             Said::Failed(words) => Some(Err(Fault::Connection(words))),
             Said::Ready(_) => None,
         };
-        let outcome = self.reports(ticket, members, (end_ns, end_ns + REPORT_WITHIN_NS), &measured);
+        let outcome = self.told(ticket, members, (end_ns, end_ns + REPORT_WITHIN_NS), &measured);
         let used = watch.map(|watch| watch.finish(!matches!(&outcome, Ok(Some(Ok(_))))));
         let mut parts = match outcome? {
             None => return Ok(None),
             Some(Err(why)) => return Ok(Some(spoiled(why))),
             Some(Ok(parts)) => parts,
         };
+        let fitting = |(part, member): (&PartMeasured, &Member)| fits(part, asked, member.lanes, asked.arms.len());
+        if let Some(number) = parts.iter().zip(&*members).position(|both| !fitting(both)) {
+            let name = &members[number].hello.name;
+            return Ok(Some(spoiled(format!("agent {name} has handed in something else than its part"))));
+        }
         if let Some(why) = used.and_then(|used| servers::charge(&mut parts, &used).err()) {
             return Ok(Some(spoiled(why)));
         }
@@ -412,17 +455,12 @@ impl<'a> Team<'a> {
     fn offsets(&self, members: &[Member], exchanges: usize, cell: &Cell) -> Result<Vec<Offset>, String> {
         let enough_ns = cell.slot_ns / offset::SLOT_PER_BOUND;
         let of = |member: &Member| {
-            let offset = Exchanges::until(enough_ns, exchanges).carry_out(self.link, &member.hello);
+            let offset = exchange::offset_within(self.link, &member.hello, exchanges, enough_ns);
             let offset = offset.map_err(|fault| fault.to_string())?;
             offset.ok_or_else(|| format!("agent {} was lost", member.hello.name))
         };
         members.iter().map(of).collect()
     }
-}
-
-/// True where slots take the time of clocks, and not an invented one.
-fn is_real(arms: &[StartedArm]) -> bool {
-    arms.iter().all(|arm| !matches!(arm.server.address, Address::Nowhere))
 }
 
 /// A frame that must not be used.
@@ -438,7 +476,7 @@ fn told(
     before: &[Offset],
     after: &[Offset],
 ) -> Parts {
-    let (slot_ns, real) = (asked.frame.cell.slot_ns, is_real(asked.arms));
+    let (slot_ns, real) = (asked.frame.cell.slot_ns, asked.time_is_real());
     let mut agents = Vec::with_capacity(members.len());
     let mut spoiled = None;
     for (((member, part), before), after) in members.iter_mut().zip(&parts).zip(before).zip(after) {
@@ -449,9 +487,6 @@ fn told(
             spoiled = spoiled.or_else(|| {
                 Some(format!("the clock of agent {name} is known within {us:.0} µs, and {most_us:.0} µs is the most"))
             });
-        }
-        if !fits(part, asked, member.lanes) {
-            spoiled = spoiled.or_else(|| Some(format!("agent {name} has handed in something else than its part")));
         }
         member.states = Some(part.states.clone());
         agents.push(AgentFrame {
@@ -465,9 +500,9 @@ fn told(
     Parts { parts, agents, spoiled }
 }
 
-/// True where `part` is what was asked for: slots of these lanes, of this frame, each once.
-fn fits(part: &PartMeasured, asked: &PartsAsked<'_>, lanes: LaneRange) -> bool {
-    let arms = asked.arms.len();
+/// True where `part` is what was asked for: slots of these lanes, of this frame, each once, and as many operations of
+/// each arm as its slots have.
+fn fits(part: &PartMeasured, asked: &PartsAsked<'_>, lanes: LaneRange, arms: usize) -> bool {
     let number = asked.frame.number;
     let is_here = |lane: u32| (lanes.first..lanes.first + lanes.count).contains(&(lane as usize));
     let mut places: Vec<(u32, u32, u32)> = part.slots.iter().map(|slot| (slot.lane, slot.block, slot.arm)).collect();
@@ -476,7 +511,12 @@ fn fits(part: &PartMeasured, asked: &PartsAsked<'_>, lanes: LaneRange) -> bool {
     let belongs = part.slots.iter().all(|slot| {
         (slot.cell, slot.frame) == (asked.cell_index, number) && is_here(slot.lane) && (slot.arm as usize) < arms
     });
-    part.arms.len() == arms && each_once && belongs
+    let operations = |arm: usize| {
+        let mut of_arm = part.slots.iter().filter(|slot| slot.arm as usize == arm);
+        of_arm.try_fold(0u64, |sum, slot| sum.checked_add(slot.operations))
+    };
+    let agree = |(arm, told): (usize, &ArmPart)| operations(arm) == Some(told.record.operations);
+    part.arms.len() == arms && each_once && belongs && part.arms.iter().enumerate().all(agree)
 }
 
 impl LoadMachines for Team<'_> {
@@ -503,11 +543,11 @@ impl LoadMachines for Team<'_> {
             )));
         }
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed) + 1;
-        let Some(()) = self.order_frame(ticket, asked, &mut members)? else {
-            self.abort(ticket, &members);
-            return Ok(None);
+        let outcome = match self.order_frame(ticket, asked, &mut members) {
+            Ok(Some(())) => self.frame(ticket, asked, &mut members, count),
+            Ok(None) => Ok(None),
+            Err(fault) => Err(fault),
         };
-        let outcome = self.frame(ticket, asked, &mut members, count);
         if !matches!(&outcome, Ok(Some(Parts { spoiled: None, .. }))) {
             self.abort(ticket, &members);
             members.iter_mut().for_each(|member| self.forget(member));
@@ -523,5 +563,39 @@ impl Drop for Team<'_> {
             // Who does not hear it sees that nobody tells the time any more.
             let _ = write(&release).and_then(|order| self.link.tell(&member.hello.orders(), &order));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use tithe_model::record::{ArmFrame, Slot};
+
+    use super::*;
+    use crate::{agents::tests::plan, load::frame::part::PartAsked};
+
+    #[test]
+    fn a_part_whose_counts_contradict_each_other_is_none() {
+        let (cell, cancelled) = (plan("c").cells.remove(0), AtomicBool::new(false));
+        let frame =
+            PartAsked { cell, number: 7, free: false, warmup_ns: 0, lag: Vec::new(), fresh: false, cold: false };
+        let asked = PartsAsked { cell_index: 0, frame, arms: &[], lanes: 2, cancelled: &cancelled };
+        let slot = |lane, block, operations| Slot { frame: 7, lane, block, operations, ..Slot::default() };
+        let arm = |operations| {
+            let record = ArmFrame { operations, ..ArmFrame::default() };
+            ArmPart { record, warmed_up: 0, profiles: Vec::new(), invalid: None }
+        };
+        let fits = |slots: &[Slot], told: u64| {
+            let part =
+                PartMeasured { slots: slots.to_vec(), arms: vec![arm(told)], states: Vec::new(), invented_ns: None };
+            super::fits(&part, &asked, LaneRange { first: 1, count: 1, of: 2 }, 1)
+        };
+        assert!(fits(&[slot(1, 0, 3), slot(1, 1, 4)], 7));
+        assert!(!fits(&[slot(1, 0, 3), slot(1, 1, 4)], 6), "fewer than its slots have");
+        assert!(!fits(&[slot(1, 0, u64::MAX), slot(1, 1, 1)], 0), "more than can be counted");
+        assert!(!fits(&[slot(1, 0, 3), slot(1, 0, 4)], 7), "a slot twice");
+        assert!(!fits(&[slot(0, 0, 7)], 7), "another agent's lane");
+        assert!(!fits(&[Slot { arm: 1, ..slot(1, 0, 7) }], 7), "no such arm");
     }
 }
