@@ -232,7 +232,6 @@ impl<'a> Run<'a> {
     ) -> Result<CellEnding, Fault> {
         let mut cell = self.with_rate(number, &run_state.served)?;
         if let Some(team) = self.team {
-            team.lanes(cell.clients);
             // Slots of invented time know no clock.
             if !self.product.simulated() {
                 cell = team.suited(&cell)?;

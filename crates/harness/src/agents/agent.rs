@@ -27,7 +27,7 @@ use tithe_plugin::product::Product;
 pub use self::target::AllowedTarget;
 use self::work::{Ordered, Work};
 use super::{
-    link::{Answer, Inbox, Letter, Link},
+    link::{Answer, Inbox, Letter, Link, PROMPT, tells_time},
     message::{
         Enlistment, FrameOrder, Hello, Order, PROTOCOL, ROLL_CALL, Reply, Report, Said, coordinator, coordinator_clock,
         read, write,
@@ -39,9 +39,6 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// How often it looks whether the coordinator of its run still lives.
 const ALIVE_EVERY: Duration = Duration::from_secs(2);
-
-/// How long an answer may take that is given without any work.
-const PROMPT: Duration = Duration::from_secs(2);
 
 /// How long it tries to hand over what it has measured.
 const REPORT_WITHIN: Duration = Duration::from_secs(30);
@@ -141,6 +138,21 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Works for `run` no longer; false where a frame of it was ordered meanwhile.
+    fn let_go(&self, run: &str) -> bool {
+        let mut state = self.state();
+        let free = state.measuring.is_none() && state.run.as_deref() == Some(run);
+        if free {
+            state.run = None;
+        }
+        free
+    }
+
+    /// When the first slot of the frame of `ticket` begins, ns; `None` where that was not said yet.
+    fn start_ns(&self, ticket: u64) -> Option<u64> {
+        self.state().go.filter(|(of, _)| *of == ticket).map(|(_, start_ns)| start_ns)
+    }
+
     fn has_ended(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
     }
@@ -194,7 +206,13 @@ fn take_order(shared: &Shared, order: Order, sender: &Sender<Ordered>) -> Reply 
             Reply::NotEnlisted
         }
         Order::Measure(order) => match state.measuring {
-            Some(_) => Reply::Busy(order.run),
+            // Its answer was lost, and the order came again.
+            Some(ticket) if ticket == order.ticket => Reply::Accepted,
+            // Whoever orders another frame has given this one up, and the word of that was lost.
+            Some(_) => {
+                shared.aborted.store(true, Ordering::SeqCst);
+                Reply::Busy(order.run)
+            }
             None => {
                 (state.measuring, state.go) = (Some(order.ticket), None);
                 shared.aborted.store(false, Ordering::SeqCst);
@@ -223,7 +241,8 @@ fn hand_over(state: &mut State, run: String, sender: &Sender<Ordered>, ordered: 
     state.run = Some(run);
     match sender.send(ordered) {
         Ok(()) => Reply::Accepted,
-        Err(_) => Reply::Refused("this agent ends".to_owned()),
+        // It ends, and may be back as another process.
+        Err(_) => Reply::NotEnlisted,
     }
 }
 
@@ -285,9 +304,8 @@ fn work(
         let run = shared.state().run.clone();
         if let Some(run) = run.filter(|_| seen_alive.elapsed() > ALIVE_EVERY) {
             seen_alive = Instant::now();
-            if is_gone(link, &run) {
+            if is_gone(link, &run) && shared.let_go(&run) {
                 work = idle();
-                shared.state().run = None;
                 tell(Told::Free("the coordinator of its run is gone".to_owned()));
             }
         }
@@ -301,9 +319,7 @@ fn idle() -> Result<Work, String> {
 
 /// True where nobody tells the time for `run`; false as well while the link is lost.
 fn is_gone(link: &dyn Link, run: &str) -> bool {
-    // Twice, since a message may be lost with a connection that was not known to be.
-    let absent = || matches!(link.ask_time(&coordinator_clock(run), PROMPT), Ok(None));
-    absent() && absent()
+    tells_time(link, &coordinator_clock(run)) == Ok(false)
 }
 
 /// Measures the frame of `order` and reports what came of it.
@@ -318,10 +334,15 @@ fn measure(
 ) {
     let (run, ticket) = (order.run.clone(), order.ticket);
     let report = |said| Report { agent: shared.hello.id.clone(), ticket, said };
+    let unwanted = || cancelled.load(Ordering::SeqCst) || shared.aborted.load(Ordering::SeqCst);
     let mut start = |serving| {
-        let ready = report(Said::Ready(serving));
-        write(&ready).and_then(|ready| link.tell(&coordinator(&run), &ready)).ok()?;
-        await_go(link, shared, (&run, ticket), cancelled)
+        // Who is told when to start was heard, whether or not it has heard that.
+        let heard = || unwanted() || shared.start_ns(ticket).is_some();
+        let handed_in = hand_in(link, &run, &report(Said::Ready(serving)), &heard);
+        if handed_in.is_err() && shared.start_ns(ticket).is_none() {
+            return None;
+        }
+        await_go(link, shared, (&run, ticket), &unwanted)
     };
     let outcome = match work {
         Ok(work) => work.measure(&offered.targets, order, &mut start, &shared.aborted),
@@ -335,20 +356,20 @@ fn measure(
     if let (Said::Measured(_), Ok(work)) = (&said, &work) {
         tell(Told::Measured(work.measured));
     }
-    if let Err(fault) = hand_in(link, &coordinator(&run), &report(said), cancelled) {
+    if let Err(fault) = hand_in(link, &run, &report(said), &unwanted) {
         tell(Told::Warning(format!("a frame of run {run} was not taken: {fault}")));
     }
 }
 
 /// Waits until the coordinator says when the first slot begins; `None` when it does not want the frame any more, or is
 /// gone.
-fn await_go(link: &dyn Link, shared: &Shared, (run, ticket): (&str, u64), cancelled: &AtomicBool) -> Option<u64> {
+fn await_go(link: &dyn Link, shared: &Shared, (run, ticket): (&str, u64), unwanted: &dyn Fn() -> bool) -> Option<u64> {
     let mut seen_alive = Instant::now();
     loop {
-        if let Some((_, start_ns)) = shared.state().go.filter(|(of, _)| *of == ticket) {
+        if let Some(start_ns) = shared.start_ns(ticket) {
             return Some(start_ns);
         }
-        if cancelled.load(Ordering::SeqCst) || shared.aborted.load(Ordering::SeqCst) {
+        if unwanted() {
             return None;
         }
         if seen_alive.elapsed() > ALIVE_EVERY {
@@ -361,18 +382,23 @@ fn await_go(link: &dyn Link, shared: &Shared, (run, ticket): (&str, u64), cancel
     }
 }
 
-/// Hands `report` to the coordinator at `subject` until it says that it has it.
-fn hand_in(link: &dyn Link, subject: &str, report: &Report, cancelled: &AtomicBool) -> Result<(), Fault> {
+/// Hands `report` to the coordinator of `run` until it says that it has it, it is gone or the report is `unwanted`.
+fn hand_in(link: &dyn Link, run: &str, report: &Report, unwanted: &dyn Fn() -> bool) -> Result<(), Fault> {
+    let subject = coordinator(run);
     let written = write(report)?;
     let deadline = Instant::now() + REPORT_WITHIN;
     loop {
-        let why = match link.ask(subject, &written, PROMPT) {
+        let mut gone = false;
+        let why = match link.ask(&subject, &written, PROMPT) {
             Ok(Answer::Said(_)) => return Ok(()),
-            Ok(Answer::Nobody) => "the coordinator is gone".to_owned(),
+            Ok(Answer::Nobody) => {
+                gone = is_gone(link, run);
+                "the coordinator is gone".to_owned()
+            }
             Ok(Answer::Silence) => "the coordinator does not answer".to_owned(),
             Err(fault) => fault.to_string(),
         };
-        if Instant::now() > deadline || cancelled.load(Ordering::SeqCst) {
+        if gone || unwanted() || Instant::now() > deadline {
             return Err(Fault::Connection(why));
         }
         std::thread::sleep(LOOK);

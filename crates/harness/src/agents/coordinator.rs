@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_machine::{clock::Clock, fault::Fault, launch::Address, secret::Secret};
+use tithe_machine::{clock::Clock, fault::Fault, secret::Secret};
 use tithe_model::{
     experiment::{Design, Experiment},
     plan::{Cell, Plan},
@@ -31,28 +31,22 @@ use tithe_model::{
 use tithe_plugin::database::Database;
 
 use self::{
-    exchange::{Exchanges, Pems, keys, targets},
-    roll::Member,
+    exchange::{Pems, keys, targets},
+    roll::{Member, patiently},
 };
 pub use self::{
     observers::{ServerObserver, gather as gather_observers},
     roll::{Seen, roll_call},
 };
 use super::{
-    link::{Answer, Inbox, Link},
+    link::{Answer, Inbox, Letter, Link, PROMPT, tells_time},
     message::{
         Enlistment, FrameOrder, Hello, Order, PROTOCOL, Reply, Report, Said, coordinator, coordinator_clock, read,
         write,
     },
     offset::{self, Offset},
 };
-use crate::load::frame::{
-    StartedArm,
-    part::{LaneRange, LoadMachines, PartMeasured, Parts, PartsAsked},
-};
-
-/// How long an answer may take that is given without any work.
-const PROMPT: Duration = Duration::from_secs(2);
+use crate::load::frame::part::{ArmPart, LaneRange, LoadMachines, PartMeasured, Parts, PartsAsked};
 
 /// How long one look for reports takes: as long as ctrl-C may have to wait, and as the news that an agent is gone.
 const LOOK: Duration = Duration::from_millis(250);
@@ -123,8 +117,9 @@ impl<'a> Team<'a> {
         cancelled: &'a AtomicBool,
     ) -> Result<Self, Fault> {
         let run = Secret::random(8).expose_hex();
-        let clock = link.tell_time(&coordinator_clock(&run))?;
-        let reports = link.listen(&coordinator(&run))?;
+        let until = (Instant::now() + wait, cancelled);
+        let clock = patiently(until, || link.tell_time(&coordinator_clock(&run)))?;
+        let reports = patiently(until, || link.listen(&coordinator(&run)))?;
         let hellos = roll::expect(link, (expected, wait), cancelled)?;
         let members = hellos.into_iter().map(Member::new).collect();
         let text = write(plan)?;
@@ -143,7 +138,7 @@ impl<'a> Team<'a> {
             parts: AtomicU64::new(0),
             _clock: clock,
         };
-        team.members().iter_mut().try_for_each(|member| team.enlist(member))?;
+        team.members().iter_mut().try_for_each(|member| patiently(until, || team.enlist(member)))?;
         Ok(team)
     }
 
@@ -160,21 +155,25 @@ impl<'a> Team<'a> {
         self.observers.iter().find(|observer| observer.hello().name == name)
     }
 
-    /// Who they are, in the order of their lanes.
-    pub fn hellos(&self) -> Vec<Hello> {
-        self.members().iter().map(|member| member.hello.clone()).collect()
-    }
-
     /// `cell` with slots as long as the agents' clocks ask for.
     ///
     /// # Errors
-    /// When a clock is known too badly for it.
+    /// When a clock is known too badly for it, or one that went away does not come back.
     pub fn suited(&self, cell: &Cell) -> Result<Cell, Fault> {
         let mut suited = cell.clone();
-        for hello in self.everybody(&self.members()) {
-            let offset = self.offset(hello, exchange::BEFORE)?;
+        let deadline = self.deadline();
+        let mut offsets = Vec::new();
+        for member in self.members().iter_mut() {
+            let Some(offset) = self.offset(member, deadline)? else { return Ok(suited) };
+            offsets.push((member.hello.to_string(), offset));
+        }
+        for observer in &self.observers {
+            let Some(offset) = self.offset_of_observer(observer, deadline)? else { return Ok(suited) };
+            offsets.push((observer.hello().to_string(), offset));
+        }
+        for (name, offset) in offsets {
             let slot_ns = offset::slot_ns(suited.slot_ns, self.slot_fixed, offset.bound_ns);
-            let slot_ns = slot_ns.map_err(|why| Fault::Refused(format!("{hello}: {why}")))?;
+            let slot_ns = slot_ns.map_err(|why| Fault::Refused(format!("{name}: {why}")))?;
             if slot_ns > suited.slot_ns {
                 // A frame keeps its length, as far as it has blocks for it.
                 let frame_ns = suited.slot_ns * u64::from(suited.blocks);
@@ -235,10 +234,76 @@ impl<'a> Team<'a> {
         members.iter().map(|member| &member.hello).chain(observers)
     }
 
-    /// By how much the clock of whoever says `hello` is ahead, by so many exchanges.
-    fn offset(&self, hello: &Hello, exchanges: usize) -> Result<Offset, Fault> {
-        let gone = || Fault::Connection(format!("{hello} does not tell the time"));
-        exchange::offset(self.link, hello, exchanges)?.ok_or_else(gone)
+    /// Until when somebody who is not there now is waited for.
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.wait.max(PROMPT)
+    }
+
+    /// Pauses before `name` is asked again, unless the `deadline` is over.
+    ///
+    /// # Errors
+    /// Then: for how long it was waited for, and `why` it does not go on.
+    fn wait_for(&self, name: &str, deadline: Instant, why: &str) -> Result<(), Fault> {
+        if Instant::now() > deadline {
+            let wait_s = self.wait.as_secs();
+            return Err(Fault::Connection(format!("{name} was lost and waited for {wait_s} s: {why}")));
+        }
+        std::thread::sleep(LOOK);
+        Ok(())
+    }
+
+    /// By how much the clock of `member` is ahead, once it is there. `None` when cancelled.
+    fn offset(&self, member: &mut Member, deadline: Instant) -> Result<Option<Offset>, Fault> {
+        while !self.is_cancelled() {
+            let why = match exchange::offset(self.link, &member.hello, exchange::BEFORE) {
+                Ok(Some(offset)) => return Ok(Some(offset)),
+                Ok(None) => {
+                    roll::find_again(self.link, member)?;
+                    "it does not tell the time".to_owned()
+                }
+                Err(fault) => fault.to_string(),
+            };
+            self.wait_for(&member.hello.to_string(), deadline, &why)?;
+        }
+        Ok(None)
+    }
+
+    /// The same of an observer, which is asked by its name, whichever process it is.
+    fn offset_of_observer(&self, observer: &ServerObserver, deadline: Instant) -> Result<Option<Offset>, Fault> {
+        while !self.is_cancelled() {
+            let why = match exchange::offset(self.link, observer.hello(), exchange::BEFORE) {
+                Ok(Some(offset)) => return Ok(Some(offset)),
+                Ok(None) => "it does not tell the time".to_owned(),
+                Err(fault) => fault.to_string(),
+            };
+            self.wait_for(&observer.hello().to_string(), deadline, &why)?;
+        }
+        Ok(None)
+    }
+
+    /// Waits until the link is there, and takes out what was told of frames before: that the link was lost meanwhile
+    /// spoils no frame but the one that it was lost in. `None` when cancelled.
+    fn listen_anew(&self, deadline: Instant) -> Result<Option<()>, Fault> {
+        let mut reports = self.reports();
+        while !self.is_cancelled() {
+            match reports.next(Duration::ZERO) {
+                Ok(Some(letter)) => self.acknowledge(&letter),
+                Ok(None) => return Ok(Some(())),
+                Err(fault) => self.wait_for("the broker", deadline, &fault.to_string())?,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Tells whoever has handed `letter` in that it need not do so again, be it late or not.
+    fn acknowledge(&self, letter: &Letter) {
+        if let Some(reply_to) = &letter.reply_to {
+            let _ = self.link.tell(reply_to, b"{}");
+        }
+    }
+
+    fn reports(&self) -> MutexGuard<'_, Box<dyn Inbox>> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until all members are there and have the order to measure the frame of `ticket`. `None` when cancelled.
@@ -247,9 +312,12 @@ impl<'a> Team<'a> {
     /// When one stays away, or refuses.
     fn order_frame(&self, ticket: u64, asked: &PartsAsked<'_>, members: &mut [Member]) -> Result<Option<()>, Fault> {
         let keys = keys(asked.arms)?;
-        let deadline = Instant::now() + self.wait.max(PROMPT);
+        let deadline = self.deadline();
+        if self.listen_anew(deadline)?.is_none() {
+            return Ok(None);
+        }
         for observer in &self.observers {
-            if observer.await_there(deadline, self.cancelled)?.is_none() {
+            if self.offset_of_observer(observer, deadline)?.is_none() {
                 return Ok(None);
             }
         }
@@ -288,11 +356,7 @@ impl<'a> Team<'a> {
                 }
                 Err(fault) => fault.to_string(),
             };
-            if Instant::now() > deadline {
-                let (name, wait_s) = (&member.hello.name, self.wait.as_secs());
-                return Err(Fault::Connection(format!("agent {name} was lost and waited for {wait_s} s: {why}")));
-            }
-            std::thread::sleep(LOOK);
+            self.wait_for(&format!("agent {}", member.hello.name), deadline, &why)?;
         }
         Ok(None)
     }
@@ -329,7 +393,7 @@ impl<'a> Team<'a> {
 
     /// Waits until each of `members` has told of `ticket` what `take` wants of it; `None` when cancelled, the reason
     /// where somebody was lost. Until `quiet_until_ns` nobody is asked whether it is there.
-    fn reports<T>(
+    fn told<T>(
         &self,
         ticket: u64,
         members: &[Member],
@@ -337,7 +401,7 @@ impl<'a> Team<'a> {
         take: &dyn Fn(Said) -> Option<Result<T, Fault>>,
     ) -> Result<Option<Result<Vec<T>, String>>, Fault> {
         let mut told: Vec<Option<T>> = members.iter().map(|_| None).collect();
-        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reports = self.reports();
         while told.iter().any(Option::is_none) {
             if self.is_cancelled() {
                 return Ok(None);
@@ -349,10 +413,7 @@ impl<'a> Team<'a> {
                 Err(fault) => return Ok(Some(Err(fault.to_string()))),
             };
             if let Some(letter) = letter {
-                if let Some(reply_to) = &letter.reply_to {
-                    // Late or not, whoever handed it in need not do so again.
-                    let _ = self.link.tell(reply_to, b"{}");
-                }
+                self.acknowledge(&letter);
                 let Some(Report { agent, ticket: of, said }) = read(&letter.body) else { continue };
                 let Some(number) = members.iter().position(|member| member.hello.id == agent && of == ticket) else {
                     continue;
@@ -371,7 +432,7 @@ impl<'a> Team<'a> {
             let missing = members.iter().zip(&told).filter(|(_, told)| told.is_none()).map(|(member, _)| member);
             for member in missing {
                 let name = &member.hello.name;
-                match exchange::is_there(self.link, &member.hello) {
+                match tells_time(self.link, &member.hello.clock()) {
                     Ok(true) if now_ns < deadline_ns => {}
                     Ok(true) => return Ok(Some(Err(format!("agent {name} is there and does not report")))),
                     Ok(false) => return Ok(Some(Err(format!("agent {name} was lost")))),
@@ -390,7 +451,7 @@ impl<'a> Team<'a> {
         members: &mut [Member],
         count: &mut dyn FnMut(),
     ) -> Result<Option<Parts>, Fault> {
-        let real = is_real(asked.arms);
+        let real = asked.time_is_real();
         let arms = asked.arms.len() as u64;
         let frame_ns = if real { asked.frame.cell.frame_ns(asked.arms.len()) } else { 0 };
         let ready_ns = READY_WITHIN_NS + arms * asked.frame.warmup_ns + arms * frame_ns;
@@ -399,7 +460,7 @@ impl<'a> Team<'a> {
             Said::Failed(words) => Some(Err(Fault::Connection(words))),
             Said::Measured(_) => None,
         };
-        let serving = match self.reports(ticket, members, (0, Clock::Real.now() + ready_ns), &ready)? {
+        let serving = match self.told(ticket, members, (0, Clock::Real.now() + ready_ns), &ready)? {
             None => return Ok(None),
             Some(Err(why)) => return Ok(Some(spoiled(why))),
             Some(Ok(serving)) => serving.concat(),
@@ -439,13 +500,18 @@ impl<'a> Team<'a> {
             Said::Failed(words) => Some(Err(Fault::Connection(words))),
             Said::Ready(_) => None,
         };
-        let outcome = self.reports(ticket, members, (end_ns, end_ns + REPORT_WITHIN_NS), &measured);
+        let outcome = self.told(ticket, members, (end_ns, end_ns + REPORT_WITHIN_NS), &measured);
         let used = watch.finish(!matches!(&outcome, Ok(Some(Ok(_)))));
         let mut parts = match outcome? {
             None => return Ok(None),
             Some(Err(why)) => return Ok(Some(spoiled(why))),
             Some(Ok(parts)) => parts,
         };
+        let fitting = |(part, member): (&PartMeasured, &Member)| fits(part, asked, member.lanes, asked.arms.len());
+        if let Some(number) = parts.iter().zip(&*members).position(|both| !fitting(both)) {
+            let hello = &members[number].hello;
+            return Ok(Some(spoiled(format!("{hello} has handed in something else than its part"))));
+        }
         let charged = used.and_then(|used| used.map_or(Ok(()), |used| servers::charge(&mut parts, &used)));
         if let Err(why) = charged {
             return Ok(Some(spoiled(why)));
@@ -454,14 +520,14 @@ impl<'a> Team<'a> {
             Ok(after) => after,
             Err(why) => return Ok(Some(spoiled(why))),
         };
-        Ok(Some(self.told(members, asked, parts, (&before, &after))))
+        Ok(Some(self.measured(members, asked, parts, (&before, &after))))
     }
 
     /// By how much the clock of everybody is ahead, or why the frame is spoiled.
     fn offsets(&self, members: &[Member], exchanges: usize, cell: &Cell) -> Result<Vec<Offset>, String> {
         let enough_ns = cell.slot_ns / offset::SLOT_PER_BOUND;
         let of = |hello: &Hello| {
-            let offset = Exchanges::until(enough_ns, exchanges).carry_out(self.link, hello);
+            let offset = exchange::offset_within(self.link, hello, exchanges, enough_ns);
             let offset = offset.map_err(|fault| fault.to_string())?;
             offset.ok_or_else(|| format!("{hello} was lost"))
         };
@@ -469,14 +535,14 @@ impl<'a> Team<'a> {
     }
 
     /// What the agents have measured, with what is known of everybody's clock.
-    fn told(
+    fn measured(
         &self,
         members: &mut [Member],
         asked: &PartsAsked<'_>,
         parts: Vec<PartMeasured>,
         (before, after): (&[Offset], &[Offset]),
     ) -> Parts {
-        let (slot_ns, real) = (asked.frame.cell.slot_ns, is_real(asked.arms));
+        let (slot_ns, real) = (asked.frame.cell.slot_ns, asked.time_is_real());
         let (mut agents, mut spoiled) = (Vec::new(), None);
         let lanes = members.iter().map(|member| member.lanes.count as u32).chain(std::iter::repeat(0));
         for ((hello, lanes), (before, after)) in self.everybody(members).zip(lanes).zip(before.iter().zip(after)) {
@@ -491,10 +557,6 @@ impl<'a> Team<'a> {
             agents.push(AgentFrame { name, lanes, clock_offset_ns, clock_bound_ns: bound_ns });
         }
         for (member, part) in members.iter_mut().zip(&parts) {
-            if !fits(part, asked, member.lanes) {
-                let words = format!("{} has handed in something else than its part", member.hello);
-                spoiled = spoiled.or(Some(words));
-            }
             member.states = Some(part.states.clone());
         }
         let parts = if spoiled.is_some() { Vec::new() } else { parts };
@@ -502,19 +564,14 @@ impl<'a> Team<'a> {
     }
 }
 
-/// True where slots take the time of clocks, and not an invented one.
-fn is_real(arms: &[StartedArm]) -> bool {
-    arms.iter().all(|arm| !matches!(arm.server.address, Address::Nowhere))
-}
-
 /// A frame that must not be used.
 fn spoiled(why: String) -> Parts {
     Parts { parts: Vec::new(), agents: Vec::new(), spoiled: Some(why) }
 }
 
-/// True where `part` is what was asked for: slots of these lanes, of this frame, each once.
-fn fits(part: &PartMeasured, asked: &PartsAsked<'_>, lanes: LaneRange) -> bool {
-    let arms = asked.arms.len();
+/// True where `part` is what was asked for: slots of these lanes, of this frame, each once, and as many operations of
+/// each arm as its slots have.
+fn fits(part: &PartMeasured, asked: &PartsAsked<'_>, lanes: LaneRange, arms: usize) -> bool {
     let number = asked.frame.number;
     let is_here = |lane: u32| (lanes.first..lanes.first + lanes.count).contains(&(lane as usize));
     let mut places: Vec<(u32, u32, u32)> = part.slots.iter().map(|slot| (slot.lane, slot.block, slot.arm)).collect();
@@ -523,7 +580,12 @@ fn fits(part: &PartMeasured, asked: &PartsAsked<'_>, lanes: LaneRange) -> bool {
     let belongs = part.slots.iter().all(|slot| {
         (slot.cell, slot.frame) == (asked.cell_index, number) && is_here(slot.lane) && (slot.arm as usize) < arms
     });
-    part.arms.len() == arms && each_once && belongs
+    let operations = |arm: usize| {
+        let mut of_arm = part.slots.iter().filter(|slot| slot.arm as usize == arm);
+        of_arm.try_fold(0u64, |sum, slot| sum.checked_add(slot.operations))
+    };
+    let agree = |(arm, told): (usize, &ArmPart)| operations(arm) == Some(told.record.operations);
+    part.arms.len() == arms && each_once && belongs && part.arms.iter().enumerate().all(agree)
 }
 
 impl LoadMachines for Team<'_> {
@@ -550,11 +612,11 @@ impl LoadMachines for Team<'_> {
             )));
         }
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed) + 1;
-        let Some(()) = self.order_frame(ticket, asked, &mut members)? else {
-            self.abort(ticket, &members);
-            return Ok(None);
+        let outcome = match self.order_frame(ticket, asked, &mut members) {
+            Ok(Some(())) => self.frame(ticket, asked, &mut members, count),
+            Ok(None) => Ok(None),
+            Err(fault) => Err(fault),
         };
-        let outcome = self.frame(ticket, asked, &mut members, count);
         if !matches!(&outcome, Ok(Some(Parts { spoiled: None, .. }))) {
             self.abort(ticket, &members);
             members.iter_mut().for_each(|member| self.forget(member));
@@ -570,5 +632,39 @@ impl Drop for Team<'_> {
             // Who does not hear it sees that nobody tells the time any more.
             let _ = write(&release).and_then(|order| self.link.tell(&member.hello.orders(), &order));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use tithe_model::record::{ArmFrame, Slot};
+
+    use super::*;
+    use crate::{agents::tests::plan, load::frame::part::PartAsked};
+
+    #[test]
+    fn a_part_whose_counts_contradict_each_other_is_none() {
+        let (cell, cancelled) = (plan("c").cells.remove(0), AtomicBool::new(false));
+        let frame =
+            PartAsked { cell, number: 7, free: false, warmup_ns: 0, lag: Vec::new(), fresh: false, cold: false };
+        let asked = PartsAsked { cell_index: 0, frame, arms: &[], lanes: 2, cancelled: &cancelled };
+        let slot = |lane, block, operations| Slot { frame: 7, lane, block, operations, ..Slot::default() };
+        let arm = |operations| {
+            let record = ArmFrame { operations, ..ArmFrame::default() };
+            ArmPart { record, warmed_up: 0, profiles: Vec::new(), invalid: None }
+        };
+        let fits = |slots: &[Slot], told: u64| {
+            let part =
+                PartMeasured { slots: slots.to_vec(), arms: vec![arm(told)], states: Vec::new(), invented_ns: None };
+            super::fits(&part, &asked, LaneRange { first: 1, count: 1, of: 2 }, 1)
+        };
+        assert!(fits(&[slot(1, 0, 3), slot(1, 1, 4)], 7));
+        assert!(!fits(&[slot(1, 0, 3), slot(1, 1, 4)], 6), "fewer than its slots have");
+        assert!(!fits(&[slot(1, 0, u64::MAX), slot(1, 1, 1)], 0), "more than can be counted");
+        assert!(!fits(&[slot(1, 0, 3), slot(1, 0, 4)], 7), "a slot twice");
+        assert!(!fits(&[slot(0, 0, 7)], 7), "another agent's lane");
+        assert!(!fits(&[Slot { arm: 1, ..slot(1, 0, 7) }], 7), "no such arm");
     }
 }

@@ -12,6 +12,18 @@ use tithe_machine::fault::Fault;
 /// The longest message, bytes: the rows and histograms of a long frame are some megabytes.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
+/// How long an answer may take that is given without any work.
+pub const PROMPT: Duration = Duration::from_secs(2);
+
+/// True where somebody tells the time at `subject`.
+///
+/// # Errors
+/// When the engine cannot be reached.
+pub fn tells_time(link: &dyn Link, subject: &str) -> Result<bool, Fault> {
+    // Twice, since a message may be lost with a connection that was not known to be.
+    Ok(link.ask_time(subject, PROMPT)?.is_some() || link.ask_time(subject, PROMPT)?.is_some())
+}
+
 /// A connection to what carries messages. Every call is bounded by a time and may be made by any thread.
 ///
 /// A link that has lost its engine connects again by itself. Meanwhile calls fail with [`Fault::Connection`], whose

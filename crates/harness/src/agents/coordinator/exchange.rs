@@ -25,30 +25,23 @@ const ROUNDS: usize = 4;
 /// How long one exchange may take.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// Exchanges of readings with one clock.
-pub(super) struct Exchanges {
+/// The best of rounds of so many `exchanges` with this agent, until its clock is known within `enough_ns`; `None` where
+/// it does not answer.
+pub(super) fn offset_within(
+    link: &dyn Link,
+    hello: &Hello,
+    exchanges: usize,
     enough_ns: u64,
-    count: usize,
-}
-
-impl Exchanges {
-    /// Rounds of `count`, until the clock is known within `enough_ns`.
-    pub fn until(enough_ns: u64, count: usize) -> Self {
-        Self { enough_ns, count }
-    }
-
-    /// The best of all exchanges with this agent; `None` where it does not answer.
-    pub fn carry_out(&self, link: &dyn Link, hello: &Hello) -> Result<Option<Offset>, Fault> {
-        let mut best: Option<Offset> = None;
-        for _ in 0..ROUNDS {
-            let Some(offset) = offset(link, hello, self.count)? else { return Ok(best) };
-            best = Some(best.filter(|best| best.delay_ns <= offset.delay_ns).unwrap_or(offset));
-            if best.is_some_and(|best| best.bound_ns <= self.enough_ns) {
-                break;
-            }
+) -> Result<Option<Offset>, Fault> {
+    let mut best: Option<Offset> = None;
+    for _ in 0..ROUNDS {
+        let Some(offset) = offset(link, hello, exchanges)? else { return Ok(best) };
+        best = Some(best.filter(|best| best.delay_ns <= offset.delay_ns).unwrap_or(offset));
+        if best.is_some_and(|best| best.bound_ns <= enough_ns) {
+            break;
         }
-        Ok(best)
     }
+    Ok(best)
 }
 
 /// By how much the clock of this agent is ahead, by so many exchanges; `None` where it does not answer.
@@ -60,17 +53,6 @@ pub(super) fn offset(link: &dyn Link, hello: &Hello, exchanges: usize) -> Result
         readings.push(exchange);
     }
     Ok(Offset::best(&readings))
-}
-
-/// True where this agent answers.
-pub(super) fn is_there(link: &dyn Link, hello: &Hello) -> Result<bool, Fault> {
-    // Twice, since a message may be lost with a connection that was not known to be.
-    for _ in 0..2 {
-        if link.ask_time(&hello.clock(), WITHIN)?.is_some() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Where the servers of `arms` are, for other machines.

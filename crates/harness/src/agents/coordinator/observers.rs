@@ -19,7 +19,7 @@ use tithe_machine::{
 };
 use tithe_model::{experiment::Arm, plan::Plan, record::Machine};
 
-use super::{exchange, roll};
+use super::roll::{self, patiently};
 use crate::agents::{
     link::{Answer, Link},
     look::{FileMark, Look, Sight, SlotUsed, Watched, observer},
@@ -58,7 +58,10 @@ pub fn gather(
     let names: BTreeSet<String> = plan.experiment.arms.iter().filter_map(of_arm).collect();
     let deadline = Instant::now() + wait;
     loop {
-        let there = if names.is_empty() { Vec::new() } else { roll::observers(&**link)? };
+        let there = match names.is_empty() {
+            true => Vec::new(),
+            false => patiently((deadline, cancelled), || roll::observers(&**link))?,
+        };
         let missing = names.iter().find(|name| there.iter().all(|hello| hello.name != **name));
         match missing {
             Some(name) if Instant::now() > deadline || cancelled.load(Ordering::SeqCst) => {
@@ -88,19 +91,6 @@ impl ServerObserver {
     /// The machine that it is on.
     pub fn machine(&self) -> &Machine {
         &self.hello.machine
-    }
-
-    /// Waits until it answers, until `deadline`. `None` when cancelled.
-    pub(super) fn await_there(&self, deadline: Instant, cancelled: &AtomicBool) -> Result<Option<()>, Fault> {
-        while !cancelled.load(Ordering::SeqCst) {
-            if exchange::is_there(&*self.link, &self.hello).is_ok_and(|there| there) {
-                return Ok(Some(()));
-            }
-            if Instant::now() > deadline {
-                return Err(self.lost());
-            }
-        }
-        Ok(None)
     }
 
     fn lost(&self) -> Fault {

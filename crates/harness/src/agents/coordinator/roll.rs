@@ -66,6 +66,24 @@ fn call(link: &dyn Link) -> Result<Vec<Hello>, Fault> {
     Ok(hellos)
 }
 
+/// How long is waited before a link that was lost is tried again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// What comes of `work`, which is done again while the link is lost, until the deadline.
+pub(super) fn patiently<T>(
+    (deadline, cancelled): (Instant, &AtomicBool),
+    mut work: impl FnMut() -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    loop {
+        match work() {
+            Err(Fault::Connection(_)) if Instant::now() < deadline && !cancelled.load(Ordering::SeqCst) => {
+                std::thread::sleep(AGAIN);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
 /// The agents that answer.
 fn agents(link: &dyn Link) -> Result<Vec<Hello>, Fault> {
     let mut hellos = call(link)?;
@@ -113,7 +131,7 @@ pub(super) fn expect(
 ) -> Result<Vec<Hello>, Fault> {
     let deadline = Instant::now() + wait;
     loop {
-        let hellos = agents(link)?;
+        let hellos = patiently((deadline, cancelled), || agents(link))?;
         let free = hellos.iter().filter(|hello| hello.busy_with.is_none()).count();
         if free >= expected || Instant::now() > deadline || cancelled.load(Ordering::SeqCst) {
             return chosen(hellos, expected).map_err(Fault::Refused);

@@ -7,7 +7,7 @@
 use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
-use tithe_machine::fault::Fault;
+use tithe_machine::{fault::Fault, launch::Address};
 use tithe_model::{
     plan::Cell,
     record::{AgentFrame, ArmFrame, Counters, Slot, Stalls},
@@ -59,6 +59,13 @@ pub struct PartsAsked<'a> {
     pub lanes: usize,
     /// Set when the frame is to end early.
     pub cancelled: &'a AtomicBool,
+}
+
+impl PartsAsked<'_> {
+    /// True where slots take the time of clocks, and not an invented one.
+    pub fn time_is_real(&self) -> bool {
+        self.arms.iter().all(|arm| !matches!(arm.server.address, Address::Nowhere))
+    }
 }
 
 /// A frame as one load machine is asked for it.
