@@ -56,7 +56,9 @@ impl<'b> Play<'b> {
         let broker = Broker::start()?;
         let agents = ["a0", "a1"].map(|name| broker.agent(bench, name, 1));
         let coordinator = Self::coordinator(bench, &broker, false);
-        Some(Self { bench, broker, agents, coordinator })
+        let mut play = Self { bench, broker, agents, coordinator };
+        play.await_begun(0);
+        Some(play)
     }
 
     fn coordinator(bench: &Bench, broker: &Broker, resumes: bool) -> Child {
@@ -70,6 +72,39 @@ impl<'b> Play<'b> {
         let errors = fs::File::create(bench.path("stderr")).expect("a file");
         let mut command = bench.command(&arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().expect("tithe starts")
+    }
+
+    /// How often the run has begun or gone on.
+    fn begun(&self) -> usize {
+        let folder = fs::read_dir(self.bench.path("tithe-runs")).into_iter().flatten().flatten().next();
+        let events = folder.and_then(|folder| fs::read_to_string(folder.path().join("events.jsonl")).ok());
+        events.map_or(0, |events| events.matches("run-started").count())
+    }
+
+    /// Waits until the run has begun once more than it had `before`: a broker that is not there at the very start is
+    /// no loss, and is refused.
+    fn await_begun(&mut self, before: usize) {
+        let begun = Instant::now();
+        while self.begun() <= before && !self.has_ended() {
+            assert!(begun.elapsed() < PATIENCE, "the run does not begin: {}", self.told());
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Frames that count.
+    fn whole(&self) -> usize {
+        let folder = fs::read_dir(self.bench.path("tithe-runs")).into_iter().flatten().flatten().next();
+        let frames = folder.and_then(|folder| fs::read_to_string(folder.path().join("frames.jsonl")).ok());
+        frames.map_or(0, |frames| frames.matches("\"invalid\":null").count())
+    }
+
+    /// Waits for the next frame that counts.
+    fn await_frame(&mut self) {
+        let (begun, before) = (Instant::now(), self.whole());
+        while self.whole() <= before && !self.has_ended() {
+            assert!(begun.elapsed() < PATIENCE, "the run does not go on: {}", self.told());
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn has_ended(&mut self) -> bool {
@@ -89,7 +124,9 @@ impl<'b> Play<'b> {
                 self.coordinator.wait().expect("it ends");
                 let kept = fs::read_dir(self.bench.path("tithe-runs")).into_iter().flatten().flatten().next();
                 let resumes = kept.is_some_and(|folder| folder.path().join("plan.json").exists());
+                let before = if resumes { self.begun() } else { 0 };
                 self.coordinator = Self::coordinator(self.bench, &self.broker, resumes);
+                self.await_begun(before);
             }
         }
     }
@@ -130,7 +167,12 @@ impl<'b> Play<'b> {
     }
 
     fn told(&self) -> String {
-        fs::read_to_string(self.bench.path("stderr")).unwrap_or_default()
+        let mut told = fs::read_to_string(self.bench.path("stderr")).unwrap_or_default();
+        let events = fs::read_to_string(self.bench.run_folder().join("events.jsonl")).unwrap_or_default();
+        let is_told =
+            |line: &&str| line.contains("warning") || line.contains("cell-done") || line.contains("invalid\":\"");
+        told.extend(events.lines().filter(is_told).map(|line| line.to_owned() + "\n"));
+        told
     }
 }
 
@@ -148,8 +190,8 @@ fn processes_in(folder: &Path) -> Vec<String> {
     all.filter(works_there).map(told).collect()
 }
 
-/// Kills parts of runs of `experiment` in `bench`, `usual` times unless the environment says otherwise, up to so many
-/// ms apart.
+/// Kills parts of runs of `experiment` in `bench`, `usual` times unless the environment says otherwise, each up to so
+/// many ms after a frame that counts.
 fn play(bench: &Bench, experiment: &str, usual: usize, apart_ms: u64) {
     bench.file("e.toml", experiment);
     let wanted = std::env::var("TITHE_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
@@ -159,6 +201,8 @@ fn play(bench: &Bench, experiment: &str, usual: usize, apart_ms: u64) {
         let Some(mut play) = Play::begin(bench) else { return };
         let before = tally.of_all();
         loop {
+            // A cell whose frames are lost three times in a row ends with that reason, as it should.
+            play.await_frame();
             thread::sleep(Duration::from_millis(random.below(apart_ms)));
             if play.has_ended() || tally.of_all() >= wanted {
                 break;
@@ -194,7 +238,7 @@ fn of_the_simulated_database() {
     let experiment = "title = \"Killed\"\ndatabase = \"simulated\"\n[data]\nrecords = 1000\n[load]\nclients = 2\nagents = 2\n\
          [measure]\nbudget = \"120 s\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"a\"\n\
          [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"seal\" }]\n";
-    play(&bench, experiment, 12, 1_500);
+    play(&bench, experiment, 12, 300);
 }
 
 #[test]
@@ -206,5 +250,5 @@ fn of_postgres() {
     let experiment = "title = \"Killed\"\ndatabase = \"postgres\"\n[data]\nrecords = 500\n[load]\nclients = 2\nagents = 2\n\
          [measure]\nbudget = \"30 s\"\nprecision = \"0.01%\"\naa_arm = false\nstarts = 1\n[[workload]]\nycsb = \"a\"\n\
          [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"tls\"\nprotections = [{ use = \"tls\" }]\n";
-    play(&bench, experiment, 3, 20_000);
+    play(&bench, experiment, 3, 8_000);
 }
