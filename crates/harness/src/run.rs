@@ -57,7 +57,7 @@ use crate::{
 };
 use apart::Apart;
 use data_sets::DataSets;
-use epoch_setup::{Again, EpochSetup};
+use epoch_setup::{EpochSetup, again::Again};
 use invalid::InvalidInARow;
 use rotating::Rotations;
 use starts::StartsOfEpoch;

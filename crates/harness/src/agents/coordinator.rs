@@ -133,7 +133,7 @@ impl<'a> Team<'a> {
             members: Mutex::new(members),
             observers: Vec::new(),
             reports: Mutex::new(reports),
-            tickets: AtomicU64::new(0),
+            tickets: AtomicU64::new(first_ticket()),
             ahead_ns: AtomicU64::new(START_AHEAD_NS),
             parts: AtomicU64::new(0),
             _clock: clock,
@@ -562,6 +562,12 @@ impl<'a> Team<'a> {
         let parts = if spoiled.is_some() { Vec::new() } else { parts };
         Parts { parts, agents, spoiled }
     }
+}
+
+/// Drawn, so that a coordinator that was cut off for a while speaks of no frame of the one that came after it.
+fn first_ticket() -> u64 {
+    let drawn = Secret::random(8);
+    drawn.expose().iter().fold(0, |ticket, byte| ticket << 8 | u64::from(*byte)) >> 1
 }
 
 /// A frame that must not be used.

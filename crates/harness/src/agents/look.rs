@@ -123,3 +123,34 @@ pub struct SlotUsed {
     /// Wait for a processor, ns.
     pub wait_ns: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tithe_machine::proc::TreeUsage;
+
+    use super::*;
+    use crate::agents::message::{read, write};
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_no_question_and_no_answer(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert_eq!((read::<Look>(&bytes).is_some(), read::<Sight>(&bytes).is_some()), (false, false));
+        }
+
+        #[test]
+        fn what_was_seen_survives_its_way(cpu_ns in any::<u64>(), memory_bytes in any::<u64>(), log in any::<Option<u64>>()) {
+            let tree = TreeUsage { cpu_ns, memory_bytes, ..TreeUsage::default() };
+            let usage = UsageThere { tree, log_bytes: log, disk_bytes: None };
+            let heard = read::<Sight>(&write(&Sight::Usage(usage)).expect("JSON"));
+            prop_assert!(matches!(heard, Some(Sight::Usage(told)) if told == usage));
+        }
+    }
+
+    #[test]
+    fn a_question_names_all_that_it_is_about() {
+        let look = Look::Usage { process: 7, paths: Paths { data: vec!["/d".into()], ..Paths::default() } };
+        let written = String::from_utf8(write(&look).expect("JSON")).expect("UTF-8");
+        assert_eq!(written, r#"{"usage":{"process":7,"paths":{"data":["/d"],"journal":[],"logs":[]}}}"#);
+    }
+}

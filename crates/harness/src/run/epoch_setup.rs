@@ -3,39 +3,35 @@
 //! Servers are started from the thread that runs the epoch, because they die with the thread that starts them; what can
 //! go on at the same time (copying, waiting, filling caches) does so in threads of its own.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, Instant},
-};
+pub(super) mod again;
+mod fill;
+
+use std::{collections::BTreeMap, path::PathBuf};
 
 use tithe_machine::{
     cgroup,
-    clock::Clock,
     fault::Fault,
     launch::{Address, Launch, Place, Server},
     sandbox::Sandbox,
-    watch::process,
 };
 use tithe_model::{
     experiment::{Arm, Arrivals, Design, Experiment},
     fact::Fact,
-    plan::{Cell, Starts},
+    plan::Cell,
     record::{ArmFacts, Event},
 };
 use tithe_plugin::{
     checks::scan::{Places, files_of},
     configuration::configuration,
     data,
-    database::{Connect, Database},
+    database::Database,
     program::Program,
-    session::Session,
     setup::{Authentication, Setup},
-    workload::{Clients, Load, Workload},
+    workload::{Load, Workload},
     workspace::Workspace,
 };
 
+use self::fill::{fill_caches, load, run_statements, try_switches, without_statements};
 use super::{
     EpochPlan, EventLog, Observer, Run,
     arm_server::ArmServer,
@@ -81,27 +77,6 @@ pub(super) struct EpochSetup<'a> {
     _swap: Option<OwnSwap>,
     // Last: the servers end before their folder goes.
     sandbox: Sandbox,
-}
-
-/// What a further start within an epoch is about.
-pub(super) struct Again<'r> {
-    pub run: &'r Run<'r>,
-    pub part: &'r EpochPlan<'r>,
-    pub data_sets: &'r DataSets,
-    /// Its number, counted over the cell's epochs.
-    pub start: u32,
-    /// Data were changed since the start before.
-    pub written: bool,
-    /// The page cache is emptied while no server runs, and caches are left as they are then.
-    pub cold: bool,
-}
-
-/// What a further start did.
-pub(super) struct Restarted {
-    /// How the page cache was emptied, if it was.
-    pub emptied: Option<&'static str>,
-    /// The data are those that were loaded, again.
-    pub put_back: bool,
 }
 
 /// An arm that is being started: where, as what, and what is to be told of it.
@@ -567,103 +542,6 @@ impl<'a> EpochSetup<'a> {
         std::mem::take(&mut self.workspaces).into_values().collect()
     }
 
-    /// Starts every server of `arms` anew: on the data that it has, or, where data were written and what was loaded is
-    /// kept, on that. Where the memory of a server lies and how its code meets the caches is luck that stays as long as
-    /// the server does, and would pass for a cost.
-    ///
-    /// All servers are asked to stop before the first is waited for, and started before the first is.
-    pub(super) fn restart(&mut self, again: &Again<'_>, arms: &mut [StartedArm]) -> Result<Restarted, Fault> {
-        let put_back = again.written && !self.put_back.is_empty();
-        let workload = again.run.workloads[again.part.cell.workload].as_ref();
-        if again.written && !put_back {
-            together(arms.iter(), |arm| data::quiesce(self.database, &arm.server, &arm.setup, workload))?;
-        }
-        let mut launches = self.stop_all(put_back);
-        if put_back {
-            self.put_data_back(again.data_sets)?;
-        }
-        let limits = again.run.plan.experiment.resources[again.part.cell.resources].limits;
-        // What Tithe has copied is on its own account, and would be a cache that the limit of no server holds.
-        let emptied = again.cold || (put_back && limits.memory.is_some());
-        let emptied = emptied.then(|| self.empty_cache()).transpose()?;
-        let draw = Draw::of(again.part.cell.seed, again.start, arms.len());
-        for number in draw.order {
-            let Some(launch) = launches.remove(&number) else { continue };
-            self.begin_again(again.run, workload, number, (launch, &arms[number].setup), draw.paddings[number])?;
-        }
-        self.await_all(again, put_back, arms)?;
-        for (number, arm) in arms.iter_mut().enumerate() {
-            let standing = self.servers.get(&number);
-            standing.into_iter().for_each(|standing| arm.server = standing.server.clone());
-        }
-        Ok(Restarted { emptied, put_back })
-    }
-
-    /// Stops every server that Tithe started, at once where it is to `discard` what it has not written; what starts
-    /// them again. Embedded databases are let go of.
-    fn stop_all(&mut self, discard: bool) -> BTreeMap<usize, Launch> {
-        self.servers.values_mut().for_each(|standing| standing.ask_to_stop(discard));
-        if self.database.embedded() {
-            self.servers.values().for_each(|standing| self.database.close(&standing.server));
-        }
-        let stopped = self.servers.iter_mut().filter_map(|(number, standing)| Some((*number, standing.stopped()?)));
-        stopped.collect()
-    }
-
-    /// Puts the data of every arm, whose server is stopped, back to what was loaded.
-    fn put_data_back(&self, data_sets: &DataSets) -> Result<(), Fault> {
-        together(&self.put_back, |(number, fingerprint)| {
-            let Some(standing) = self.servers.get(number) else { return Ok(()) };
-            data_sets.restore(fingerprint, &standing.server.folder, &standing.server.paths).map(drop)
-        })?;
-        data_sets::sync(self.servers.values().map(|standing| standing.server.folder.as_path()))
-    }
-
-    /// Starts the stopped server of arm `number` again, without waiting for it; on another port, where neither its data
-    /// nor another program hold the one before.
-    fn begin_again(
-        &mut self,
-        run: &Run<'_>,
-        workload: &dyn Workload,
-        number: usize,
-        (mut launch, setup): (Launch, &Setup),
-        padding: usize,
-    ) -> Result<(), Fault> {
-        let Some(folder) = self.servers.get(&number).map(|standing| standing.server.folder.clone()) else {
-            return Ok(());
-        };
-        if workload.offered_by().program().is_none() && run.product.stored(setup).is_some() {
-            let place = self.sandbox.place_again(folder.clone())?;
-            launch = run.product.launch(&run.installs[number], setup, &place);
-            self.sandbox.prepare_again(&launch)?;
-        }
-        self.servers.insert(number, ArmServer::begin(launch, &folder, padding, &self.sandbox)?);
-        Ok(())
-    }
-
-    /// Waits until every server answers, and brings it to where it was: statements that the data which were `put_back`
-    /// do not hold, caches that nobody else fills.
-    fn await_all(&mut self, again: &Again<'_>, put_back: bool, arms: &[StartedArm]) -> Result<(), Fault> {
-        let (database, workload) = (self.database, again.run.workloads[again.part.cell.workload].as_ref());
-        // Before every frame its lanes fill them, and so does the process that an embedded database is opened in.
-        let filled = again.part.cell.starts == Starts::EveryFrame || again.run.measures_apart();
-        let warms = !again.cold && !filled;
-        let names = again.run.plan.experiment.arms.iter().map(|arm| arm.name.as_str());
-        let all = self.servers.values_mut().zip(arms).zip(names);
-        together(all, |((standing, arm), name)| {
-            if let Err(fault) = standing.await_ready(database, &arm.setup) {
-                // Its end is told here, with its arm.
-                standing.stopped();
-                return Err(Fault::Machine(format!("arm {name}: the server did not come back: {fault}")));
-            }
-            if put_back {
-                run_statements(database, &standing.server, &arm.setup, workload)?;
-            }
-            if warms { fill_caches(database, &standing.server, &arm.setup, workload) } else { Ok(()) }
-        })
-        .map(drop)
-    }
-
     /// Empties the page cache; returns how.
     pub(super) fn empty_cache(&self) -> Result<&'static str, Fault> {
         let files = self.servers.values().flat_map(|standing| files_of(&standing.server, Places::ALL));
@@ -710,64 +588,6 @@ fn tell(
     event_log.folder.cell(part.number, |known| known.arms[coming.number] = facts)
 }
 
-/// The set-up that tables are made with which are kept: they bear no trace of the statements of the arm that loads
-/// them.
-fn without_statements(setup: &Setup) -> Setup {
-    let mut setup = setup.clone();
-    setup.statements.clear();
-    setup
-}
-
-/// Runs the arm's own statements on a server that stands on a copy.
-fn run_statements(
-    database: &dyn Database,
-    server: &Server,
-    setup: &Setup,
-    workload: &dyn Workload,
-) -> Result<(), Fault> {
-    if setup.statements.is_empty() {
-        return Ok(());
-    }
-    let mut session = own_session(database, server, setup, workload)?;
-    setup.statements.iter().try_for_each(|statement| session.connection().run_statement(statement))
-}
-
-/// Runs the statements once by which the sessions of `arm` are switched, before anything is loaded: for what its
-/// account may not say, and for what the server does not understand, nobody need wait.
-fn try_switches(
-    database: &dyn Database,
-    arm: &Arm,
-    (server, setup): (&Server, &Setup),
-    workload: &dyn Workload,
-) -> Result<(), Fault> {
-    if arm.on.is_empty() && arm.off.is_empty() {
-        return Ok(());
-    }
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-    let mut session = data::connect(database, server, setup, &how, workload)?;
-    let connection = session.connection();
-    arm.on.iter().chain(&arm.off).try_for_each(|statement| {
-        let outcome = connection.run_statement(statement);
-        outcome.map_err(|fault| fault.of(format_args!("arm {}: `{statement}`", arm.name)))
-    })
-}
-
-/// Has a server on a copy read its records, as one that has loaded them has.
-fn fill_caches(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
-    own_session(database, server, setup, workload)?.connection().warm()
-}
-
-/// Not as the workload connects: what the arm itself needs does not belong among the workload's tables.
-fn own_session(
-    database: &dyn Database,
-    server: &Server,
-    setup: &Setup,
-    workload: &dyn Workload,
-) -> Result<Session, Fault> {
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-    database.connect(server, setup, &how)
-}
-
 /// Where other machines reach the servers of `experiment` and how all their clients log in, in the words of the report;
 /// `None` where it names no address.
 fn listening(experiment: &Experiment, setups: &[Setup]) -> Option<String> {
@@ -792,38 +612,4 @@ fn mode(cell: &Cell, shared: bool, launched: bool) -> String {
         Design::Switched { .. } => format!("{servers}, switched by the server's provider"),
     };
     if cell.pinned { mode } else { format!("{mode}, not bound to processors") }
-}
-
-/// Has `clients` load the data of one arm through its own protections, in parallel; tells the rows that are done.
-fn load(
-    run: &Run<'_>,
-    (workload, clients): (&dyn Workload, &dyn Clients),
-    server: &Server,
-    setup: &Setup,
-    tell: &mut dyn FnMut(u64),
-) -> Result<(), Fault> {
-    let parts = if run.product.embedded() || run.product.simulated() { 1 } else { process::processors().len() as u64 };
-    let done = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..parts)
-            .map(|part| {
-                let done = &done;
-                scope.spawn(move || {
-                    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-                    let mut session = data::connect(run.product, server, setup, &how, workload)?;
-                    clients.load(&mut session, part, parts, done)
-                })
-            })
-            .collect();
-        while threads.iter().any(|thread| !thread.is_finished()) {
-            tell(done.load(Ordering::Relaxed));
-            let pause = Instant::now();
-            while pause.elapsed() < Duration::from_millis(200) && threads.iter().any(|thread| !thread.is_finished()) {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        }
-        threads
-            .into_iter()
-            .try_for_each(|thread| thread.join().unwrap_or_else(|_| Err(Fault::Machine("loading panicked".to_owned()))))
-    })
 }

@@ -6,12 +6,21 @@
 use std::{
     collections::BTreeSet,
     fs,
-    net::TcpListener,
+    net::{Ipv4Addr, TcpListener},
     path::Path,
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
-use crate::support::{Bench, err, hosts::Host, out, server::installed, status, wait_until};
+use crate::support::{
+    Bench,
+    delay::DelayRelay,
+    err,
+    hosts::{Host, Hosts},
+    out,
+    server::installed,
+    status, wait_until,
+};
 
 /// A process that ends with its test.
 pub struct Killed(Child);
@@ -262,4 +271,43 @@ fn an_agent_that_may_not_connect_says_so_by_its_name() {
         events.contains("agent rack1") && events.contains("it was started with these targets: db.example.com"),
         "{events}"
     );
+}
+
+/// Whatever clocks say and however unequal the ways are: each agent's offset is known within its bound.
+#[test]
+fn clocks_seconds_and_days_apart_are_known_within_their_bounds() {
+    const SECOND_NS: i64 = 1_000_000_000;
+    const DAY_NS: i64 = 86_400 * SECOND_NS;
+    let apart_ns = [-DAY_NS, -SECOND_NS, SECOND_NS, DAY_NS];
+    // No clock can be made to say less than 0, so the coordinator's is ahead of the machine's.
+    let clocks_ns: Vec<i64> = [0].iter().chain(&apart_ns).map(|apart_ns| DAY_NS + apart_ns).collect();
+    let Some(hosts) = Hosts::with_clock_offsets_ns(&clocks_ns) else { return };
+    let Some(broker) = Broker::start_in(&hosts[0]) else { return };
+    let bench = Bench::new("agents-clocks");
+    let target = (hosts[0].address(), broker.port()).into();
+    // What goes to the agents takes longer than what comes from them.
+    let (there, back) = (Duration::from_millis(1), Duration::from_millis(4));
+    let near = |host: &Host| host.within(|| DelayRelay::start((Ipv4Addr::LOCALHOST, 0).into(), target, there, back));
+    let relays: Vec<DelayRelay> = hosts[1..].iter().map(near).collect();
+    let agent = |(number, relay): (usize, &DelayRelay)| {
+        let (url, name) = (format!("nats://{}", relay.address()), format!("a{number}"));
+        let arguments = ["agent", "--join", &url, "--name", &name, "--lanes", "1"];
+        hosts[number + 1].spawn(bench.command(&arguments).stdout(Stdio::null()))
+    };
+    let _agents: Vec<_> = relays.iter().enumerate().map(agent).collect();
+    let url = broker.url();
+    let doctor = || out(&hosts[0].output(&mut bench.command(&["doctor", "--agents", &url])));
+    wait_until(|| doctor().matches("known within").count() == apart_ns.len());
+    let told = doctor();
+    for (number, apart_ns) in apart_ns.iter().enumerate() {
+        let line = told.lines().find(|line| line.trim_start().starts_with(&format!("a{number}:"))).expect("its line");
+        let (_, clock) = line.split_once("clock ").expect("its clock");
+        let mut words = clock.split(' ');
+        let ahead_s: f64 = words.next().and_then(|text| text.parse().ok()).expect("seconds");
+        let bound_us: f64 = words.nth(3).and_then(|text| text.parse().ok()).expect("µs");
+        // Both are rounded to a µs.
+        let off_us = (ahead_s * 1e6 - *apart_ns as f64 / 1e3).abs();
+        assert!(off_us <= bound_us + 2.0, "{off_us} µs off: {line}");
+        assert!((2_500.0..1e6).contains(&bound_us), "half of the way there and back at least: {line}");
+    }
 }

@@ -1,0 +1,142 @@
+//! Further starts within an epoch: every server anew, on the data that it has or on what was loaded.
+
+use std::collections::BTreeMap;
+
+use tithe_machine::{fault::Fault, launch::Launch};
+use tithe_model::plan::Starts;
+use tithe_plugin::{data, setup::Setup, workload::Workload};
+
+use super::{
+    EpochSetup,
+    fill::{fill_caches, run_statements},
+};
+use crate::{
+    load::frame::StartedArm,
+    run::{
+        EpochPlan, Run,
+        arm_server::ArmServer,
+        data_sets::{self, DataSets},
+        draw::Draw,
+        together::together,
+    },
+};
+
+/// What a further start within an epoch is about.
+pub(in crate::run) struct Again<'r> {
+    pub run: &'r Run<'r>,
+    pub part: &'r EpochPlan<'r>,
+    pub data_sets: &'r DataSets,
+    /// Its number, counted over the cell's epochs.
+    pub start: u32,
+    /// Data were changed since the start before.
+    pub written: bool,
+    /// The page cache is emptied while no server runs, and caches are left as they are then.
+    pub cold: bool,
+}
+
+/// What a further start did.
+pub(in crate::run) struct Restarted {
+    /// How the page cache was emptied, if it was.
+    pub emptied: Option<&'static str>,
+    /// The data are those that were loaded, again.
+    pub put_back: bool,
+}
+
+impl EpochSetup<'_> {
+    /// Starts every server of `arms` anew: on the data that it has, or, where data were written and what was loaded is
+    /// kept, on that. Where the memory of a server lies and how its code meets the caches is luck that stays as long as
+    /// the server does, and would pass for a cost.
+    ///
+    /// All servers are asked to stop before the first is waited for, and started before the first is.
+    pub(in crate::run) fn restart(&mut self, again: &Again<'_>, arms: &mut [StartedArm]) -> Result<Restarted, Fault> {
+        let put_back = again.written && !self.put_back.is_empty();
+        let workload = again.run.workloads[again.part.cell.workload].as_ref();
+        if again.written && !put_back {
+            together(arms.iter(), |arm| data::quiesce(self.database, &arm.server, &arm.setup, workload))?;
+        }
+        let mut launches = self.stop_all(put_back);
+        if put_back {
+            self.put_data_back(again.data_sets)?;
+        }
+        let limits = again.run.plan.experiment.resources[again.part.cell.resources].limits;
+        // What Tithe has copied is on its own account, and would be a cache that the limit of no server holds.
+        let emptied = again.cold || (put_back && limits.memory.is_some());
+        let emptied = emptied.then(|| self.empty_cache()).transpose()?;
+        let draw = Draw::of(again.part.cell.seed, again.start, arms.len());
+        for number in draw.order {
+            let Some(launch) = launches.remove(&number) else { continue };
+            self.begin_again(again.run, workload, number, (launch, &arms[number].setup), draw.paddings[number])?;
+        }
+        self.await_all(again, put_back, arms)?;
+        for (number, arm) in arms.iter_mut().enumerate() {
+            let standing = self.servers.get(&number);
+            standing.into_iter().for_each(|standing| arm.server = standing.server.clone());
+        }
+        Ok(Restarted { emptied, put_back })
+    }
+
+    /// Stops every server that Tithe started, at once where it is to `discard` what it has not written; what starts
+    /// them again. Embedded databases are let go of.
+    fn stop_all(&mut self, discard: bool) -> BTreeMap<usize, Launch> {
+        self.servers.values_mut().for_each(|standing| standing.ask_to_stop(discard));
+        if self.database.embedded() {
+            self.servers.values().for_each(|standing| self.database.close(&standing.server));
+        }
+        let stopped = self.servers.iter_mut().filter_map(|(number, standing)| Some((*number, standing.stopped()?)));
+        stopped.collect()
+    }
+
+    /// Puts the data of every arm, whose server is stopped, back to what was loaded.
+    fn put_data_back(&self, data_sets: &DataSets) -> Result<(), Fault> {
+        together(&self.put_back, |(number, fingerprint)| {
+            let Some(standing) = self.servers.get(number) else { return Ok(()) };
+            data_sets.restore(fingerprint, &standing.server.folder, &standing.server.paths).map(drop)
+        })?;
+        data_sets::sync(self.servers.values().map(|standing| standing.server.folder.as_path()))
+    }
+
+    /// Starts the stopped server of arm `number` again, without waiting for it; on another port, where neither its data
+    /// nor another program hold the one before.
+    fn begin_again(
+        &mut self,
+        run: &Run<'_>,
+        workload: &dyn Workload,
+        number: usize,
+        (mut launch, setup): (Launch, &Setup),
+        padding: usize,
+    ) -> Result<(), Fault> {
+        let Some(folder) = self.servers.get(&number).map(|standing| standing.server.folder.clone()) else {
+            return Ok(());
+        };
+        if workload.offered_by().program().is_none() && run.product.stored(setup).is_some() {
+            let place = self.sandbox.place_again(folder.clone())?;
+            launch = run.product.launch(&run.installs[number], setup, &place);
+            self.sandbox.prepare_again(&launch)?;
+        }
+        self.servers.insert(number, ArmServer::begin(launch, &folder, padding, &self.sandbox)?);
+        Ok(())
+    }
+
+    /// Waits until every server answers, and brings it to where it was: statements that the data which were `put_back`
+    /// do not hold, caches that nobody else fills.
+    fn await_all(&mut self, again: &Again<'_>, put_back: bool, arms: &[StartedArm]) -> Result<(), Fault> {
+        let (database, workload) = (self.database, again.run.workloads[again.part.cell.workload].as_ref());
+        // Before every frame its lanes fill them, and so does the process that an embedded database is opened in.
+        let filled = again.part.cell.starts == Starts::EveryFrame || again.run.measures_apart();
+        let warms = !again.cold && !filled;
+        let names = again.run.plan.experiment.arms.iter().map(|arm| arm.name.as_str());
+        let all = self.servers.values_mut().zip(arms).zip(names);
+        together(all, |((standing, arm), name)| {
+            if let Err(fault) = standing.await_ready(database, &arm.setup) {
+                // Its end is told here, with its arm.
+                standing.stopped();
+                return Err(Fault::Machine(format!("arm {name}: the server did not come back: {fault}")));
+            }
+            if put_back {
+                run_statements(database, &standing.server, &arm.setup, workload)?;
+            }
+            if warms { fill_caches(database, &standing.server, &arm.setup, workload) } else { Ok(()) }
+        })
+        .map(drop)
+    }
+}

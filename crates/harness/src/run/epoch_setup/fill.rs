@@ -1,0 +1,115 @@
+//! What a server that has started is brought to: its data loaded, the arm's own statements run, its caches filled.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use tithe_machine::{clock::Clock, fault::Fault, launch::Server, watch::process};
+use tithe_model::experiment::Arm;
+use tithe_plugin::{
+    data,
+    database::{Connect, Database},
+    session::Session,
+    setup::Setup,
+    workload::{Clients, Workload},
+};
+
+use crate::run::Run;
+
+/// The set-up that tables are made with which are kept: they bear no trace of the statements of the arm that loads
+/// them.
+pub(super) fn without_statements(setup: &Setup) -> Setup {
+    let mut setup = setup.clone();
+    setup.statements.clear();
+    setup
+}
+
+/// Runs the arm's own statements on a server that stands on a copy.
+pub(super) fn run_statements(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    workload: &dyn Workload,
+) -> Result<(), Fault> {
+    if setup.statements.is_empty() {
+        return Ok(());
+    }
+    let mut session = own_session(database, server, setup, workload)?;
+    setup.statements.iter().try_for_each(|statement| session.connection().run_statement(statement))
+}
+
+/// Runs the statements once by which the sessions of `arm` are switched, before anything is loaded: for what its
+/// account may not say, and for what the server does not understand, nobody need wait.
+pub(super) fn try_switches(
+    database: &dyn Database,
+    arm: &Arm,
+    (server, setup): (&Server, &Setup),
+    workload: &dyn Workload,
+) -> Result<(), Fault> {
+    if arm.on.is_empty() && arm.off.is_empty() {
+        return Ok(());
+    }
+    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+    let mut session = data::connect(database, server, setup, &how, workload)?;
+    let connection = session.connection();
+    arm.on.iter().chain(&arm.off).try_for_each(|statement| {
+        let outcome = connection.run_statement(statement);
+        outcome.map_err(|fault| fault.of(format_args!("arm {}: `{statement}`", arm.name)))
+    })
+}
+
+/// Has a server on a copy read its records, as one that has loaded them has.
+pub(super) fn fill_caches(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    workload: &dyn Workload,
+) -> Result<(), Fault> {
+    own_session(database, server, setup, workload)?.connection().warm()
+}
+
+/// Not as the workload connects: what the arm itself needs does not belong among the workload's tables.
+fn own_session(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    workload: &dyn Workload,
+) -> Result<Session, Fault> {
+    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+    database.connect(server, setup, &how)
+}
+
+/// Has `clients` load the data of one arm through its own protections, in parallel; tells the rows that are done.
+pub(super) fn load(
+    run: &Run<'_>,
+    (workload, clients): (&dyn Workload, &dyn Clients),
+    server: &Server,
+    setup: &Setup,
+    tell: &mut dyn FnMut(u64),
+) -> Result<(), Fault> {
+    let parts = if run.product.embedded() || run.product.simulated() { 1 } else { process::processors().len() as u64 };
+    let done = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..parts)
+            .map(|part| {
+                let done = &done;
+                scope.spawn(move || {
+                    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+                    let mut session = data::connect(run.product, server, setup, &how, workload)?;
+                    clients.load(&mut session, part, parts, done)
+                })
+            })
+            .collect();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            tell(done.load(Ordering::Relaxed));
+            let pause = Instant::now();
+            while pause.elapsed() < Duration::from_millis(200) && threads.iter().any(|thread| !thread.is_finished()) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|_| Err(Fault::Machine("loading panicked".to_owned()))))
+    })
+}
