@@ -168,8 +168,10 @@ impl<'a> Team<'a> {
             offsets.push((member.hello.to_string(), offset));
         }
         for observer in &self.observers {
-            let Some(offset) = self.offset_of_observer(observer, deadline)? else { return Ok(suited) };
-            offsets.push((observer.hello().to_string(), offset));
+            let name = observer.hello().to_string();
+            let offset = || exchange::offset(self.link, observer.hello(), exchange::BEFORE);
+            let Some(offset) = self.insist(&name, deadline, offset)? else { return Ok(suited) };
+            offsets.push((name, offset));
         }
         for (name, offset) in offsets {
             let slot_ns = offset::slot_ns(suited.slot_ns, self.slot_fixed, offset.bound_ns);
@@ -252,33 +254,34 @@ impl<'a> Team<'a> {
         Ok(())
     }
 
-    /// By how much the clock of `member` is ahead, once it is there. `None` when cancelled.
-    fn offset(&self, member: &mut Member, deadline: Instant) -> Result<Option<Offset>, Fault> {
+    /// What `attempt` comes to, which is made again while nobody answers it, until the `deadline`; `name` is who should.
+    /// `None` when cancelled.
+    fn insist<T>(
+        &self,
+        name: &str,
+        deadline: Instant,
+        mut attempt: impl FnMut() -> Result<Option<T>, Fault>,
+    ) -> Result<Option<T>, Fault> {
         while !self.is_cancelled() {
-            let why = match exchange::offset(self.link, &member.hello, exchange::BEFORE) {
-                Ok(Some(offset)) => return Ok(Some(offset)),
-                Ok(None) => {
-                    roll::find_again(self.link, member)?;
-                    "it does not tell the time".to_owned()
-                }
+            let why = match attempt() {
+                Ok(Some(outcome)) => return Ok(Some(outcome)),
+                Ok(None) => "it does not tell the time".to_owned(),
                 Err(fault) => fault.to_string(),
             };
-            self.wait_for(&member.hello.to_string(), deadline, &why)?;
+            self.wait_for(name, deadline, &why)?;
         }
         Ok(None)
     }
 
-    /// The same of an observer, which is asked by its name, whichever process it is.
-    fn offset_of_observer(&self, observer: &ServerObserver, deadline: Instant) -> Result<Option<Offset>, Fault> {
-        while !self.is_cancelled() {
-            let why = match exchange::offset(self.link, observer.hello(), exchange::BEFORE) {
-                Ok(Some(offset)) => return Ok(Some(offset)),
-                Ok(None) => "it does not tell the time".to_owned(),
-                Err(fault) => fault.to_string(),
-            };
-            self.wait_for(&observer.hello().to_string(), deadline, &why)?;
-        }
-        Ok(None)
+    /// By how much the clock of `member` is ahead, once it is there, be it as another process. `None` when cancelled.
+    fn offset(&self, member: &mut Member, deadline: Instant) -> Result<Option<Offset>, Fault> {
+        self.insist(&member.hello.to_string(), deadline, || {
+            let offset = exchange::offset(self.link, &member.hello, exchange::BEFORE)?;
+            if offset.is_none() {
+                roll::find_again(self.link, member);
+            }
+            Ok(offset)
+        })
     }
 
     /// Waits until the link is there, and takes out what was told of frames before: that the link was lost meanwhile
@@ -317,7 +320,9 @@ impl<'a> Team<'a> {
             return Ok(None);
         }
         for observer in &self.observers {
-            if self.offset_of_observer(observer, deadline)?.is_none() {
+            // Its clock is read when the agents are ready.
+            let is_there = || Ok(tells_time(self.link, &observer.hello().clock())?.then_some(()));
+            if self.insist(&observer.hello().to_string(), deadline, is_there)?.is_none() {
                 return Ok(None);
             }
         }
@@ -351,12 +356,12 @@ impl<'a> Team<'a> {
                 Ok(Some(Reply::Busy(_))) => "it is still busy with a frame that was given up".to_owned(),
                 Ok(None) => {
                     // It may be back as another process.
-                    roll::find_again(self.link, member)?;
+                    roll::find_again(self.link, member);
                     "it does not answer".to_owned()
                 }
                 Err(fault) => fault.to_string(),
             };
-            self.wait_for(&format!("agent {}", member.hello.name), deadline, &why)?;
+            self.wait_for(&member.hello.to_string(), deadline, &why)?;
         }
         Ok(None)
     }
@@ -507,10 +512,10 @@ impl<'a> Team<'a> {
             Some(Err(why)) => return Ok(Some(spoiled(why))),
             Some(Ok(parts)) => parts,
         };
-        let fitting = |(part, member): (&PartMeasured, &Member)| fits(part, asked, member.lanes, asked.arms.len());
-        if let Some(number) = parts.iter().zip(&*members).position(|both| !fitting(both)) {
-            let hello = &members[number].hello;
-            return Ok(Some(spoiled(format!("{hello} has handed in something else than its part"))));
+        let place = (asked.cell_index, asked.frame.number);
+        let fits = |(part, member): &(&PartMeasured, &Member)| fits(part, place, asked.arms.len(), member.lanes);
+        if let Some((_, member)) = parts.iter().zip(&*members).find(|both| !fits(both)) {
+            return Ok(Some(spoiled(format!("{} has handed in something else than its part", member.hello))));
         }
         let charged = used.and_then(|used| used.map_or(Ok(()), |used| servers::charge(&mut parts, &used)));
         if let Err(why) = charged {
@@ -575,17 +580,17 @@ fn spoiled(why: String) -> Parts {
     Parts { parts: Vec::new(), agents: Vec::new(), spoiled: Some(why) }
 }
 
-/// True where `part` is what was asked for: slots of these lanes, of this frame, each once, and as many operations of
-/// each arm as its slots have.
-fn fits(part: &PartMeasured, asked: &PartsAsked<'_>, lanes: LaneRange, arms: usize) -> bool {
-    let number = asked.frame.number;
+/// True where `part` is what was asked for: slots of these `arms` and `lanes`, of this `cell` and `frame`, each once, and
+/// as many operations of each arm as its slots have.
+fn fits(part: &PartMeasured, (cell, frame): (u32, u32), arms: usize, lanes: LaneRange) -> bool {
     let is_here = |lane: u32| (lanes.first..lanes.first + lanes.count).contains(&(lane as usize));
     let mut places: Vec<(u32, u32, u32)> = part.slots.iter().map(|slot| (slot.lane, slot.block, slot.arm)).collect();
     places.sort_unstable();
     let each_once = places.windows(2).all(|pair| pair[0] != pair[1]);
-    let belongs = part.slots.iter().all(|slot| {
-        (slot.cell, slot.frame) == (asked.cell_index, number) && is_here(slot.lane) && (slot.arm as usize) < arms
-    });
+    let belongs = part
+        .slots
+        .iter()
+        .all(|slot| (slot.cell, slot.frame) == (cell, frame) && is_here(slot.lane) && (slot.arm as usize) < arms);
     let operations = |arm: usize| {
         let mut of_arm = part.slots.iter().filter(|slot| slot.arm as usize == arm);
         of_arm.try_fold(0u64, |sum, slot| sum.checked_add(slot.operations))
@@ -643,19 +648,12 @@ impl Drop for Team<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use tithe_model::record::{ArmFrame, Slot};
 
     use super::*;
-    use crate::{agents::tests::plan, load::frame::part::PartAsked};
 
     #[test]
     fn a_part_whose_counts_contradict_each_other_is_none() {
-        let (cell, cancelled) = (plan("c").cells.remove(0), AtomicBool::new(false));
-        let frame =
-            PartAsked { cell, number: 7, free: false, warmup_ns: 0, lag: Vec::new(), fresh: false, cold: false };
-        let asked = PartsAsked { cell_index: 0, frame, arms: &[], lanes: 2, cancelled: &cancelled };
         let slot = |lane, block, operations| Slot { frame: 7, lane, block, operations, ..Slot::default() };
         let arm = |operations| {
             let record = ArmFrame { operations, ..ArmFrame::default() };
@@ -664,7 +662,7 @@ mod tests {
         let fits = |slots: &[Slot], told: u64| {
             let part =
                 PartMeasured { slots: slots.to_vec(), arms: vec![arm(told)], states: Vec::new(), invented_ns: None };
-            super::fits(&part, &asked, LaneRange { first: 1, count: 1, of: 2 }, 1)
+            super::fits(&part, (0, 7), 1, LaneRange { first: 1, count: 1, of: 2 })
         };
         assert!(fits(&[slot(1, 0, 3), slot(1, 1, 4)], 7));
         assert!(!fits(&[slot(1, 0, 3), slot(1, 1, 4)], 6), "fewer than its slots have");

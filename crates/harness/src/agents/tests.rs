@@ -54,8 +54,7 @@ const EXPERIMENT: &str = "title = \"Agents\"\ndatabase = \"simulated\"\n[data]\n
     [measure]\nbudget = \"30 s\"\nslot = \"20 ms\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"WORKLOAD\"\n\
     [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"seal\" }]\n";
 
-/// A plan for the simulated database with this workload of YCSB.
-pub(super) fn plan(workload: &str) -> tithe_model::plan::Plan {
+fn plan(workload: &str) -> tithe_model::plan::Plan {
     let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
     let catalogue = crate::catalogue::catalogue(&[&Simulated], kinds);
     let text = EXPERIMENT.replace("WORKLOAD", workload);

@@ -216,17 +216,14 @@ impl<'a> EpochSetup<'a> {
             let standing = self.servers.get_mut(&number).map(|standing| &mut standing.server);
             started.into_iter().chain(standing).for_each(|server| seen.clone().put_into(server));
         }
-        event_log.folder.cell(part.number, |known| {
-            for (number, words) in located.words {
-                known.arms[number].tell(Fact::ServerProcesses, words);
-            }
-        })?;
-        for number in 0..run.arms.len() {
-            let facts = located::machine(run, number)?;
-            event_log.folder.cell(part.number, |known| {
-                facts.iter().for_each(|(fact, words)| known.arms[number].tell(*fact, words.clone()));
-            })?;
+        let mut facts = Vec::new();
+        for (number, words) in located.words {
+            facts.push((number, (Fact::ServerProcesses, words)));
+            facts.extend(located::machine(run, number)?.into_iter().map(|fact| (number, fact)));
         }
+        event_log.folder.cell(part.number, |known| {
+            facts.into_iter().for_each(|(number, (fact, words))| known.arms[number].tell(fact, words));
+        })?;
         located.warnings.into_iter().try_for_each(|words| event_log.warn(words))
     }
 

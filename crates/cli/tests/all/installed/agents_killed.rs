@@ -74,35 +74,39 @@ impl<'b> Play<'b> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().expect("tithe starts")
     }
 
+    /// What the run has kept in `file` so far.
+    fn kept(&self, file: &str) -> String {
+        let folder = fs::read_dir(self.bench.path("tithe-runs")).into_iter().flatten().flatten().next();
+        folder.and_then(|folder| fs::read_to_string(folder.path().join(file)).ok()).unwrap_or_default()
+    }
+
     /// How often the run has begun or gone on.
     fn begun(&self) -> usize {
-        let folder = fs::read_dir(self.bench.path("tithe-runs")).into_iter().flatten().flatten().next();
-        let events = folder.and_then(|folder| fs::read_to_string(folder.path().join("events.jsonl")).ok());
-        events.map_or(0, |events| events.matches("run-started").count())
+        self.kept("events.jsonl").matches("run-started").count()
+    }
+
+    /// Frames that count.
+    fn whole(&self) -> usize {
+        self.kept("frames.jsonl").matches("\"invalid\":null").count()
     }
 
     /// Waits until the run has begun once more than it had `before`: a broker that is not there at the very start is
     /// no loss, and is refused.
     fn await_begun(&mut self, before: usize) {
-        let begun = Instant::now();
-        while self.begun() <= before && !self.has_ended() {
-            assert!(begun.elapsed() < PATIENCE, "the run does not begin: {}", self.told());
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// Frames that count.
-    fn whole(&self) -> usize {
-        let folder = fs::read_dir(self.bench.path("tithe-runs")).into_iter().flatten().flatten().next();
-        let frames = folder.and_then(|folder| fs::read_to_string(folder.path().join("frames.jsonl")).ok());
-        frames.map_or(0, |frames| frames.matches("\"invalid\":null").count())
+        self.wait_until("the run does not begin", |play| play.begun() > before);
     }
 
     /// Waits for the next frame that counts.
     fn await_frame(&mut self) {
-        let (begun, before) = (Instant::now(), self.whole());
-        while self.whole() <= before && !self.has_ended() {
-            assert!(begun.elapsed() < PATIENCE, "the run does not go on: {}", self.told());
+        let before = self.whole();
+        self.wait_until("the run does not go on", |play| play.whole() > before);
+    }
+
+    /// Waits until this `holds` or the run has ended; `complaint` is what a run is told of that does neither.
+    fn wait_until(&mut self, complaint: &str, holds: impl Fn(&Self) -> bool) {
+        let begun = Instant::now();
+        while !holds(self) && !self.has_ended() {
+            assert!(begun.elapsed() < PATIENCE, "{complaint}: {}", self.told());
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -122,8 +126,7 @@ impl<'b> Play<'b> {
             _ => {
                 self.coordinator.kill().expect("killed");
                 self.coordinator.wait().expect("it ends");
-                let kept = fs::read_dir(self.bench.path("tithe-runs")).into_iter().flatten().flatten().next();
-                let resumes = kept.is_some_and(|folder| folder.path().join("plan.json").exists());
+                let resumes = !self.kept("plan.json").is_empty();
                 let before = if resumes { self.begun() } else { 0 };
                 self.coordinator = Self::coordinator(self.bench, &self.broker, resumes);
                 self.await_begun(before);
@@ -133,11 +136,7 @@ impl<'b> Play<'b> {
 
     /// Waits for the run's end, and looks at what it has kept.
     fn end(&mut self, kills: usize, tally: &mut Tally) {
-        let begun = Instant::now();
-        while !self.has_ended() {
-            assert!(begun.elapsed() < PATIENCE, "the run does not end after {kills} deaths: {}", self.told());
-            thread::sleep(Duration::from_millis(20));
-        }
+        self.wait_until(&format!("the run does not end after {kills} deaths"), |_| false);
         let ended = self.coordinator.wait().expect("it has ended");
         assert_eq!(ended.code(), Some(0), "{}", self.told());
         let text = fs::read_to_string(self.bench.run_folder().join("frames.jsonl")).expect("frames");

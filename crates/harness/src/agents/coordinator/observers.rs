@@ -56,12 +56,12 @@ pub fn gather(
 ) -> Result<Vec<Arc<ServerObserver>>, Fault> {
     let of_arm = |arm: &Arm| Some(arm.observer.as_ref()?.name.clone());
     let names: BTreeSet<String> = plan.experiment.arms.iter().filter_map(of_arm).collect();
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
     let deadline = Instant::now() + wait;
     loop {
-        let there = match names.is_empty() {
-            true => Vec::new(),
-            false => patiently((deadline, cancelled), || roll::observers(&**link))?,
-        };
+        let there = patiently((deadline, cancelled), || roll::observers(&**link))?;
         let missing = names.iter().find(|name| there.iter().all(|hello| hello.name != **name));
         match missing {
             Some(name) if Instant::now() > deadline || cancelled.load(Ordering::SeqCst) => {

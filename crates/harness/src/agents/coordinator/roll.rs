@@ -159,7 +159,7 @@ fn chosen(hellos: Vec<Hello>, expected: usize) -> Result<Vec<Hello>, String> {
 }
 
 /// Looks whether `member`, which does not answer, is there again as another process of the same name and version.
-pub(super) fn find_again(link: &dyn Link, member: &mut Member) -> Result<(), Fault> {
+pub(super) fn find_again(link: &dyn Link, member: &mut Member) {
     let same = |hello: &Hello| {
         let old = &member.hello;
         (&hello.name, &hello.tithe, hello.protocol, hello.lanes) == (&old.name, &old.tithe, old.protocol, old.lanes)
@@ -170,7 +170,6 @@ pub(super) fn find_again(link: &dyn Link, member: &mut Member) -> Result<(), Fau
         // What it had inserted in a frame that was not handed in nobody knows: it goes on with a part of its own.
         (member.hello, member.states) = (hello, None);
     }
-    Ok(())
 }
 
 /// Lanes for each agent of those that it has `offered`, so many `clients` being asked for: one after the other in turn,

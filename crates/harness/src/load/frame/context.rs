@@ -1,6 +1,7 @@
 //! What all ways of offering load stand on: the arms, the processors and the clocks of a cell.
 
 use std::{
+    cell::LazyCell,
     path::PathBuf,
     sync::{Arc, atomic::AtomicU64},
 };
@@ -170,7 +171,8 @@ impl<'a> CellContext<'a> {
         if self.time_is_virtual() {
             return vec![Reading::default(); self.arms.len()];
         }
-        let snapshot = ProcessSnapshot::take();
+        // Servers on other machines need none.
+        let snapshot = LazyCell::new(ProcessSnapshot::take);
         let here = |arm: &StartedArm| Reading {
             tree: match self.own_process(arm) {
                 Some(process) => Some(snapshot.usage(process)),

@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tithe_machine::watch::host::HostSample;
 use tithe_model::record::{Counters, Host};
 
-use super::context::CellContext;
+use super::{StartedArm, context::CellContext};
 use crate::load::{pause_gate::PauseGate, reading::Reading};
 
 /// The time of one frame from its very beginning, connecting and warming included.
@@ -77,9 +77,11 @@ impl<'a> Watch<'a> {
     pub fn grown_since(&self, before: Counted, pause_gate: PauseGate) -> (Vec<Counters>, Grown) {
         let not_stopped = pause_gate.open();
         let after = self.context.read_counters();
-        let observers = self.context.arms.iter().filter_map(|arm| arm.server.elsewhere.as_ref());
-        let lost = before.arms.iter().zip(&after).zip(observers).find(|((before, after), _)| before.lost || after.lost);
-        let observer_lost = lost.map(|(_, elsewhere)| format!("observer {} was lost", elsewhere.by.name()));
+        let lost = |(arm, (before, after)): (&StartedArm, (&Reading, &Reading))| {
+            let elsewhere = arm.server.elsewhere.as_ref().filter(|_| before.lost || after.lost)?;
+            Some(format!("observer {} was lost", elsewhere.by.name()))
+        };
+        let observer_lost = self.context.arms.iter().zip(before.arms.iter().zip(&after)).find_map(lost);
         let host = before.host.map_or_else(Host::default, |host| host.until_now());
         let (duration_ns, clock_fault) = match &self.began {
             Began::Real { at, clocks, .. } => (at.elapsed().as_nanos() as u64, clocks.clock_fault()),
