@@ -254,8 +254,8 @@ impl<'a> Team<'a> {
         Ok(())
     }
 
-    /// What `attempt` comes to, which is made again while nobody answers it, until the `deadline`; `name` is who should.
-    /// `None` when cancelled.
+    /// What `attempt` comes to, which is made again while nobody answers it, until the `deadline`; `name` is who
+    /// should. `None` when cancelled.
     fn insist<T>(
         &self,
         name: &str,
@@ -580,8 +580,8 @@ fn spoiled(why: String) -> Parts {
     Parts { parts: Vec::new(), agents: Vec::new(), spoiled: Some(why) }
 }
 
-/// True where `part` is what was asked for: slots of these `arms` and `lanes`, of this `cell` and `frame`, each once, and
-/// as many operations of each arm as its slots have.
+/// True where `part` is what was asked for: slots of these `arms` and `lanes`, of this `cell` and `frame`, each once,
+/// and as many operations of each arm as its slots have.
 fn fits(part: &PartMeasured, (cell, frame): (u32, u32), arms: usize, lanes: LaneRange) -> bool {
     let is_here = |lane: u32| (lanes.first..lanes.first + lanes.count).contains(&(lane as usize));
     let mut places: Vec<(u32, u32, u32)> = part.slots.iter().map(|slot| (slot.lane, slot.block, slot.arm)).collect();
