@@ -42,7 +42,14 @@ use tithe_model::{
     record::{Event, Finding, Frame, Phase, Slot},
     records::Records,
 };
-use tithe_plugin::{data, database::CacheUse, product::Product, wire, workload::Workload};
+use tithe_plugin::{
+    data,
+    database::CacheUse,
+    product::Product,
+    session::{TIMEOUT_S, answered_within},
+    wire,
+    workload::Workload,
+};
 
 use crate::{
     agents::coordinator::{ServerObserver, Team},
@@ -297,7 +304,10 @@ impl<'a> Run<'a> {
             Some(board) if epoch_setup.has_data_elsewhere() => board.turn_back(0, event_log),
             _ => Ok(()),
         };
-        if let Err(fault) = plain.and_then(|()| epoch_setup.clear(self.workloads[part.cell.workload].as_ref())) {
+        // Who has ceased to answer is not waited for a second time as long as any.
+        let patience_s = if matches!(result, Err(Fault::Connection(_))) { FIRST_ANSWER_S } else { TIMEOUT_S };
+        let clear = || epoch_setup.clear(self.workloads[part.cell.workload].as_ref());
+        if let Err(fault) = plain.and_then(|()| answered_within(patience_s, clear)) {
             event_log
                 .warn(format!("cell {}: the data on an attached server was not removed: {fault}", part.cell.id))?;
         }

@@ -9,7 +9,7 @@
 //! Nothing here allocates per operation: keys and values are borrowed, and rows are handed over field by
 //! field as they are parsed.
 
-use std::os::fd::RawFd;
+use std::{cell::Cell, os::fd::RawFd};
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 
@@ -344,12 +344,31 @@ pub trait SqlSession: Connection {
 /// How long a server may say nothing before it counts as dead, s: a minute without any answer is not slowness.
 pub const TIMEOUT_S: u16 = 60;
 
+thread_local! {
+    /// How long this thread waits for an answer, s.
+    static PATIENCE_S: Cell<u16> = const { Cell::new(TIMEOUT_S) };
+}
+
+/// Does `work`, in which the calling thread waits no longer than `seconds` for any answer; connections that are opened
+/// in it keep to that.
+pub fn answered_within<T>(seconds: u16, work: impl FnOnce() -> T) -> T {
+    let outer = PATIENCE_S.replace(seconds.min(patience_s()));
+    let done = work();
+    PATIENCE_S.set(outer);
+    done
+}
+
+/// How long the calling thread waits for an answer, s: [`TIMEOUT_S`] outside [`answered_within`].
+pub fn patience_s() -> u16 {
+    PATIENCE_S.get()
+}
+
 /// Waits until a pending connection can go on.
 ///
 /// # Errors
-/// When the machine cannot wait, or nothing happens for [`TIMEOUT_S`] seconds.
+/// When the machine cannot wait, or nothing happens for [`patience_s`] seconds.
 pub fn wait_ready<C: Connection + ?Sized>(connection: &C) -> Result<(), Fault> {
-    wait_ready_for(connection, TIMEOUT_S)
+    wait_ready_for(connection, patience_s())
 }
 
 /// The same with a timeout of its own, seconds.

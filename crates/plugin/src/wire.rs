@@ -26,12 +26,12 @@ pub use cursor::{Cursor, Format};
 pub use rustls::ClientConfig;
 pub use tls::{Identity, Trust, client_config};
 
-use crate::session::TIMEOUT_S;
+use crate::session::{TIMEOUT_S, patience_s};
 
 /// How long to wait for a server that accepts no connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a blocking connection waits for an answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(TIMEOUT_S as u64);
+/// How long a connection waits to be rid of a request.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(TIMEOUT_S as u64);
 /// How long a connection waits for the first answer to it, s.
 static FIRST_ANSWER_S: AtomicU16 = AtomicU16::new(TIMEOUT_S);
 /// Bytes asked of the kernel at once: a scan of a hundred records of 1 KB takes few calls.
@@ -54,6 +54,8 @@ fn first_answer() -> Duration {
 pub struct Wire {
     socket: TcpStream,
     blocking: bool,
+    /// How long an answer is waited for when blocking.
+    patience: Duration,
     /// The first answer is not understood yet, and is not waited for as long as others.
     hasty: bool,
     tls: Option<Box<Tls>>,
@@ -113,12 +115,15 @@ impl Wire {
 
     fn over(socket: TcpStream) -> Result<Self, Fault> {
         socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(first_answer()))?;
-        socket.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+        let patience = Duration::from_secs(patience_s().into());
+        let first = first_answer().min(patience);
+        socket.set_read_timeout(Some(first))?;
+        socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
         Ok(Self {
             socket,
             blocking: true,
-            hasty: first_answer() < ANSWER_TIMEOUT,
+            patience,
+            hasty: first < patience,
             tls: None,
             input: vec![0; READ_SIZE],
             read_from: 0,
@@ -190,9 +195,7 @@ impl Wire {
         // Who goes on talking has understood what was said.
         if self.hasty && self.traffic.received > 0 {
             self.hasty = false;
-            if self.socket.read_timeout()? == Some(first_answer()) {
-                self.socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-            }
+            self.socket.set_read_timeout(Some(self.patience))?;
         }
         match &mut self.tls {
             None => {
@@ -345,8 +348,7 @@ impl Wire {
     fn unless_would_block(&self, error: std::io::Error) -> Result<(), Fault> {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut if self.blocking => {
-                // Whoever measures may have asked the kernel for less patience.
-                let waited = self.socket.read_timeout().ok().flatten().unwrap_or(ANSWER_TIMEOUT);
+                let waited = self.socket.read_timeout().ok().flatten().unwrap_or(self.patience);
                 Err(Fault::Connection(format!("the server did not answer for {} s", waited.as_secs())))
             }
             ErrorKind::WouldBlock => Ok(()),

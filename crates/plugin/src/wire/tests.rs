@@ -8,7 +8,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned, pki_types::PrivateKeyD
 use tithe_machine::sandbox::certificates::pem_of;
 
 use super::*;
-use crate::setup::TlsVersion;
+use crate::{session::answered_within, setup::TlsVersion};
 
 /// Echoes until the client leaves.
 fn echo(mut stream: impl Read + Write) {
@@ -105,6 +105,28 @@ fn a_connection_for_epoll_says_when_it_must_wait() {
     assert_eq!(receive_exactly(&mut wire, 3), b"all");
     drop(wire);
     server.join().expect("the server ends");
+}
+
+#[test]
+fn every_answer_is_waited_for_as_long_as_where_the_connection_was_opened() {
+    let (port, server) = serve(|mut stream| {
+        // It answers what it is told first, and nothing else until the client leaves.
+        let mut first = [0; 4];
+        stream.read_exact(&mut first).and_then(|()| stream.write_all(&first)).expect("an answer");
+        while stream.read(&mut first).is_ok_and(|length| length > 0) {}
+    });
+    let mut wire = answered_within(1, || Wire::connect("127.0.0.1", port).expect("connected"));
+    assert_eq!(answered_within(3, || answered_within(7, patience_s)), 3);
+    assert_eq!(patience_s(), TIMEOUT_S);
+    wire.output().extend_from_slice(b"ping");
+    wire.flush().expect("sent");
+    assert_eq!(receive_exactly(&mut wire, 4), b"ping");
+    wire.output().push(b'?');
+    wire.flush().expect("sent");
+    let fault = wire.fill().expect_err("nobody says anything");
+    assert_eq!(fault.to_string(), "connection: the server did not answer for 1 s");
+    drop(wire);
+    server.join().expect("no panic");
 }
 
 #[test]

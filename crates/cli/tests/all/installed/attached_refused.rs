@@ -195,6 +195,8 @@ struct Network {
     is_cut: Arc<AtomicBool>,
     /// It swallows what is sent, and says nothing of it.
     is_hung: Arc<AtomicBool>,
+    /// Of connections that begin from now on, it swallows all but the first words of either side.
+    hangs_soon: Arc<AtomicBool>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
@@ -205,10 +207,11 @@ impl Network {
             port: listener.local_addr().expect("bound").port(),
             is_cut: Arc::default(),
             is_hung: Arc::default(),
+            hangs_soon: Arc::default(),
             streams: Arc::default(),
         };
         let (is_cut, streams) = (Arc::clone(&network.is_cut), Arc::clone(&network.streams));
-        let is_hung = Arc::clone(&network.is_hung);
+        let (is_hung, hangs_soon) = (Arc::clone(&network.is_hung), Arc::clone(&network.hangs_soon));
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 if is_cut.load(Ordering::SeqCst) {
@@ -217,8 +220,9 @@ impl Network {
                 let server = TcpStream::connect(&place).expect("the server is there");
                 let again = |stream: &TcpStream| stream.try_clone().expect("a descriptor");
                 streams.lock().expect("no panic").extend([again(&client), again(&server)]);
-                pass_on(again(&client), again(&server), &is_hung);
-                pass_on(server, client, &is_hung);
+                let passed = if hangs_soon.load(Ordering::SeqCst) { 1 } else { usize::MAX };
+                pass_on(again(&client), again(&server), &is_hung, passed);
+                pass_on(server, client, &is_hung, passed);
             }
         });
         network
@@ -233,12 +237,15 @@ impl Network {
     }
 }
 
-fn pass_on(mut from: TcpStream, mut to: TcpStream, is_hung: &Arc<AtomicBool>) {
+/// Passes on what `from` says, as far as `times` it was heard.
+fn pass_on(mut from: TcpStream, mut to: TcpStream, is_hung: &Arc<AtomicBool>, mut times: usize) {
     let is_hung = Arc::clone(is_hung);
     std::thread::spawn(move || {
-        let mut passed = [0; 1 << 16];
-        while let Ok(length @ 1..) = from.read(&mut passed) {
-            if !is_hung.load(Ordering::SeqCst) && to.write_all(&passed[..length]).is_err() {
+        let mut heard = [0; 1 << 16];
+        while let Ok(length @ 1..) = from.read(&mut heard) {
+            let passes = times > 0 && !is_hung.load(Ordering::SeqCst);
+            times = times.saturating_sub(1);
+            if passes && to.write_all(&heard[..length]).is_err() {
                 break;
             }
         }
@@ -246,33 +253,37 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, is_hung: &Arc<AtomicBool>) {
     });
 }
 
-/// Frames that the run in `bench` has recorded, a line each.
-fn recorded(bench: &Bench) -> Vec<String> {
-    let runs = fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten();
-    let texts = runs.filter_map(|run| fs::read_to_string(run.path().join("frames.jsonl")).ok());
-    texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+/// A network that swallows everything, or from the second words on what is said on connections that begin `soon`, is
+/// told after some seconds by a run with so many `clients`.
+fn told_that_nobody_answers(clients: u8, soon: bool) {
+    let Some(server) = Server::start() else { return };
+    let network = Network::to(server.place());
+    let url = format!("postgres://tithe@127.0.0.1:{}/postgres", network.port);
+    let bench = Bench::new(&format!("attached-hung-{clients}-{soon}"));
+    let text = experiment("postgres", &[arm("plain", &url, ""), arm("again", &url, "")].concat());
+    bench.file("e.toml", &text.replace("clients = 2", &format!("clients = {clients}")));
+    let mut command = bench.command(&["run", "e.toml"]);
+    let tithe = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    wait_until(|| bench.frames_so_far() >= 2);
+    let hangs = if soon { &network.hangs_soon } else { &network.is_hung };
+    hangs.store(true, Ordering::SeqCst);
+    let output = tithe.wait_with_output().expect("tithe ends");
+    let told = out(&output) + &err(&output);
+    assert_eq!(status(&output), 4, "{told}");
+    assert!(told.contains("did not answer for 1") && !told.contains("did not answer for 6"), "{told}");
+    accepted("postgres", &server.url_of("tithe", false));
+    assert_eq!(schemas(&server), "0");
 }
 
 #[test]
 fn a_network_that_swallows_everything_is_told_long_before_any_answer_is_given_up() {
-    let Some(server) = Server::start() else { return };
-    for clients in ["clients = 1", "clients = 8"] {
-        let network = Network::to(server.place());
-        let url = format!("postgres://tithe@127.0.0.1:{}/postgres", network.port);
-        let bench = Bench::new("attached-hung");
-        let text = experiment("postgres", &[arm("plain", &url, ""), arm("again", &url, "")].concat());
-        bench.file("e.toml", &text.replace("clients = 2", clients));
-        let mut command = bench.command(&["run", "e.toml"]);
-        let tithe = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
-        wait_until(|| recorded(&bench).len() >= 2);
-        network.is_hung.store(true, Ordering::SeqCst);
-        let output = tithe.wait_with_output().expect("tithe ends");
-        let told = out(&output) + &err(&output);
-        assert_eq!(status(&output), 4, "{told}");
-        assert!(told.contains("did not answer for 1") && !told.contains("60 s"), "{told}");
-    }
-    accepted("postgres", &server.url_of("tithe", false));
-    assert_eq!(schemas(&server), "0");
+    told_that_nobody_answers(1, false);
+    told_that_nobody_answers(8, false);
+}
+
+#[test]
+fn a_network_that_swallows_what_opens_a_frame_is_told_as_soon() {
+    told_that_nobody_answers(8, true);
 }
 
 #[test]

@@ -134,7 +134,7 @@ impl<'a> CellContext<'a> {
         }
     }
 
-    /// How long an operation on `started` is waited for.
+    /// How long an answer of `started` is waited for while frames are measured.
     pub fn patience(&self, started: &StartedArm) -> Patience {
         Patience::of(self.cell.frame_ns(self.arms.len()), started.server.address.is_attached())
     }
@@ -187,6 +187,7 @@ impl<'a> CellContext<'a> {
             Some(elsewhere) => self.read_elsewhere(elsewhere, arm),
             None => here(arm),
         };
+        let reading = |arm: &StartedArm| self.patience(arm).bound(|| reading(arm));
         let numbered = self.arms.iter().enumerate();
         numbered.map(|(number, arm)| if self.is_reached(number) { reading(arm) } else { Reading::default() }).collect()
     }

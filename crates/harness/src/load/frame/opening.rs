@@ -139,7 +139,7 @@ impl<'a> Opening<'a> {
         if let Some(compute) = started.setup.compute {
             client.compute_in(compute);
         }
-        client.open(&mut session)?;
+        context.patience(started).bound(|| client.open(&mut session))?;
         let reconnect = context.cell.reconnect_every.map(|every| {
             let how = self.how.clone();
             Reconnect { every, open: Box::new(move || context.connect(started, &how, pinned)) }
@@ -221,9 +221,8 @@ impl CellContext<'_> {
     /// Opens one connection to an arm, and binds whoever serves it to the lane's processor. Of a server that Tithe did
     /// not start only what ends with the connection is bound: a thread may serve somebody else afterwards.
     fn connect(&self, started: &StartedArm, how: &Connect, pinned: bool) -> Result<Session, Fault> {
-        let mut session = data::connect(self.database, &started.server, &started.setup, how, self.workload)?;
-        let waits = session.connection().descriptor().filter(|_| how.blocking && started.server.address.is_attached());
-        waits.map_or(Ok(()), |descriptor| self.patience(started).bound(descriptor))?;
+        let open = || data::connect(self.database, &started.server, &started.setup, how, self.workload);
+        let mut session = self.patience(started).bound(open)?;
         let task = self.task(&mut session);
         let stays = started.server.address.is_attached() && !matches!(task, ServerTask::Process(_));
         if let (true, Some(thread)) = (pinned && !stays, task.thread()) {
