@@ -10,6 +10,7 @@
 //! counts twice.
 
 mod exchange;
+mod frame;
 mod observers;
 mod roll;
 mod servers;
@@ -22,16 +23,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_machine::{clock::Clock, fault::Fault, secret::Secret};
+use tithe_machine::{fault::Fault, secret::Secret};
 use tithe_model::{
     experiment::{Design, Experiment},
     plan::{Cell, Plan},
-    record::AgentFrame,
 };
 use tithe_plugin::database::Database;
 
 use self::{
     exchange::{Pems, keys, targets},
+    frame::{OrderedFrame, Stop},
     roll::{Member, patiently},
 };
 pub use self::{
@@ -40,32 +41,20 @@ pub use self::{
 };
 use super::{
     link::{Answer, Inbox, Letter, Link, PROMPT, tells_time},
-    message::{
-        Enlistment, FrameOrder, Hello, Order, PROTOCOL, Reply, Report, Said, coordinator, coordinator_clock, read,
-        write,
-    },
+    message::{Enlistment, FrameOrder, Hello, Order, PROTOCOL, Reply, coordinator, coordinator_clock, read, write},
     offset::{self, Offset},
 };
-use crate::load::frame::part::{ArmPart, LaneRange, LoadMachines, PartMeasured, Parts, PartsAsked};
+use crate::load::frame::part::{LoadMachines, Parts, PartsAsked};
 
 /// How long one look for reports takes: as long as ctrl-C may have to wait, and as the news that an agent is gone.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Time that lanes may need to connect and warm up beside what they are asked for, ns.
-const READY_WITHIN_NS: u64 = 60_000_000_000;
-
-/// Time that an agent may need to hand in its part after the last slot, ns.
-const REPORT_WITHIN_NS: u64 = 30_000_000_000;
-
 /// How far ahead the first slot begins beside three times the longest way to an agent and back, ns. Each time that was
-/// too little it is doubled, up to [`START_AHEAD_MAX_NS`]: a busy machine takes its time.
+/// too little it is doubled: a busy machine takes its time.
 const START_AHEAD_NS: u64 = 50_000_000;
 
 /// The same for each observer, which looks at processes before it begins, ns.
 const OBSERVER_AHEAD_NS: u64 = 50_000_000;
-
-/// How far ahead it begins at most, ns.
-const START_AHEAD_MAX_NS: u64 = 2_000_000_000;
 
 /// What of an experiment agents cannot do, in words; `None` where they can offer its load.
 pub fn refused(database: &dyn Database, experiment: &Experiment, plan: &Plan) -> Option<String> {
@@ -395,208 +384,12 @@ impl<'a> Team<'a> {
             let _ = write(&Order::Abort { ticket }).and_then(|order| self.link.tell(&member.hello.orders(), &order));
         }
     }
-
-    /// Waits until each of `members` has told of `ticket` what `take` wants of it; `None` when cancelled, the reason
-    /// where somebody was lost. Until `quiet_until_ns` nobody is asked whether it is there.
-    fn told<T>(
-        &self,
-        ticket: u64,
-        members: &[Member],
-        (quiet_until_ns, deadline_ns): (u64, u64),
-        take: &dyn Fn(Said) -> Option<Result<T, Fault>>,
-    ) -> Result<Option<Result<Vec<T>, String>>, Fault> {
-        let mut told: Vec<Option<T>> = members.iter().map(|_| None).collect();
-        let mut reports = self.reports();
-        while told.iter().any(Option::is_none) {
-            if self.is_cancelled() {
-                return Ok(None);
-            }
-            let now_ns = Clock::Real.now();
-            let pause = Duration::from_nanos(quiet_until_ns.saturating_sub(now_ns)).clamp(LOOK, 4 * LOOK);
-            let letter = match reports.next(pause) {
-                Ok(letter) => letter,
-                Err(fault) => return Ok(Some(Err(fault.to_string()))),
-            };
-            if let Some(letter) = letter {
-                self.acknowledge(&letter);
-                let Some(Report { agent, ticket: of, said }) = read(&letter.body) else { continue };
-                let Some(number) = members.iter().position(|member| member.hello.id == agent && of == ticket) else {
-                    continue;
-                };
-                match take(said) {
-                    Some(Ok(one)) => told[number] = told[number].take().or(Some(one)),
-                    Some(Err(fault)) => return Err(fault.of(format_args!("agent {}", members[number].hello.name))),
-                    None => {}
-                }
-                continue;
-            }
-            let now_ns = Clock::Real.now();
-            if now_ns < quiet_until_ns {
-                continue;
-            }
-            let missing = members.iter().zip(&told).filter(|(_, told)| told.is_none()).map(|(member, _)| member);
-            for member in missing {
-                let name = &member.hello.name;
-                match tells_time(self.link, &member.hello.clock()) {
-                    Ok(true) if now_ns < deadline_ns => {}
-                    Ok(true) => return Ok(Some(Err(format!("agent {name} is there and does not report")))),
-                    Ok(false) => return Ok(Some(Err(format!("agent {name} was lost")))),
-                    Err(fault) => return Ok(Some(Err(fault.to_string()))),
-                }
-            }
-        }
-        Ok(Some(Ok(told.into_iter().flatten().collect())))
-    }
-
-    /// The frame of `ticket`, once every agent has its order.
-    fn frame(
-        &self,
-        ticket: u64,
-        asked: &PartsAsked<'_>,
-        members: &mut [Member],
-        count: &mut dyn FnMut(),
-    ) -> Result<Option<Parts>, Fault> {
-        let real = asked.time_is_real();
-        let arms = asked.arms.len() as u64;
-        let frame_ns = if real { asked.frame.cell.frame_ns(asked.arms.len()) } else { 0 };
-        let ready_ns = READY_WITHIN_NS + arms * asked.frame.warmup_ns + arms * frame_ns;
-        let ready = |said| match said {
-            Said::Ready(serving) => Some(Ok(serving)),
-            Said::Failed(words) => Some(Err(Fault::Connection(words))),
-            Said::Measured(_) => None,
-        };
-        let serving = match self.told(ticket, members, (0, Clock::Real.now() + ready_ns), &ready)? {
-            None => return Ok(None),
-            Some(Err(why)) => return Ok(Some(spoiled(why))),
-            Some(Ok(serving)) => serving.concat(),
-        };
-        let before = match self.offsets(members, exchange::BEFORE, &asked.frame.cell) {
-            Ok(before) => before,
-            Err(why) => return Ok(Some(spoiled(why))),
-        };
-        count();
-        let longest_ns = before.iter().map(|offset| offset.delay_ns).max().unwrap_or(0);
-        let ahead_ns = self.ahead_ns.load(Ordering::Relaxed);
-        let start_ns = Clock::Real.now() + ahead_ns + 3 * longest_ns;
-        for (member, offset) in members.iter().zip(&before) {
-            let name = &member.hello.name;
-            let Some(start_ns) = offset.there(start_ns) else {
-                return Ok(Some(spoiled(format!("the clock of agent {name} is before its beginning"))));
-            };
-            match self.order(member, &Order::Go { ticket, start_ns }) {
-                Ok(Some(Reply::Accepted)) => {}
-                Ok(_) => return Ok(Some(spoiled(format!("agent {name} was lost")))),
-                Err(fault) => return Ok(Some(spoiled(fault.to_string()))),
-            }
-        }
-        let ahead = before[members.len()..].iter().copied();
-        let observers: Vec<_> = self.observers.iter().map(|observer| &**observer).zip(ahead).collect();
-        let watch = match servers::watch(asked, &serving, (ticket, start_ns), &observers) {
-            Ok(watch) => watch,
-            Err(why) => return Ok(Some(spoiled(why))),
-        };
-        if real && Clock::Real.now() > start_ns {
-            self.ahead_ns.store((2 * ahead_ns).min(START_AHEAD_MAX_NS), Ordering::Relaxed);
-            return Ok(Some(spoiled("agents were told too late when the first slot begins".to_owned())));
-        }
-        let end_ns = start_ns + frame_ns;
-        let measured = |said| match said {
-            Said::Measured(part) => Some(Ok(*part)),
-            Said::Failed(words) => Some(Err(Fault::Connection(words))),
-            Said::Ready(_) => None,
-        };
-        let outcome = self.told(ticket, members, (end_ns, end_ns + REPORT_WITHIN_NS), &measured);
-        let used = watch.finish(!matches!(&outcome, Ok(Some(Ok(_)))));
-        let mut parts = match outcome? {
-            None => return Ok(None),
-            Some(Err(why)) => return Ok(Some(spoiled(why))),
-            Some(Ok(parts)) => parts,
-        };
-        let place = (asked.cell_index, asked.frame.number);
-        let fits = |(part, member): &(&PartMeasured, &Member)| fits(part, place, asked.arms.len(), member.lanes);
-        if let Some((_, member)) = parts.iter().zip(&*members).find(|both| !fits(both)) {
-            return Ok(Some(spoiled(format!("{} has handed in something else than its part", member.hello))));
-        }
-        let charged = used.and_then(|used| used.map_or(Ok(()), |used| servers::charge(&mut parts, &used)));
-        if let Err(why) = charged {
-            return Ok(Some(spoiled(why)));
-        }
-        let after = match self.offsets(members, exchange::AFTER, &asked.frame.cell) {
-            Ok(after) => after,
-            Err(why) => return Ok(Some(spoiled(why))),
-        };
-        Ok(Some(self.measured(members, asked, parts, (&before, &after))))
-    }
-
-    /// By how much the clock of everybody is ahead, or why the frame is spoiled.
-    fn offsets(&self, members: &[Member], exchanges: usize, cell: &Cell) -> Result<Vec<Offset>, String> {
-        let enough_ns = cell.slot_ns / offset::SLOT_PER_BOUND;
-        let of = |hello: &Hello| {
-            let offset = exchange::offset_within(self.link, hello, exchanges, enough_ns);
-            let offset = offset.map_err(|fault| fault.to_string())?;
-            offset.ok_or_else(|| format!("{hello} was lost"))
-        };
-        self.everybody(members).map(of).collect()
-    }
-
-    /// What the agents have measured, with what is known of everybody's clock.
-    fn measured(
-        &self,
-        members: &mut [Member],
-        asked: &PartsAsked<'_>,
-        parts: Vec<PartMeasured>,
-        (before, after): (&[Offset], &[Offset]),
-    ) -> Parts {
-        let (slot_ns, real) = (asked.frame.cell.slot_ns, asked.time_is_real());
-        let (mut agents, mut spoiled) = (Vec::new(), None);
-        let lanes = members.iter().map(|member| member.lanes.count as u32).chain(std::iter::repeat(0));
-        for ((hello, lanes), (before, after)) in self.everybody(members).zip(lanes).zip(before.iter().zip(after)) {
-            let bound_ns = before.bound_until(after);
-            if real && bound_ns.saturating_mul(offset::SLOT_PER_BOUND) > slot_ns {
-                let (us, most_us) = (bound_ns as f64 / 1e3, (slot_ns / offset::SLOT_PER_BOUND) as f64 / 1e3);
-                spoiled = spoiled.or_else(|| {
-                    Some(format!("the clock of {hello} is known within {us:.0} µs, and {most_us:.0} µs is the most"))
-                });
-            }
-            let (name, clock_offset_ns) = (hello.name.clone(), before.offset_ns);
-            agents.push(AgentFrame { name, lanes, clock_offset_ns, clock_bound_ns: bound_ns });
-        }
-        for (member, part) in members.iter_mut().zip(&parts) {
-            member.states = Some(part.states.clone());
-        }
-        let parts = if spoiled.is_some() { Vec::new() } else { parts };
-        Parts { parts, agents, spoiled }
-    }
 }
 
 /// Drawn, so that a coordinator that was cut off for a while speaks of no frame of the one that came after it.
 fn first_ticket() -> u64 {
     let drawn = Secret::random(8);
     drawn.expose().iter().fold(0, |ticket, byte| ticket << 8 | u64::from(*byte)) >> 1
-}
-
-/// A frame that must not be used.
-fn spoiled(why: String) -> Parts {
-    Parts { parts: Vec::new(), agents: Vec::new(), spoiled: Some(why) }
-}
-
-/// True where `part` is what was asked for: slots of these `arms` and `lanes`, of this `cell` and `frame`, each once,
-/// and as many operations of each arm as its slots have.
-fn fits(part: &PartMeasured, (cell, frame): (u32, u32), arms: usize, lanes: LaneRange) -> bool {
-    let is_here = |lane: u32| (lanes.first..lanes.first + lanes.count).contains(&(lane as usize));
-    let mut places: Vec<(u32, u32, u32)> = part.slots.iter().map(|slot| (slot.lane, slot.block, slot.arm)).collect();
-    places.sort_unstable();
-    let each_once = places.windows(2).all(|pair| pair[0] != pair[1]);
-    let belongs = part
-        .slots
-        .iter()
-        .all(|slot| (slot.cell, slot.frame) == (cell, frame) && is_here(slot.lane) && (slot.arm as usize) < arms);
-    let operations = |arm: usize| {
-        let mut of_arm = part.slots.iter().filter(|slot| slot.arm as usize == arm);
-        of_arm.try_fold(0u64, |sum, slot| sum.checked_add(slot.operations))
-    };
-    let agree = |(arm, told): (usize, &ArmPart)| operations(arm) == Some(told.record.operations);
-    part.arms.len() == arms && each_once && belongs && part.arms.iter().enumerate().all(agree)
 }
 
 impl LoadMachines for Team<'_> {
@@ -624,7 +417,10 @@ impl LoadMachines for Team<'_> {
         }
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed) + 1;
         let outcome = match self.order_frame(ticket, asked, &mut members) {
-            Ok(Some(())) => self.frame(ticket, asked, &mut members, count),
+            Ok(Some(())) => {
+                let frame = OrderedFrame { team: self, ticket, asked };
+                frame.measure(&mut members, count).map_or_else(Stop::outcome, |parts| Ok(Some(parts)))
+            }
             Ok(None) => Ok(None),
             Err(fault) => Err(fault),
         };
@@ -643,32 +439,5 @@ impl Drop for Team<'_> {
             // Who does not hear it sees that nobody tells the time any more.
             let _ = write(&release).and_then(|order| self.link.tell(&member.hello.orders(), &order));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tithe_model::record::{ArmFrame, Slot};
-
-    use super::*;
-
-    #[test]
-    fn a_part_whose_counts_contradict_each_other_is_none() {
-        let slot = |lane, block, operations| Slot { frame: 7, lane, block, operations, ..Slot::default() };
-        let arm = |operations| {
-            let record = ArmFrame { operations, ..ArmFrame::default() };
-            ArmPart { record, warmed_up: 0, profiles: Vec::new(), invalid: None }
-        };
-        let fits = |slots: &[Slot], told: u64| {
-            let part =
-                PartMeasured { slots: slots.to_vec(), arms: vec![arm(told)], states: Vec::new(), invented_ns: None };
-            super::fits(&part, (0, 7), 1, LaneRange { first: 1, count: 1, of: 2 })
-        };
-        assert!(fits(&[slot(1, 0, 3), slot(1, 1, 4)], 7));
-        assert!(!fits(&[slot(1, 0, 3), slot(1, 1, 4)], 6), "fewer than its slots have");
-        assert!(!fits(&[slot(1, 0, u64::MAX), slot(1, 1, 1)], 0), "more than can be counted");
-        assert!(!fits(&[slot(1, 0, 3), slot(1, 0, 4)], 7), "a slot twice");
-        assert!(!fits(&[slot(0, 0, 7)], 7), "another agent's lane");
-        assert!(!fits(&[Slot { arm: 1, ..slot(1, 0, 7) }], 7), "no such arm");
     }
 }

@@ -1,0 +1,307 @@
+//! One frame, once every agent has its order: when it begins, what each has measured, and why it cannot be used.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use tithe_machine::{clock::Clock, fault::Fault};
+use tithe_model::{plan::Cell, record::AgentFrame};
+
+use super::{
+    LOOK, Team, exchange,
+    roll::Member,
+    servers::{self, Watch},
+};
+use crate::{
+    agents::{
+        link::{Letter, tells_time},
+        message::{Hello, Order, Reply, Report, Said, read},
+        offset::{self, Offset},
+    },
+    load::frame::part::{ArmPart, LaneRange, PartMeasured, Parts, PartsAsked, Serving},
+};
+
+/// Time that lanes may need to connect and warm up beside what they are asked for, ns.
+const READY_WITHIN_NS: u64 = 60_000_000_000;
+
+/// Time that an agent may need to hand in its part after the last slot, ns.
+const REPORT_WITHIN_NS: u64 = 30_000_000_000;
+
+/// How far ahead the first slot begins at most, ns.
+const START_AHEAD_MAX_NS: u64 = 2_000_000_000;
+
+/// Why a frame came to nothing.
+pub(super) enum Stop {
+    /// The user has asked for it.
+    Cancelled,
+    /// Somebody was lost or late, in words: the frame is measured again.
+    Spoiled(String),
+    /// The cell cannot go on.
+    Failed(Fault),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Failed(fault)
+    }
+}
+
+/// The frame is spoiled by what is told.
+fn spoiled(why: impl ToString) -> Stop {
+    Stop::Spoiled(why.to_string())
+}
+
+impl Stop {
+    /// What becomes of the frame; `None` when cancelled.
+    ///
+    /// # Errors
+    /// When the cell cannot go on.
+    pub fn outcome(self) -> Result<Option<Parts>, Fault> {
+        match self {
+            Self::Cancelled => Ok(None),
+            Self::Spoiled(why) => Ok(Some(Parts { parts: Vec::new(), agents: Vec::new(), spoiled: Some(why) })),
+            Self::Failed(fault) => Err(fault),
+        }
+    }
+}
+
+/// A frame that agents have the order to measure.
+pub(super) struct OrderedFrame<'f, 't, 'a> {
+    pub team: &'f Team<'t>,
+    pub ticket: u64,
+    pub asked: &'f PartsAsked<'a>,
+}
+
+impl OrderedFrame<'_, '_, '_> {
+    /// Measures it; calls `count` when every agent is ready, for the counters of the servers.
+    ///
+    /// # Errors
+    /// Why it came to nothing.
+    pub fn measure(&self, members: &mut [Member], count: &mut dyn FnMut()) -> Result<Parts, Stop> {
+        let serving = self.ready(members)?;
+        let before = self.offsets(members, exchange::BEFORE)?;
+        count();
+        let start_ns = self.go(members, &before)?;
+        let watch = self.watch(&serving, start_ns, &before[members.len()..])?;
+        let parts = self.parts(members, start_ns, watch)?;
+        let after = self.offsets(members, exchange::AFTER)?;
+        self.with_clocks(members, parts, (&before, &after))
+    }
+
+    /// How long it lasts on real clocks, ns.
+    fn length_ns(&self) -> u64 {
+        if self.asked.time_is_real() { self.asked.frame.cell.frame_ns(self.asked.arms.len()) } else { 0 }
+    }
+
+    /// Waits until the lanes of every agent are connected and warm; who serves them.
+    fn ready(&self, members: &[Member]) -> Result<Vec<Serving>, Stop> {
+        let within_ns =
+            READY_WITHIN_NS + self.asked.arms.len() as u64 * (self.asked.frame.warmup_ns + self.length_ns());
+        let ready = |said| match said {
+            Said::Ready(serving) => Some(Ok(serving)),
+            Said::Failed(words) => Some(Err(Fault::Connection(words))),
+            Said::Measured(_) => None,
+        };
+        Ok(self.told(members, (0, Clock::Real.now() + within_ns), &ready)?.concat())
+    }
+
+    /// Tells every agent, whose clock is ahead by what `before` says, when the first slot begins; when that is here, ns.
+    fn go(&self, members: &[Member], before: &[Offset]) -> Result<u64, Stop> {
+        let longest_ns = before.iter().map(|offset| offset.delay_ns).max().unwrap_or(0);
+        let start_ns = Clock::Real.now() + self.team.ahead_ns.load(Ordering::Relaxed) + 3 * longest_ns;
+        for (member, offset) in members.iter().zip(before) {
+            let name = &member.hello.name;
+            let Some(there_ns) = offset.there(start_ns) else {
+                return Err(spoiled(format_args!("the clock of agent {name} is before its beginning")));
+            };
+            match self.team.order(member, &Order::Go { ticket: self.ticket, start_ns: there_ns }) {
+                Ok(Some(Reply::Accepted)) => {}
+                Ok(_) => return Err(spoiled(format_args!("agent {name} was lost"))),
+                Err(fault) => return Err(spoiled(fault)),
+            }
+        }
+        Ok(start_ns)
+    }
+
+    /// Begins to read what servers use from `start_ns` on, be it by observers whose clocks are `ahead`. When that was
+    /// too late, everybody is given more time before the next frame.
+    fn watch(&self, serving: &[Serving], start_ns: u64, ahead: &[Offset]) -> Result<Watch<'_>, Stop> {
+        let observers = self.team.observers.iter().map(|observer| &**observer);
+        let observers: Vec<_> = observers.zip(ahead.iter().copied()).collect();
+        let watch = servers::watch(self.asked, serving, (self.ticket, start_ns), &observers).map_err(spoiled)?;
+        if self.asked.time_is_real() && Clock::Real.now() > start_ns {
+            let twice = |ahead_ns: u64| Some((2 * ahead_ns).min(START_AHEAD_MAX_NS));
+            let _ = self.team.ahead_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, twice);
+            return Err(spoiled("agents were told too late when the first slot begins"));
+        }
+        Ok(watch)
+    }
+
+    /// What every agent has measured from `start_ns` on, with what the servers used meanwhile as `watch` has seen it.
+    fn parts(&self, members: &[Member], start_ns: u64, watch: Watch<'_>) -> Result<Vec<PartMeasured>, Stop> {
+        let end_ns = start_ns + self.length_ns();
+        let measured = |said| match said {
+            Said::Measured(part) => Some(Ok(*part)),
+            Said::Failed(words) => Some(Err(Fault::Connection(words))),
+            Said::Ready(_) => None,
+        };
+        let parts = self.told(members, (end_ns, end_ns + REPORT_WITHIN_NS), &measured);
+        let used = watch.finish(parts.is_err());
+        let mut parts = parts?;
+        let place = (self.asked.cell_index, self.asked.frame.number);
+        let arms = self.asked.arms.len();
+        let fits = |(part, member): &(&PartMeasured, &Member)| fits(part, place, arms, member.lanes);
+        if let Some((_, member)) = parts.iter().zip(members).find(|both| !fits(both)) {
+            return Err(spoiled(format_args!("{} has handed in something else than its part", member.hello)));
+        }
+        if let Some(used) = used.map_err(spoiled)? {
+            servers::charge(&mut parts, &used).map_err(spoiled)?;
+        }
+        Ok(parts)
+    }
+
+    /// By how much the clock of everybody is ahead.
+    fn offsets(&self, members: &[Member], exchanges: usize) -> Result<Vec<Offset>, Stop> {
+        let enough_ns = self.cell().slot_ns / offset::SLOT_PER_BOUND;
+        let of = |hello: &Hello| {
+            let offset = exchange::offset_within(self.team.link, hello, exchanges, enough_ns).map_err(spoiled)?;
+            offset.ok_or_else(|| spoiled(format_args!("{hello} was lost")))
+        };
+        self.team.everybody(members).map(of).collect()
+    }
+
+    fn cell(&self) -> &Cell {
+        &self.asked.frame.cell
+    }
+
+    /// The `parts` with what is known of everybody's clock `before` and `after` the frame; the states of the agents'
+    /// clients go on from what they have handed in.
+    fn with_clocks(
+        &self,
+        members: &mut [Member],
+        parts: Vec<PartMeasured>,
+        (before, after): (&[Offset], &[Offset]),
+    ) -> Result<Parts, Stop> {
+        let most_ns = self.cell().slot_ns / offset::SLOT_PER_BOUND;
+        let lanes = members.iter().map(|member| member.lanes.count as u32).chain(std::iter::repeat(0));
+        let mut agents = Vec::new();
+        for ((hello, lanes), (before, after)) in self.team.everybody(members).zip(lanes).zip(before.iter().zip(after)) {
+            let clock_bound_ns = before.bound_until(after);
+            if self.asked.time_is_real() && clock_bound_ns > most_ns {
+                let (us, most_us) = (clock_bound_ns as f64 / 1e3, most_ns as f64 / 1e3);
+                let words = format!("the clock of {hello} is known within {us:.0} µs, and {most_us:.0} µs is the most");
+                return Err(spoiled(words));
+            }
+            agents.push(AgentFrame {
+                name: hello.name.clone(),
+                lanes,
+                clock_offset_ns: before.offset_ns,
+                clock_bound_ns,
+            });
+        }
+        for (member, part) in members.iter_mut().zip(&parts) {
+            member.states = Some(part.states.clone());
+        }
+        Ok(Parts { parts, agents, spoiled: None })
+    }
+
+    /// Waits until each of `members` has told what `take` wants of it. Until `quiet_until_ns` nobody is asked whether it
+    /// is there.
+    fn told<T>(
+        &self,
+        members: &[Member],
+        (quiet_until_ns, deadline_ns): (u64, u64),
+        take: &dyn Fn(Said) -> Option<Result<T, Fault>>,
+    ) -> Result<Vec<T>, Stop> {
+        let mut told: Vec<Option<T>> = members.iter().map(|_| None).collect();
+        let mut reports = self.team.reports();
+        while told.iter().any(Option::is_none) {
+            if self.team.is_cancelled() {
+                return Err(Stop::Cancelled);
+            }
+            let pause = Duration::from_nanos(quiet_until_ns.saturating_sub(Clock::Real.now())).clamp(LOOK, 4 * LOOK);
+            if let Some(letter) = reports.next(pause).map_err(spoiled)? {
+                self.team.acknowledge(&letter);
+                let Some((number, said)) = self.of_this_frame(&letter, members) else { continue };
+                match take(said) {
+                    Some(Ok(one)) => told[number] = told[number].take().or(Some(one)),
+                    Some(Err(fault)) => {
+                        return Err(fault.of(format_args!("agent {}", members[number].hello.name)).into());
+                    }
+                    None => {}
+                }
+                continue;
+            }
+            let now_ns = Clock::Real.now();
+            if now_ns >= quiet_until_ns {
+                let missing = members.iter().zip(&told).filter(|(_, told)| told.is_none()).map(|(member, _)| member);
+                self.are_there(missing, now_ns >= deadline_ns)?;
+            }
+        }
+        Ok(told.into_iter().flatten().collect())
+    }
+
+    /// What `letter` says of this frame, with the number of the member that says it.
+    fn of_this_frame(&self, letter: &Letter, members: &[Member]) -> Option<(usize, Said)> {
+        let Report { agent, ticket, said } = read(&letter.body)?;
+        let number = members.iter().position(|member| member.hello.id == agent && ticket == self.ticket)?;
+        Some((number, said))
+    }
+
+    /// That none of those who are `missing` was lost, nor is there and `late`.
+    fn are_there<'m>(&self, missing: impl Iterator<Item = &'m Member>, late: bool) -> Result<(), Stop> {
+        for member in missing {
+            let name = &member.hello.name;
+            match tells_time(self.team.link, &member.hello.clock()).map_err(spoiled)? {
+                true if late => return Err(spoiled(format_args!("agent {name} is there and does not report"))),
+                true => {}
+                false => return Err(spoiled(format_args!("agent {name} was lost"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// True where `part` is what was asked for: slots of these `arms` and `lanes`, of this `cell` and `frame`, each once,
+/// and as many operations of each arm as its slots have.
+fn fits(part: &PartMeasured, (cell, frame): (u32, u32), arms: usize, lanes: LaneRange) -> bool {
+    let is_here = |lane: u32| (lanes.first..lanes.first + lanes.count).contains(&(lane as usize));
+    let mut places: Vec<(u32, u32, u32)> = part.slots.iter().map(|slot| (slot.lane, slot.block, slot.arm)).collect();
+    places.sort_unstable();
+    let each_once = places.windows(2).all(|pair| pair[0] != pair[1]);
+    let belongs = part
+        .slots
+        .iter()
+        .all(|slot| (slot.cell, slot.frame) == (cell, frame) && is_here(slot.lane) && (slot.arm as usize) < arms);
+    let operations = |arm: usize| {
+        let mut of_arm = part.slots.iter().filter(|slot| slot.arm as usize == arm);
+        of_arm.try_fold(0u64, |sum, slot| sum.checked_add(slot.operations))
+    };
+    let agree = |(arm, told): (usize, &ArmPart)| operations(arm) == Some(told.record.operations);
+    part.arms.len() == arms && each_once && belongs && part.arms.iter().enumerate().all(agree)
+}
+
+#[cfg(test)]
+mod tests {
+    use tithe_model::record::{ArmFrame, Slot};
+
+    use super::*;
+
+    #[test]
+    fn a_part_whose_counts_contradict_each_other_is_none() {
+        let slot = |lane, block, operations| Slot { frame: 7, lane, block, operations, ..Slot::default() };
+        let arm = |operations| {
+            let record = ArmFrame { operations, ..ArmFrame::default() };
+            ArmPart { record, warmed_up: 0, profiles: Vec::new(), invalid: None }
+        };
+        let fits = |slots: &[Slot], told: u64| {
+            let part =
+                PartMeasured { slots: slots.to_vec(), arms: vec![arm(told)], states: Vec::new(), invented_ns: None };
+            super::fits(&part, (0, 7), 1, LaneRange { first: 1, count: 1, of: 2 })
+        };
+        assert!(fits(&[slot(1, 0, 3), slot(1, 1, 4)], 7));
+        assert!(!fits(&[slot(1, 0, 3), slot(1, 1, 4)], 6), "fewer than its slots have");
+        assert!(!fits(&[slot(1, 0, u64::MAX), slot(1, 1, 1)], 0), "more than can be counted");
+        assert!(!fits(&[slot(1, 0, 3), slot(1, 0, 4)], 7), "a slot twice");
+        assert!(!fits(&[slot(0, 0, 7)], 7), "another agent's lane");
+        assert!(!fits(&[Slot { arm: 1, ..slot(1, 0, 7) }], 7), "no such arm");
+    }
+}
