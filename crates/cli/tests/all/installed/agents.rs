@@ -108,6 +108,12 @@ impl Broker {
         let arguments = ["agent", "--join", &url, "--name", name, "--lanes", &lanes, "--target", "127.0.0.1"];
         Killed::start(&mut bench.command(&arguments))
     }
+
+    /// Who sees the server on `port` of this machine.
+    pub fn observer(&self, bench: &Bench, name: &str, port: u16) -> Killed {
+        let (url, port) = (self.url(), port.to_string());
+        Killed::start(&mut bench.command(&["observe", "--join", &url, "--name", name, "--port", &port]))
+    }
 }
 
 fn experiment(budget: &str, clients: u32, workload: &str) -> String {

@@ -1,4 +1,4 @@
-//! Agents, broker and coordinator are killed at drawn moments: every run comes to its end, each death costs one frame
+//! Agents, broker, coordinator and observer are killed at drawn moments: every run comes to its end, each death costs one frame
 //! at most, nothing counts twice, and nothing is left behind.
 //!
 //! `TITHE_TEST_KILLS` says how many deaths there are in each test; few unless it is said. Without `nats-server` these
@@ -16,20 +16,27 @@ use std::{
 use serde_json::Value;
 use tithe_model::schedule::SplitMix64;
 
-use super::agents::{Broker, Killed};
-use crate::support::{Bench, err, server::installed, status};
+use super::{
+    agents::{Broker, Killed},
+    attached::schemas,
+};
+use crate::support::{
+    Bench, err,
+    server::{Server, installed},
+    status,
+};
 
 /// How long a run may take to end once nobody is killed any more: a hung one fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The parts that can be killed.
-const PARTS: [&str; 4] = ["agent a0", "agent a1", "broker", "coordinator"];
+const PARTS: [&str; 5] = ["agent a0", "agent a1", "broker", "coordinator", "observer"];
 
 /// What came of some deaths.
 #[derive(Debug, Default)]
 struct Tally {
     /// Deaths by part.
-    kills: [usize; 4],
+    kills: [usize; PARTS.len()],
     runs: usize,
     frames: usize,
     /// Frames that were left out.
@@ -48,15 +55,19 @@ struct Play<'b> {
     broker: Broker,
     agents: [Killed; 2],
     coordinator: Child,
+    /// Who sees the server on a port.
+    observer: Option<(u16, Killed)>,
 }
 
 impl<'b> Play<'b> {
-    fn begin(bench: &'b Bench) -> Option<Self> {
+    /// Begins a run; of a server that stands on the port `observed`, if any.
+    fn begin(bench: &'b Bench, observed: Option<u16>) -> Option<Self> {
         let _ = fs::remove_dir_all(bench.path("tithe-runs"));
         let broker = Broker::start()?;
         let agents = ["a0", "a1"].map(|name| broker.agent(bench, name, 1));
         let coordinator = Self::coordinator(bench, &broker, false);
-        let mut play = Self { bench, broker, agents, coordinator };
+        let observer = observed.map(|port| (port, broker.observer(bench, "db1", port)));
+        let mut play = Self { bench, broker, agents, coordinator, observer };
         play.await_begun(0);
         Some(play)
     }
@@ -123,6 +134,11 @@ impl<'b> Play<'b> {
                 self.agents[part] = self.broker.agent(self.bench, &format!("a{part}"), 1);
             }
             2 => self.broker.restart(),
+            4 => {
+                let (port, observer) = self.observer.as_mut().expect("it is there");
+                observer.kill();
+                *observer = self.broker.observer(self.bench, "db1", *port);
+            }
             _ => {
                 self.coordinator.kill().expect("killed");
                 self.coordinator.wait().expect("it ends");
@@ -190,14 +206,16 @@ fn processes_in(folder: &Path) -> Vec<String> {
 }
 
 /// Kills parts of runs of `experiment` in `bench`, `usual` times unless the environment says otherwise, each up to so
-/// many ms after a frame that counts.
-fn play(bench: &Bench, experiment: &str, usual: usize, apart_ms: u64) {
+/// many ms after a frame that counts. With a port `observed`, the observer of the server there is one of them.
+fn play(bench: &Bench, experiment: &str, (usual, apart_ms): (usize, u64), observed: Option<u16>) {
     bench.file("e.toml", experiment);
     let wanted = std::env::var("TITHE_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
     let (mut random, mut tally) = (SplitMix64::new(23), Tally::default());
     let begun = Instant::now();
+    // A run on an attached server cannot be resumed, so its coordinator is left alone.
+    let parts: [usize; 4] = if observed.is_some() { [0, 1, 2, 4] } else { [0, 1, 2, 3] };
     while tally.of_all() < wanted {
-        let Some(mut play) = Play::begin(bench) else { return };
+        let Some(mut play) = Play::begin(bench, observed) else { return };
         let before = tally.of_all();
         loop {
             // A cell whose frames are lost three times in a row ends with that reason, as it should.
@@ -206,7 +224,7 @@ fn play(bench: &Bench, experiment: &str, usual: usize, apart_ms: u64) {
             if play.has_ended() || tally.of_all() >= wanted {
                 break;
             }
-            let part = random.below(PARTS.len() as u64) as usize;
+            let part = parts[random.below(parts.len() as u64) as usize];
             tally.kills[part] += 1;
             play.kill(part);
         }
@@ -237,7 +255,7 @@ fn of_the_simulated_database() {
     let experiment = "title = \"Killed\"\ndatabase = \"simulated\"\n[data]\nrecords = 1000\n[load]\nclients = 2\nagents = 2\n\
          [measure]\nbudget = \"120 s\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"a\"\n\
          [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"seal\" }]\n";
-    play(&bench, experiment, 12, 300);
+    play(&bench, experiment, (12, 300), None);
 }
 
 #[test]
@@ -249,5 +267,23 @@ fn of_postgres() {
     let experiment = "title = \"Killed\"\ndatabase = \"postgres\"\n[data]\nrecords = 500\n[load]\nclients = 2\nagents = 2\n\
          [measure]\nbudget = \"30 s\"\nprecision = \"0.01%\"\naa_arm = false\nstarts = 1\n[[workload]]\nycsb = \"a\"\n\
          [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"tls\"\nprotections = [{ use = \"tls\" }]\n";
-    play(&bench, experiment, 3, 8_000);
+    play(&bench, experiment, (3, 8_000), None);
+}
+
+#[test]
+fn of_a_postgres_that_is_observed() {
+    let Some(server) = Server::start() else { return };
+    let bench = Bench::new("killed-observed");
+    let arm = |name: &str, rest: &str| {
+        let url = server.address();
+        format!("[[arm]]\nname = \"{name}\"\nurl = \"{url}\"\nobserver = {{ name = \"db1\" }}\n{rest}\n")
+    };
+    let experiment = format!(
+        "title = \"Killed\"\ndatabase = \"postgres\"\n[data]\nrecords = 500\n[load]\nclients = 2\nagents = 2\n\
+         [measure]\nbudget = \"30 s\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"a\"\n{}{}",
+        arm("plain", ""),
+        arm("columns", "protections = [{ use = \"columns\" }]")
+    );
+    play(&bench, &experiment, (3, 4_000), Some(server.port()));
+    assert_eq!(schemas(&server), "0");
 }

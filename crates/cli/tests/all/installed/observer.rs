@@ -155,7 +155,7 @@ fn what_an_observer_may_not_see_is_said_with_its_name() {
     assert!(err(&missing).contains("observer db1 is not there: start `tithe observe --name db1`"), "{}", err(&missing));
     let _agent = broker.agent(&bench, "rack1", 1);
     // Another port: the server is not one that it may look at.
-    let _observer = Killed::start(&mut bench.command(&["observe", "--join", &url, "--name", "db1", "--port", "1"]));
+    let _observer = broker.observer(&bench, "db1", 1);
     wait_until(|| out(&bench.tithe(&["doctor", "--agents", &url])).contains("db1: tithe"));
     let output = run(&broker, &bench, "e.toml", &[]).output().expect("tithe starts");
     let words = facts(&bench, "server processes");
@@ -171,9 +171,8 @@ fn an_observer_that_is_killed_spoils_a_frame_by_its_name_and_the_run_goes_on() {
     let Some(broker) = Broker::start() else { return };
     let bench = Bench::new("observed-killed");
     bench.file("e.toml", &experiment("postgres", &server.address(), ""));
-    let (url, port) = (broker.url(), server.port().to_string());
     let _agent = broker.agent(&bench, "rack1", 1);
-    let observe = || Killed::start(&mut bench.command(&["observe", "--join", &url, "--name", "db1", "--port", &port]));
+    let observe = || broker.observer(&bench, "db1", server.port());
     let first = observe();
     let mut run = run(&broker, &bench, "e.toml", &[]).spawn().expect("tithe starts");
     let frames = || fs::read_to_string(bench.run_folder().join("frames.jsonl")).unwrap_or_default();
