@@ -1,5 +1,5 @@
-//! Agents, broker, coordinator and observer are killed at drawn moments: every run comes to its end, each death costs one frame
-//! at most, nothing counts twice, and nothing is left behind.
+//! Agents, broker, coordinator and observer are killed at drawn moments: every run comes to its end, each death costs
+//! one frame at most, nothing counts twice, and nothing is left behind.
 //!
 //! `TITHE_TEST_KILLS` says how many deaths there are in each test; few unless it is said. Without `nats-server` these
 //! tests say that they are skipped; with `CI` set they fail.

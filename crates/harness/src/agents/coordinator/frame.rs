@@ -103,7 +103,7 @@ impl OrderedFrame<'_, '_, '_> {
         Ok(self.told(members, (0, Clock::Real.now() + within_ns), &ready)?.concat())
     }
 
-    /// Tells every agent, whose clock is ahead by what `before` says, when the first slot begins; when that is here, ns.
+    /// Tells every agent, whose clock is ahead by what `before` says, when the first slot begins; that time here, ns.
     fn go(&self, members: &[Member], before: &[Offset]) -> Result<u64, Stop> {
         let longest_ns = before.iter().map(|offset| offset.delay_ns).max().unwrap_or(0);
         let start_ns = Clock::Real.now() + self.team.ahead_ns.load(Ordering::Relaxed) + 3 * longest_ns;
@@ -203,8 +203,8 @@ impl OrderedFrame<'_, '_, '_> {
         Ok(Parts { parts, agents, spoiled: None })
     }
 
-    /// Waits until each of `members` has told what `take` wants of it. Until `quiet_until_ns` nobody is asked whether it
-    /// is there.
+    /// Waits until each of `members` has told what `take` wants of it. Until `quiet_until_ns` nobody is asked whether
+    /// it is there.
     fn told<T>(
         &self,
         members: &[Member],
