@@ -19,6 +19,7 @@ use tithe_model::schedule::SplitMix64;
 use super::{
     agents::{Broker, Killed},
     attached::schemas,
+    observer::experiment,
 };
 use crate::support::{
     Bench, err,
@@ -85,20 +86,14 @@ impl<'b> Play<'b> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().expect("tithe starts")
     }
 
-    /// What the run has kept in `file` so far.
-    fn kept(&self, file: &str) -> String {
-        let folder = fs::read_dir(self.bench.path("tithe-runs")).into_iter().flatten().flatten().next();
-        folder.and_then(|folder| fs::read_to_string(folder.path().join(file)).ok()).unwrap_or_default()
-    }
-
     /// How often the run has begun or gone on.
     fn begun(&self) -> usize {
-        self.kept("events.jsonl").matches("run-started").count()
+        self.bench.kept_so_far("events.jsonl").matches("run-started").count()
     }
 
     /// Frames that count.
     fn whole(&self) -> usize {
-        self.kept("frames.jsonl").matches("\"invalid\":null").count()
+        self.bench.kept_so_far("frames.jsonl").matches("\"invalid\":null").count()
     }
 
     /// Waits until the run has begun once more than it had `before`: a broker that is not there at the very start is
@@ -142,7 +137,7 @@ impl<'b> Play<'b> {
             _ => {
                 self.coordinator.kill().expect("killed");
                 self.coordinator.wait().expect("it ends");
-                let resumes = !self.kept("plan.json").is_empty();
+                let resumes = !self.bench.kept_so_far("plan.json").is_empty();
                 let before = if resumes { self.begun() } else { 0 };
                 self.coordinator = Self::coordinator(self.bench, &self.broker, resumes);
                 self.await_begun(before);
@@ -274,16 +269,8 @@ fn of_postgres() {
 fn of_a_postgres_that_is_observed() {
     let Some(server) = Server::start() else { return };
     let bench = Bench::new("killed-observed");
-    let arm = |name: &str, rest: &str| {
-        let url = server.address();
-        format!("[[arm]]\nname = \"{name}\"\nurl = \"{url}\"\nobserver = {{ name = \"db1\" }}\n{rest}\n")
-    };
-    let experiment = format!(
-        "title = \"Killed\"\ndatabase = \"postgres\"\n[data]\nrecords = 500\n[load]\nclients = 2\nagents = 2\n\
-         [measure]\nbudget = \"30 s\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"a\"\n{}{}",
-        arm("plain", ""),
-        arm("columns", "protections = [{ use = \"columns\" }]")
-    );
+    let experiment = experiment("postgres", &server.address(), "");
+    let experiment = experiment.replace("agents = 1", "agents = 2").replace("50%", "0.01%");
     play(&bench, &experiment, (3, 4_000), Some(server.port()));
     assert_eq!(schemas(&server), "0");
 }

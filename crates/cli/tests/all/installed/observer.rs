@@ -25,7 +25,7 @@ use crate::support::{
 const NO_DELAY: Duration = Duration::ZERO;
 
 /// The experiment with arms at `url`, plain and with encrypted columns, seen by the observer db1.
-fn experiment(database: &str, url: &str, observed: &str) -> String {
+pub fn experiment(database: &str, url: &str, observed: &str) -> String {
     let arm = |name: &str, rest: &str| {
         format!("[[arm]]\nname = \"{name}\"\nurl = \"{url}\"\nobserver = {{ name = \"db1\"{observed} }}\n{rest}\n")
     };
@@ -174,13 +174,14 @@ fn an_observer_that_is_killed_spoils_a_frame_by_its_name_and_the_run_goes_on() {
     let _agent = broker.agent(&bench, "rack1", 1);
     let observe = || broker.observer(&bench, "db1", server.port());
     let first = observe();
-    let mut run = run(&broker, &bench, "e.toml", &[]).spawn().expect("tithe starts");
-    let frames = || fs::read_to_string(bench.run_folder().join("frames.jsonl")).unwrap_or_default();
-    wait_until(|| bench.path("tithe-runs").exists() && frames().lines().count() > 1);
+    let mut run = run(&broker, &bench, "e.toml", &[]);
+    let run = run.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    wait_until(|| bench.frames_so_far() > 1);
     drop(first);
-    wait_until(|| frames().contains("observer db1 was lost"));
+    wait_until(|| bench.kept_so_far("frames.jsonl").contains("observer db1 was lost"));
     let _second = observe();
-    assert!(run.wait().expect("it ends").success());
+    let output = run.wait_with_output().expect("it ends");
+    assert_eq!(status(&output), 0, "{}{}", err(&output), bench.kept("events.jsonl"));
     let spoiled = lines(&bench, "frames.jsonl").into_iter().filter(|frame| !frame["invalid"].is_null());
     let reasons: Vec<String> = spoiled.map(|frame| frame["invalid"].to_string()).collect();
     let by_name = reasons.iter().filter(|why| why.contains("observer db1")).count();

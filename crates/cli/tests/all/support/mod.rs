@@ -106,11 +106,15 @@ impl Bench {
         self.kept_json("report.json")["tithe_report"].take()
     }
 
+    /// What there is so far of a file of all runs that have begun.
+    pub fn kept_so_far(&self, name: &str) -> String {
+        let runs = std::fs::read_dir(self.path("tithe-runs")).into_iter().flatten().flatten();
+        runs.filter_map(|run| std::fs::read_to_string(run.path().join(name)).ok()).collect()
+    }
+
     /// Frames that there are so far, of all runs that have begun.
     pub fn frames_so_far(&self) -> usize {
-        let runs = std::fs::read_dir(self.path("tithe-runs")).into_iter().flatten().flatten();
-        let texts = runs.filter_map(|run| std::fs::read_to_string(run.path().join("frames.jsonl")).ok());
-        texts.map(|text| text.lines().count()).sum()
+        self.kept_so_far("frames.jsonl").lines().count()
     }
 }
 
