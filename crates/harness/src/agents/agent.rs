@@ -24,7 +24,7 @@ use tithe_machine::{fault::Fault, secret::Secret};
 use tithe_model::record::Machine;
 use tithe_plugin::product::Product;
 
-pub use self::target::AllowedTarget;
+pub use self::target::{AllowedTarget, names_files};
 use self::work::{Ordered, Work};
 use super::{
     link::{Answer, Inbox, Letter, Link, PROMPT, tells_time},
@@ -104,7 +104,7 @@ pub fn serve(
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(|| answer_calls(link, &shared, calls));
-        scope.spawn(|| take_orders(link, &shared, orders, &sender));
+        scope.spawn(|| take_orders(link, offered, &shared, orders, &sender));
         work(link, offered, &shared, &receiver, cancelled, tell);
         shared.ended.store(true, Ordering::SeqCst);
     });
@@ -178,11 +178,17 @@ fn heard(inbox: &mut dyn Inbox) -> Option<Letter> {
 }
 
 /// Takes orders: those that change something at once, and those that `sender` hands to whoever works.
-fn take_orders(link: &dyn Link, shared: &Shared, mut orders: Box<dyn Inbox>, sender: &Sender<Ordered>) {
+fn take_orders(
+    link: &dyn Link,
+    offered: &Offered,
+    shared: &Shared,
+    mut orders: Box<dyn Inbox>,
+    sender: &Sender<Ordered>,
+) {
     while !shared.has_ended() {
         let Some(Letter { body, reply_to }) = heard(&mut *orders) else { continue };
         let reply = match read::<Order>(&body) {
-            Some(order) => take_order(shared, order, sender),
+            Some(order) => take_order(offered, shared, order, sender),
             None => Reply::Refused("this agent does not understand the order: run one version of tithe".to_owned()),
         };
         let told = reply_to.map(|to| write(&reply).and_then(|reply| link.tell(&to, &reply)));
@@ -191,15 +197,19 @@ fn take_orders(link: &dyn Link, shared: &Shared, mut orders: Box<dyn Inbox>, sen
     }
 }
 
-fn take_order(shared: &Shared, order: Order, sender: &Sender<Ordered>) -> Reply {
+fn take_order(offered: &Offered, shared: &Shared, order: Order, sender: &Sender<Ordered>) -> Reply {
+    // Connects to servers, for which no lock is held.
+    if let Order::Enlist(enlistment) = &order
+        && let Some(why) =
+            refused(enlistment).or_else(|| work::obstacle(&offered.products, &offered.targets, enlistment))
+    {
+        return Reply::Refused(why);
+    }
     let mut state = shared.state();
     match order {
-        Order::Enlist(enlistment) => match refused(&enlistment) {
-            Some(why) => Reply::Refused(why),
-            None => match state.run.as_ref().filter(|run| **run != enlistment.run) {
-                Some(run) => Reply::Busy(run.clone()),
-                None => hand_over(&mut state, enlistment.run.clone(), sender, Ordered::Enlist(enlistment)),
-            },
+        Order::Enlist(enlistment) => match state.run.as_ref().filter(|run| **run != enlistment.run) {
+            Some(run) => Reply::Busy(run.clone()),
+            None => hand_over(&mut state, enlistment.run.clone(), sender, Ordered::Enlist(enlistment)),
         },
         Order::Measure(order) if state.run.as_ref() != Some(&order.run) => {
             drop(order);
@@ -275,7 +285,7 @@ fn work(
             Ok(Ordered::Enlist(enlistment)) => {
                 seen_alive = Instant::now();
                 let run = enlistment.run.clone();
-                match Work::new(&offered.products, *enlistment) {
+                match Work::new(&offered.products, &enlistment) {
                     Ok(begun) => {
                         work = Ok(begun);
                         tell(Told::Enlisted(run));

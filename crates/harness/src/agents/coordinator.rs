@@ -16,6 +16,7 @@ mod roll;
 mod servers;
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -25,7 +26,7 @@ use std::{
 
 use tithe_machine::{fault::Fault, secret::Secret};
 use tithe_model::{
-    experiment::{Design, Experiment},
+    experiment::{Arm, Design, Experiment},
     plan::{Cell, Plan},
 };
 use tithe_plugin::database::Database;
@@ -41,7 +42,9 @@ pub use self::{
 };
 use super::{
     link::{Answer, Inbox, Letter, Link, PROMPT, tells_time},
-    message::{Enlistment, FrameOrder, Hello, Order, PROTOCOL, Reply, coordinator, coordinator_clock, read, write},
+    message::{
+        Enlistment, Expected, FrameOrder, Hello, Order, PROTOCOL, Reply, coordinator, coordinator_clock, read, write,
+    },
     offset::{self, Offset},
 };
 use crate::load::frame::part::{LoadMachines, Parts, PartsAsked};
@@ -55,6 +58,9 @@ const START_AHEAD_NS: u64 = 50_000_000;
 
 /// The same for each observer, which looks at processes before it begins, ns.
 const OBSERVER_AHEAD_NS: u64 = 50_000_000;
+
+/// How long an agent may take to try the servers of a run.
+const ENLISTED_WITHIN: Duration = Duration::from_secs(30);
 
 /// What of an experiment agents cannot do, in words; `None` where they can offer its load.
 pub fn refused(database: &dyn Database, experiment: &Experiment, plan: &Plan) -> Option<String> {
@@ -76,6 +82,8 @@ pub struct Team<'a> {
     run: String,
     /// The plan as agents are told it.
     plan: String,
+    /// The servers that they will connect to.
+    servers: Vec<Expected>,
     /// Slots have the length that was asked for.
     slot_fixed: bool,
     /// How long somebody who went away is waited for.
@@ -116,6 +124,7 @@ impl<'a> Team<'a> {
             link,
             run,
             plan: String::from_utf8_lossy(&text).into_owned(),
+            servers: expected_servers(&plan.experiment),
             slot_fixed: plan.experiment.measure.slot_ms.is_some(),
             wait,
             cancelled,
@@ -191,10 +200,11 @@ impl<'a> Team<'a> {
             tithe: env!("CARGO_PKG_VERSION").to_owned(),
             protocol: PROTOCOL,
             plan: self.plan.clone(),
+            servers: self.servers.clone(),
         };
         self.forget(member);
         let name = &member.hello.name;
-        match self.order(member, &Order::Enlist(Box::new(enlistment)))? {
+        match self.order(member, &Order::Enlist(Box::new(enlistment)), ENLISTED_WITHIN)? {
             Some(Reply::Accepted) => Ok(()),
             Some(Reply::Busy(run)) => {
                 Err(Fault::Refused(format!("agent {name} works for run {run}: wait until it has ended")))
@@ -211,9 +221,9 @@ impl<'a> Team<'a> {
         member.states = None;
     }
 
-    /// What `member` replies to `order`; `None` where it does not.
-    fn order(&self, member: &Member, order: &Order) -> Result<Option<Reply>, Fault> {
-        match self.link.ask(&member.hello.orders(), &write(order)?, PROMPT)? {
+    /// What `member` replies to `order` within that time; `None` where it does not.
+    fn order(&self, member: &Member, order: &Order, within: Duration) -> Result<Option<Reply>, Fault> {
+        match self.link.ask(&member.hello.orders(), &write(order)?, within)? {
             Answer::Said(reply) => Ok(read(&reply)),
             Answer::Nobody | Answer::Silence => Ok(None),
         }
@@ -333,7 +343,7 @@ impl<'a> Team<'a> {
     ) -> Result<Option<()>, Fault> {
         while !self.is_cancelled() {
             let order = Order::Measure(Box::new(self.frame_order(ticket, asked, member, keys)?));
-            let why = match self.order(member, &order) {
+            let why = match self.order(member, &order, PROMPT) {
                 Ok(Some(Reply::Accepted)) => return Ok(Some(())),
                 Ok(Some(Reply::Refused(why))) => {
                     return Err(Fault::Refused(format!("agent {}: {why}", member.hello.name)));
@@ -362,8 +372,9 @@ impl<'a> Team<'a> {
         member: &Member,
         keys: &Pems,
     ) -> Result<FrameOrder, Fault> {
-        // More parts than are ever given out: an agent may come back often, and numbers of records have 63 bits.
-        const PARTS: u64 = 4096;
+        // More parts than are ever given out, a new one for each agent of each frame that came to nothing; numbers of
+        // records have 63 bits.
+        const PARTS: u64 = 1 << 20;
         Ok(FrameOrder {
             run: self.run.clone(),
             ticket,
@@ -384,6 +395,15 @@ impl<'a> Team<'a> {
             let _ = write(&Order::Abort { ticket }).and_then(|order| self.link.tell(&member.hello.orders(), &order));
         }
     }
+}
+
+/// The servers that the clients of `experiment` will connect to, each once.
+fn expected_servers(experiment: &Experiment) -> Vec<Expected> {
+    let server = |arm: &Arm| match &arm.url {
+        Some(url) => Expected::Running(url.expose().to_owned()),
+        None => Expected::Launched { host: experiment.load.address().to_string() },
+    };
+    experiment.arms.iter().map(server).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Drawn, so that a coordinator that was cut off for a while speaks of no frame of the one that came after it.

@@ -13,7 +13,7 @@ use super::look::observer_clock;
 use crate::load::frame::part::{LaneRange, PartAsked, PartMeasured, Serving};
 
 /// Version of what is said here; the program's own version counts as well.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// Where who asks for agents is answered by all of them.
 pub const ROLL_CALL: &str = "tithe.roll-call";
@@ -123,6 +123,21 @@ pub struct Enlistment {
     pub protocol: u32,
     /// Its plan, as `plan.json` holds it.
     pub plan: String,
+    /// The servers of its arms, each once.
+    pub servers: Vec<Expected>,
+}
+
+/// A server that the clients of a run will connect to, as far as that is known before anything is started.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Expected {
+    /// One that the coordinator will start.
+    Launched {
+        /// Address that it will listen on.
+        host: String,
+    },
+    /// One that is running, by its URL.
+    Running(String),
 }
 
 /// A part of a frame.

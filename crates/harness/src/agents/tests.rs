@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use expect_test::expect;
 use tithe_machine::{credentials::Credentials, fault::Fault, secret::Secret};
 use tithe_model::{
     plan::Cell,
@@ -19,15 +20,21 @@ use super::{
     agent::{self, Offered, Told},
     coordinator::{Team, roll_call},
     link::{Answer, Link},
-    message::{Enlistment, Hello, Order, PROTOCOL, Reply, read, write},
+    message::{
+        Enlistment, FrameOrder, Hello, Keys, Order, PROTOCOL, Place, Reply, Report, Said, Target, coordinator,
+        coordinator_clock, read, write,
+    },
 };
 use crate::{
     arms,
-    load::frame::{CellRunner, StartedArm, part::LoadMachines},
+    load::frame::{
+        CellRunner, StartedArm,
+        part::{LaneRange, LoadMachines, PartAsked},
+    },
 };
 
 /// What an agent of this `name` says of itself.
-pub(super) fn hello(name: &str) -> Hello {
+pub(in crate::agents) fn hello(name: &str) -> Hello {
     Hello {
         id: format!("id-of-{name}"),
         name: name.to_owned(),
@@ -191,6 +198,26 @@ fn a_lost_agent_spoils_the_frame_by_its_name_and_one_that_is_back_goes_on() {
 }
 
 #[test]
+fn an_agent_that_stays_away_ends_the_cell_with_its_name() {
+    let plan = plan("c");
+    with_agents(&[1], |hub, cancelled| {
+        let (link, gone) = (hub.link(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let _ends = Ends(&gone);
+            let (other, gone) = (hub.link(5), &gone);
+            let second =
+                scope.spawn(move || agent::serve(&other, &offered("z", 1), gone, &mut |_| {}).expect("served"));
+            let team = Team::gather(&link, &plan, (2, Duration::from_secs(3)), cancelled).expect("a team");
+            gone.store(true, Ordering::SeqCst);
+            second.join().expect("ended");
+            let measured = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| frames(&plan, Some(&team), 1)));
+            let why = *measured.expect_err("nothing is measured").downcast::<String>().expect("words");
+            assert!(why.contains("agent z was lost and waited for 3 s: it does not answer"), "{why}");
+        });
+    });
+}
+
+#[test]
 fn too_few_agents_are_told_by_name_before_anything_starts() {
     let plan = plan("c");
     with_agents(&[1, 1], |hub, cancelled| {
@@ -230,12 +257,115 @@ fn an_agent_does_nothing_for_a_coordinator_that_asks_for_what_it_may_not() {
                 tithe: tithe.to_owned(),
                 protocol: PROTOCOL,
                 plan,
+                servers: Vec::new(),
             }))
         };
         assert!(matches!(ask(&enlistment("0.0.1", "r")), Reply::Refused(why) if why.contains("run one version")));
         // Nobody tells the time for this run, so that it is let go of after a while.
         assert_eq!(ask(&enlistment(env!("CARGO_PKG_VERSION"), "r")), Reply::Accepted);
         assert_eq!(ask(&enlistment(env!("CARGO_PKG_VERSION"), "s")), Reply::Busy("r".to_owned()));
+        while roll_call(&link).expect("answers").iter().any(|seen| seen.hello.busy_with.is_some()) {}
+    });
+}
+
+/// A coordinator that was let in and means harm: what it orders beyond its own plan is refused with the reason, and the
+/// agent goes on to serve.
+#[test]
+fn an_agent_measures_nothing_but_the_plan_that_it_was_given() {
+    let plan = plan("c");
+    with_agents(&[2], |hub, _| {
+        let link = hub.link(0);
+        let seen = loop {
+            if let [one] = &roll_call(&link).expect("answers")[..] {
+                break one.hello.clone();
+            }
+        };
+        let _clock = link.tell_time(&coordinator_clock("r")).expect("a clock");
+        let mut reports = link.listen(&coordinator("r")).expect("an inbox");
+        let ask = |order: Order| {
+            let order = write(&order).expect("JSON");
+            loop {
+                match link.ask(&seen.orders(), &order, WAIT).expect("asked") {
+                    Answer::Said(reply) => match read::<Reply>(&reply).expect("a reply") {
+                        // It is still at the frame before.
+                        Reply::Busy(_) => {}
+                        reply => break reply,
+                    },
+                    other => panic!("{other:?}"),
+                }
+            }
+        };
+        let enlist = |plan: &tithe_model::plan::Plan, servers| {
+            let plan = serde_json::to_string(plan).expect("JSON");
+            let (run, tithe) = ("r".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+            ask(Order::Enlist(Box::new(Enlistment { run, tithe, protocol: PROTOCOL, plan, servers })))
+        };
+        let refused = |change: &dyn Fn(&mut tithe_model::plan::Plan)| {
+            let mut changed = plan.clone();
+            change(&mut changed);
+            match enlist(&changed, Vec::new()) {
+                Reply::Refused(why) => why,
+                other => panic!("{other:?}"),
+            }
+        };
+        expect!["this build of tithe has no database /bin/sh"]
+            .assert_eq(&refused(&|plan| plan.experiment.database = "/bin/sh".to_owned()));
+        expect!["its plan makes no sense: cells[0].workload: there is no such workload"]
+            .assert_eq(&refused(&|plan| plan.cells[0].workload = 7));
+        assert_eq!(enlist(&plan, Vec::new()), Reply::Accepted);
+        let mut tickets = 0..;
+        let mut failed = |change: &dyn Fn(&mut FrameOrder)| {
+            let ticket = tickets.next().expect("a number");
+            let target = |data| Target { at: Place::Nowhere, space: String::new(), data, column_key: None };
+            let mut order = FrameOrder {
+                run: "r".to_owned(),
+                ticket,
+                cell_index: 0,
+                lanes: LaneRange { first: 0, count: 1, of: 1 },
+                frame: PartAsked {
+                    cell: plan.cells[0].clone(),
+                    number: 0,
+                    free: false,
+                    warmup_ns: 0,
+                    lag: Vec::new(),
+                    fresh: true,
+                    cold: false,
+                },
+                arms: vec![target(0), target(1)],
+                keys: Keys {
+                    password: "00".to_owned(),
+                    key: "00".to_owned(),
+                    second_key: "00".to_owned(),
+                    ..Keys::default()
+                },
+                states: None,
+                part: (0, 1),
+            };
+            change(&mut order);
+            assert_eq!(ask(Order::Measure(Box::new(order))), Reply::Accepted);
+            loop {
+                let letter = reports.next(WAIT).expect("heard").expect("a report");
+                link.tell(&letter.reply_to.expect("an inbox"), b"{}").expect("told");
+                match read::<Report>(&letter.body).expect("a report") {
+                    Report { said: Said::Failed(why), ticket: of, .. } if of == ticket => break why,
+                    Report { said: Said::Ready(_), .. } => panic!("it would have measured"),
+                    _ => {}
+                }
+            }
+        };
+        let foreign = "refused: a frame is not one of the plan that this agent was given";
+        assert_eq!(failed(&|order| order.cell_index = 9), foreign);
+        assert_eq!(failed(&|order| order.frame.cell.clients = 100_000), foreign);
+        assert_eq!(failed(&|order| order.frame.cell.blocks = u32::MAX), foreign);
+        assert_eq!(failed(&|order| order.arms.truncate(1)), foreign);
+        assert_eq!(failed(&|order| order.keys.key = "no key".to_owned()), foreign);
+        expect!["refused: 100000 lanes are not to be had"]
+            .assert_eq(&failed(&|order| order.lanes = LaneRange { first: 0, count: 100_000, of: 100_000 }));
+        expect!["refused: a frame names a URL that leads to no host and port"]
+            .assert_eq(&failed(&|order| order.arms[1].at = Place::Url("file:///etc/shadow".to_owned())));
+        expect!["refused: it may not connect to 10.0.0.1:22; it was started with these targets: none (--target)"]
+            .assert_eq(&failed(&|order| order.arms[1].at = Place::Tcp { host: "10.0.0.1".to_owned(), port: 22 }));
+        assert_eq!(ask(Order::Release { run: "r".to_owned() }), Reply::Accepted);
         while roll_call(&link).expect("answers").iter().any(|seen| seen.hello.busy_with.is_some()) {}
     });
 }

@@ -1,12 +1,16 @@
 //! Servers that an agent may connect to, as whoever started it says.
 
-use std::fmt;
+use std::{
+    fmt,
+    net::{TcpStream, ToSocketAddrs},
+    time::Duration,
+};
 
 use tithe_machine::launch::Address;
 use tithe_model::experiment::Url;
 use tithe_plugin::product::Product;
 
-use crate::agents::message::Place;
+use crate::agents::message::{Expected, Place};
 
 /// A host, and one port of it or all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,17 +80,55 @@ pub fn address(product: &dyn Product, place: Place, allowed: &[AllowedTarget]) -
     if allowed.iter().any(|target| target.allows(&host, port)) {
         return Ok(address);
     }
-    let listed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
-    let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
-    Err(format!("it may not connect to {host}:{port}; it was started with these targets: {listed} (--target)"))
+    Err(not_allowed(&format!("{host}:{port}"), allowed))
 }
 
-/// True where an option of `url` has a path for its value.
-fn names_files(url: &Url) -> bool {
+fn not_allowed(place: &str, allowed: &[AllowedTarget]) -> String {
+    let listed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+    let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
+    format!("it may not connect to {place}; it was started with these targets: {listed} (--target)")
+}
+
+/// How long a server that runs may take to accept a connection.
+const CONNECT_WITHIN: Duration = Duration::from_secs(3);
+
+/// That clients here may connect to `server`, of `product`, where `allowed` has it, and that one that runs accepts
+/// them.
+///
+/// # Errors
+/// In words, what keeps them from it.
+pub fn reach(product: &dyn Product, server: &Expected, allowed: &[AllowedTarget]) -> Result<(), String> {
+    match server {
+        _ if product.simulated() => Ok(()),
+        // Nothing listens there yet, and its port is not known.
+        Expected::Launched { host } => {
+            let may_connect = allowed.iter().any(|target| target.host == host.to_ascii_lowercase());
+            if may_connect { Ok(()) } else { Err(not_allowed(host, allowed)) }
+        }
+        Expected::Running(url) => {
+            address(product, Place::Url(url.clone()), allowed)?;
+            let place = product.endpoint(&Url::new(url)).ok_or("a server's URL leads to no host and port")?;
+            let connected = place.to_socket_addrs().and_then(|mut addresses| {
+                let address = addresses.next().ok_or_else(|| std::io::Error::other("its name has no address here"))?;
+                TcpStream::connect_timeout(&address, CONNECT_WITHIN)
+            });
+            connected.map(drop).map_err(|error| format!("it cannot connect to {}:{}: {error}", place.0, place.1))
+        }
+    }
+}
+
+/// Endings of the names of options by which clients are told files: `sslrootcert`, `ssl-ca`, `tlsCertificateKeyFile`.
+const FILE_OPTIONS: [&str; 4] = ["ca", "cert", "key", "file"];
+
+/// True where `url` has an option that names a file, or something with a path for its value.
+pub fn names_files(url: &Url) -> bool {
     let options = url.expose().split_once('?').map_or("", |(_, options)| options);
-    options.split('&').filter_map(|option| option.split_once('=')).any(|(_, value)| {
-        let value = value.to_ascii_lowercase();
-        value.contains('/') || value.contains("%2f")
+    options.split('&').any(|option| {
+        let option = option.to_ascii_lowercase();
+        let (name, value) = option.split_once('=').unwrap_or((&option, ""));
+        let names_file = FILE_OPTIONS.iter().any(|ending| name.ends_with(ending));
+        // Nobody writes the name of an option by its bytes who does not want to hide it.
+        names_file || name.contains('%') || value.contains('/') || value.contains("%2f")
     })
 }
 
@@ -129,8 +171,16 @@ mod tests {
         let names = |url: &str| names_files(&Url::new(url));
         assert!(names("postgres://db/x?sslmode=verify-full&sslrootcert=/etc/shadow"));
         assert!(names("postgres://db/x?sslrootcert=%2Fetc%2fshadow"));
-        assert!(names("mysql://db/x?ssl-ca=../ca.pem"));
-        assert!(!names("postgres://db/x?sslmode=verify-full&sslrootcert=system") && !names("redis://db/0"));
+        for relative in
+            ["sslrootcert=ca.pem", "sslmode=verify-full&sslkey=k", "ssl-ca=ca.pem", "ca=c", "tlsCAFile=c", "SSLCert=c"]
+        {
+            assert!(names(&format!("postgres://db/x?{relative}")), "{relative}");
+        }
+        assert!(names("postgres://db/x?sslrootcert=system") && names("postgres://db/x?sslrootc%65rt=ca.pem"));
+        assert!(names("postgres://db/x?sslrootcert"), "without a value");
+        assert!(
+            !names("postgres://db/x?sslmode=require") && !names("redis://db/0") && !names("mongodb://db/?tls=true")
+        );
     }
 
     proptest! {

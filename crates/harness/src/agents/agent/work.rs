@@ -51,19 +51,9 @@ impl Work {
     /// For the run of `enlistment`, with one of `products`.
     ///
     /// # Errors
-    /// When its plan cannot be read or is not for this build; when no folder can be made.
-    pub(super) fn new(products: &[&'static dyn Product], enlistment: Enlistment) -> Result<Self, Fault> {
-        let plan: Option<Plan> = read(enlistment.plan.as_bytes());
-        let plan = plan.ok_or_else(|| Fault::Refused("its plan cannot be read".to_owned()))?;
-        let id = &plan.experiment.database;
-        let product = products.iter().copied().find(|product| product.id() == id);
-        let product = product.ok_or_else(|| Fault::Refused(format!("this build of tithe has no database {id}")))?;
-        if product.embedded() && !product.simulated() {
-            return Err(Fault::Refused(format!(
-                "{} works within its clients: agents have no part in it",
-                product.title()
-            )));
-        }
+    /// When its plan cannot be read, makes no sense or is not for this build; when no folder can be made.
+    pub(super) fn new(products: &[&'static dyn Product], enlistment: &Enlistment) -> Result<Self, Fault> {
+        let (plan, product) = planned(products, enlistment).map_err(Fault::Refused)?;
         let sandbox = Sandbox::new(&std::env::temp_dir())?;
         Ok(Self { product, plan, workloads: BTreeMap::new(), sandbox, measured: 0 })
     }
@@ -84,6 +74,9 @@ impl Work {
         let whole = lanes.first.checked_add(lanes.count).is_some_and(|end| end <= lanes.of);
         if !whole || lanes.count == 0 || lanes.count > LANES_MAX {
             return Err(Fault::Refused(format!("{} lanes are not to be had", lanes.count)));
+        }
+        if !self.plans(cell_index as usize, &frame.cell) {
+            return Err(unknown());
         }
         let credentials = credentials(self.sandbox.folder(), &keys)?;
         let mut arms = self.arms(allowed, &frame.cell, arms, &credentials)?;
@@ -106,6 +99,17 @@ impl Work {
         let measured = runner.part(&frame, start, aborted)?;
         self.measured += u64::from(measured.is_some());
         Ok(measured)
+    }
+
+    /// True where `asked` is cell number `index` of the plan, but for what a run finds out: how long slots and frames
+    /// are, at which rate operations arrive, and when servers are started anew.
+    fn plans(&self, index: usize, asked: &Cell) -> bool {
+        let Some(planned) = self.plan.cells.get(index) else { return false };
+        let Cell { slot_ns, blocks, starts, .. } = *asked;
+        let found = Cell { slot_ns, blocks, starts, arrivals: asked.arrivals, ..planned.clone() };
+        let mut plan = self.plan.clone();
+        plan.cells[index] = found;
+        plan.cells[index] == *asked && plan.flaws().is_empty()
     }
 
     fn make_workload(&mut self, number: usize) -> Result<(), Fault> {
@@ -142,6 +146,33 @@ impl Work {
             Ok(StartedArm { server, data, setup, on, off })
         };
         described.iter().zip(targets).map(arm).collect()
+    }
+}
+
+/// The plan of `enlistment` and which of `products` it is for.
+fn planned(products: &[&'static dyn Product], enlistment: &Enlistment) -> Result<(Plan, &'static dyn Product), String> {
+    let plan: Plan = read(enlistment.plan.as_bytes()).ok_or("its plan cannot be read")?;
+    if let Some(flaw) = plan.flaws().first() {
+        return Err(format!("its plan makes no sense: {flaw}"));
+    }
+    let id = &plan.experiment.database;
+    let product = products.iter().copied().find(|product| product.id() == id);
+    let product = product.ok_or_else(|| format!("this build of tithe has no database {id}"))?;
+    if product.embedded() && !product.simulated() {
+        return Err(format!("{} works within its clients: agents have no part in it", product.title()));
+    }
+    Ok((plan, product))
+}
+
+/// Why clients here cannot offer the load of `enlistment`, with one of `products` and servers that are `allowed`.
+pub(super) fn obstacle(
+    products: &[&'static dyn Product],
+    allowed: &[AllowedTarget],
+    enlistment: &Enlistment,
+) -> Option<String> {
+    match planned(products, enlistment) {
+        Ok((_, product)) => enlistment.servers.iter().find_map(|server| target::reach(product, server, allowed).err()),
+        Err(why) => Some(why),
     }
 }
 

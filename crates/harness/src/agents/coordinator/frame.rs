@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     agents::{
-        link::{Letter, tells_time},
+        link::{Letter, PROMPT, tells_time},
         message::{Hello, Order, Reply, Report, Said, read},
         offset::{self, Offset},
     },
@@ -112,7 +112,7 @@ impl OrderedFrame<'_, '_, '_> {
             let Some(there_ns) = offset.there(start_ns) else {
                 return Err(spoiled(format_args!("the clock of agent {name} is before its beginning")));
             };
-            match self.team.order(member, &Order::Go { ticket: self.ticket, start_ns: there_ns }) {
+            match self.team.order(member, &Order::Go { ticket: self.ticket, start_ns: there_ns }, PROMPT) {
                 Ok(Some(Reply::Accepted)) => {}
                 Ok(_) => return Err(spoiled(format_args!("agent {name} was lost"))),
                 Err(fault) => return Err(spoiled(fault)),
@@ -184,17 +184,15 @@ impl OrderedFrame<'_, '_, '_> {
         let lanes = members.iter().map(|member| member.lanes.count as u32).chain(std::iter::repeat(0));
         let mut agents = Vec::new();
         for ((hello, lanes), (before, after)) in self.team.everybody(members).zip(lanes).zip(before.iter().zip(after)) {
-            let clock_bound_ns = before.bound_until(after);
-            if self.asked.time_is_real() && clock_bound_ns > most_ns {
-                let (us, most_us) = (clock_bound_ns as f64 / 1e3, most_ns as f64 / 1e3);
-                let words = format!("the clock of {hello} is known within {us:.0} µs, and {most_us:.0} µs is the most");
-                return Err(spoiled(words));
+            let bound_ns = before.bound_until(after);
+            if self.asked.time_is_real() {
+                known_enough(hello, bound_ns, most_ns).map_err(spoiled)?;
             }
             agents.push(AgentFrame {
                 name: hello.name.clone(),
                 lanes,
                 clock_offset_ns: before.offset_ns,
-                clock_bound_ns,
+                clock_bound_ns: bound_ns,
             });
         }
         for (member, part) in members.iter_mut().zip(&parts) {
@@ -260,6 +258,22 @@ impl OrderedFrame<'_, '_, '_> {
     }
 }
 
+/// That the clock of `hello`, which was known within `bound_ns` in a frame, was so well enough.
+///
+/// # Errors
+/// In words where `most_ns` is less: it was looked at over too long a way, or has jumped or drifted meanwhile.
+fn known_enough(hello: &Hello, bound_ns: u64, most_ns: u64) -> Result<(), String> {
+    let us = |ns: u64| ns as f64 / 1e3;
+    match bound_ns {
+        known if known <= most_ns => Ok(()),
+        known => Err(format!(
+            "the clock of {hello} is known within {:.0} µs, and {:.0} µs is the most",
+            us(known),
+            us(most_ns)
+        )),
+    }
+}
+
 /// True where `part` is what was asked for: slots of these `arms` and `lanes`, of this `cell` and `frame`, each once,
 /// and as many operations of each arm as its slots have.
 fn fits(part: &PartMeasured, (cell, frame): (u32, u32), arms: usize, lanes: LaneRange) -> bool {
@@ -284,6 +298,23 @@ mod tests {
     use tithe_model::record::{ArmFrame, Slot};
 
     use super::*;
+    use crate::agents::tests::hello;
+
+    #[test]
+    fn a_clock_that_jumps_or_drifts_within_a_frame_spoils_it_by_its_name() {
+        let offset = |offset_ns, bound_ns| Offset { offset_ns, bound_ns, delay_ns: 2 * bound_ns };
+        let after_a_frame = |later: Offset| {
+            let bound_ns = offset(5_000_000, 100_000).bound_until(&later);
+            known_enough(&hello("rack7"), bound_ns, 250_000)
+        };
+        assert_eq!(after_a_frame(offset(5_000_000, 100_000)), Ok(()));
+        assert_eq!(after_a_frame(offset(5_300_000, 100_000)), Ok(()), "a drift that may be none");
+        let jumped = "the clock of agent rack7 is known within 800900 µs, and 250 µs is the most".to_owned();
+        assert_eq!(after_a_frame(offset(806_000_000, 100_000)), Err(jumped.clone()));
+        assert_eq!(after_a_frame(offset(-796_000_000, 100_000)), Err(jumped), "back");
+        let drifted = "the clock of agent rack7 is known within 300 µs, and 250 µs is the most".to_owned();
+        assert_eq!(after_a_frame(offset(5_400_000, 100_000)), Err(drifted));
+    }
 
     #[test]
     fn a_part_whose_counts_contradict_each_other_is_none() {
