@@ -472,6 +472,9 @@ pub struct Machine {
     pub clock: String,
     /// File system of the data folders.
     pub file_system: String,
+    /// The disk below it: its model or driver, its size, whether it rotates. Empty where there is none, or nobody looked.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub storage: String,
     /// What the machine swaps to and how open that is, in words, before Tithe sets up any; empty where nobody looked.
     #[serde(default)]
     pub swap: String,
@@ -481,4 +484,14 @@ pub struct Machine {
     /// else. Empty in records of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot: String,
+}
+
+impl Machine {
+    /// What the data folders are on, in words.
+    pub fn data_folders(&self) -> String {
+        match self.storage.as_str() {
+            "" => self.file_system.clone(),
+            disk => format!("{} on {disk}", self.file_system),
+        }
+    }
 }

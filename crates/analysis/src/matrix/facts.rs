@@ -15,6 +15,7 @@ pub fn of(host: &HostFigure) -> Vec<(&'static str, String)> {
         ("kernel", machine.kernel.clone()),
         ("kernel's ciphers", machine.kernel_crypto.join(", ")),
         ("file system", machine.file_system.clone()),
+        ("disk", if machine.storage.is_empty() { "not told" } else { machine.storage.as_str() }.to_owned()),
         ("memory", quantity::memory(machine.memory_bytes)),
         ("system", machine.system.clone()),
         ("clock", machine.clock.clone()),

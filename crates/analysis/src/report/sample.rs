@@ -415,6 +415,7 @@ fn machine() -> Machine {
         kernel_crypto: words(&["xts(aes): xts-aes-vaes-avx512", "gcm(aes): generic-gcm-vaes-avx512"]),
         clock: "tsc".to_owned(),
         file_system: "ext4".to_owned(),
+        storage: String::new(),
         swap: "/dev/dm-1 (encrypted by dm-crypt)".to_owned(),
         virtualised: true,
         boot: String::new(),

@@ -347,7 +347,7 @@ fn machine(analysis: &Analysis) -> Vec<Block> {
         ("system", format!("{}, kernel {}", machine.system, machine.kernel)),
         ("crypto flags", list(&machine.crypto_flags)),
         ("kernel drivers", list(&machine.kernel_crypto)),
-        ("data folders", machine.file_system.clone()),
+        ("data folders", machine.data_folders()),
         ("swap", if machine.swap.is_empty() { "not looked at" } else { machine.swap.as_str() }.to_owned()),
         ("clock", machine.clock.clone()),
     ];

@@ -11,13 +11,21 @@
 //! without error; where errors are as large as the spread, the spread is found to be none too often, and the second
 //! degree makes up for a part of that (docs/method/hosts.md).
 //!
+//! Where hosts are of very different precision, weights by estimated precisions let one host speak for all, and that
+//! interval misses too often. A mean that weighs all alike does not: Student's interval for values that are normal and
+//! of unequal variances holds at 95 % whatever the variances are (Bakirov and Székely 2005, "Student's t-test for
+//! Gaussian scale mixtures"; Ibragimov and Müller 2010, "t-statistic based correlation and heterogeneity robust
+//! inference").
+//!
 //! One host says nothing of the next, and two say so little (t with one degree of freedom is 12.7) that an interval
 //! would read as an answer: below [`POOLED_FROM`] nothing is pooled. Who a host is, and which figures belong together,
 //! is not decided here.
 
 use super::{
     distribution::{normal_upper, t_upper},
+    mean,
     random_effects::{Errors, Unit, pooled},
+    variance,
 };
 use crate::Interval;
 
@@ -75,8 +83,29 @@ pub fn together(units: &[Shown], alpha: f64) -> Option<Together> {
     let pooled = |unit: fn(&Shown) -> Unit| pooled(&units.iter().map(unit).collect::<Vec<_>>(), Errors::Own, alpha);
     let found = pooled(Shown::unit);
     let spread = Interval { low: pooled(Shown::unsure).spread.low, ..found.spread };
-    let next = (units.len() >= NEXT_FROM).then(|| next(units.len(), &found.effect, &spread, alpha));
-    Some(Together { effect: found.effect, spread, next })
+    let effect = if alike(units, &spread) { found.effect } else { unweighted(units, alpha) };
+    let next = (units.len() >= NEXT_FROM).then(|| next(units.len(), &effect, &spread, alpha));
+    Some(Together { effect, spread, next })
+}
+
+/// How many times as large the error of one unit may be as that of another, the spread in both, for them to be weighed
+/// by it.
+const ALIKE: f64 = 3.0;
+
+/// True where every unit says about as much of the mean as the others.
+fn alike(units: &[Shown], spread: &Interval) -> bool {
+    let errors = units.iter().map(|unit| unit.variance.sqrt().hypot(spread.estimate));
+    let (least, most) =
+        errors.fold((f64::INFINITY, 0.0_f64), |(least, most), error| (least.min(error), most.max(error)));
+    most <= ALIKE * least
+}
+
+/// The mean of `units`, all weighed alike, with Student's interval.
+fn unweighted(units: &[Shown], alpha: f64) -> Interval {
+    let effects: Vec<f64> = units.iter().map(|unit| unit.effect).collect();
+    let (mean, count) = (mean(&effects), effects.len() as f64);
+    let half = t_upper(alpha / 2.0, count - 1.0) * (variance(&effects) / count).sqrt();
+    Interval { estimate: mean, low: mean - half, high: mean + half }
 }
 
 /// Where the true effect of another unit lies.

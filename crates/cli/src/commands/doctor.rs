@@ -26,7 +26,7 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<i32, Stop> {
     row("virtualised", if machine.virtualised { "yes" } else { "no" }.to_owned());
     row("clock", machine.clock);
     let free = host::free_bytes(&here).map_or("unknown".to_owned(), |bytes| format!("{} free", quantity::size(bytes)));
-    row("disk here", format!("{free}, {}", machine.file_system));
+    row("disk here", format!("{free}, {}", machine.data_folders()));
     row("swap", machine.swap);
     for volume in volumes::PROTECTIONS {
         let id = volume.entry().id;

@@ -112,6 +112,56 @@ fn a_task_that_is_done_is_left_alone_and_one_that_was_killed_is_measured_anew() 
     assert_eq!(changed(), before);
 }
 
+/// When task `index` began, s since 1970.
+fn began(bench: &Bench, index: usize) -> u64 {
+    let outcome = read(&bench.path(&format!("all/task-{index:05}/task.json")));
+    outcome["started_unix_s"].as_u64().expect("a time")
+}
+
+#[test]
+fn replicates_of_one_host_begin_apart_whatever_was_done_before() {
+    let bench = bench("every", 2);
+    let matrix = |every: &str| {
+        let text = "title = \"Hours\"\nexperiments = [\"e.toml\"]\nreplicates = 2\n";
+        bench.file("m.toml", &format!("{text}every = \"{every}\"\n"));
+    };
+    let all = || bench.tithe(&["matrix", "run", "m.toml", "--into", "all", "--quiet"]);
+    matrix("2 s");
+    assert_eq!(status(&all()), 0);
+    assert!(began(&bench, 1) >= began(&bench, 0) + 2);
+    // The first one was measured by a call before this one, and the hour is over.
+    std::fs::remove_dir_all(bench.path("all")).expect("removed");
+    matrix("1 h");
+    task(&bench, "0", 0);
+    let path = bench.path("all/task-00000/task.json");
+    let mut outcome = read(&path);
+    outcome["started_unix_s"] = json!(began(&bench, 0) - 3600);
+    std::fs::write(&path, outcome.to_string()).expect("written");
+    assert_eq!(status(&all()), 0);
+    assert_eq!(names(&bench.path("all")), ["task-00000", "task-00001"]);
+}
+
+/// Whoever adds a host finds those before it: records that are kept stay records of the matrix that is kept.
+#[test]
+fn hosts_that_are_kept_are_read_with_the_matrix_that_they_are_of() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let kept = root.join("docs/reports/hosts/tasks");
+    let bench = Bench::new("kept-hosts");
+    let status = bench.tithe(&[
+        "matrix",
+        "status",
+        &root.join("experiments/hosts/matrix.toml").display().to_string(),
+        &kept.display().to_string(),
+    ]);
+    let tasks = names(&kept).len();
+    assert!(
+        tasks >= 6 && out(&status).contains(&format!(": {tasks} of 36 tasks whole")),
+        "{}{}",
+        out(&status),
+        err(&status)
+    );
+}
+
 /// What is in a folder, by name.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("a folder").flatten();
@@ -214,6 +264,13 @@ fn what_is_wrong_is_told_before_anything_starts() {
     bench.file("gone.toml", &experiment().replace("records = 500", "records = \"many\""));
     let wrong = bench.tithe(&["matrix", "plan", "n.toml"]);
     assert!(status(&wrong) == 2 && err(&wrong).contains("1 problem in gone.toml"), "{}", err(&wrong));
+    bench.file("gone.toml", &experiment().replace("[measure]", "[load]\nagents = 2\n[measure]"));
+    let agents = bench.tithe(&["matrix", "plan", "n.toml"]);
+    let told = err(&agents);
+    assert!(
+        status(&agents) == 2 && told.contains("gone.toml: a task of a matrix is measured by its host alone"),
+        "{told}"
+    );
     bench.file("gone.toml", &experiment());
     for (arguments, words) in [
         (&["matrix", "run", "n.toml"][..], "which kind of machine is this host? say --machine NAME, one of: a, b"),

@@ -13,6 +13,7 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use source::{Source, sources};
@@ -46,6 +47,21 @@ fn nowhere_but(folder: &str, words: &[&str], allowed: &[&str]) {
         let uses = |source: &&Source| source.path.ends_with(place) && words.iter().any(|word| source.names(word));
         assert!(all.iter().any(|source| uses(&source)), "{place} is an exception that nobody needs any more");
     }
+}
+
+#[test]
+fn the_build_without_agents_has_none_of_their_packages() {
+    let packages = |features: &[&str]| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["tree", "--locked", "--offline", "-p", "tithe", "-e", "normal,build", "--prefix", "none"]);
+        let output = cargo.args(features).current_dir(root()).output().expect("cargo");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).expect("text");
+        ["async-nats", "tokio", "tithe-broker"]
+            .map(|name| text.lines().any(|line| line.starts_with(&format!("{name} v"))))
+    };
+    assert_eq!(packages(&[]), [false; 3]);
+    assert_eq!(packages(&["--features", "agents"]), [true; 3]);
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use tithe_model::record::{Host, Machine};
+use tithe_model::{
+    quantity,
+    record::{Host, Machine},
+};
 
 use super::{process, swap};
 use crate::{fingerprint::fingerprint, proc};
@@ -156,6 +159,7 @@ pub fn machine(data: &Path) -> Machine {
         kernel_crypto: kernel_crypto(&fs::read_to_string("/proc/crypto").unwrap_or_default()),
         clock: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         file_system: file_system(data, &fs::read_to_string("/proc/self/mounts").unwrap_or_default()),
+        storage: storage(data).unwrap_or_default(),
         swap: swap::in_words(&swap::swaps()),
         virtualised: flags.contains(&"hypervisor"),
         boot: boot(&line("/proc/sys/kernel/random/boot_id")),
@@ -201,6 +205,34 @@ fn file_system(path: &Path, mounts: &str) -> String {
     best.1
 }
 
+/// The disk that holds `path`, in words; `None` where no disk of this kernel's does.
+///
+/// What the kernel knows of a block device is in `/sys/dev/block/MAJOR:MINOR` (Documentation/ABI/stable/sysfs-block).
+fn storage(path: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let device = fs::metadata(path).ok()?.dev();
+    let number = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
+    let device = Path::new(&number).canonicalize().ok()?;
+    let is_partition = device.join("partition").exists();
+    disk_in_words(if is_partition { device.parent()? } else { &device })
+}
+
+/// What the folder of a disk says of it.
+fn disk_in_words(disk: &Path) -> Option<String> {
+    let line = |file: &str| Some(fs::read_to_string(disk.join(file)).ok()?.trim().to_owned());
+    let driver = || Some(fs::read_link(disk.join("device/driver")).ok()?.file_name()?.to_string_lossy().into_owned());
+    let name = || Some(disk.file_name()?.to_string_lossy().into_owned());
+    let called = line("device/model").filter(|model| !model.is_empty()).or_else(driver).or_else(name)?;
+    // The kernel counts sectors of 512 bytes whatever the disk's are.
+    let size = quantity::memory(512 * line("size")?.parse::<u64>().ok()?);
+    let rotates = match line("queue/rotational").as_deref() {
+        Some("1") => ", rotating",
+        Some("0") => ", not rotating",
+        _ => "",
+    };
+    Some(format!("{called}, {size}{rotates}"))
+}
+
 /// Free bytes on the file system that holds `path`; `None` when it cannot be told.
 pub fn free_bytes(path: &Path) -> Option<u64> {
     use std::os::unix::ffi::OsStrExt;
@@ -215,6 +247,25 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_is_told_by_its_model_its_driver_or_its_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let disk = folder.path().join("nvme0n1");
+        for below in ["device", "queue"] {
+            fs::create_dir_all(disk.join(below)).expect("a folder");
+        }
+        assert_eq!(disk_in_words(&disk), None, "of no size");
+        fs::write(disk.join("size"), "536870912\n").expect("written");
+        assert_eq!(disk_in_words(&disk).as_deref(), Some("nvme0n1, 256 GiB"));
+        std::os::unix::fs::symlink("/sys/bus/virtio/drivers/virtio_blk", disk.join("device/driver")).expect("a link");
+        fs::write(disk.join("queue/rotational"), "1\n").expect("written");
+        assert_eq!(disk_in_words(&disk).as_deref(), Some("virtio_blk, 256 GiB, rotating"));
+        fs::write(disk.join("queue/rotational"), "0\n").expect("written");
+        fs::write(disk.join("device/model"), "Fast Store 7  \n").expect("written");
+        assert_eq!(disk_in_words(&disk).as_deref(), Some("Fast Store 7, 256 GiB, not rotating"));
+        assert_eq!(storage(Path::new("/proc")), None, "no disk is below it");
+    }
 
     #[test]
     fn file_system_is_that_of_the_longest_mount_point() {

@@ -65,7 +65,7 @@ pub(super) fn machine(analysis: &Analysis, meanwhile: &str) -> String {
         ("system", format!("{}, kernel {}", machine.system, machine.kernel)),
         ("crypto instructions", list(&machine.crypto_flags)),
         ("kernel's crypto drivers", list(&machine.kernel_crypto)),
-        ("data folders", machine.file_system.clone()),
+        ("data folders", machine.data_folders()),
         ("swap", if machine.swap.is_empty() { "not looked at" } else { machine.swap.as_str() }.to_owned()),
         ("clock", machine.clock.clone()),
     ];

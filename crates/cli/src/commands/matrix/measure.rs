@@ -7,7 +7,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tithe_analysis::matrix::{Outcome, State};
@@ -52,15 +52,24 @@ fn all(planned: &Planned, arguments: &RunArgs) -> Result<i32, Stop> {
     let matrix = &planned.matrix;
     let machine = kind(planned, arguments.machine.as_deref())?;
     let folder = Folder::new(&arguments.into, &planned.identity);
-    let (begun, cancelled) = (Instant::now(), interrupt::listen());
+    let cancelled = interrupt::listen();
     let mut status = exit::OK;
+    // When the replicate before began, be it in a call before this one.
+    let mut before: Option<u64> = None;
     for replicate in 0..matrix.replicates {
         let tasks = matrix.tasks().filter(|task| task.machine == machine && task.replicate == replicate);
-        let open: Vec<Task> = tasks.filter(|task| !matches!(folder.state(task.index), State::Whole(_))).collect();
-        if open.is_empty() {
-            continue;
+        let (mut open, mut begun) = (Vec::new(), None::<u64>);
+        for task in tasks {
+            match folder.state(task.index) {
+                State::Whole(outcome) => begun = begun.into_iter().chain([outcome.started_unix_s]).min(),
+                _ => open.push(task),
+            }
         }
-        wait(begun + Duration::from_secs_f64(matrix.every_s * f64::from(replicate)), cancelled);
+        if begun.is_none() {
+            let due_unix_s = before.map_or(0.0, |before| before as f64 + matrix.every_s);
+            wait(due_unix_s, cancelled);
+        }
+        before = Some(begun.unwrap_or_else(|| now_unix_s() as u64));
         for task in open {
             if cancelled.load(Ordering::SeqCst) {
                 return Ok(exit::INTERRUPTED);
@@ -93,14 +102,20 @@ fn kind(planned: &Planned, named: Option<&str>) -> Result<usize, Stop> {
     }
 }
 
-/// Sleeps until `moment`, or until ctrl-C.
-fn wait(moment: Instant, cancelled: &AtomicBool) {
+/// Sleeps until the time of day is `due_unix_s`, or until ctrl-C.
+fn wait(due_unix_s: f64, cancelled: &AtomicBool) {
     while !cancelled.load(Ordering::SeqCst) {
-        match moment.checked_duration_since(Instant::now()) {
-            Some(left) if !left.is_zero() => std::thread::sleep(left.min(LOOK)),
-            _ => break,
+        let left_s = due_unix_s - now_unix_s();
+        if left_s <= 0.0 {
+            break;
         }
+        std::thread::sleep(LOOK.min(Duration::from_secs_f64(left_s)));
     }
+}
+
+/// The time of day, s since 1970.
+fn now_unix_s() -> f64 {
+    time::OffsetDateTime::now_utc().unix_timestamp_nanos() as f64 / 1e9
 }
 
 /// Carries `task` out, unless that was done. The status is for the engine: 0 where everything was measured, whatever
@@ -156,7 +171,7 @@ fn measured(planned: &Planned, task: Task, arguments: &RunArgs, folder: &Folder<
         fs::create_dir_all(&part).map_err(|error| refused(&part, &error))?;
     }
     run::enough_disk(&prepared.plan, at.parent().unwrap_or(&at))?;
-    let started_unix_s = u64::try_from(time::OffsetDateTime::now_utc().unix_timestamp()).unwrap_or(0);
+    let started_unix_s = now_unix_s() as u64;
     carry_out(prepared, &at, arguments)?;
     let mut assessed = records::assess(&at)?;
     assessed.analysis.run = Folder::name(task.index);

@@ -114,6 +114,10 @@ impl PlannedExperiment {
         let source = Source::file(path)?;
         let experiment = prepare::read(&source, catalogue)?;
         let plan = plan::plan(experiment.clone(), catalogue).map_err(|diagnostics| source.complain(diagnostics))?;
+        if experiment.load.agents.is_some() || experiment.arms.iter().any(|arm| arm.observer.is_some()) {
+            let why = "a task of a matrix is measured by its host alone: leave `agents` and `observer` out";
+            return Err(Stop::new(exit::USAGE, format!("{}: {why}; nothing was started", path.display())));
+        }
         Ok(Self { source, experiment, plan })
     }
 }

@@ -84,6 +84,37 @@ fn the_package_has_the_program_its_manual_and_completions() {
     }
 }
 
+/// What Kubernetes is given, held to its own schemas: no field that it does not know, none missing.
+#[test]
+fn manifests_follow_the_schemas_of_kubernetes() {
+    let validate = home().join("target/test-needs/kubernetes/bin/kubernetes-validate");
+    if !is_offered(&validate, &["--version"]) {
+        return;
+    }
+    let bench = Bench::new("kubernetes");
+    bench.file("e.toml", &known_costs(FEW_OPERATIONS, &sealed(0.2), "30 s"));
+    let kind = "[[machine]]\nname = \"small\"\nkubernetes = { \"node.kubernetes.io/instance-type\" = \"c7i.large\" }\n";
+    bench.file("m.toml", &format!("title = \"x\"\nexperiments = [\"e.toml\"]\nreplicates = 3\n{kind}"));
+    let script = bench.tithe(&["matrix", "script", "m.toml", "--for", "kubernetes", "--into", "/shared"]);
+    bench.file("jobs.yaml", &out(&script));
+    let agents = home().join("docs/agents/kubernetes.yaml");
+    let validated = |file: &Path| Command::new(&validate).arg("--strict").arg(file).output().expect("it starts");
+    for file in [&bench.path("jobs.yaml"), &agents] {
+        let output = validated(file);
+        assert!(output.status.success(), "{}: {}{}", file.display(), out(&output), err(&output));
+    }
+    bench.file("wrong.yaml", &out(&script).replace("completionMode", "completionmode"));
+    assert!(!validated(&bench.path("wrong.yaml")).status.success(), "a field that Kubernetes does not know");
+}
+
+/// The scripts beside docs/agents.md are scripts.
+#[test]
+fn scripts_that_start_agents_can_be_read_by_a_shell() {
+    for name in ["by-hand.sh", "ssh.sh", "slurm.sh"] {
+        works(Command::new("bash").arg("-n").arg(home().join("docs/agents").join(name)));
+    }
+}
+
 /// The code of docs/notebook.md, on a run.
 #[test]
 fn the_notebook_reads_a_run_and_draws_it() {

@@ -101,12 +101,12 @@ impl Work {
         Ok(measured)
     }
 
-    /// True where `asked` is cell number `index` of the plan, but for what a run finds out: how long slots and frames
-    /// are, at which rate operations arrive, and when servers are started anew.
+    /// True where `asked` is cell number `index` of the plan, but for what a run finds out: how long slots, settling and
+    /// frames are, at which rate operations arrive, and when servers are started anew.
     fn plans(&self, index: usize, asked: &Cell) -> bool {
         let Some(planned) = self.plan.cells.get(index) else { return false };
-        let Cell { slot_ns, blocks, starts, .. } = *asked;
-        let found = Cell { slot_ns, blocks, starts, arrivals: asked.arrivals, ..planned.clone() };
+        let Cell { slot_ns, settling_ns, blocks, arrivals, starts, .. } = *asked;
+        let found = Cell { slot_ns, settling_ns, blocks, arrivals, starts, ..planned.clone() };
         let mut plan = self.plan.clone();
         plan.cells[index] = found;
         plan.cells[index] == *asked && plan.flaws().is_empty()
