@@ -31,7 +31,9 @@ fn trials() -> Vec<Shown> {
 }
 
 /// The interval of the spread is what metafor prints of these trials (`confint`, τ² from 0.1302 to 1.1812, on its page
-/// "van Houwelingen et al. (2002)"); all else is by a program of its own in Python, written from the formulas.
+/// "van Houwelingen et al. (2002)"); spread, mean and the half-width of the mean are those of statsmodels 0.14
+/// (`combine_effects` with `method_re="iterated"`, the standard error of Hartung and Knapp times scipy's quantile of t);
+/// the next unit is by a program of its own in Python, written from the formula.
 #[test]
 fn golden_vectors() {
     let near = |actual: f64, expected: f64, by: f64| assert!((actual - expected).abs() < by, "{actual}, {expected}");
@@ -42,6 +44,15 @@ fn golden_vectors() {
     near(effect.estimate, -0.745_460_390_531_622_3, 1e-9);
     near(effect.half_width(), 0.406_981_181_560_764, 1e-9);
     near(next.expect("of thirteen").half_width(), 1.349_790_343_570_231, 1e-9);
+}
+
+/// Of units of very unequal precision each counts alike: mean and half-width are scipy's of 0.1, 0.2 and 0.4.
+#[test]
+fn one_sure_unit_does_not_speak_for_all() {
+    let unit = |(effect, error): (f64, f64)| Shown { effect, variance: error * error, degrees: 7.0 };
+    let Together { effect, .. } = together(&[(0.1, 0.01), (0.2, 0.2), (0.4, 0.5)].map(unit), 0.05).expect("pooled");
+    assert!((effect.estimate - 0.233_333_333_333_333).abs() < 1e-12, "{effect:?}");
+    assert!((effect.half_width() - 0.379_458_303_359_676).abs() < 1e-9, "{effect:?}");
 }
 
 #[test]
