@@ -1,6 +1,6 @@
 //! Finds the server program of Redis or Valkey on this machine: in the user's folders, in `PATH`, and where packages
-//! put it. The only commands run here are `--version`, and one that ends at a setting that there is
-//! not.
+//! put it. The only commands run here are `--version`, and one that ends at a setting that does
+//! not exist.
 
 use std::{
     collections::BTreeMap,
@@ -58,7 +58,8 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
 }
 
 /// True where the installed server does not know the setting called `name`, as its file would have it. It tells nothing
-/// of settings without being started; but it reads them to the first one that is wrong, and the last one here always is.
+/// of settings without being started; but it reads them to the first one that is wrong, and here the last one always
+/// is.
 pub fn is_unknown(install: &Install, name: &str) -> bool {
     /// Settings that are written otherwise say nothing else of one value too many.
     const MOST_VALUES: usize = 4;
