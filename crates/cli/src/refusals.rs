@@ -1,10 +1,11 @@
 //! What a server or `verify` would refuse, told before anything is started, with its place in the experiment.
 //!
 //! Reading an experiment needs the file and the catalogue only; here its database is asked: whether the URL of each arm
-//! does what the arm asks for, whether one server is asked for two things at once, and whether the installed server
-//! knows its settings; and this machine, whether servers can listen where they are to. Nothing is connected to.
+//! does what the arm asks for, whether one server is asked for two things at once or is one arm's alone while others
+//! share another, and whether the installed server knows its settings; and this machine, whether servers can listen
+//! where they are to. Nothing is connected to.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use tithe_harness::arms::{Resolved, check_address};
 use tithe_machine::launch::Install;
@@ -34,6 +35,7 @@ pub fn of_urls(database: &dyn Product, experiment: &Experiment, text: &str) -> V
     let mut all: Vec<Diagnostic> = unfit.collect();
     if all.is_empty() {
         all.extend(two_ways(database, experiment, text));
+        all.extend(alone(database, experiment, text));
     }
     all
 }
@@ -45,18 +47,20 @@ pub fn of_address(experiment: &Experiment, text: &str) -> Option<Diagnostic> {
     Some(Diagnostic { range: parse::place(text, &["load", "listen"]), problem, help })
 }
 
+/// The protection of `arm` that its URL asks for.
+fn by_url(database: &dyn Product, arm: &Arm) -> Option<Protection> {
+    let resolved = Resolved::of(database, arm).ok()?;
+    let found = resolved.protections.into_iter().find(|(protection, _)| protection.entry().by_url)?;
+    Some(found.1.clone())
+}
+
 /// Arms that ask one server for the same protection in two ways, where a server has but one.
 fn two_ways(database: &dyn Product, experiment: &Experiment, text: &str) -> Option<Diagnostic> {
-    let by_url = |arm: &'_ Arm| -> Option<Protection> {
-        let resolved = Resolved::of(database, arm).ok()?;
-        let found = resolved.protections.into_iter().find(|(protection, _)| protection.entry().by_url)?;
-        Some(found.1.clone())
-    };
     let asked: Vec<(usize, &Arm, &Url, Protection)> = experiment
         .arms
         .iter()
         .enumerate()
-        .filter_map(|(number, arm)| Some((number, arm, arm.url.as_ref()?, by_url(arm)?)))
+        .filter_map(|(number, arm)| Some((number, arm, arm.url.as_ref()?, by_url(database, arm)?)))
         .collect();
     for (index, (_, first, first_url, first_chosen)) in asked.iter().enumerate() {
         for (number, arm, url, chosen) in &asked[index + 1..] {
@@ -80,6 +84,49 @@ fn two_ways(database: &dyn Product, experiment: &Experiment, text: &str) -> Opti
         }
     }
     None
+}
+
+/// Where the URL of an arm leads, as far as it shows it.
+struct Place<'a> {
+    number: usize,
+    arm: &'a Arm,
+    host: String,
+    port: u16,
+    by_url: bool,
+}
+
+impl Place<'_> {
+    fn is(&self, other: &Self) -> bool {
+        self.host == other.host && self.port == other.port
+    }
+
+    /// True where both may be one server: products that serve TLS at a port of its own have two.
+    fn may_be(&self, other: &Self) -> bool {
+        self.is(other) || self.host == other.host && self.by_url != other.by_url
+    }
+}
+
+/// An arm that comes to another place than all others, two of which come to one.
+fn alone(database: &dyn Product, experiment: &Experiment, text: &str) -> Option<Diagnostic> {
+    let places = experiment.arms.iter().enumerate().map(|(number, arm)| {
+        let (host, port) = database.endpoint(arm.url.as_ref()?)?;
+        let here = host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|it: IpAddr| it.is_loopback());
+        let host = if here { "localhost".to_owned() } else { host.to_ascii_lowercase() };
+        Some(Place { number, arm, host, port, by_url: by_url(database, arm).is_some() })
+    });
+    let places = places.collect::<Option<Vec<Place<'_>>>>()?;
+    let others = |place: &Place<'_>| places.iter().filter(|other| other.number != place.number).collect::<Vec<_>>();
+    let first = places.iter().find(|place| others(place).iter().any(|other| other.is(place)))?;
+    let second = places.iter().find(|other| other.number != first.number && other.is(first))?;
+    let alone = places.iter().find(|place| !others(place).iter().any(|other| other.may_be(place)))?;
+    let problem = format!(
+        "arm `{}` comes to another server than all others, and arms `{}` and `{}` share one: the shared one stays warmer, \
+         which is no protection's doing",
+        alone.arm.name, first.arm.name, second.arm.name
+    );
+    let help = "give every arm a server of its own, or all arms the same one, by the same host and port in every URL";
+    let range = parse::place(text, &["arm", &alone.number.to_string(), "url"]);
+    Some(Diagnostic { range, problem, help: help.to_owned() })
 }
 
 /// The options that `other` has otherwise: `version = 1.3`.

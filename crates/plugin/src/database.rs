@@ -107,8 +107,8 @@ pub trait Database: Sync {
         Ok(())
     }
 
-    /// The names of all settings of the installed server, where it does not know one called `name`; `None` where it
-    /// does, or cannot be asked without being started.
+    /// The names of settings of the installed server, of all where it lists them, where it does not know one called
+    /// `name`; `None` where it does, or cannot be asked without being started.
     fn in_place_of(&self, _install: &Install, _name: &str) -> Option<Vec<String>> {
         None
     }

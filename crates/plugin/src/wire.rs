@@ -414,6 +414,10 @@ fn closed() -> Fault {
 /// alerts count at any time.
 pub fn tls_fault(error: rustls::Error) -> Fault {
     match error {
+        rustls::Error::AlertReceived(rustls::AlertDescription::ProtocolVersion) => {
+            Fault::Refused("TLS: the server speaks none of the versions that are allowed here".to_owned())
+        }
+        rustls::Error::InvalidMessage(_) => Fault::Connection("TLS: what the server sends is no TLS".to_owned()),
         rustls::Error::InvalidCertificate(why) => Fault::Refused(format!("TLS: {}", tls::certificate_refused(&why))),
         rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_) => Fault::Refused(format!("TLS: {error}")),
         _ => Fault::Connection(format!("TLS: {error}")),

@@ -251,6 +251,46 @@ fn a_thousand_tasks_are_gathered_and_what_is_none_is_named() {
     assert!(task(&bench, "13", 2).contains("move it away"));
 }
 
+/// Eight hosts that were never there: one is measured on invented time, where the protection costs 5 %, and the others
+/// differ from it by what is drawn here, with a standard deviation of 2 %. Their page is kept in docs/reports/hosts.
+#[test]
+fn hosts_of_a_known_spread_are_found_again() {
+    /// Differences from the mean of their kind, natural-log ratios: normal scores of eight, times 0.02.
+    const DIFFERENCES: [f64; 8] = [0.0095, -0.0285, 0.0030, 0.0171, -0.0095, 0.0285, -0.0171, -0.0030];
+    let bench = bench("simulated-hosts", 8);
+    task(&bench, "0", 0);
+    let measured = read(&bench.path("all/task-00000/task.json"));
+    for (index, difference) in DIFFERENCES.iter().enumerate() {
+        let mut outcome = measured.clone();
+        outcome["task"] = json!(index);
+        outcome["started_unix_s"] = json!(1_795_000_000 + 3600 * index);
+        let processor = if *difference > 0.0 { "Model B" } else { "Model A" };
+        outcome["machine"] = json!({
+            "processor": processor, "processors": 2, "memory_bytes": 8_589_934_592_u64, "kernel": "6.1.0", "system": "",
+            "crypto_flags": ["aes"], "kernel_crypto": [], "clock": "tsc", "file_system": "ext4", "swap": "none",
+            "virtualised": true, "boot": format!("{index:016x}"),
+        });
+        let cell = &mut outcome["cells"][0];
+        cell["host"] = json!({ "load": 0.5, "cpu_pressure": null, "io_pressure": null, "steal": null, "throttled": null });
+        let effect = &mut cell["arms"][0]["effect"];
+        for end in ["estimate", "low", "high"] {
+            effect[end] = json!(effect[end].as_f64().expect("a number") + difference);
+        }
+        let folder = bench.path(&format!("all/task-{index:05}"));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("task.json"), outcome.to_string()).expect("written");
+    }
+    let document = gathered(&bench);
+    let answer = &document["figures"][0]["answer"];
+    let end = |of: &str, end: &str| answer[of][end].as_f64().expect("a number");
+    let holds = |of: &str, truth: f64| end(of, "low") <= truth && truth <= end(of, "high");
+    assert_eq!((&answer["of"], &answer["count"]), (&json!("hosts"), &json!(8)));
+    assert!(holds("effect", 1.05_f64.ln()) && holds("spread", 0.02), "{answer}");
+    assert!(end("another", "low") < 1.05_f64.ln() - 0.0285 && end("another", "high") > 1.05_f64.ln() + 0.0285, "{answer}");
+    let page = bench.tithe(&["report", "g.json", "--format", "html"]);
+    expect_test::expect_file!["../../../../docs/reports/hosts/simulated.html"].assert_eq(&out(&page));
+}
+
 #[test]
 fn what_is_wrong_is_told_before_anything_starts() {
     let bench = bench("wrong-matrix", 2);

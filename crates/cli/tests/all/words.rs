@@ -418,9 +418,12 @@ fn what_verify_would_refuse_is_told_with_its_line() {
     let arm = |name: &str, more: &str, url: &str| {
         format!("[[arm]]\nname = \"{name}\"\nprotections = [{{ use = \"tls\"{more} }}]\nurl = \"{url}\"\n")
     };
-    let check = |text: &str, expected: Expect| {
+    let planned = |text: &str| {
         let path = bench.file("e.toml", text);
-        let output = bench.tithe(&["plan", &path.file_name().map(Path::new).expect("a name").display().to_string()]);
+        bench.tithe(&["plan", &path.file_name().map(Path::new).expect("a name").display().to_string()])
+    };
+    let check = |text: &str, expected: Expect| {
+        let output = planned(text);
         expected.assert_eq(&format!("{}{}\n{}", out(&output), status(&output), err(&output)));
     };
     check(
@@ -487,4 +490,27 @@ fn what_verify_would_refuse_is_told_with_its_line() {
             tithe: 1 problem in e.toml; nothing was started
         "#]],
     );
+    // A twin beside arms on one server; which port of a host is TLS's own cannot be seen.
+    let plain = |name: &str, url: &str| format!("[[arm]]\nname = \"{name}\"\nurl = \"{url}\"\n");
+    let twin = "postgres://ann@db2.example/shop";
+    let on_one = plain("again", "postgres://ann@localhost:9/shop");
+    check(
+        &experiment(&format!("{on_one}{}", plain("twin", twin))),
+        expect![[r#"
+        2
+        error: arm `twin` comes to another server than all others, and arms `plain` and `again` share one: the shared one stays warmer, which is no protection's doing
+          --> e.toml:15:7
+           |
+        15 | url = "postgres://********************"
+           |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           |
+           = help: give every arm a server of its own, or all arms the same one, by the same host and port in every URL
+
+        tithe: 1 problem in e.toml; nothing was started
+    "#]],
+    );
+    for arms in [format!("{on_one}{}", arm("tls", "", server)), plain("twin", twin)] {
+        let output = planned(&experiment(&arms));
+        assert_eq!(status(&output), 0, "{}", err(&output));
+    }
 }

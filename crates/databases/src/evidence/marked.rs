@@ -17,7 +17,20 @@ use tithe_plugin::{
 };
 
 /// Reads what the log of an attached server has gained, through the server itself.
-pub type Reader = Box<dyn Fn(&CheckContext<'_>) -> Result<String, Fault>>;
+pub type Reader = Box<dyn Fn(&CheckContext<'_>) -> Result<Gained, Fault>>;
+
+/// What a log has gained.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gained {
+    /// Its text.
+    pub text: String,
+    /// Why some of it may be missing, with what to change.
+    pub doubt: Option<&'static str>,
+}
+
+/// The doubt about a log that went on in another file, maybe in several one after another, or was begun anew.
+pub const ROTATED: &str = "the log was rotated or cut short while it was looked at, and records may be gone with that: look \
+                           again while nothing rotates it";
 
 /// How one product's log is reached.
 pub struct Log {
@@ -61,14 +74,14 @@ impl LogGrowth {
     ///
     /// # Errors
     /// When the server refuses, or a log cannot be read.
-    pub fn text(&self, context: &CheckContext<'_>, log: &Log) -> Result<Option<String>, Fault> {
+    pub fn text(&self, context: &CheckContext<'_>, log: &Log) -> Result<Option<Gained>, Fault> {
         let token = format!("end-of-{}", marker(context));
         (log.plant)(context, &token)?;
         let begun = Instant::now();
         loop {
-            let text = self.so_far(context)?;
-            if text.contains(&token) {
-                return Ok(Some(text));
+            let gained = self.so_far(context)?;
+            if gained.text.contains(&token) {
+                return Ok(Some(gained));
             }
             if begun.elapsed() > TIMEOUT {
                 return Ok(None);
@@ -81,18 +94,18 @@ impl LogGrowth {
     ///
     /// # Errors
     /// When the log cannot be read.
-    pub fn at_rest(&self, context: &CheckContext<'_>) -> Result<String, Fault> {
+    pub fn at_rest(&self, context: &CheckContext<'_>) -> Result<Gained, Fault> {
         /// How long a server may keep a record before it writes it.
         const QUIET: Duration = Duration::from_millis(500);
         let begun = Instant::now();
-        let mut text = self.so_far(context)?;
+        let mut gained = self.so_far(context)?;
         loop {
             std::thread::sleep(QUIET);
             let now = self.so_far(context)?;
-            if now.len() == text.len() || begun.elapsed() > TIMEOUT {
+            if now == gained || begun.elapsed() > TIMEOUT {
                 return Ok(now);
             }
-            text = now;
+            gained = now;
         }
     }
 
@@ -100,9 +113,12 @@ impl LogGrowth {
     ///
     /// # Errors
     /// When the log cannot be read.
-    pub fn so_far(&self, context: &CheckContext<'_>) -> Result<String, Fault> {
+    pub fn so_far(&self, context: &CheckContext<'_>) -> Result<Gained, Fault> {
         match self {
-            Self::Files(files) => files.iter().map(|(path, length)| tail(path, *length)).collect(),
+            Self::Files(files) => {
+                let text = files.iter().map(|(path, length)| tail(path, *length)).collect::<Result<_, _>>()?;
+                Ok(Gained { text, doubt: None })
+            }
             Self::Served(read) => read(context),
         }
     }
@@ -125,27 +141,46 @@ fn rest(mut file: &File, length: u64) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&added).into_owned())
 }
 
-/// Reads what the file at `path` of this machine gains from now on, also where another one takes its name meanwhile.
+/// How many bytes before the end of a log tell whether it is still the same.
+pub const BEFORE_BYTES: u64 = 64;
+
+/// The bytes of `file` that stand before `length`, [`BEFORE_BYTES`] at most: a file that was begun anew, by whoever
+/// rotates it, has others there, however long it is again.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn before(mut file: &File, length: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(length.saturating_sub(BEFORE_BYTES)))?;
+    file.take(length.min(BEFORE_BYTES)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads what the file at `path` of this machine gains from now on, also where another one takes its name meanwhile or
+/// it is begun anew.
 ///
 /// # Errors
 /// Why it cannot be read.
 pub fn growing(path: PathBuf) -> Result<Reader, String> {
-    let open = || {
-        let file = File::open(&path)?;
-        let known = file.metadata()?;
-        Ok::<_, std::io::Error>((file, known.len(), known.ino()))
-    };
-    let (file, length, number) = open().map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(Box::new(move |_| {
-        let read = || {
-            let mut text = rest(&file, length)?;
-            if path.metadata()?.ino() != number {
-                text += &rest(&File::open(&path)?, 0)?;
-            }
-            Ok(text)
-        };
-        read().map_err(|error: std::io::Error| Fault::machine(path.display(), error))
-    }))
+    let gains = gains(path.clone()).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(Box::new(move |_| gains().map_err(|error| Fault::machine(path.display(), error))))
+}
+
+/// As [`growing`], of any reader.
+fn gains(path: PathBuf) -> std::io::Result<impl Fn() -> std::io::Result<Gained>> {
+    let file = File::open(&path)?;
+    let known = file.metadata()?;
+    let (length, number) = (known.len(), known.ino());
+    let known = before(&file, length)?;
+    Ok(move || {
+        let is_anew = before(&file, length)? != known;
+        let is_moved = path.metadata()?.ino() != number;
+        let mut text = rest(&file, if is_anew { 0 } else { length })?;
+        if is_moved {
+            text += &rest(&File::open(&path)?, 0)?;
+        }
+        Ok(Gained { text, doubt: (is_anew || is_moved).then_some(ROTATED) })
+    })
 }
 
 /// Stands in Tithe's own statements beside those of others, so that its records are told from theirs.
@@ -186,25 +221,52 @@ impl Watch for LogWatch {
             Ok(growth) => growth,
             Err(why) => return Ok(Observation::Unknown(why)),
         };
-        let text = match self.end {
+        let gained = match self.end {
             End::Planted => growth.text(context, self.log)?,
             End::Rest => Some(growth.at_rest(context)?),
         };
-        let Some(text) = text else { return Ok(Observation::Unknown(NO_END.to_owned())) };
+        let Some(Gained { text, doubt }) = gained else { return Ok(Observation::Unknown(NO_END.to_owned())) };
         let of_others = |line: &&str| !line.contains(OWN) && !line.contains("$tithe$");
         let counts = (self.count)(&text.lines().filter(of_others).collect::<Vec<_>>().join("\n"));
-        Ok(if counts.is_empty() {
-            let words = "no record came while the command ran: it did nothing of what is logged, or what its account \
-                         does is not logged";
-            Observation::Unknown(words.to_owned())
-        } else {
-            Observation::Protected(format!("in the log meanwhile: {}", describe(&counts)))
+        Ok(match (counts.is_empty(), doubt) {
+            (true, doubt) => {
+                let words = "no record came while the command ran: it did nothing of what is logged, or what its account \
+                             does is not logged";
+                Observation::Unknown(doubt.unwrap_or(words).to_owned())
+            }
+            (false, None) => Observation::Protected(format!("in the log meanwhile: {}", describe(&counts))),
+            (false, Some(why)) => {
+                Observation::Protected(format!("in the log meanwhile, at least: {}; {why}", describe(&counts)))
+            }
         })
     }
 }
 
-/// Sends marked statements and counts them with `count`, which gets the log. What was sent and what is in the log;
-/// `Err` with the reason when the log cannot be read to its end.
+/// What was sent, and what of it is in the log.
+pub struct Tally {
+    /// Statements by verb.
+    pub sent: Counts,
+    /// Records by verb.
+    pub logged: Counts,
+    /// As [`Gained::doubt`].
+    pub doubt: Option<&'static str>,
+}
+
+impl Tally {
+    /// What it says of a log that must hold what is `expected`, no more and no less. Where records may have been lost
+    /// on the way to Tithe, that some are missing says nothing about the log.
+    pub fn against(&self, expected: &Counts) -> Observation {
+        let quotation = format!("sent: {}; in the log: {}", describe(&self.sent), describe(&self.logged));
+        match (self.logged == *expected, self.doubt) {
+            (true, _) => Observation::Protected(quotation),
+            (false, None) => Observation::Exposed(quotation),
+            (false, Some(why)) => Observation::Unknown(format!("{quotation}; {why}")),
+        }
+    }
+}
+
+/// Sends marked statements and counts them with `count`, which gets the log; `Err` with the reason when the log cannot
+/// be read to its end.
 ///
 /// # Errors
 /// The first fault.
@@ -212,14 +274,14 @@ pub fn send_and_count(
     context: &CheckContext<'_>,
     log: &Log,
     count: impl FnOnce(&str) -> Counts,
-) -> Result<Result<(Counts, Counts), String>, Fault> {
+) -> Result<Result<Tally, String>, Fault> {
     let growth = match LogGrowth::begin(context, log) {
         Ok(growth) => growth,
         Err(why) => return Ok(Err(why)),
     };
     let sent = send(context)?;
-    let Some(text) = growth.text(context, log)? else { return Ok(Err(NO_END.to_owned())) };
-    Ok(Ok((sent, count(&text))))
+    let Some(Gained { text, doubt }) = growth.text(context, log)? else { return Ok(Err(NO_END.to_owned())) };
+    Ok(Ok(Tally { sent, logged: count(&text), doubt }))
 }
 
 /// Why nothing can be said without a log.
@@ -288,4 +350,57 @@ pub fn describe(counts: &Counts) -> String {
     }
     let parts: Vec<_> = counts.iter().map(|(verb, count)| format!("{verb} {count}")).collect();
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, io::Write as _};
+
+    use super::*;
+
+    fn counts(number: usize) -> Counts {
+        [("SELECT".to_owned(), number)].into()
+    }
+
+    #[test]
+    fn what_may_have_been_lost_on_the_way_is_not_missing_in_the_log() {
+        let tally = |logged, doubt| Tally { sent: counts(3), logged: counts(logged), doubt }.against(&counts(3));
+        assert!(matches!(tally(3, Some(ROTATED)), Observation::Protected(_)));
+        assert!(matches!(tally(2, None), Observation::Exposed(_)));
+        let Observation::Unknown(words) = tally(2, Some(ROTATED)) else { panic!("it cannot be told") };
+        assert!(words.starts_with("sent: SELECT 3; in the log: SELECT 2; the log was rotated"), "{words}");
+    }
+
+    #[test]
+    fn a_log_that_is_renamed_or_begun_anew_is_read_on_and_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("log");
+        let append = |text: &str| {
+            let file = fs::OpenOptions::new().append(true).create(true).open(&log);
+            file.and_then(|mut file| file.write_all(text.as_bytes())).expect("written");
+        };
+        let begin = || {
+            fs::write(&log, "before\n").expect("written");
+            gains(log.clone()).expect("a log")
+        };
+        let read = |gains: &dyn Fn() -> std::io::Result<Gained>| {
+            let Gained { text, doubt } = gains().expect("read");
+            (text, doubt.is_some())
+        };
+        let gains = begin();
+        append("one\n");
+        assert_eq!(read(&gains), ("one\n".to_owned(), false));
+        // Renamed twice: what stood between is lost, and told to be.
+        for name in ["log.1", "log.2"] {
+            fs::rename(&log, folder.path().join(name)).expect("renamed");
+            append(&format!("after {name}\n"));
+        }
+        assert_eq!(read(&gains), ("one\nafter log.2\n".to_owned(), true));
+        // Cut short, and grown again to less and to more than it was.
+        let gains = begin();
+        fs::write(&log, "new\n").expect("written");
+        assert_eq!(read(&gains), ("new\n".to_owned(), true));
+        append("as long as the old one, and longer\n");
+        assert_eq!(read(&gains), ("new\nas long as the old one, and longer\n".to_owned(), true));
+    }
 }

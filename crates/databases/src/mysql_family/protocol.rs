@@ -177,11 +177,19 @@ pub fn server_error(body: &[u8]) -> Fault {
     /// Access denied (1044, 1045, 1142, 1143, 1227, 1698), host or plugin not allowed (1130, 1251, 1524, 1275), TLS
     /// demanded (3159, and 4151: the account is locked).
     const REFUSALS: [u64; 12] = [1044, 1045, 1130, 1142, 1143, 1227, 1251, 1275, 1524, 1698, 3159, 4151];
+    /// A password that has expired: the server takes nothing but a new one (1820), or lets nobody in (1862).
+    const EXPIRED: [u64; 2] = [1820, 1862];
     let mut body = Body::new(body.get(1..).unwrap_or_default());
     let Ok(code) = body.le::<2>() else { return Body::cut_short() };
     let state = body.rest().strip_prefix(b"#").and_then(|rest| rest.split_at_checked(5));
     let (state, words) = state.map_or((&b"?"[..], body.rest()), |(state, words)| (state, words));
     let text = format!("{code} ({}): {}", String::from_utf8_lossy(state), String::from_utf8_lossy(words));
+    if EXPIRED.contains(&code) {
+        return Fault::Refused(format!(
+            "{text}; the password of the account has expired: an administrator says `ALTER USER … IDENTIFIED BY '…'`, with \
+             another one, and `ALTER USER … PASSWORD EXPIRE NEVER` where it is not to expire again"
+        ));
+    }
     if REFUSALS.contains(&code) { Fault::Refused(text) } else { Fault::Server(text) }
 }
 

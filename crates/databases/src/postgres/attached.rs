@@ -3,14 +3,15 @@
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{database::IDLE_AT_LEAST_S, setup::Setup};
 
-use super::{schema::administrator, session::PostgresSession};
+use super::{schema::administrator, session::PostgresSession, startup::NO_PASSWORD};
 
-/// Looks whether `server` takes writes, serves each connection by a process of its own, and leaves silent ones open.
+/// Looks whether `server` takes writes, serves each connection by a process of its own, leaves silent ones open, and
+/// goes on letting the account in.
 ///
 /// # Errors
 /// [`Fault::Refused`] with what stands against it and what to change; the server's error.
 pub fn check(server: &Server, setup: &Setup) -> Result<(), Fault> {
-    let mut session = administrator(server, setup)?;
+    let mut session = administrator(server, setup).map_err(denied)?;
     let account = session.value("SELECT quote_ident(current_user)")?;
     let refused = |words: String| Err(Fault::Refused(words));
     if session.value("SELECT pg_is_in_recovery()")? == "t" {
@@ -34,7 +35,41 @@ pub fn check(server: &Server, setup: &Setup) -> Result<(), Fault> {
             silent_ms as f64 / 1e3
         ));
     }
+    check_expiry(&mut session, &account)?;
     check_pooler(&mut session, &mut administrator(server, setup)?)
+}
+
+/// Looks whether the password of `account` holds for a day: connections are opened as long as a run lasts, and evidence
+/// is looked at after it. Who is let in without one may have any.
+fn check_expiry(session: &mut PostgresSession, account: &str) -> Result<(), Fault> {
+    if session.greeting().method == NO_PASSWORD {
+        return Ok(());
+    }
+    let expiry = session.value(
+        "SELECT coalesce(max(rolvaliduntil::text), '') FROM pg_roles \
+         WHERE rolname = current_user AND rolvaliduntil < now() + interval '1 day'",
+    )?;
+    if expiry.is_empty() {
+        return Ok(());
+    }
+    Err(Fault::Refused(format!(
+        "the password of {account} expires at {expiry}, which is within a day, and connections are opened as long as a \
+         run lasts: say `ALTER ROLE {account} VALID UNTIL 'infinity'`, or name a later time"
+    )))
+}
+
+/// The refusal of a login, where it may be an old password: the server tells its log that one has expired, and not the
+/// client.
+fn denied(fault: Fault) -> Fault {
+    /// "invalid_password", in the documentation's table of error codes.
+    const INVALID_PASSWORD: &str = "28P01: ";
+    match fault {
+        Fault::Refused(words) if words.starts_with(INVALID_PASSWORD) => Fault::Refused(format!(
+            "{words}; where the password is the right one, it has expired (`rolvaliduntil` of `pg_roles`), and an \
+             administrator says `ALTER ROLE … VALID UNTIL 'infinity'`"
+        )),
+        fault => fault,
+    }
 }
 
 /// Two sessions that are open at the same time and served by one process of the server share it, as clients of a pooler

@@ -18,9 +18,12 @@ use crate::target::{Target, Tls};
 pub struct Greeting {
     /// Number of the server process of this connection, on the server's machine.
     pub process: Option<i32>,
-    /// How the client said who it is: `scram-sha-256`, or `none`.
+    /// How the client said who it is: `scram-sha-256`, or [`NO_PASSWORD`].
     pub method: String,
 }
+
+/// The [`Greeting::method`] of those who are let in without a password.
+pub const NO_PASSWORD: &str = "none";
 
 /// Opens a connection and goes through the start-up. The connection still blocks.
 ///
@@ -136,7 +139,7 @@ fn method(proven: bool, unchecked: bool, target: &Target) -> Result<&'static str
         (false, false, true) => {
             Err(Fault::Refused("the server lets clients in without the password that was to be asked for".to_owned()))
         }
-        (false, false, false) => Ok("none"),
+        (false, false, false) => Ok(NO_PASSWORD),
     }
 }
 

@@ -28,6 +28,9 @@ pub enum Reply {
     Array(Vec<Reply>),
 }
 
+/// What is to be looked at where TLS does not begin.
+const PLAINTEXT: &str = "does it speak TLS at this port (`tls-port`)?";
+
 impl RedisConnection {
     /// Connects to `target`.
     ///
@@ -36,7 +39,11 @@ impl RedisConnection {
     pub fn open(target: &Target) -> Result<Self, Fault> {
         let mut wire = target.dial()?;
         if let Some(tls) = &target.tls {
-            tls.start(&mut wire, &target.host, target.port)?;
+            tls.start(&mut wire, &target.host, target.port).map_err(|fault| match fault {
+                // In plaintext a server takes what begins TLS for a line that has not ended yet.
+                Fault::Connection(words) => Fault::Connection(format!("in the handshake of TLS: {words}: {PLAINTEXT}")),
+                fault => fault,
+            })?;
         }
         let mut connection = Self { wire, method: "none" };
         connection.enter(target)?;

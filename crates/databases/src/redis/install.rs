@@ -1,5 +1,6 @@
 //! Finds the server program of Redis or Valkey on this machine: in the user's folders, in `PATH`, and where packages
-//! put it. The only command run here is `--version`.
+//! put it. The only commands run here are `--version`, and one that ends at a setting that does
+//! not exist.
 
 use std::{
     collections::BTreeMap,
@@ -56,6 +57,29 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     })
 }
 
+/// True where the installed server does not know the setting called `name`, as its file would have it. It tells nothing
+/// of settings without being started; but it reads them to the first one that is wrong, and here the last one always
+/// is.
+pub fn is_unknown(install: &Install, name: &str) -> bool {
+    /// Settings that are written otherwise say nothing else of one value too many.
+    const MOST_VALUES: usize = 4;
+    let program = install.programs.join(install.facts.get(PROGRAM).map_or(PROGRAMS[0], String::as_str));
+    (1..=MOST_VALUES).all(|values| {
+        let option = format!("--{name}");
+        let arguments = [&["--port", "0", &option][..], &["x"; MOST_VALUES][..values], &["--tithe-ends-here", "x"]];
+        let said = process::ask(&program, &arguments.concat());
+        said.is_ok_and(|said| refuses(&String::from_utf8_lossy(&said.stderr), name))
+    })
+}
+
+/// True where the server says by `complaint` that `name` is no setting, or is one that takes another number of values.
+fn refuses(complaint: &str, name: &str) -> bool {
+    let mut lines = complaint.lines().skip_while(|line| !line.starts_with(">>> '"));
+    let (quoted, why) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let quoted = quoted.trim_start_matches(">>> '").split([' ', '\'']).next();
+    quoted == Some(name) && why == "Bad directive or wrong number of arguments"
+}
+
 fn probe(folder: &Path, program: &str, looked_in: &mut Vec<String>) -> Option<Install> {
     let file = folder.join(program);
     if !file.is_file() {
@@ -90,6 +114,17 @@ fn version_of(said: &str) -> Option<(&str, (u32, u32))> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_says_which_setting_is_none() {
+        let said =
+            |line: &str, why: &str| format!("\n*** FATAL\nReading the configuration file, at line 3\n{line}\n{why}\n");
+        const NONE: &str = "Bad directive or wrong number of arguments";
+        assert!(refuses(&said(">>> 'maxmem \"x\"'", NONE), "maxmem"));
+        assert!(!refuses(&said(">>> 'tithe-ends-here \"x\"'", NONE), "maxmem"));
+        assert!(!refuses(&said(">>> 'maxmem \"x\"'", "argument must be a memory value"), "maxmem"));
+        assert!(!refuses("", "maxmem"));
+    }
 
     #[test]
     fn versions_are_read_as_the_program_says_them() {

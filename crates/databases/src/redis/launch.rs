@@ -69,6 +69,13 @@ pub fn stored(setup: &Setup) -> Stored {
     Stored { paths: vec!["data".to_owned()], storage_settings }
 }
 
+/// Settings that every server knows, and experiments are likely to mean: a server does not list its own before it is
+/// started.
+pub fn some_settings() -> Vec<String> {
+    let common = COMMON.iter().map(|(name, ..)| *name);
+    common.chain(STORAGE_NEUTRAL).map(str::to_owned).collect()
+}
+
 /// Everything that starts one server of this arm in `place`.
 pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     let data = place.folder.join("data");
@@ -162,7 +169,7 @@ pub fn version_name(version: TlsVersion) -> &'static str {
 }
 
 /// A setting's name from an experiment, which can be nothing but a name.
-fn name_of(name: &str) -> String {
+pub fn name_of(name: &str) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' }).collect()
 }
 

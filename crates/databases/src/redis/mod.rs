@@ -83,6 +83,10 @@ impl Database for Redis {
         true
     }
 
+    fn in_place_of(&self, install: &Install, name: &str) -> Option<Vec<String>> {
+        install::is_unknown(install, &launch::name_of(name)).then(launch::some_settings)
+    }
+
     fn find(&self, search: &Search) -> Result<Install, Missing> {
         install::find(search)
     }

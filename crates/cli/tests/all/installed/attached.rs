@@ -149,6 +149,7 @@ fn a_server_that_does_not_do_what_the_arm_says_is_caught() {
     server.psql("SELECT pg_reload_conf()");
     let (status, told) = verified(&bench, "postgres", &[arm("plain", &plain, ""), arm("tls", &tls, &old)].concat());
     assert_eq!(status, 4, "{told}");
+    assert!(told.contains("arm tls: TLS: the server speaks none of the versions that are allowed here"), "{told}");
 }
 
 #[test]

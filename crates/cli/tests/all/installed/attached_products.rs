@@ -4,15 +4,15 @@
 
 use crate::support;
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use support::{
     Bench, err, out,
     server::{OtherServer, Server},
-    status,
+    status, wait_until,
 };
 
-/// Asked for by Redis and Cassandra.
+/// Of every account that has one.
 const PASSWORD: &str = "an-account-of-the-tests";
 
 /// Verifies the experiment in `text`; the exit status and all that was said. A frame in which a busy machine had no
@@ -20,8 +20,9 @@ const PASSWORD: &str = "an-account-of-the-tests";
 fn verified(text: &str) -> (i32, String) {
     let bench = Bench::new("attached-products");
     bench.file("e.toml", text);
+    bench.certificate(OTHER_AUTHORITY);
     let mut command = bench.command(&["verify", "e.toml"]);
-    let passwords = ["REDISCLI_AUTH", "CASSANDRA_PASSWORD"].map(|variable| (variable, PASSWORD));
+    let passwords = ["PGPASSWORD", "REDISCLI_AUTH", "CASSANDRA_PASSWORD"].map(|variable| (variable, PASSWORD));
     let output = command.envs(passwords).output().expect("tithe starts");
     let told = out(&output) + &err(&output);
     let is_frame = told.contains("invalid frame") && !told.contains("warning: ");
@@ -30,6 +31,39 @@ fn verified(text: &str) -> (i32, String) {
         status => (status, told),
     }
 }
+
+/// The file of an authority that signed no server's certificate, beside the experiment.
+const OTHER_AUTHORITY: &str = "other.pem";
+
+/// An arm with TLS at `tls`, beside one at `plain`, is not measured, and told why in these `words`.
+fn tls_refused(database: &str, plain: &str, tls: &str, words: &str) {
+    let (status, told) = verified(&experiment(database, &[("plain", plain, ""), ("tls", tls, "tls")]));
+    assert_eq!(status, 4, "{database}: {told}");
+    assert!(told.contains("arm tls: ") && told.contains(words), "{database}: {told}");
+}
+
+/// What is said of a server whose certificate [`OTHER_AUTHORITY`] did not sign: which bears the same name as the one
+/// that did.
+const OF_ANOTHER: &str = "TLS: the server's certificate bears the name of an authority that is trusted here, and not its \
+                          signature: name the file with the authority that signed it";
+
+/// What is said of a server that speaks no TLS, by those that say so before it begins.
+const NO_TLS: &str = "TLS was asked for, and the server offers none";
+
+/// The arm with `protection`, a password, is proven at `closed`, where one is asked for, beside a plain one at `open`,
+/// where none is; and where it comes to `open` itself, it is `expected` not to be.
+fn password_proven(database: &str, protection: &str, open: &str, closed: &str, expected: (i32, &str)) {
+    let check = |url: &str| verified(&experiment(database, &[("plain", open, ""), ("password", url, protection)]));
+    let (status, told) = check(closed);
+    assert_eq!(status, 0, "{database}: {told}");
+    assert!(told.contains("without a password: refused ("), "{database}: {told}");
+    let (status, told) = check(open);
+    assert_eq!(status, expected.0, "{database}: {told}");
+    assert!(told.contains(expected.1), "{database}: {told}");
+}
+
+/// What is said where a password was to be asked for, and is not.
+const NOT_ASKED: (i32, &str) = (4, "the server lets clients in without the password that was to be asked for");
 
 /// The file of `experiments/attached` about `database`, with these places in place of its own.
 fn brought_along(database: &str, places: &[(&str, &str)], authority: &str) -> String {
@@ -69,6 +103,35 @@ fn postgres_proves_all_that_its_file_asks_for() {
     let authority = tls.rsplit('=').next().expect("a file");
     let (status, told) = verified(&brought_along("postgres", &[("db.example:5432", place)], authority));
     assert_eq!(status, 0, "{told}");
+    // One more account, of which a password is asked.
+    server
+        .psql(&format!("CREATE ROLE locked LOGIN PASSWORD '{PASSWORD}'; GRANT CREATE ON DATABASE postgres TO locked"));
+    let rules = server.folder().join("data/pg_hba.conf");
+    let others = fs::read_to_string(&rules).expect("the rules");
+    fs::write(&rules, format!("host all locked 127.0.0.1/32 scram-sha-256\n{others}")).expect("written");
+    reload(&server);
+    let (open, closed) = (server.url_of("careful", false), server.url_of("locked", false));
+    password_proven("postgres", "scram", &open, &closed, NOT_ASKED);
+    let until = |time: &str, words: [&str; 2]| {
+        server.psql(&format!("DO $$ BEGIN EXECUTE format('ALTER ROLE locked VALID UNTIL %L', {time}); END $$"));
+        let (status, told) = verified(&experiment("postgres", &[("plain", &open, ""), ("scram", &closed, "scram")]));
+        assert_eq!(status, 4, "{told}");
+        assert!(words.iter().all(|words| told.contains(words)), "{words:?}: {told}");
+    };
+    let remedy = "say `ALTER ROLE locked VALID UNTIL 'infinity'`";
+    until("now() + interval '1 hour'", ["arm scram: the password of locked expires at 2", remedy]);
+    until("now() - interval '1 hour'", ["28P01: password authentication failed", "it has expired (`rolvaliduntil`"]);
+    server.psql("ALTER SYSTEM SET ssl = 'off'");
+    reload(&server);
+    tls_refused("postgres", &open, &tls, NO_TLS);
+}
+
+/// Has `server` read its configuration again, and waits until it has.
+fn reload(server: &Server) {
+    let loaded = || server.psql("SELECT pg_conf_load_time()");
+    let before = loaded();
+    server.psql("SELECT pg_reload_conf()");
+    wait_until(|| loaded() != before);
 }
 
 /// A MariaDB that audits one account and not the other.
@@ -78,15 +141,50 @@ const AUDITS: &str = "plugin_load_add = server_audit\nserver_audit_logging = ON\
 const ACCOUNTS: &str = "CREATE USER plain@'127.0.0.1';\nGRANT ALL ON `tithe%`.* TO plain@'127.0.0.1';\n\
                         CREATE USER audited@'127.0.0.1';\nGRANT ALL ON `tithe%`.* TO audited@'127.0.0.1';\n";
 
+/// One account with [`PASSWORD`], and one without any.
+const LOCKED: &str = "CREATE USER locked@'127.0.0.1' IDENTIFIED BY 'an-account-of-the-tests';\n\
+                      GRANT ALL ON `tithe%`.* TO locked@'127.0.0.1';\n\
+                      CREATE USER open@'127.0.0.1';\nGRANT ALL ON `tithe%`.* TO open@'127.0.0.1';\n";
+
 #[test]
 fn mariadb_proves_all_that_its_file_asks_for() {
-    let Some(server) = OtherServer::mariadb_with(false, AUDITS, ACCOUNTS) else { return };
+    let Some(server) = OtherServer::mariadb_with(false, AUDITS, &[ACCOUNTS, LOCKED].concat()) else { return };
     let places = [("db.example:3306", server.place("127.0.0.1"))];
     let places = places.each_ref().map(|(from, to)| (*from, to.as_str()));
     let (status, told) = verified(&brought_along("mariadb", &places, &server.authority()));
     assert_eq!(status, 0, "{told}");
     assert!(told.contains("in the log: CONNECT 4, DELETE 100, INSERT 100, SELECT 100, UPDATE 100"), "{told}");
     assert!(told.contains("TLS is on, not enforced by this server"), "{told}");
+    passwords_and_tls_of(&server, "mariadb");
+}
+
+/// What else is asked of a MariaDB or a MySQL that has [`LOCKED`] beside `careful` or `plain`: a password, one that has
+/// expired, and TLS of another authority and of a server that has none.
+fn passwords_and_tls_of(server: &OtherServer, database: &str) {
+    let url = |account: &str| format!("{database}://{account}@{}", server.place("127.0.0.1"));
+    // An account that has no password lets in nobody who gives one.
+    let (open, closed) = (url("open"), url(&format!("locked:{PASSWORD}")));
+    password_proven(database, "password", &open, &closed, (5, "without a password: served"));
+    server.tell_mariadb("ALTER USER locked@'127.0.0.1' PASSWORD EXPIRE");
+    let expired = |code: &str| {
+        let (status, told) =
+            verified(&experiment(database, &[("plain", &open, ""), ("password", &closed, "password")]));
+        let words = "the password of the account has expired: an administrator says `ALTER USER … IDENTIFIED BY '…'`";
+        assert_eq!(status, 4, "{database}: {told}");
+        assert!(told.contains(code) && told.contains(words), "{database}: {told}");
+    };
+    if database == "mariadb" {
+        // By itself it lets them in, and takes nothing but a new password.
+        expired("1820 (");
+        server.tell_mariadb("SET GLOBAL disconnect_on_expired_password = ON");
+    }
+    expired("1862 (");
+    let authority = |file: &str| format!("{open}/?ssl-mode=verify_identity&ssl-ca={file}");
+    tls_refused(database, &open, &authority(OTHER_AUTHORITY), OF_ANOTHER);
+    let Some(plain) = OtherServer::without_tls(database == "mysql") else { return };
+    let open = format!("{database}://tithe@{}", plain.place("127.0.0.1"));
+    let tls = format!("{open}/?ssl-mode=verify_identity&ssl-ca={}", server.authority());
+    tls_refused(database, &open, &tls, NO_TLS);
 }
 
 #[test]
@@ -119,7 +217,7 @@ const COUNTED: &str = "in the log: DELETE 100, INSERT 100, SELECT 100, UPDATE 10
 fn mysql_proves_all_that_its_file_asks_for() {
     let right =
         "GRANT SESSION_VARIABLES_ADMIN, CONNECTION_ADMIN ON *.* TO reader@'127.0.0.1';\nSET GLOBAL sql_log_off = ON;\n";
-    let right = format!("{READERS}{right}");
+    let right = format!("{READERS}{right}{LOCKED}");
     let settings = "general_log = ON\nlog_output = TABLE\n";
     let Some(server) = OtherServer::mariadb_with(true, settings, &right) else { return };
     let place = server.place("127.0.0.1");
@@ -127,6 +225,7 @@ fn mysql_proves_all_that_its_file_asks_for() {
     let (status, told) = verified(&brought_along("mysql", &places, &server.authority()));
     assert_eq!(status, 0, "{told}");
     assert!(told.contains(COUNTED), "{told}");
+    passwords_and_tls_of(&server, "mysql");
 }
 
 /// On a server of its own, by an account that may and one that may not read it.
@@ -189,6 +288,18 @@ fn redis_proves_all_that_its_file_asks_for_and_accounts_on_a_twin() {
     let (status, told) = check(&place);
     assert_eq!(status, 4, "{told}");
     assert!(told.contains("the server lets clients in without the password"), "{told}");
+    // One password for everybody, and no TLS.
+    let Some(locked) = OtherServer::redis() else { return };
+    let plain = locked.place("127.0.0.1");
+    tls_refused("redis", &open, &format!("rediss://{tls}?ca={OTHER_AUTHORITY}"), OF_ANOTHER);
+    tls_refused(
+        "redis",
+        &open,
+        &format!("rediss://{plain}?ca={}", server.authority()),
+        "does it speak TLS at this port (`tls-port`)?",
+    );
+    locked.tell_redis(&format!("CONFIG SET requirepass {PASSWORD}"));
+    password_proven("redis", "requirepass", &open, &format!("redis://{plain}"), NOT_ASKED);
 }
 
 #[test]
@@ -209,6 +320,7 @@ fn cassandra_proves_all_that_its_file_asks_for_and_names_rights() {
         role("careful"),
         format!("{may_create} careful"),
         "GRANT SELECT ON TABLE system_views.clients TO careful".to_owned(),
+        "GRANT SELECT ON TABLE system_views.settings TO careful".to_owned(),
         role("blind"),
         format!("{may_create} blind"),
     ];
@@ -227,4 +339,11 @@ fn cassandra_proves_all_that_its_file_asks_for_and_names_rights() {
     let (status, told) = check("blind");
     assert_eq!(status, 7, "{told}");
     assert!(told.contains("GRANT SELECT ON TABLE system_views.clients TO blind"), "{told}");
+    let careful = format!("cassandra://careful@{place}");
+    tls_refused("cassandra", &careful, &format!("{careful}?ca={OTHER_AUTHORITY}"), OF_ANOTHER);
+    // A node that asks nobody for a password, and speaks no TLS.
+    let Some(open) = OtherServer::cassandra() else { return };
+    let plain = format!("cassandra://{}", open.place("127.0.0.1"));
+    tls_refused("cassandra", &plain, &format!("{plain}?ca={}", server.authority()), "what the server sends is no TLS");
+    password_proven("cassandra", "password", &plain, &careful, NOT_ASKED);
 }

@@ -56,6 +56,35 @@ fn a_command_is_seen_in_the_list_on_the_wire_and_in_the_log() {
     assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tithe%'"), "0");
 }
 
+/// What stood in a file of the log between the first and the last is not counted, and told to be missing.
+#[test]
+fn a_log_that_is_rotated_twice_meanwhile_is_counted_as_far_as_it_is_there() {
+    let Some(server) = Server::start() else { return };
+    server.psql(ROLE);
+    server.psql(AUDITED);
+    server.psql("ALTER SYSTEM SET log_filename = 'log-%H%M%S'");
+    server.psql("SELECT pg_reload_conf()");
+    let bench = Bench::new("witness-rotated");
+    let (psql, owner) = (server.program("psql"), server.url("none"));
+    let script = format!(
+        "set -e\nlog() {{ {psql} -XqAt -d '{owner}' -c 'SELECT pg_current_logfile()'; }}\n\
+         rotate() {{ before=$(log); while [ \"$(log)\" = \"$before\" ]; do\n\
+         {psql} -XqAt -d '{owner}' -c 'SELECT pg_rotate_logfile()' > rotated; sleep 0.2; done; }}\n\
+         for round in 1 2; do {psql} \"$1\" -Xq -c 'SELECT a FROM shop'; rotate; done\n"
+    );
+    bench.file("work.sh", &script);
+    // Through the server, and from the file itself.
+    for right in ["SELECT 1", "GRANT pg_monitor TO careful"] {
+        server.psql(right);
+        let url = server.url_of("careful", false);
+        let output = bench.tithe(&["witness", &url, "--protect", "pgaudit", "--", "sh", "work.sh", "{url}"]);
+        let told = out(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(status(&output), 0, "{told}{}", err(&output));
+        assert!(told.contains("seen: in the log meanwhile, at least: SELECT "), "{told}");
+        assert!(told.contains("; the log was rotated or cut short while it was looked at"), "{told}");
+    }
+}
+
 #[test]
 fn what_a_command_does_in_the_clear_is_caught() {
     let Some(server) = Server::start() else { return };

@@ -100,6 +100,7 @@ fn settings_that_the_installed_server_does_not_know_are_refused() {
         ("postgres", "shared_bufers", "shared_buffers"),
         ("mariadb", "innodb_bufer_pool_size", "innodb_buffer_pool_size"),
         ("mysql", "innodb_bufer_pool_size", "innodb_buffer_pool_size"),
+        ("redis", "maxmemori", "maxmemory"),
     ] {
         let database = tithe_databases::all().iter().find(|database| database.entry().id == id).expect("a database");
         if database.find(&Default::default()).is_err() {

@@ -75,7 +75,7 @@ impl OtherServer {
 
     /// A plain MariaDB.
     pub fn mariadb() -> Option<Self> {
-        Self::start(&MariaDb, |_| Setup::bare(), |_, _, _| ())
+        Self::without_tls(false)
     }
 
     /// A Redis whose file of settings ends with `settings`, where CERTIFICATES stands for its own.
@@ -110,6 +110,17 @@ impl OtherServer {
             append(launch, place, "my.cnf", &(settings + &tls));
             append(launch, place, "accounts.sql", accounts);
         })
+    }
+
+    /// A plain MariaDB, or a plain MySQL where it is `mysql`.
+    pub fn without_tls(mysql: bool) -> Option<Self> {
+        let database: &'static dyn Product = if mysql { &MySql } else { &MariaDb };
+        Self::start(database, |_| Setup::bare(), |_, _, _| ())
+    }
+
+    /// A plain node of Cassandra.
+    pub fn cassandra() -> Option<Self> {
+        Self::start(&Cassandra, |_| Setup::bare(), |_, _, _| ())
     }
 
     /// A node of Cassandra with passwords, which speaks TLS with whoever asks; its administrator has said `statements`.

@@ -5,7 +5,7 @@ use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence, Watch};
 
 use super::FLAVOUR;
 use crate::{
-    evidence::marked::{Counts, End, Log, LogWatch, Reader, SESSIONS},
+    evidence::marked::{Counts, End, Gained, Log, LogWatch, Reader, SESSIONS},
     mysql_family::{
         evidence::{
             count_marked,
@@ -27,7 +27,7 @@ fn served(context: &CheckContext<'_>) -> Result<Reader, String> {
     let (on, output) = (value("server_audit_logging")?, value("server_audit_output_type")?);
     if on != "ON" {
         // What the server says of itself: there is nothing to read, and nothing comes.
-        return Ok(Box::new(|_| Ok(String::new())));
+        return Ok(Box::new(|_| Ok(Gained::default())));
     }
     if !output.eq_ignore_ascii_case("file") {
         let words = "the audit log goes to syslog, where it cannot be told from others': SET GLOBAL \

@@ -7,7 +7,7 @@ use tithe_plugin::{
     session::{Discard, Fields, Request},
 };
 
-use crate::evidence::marked::{Counts, Log, NO_LOG, describe, marker, send_and_count};
+use crate::evidence::marked::{Counts, Log, NO_LOG, Tally, describe, marker, send_and_count};
 
 /// Sends marked operations of each kind from several sessions at once and counts their records in the audit log. Id
 /// `audit-complete`.
@@ -63,8 +63,8 @@ impl Evidence for AuditComplete {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let mark = marker(context);
-        let (sent, found) = match send_and_count(context, &LOG, |text| count(text, &mark))? {
-            Ok(counts) => counts,
+        let Tally { sent, logged: found, .. } = match send_and_count(context, &LOG, |text| count(text, &mark))? {
+            Ok(tally) => tally,
             Err(why) => return Ok(Observation::Unknown(why.to_owned())),
         };
         let expected = self.expected(&sent);

@@ -4,10 +4,7 @@ pub mod general_log;
 pub mod logs_free;
 pub mod served;
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::CheckContext;
@@ -18,7 +15,7 @@ use super::{
     session::WireSession,
 };
 use crate::evidence::{
-    marked::{Counts, Log, LogGrowth, describe, send},
+    marked::{Counts, Log, LogGrowth, Tally, send},
     whole::Whole,
 };
 
@@ -90,17 +87,17 @@ pub fn count_marked(
     let sent = send(context)?;
     let expected = expected(&sent);
     let begun = Instant::now();
-    let mut logged = BTreeMap::new();
+    let mut tally = Tally { sent, logged: Counts::new(), doubt: None };
     let mut complete = None::<Instant>;
     while begun.elapsed() < TIMEOUT && complete.is_none_or(|since| since.elapsed() < AFTERWARDS) {
-        logged = count(&growth.so_far(context)?, mark);
-        complete = if logged == expected { complete.or(Some(Instant::now())) } else { None };
+        let gained = growth.so_far(context)?;
+        (tally.logged, tally.doubt) = (count(&gained.text, mark), gained.doubt);
+        complete = if tally.logged == expected { complete.or(Some(Instant::now())) } else { None };
         // Nothing at all comes only where nothing is logged: there is no use in waiting for more.
-        if logged.is_empty() && begun.elapsed() > AFTERWARDS {
+        if tally.logged.is_empty() && begun.elapsed() > AFTERWARDS {
             break;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
-    Ok(if logged == expected { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
+    Ok(tally.against(&expected))
 }

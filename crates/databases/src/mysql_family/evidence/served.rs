@@ -7,7 +7,7 @@ use tithe_machine::fault::Fault;
 use tithe_plugin::{evidence::CheckContext, session::SqlSession as _};
 
 use crate::{
-    evidence::marked::{OWN, Reader, growing},
+    evidence::marked::{Gained, OWN, ROTATED, Reader, growing},
     mysql_family::{Flavour, inspect::setting, session::WireSession},
 };
 
@@ -21,7 +21,7 @@ pub fn general_log(flavour: &'static Flavour, context: &CheckContext<'_>) -> Res
     let (on, output, file) = (value("general_log")?, value("log_output")?, value("general_log_file")?);
     if on != "ON" {
         // What the server says of itself: there is nothing to read, and nothing comes.
-        return Ok(Box::new(|_| Ok(String::new())));
+        return Ok(Box::new(|_| Ok(Gained::default())));
     }
     if output.contains("TABLE") {
         return table(flavour, &mut session);
@@ -46,8 +46,7 @@ fn administrator(flavour: &'static Flavour, context: &CheckContext<'_>) -> Resul
 
 /// The table `mysql.general_log` from its last row on, each row as the line that the file would have.
 fn table(flavour: &'static Flavour, session: &mut WireSession) -> Result<Reader, String> {
-    let rows = session.value(&format!("{OWN} SELECT COUNT(*) FROM mysql.general_log"));
-    let rows = match rows {
+    let rows = match counted(session) {
         Ok(rows) => rows,
         Err(Fault::Refused(_)) => {
             let account = session.account().map_err(|fault| fault.to_string())?;
@@ -59,6 +58,9 @@ fn table(flavour: &'static Flavour, session: &mut WireSession) -> Result<Reader,
     };
     Ok(Box::new(move |context| {
         let mut session = flavour.administrator(context.server, context.setup)?;
+        // A table that was emptied or put in the place of another one is read from its start.
+        let is_anew = counted(&mut session)? < rows;
+        let rows = if is_anew { 0 } else { rows };
         // A log is read in the order in which it was written: its table is a file of lines without an index.
         let sql = format!(
             "{OWN} SELECT thread_id, command_type, argument FROM mysql.general_log LIMIT 1000000000 OFFSET {rows}"
@@ -67,8 +69,14 @@ fn table(flavour: &'static Flavour, session: &mut WireSession) -> Result<Reader,
             let [thread, kind, argument] = <[_; 3]>::try_from(row).unwrap_or_default().map(Option::unwrap_or_default);
             format!("\t\t{thread} {kind}\t{}\n", argument.replace('\n', " "))
         });
-        Ok(lines.collect())
+        Ok(Gained { text: lines.collect(), doubt: is_anew.then_some(ROTATED) })
     }))
+}
+
+/// How many rows the table has.
+fn counted(session: &mut WireSession) -> Result<u64, Fault> {
+    let rows = session.value(&format!("{OWN} SELECT COUNT(*) FROM mysql.general_log"))?;
+    rows.parse().map_err(|_| Fault::Wrong(format!("mysql.general_log has `{rows}` rows")))
 }
 
 /// What the file called `name` in a setting gains, where it is this server's and on this machine.

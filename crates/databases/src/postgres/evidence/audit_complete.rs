@@ -5,7 +5,7 @@ use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence, Watch};
 
 use super::logs_free::LOG;
 use crate::{
-    evidence::marked::{Counts, End, LogWatch, describe, marker, send_and_count},
+    evidence::marked::{Counts, End, LogWatch, Tally, describe, marker, send_and_count},
     postgres::schema::YCSB_DIALECT,
 };
 
@@ -53,17 +53,16 @@ impl Evidence for AuditComplete {
             bare = count(&without_parameters(text), &table);
             count(text, &mark)
         };
-        let (sent, logged) = match send_and_count(context, &LOG, counting)? {
-            Ok(counts) => counts,
+        let tally = match send_and_count(context, &LOG, counting)? {
+            Ok(tally) => tally,
             Err(why) => return Ok(Observation::Unknown(why)),
         };
         if self.parameter && !bare.is_empty() {
-            return Ok(Observation::Unknown(parameters_missing(&sent, &logged, &bare)));
+            return Ok(Observation::Unknown(parameters_missing(&tally, &bare)));
         }
-        let mut expected = sent.clone();
+        let mut expected = tally.sent.clone();
         expected.retain(|verb, _| if verb == "SELECT" { self.read } else { self.write });
-        let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
-        Ok(if logged == expected { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
+        Ok(tally.against(&expected))
     }
 
     fn watch(&self, context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {
@@ -80,7 +79,7 @@ fn without_parameters(text: &str) -> String {
 }
 
 /// Records without parameters do not say which keys they are about, so those of this look cannot be told from others.
-fn parameters_missing(sent: &Counts, logged: &Counts, bare: &Counts) -> String {
+fn parameters_missing(Tally { sent, logged, .. }: &Tally, bare: &Counts) -> String {
     format!(
         "sent: {}; in the log with parameters: {}, and with {NOT_LOGGED} in their place: {}: set `pgaudit.log_parameter = on` \
          (for an attached server in the arm's `on`), or give the protection `parameter = false`",

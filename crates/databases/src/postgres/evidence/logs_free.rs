@@ -2,7 +2,7 @@
 
 use std::{fs::File, path::PathBuf};
 
-use tithe_machine::fault::Fault;
+use tithe_machine::{fault::Fault, secret::hex};
 use tithe_model::record::Role;
 use tithe_plugin::{
     checks::{canary::Targets, logs_free::LogsFree},
@@ -12,7 +12,7 @@ use tithe_plugin::{
 
 use super::formats::Format;
 use crate::{
-    evidence::marked::{Log, Reader, tail},
+    evidence::marked::{BEFORE_BYTES, Gained, Log, ROTATED, Reader, before, tail},
     postgres::{
         schema::{administrator, folder_here},
         session::PostgresSession,
@@ -48,15 +48,18 @@ fn served(context: &CheckContext<'_>) -> Result<Reader, String> {
     }
     let place = Collected { folder };
     let length = place.length(&mut session, &name).map_err(|fault| fault.to_string())?;
+    let known = place.before(&mut session, &name, length).map_err(|fault| fault.to_string())?;
     Ok(Box::new(move |context| {
         let mut session = administrator(context.server, context.setup)?;
-        let mut text = place.added(&mut session, &name, length)?;
-        // A log that has gone on in another file meanwhile.
+        let is_anew = place.before(&mut session, &name, length)? != known;
+        let mut text = place.added(&mut session, &name, if is_anew { 0 } else { length })?;
+        // A log that has gone on in another file meanwhile; there may have been more between the two.
         let now = current(&mut session, format)?;
-        if now != name {
+        let is_moved = now != name;
+        if is_moved {
             text += &place.added(&mut session, &now, 0)?;
         }
-        Ok(format.to_text(text))
+        Ok(Gained { text: format.to_text(text), doubt: (is_anew || is_moved).then_some(ROTATED) })
     }))
 }
 
@@ -125,6 +128,18 @@ impl Collected {
         }
         let length = session.value(&format!("SELECT size FROM pg_stat_file('{}')", name.replace('\'', "''")))?;
         length.parse().map_err(|_| Fault::Wrong(format!("the length of the log is `{length}`")))
+    }
+
+    /// The bytes before `length`, by which the file is known again, as text.
+    fn before(&self, session: &mut PostgresSession, name: &str, length: u64) -> Result<String, Fault> {
+        if let Some(folder) = &self.folder {
+            let path = folder.join(name);
+            let read = || before(&File::open(&path)?, length);
+            return Ok(hex(&read().map_err(|error| Fault::machine(path.display(), error))?));
+        }
+        let (name, from) = (name.replace('\'', "''"), length.saturating_sub(BEFORE_BYTES));
+        let count = length.min(BEFORE_BYTES);
+        session.value(&format!("SELECT encode(pg_read_binary_file('{name}', {from}, {count}), 'hex')"))
     }
 
     fn added(&self, session: &mut PostgresSession, name: &str, from: u64) -> Result<String, Fault> {

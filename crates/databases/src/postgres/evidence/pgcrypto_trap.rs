@@ -65,7 +65,8 @@ impl Evidence for PgcryptoTrap {
         let outcome = session.run(&encrypt);
         session.run("DROP EXTENSION pgcrypto")?;
         outcome?;
-        let Some(log) = growth.text(context, &LOG)? else { return Ok(Observation::Unknown(NO_END.to_owned())) };
+        let Some(gained) = growth.text(context, &LOG)? else { return Ok(Observation::Unknown(NO_END.to_owned())) };
+        let log = gained.text;
         if !log.contains(&mark) {
             return Ok(Observation::Unknown("the statement itself is not in the log".to_owned()));
         }

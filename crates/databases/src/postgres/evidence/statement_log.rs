@@ -4,7 +4,7 @@ use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence, Watch};
 
 use super::logs_free::LOG;
-use crate::evidence::marked::{Counts, End, LogWatch, describe, marker, send_and_count};
+use crate::evidence::marked::{Counts, End, LogWatch, marker, send_and_count};
 
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log.
 pub struct StatementLog;
@@ -20,12 +20,10 @@ impl Evidence for StatementLog {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let mark = marker(context);
-        let (sent, logged) = match send_and_count(context, &LOG, |text| count(text, &mark))? {
-            Ok(counts) => counts,
-            Err(why) => return Ok(Observation::Unknown(why)),
-        };
-        let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
-        Ok(if logged == sent { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
+        Ok(match send_and_count(context, &LOG, |text| count(text, &mark))? {
+            Ok(tally) => tally.against(&tally.sent),
+            Err(why) => Observation::Unknown(why),
+        })
     }
 
     fn watch(&self, context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {
@@ -66,6 +64,7 @@ fn count(text: &str, mark: &str) -> Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::marked::describe;
 
     const LOG: &str = "\
 2026-11-21 08:00:00.000 UTC [7] LOG:  execute s0: SELECT \"a\" FROM t WHERE k = $1
