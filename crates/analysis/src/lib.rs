@@ -350,6 +350,16 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// What every sentence about it says where its starts are too few to tell their own spread: ` on this start`,
+    /// ` on these 3 starts`; nothing elsewhere.
+    pub fn on_starts(&self) -> String {
+        match (self.widened, self.starts) {
+            (false, _) => String::new(),
+            (true, 0 | 1) => " on this start".to_owned(),
+            (true, starts) => format!(" on these {starts} starts"),
+        }
+    }
+
     /// The estimate as headlines and statuses judge it.
     pub fn headline(&self) -> OverRun {
         let Self { effect, difference, verdict, .. } = *self;

@@ -81,6 +81,11 @@ impl Stop {
     pub fn new(status: i32, message: impl std::fmt::Display) -> Self {
         Self { message: format!("tithe: {message}\n"), status }
     }
+
+    /// The message in one line, without the program's name.
+    pub fn reason(&self) -> &str {
+        self.message.trim_end().trim_start_matches("tithe: ")
+    }
 }
 
 impl From<tithe_machine::fault::Fault> for Stop {

@@ -92,8 +92,15 @@ impl Counted {
     /// `interval` of a figure of level `level`, wider where starts are few: processor time has their luck, an amount
     /// that is counted has not.
     fn over_starts(&self, measured: &Measured<'_>, sums: &Sums, interval: Interval, level: f64) -> Interval {
-        let is_time = self.scale < 1.0;
-        if is_time { sums.widened(interval, measured.asked(Metric::Cpu).at_level(level)) } else { interval }
+        match self.has_luck() {
+            true => sums.widened(interval, measured.asked(Metric::Cpu).at_level(level)),
+            false => interval,
+        }
+    }
+
+    /// It is processor time.
+    fn has_luck(&self) -> bool {
+        self.scale < 1.0
     }
 
     fn estimate(&self, measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
@@ -121,8 +128,13 @@ impl Counted {
         match (plain.cost > 0.0, protected.cost > 0.0) {
             (true, true) => {
                 let effect = self.over_starts(measured, &sums, ratio_effect(both, measured.alpha), 1.0);
-                let estimate =
-                    || with_difference(ratio(measured, figure(), self.title, effect, (sums.frames, sums.starts)));
+                let estimate = || {
+                    let estimate = ratio(measured, figure(), self.title, effect, (sums.frames, sums.starts));
+                    let mut estimate = with_difference(estimate);
+                    estimate.widened = self.has_luck() && sums.known(measured.asked(Metric::Cpu)).is_some();
+                    estimate.text += &estimate.on_starts();
+                    estimate
+                };
                 effect.estimate.is_finite().then(estimate)
             }
             _ if self.sampled => None,

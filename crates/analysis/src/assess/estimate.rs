@@ -27,18 +27,11 @@ pub(super) fn paired(
     estimate.batch = inference.batch.max(1);
     (estimate.starts, estimate.spread, estimate.widened) = (*starts, *spread, *widened);
     estimate.p = Some(*p).filter(|p| p.is_finite() && !inference.merged.is_empty());
-    if *widened {
-        estimate.text += &on_starts(*starts);
-    }
+    estimate.text += &estimate.on_starts();
     if *trend_p < DRIFT_P {
         estimate.flags.push(Flag::Drift);
     }
     estimate
-}
-
-/// Said of an interval that stands on fewer starts than tell their own spread.
-fn on_starts(starts: usize) -> String {
-    if starts > 1 { format!(" on these {starts} starts") } else { " on this start".to_owned() }
 }
 
 /// The estimate of a ratio of sums over `frames` frames of `starts` starts: its width shrinks with the root of the

@@ -203,7 +203,7 @@ pub(super) fn throughput(measured: &Measured<'_>, time: &Estimate) -> Estimate {
         name: Figure::Throughput,
         title: "throughput".to_owned(),
         primary: false,
-        text,
+        text: text + &time.on_starts(),
         difference: None,
         total_difference: None,
         unit: "".into(),

@@ -7,7 +7,10 @@ use tithe_model::plan::STARTS_MIN;
 use super::measured::Measured;
 use crate::{
     Interval,
-    statistics::{pairing::Spent, starts::Asked},
+    statistics::{
+        pairing::Spent,
+        starts::{Asked, KnownSpread},
+    },
 };
 
 /// The values that a jackknife leaves out one at a time: (plain, protected).
@@ -40,9 +43,14 @@ impl Sums {
         self.starts < STARTS_MIN as usize
     }
 
+    /// The spread of starts that is known, where they are few.
+    pub fn known(&self, asked: Asked) -> Option<KnownSpread> {
+        asked.known.filter(|known| self.are_few() && known.spread > 0.0)
+    }
+
     /// `interval` with the spread of starts that is known, where they are few.
     pub fn widened(&self, interval: Interval, asked: Asked) -> Interval {
-        let Some(known) = asked.known.filter(|_| self.are_few()) else { return interval };
+        let Some(known) = self.known(asked) else { return interval };
         interval.widened(known.widening(self.starts, asked.alpha))
     }
 }

@@ -55,14 +55,14 @@ impl Decided<'_> {
         let (range, beside) = number::both(&effect, difference.as_ref(), &self.estimate.unit, verdict);
         let beside = beside.map_or(String::new(), |figure| format!(", {}", figure.rest));
         let control = if flagged(Flag::WithinControl) { format!(", {}", self.estimate.text) } else { String::new() };
-        format!("too noisy to tell ({}{beside}){control}", range.rest)
+        format!("too noisy to tell{} ({}{beside}){control}", self.estimate.on_starts(), range.rest)
     }
 
-    /// `4.9% [−6.8, −3.0], −1.9 µs [−2.6, −1.2]`
+    /// `4.9% [−6.8, −3.0], −1.9 µs [−2.6, −1.2]`, and ` on this start`
     fn saving(&self) -> String {
         let OverRun { effect, difference, verdict } = self.judged;
         let told = number::in_line(&effect, difference.as_ref(), &self.estimate.unit, verdict);
-        told.trim_start_matches('−').to_owned()
+        told.trim_start_matches('−').to_owned() + &self.estimate.on_starts()
     }
 
     /// The arm, and the cell where there are several.
@@ -140,7 +140,7 @@ fn costs(told: &[&Decided<'_>], markup: &Markup) -> Option<String> {
         0 => String::new(),
         others => format!(", {} less", words::plural(others as u64, "other")),
     };
-    Some(format!("{named}{others}, in {title}."))
+    Some(format!("{named}{others}, in {title}{}.", on_starts(&arms)))
 }
 
 /// What an arm adds to an operation, and what that is of it in parentheses; the share alone where the amount is not
@@ -182,7 +182,12 @@ fn none_found(told: &[&Decided<'_>], markup: &Markup) -> Option<String> {
         0 => String::new(),
         others => format!(" and {}", words::plural(others as u64, "other")),
     };
-    (!arms.is_empty()).then(|| format!("No cost found: {named}{others}."))
+    (!arms.is_empty()).then(|| format!("No cost found{}: {named}{others}.", on_starts(&arms)))
+}
+
+/// What a sentence about `arms` says of starts that are few.
+fn on_starts(arms: &[Vec<&Decided<'_>>]) -> String {
+    words::on_starts_of(arms.iter().flatten().map(|it| it.estimate))
 }
 
 /// How many comparisons gave no answer, and why.
@@ -218,11 +223,11 @@ fn control(analysis: &Analysis, cells: &[String], markup: &Markup) -> Option<Str
     let most = all.iter().filter(|it| known(it)).max_by(|a, b| reach(a).total_cmp(&reach(b)))?;
     let figure =
         number::in_line(&most.judged.effect, most.judged.difference.as_ref(), &most.estimate.unit, Outcome::Costs);
-    let name = (markup.text)(&most.arm.name);
+    let (name, on_starts) = ((markup.text)(&most.arm.name), most.estimate.on_starts());
     Some(match all.len() {
-        1 => format!("The plain arm differs from itself by {figure} ({name}, where no cost is the truth)."),
+        1 => format!("The plain arm differs from itself by {figure}{on_starts} ({name}, where no cost is the truth)."),
         _ => format!(
-            "The plain arm differs from itself by {figure} at {}, and by less elsewhere ({name}, where no cost is the \
+            "The plain arm differs from itself by {figure}{on_starts} at {}, and by less elsewhere ({name}, where no cost is the \
              truth).",
             (markup.text)(&cells[most.number])
         ),

@@ -36,7 +36,7 @@ pub struct Row {
     /// What an operation takes longer; empty where that is not known.
     pub adds: String,
     /// What the numbers do not say: `no cost found`; mostly nothing.
-    pub words: &'static str,
+    pub words: String,
     /// What the cost means.
     pub tone: Tone,
     /// What a bar shows.
@@ -113,16 +113,14 @@ pub(super) fn mark(arm: &ArmAnalysis) -> (&'static str, Tone) {
 }
 
 /// What the numbers of a line do not say.
-fn said(arm: &ArmAnalysis, estimate: &Estimate, margin: f64) -> &'static str {
-    match (&arm.proof, estimate.verdict) {
-        _ if arm.aa => words::PLAIN_AGAIN,
-        (Proof::Unproven(_), _) => "UNPROVEN",
-        (Proof::Told(_), _) => words::TOLD,
-        (Proof::Disproven(_), _) => "DISPROVEN",
-        (_, Outcome::Costs) if estimate.flags.is_empty() && estimate.effect.high > margin => "",
-        _ => match words::outcome_short(estimate, margin) {
-            "costs" => "",
-            other => other,
+fn said(arm: &ArmAnalysis, estimate: &Estimate, margin: f64) -> String {
+    match &arm.proof {
+        _ if arm.aa => words::PLAIN_AGAIN.to_owned(),
+        Proof::Unproven(_) | Proof::Told(_) | Proof::Disproven(_) => words::proof(&arm.proof).0.to_owned(),
+        // That an arm costs something is what the numbers say.
+        Proof::Baseline | Proof::Proven => match words::outcome_short(estimate, margin) {
+            short if short.contains("below margin") => short,
+            short => short.trim_start_matches("costs").trim_start().to_owned(),
         },
     }
 }
@@ -155,7 +153,7 @@ pub(super) fn lines(rows: &[Row], page: usize, ends: (f64, f64), paint: &dyn Fn(
     let numbers = gap(cost.width()) + rest + 1 + gap(adds.width());
     let names = widest(&|row| width(&row.arm)).min(page.saturating_sub(2 + numbers).max(NAME_MIN));
     let left = page.saturating_sub(2 + names + numbers);
-    let words = widest(&|row| width(row.words));
+    let words = widest(&|row| width(&row.words));
     let bar = left.saturating_sub(gap(words) + 2).min(*BAR.end());
     let bar = if BAR.contains(&bar) { bar } else { 0 };
     let words = left.saturating_sub(gap(bar) + 2).min(words);
@@ -175,7 +173,7 @@ pub(super) fn lines(rows: &[Row], page: usize, ends: (f64, f64), paint: &dyn Fn(
             line.push_str(&format!("  {}", live::bar(shown.as_ref(), ends, bar)));
         }
         if words > 0 {
-            line.push_str(&format!("  {}", paint(&cut(row.words, words), Tone::Faint)));
+            line.push_str(&format!("  {}", paint(&cut(&row.words, words), Tone::Faint)));
         }
         line
     };

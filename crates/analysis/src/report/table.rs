@@ -65,8 +65,8 @@ fn layouts(table: &Table, page: usize) -> Vec<Layout> {
 fn shorter(table: &Table) -> Table {
     let mut table = table.clone();
     for entry in table.rows.iter_mut().flatten() {
-        if let Some(short) = entry.short {
-            entry.lead = short.to_owned();
+        if let Some(short) = entry.short.take() {
+            entry.lead = short;
         }
     }
     table
@@ -105,7 +105,7 @@ impl Layout {
         if !described.figures {
             // A long name must leave room for one column of numbers.
             let widest = entries().map(|entry| width(&entry.lead)).max().unwrap_or(0).max(heading);
-            let most = if column < table.sticky { page * 2 / (5 * table.sticky.max(1)) + 8 } else { page / 2 };
+            let most = if column < table.sticky { page * 2 / (5 * table.sticky.max(1)) + 8 } else { page * 3 / 5 };
             return Self { figures: false, whole: 0, fraction: 0, width: widest.min(most) };
         }
         let figures = || entries().flat_map(|entry| [(&entry.lead, &entry.rest), (&entry.beside.0, &entry.beside.1)]);

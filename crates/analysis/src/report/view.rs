@@ -108,7 +108,7 @@ pub struct Entry {
     /// The same in another unit, to be read with it: `+0.62 µs` and `[0.58, 0.66]`; empty for none.
     pub beside: (String, String),
     /// A text that says the same in fewer columns, or nothing.
-    pub short: Option<&'static str>,
+    pub short: Option<String>,
     /// What it means.
     pub tone: Tone,
 }

@@ -26,27 +26,38 @@ pub fn outcome_code(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The answer of one estimate in words: `costs 3.1%`; `margin` is a natural-log ratio.
+/// The answer of one estimate in words: `costs 3.1%`, `costs 3.1% on this start`; `margin` is a natural-log ratio.
 pub fn outcome(estimate: &Estimate, margin: f64) -> String {
-    let effect = &estimate.effect;
+    let (effect, on_starts) = (&estimate.effect, estimate.on_starts());
     match estimate.verdict {
         _ if estimate.flags.contains(&Flag::Asymmetric) => "set-up not symmetric".to_owned(),
         Outcome::Costs if !effect.estimate.is_finite() => "costs, none on plain".to_owned(),
         Outcome::Costs if effect.high <= margin => {
-            format!("costs {}, below margin", number::bound(effect.estimate, effect))
+            format!("costs {}{on_starts}, below margin", number::bound(effect.estimate, effect))
         }
-        Outcome::Costs => format!("costs {}", number::bound(effect.estimate, effect)),
+        Outcome::Costs => format!("costs {}{on_starts}", number::bound(effect.estimate, effect)),
         Outcome::Gains if !effect.estimate.is_finite() => "saves all of it".to_owned(),
         Outcome::Gains => {
-            format!("saves {}: check set-up", number::bound(effect.estimate, effect).trim_start_matches('−'))
+            let saved = number::bound(effect.estimate, effect);
+            format!("saves {}{on_starts}: check set-up", saved.trim_start_matches('−'))
         }
-        Outcome::NoneFound => format!("no cost found, at most {}", number::bound(effect.high.max(0.0), effect)),
+        Outcome::NoneFound => {
+            format!("no cost found{on_starts}, at most {}", number::bound(effect.high.max(0.0), effect))
+        }
         Outcome::TooNoisy if estimate.flags.contains(&Flag::NotEnoughFrames) => estimate.text.clone(),
         Outcome::TooNoisy if estimate.flags.contains(&Flag::WithinControl) => {
             "too noisy: A/A differs as much".to_owned()
         }
-        Outcome::TooNoisy => "too noisy to tell".to_owned(),
+        Outcome::TooNoisy => format!("too noisy to tell{on_starts}"),
     }
+}
+
+/// What the words about several estimates say, as [`Estimate::on_starts`] does of one: by the one with the fewest
+/// starts, and that it is a part where others have enough.
+pub fn on_starts_of<'a>(estimates: impl Iterator<Item = &'a Estimate> + Clone) -> String {
+    let few = estimates.clone().filter(|it| it.widened).min_by_key(|it| it.starts);
+    let part = if estimates.clone().all(|it| it.widened) { "" } else { ", in part" };
+    few.map_or(String::new(), |few| format!("{part}{}", few.on_starts()))
 }
 
 /// What an estimate of the A/A arm says, whose truth is known.
@@ -93,16 +104,17 @@ pub fn neighbours(cell: &CellAnalysis) -> Option<String> {
 }
 
 /// The same without its number, where there is little room and the number stands beside it.
-pub fn outcome_short(estimate: &Estimate, margin: f64) -> &'static str {
+pub fn outcome_short(estimate: &Estimate, margin: f64) -> String {
+    let on_starts = estimate.on_starts();
     match estimate.verdict {
-        _ if estimate.flags.contains(&Flag::Asymmetric) => "set-up not symmetric",
-        Outcome::Costs if estimate.effect.high <= margin => "costs, below margin",
-        Outcome::Costs => "costs",
-        Outcome::Gains => "saves: check set-up",
-        Outcome::NoneFound => "no cost found",
-        Outcome::TooNoisy if estimate.flags.contains(&Flag::NotEnoughFrames) => "not enough frames",
-        Outcome::TooNoisy if estimate.flags.contains(&Flag::WithinControl) => "A/A differs as much",
-        Outcome::TooNoisy => "too noisy to tell",
+        _ if estimate.flags.contains(&Flag::Asymmetric) => "set-up not symmetric".to_owned(),
+        Outcome::Costs if estimate.effect.high <= margin => format!("costs{on_starts}, below margin"),
+        Outcome::Costs => format!("costs{on_starts}"),
+        Outcome::Gains => format!("saves{on_starts}: check set-up"),
+        Outcome::NoneFound => format!("no cost found{on_starts}"),
+        Outcome::TooNoisy if estimate.flags.contains(&Flag::NotEnoughFrames) => "not enough frames".to_owned(),
+        Outcome::TooNoisy if estimate.flags.contains(&Flag::WithinControl) => "A/A differs as much".to_owned(),
+        Outcome::TooNoisy => format!("too noisy to tell{on_starts}"),
     }
 }
 

@@ -19,12 +19,25 @@ pub fn history(arguments: &HistoryArgs) -> Result<i32, Stop> {
     }
     refuse_twice(&named)?;
     let (mut runs, mut damaged) = (Vec::<(String, Analysis)>::new(), None);
-    for (label, path) in named {
-        let assessed = records::read(&path)?;
+    let mut left_out = Vec::<(PathBuf, Stop)>::new();
+    for Named { label, path, listed } in named {
+        let assessed = match records::read(&path) {
+            Ok(assessed) => assessed,
+            // Whoever names a folder of many runs does not mean each of them.
+            Err(stop) if listed => {
+                left_out.push((path, stop));
+                continue;
+            }
+            Err(stop) => return Err(stop),
+        };
         damaged = damaged.or(exit::of_damage(&path, &assessed.damage));
         runs.push((label.unwrap_or_else(|| assessed.analysis.run.clone()), assessed.analysis));
     }
-    let history = history::history(&runs);
+    let mut history = history::history(&runs);
+    history.notes.extend(left_out.iter().map(|(path, stop)| why_left_out(path, stop.reason())));
+    if let (true, Some((_, stop))) = (runs.is_empty(), left_out.into_iter().next()) {
+        return Err(stop);
+    }
     let rendered = match arguments.format.as_str() {
         "html" => report::html::history(&history),
         "json" => report::history::json(&history),
@@ -34,12 +47,19 @@ pub fn history(arguments: &HistoryArgs) -> Result<i32, Stop> {
     Ok(damaged.unwrap_or(exit::OK))
 }
 
-/// The runs that `text` names, each with its label: one, or all that are in a folder, where documents are called by
-/// their files' names.
-fn runs_of(text: &str) -> Result<Vec<(Option<String>, PathBuf)>, Stop> {
+/// A run that is to be read.
+struct Named {
+    label: Option<String>,
+    path: PathBuf,
+    /// It was found in a folder that was named, and not named itself.
+    listed: bool,
+}
+
+/// The runs that `text` names: one, or all that are in a folder, where documents are called by their files' names.
+fn runs_of(text: &str) -> Result<Vec<Named>, Stop> {
     let (label, path) = labelled(text)?;
     if label.is_some() || !path.is_dir() || is_run(&path) {
-        return Ok(vec![(label, path)]);
+        return Ok(vec![Named { label, path, listed: false }]);
     }
     let cannot = |error| Stop::new(exit::MACHINE, format!("cannot read {}: {error}", path.display()));
     let entries = std::fs::read_dir(&path).map_err(cannot)?.collect::<Result<Vec<_>, _>>().map_err(cannot)?;
@@ -55,7 +75,14 @@ fn runs_of(text: &str) -> Result<Vec<(Option<String>, PathBuf)>, Stop> {
         let stem = path.file_stem().filter(|_| is_document(path));
         stem.map(|stem| stem.to_string_lossy().into_owned())
     };
-    Ok(found.into_iter().map(|path| (label(&path), path)).collect())
+    Ok(found.into_iter().map(|path| Named { label: label(&path), path, listed: true }).collect())
+}
+
+/// Said of the run at `path`, which could not be read for a `reason` that may name it already.
+fn why_left_out(path: &Path, reason: &str) -> String {
+    let place = path.display().to_string();
+    let place = if reason.contains(&place) { String::new() } else { place + ": " };
+    format!("Left out: {place}{reason}")
 }
 
 fn is_run(path: &Path) -> bool {
@@ -63,9 +90,9 @@ fn is_run(path: &Path) -> bool {
 }
 
 /// A run that is named twice would weigh twice.
-fn refuse_twice(named: &[(Option<String>, PathBuf)]) -> Result<(), Stop> {
+fn refuse_twice(named: &[Named]) -> Result<(), Stop> {
     let mut known = std::collections::BTreeSet::new();
-    for (_, path) in named {
+    for Named { path, .. } in named {
         // What is not there is told where it is read.
         if path.canonicalize().is_ok_and(|path| !known.insert(path)) {
             let message = format!("{} is named twice: a run counts once", path.display());

@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -124,6 +125,38 @@ fn a_job_fails_for_a_build_that_got_slower_and_for_no_other() {
     for line in outputs.lines().filter_map(|line| line.split_once('=')).filter(|(name, _)| *name != "status") {
         assert!(bench.path(line.1).is_file(), "{line:?}");
     }
+}
+
+#[test]
+fn a_job_whose_tests_cannot_be_written_fails_and_leaves_none() {
+    let bench = Bench::new("no-junit");
+    bench.file("experiment.toml", &experiment(0.05, 1));
+    let first = act(&bench, &[("experiment", "experiment.toml"), ("output", "main")]);
+    assert_eq!(status(&first), 0, "{}{}", out(&first), err(&first));
+    let program = bench.file(
+        "program",
+        concat!(
+            "#!/bin/sh\ncase \"$*\" in *'--format junit'*) echo 'no space is left' >&2; exit 1;; esac\nexec ",
+            env!("CARGO_BIN_EXE_tithe"),
+            " \"$@\"\n"
+        ),
+    );
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it becomes a program");
+    let variables = [
+        ("TITHE_EXPERIMENT", "experiment.toml".to_owned()),
+        ("TITHE_BEFORE", "main/report.json".to_owned()),
+        ("TITHE_PROGRAM", program.display().to_string()),
+        ("GITHUB_OUTPUT", bench.path("outputs").display().to_string()),
+    ];
+    let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let failed = step(&bench, &home().join("ci/measure").display().to_string(), &variables);
+    assert_eq!(status(&failed), 1, "{}{}", out(&failed), err(&failed));
+    for words in ["no junit.xml was written (status 1)", "no space is left"] {
+        assert!(err(&failed).contains(words), "no {words:?} in {}", err(&failed));
+    }
+    assert!(!bench.path("tithe-output/junit.xml").exists(), "what is empty would be read as no failure");
+    assert!(read(&bench, "outputs").contains("status=1") && !read(&bench, "outputs").contains("junit="));
+    assert!(!read(&bench, "tithe-output/summary.md").is_empty(), "the summary stands all the same");
 }
 
 #[test]

@@ -121,8 +121,31 @@ fn a_history_is_made_of_folders_and_documents_with_labels() {
         serde_json::from_slice(&bench.tithe(&["history", "kept", "--format", "json"]).stdout).expect("JSON");
     assert_eq!(json["tithe_history"]["series"][0]["runs"].as_array().map(Vec::len), Some(2));
 
+    // What an earlier version left in the folder is told and left out; named itself, it is refused.
+    let older = bench.path("kept").join("c3");
+    std::fs::create_dir(&older).expect("a folder");
+    let plan = std::fs::read_to_string(bench.path(&run).join("plan.json")).expect("a plan");
+    let mut plan: Value = serde_json::from_str(&plan).expect("JSON");
+    plan["format"] = 1.into();
+    std::fs::write(older.join("plan.json"), plan.to_string()).expect("a plan");
+    bench.file("kept/d4.json", r#"{"tithe_report": {}, "format": 1}"#);
+    let told = bench.tithe(&["history", "kept", "--format", "json"]);
+    assert_eq!(status(&told), 0, "{}", err(&told));
+    let json: Value = serde_json::from_slice(&told.stdout).expect("JSON");
+    let json = &json["tithe_history"];
+    assert_eq!(json["series"][0]["runs"].as_array().map(Vec::len), Some(2), "{json}");
+    let notes: Vec<&str> = json["notes"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    let is_told = |name: &str, words: &str| {
+        notes.iter().any(|note| note.starts_with("Left out: ") && note.contains(name) && note.contains(words))
+    };
+    assert!(is_told("c3", "was written in format 1") && is_told("d4.json", "format 1"), "{notes:?}");
+    std::fs::create_dir(bench.path("old")).expect("a folder");
+    std::fs::rename(&older, bench.path("old/c3")).expect("it moves");
+
     std::fs::create_dir(bench.path("empty")).expect("a folder");
     for (runs, words) in [
+        (vec!["kept", "old/c3"], "was written in format 1"),
+        (vec!["old"], "was written in format 1"),
         (vec![run.as_str(), run.as_str()], "is named twice: a run counts once"),
         (vec!["empty"], "empty is no run, and has neither run folders nor documents (*.json) in it"),
         (vec!["nowhere"], "nowhere"),

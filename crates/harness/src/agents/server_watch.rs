@@ -124,9 +124,12 @@ impl ServerWatch {
 /// Has the calling thread run as soon as it is due, where that is allowed: on a machine that is busy serving it would
 /// else come too late. It works for some microseconds a slot.
 fn come_first() {
-    let parameters = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the parameters live through the call, which concerns this thread alone. Who may not do so comes in turn.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &raw const parameters) };
+    let priority: libc::c_int = 1;
+    // By its number, because musl's function of this name does nothing. To the kernel the parameters are the priority.
+    // SAFETY: it lives through the call, which concerns this thread alone. Who may not do so comes in turn.
+    unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &raw const priority)
+    };
 }
 
 fn turns(schedule: &Schedule, lane: usize) -> Vec<Turn> {

@@ -95,8 +95,11 @@ fn plot(analysis: &Analysis, cell: &CellAnalysis, name: &str, order: &[&str], sc
         let level = summary::plain_level(cell, estimate)?;
         Some(format!("{level} an operation without protection ({})", estimate.title))
     });
+    let on_starts = words::on_starts_of(decided.iter().map(|(_, estimate)| *estimate));
+    let level =
+        level.unwrap_or_default() + &if on_starts.is_empty() { on_starts } else { format!(" · measured{on_starts}") };
     let heads = TRANSACTIONS_MS.map(|ms| format!("<th scope=\"col\" class=\"of\">of {ms} ms</th>")).concat();
-    framed(name, &level.unwrap_or_default(), if adds { &heads } else { "" }, &rows, scale)
+    framed(name, &level, if adds { &heads } else { "" }, &rows, scale)
 }
 
 /// A plot of `rows` below its name, with the `heads` of further columns.

@@ -115,6 +115,44 @@ fn scripts_that_start_agents_can_be_read_by_a_shell() {
     }
 }
 
+/// Without Rust's part, which takes minutes: a `cargo` of the test's own links a program as it is told.
+#[test]
+fn a_static_program_is_given_and_one_that_asks_for_a_loader_is_refused() {
+    if !is_offered("cc".as_ref(), &["--version"]) || !is_offered("readelf".as_ref(), &["--version"]) {
+        return;
+    }
+    let bench = Bench::new("static");
+    bench.file("main.c", "int main(void) { return 0; }\n");
+    fs::create_dir(bench.path("bin")).expect("a folder");
+    let cargo = r#"#!/bin/sh
+set -e
+echo "$*" >"$CARGO_TARGET_DIR/asked"
+while [ "$1" != --target ]; do shift; done
+mkdir -p "$CARGO_TARGET_DIR/$2/release"
+cc $LINKED "$CARGO_TARGET_DIR/main.c" -o "$CARGO_TARGET_DIR/$2/release/tithe"
+"#;
+    for (name, text) in [("cargo", cargo), ("rustup", "#!/bin/sh\n"), ("musl-gcc", "#!/bin/sh\n")] {
+        let program = bench.file(&format!("bin/{name}"), text);
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it becomes a program");
+    }
+    let path = format!("{}:{}", bench.path("bin").display(), std::env::var("PATH").expect("a path"));
+    let build = |linked: &str| {
+        let mut command = Command::new(home().join("tools/build-static"));
+        command.args(["--features", "agents"]).env("PATH", &path);
+        command.env("CARGO_TARGET_DIR", bench.path("")).env("LINKED", linked).output().expect("it starts")
+    };
+    let built = build("-static");
+    assert_eq!(status(&built), 0, "{}", err(&built));
+    let program = out(&built);
+    assert!(program.trim().ends_with("-unknown-linux-musl/release/tithe"), "{program}");
+    works(&mut Command::new(program.trim()));
+    let asked = fs::read_to_string(bench.path("asked")).expect("what was asked");
+    assert!(asked.contains("--release --locked") && asked.contains("--features agents"), "{asked}");
+    let dynamic = build("");
+    assert_eq!(status(&dynamic), 1, "{}", out(&dynamic));
+    assert!(err(&dynamic).contains("asks for a loader, so it is not static"), "{}", err(&dynamic));
+}
+
 /// The code of docs/notebook.md, on a run.
 #[test]
 fn the_notebook_reads_a_run_and_draws_it() {

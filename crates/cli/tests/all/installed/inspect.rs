@@ -4,6 +4,7 @@
 
 use crate::support;
 
+use serde_json::Value;
 use support::{
     Bench, err, out,
     server::found,
@@ -107,6 +108,28 @@ fn all_running_servers_stand_side_by_side() {
     };
     assert!(cells("authentication").iter().all(|state| *state == "enforced"), "{text}");
     assert!(servers.iter().all(|server| !text.contains(&server.password.1)), "a password is shown");
+
+    // Auditors' documents have an observation for each place of the matrix, and a feature that was required can fail.
+    let parsed = |format: &str| -> Value {
+        let output = run(&["--require", "audit", "--format", format]);
+        assert_eq!(status(&output), 5, "{}", err(&output));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let lacks = |state: &&&str| !state.starts_with("enforced") && **state != "cannot tell";
+    let lacking = cells("auditing").iter().filter(lacks).count();
+    let places = Feature::ALL.len() * servers.len();
+    let oscal = parsed("oscal");
+    let observations = oscal["assessment-results"]["results"][0]["observations"].as_array().expect("a list");
+    let fails = |it: &&Value| {
+        it["props"].as_array().is_some_and(|props| {
+            props.iter().any(|prop| (prop["name"].as_str(), prop["value"].as_str()) == (Some("outcome"), Some("fails")))
+        })
+    };
+    assert_eq!((observations.len(), observations.iter().filter(fails).count()), (places, lacking), "{oscal:#}");
+    let sarif = parsed("sarif");
+    let results = sarif["runs"][0]["results"].as_array().expect("a list");
+    let failed = results.iter().filter(|it| it["kind"] == "fail").count();
+    assert_eq!((results.len(), failed), (places, lacking), "{sarif:#}");
 
     // What is required of all and not enforced by one ends the program with its own status, and is named.
     let output = run(&["--require", "audit"]);

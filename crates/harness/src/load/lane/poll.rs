@@ -58,14 +58,18 @@ impl Poll {
         let wait_ns = timeout_ns.unwrap_or(self.patience.ns());
         let wait =
             libc::timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
-        // SAFETY: `events` has room for the number of entries that is passed; `wait` lives through the call.
+        // By its number, because musl has no function for it.
+        // SAFETY: `events` has room for the number of entries that is passed; `wait` lives through the call; without a
+        // mask of signals its size is not looked at.
         let ready = unsafe {
-            libc::epoll_pwait2(
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
                 self.epoll.0,
                 self.events.as_mut_ptr(),
                 self.events.len() as i32,
                 &raw const wait,
-                std::ptr::null(),
+                std::ptr::null::<libc::sigset_t>(),
+                0usize,
             )
         };
         if ready < 0 {
