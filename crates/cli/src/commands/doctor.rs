@@ -24,7 +24,7 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<i32, Stop> {
     row("memory", quantity::memory(machine.memory_bytes));
     row("system", format!("{}, Linux {}", machine.system, machine.kernel));
     row("virtualised", if machine.virtualised { "yes" } else { "no" }.to_owned());
-    row("clock", machine.clock);
+    row("clock", machine.clock.clone());
     let free = host::free_bytes(&here).map_or("unknown".to_owned(), |bytes| format!("{} free", quantity::size(bytes)));
     row("disk here", format!("{free}, {}", machine.data_folders()));
     row("swap", machine.swap);

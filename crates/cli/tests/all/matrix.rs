@@ -271,7 +271,8 @@ fn hosts_of_a_known_spread_are_found_again() {
             "virtualised": true, "boot": format!("{index:016x}"),
         });
         let cell = &mut outcome["cells"][0];
-        cell["host"] = json!({ "load": 0.5, "cpu_pressure": null, "io_pressure": null, "steal": null, "throttled": null });
+        cell["host"] =
+            json!({ "load": 0.5, "cpu_pressure": null, "io_pressure": null, "steal": null, "throttled": null });
         let effect = &mut cell["arms"][0]["effect"];
         for end in ["estimate", "low", "high"] {
             effect[end] = json!(effect[end].as_f64().expect("a number") + difference);
@@ -286,7 +287,10 @@ fn hosts_of_a_known_spread_are_found_again() {
     let holds = |of: &str, truth: f64| end(of, "low") <= truth && truth <= end(of, "high");
     assert_eq!((&answer["of"], &answer["count"]), (&json!("hosts"), &json!(8)));
     assert!(holds("effect", 1.05_f64.ln()) && holds("spread", 0.02), "{answer}");
-    assert!(end("another", "low") < 1.05_f64.ln() - 0.0285 && end("another", "high") > 1.05_f64.ln() + 0.0285, "{answer}");
+    assert!(
+        end("another", "low") < 1.05_f64.ln() - 0.0285 && end("another", "high") > 1.05_f64.ln() + 0.0285,
+        "{answer}"
+    );
     let page = bench.tithe(&["report", "g.json", "--format", "html"]);
     expect_test::expect_file!["../../../../docs/reports/hosts/simulated.html"].assert_eq(&out(&page));
 }
