@@ -34,12 +34,14 @@ pub mod otava;
 pub mod sarif;
 pub mod summary;
 pub mod terminal;
+pub mod tone;
 pub mod view;
 pub mod words;
 pub mod ycsb;
 
 mod headline;
 mod table;
+mod width;
 
 #[cfg(test)]
 pub(crate) mod sample;

@@ -8,7 +8,7 @@ use super::{
     claims::Claims,
     live, number,
     table::{at_point, cut, pad, width},
-    view::Tone,
+    tone::Tone,
     words,
 };
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Interval, Outcome, Proof};

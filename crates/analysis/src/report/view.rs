@@ -11,6 +11,7 @@ pub(super) mod published;
 
 use std::collections::BTreeSet;
 
+pub use super::tone::Tone;
 use super::{
     headline, number,
     summary::{self, Summary},
@@ -25,24 +26,6 @@ pub enum Form {
     Short,
     /// Everything: every finding with what was seen, every figure, settings, versions, the machine.
     Long,
-}
-
-/// What a piece of text means to the reader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tone {
-    /// Nothing special.
-    #[default]
-    Normal,
-    /// What the eye should find first.
-    Strong,
-    /// Not to be relied on, or of little interest.
-    Faint,
-    /// As it should be.
-    Good,
-    /// Needs a second look.
-    Caution,
-    /// Wrong.
-    Bad,
 }
 
 /// A piece of a report.

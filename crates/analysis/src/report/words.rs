@@ -7,7 +7,7 @@ use tithe_model::{
     wrap::wrapped,
 };
 
-use super::{number, table::width, view::Tone};
+use super::{number, tone::Tone, width::width};
 use crate::{AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Outcome, Proof};
 
 /// Heads the log per operation over a start.

@@ -1,6 +1,6 @@
 //! Statistics of ranks: midmean, quantile, Walsh averages, the signed-rank distribution.
 
-use super::distribution::{normal_tail, normal_upper};
+use super::distribution::{binomial_quantile, normal_tail, normal_upper};
 use crate::Interval;
 
 /// Above this many values the signed-rank distribution is taken from its normal approximation.
@@ -31,13 +31,23 @@ pub fn quantile7(values: &[f64], share: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
 }
 
+/// Ranks from 1 whose order statistics enclose the `share` quantile of `n` independent values with confidence
+/// 1 − `alpha`; `None` when there are too few.
+///
+/// For one arm's display only: latencies of neighbouring operations are not independent.
+pub fn order_statistic_ranks(n: u64, share: f64, alpha: f64) -> Option<(u64, u64)> {
+    let low = binomial_quantile(alpha / 2.0, n, share);
+    let high = binomial_quantile(1.0 - alpha / 2.0, n, share) + 1;
+    (low >= 1 && high <= n).then_some((low, high))
+}
+
 /// The median of `values` with the order-statistic interval of confidence 1 − `alpha`.
 ///
 /// The ends are infinite when there are too few values, NaN stands for the median of nothing.
 pub fn median_interval(values: &[f64], alpha: f64) -> Interval {
     let estimate = quantile7(values, 0.5);
     let sorted = sorted(values);
-    match super::percentile::order_statistic_ranks(sorted.len() as u64, 0.5, alpha) {
+    match order_statistic_ranks(sorted.len() as u64, 0.5, alpha) {
         Some((low, high)) => Interval { estimate, low: sorted[low as usize - 1], high: sorted[high as usize - 1] },
         None => Interval { estimate, low: f64::NEG_INFINITY, high: f64::INFINITY },
     }

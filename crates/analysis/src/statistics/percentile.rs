@@ -3,7 +3,6 @@
 use tithe_model::histogram::Histogram;
 
 use super::{
-    distribution::binomial_quantile,
     inference::Inference,
     order::quantile7,
     starts::{Asked, OnStart, OverStarts, infer_over_starts},
@@ -130,14 +129,4 @@ pub fn pooled<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram 
     let mut sum = Histogram::default();
     histograms.for_each(|histogram| sum.merge(histogram));
     sum
-}
-
-/// Ranks from 1 whose order statistics enclose the `share` quantile of `n` independent values with confidence
-/// 1 − `alpha`; `None` when there are too few.
-///
-/// For one arm's display only: latencies of neighbouring operations are not independent.
-pub fn order_statistic_ranks(n: u64, share: f64, alpha: f64) -> Option<(u64, u64)> {
-    let low = binomial_quantile(alpha / 2.0, n, share);
-    let high = binomial_quantile(1.0 - alpha / 2.0, n, share) + 1;
-    (low >= 1 && high <= n).then_some((low, high))
 }

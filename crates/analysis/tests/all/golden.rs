@@ -13,9 +13,9 @@ use tithe_analysis::{
     Interval, Outcome,
     statistics::{
         inference::{Inference, holm, infer, lag1, sidak, t_interval},
-        order::{hodges_lehmann, midmean, quantile7, signed_rank_cut, signed_rank_p},
+        order::{hodges_lehmann, midmean, order_statistic_ranks, quantile7, signed_rank_cut, signed_rank_p},
         pairing::{MIN_PAIRS, frame_effect, frame_spent, ratio_effect},
-        percentile::{Pair, Samples, group_frames, order_statistic_ranks, quantile_effect},
+        percentile::{Pair, Samples, group_frames, quantile_effect},
         precision::{confidence_sequence, predict_more, stop_by_precision},
         starts::Asked,
         verdict::verdict,

@@ -11,7 +11,7 @@ use tithe_harness::agents::link::{Answer, Inbox, Letter, Link};
 use tithe_machine::fault::Fault;
 
 use crate::{
-    LONG, connected, connected_within, eventually, hostile::takes_the_place_of_a_broker, private, refused,
+    LONG, at_last, connected, connected_within, eventually, hostile::takes_the_place_of_a_broker, private, refused,
     server::Server, without_port,
 };
 
@@ -72,9 +72,12 @@ fn questions_are_answered_or_it_is_said_that_nobody_listens() {
         .map(|agent| answering(agent, "tithe.ask", |question| [question, b"!"].concat()))
         .collect();
     assert_eq!(link.ask("tithe.ask", b"you", LONG), Ok(Answer::Said(b"you!".to_vec())));
-    let mut answers = link.ask_all("tithe.ask", b"all", Duration::from_secs(5)).expect("answers");
-    answers.sort();
-    assert_eq!(answers, vec![b"all!".to_vec(); 3]);
+    // Who asks all waits for the whole of its time, and on a busy machine a second may be too short.
+    let answers = [1, 5, 60].map(Duration::from_secs).into_iter().find_map(|within| {
+        let answers = link.ask_all("tithe.ask", b"all", within).expect("answers");
+        (answers.len() >= 3).then_some(answers)
+    });
+    assert_eq!(answers, Some(vec![b"all!".to_vec(); 3]));
     assert_eq!(link.ask("tithe.nobody", b"?", LONG), Ok(Answer::Nobody));
     assert_eq!(link.ask_all("tithe.nobody", b"?", LONG), Ok(Vec::new()));
     let _deaf = link.listen("tithe.deaf").expect("it listens");
@@ -122,7 +125,9 @@ fn clocks_are_read_on_both_sides_of_an_exchange() {
     let _deaf = link.listen("tithe.clock.deaf").expect("it listens");
     assert_eq!(link.ask_time("tithe.clock.deaf", Duration::from_secs(1)), Ok(None));
     drop(telling);
-    eventually("that it tells no more", || link.ask_time("tithe.clock.rack7", LONG) == Ok(None));
+    // A question that crosses the end of the telling is answered by nobody, and not refused either.
+    let within = Duration::from_secs(10);
+    eventually("that it tells no more", || link.ask_time("tithe.clock.rack7", within) == Ok(None));
 }
 
 #[test]
@@ -400,8 +405,7 @@ fn the_configuration_in_the_docs_gives_agents_what_they_need_and_no_more() {
 #[test]
 fn a_broker_that_hangs_is_late_and_not_for_ever() {
     let Some((server, link)) = open(TLS) else { return };
-    let quick =
-        connected_within(&server.tls(), "quick", &server.trusting(), Duration::from_secs(5)).expect("connected");
+    let quick = at_last(|| connected_within(&server.tls(), "quick", &server.trusting(), Duration::from_secs(5)).ok());
     let paused = Paused::of(&server);
     let late = [
         quick.tell("tithe.go", b"x").unwrap_err(),

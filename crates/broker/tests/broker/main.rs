@@ -17,7 +17,7 @@ use tithe_broker::{Access, AccessFiles, Broker};
 use tithe_machine::fault::Fault;
 
 /// Longer than anything here takes on a busy machine.
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(60);
 
 /// Connects to `url` with `files` as the account `name`, within `within`.
 fn connected_within(url: &str, name: &str, files: &AccessFiles, within: Duration) -> Result<Broker, Fault> {
@@ -27,6 +27,11 @@ fn connected_within(url: &str, name: &str, files: &AccessFiles, within: Duration
 /// The same, patiently.
 fn connected(url: &str, name: &str, files: &AccessFiles) -> Result<Broker, Fault> {
     connected_within(url, name, files, LONG)
+}
+
+/// What `attempt` comes to where it has little time and a machine that may be busy: the first that comes to something.
+fn at_last<T>(attempt: impl FnMut() -> Option<T>) -> T {
+    std::iter::repeat_with(attempt).take(12).flatten().next().expect("one of twelve attempts")
 }
 
 /// The words of why `url` is not connected to with `files`, without the number of a port.

@@ -9,6 +9,7 @@ mod documents;
 mod edited;
 mod listed;
 mod matrix;
+mod promised;
 mod refused;
 mod simulated;
 mod support;

@@ -84,7 +84,7 @@ fn hundreds_of_terminals_run_on_data_that_were_loaded_once() {
     let bench = Bench::new("tpcc-terminals");
     let arms = arm("use = 'ordinary-statements'") + &arm("use = 'columns'");
     let text = experiment("client-side", &arms).replace("[measure]", "[load]\nclients = 300\n[measure]");
-    let short = "budget = \"6 s\"\nprecision = \"90%\"\ndesign = \"slices\"\nslot = \"100 ms\"";
+    let short = "budget = \"12 s\"\nprecision = \"90%\"\ndesign = \"slices\"\nslot = \"200 ms\"";
     bench.file("e.toml", &text.replace("budget = \"1 h\"", short));
     let output = bench.tithe(&["run", "e.toml", "--quiet", "--json"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));

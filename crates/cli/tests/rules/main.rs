@@ -232,6 +232,13 @@ fn comments_are_as_wide_as_the_code() {
     assert!(wide.is_empty(), "wider than {WIDTH} columns:\n{}", wide.join("\n"));
 }
 
+/// Who wants to know how Tithe measures is to read it in one sitting; the rest is in `docs/method`.
+#[test]
+fn the_method_is_told_in_2_500_words() {
+    let words = fs::read_to_string(root().join("METHODOLOGY.md")).expect("the method").split_whitespace().count();
+    assert!((1_500..=2_500).contains(&words), "METHODOLOGY.md has {words} words");
+}
+
 /// Paths stand between backticks; what holds a wildcard or a placeholder is none.
 #[test]
 fn paths_in_the_map_exist() {

@@ -7,6 +7,7 @@ pub mod accounts;
 mod attached;
 mod clients;
 mod database;
+mod dialect;
 pub mod evidence;
 pub mod inspect;
 pub mod launch;

@@ -17,11 +17,11 @@ use tithe_plugin::{
 
 use super::{
     Flavour,
+    dialect::DIALECT,
     protocol::{
         BYTES_PARAMETER, Body, INTEGER_PARAMETER, NULL_PARAMETER, TEXT_PARAMETER, affected, binary_row, column_type,
         ends_rows, is_unprepared, next_packet, put_packet, put_value, server_error, take_length, take_text_value,
     },
-    sql::DIALECT,
     startup,
 };
 use crate::target::Target;

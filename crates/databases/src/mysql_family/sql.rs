@@ -8,30 +8,11 @@ use tithe_plugin::{
     database::{Connect, SqlDatabase},
     session::SqlSession,
     setup::Setup,
-    sql::{Dialect, Isolation},
+    sql::Dialect,
 };
 
-use super::{Family, schema};
+use super::{Family, dialect::DIALECT, schema};
 use crate::target::is_local;
-
-/// Errors by which another transaction was in the way, of MariaDB's documentation, "MariaDB Error Codes":
-/// `ER_LOCK_WAIT_TIMEOUT`, `ER_LOCK_DEADLOCK`, and `ER_CHECKREAD`, which servers with `innodb_snapshot_isolation` give.
-const CONFLICTS: [&str; 3] = ["1205 ", "1213 ", "1020 "];
-
-/// How both products write SQL.
-pub static DIALECT: Dialect = Dialect {
-    integer: "int",
-    long: "bigint",
-    text: |length| format!("varchar({length})"),
-    bytes: |length| format!("varbinary({length})"),
-    row_lock: " FOR UPDATE",
-    isolate: |isolation| match isolation {
-        Isolation::RepeatableRead => &["SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"],
-        Isolation::Serializable => &["SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"],
-    },
-    begin: |_| &["START TRANSACTION"],
-    is_conflict: |text| CONFLICTS.iter().any(|code| text.starts_with(code)),
-};
 
 /// Text is compared by its bytes, as a client that computes compares it.
 impl SqlDatabase for Family {

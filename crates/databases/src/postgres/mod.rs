@@ -6,6 +6,7 @@
 
 mod attached;
 mod clients;
+mod dialect;
 mod evidence;
 mod hba;
 mod inspect;

@@ -19,11 +19,11 @@ use tithe_plugin::{
 };
 
 use super::{
+    dialect::DIALECT,
     protocol::{
         Body, Writer, column_types, next_frame, number_parameters, parameter_types, put_text, put_value, rows_of_tag,
         server_error, take_value,
     },
-    sql,
     startup::{Greeting, open, unexpected},
 };
 use crate::target::Target;
@@ -269,7 +269,7 @@ impl SqlSession for PostgresSession {
     }
 
     fn dialect(&self) -> &'static Dialect {
-        &sql::DIALECT
+        &DIALECT
     }
 
     /// Messages are carried out one by one as they come (documentation, "Message Flow", "Pipelining").

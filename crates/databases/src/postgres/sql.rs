@@ -5,31 +5,15 @@ use tithe_plugin::{
     database::{Connect, SqlDatabase},
     session::{Connection as _, SqlSession},
     setup::Setup,
-    sql::{Dialect, Isolation},
+    sql::Dialect,
 };
 
 use super::{
     Postgres,
+    dialect::DIALECT,
     schema::{self, run_unlocked},
     session::PostgresSession,
     target::PRODUCT,
-};
-
-/// How PostgreSQL writes SQL. REPEATABLE READ is snapshot isolation there, under which TPC-C is serialisable: Fekete,
-/// Liarokapis, O'Neil, O'Neil, Shasha, "Making Snapshot Isolation Serializable", TODS 30(2), 2005.
-pub static DIALECT: Dialect = Dialect {
-    integer: "integer",
-    long: "bigint",
-    text: |length| format!("varchar({length})"),
-    bytes: |_| "bytea".to_owned(),
-    row_lock: " FOR UPDATE",
-    isolate: |_| &[],
-    begin: |isolation| match isolation {
-        Isolation::RepeatableRead => &["BEGIN ISOLATION LEVEL REPEATABLE READ"],
-        Isolation::Serializable => &["BEGIN ISOLATION LEVEL SERIALIZABLE"],
-    },
-    // serialization_failure and deadlock_detected, of the documentation's "PostgreSQL Error Codes".
-    is_conflict: |text| text.starts_with("40001") || text.starts_with("40P01"),
 };
 
 impl SqlDatabase for Postgres {

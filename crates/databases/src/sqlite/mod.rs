@@ -5,6 +5,7 @@
 //! can be protected is the file and the values in it. A running application's file is never attached to.
 
 mod connection;
+mod dialect;
 mod evidence;
 mod ffi;
 mod page_encryption;

@@ -8,7 +8,7 @@ use tithe_plugin::{
     sql::Dialect,
 };
 
-use super::{connection::Connection, sql};
+use super::{connection::Connection, dialect::DIALECT};
 
 /// One connection with at most one request under way.
 pub struct SqliteSession {
@@ -48,7 +48,7 @@ impl SqlSession for SqliteSession {
     }
 
     fn dialect(&self) -> &'static Dialect {
-        &sql::DIALECT
+        &DIALECT
     }
 
     fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {

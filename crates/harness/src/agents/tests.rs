@@ -114,7 +114,8 @@ fn frames(plan: &tithe_model::plan::Plan, team: Option<&Team<'_>>, frames: u32) 
     (0..frames).filter_map(|number| runner.frame(number, (0, 0), false, &cancelled).expect("a frame")).collect()
 }
 
-const WAIT: Duration = Duration::from_secs(20);
+/// Longer than anything here takes on a busy machine.
+const WAIT: Duration = Duration::from_secs(120);
 
 /// Operations by lane, block and arm.
 fn counted(frames: &[(Frame, Vec<Slot>)]) -> Vec<(u32, u32, u32, u32, u64)> {

@@ -57,3 +57,79 @@ impl StartsOfEpoch {
         self.before_ns = spent_ns;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(starts: Starts, epochs: u32) -> StartsOfEpoch {
+        let planned = if let Starts::Several(several) = starts { several } else { 1 };
+        StartsOfEpoch { starts, epochs, planned, begun: 0, before_ns: 0 }
+    }
+
+    /// Frames of each start, as a run measures those of `frame_ns` within `load_ns`, with `advice` after the
+    /// frame of that number.
+    fn measured(mut starts: StartsOfEpoch, (frame_ns, load_ns): (u64, u64), advice: (u64, Option<u32>)) -> Vec<u32> {
+        let mut frames = vec![0];
+        for number in 0..load_ns / frame_ns {
+            if number > 0 && starts.is_due(number * frame_ns, frame_ns, load_ns, false) {
+                starts.next(number * frame_ns);
+                frames.push(0);
+            }
+            *frames.last_mut().expect("a start") += 1;
+            if number == advice.0 {
+                starts.follow(Advice { enough: false, starts: advice.1 });
+            }
+        }
+        assert_eq!(frames.len() as u32, starts.begun + 1);
+        frames
+    }
+
+    #[test]
+    fn the_load_is_divided_among_the_starts_as_nearly_as_frames_allow() {
+        let frames =
+            |several, frame_ns, load_ns| measured(of(Starts::Several(several), 1), (frame_ns, load_ns), (0, None));
+        assert_eq!(frames(4, 10, 160), [4, 4, 4, 4]);
+        assert_eq!(frames(4, 30, 300), [2, 3, 2, 3]);
+        // A start has a frame, however short its share is.
+        assert_eq!(frames(4, 50, 100), [1, 1]);
+        assert_eq!(frames(1, 10, 160), [16]);
+    }
+
+    #[test]
+    fn servers_are_started_once_or_for_every_frame_where_that_is_planned() {
+        for (starts, is_due) in [(Starts::Once, false), (Starts::EveryFrame, true)] {
+            for (spent_ns, free) in [(10, false), (10, true), (1000, false)] {
+                assert_eq!(of(starts, 1).is_due(spent_ns, 10, 100, free), is_due, "{starts:?}");
+                assert!(of(starts, 1).is_whole(spent_ns, 10, 100), "{starts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_free_frame_belongs_to_the_last_start() {
+        let starts = of(Starts::Several(4), 1);
+        assert!(starts.is_due(25, 10, 100, false) && !starts.is_due(25, 10, 100, true));
+    }
+
+    #[test]
+    fn a_start_is_whole_within_half_a_frame_of_its_share_and_never_without_a_frame() {
+        let mut starts = of(Starts::Several(4), 1);
+        assert_eq!([10, 19, 20, 30].map(|spent_ns| starts.is_whole(spent_ns, 10, 100)), [false, false, true, true]);
+        starts.next(20);
+        // A third of what is left.
+        assert_eq!([20, 30, 41, 42].map(|spent_ns| starts.is_whole(spent_ns, 10, 100)), [false, false, true, true]);
+        assert!(!starts.is_whole(20, 1000, 100));
+    }
+
+    #[test]
+    fn what_is_left_is_divided_as_advised() {
+        let advised = |several, advice| measured(of(Starts::Several(several), 1), (10, 160), advice);
+        assert_eq!(advised(2, (3, Some(8))), [4, 2, 2, 2, 1, 2, 1, 2]);
+        // What has begun is not taken back.
+        assert_eq!(advised(8, (4, Some(1))), [2, 2, 12]);
+        assert_eq!(advised(4, (4, None)), [4, 4, 4, 4]);
+        assert_eq!(measured(of(Starts::Several(2), 3), (10, 160), (3, Some(8))), [8, 8], "epochs were asked for");
+        assert_eq!(measured(of(Starts::Once, 1), (10, 160), (3, Some(8))), [16]);
+    }
+}

@@ -207,13 +207,13 @@ mod tests {
     /// A process with a child in a session of its own, as PostgreSQL's have.
     fn server(folder: &Path) -> (Child, Vec<i32>) {
         let mut command = Command::new("sh");
-        command.args(["-c", "setsid sleep 60 & wait"]).current_dir(folder).process_group(0);
+        command.args(["-c", "setsid sleep 600 & wait"]).current_dir(folder).process_group(0);
         let child = command.spawn().expect("a shell");
         let process = child.id() as i32;
         let begun = Instant::now();
         let mut tree = Vec::new();
         while tree.len() < 2 {
-            assert!(begun.elapsed() < Duration::from_secs(20), "{tree:?}");
+            assert!(begun.elapsed() < Duration::from_secs(120), "{tree:?}");
             tree = ProcessSnapshot::take().tree(process);
         }
         (child, tree)
@@ -229,7 +229,7 @@ mod tests {
         let begun = Instant::now();
         while !tree.iter().all(|process| states.contains(&state(*process).as_str())) {
             let now: Vec<String> = tree.iter().map(|process| state(*process)).collect();
-            assert!(begun.elapsed() < Duration::from_secs(20), "{now:?}");
+            assert!(begun.elapsed() < Duration::from_secs(120), "{now:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

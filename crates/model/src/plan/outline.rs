@@ -4,7 +4,11 @@
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use super::{Cell, FRAMES_MIN, Plan, Starts, shape, sides};
+use super::{
+    Cell, FRAMES_MIN, Plan, Starts,
+    repetition::{STARTING_SHARE, STARTS_USUAL, starts_are_ours},
+    shape, sides,
+};
 use crate::{
     catalogue::{Catalogue, OfferedDatabase},
     experiment::{Arm, Arrivals, Experiment, Metric, OptionValue, Protection, ProviderSwitch, Values},
@@ -155,8 +159,54 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
         "Everything else   roughly {}: starting, loading, warming up, evidence{and_switches}",
         quantity::precise_duration(rough_s(rest_s))
     )?;
+    write_starting(text, plan, catalogue)?;
     write_observers(text, &experiment.arms)?;
     writeln!(text, "Disk              roughly {} at a time", quantity::rough_size(disk_bytes(plan, catalogue)))
+}
+
+/// Names the cells of which starting anew takes more than it should.
+fn write_starting(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fmt::Result {
+    let most = STARTING_SHARE / (1.0 + STARTING_SHARE);
+    for cell in &plan.cells {
+        let share = starting_share(plan, catalogue, cell);
+        // Told as a whole number, which is to be the larger one.
+        if share >= most + 0.005 {
+            let instead = match cell.starts {
+                Starts::EveryFrame => format!("`starts = {STARTS_USUAL}` leaves"),
+                Starts::Once | Starts::Several(_) => "fewer starts or a larger budget leave".to_owned(),
+            };
+            writeln!(
+                text,
+                "Starting          roughly {:.0}% of the time of cell {}, more than {:.0}%: {instead} more to the load",
+                100.0 * share,
+                cell.id,
+                100.0 * most
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The part of a cell's time that starting its servers anew is expected to take; 0 where they are started once, or not
+/// by Tithe.
+pub fn starting_share(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
+    let experiment = &plan.experiment;
+    let database = catalogue.database(&experiment.database).filter(|_| starts_are_ours(experiment, cell));
+    let arms = experiment.arms.len() as f64;
+    let (epochs, starts) = (f64::from(cell.epochs), f64::from(cell.starts_per_epoch()));
+    let starting_s = database.map_or(0.0, |database| {
+        let warm_up_s = cell.after_start.guess_s(arms);
+        let start_s = arms * database.entry.start_s + warm_up_s;
+        match cell.starts {
+            // The process of an embedded database is there at once.
+            Starts::EveryFrame if database.entry.embedded => 0.0,
+            Starts::EveryFrame => start_s * f64::from(cell.frames_max),
+            _ if cell.epochs > 1 => epochs * (epoch_s(experiment, database) + warm_up_s + start_s * (starts - 1.0)),
+            _ if starts > 1.0 => start_s * starts,
+            _ => 0.0,
+        }
+    });
+    starting_s / (starting_s + measured_s(plan, cell))
 }
 
 /// Who looks at which arms' servers on other machines.
@@ -197,10 +247,17 @@ fn around_s(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
     let after_start = cell.after_start.guess_s(arms);
     let epoch_s = catalogue.database(&plan.experiment.database).map_or(0.0, |it| epoch_s(&plan.experiment, it));
     let start_s = catalogue.entry(&plan.experiment.database).map_or(0.0, |entry| arms * entry.start_s) + after_start;
-    let starts = f64::from(cell.epochs * (cell.starts_per_epoch() - 1));
+    let embedded = catalogue.entry(&plan.experiment.database).is_some_and(|entry| entry.embedded);
+    let starts = match cell.starts {
+        Starts::EveryFrame if !embedded && !cell.program => cell.frames_max.saturating_sub(cell.epochs),
+        _ => cell.epochs * (cell.starts_per_epoch() - 1),
+    };
     // Each pair of sides is looked at and warmed anew; nobody knows how long the provider takes.
     let sides_s = f64::from(cell.pairs()) * (after_start + 2.0 * EVIDENCE_S);
-    (epoch_s + after_start) * f64::from(cell.epochs) + start_s * starts + frame * f64::from(cell.frames_max) + sides_s
+    (epoch_s + after_start) * f64::from(cell.epochs)
+        + start_s * f64::from(starts)
+        + frame * f64::from(cell.frames_max)
+        + sides_s
 }
 
 /// A rough guess of what starting, loading and examining all arms once takes, s.

@@ -37,7 +37,7 @@ const STARTS_MAX: u32 = 24;
 const STARTS_PROMISED: [(u32, f64, bool); 2] = [(STARTS_USUAL, 300.0, false), (6, 900.0, true)];
 
 /// What starting anew may take at most, as a share of the measured load: then it is 40 % of a cell's time.
-const STARTING_SHARE: f64 = 2.0 / 3.0;
+pub(super) const STARTING_SHARE: f64 = 2.0 / 3.0;
 
 /// Load after each start of servers that are ours to start (`ours`), under a workload that `writes` or is offered by
 /// another `program`.

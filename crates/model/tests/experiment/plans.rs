@@ -247,6 +247,8 @@ fn outline_of_everything() {
             A cell ends when net time per operation is known to ±1.00%, or with its last frame.
             Measured load     at most 15 min
             Everything else   roughly 15 min: starting, loading, warming up, evidence
+            Starting          roughly 42% of the time of cell mine.in-memory, more than 40%: fewer starts or a larger budget leave more to the load
+            Starting          roughly 42% of the time of cell mine.on-disk, more than 40%: fewer starts or a larger budget leave more to the load
             Disk              roughly 1.5 GB at a time
         "#]],
     );
@@ -275,6 +277,33 @@ fn outline_of_attached_arms() {
             Everything else   roughly 2 min: starting, loading, warming up, evidence
             Disk              roughly 5.0 MB at a time
         "#]],
+    );
+}
+
+/// The last lines of the outline of `SHORT` with `measure` in `[measure]`, from where time is told.
+fn check_starting(measure: &str, expected: Expect) {
+    let text = outline(&planned(&with_arms(2, measure)), &catalogue::catalogue());
+    let (_, times) = text.split_once("Measured load").expect("times");
+    let lines = times.lines().skip(2).filter(|line| !line.starts_with("Disk"));
+    expected.assert_eq(&lines.collect::<Vec<_>>().join("\n"));
+}
+
+/// A server of this catalogue takes two seconds to start, and both arms 50 times as long as two thirds of 300 s.
+#[test]
+fn an_outline_names_cells_of_which_starting_takes_too_much() {
+    check_starting("", expect![""]);
+    check_starting("starts = 50", expect![""]);
+    check_starting(
+        "starts = 75",
+        expect![
+            "Starting          roughly 50% of the time of cell c, more than 40%: fewer starts or a larger budget leave more to the load"
+        ],
+    );
+    check_starting(
+        "epochs = 20",
+        expect![
+            "Starting          roughly 49% of the time of cell c, more than 40%: fewer starts or a larger budget leave more to the load"
+        ],
     );
 }
 

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt};
 
 use serde_json::Value;
 use support::{
-    Bench, err, out,
+    Bench, assert_valid, err, out,
     server::{found, small_logs_text},
     status,
 };
@@ -55,8 +55,7 @@ fn check(database: &dyn Product, measure: &str, protections: &str) {
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     let frames = bench.kept_lines("frames.jsonl");
-    let invalid: Vec<&Value> = frames.iter().map(|frame| &frame["invalid"]).filter(|why| !why.is_null()).collect();
-    assert!(invalid.is_empty(), "{invalid:?}");
+    assert_valid(&frames);
     let starts = operations_by_start(&frames);
     assert!(starts.len() >= 4, "{starts:?}");
     let first_frames: Vec<u64> = starts.values().map(|operations| operations[0]).collect();

@@ -169,8 +169,8 @@ fn a_lane_waits_for_its_neighbour_and_not_for_itself() {
     // machine meanwhile: by turns that is more or less, and counting waits for each other would show in every turn.
     let tells_apart = |_| {
         let (together, apart) = (measured(true), measured(false));
-        assert!(apart > 20_000_000, "half of 200 ms went to the neighbour, {apart} ns were seen");
-        4 * together < 3 * apart
+        // Half of 200 ms goes to the neighbour, unless a busy machine let neither run.
+        apart > 20_000_000 && 4 * together < 3 * apart
     };
     assert!((0..50).any(tells_apart), "a lane's waits for itself are counted as its neighbour's");
 }
