@@ -472,7 +472,8 @@ pub struct Machine {
     pub clock: String,
     /// File system of the data folders.
     pub file_system: String,
-    /// The disk below it: its model or driver, its size, whether it rotates. Empty where there is none, or nobody looked.
+    /// The disk below it: its model or driver, its size, whether it rotates. Empty where there is none, or nobody
+    /// looked.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub storage: String,
     /// What the machine swaps to and how open that is, in words, before Tithe sets up any; empty where nobody looked.

@@ -252,7 +252,7 @@ fn a_thousand_tasks_are_gathered_and_what_is_none_is_named() {
 }
 
 /// Eight hosts that were never there: one is measured on invented time, where the protection costs 5 %, and the others
-/// differ from it by what is drawn here, with a standard deviation of 2 %. Their page is kept in docs/reports/hosts.
+/// differ from it by what is drawn here, with a standard deviation of 2 %. docs/reports/hosts/simulated.html is their page.
 #[test]
 fn hosts_of_a_known_spread_are_found_again() {
     /// Differences from the mean of their kind, natural-log ratios: normal scores of eight, times 0.02.
@@ -291,8 +291,6 @@ fn hosts_of_a_known_spread_are_found_again() {
         end("another", "low") < 1.05_f64.ln() - 0.0285 && end("another", "high") > 1.05_f64.ln() + 0.0285,
         "{answer}"
     );
-    let page = bench.tithe(&["report", "g.json", "--format", "html"]);
-    expect_test::expect_file!["../../../../docs/reports/hosts/simulated.html"].assert_eq(&out(&page));
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn trials() -> Vec<Shown> {
 
 /// The interval of the spread is what metafor prints of these trials (`confint`, τ² from 0.1302 to 1.1812, on its page
 /// "van Houwelingen et al. (2002)"); spread, mean and the half-width of the mean are those of statsmodels 0.14
-/// (`combine_effects` with `method_re="iterated"`, the standard error of Hartung and Knapp times scipy's quantile of t);
+/// (`combine_effects`, `method_re="iterated"`, the standard error of Hartung and Knapp times scipy's quantile of t);
 /// the next unit is by a program of its own in Python, written from the formula.
 #[test]
 fn golden_vectors() {

@@ -304,8 +304,8 @@ fn redis(load: &str, measure: &str) -> String {
     )
 }
 
-/// The longer the way to an agent, the longer the slots; a slot that was asked for, or a way that is too long for any, is
-/// refused with the agent's name.
+/// The longer the way to an agent, the longer the slots; a slot that was asked for, or a way that is too long for any,
+/// is refused with the agent's name.
 #[test]
 fn slots_grow_with_the_way_to_an_agent() {
     if found(&tithe_databases::redis::Redis).is_none() {

@@ -101,8 +101,8 @@ impl Work {
         Ok(measured)
     }
 
-    /// True where `asked` is cell number `index` of the plan, but for what a run finds out: how long slots, settling and
-    /// frames are, at which rate operations arrive, and when servers are started anew.
+    /// True where `asked` is cell number `index` of the plan, but for what a run finds out: how long slots, settling
+    /// and frames are, at which rate operations arrive, and when servers are started anew.
     fn plans(&self, index: usize, asked: &Cell) -> bool {
         let Some(planned) = self.plan.cells.get(index) else { return false };
         let Cell { slot_ns, settling_ns, blocks, arrivals, starts, .. } = *asked;
