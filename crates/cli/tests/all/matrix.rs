@@ -252,7 +252,8 @@ fn a_thousand_tasks_are_gathered_and_what_is_none_is_named() {
 }
 
 /// Eight hosts that were never there: one is measured on invented time, where the protection costs 5 %, and the others
-/// differ from it by what is drawn here, with a standard deviation of 2 %. docs/reports/hosts/simulated.html is their page.
+/// differ from it by what is drawn here, with a standard deviation of 2 %. Their page is
+/// docs/reports/hosts/simulated.html.
 #[test]
 fn hosts_of_a_known_spread_are_found_again() {
     /// Differences from the mean of their kind, natural-log ratios: normal scores of eight, times 0.02.

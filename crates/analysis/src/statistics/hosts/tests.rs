@@ -31,9 +31,9 @@ fn trials() -> Vec<Shown> {
 }
 
 /// The interval of the spread is what metafor prints of these trials (`confint`, τ² from 0.1302 to 1.1812, on its page
-/// "van Houwelingen et al. (2002)"); spread, mean and the half-width of the mean are those of statsmodels 0.14
-/// (`combine_effects`, `method_re="iterated"`, the standard error of Hartung and Knapp times scipy's quantile of t);
-/// the next unit is by a program of its own in Python, written from the formula.
+/// "van Houwelingen et al. (2002)"); spread, mean and the half-width of the mean are those of statsmodels 0.14 (the
+/// function `combine_effects` with `method_re="iterated"`, the standard error of Hartung and Knapp times scipy's
+/// quantile of t); the next unit is by a program of its own in Python, written from the formula.
 #[test]
 fn golden_vectors() {
     let near = |actual: f64, expected: f64, by: f64| assert!((actual - expected).abs() < by, "{actual}, {expected}");
