@@ -1,7 +1,7 @@
-//! Empties the page cache, so that what is read next comes from the disk.
+//! Empties the page cache, so that what is read next comes from the disk, and draws anew where in memory files lie in it.
 
 use std::{
-    fs,
+    fs, io,
     os::fd::AsRawFd,
     path::{Path, PathBuf},
 };
@@ -25,6 +25,27 @@ pub fn empty(files: impl Iterator<Item = PathBuf>) -> Result<&'static str, Fault
             .map_err(|error| Fault::machine(format!("cannot empty the cache of {}", file.display()), error))?;
     }
     Ok("posix_fadvise(DONTNEED) on every file of the servers")
+}
+
+/// Has `files`, which nobody has open, lie elsewhere in the page cache: all are let go of and then read again, in this
+/// order. Where in memory a page lies says with which others it competes for the processor's caches; that is luck which
+/// stays as long as the file is cached, whoever opens it, and would pass for a cost.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn redraw(files: &[PathBuf]) -> Result<(), Fault> {
+    let failed = |file: &Path, error| Fault::machine(format!("cannot read {} again", file.display()), error);
+    for file in files {
+        // Only clean pages can be let go of.
+        fs::File::open(file).and_then(|open| open.sync_data()).map_err(|error| failed(file, error))?;
+        let_go(file).map_err(|error| failed(file, error))?;
+    }
+    for file in files {
+        fs::File::open(file)
+            .and_then(|mut open| io::copy(&mut open, &mut io::sink()))
+            .map_err(|error| failed(file, error))?;
+    }
+    Ok(())
 }
 
 fn let_go(path: &Path) -> std::io::Result<()> {

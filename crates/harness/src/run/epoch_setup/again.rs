@@ -4,7 +4,12 @@ use std::collections::BTreeMap;
 
 use tithe_machine::{fault::Fault, launch::Launch};
 use tithe_model::plan::Starts;
-use tithe_plugin::{data, setup::Setup, workload::Workload};
+use tithe_plugin::{
+    checks::scan::{Places, files_of},
+    data,
+    setup::Setup,
+    workload::Workload,
+};
 
 use super::{
     EpochSetup,
@@ -15,6 +20,7 @@ use crate::{
     run::{
         EpochPlan, Run,
         arm_server::ArmServer,
+        cache,
         data_sets::{self, DataSets},
         draw::Draw,
         together::together,
@@ -63,6 +69,9 @@ impl EpochSetup<'_> {
         let emptied = again.cold || (put_back && limits.memory.is_some());
         let emptied = emptied.then(|| self.empty_cache()).transpose()?;
         let draw = Draw::of(again.part.cell.seed, again.start, arms.len());
+        if self.database.embedded() && emptied.is_none() {
+            self.redraw_cache(&draw)?;
+        }
         for number in draw.order {
             let Some(launch) = launches.remove(&number) else { continue };
             self.begin_again(again.run, workload, number, (launch, &arms[number].setup), draw.paddings[number])?;
@@ -93,6 +102,14 @@ impl EpochSetup<'_> {
             data_sets.restore(fingerprint, &standing.server.folder, &standing.server.paths).map(drop)
         })?;
         data_sets::sync(self.servers.values().map(|standing| standing.server.folder.as_path()))
+    }
+
+    /// Draws anew where the files of embedded databases, which nobody has open, lie in the page cache. Servers have
+    /// memory of their own for pages, which is another one after each start.
+    fn redraw_cache(&self, draw: &Draw) -> Result<(), Fault> {
+        let standing = draw.order.iter().filter_map(|number| self.servers.get(number));
+        let files = standing.flat_map(|standing| files_of(&standing.server, Places::ALL)).map(|file| file.path);
+        cache::redraw(&files.collect::<Vec<_>>())
     }
 
     /// Starts the stopped server of arm `number` again, without waiting for it; on another port, where neither its data
