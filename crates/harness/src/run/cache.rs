@@ -1,4 +1,5 @@
-//! Empties the page cache, so that what is read next comes from the disk, and draws anew where in memory files lie in it.
+//! Empties the page cache, so that what is read next comes from the disk, and draws anew where in memory files lie in
+//! it.
 
 use std::{
     fs, io,
