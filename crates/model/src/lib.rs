@@ -18,6 +18,7 @@ pub mod plan;
 pub mod quantity;
 pub mod record;
 pub mod records;
+pub mod run_spread;
 pub mod schedule;
 pub mod slots;
 pub mod start_spread;

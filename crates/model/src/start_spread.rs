@@ -41,8 +41,13 @@ pub struct StartSpread {
 
 /// What Tithe knows of `database`, one for each metric that was measured; never empty.
 pub fn built_in(database: &str) -> Vec<StartSpread> {
-    // The file is a part of the program, and a test reads it.
-    let lines = parse(BUILT_IN).unwrap_or_default();
+    of_or_other(BUILT_IN, database)
+}
+
+/// What `text`, a file that is a part of the program, says of `database`, else of `other`.
+pub(crate) fn of_or_other(text: &str, database: &str) -> Vec<StartSpread> {
+    // A test reads every such file.
+    let lines = parse(text).unwrap_or_default();
     of(&lines, database).or_else(|| of(&lines, OTHER)).unwrap_or_default()
 }
 

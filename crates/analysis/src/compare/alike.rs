@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use tithe_model::record::Machine;
+use tithe_model::{experiment::Metric, quantity::fixed, record::Machine, run_spread};
 
-use super::{Counted, Match, Side};
-use crate::{Analysis, ArmAnalysis, CellAnalysis, Proof};
+use super::{Counted, Match, Side, USUAL};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Figure, Proof, statistics::starts::KnownSpread};
 
 /// What each run is called: its database's version, the processor where that is not enough, then the folder,
 /// and at last a number.
@@ -72,7 +72,12 @@ fn unlike((one, one_records): (&CellAnalysis, u64), (other, other_records): (&Ce
 }
 
 /// Adds the arms that all `cells` have, and the reasons for those that they do not.
-pub(super) fn arms(runs: &[String], cells: &[&CellAnalysis], matches: &mut Vec<Match>, refused: &mut Vec<String>) {
+pub(super) fn arms(
+    (subjects, runs): (&[Analysis], &[String]),
+    cells: &[&CellAnalysis],
+    matches: &mut Vec<Match>,
+    refused: &mut Vec<String>,
+) {
     let only = cells.iter().all(|cell| comparable(cell).count() == 1);
     for arm in comparable(cells[0]) {
         let same = |cell: &&CellAnalysis| -> Option<ArmAnalysis> {
@@ -84,7 +89,7 @@ pub(super) fn arms(runs: &[String], cells: &[&CellAnalysis], matches: &mut Vec<M
             refused.push(format!("Arm {} of cell {} is not in {}.", arm.name, cells[0].id, runs[missing]));
             continue;
         }
-        match matched(runs, cells[0], &found.into_iter().flatten().collect::<Vec<_>>()) {
+        match matched((subjects, runs), cells[0], &found.into_iter().flatten().collect::<Vec<_>>()) {
             Ok(matched) => matches.push(matched),
             Err(reason) => refused.push(reason),
         }
@@ -98,7 +103,11 @@ fn comparable(cell: &CellAnalysis) -> impl Iterator<Item = &ArmAnalysis> {
 }
 
 /// The deciding cost of the first run's arm, in all runs.
-fn matched(runs: &[String], cell: &CellAnalysis, arms: &[ArmAnalysis]) -> Result<Match, String> {
+fn matched(
+    (subjects, runs): (&[Analysis], &[String]),
+    cell: &CellAnalysis,
+    arms: &[ArmAnalysis],
+) -> Result<Match, String> {
     let Some(primary) = arms[0].primary() else {
         return Err(format!("Arm {} of cell {} was not measured in {}.", arms[0].name, cell.id, runs[0]));
     };
@@ -107,7 +116,9 @@ fn matched(runs: &[String], cell: &CellAnalysis, arms: &[ArmAnalysis]) -> Result
         let Some(estimate) = arm.estimates.iter().find(|estimate| estimate.name == primary.name) else {
             return Err(format!("Arm {} of cell {} has no {} in {}.", arm.name, cell.id, primary.title, runs[run]));
         };
-        sides.push(Side { run, estimate: estimate.clone(), proof: arm.proof.clone(), counted: Counted::Frames });
+        let between_runs = between_runs(&subjects[run].database, &estimate.name);
+        let (estimate, proof) = (estimate.clone(), arm.proof.clone());
+        sides.push(Side { run, estimate, proof, counted: Counted::Frames, between_runs });
     }
     let mut names: Vec<&str> = Vec::new();
     for arm in arms {
@@ -116,6 +127,13 @@ fn matched(runs: &[String], cell: &CellAnalysis, arms: &[ArmAnalysis]) -> Result
         }
     }
     Ok(Match { cell: cell.id.clone(), arm: names.join(" / "), title: primary.title.clone(), sides, error: None })
+}
+
+/// How much identical runs on `database` are known to differ in `figure` beyond what their intervals say.
+fn between_runs(database: &str, figure: &Figure) -> Option<KnownSpread> {
+    // What decides is a metric; anything else is taken as net time.
+    let metric = if let Figure::Metric(metric) = figure { *metric } else { Metric::Net };
+    KnownSpread::of_metric(&run_spread::built_in(database), metric)
 }
 
 /// Cells and arms that only later runs have.
@@ -145,6 +163,7 @@ pub(super) fn not_in_first(subjects: &[Analysis], runs: &[String]) -> Vec<String
 pub(super) fn notes(subjects: &[Analysis], runs: &[String], matches: &[Match]) -> Vec<String> {
     let mut notes: Vec<String> = judged_over_run(subjects).into_iter().collect();
     notes.extend((0..runs.len()).filter_map(|run| on_few_starts(run, runs, matches)));
+    notes.extend(judged_over_runs(subjects, matches));
     let first = &subjects[0];
     for (subject, name) in subjects.iter().zip(runs).skip(1) {
         // What it swaps to, and when it was started, makes no other machine.
@@ -197,4 +216,18 @@ fn judged_over_run(subjects: &[Analysis]) -> Option<String> {
          are not, so of many some miss."
             .to_owned()
     })
+}
+
+/// Said of the databases of which identical runs are known to differ by more than their intervals say.
+fn judged_over_runs(subjects: &[Analysis], matches: &[Match]) -> BTreeSet<String> {
+    let sides = matches.iter().flat_map(|it| &it.sides);
+    let known = sides.filter_map(|side| Some((&subjects[side.run].database, side.between_runs?)));
+    let told = known.map(|(database, known)| {
+        format!(
+            "Identical runs on {database} differ by more than each says, by {} % (standard deviation): differences are judged as if              each run erred by ±{} % besides.",
+            fixed(100.0 * known.spread, 2),
+            fixed(100.0 * known.widening(1, 2.0 * USUAL), 2)
+        )
+    });
+    told.collect()
 }

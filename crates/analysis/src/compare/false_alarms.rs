@@ -8,11 +8,8 @@
 
 use tithe_model::{plan::STARTS_MIN, quantity::fixed};
 
-use super::{Comparison, Counted, Match, Side};
-use crate::{CONFIDENCE, Interval, statistics::distribution::t_upper};
-
-/// The one-sided error of an interval that nobody has widened.
-const USUAL: f64 = (1.0 - CONFIDENCE) / 2.0;
+use super::{Comparison, Counted, Match, Side, USUAL};
+use crate::{Interval, statistics::distribution::t_upper};
 
 /// What may be asked of a year of comparisons.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,8 +81,10 @@ impl Side {
     pub(super) fn erring(&self, error: f64) -> Interval {
         let degrees = (self.values().0 as f64 - 1.0).max(1.0);
         let widen = t_upper(error, degrees) / t_upper(USUAL, degrees);
-        let Interval { estimate, low, high } = self.over_run();
-        Interval { estimate, low: estimate - widen * (estimate - low), high: estimate + widen * (high - estimate) }
+        let Interval { estimate, low, high } = self.estimate.headline().effect;
+        let own =
+            Interval { low: estimate - widen * (estimate - low), high: estimate + widen * (high - estimate), estimate };
+        self.of_any_run(own, error)
     }
 }
 

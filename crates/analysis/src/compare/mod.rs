@@ -2,9 +2,11 @@
 //!
 //! Only costs are compared, which are shares of each run's own plain arm, so that a difference is in percentage
 //! points. Absolute levels of different runs belong to different hours: they are shown beside their cost and
-//! not compared. The intervals are those of the runs, which hold for the next start of the servers, too. What
-//! cannot be compared is refused with its reason ([`Comparison::refused`]); an arm that was not proven is shown
-//! and not ranked.
+//! not compared. Differences rest on the intervals of the runs, which hold for the next start of the servers, too, and
+//! on what is known of how much identical runs differ beyond those ([`run_spread`]). What cannot be compared is refused
+//! with its reason ([`Comparison::refused`]); an arm that was not proven is shown and not ranked.
+//!
+//! [`run_spread`]: tithe_model::run_spread
 
 mod alike;
 mod false_alarms;
@@ -13,7 +15,13 @@ use tithe_model::plan::STARTS_MIN;
 
 pub use false_alarms::Budget;
 
-use crate::{Analysis, Estimate, Interval, Proof, statistics::distribution::normal_upper};
+use crate::{
+    Analysis, CONFIDENCE, Estimate, Interval, Proof,
+    statistics::{distribution::normal_upper, starts::KnownSpread},
+};
+
+/// The one-sided error of an interval that no budget of false alarms has widened.
+const USUAL: f64 = (1.0 - CONFIDENCE) / 2.0;
 
 /// What can be said of several runs together.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +64,9 @@ pub struct Side {
     pub proof: Proof,
     /// What the count of the estimate counts.
     pub counted: Counted,
+    /// How much identical runs differ beyond their own intervals; `None` where they do not, or hosts or repeats say it
+    /// themselves.
+    pub between_runs: Option<KnownSpread>,
 }
 
 /// What the values are that a cost rests on.
@@ -81,14 +92,19 @@ impl Side {
         (1..STARTS_MIN as usize).contains(&self.estimate.starts)
     }
 
-    /// The cost by its own interval.
+    /// The cost by its own interval, as another run might have found it.
     fn alone(&self) -> Interval {
-        self.estimate.effect
+        self.of_any_run(self.estimate.effect, USUAL)
     }
 
-    /// The cost as the answer and the status judge it, over all cells of its run.
+    /// The cost as the answer and the status judge it, over all cells of its run, as another run might have found it.
     fn over_run(&self) -> Interval {
-        self.estimate.headline().effect
+        self.of_any_run(self.estimate.headline().effect, USUAL)
+    }
+
+    /// This run's `cost` with what identical runs differ by besides, which errs by `error` at either side.
+    fn of_any_run(&self, cost: Interval, error: f64) -> Interval {
+        self.between_runs.map_or(cost, |known| cost.widened(known.widening(1, 2.0 * error)))
     }
 }
 
@@ -194,8 +210,7 @@ fn apart(one: &Interval, other: &Interval, comparisons: usize) -> (Interval, Int
 /// `comparisons` the distances are widened by the ratio of the normal quantiles (Bonferroni), so that all hold
 /// together.
 pub fn difference(one: &Interval, other: &Interval, comparisons: usize) -> Interval {
-    let tail = (1.0 - crate::CONFIDENCE) / 2.0;
-    let widen = normal_upper(tail / comparisons.max(1) as f64) / normal_upper(tail);
+    let widen = normal_upper(USUAL / comparisons.max(1) as f64) / normal_upper(USUAL);
     let distance = |a: f64, b: f64| widen * a.hypot(b);
     let estimate = one.estimate - other.estimate;
     Interval {
@@ -218,7 +233,7 @@ pub fn compare(subjects: &[Analysis], labels: &[Option<String>]) -> Result<Compa
     let Some(first) = subjects.first() else { return Err(vec!["There is no run to compare.".to_owned()]) };
     for cell in &first.cells {
         match alike::cells(subjects, &runs, cell) {
-            Ok(cells) => alike::arms(&runs, &cells, &mut matches, &mut refused),
+            Ok(cells) => alike::arms((subjects, &runs), &cells, &mut matches, &mut refused),
             Err(reason) => refused.push(reason),
         }
     }

@@ -71,7 +71,13 @@ fn matched(matrices: &[Named], figure: &MatrixFigure) -> Result<Match, String> {
             .together()
             .ok_or_else(|| format!("{} has no interval over hosts in {}.", place(figure), matrix.name))?;
         let (count, counted) = counted(same);
-        sides.push(Side { run, estimate: estimate(same, effect, count), proof: Proof::Proven, counted });
+        sides.push(Side {
+            run,
+            estimate: estimate(same, effect, count),
+            proof: Proof::Proven,
+            counted,
+            between_runs: None,
+        });
     }
     let cell = format!("{} · {}", figure.experiment, figure.cell);
     Ok(Match { cell, arm: figure.arm.clone(), title: figure.figure.clone(), sides, error: None })

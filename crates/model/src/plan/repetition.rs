@@ -29,7 +29,7 @@ pub const STARTS_USUAL: u32 = 8;
 /// Fewest starts whose own spread is used; with fewer, one start and the spread that is known of the product say more.
 pub const STARTS_MIN: u32 = 4;
 
-/// Most starts that are planned: more narrow the interval less than the frames that they cost.
+/// Most starts that are planned where data are put back: more narrow the interval less than the frames that they cost.
 const STARTS_MAX: u32 = 24;
 
 /// Starts that a cell has in any case: how many, from which share of the budget on, s, and whether of servers that
@@ -99,7 +99,7 @@ pub(super) fn starts_are_ours(experiment: &Experiment, cell: &Cell) -> bool {
 
 /// Most starts that `load_s` seconds of load pay for, where each takes `start_s`.
 pub fn starts_borne(load_s: f64, start_s: f64) -> u32 {
-    ((STARTING_SHARE * load_s / start_s) as u32).min(STARTS_MAX)
+    (STARTING_SHARE * load_s / start_s) as u32
 }
 
 /// With `share_s` seconds of load. `stays`: a server may be started anew within an epoch.
@@ -114,16 +114,24 @@ fn usual_repetitions(
         .find(|(_, budget_s, compiles)| share_s >= *budget_s && *compiles == database.entry.compiles);
     let least = promised.map_or(0, |(starts, ..)| *starts);
     let borne = |start_s: f64| {
-        let borne = starts_borne(share_s, start_s).max(least);
+        let borne = starts_borne(share_s, start_s).min(STARTS_MAX).max(least);
         (borne >= STARTS_MIN).then_some(borne)
     };
     let arms = experiment.arms.len();
     let warm_up_s = cell.after_start.guess_s(arms as f64);
-    let enough = share_s * 1e9 >= cell.frame_ns(arms) as f64 * f64::from(FRAMES_MIN);
-    if cell.starts != Starts::Once || database.entry.simulated || !enough {
+    let start_s = arms as f64 * database.entry.start_s + warm_up_s;
+    let frames = share_s * 1e9 / cell.frame_ns(arms) as f64;
+    let cold = experiment.resources[cell.resources].limits.cold;
+    if database.entry.simulated || frames < f64::from(FRAMES_MIN) {
         (1, cell.starts)
+    } else if cell.starts == Starts::EveryFrame {
+        let borne = starts_borne(share_s, start_s);
+        // A frame from cold caches has a start of its own in any case, and the process of an embedded database is there
+        // at once.
+        let all = cold || database.entry.embedded || f64::from(borne) >= frames.floor();
+        (1, if all { Starts::EveryFrame } else { Starts::Several(borne.max(STARTS_USUAL)) })
     } else if stays {
-        (1, borne(arms as f64 * database.entry.start_s + warm_up_s).map_or(Starts::Once, Starts::Several))
+        (1, borne(start_s).map_or(Starts::Once, Starts::Several))
     } else if database.entry.embedded {
         (1, Starts::Once)
     } else {

@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use tithe_model::{
     catalogue::Catalogue,
     parse::parse_unmeasured,
-    plan::{Plan, Starts, outline, plan},
+    plan::{Plan, Starts, outline, plan, starting_share},
     record::{Frame, Host, Slot, Stalls},
 };
 
@@ -445,7 +445,9 @@ fn an_embedded_database_that_keeps_its_data_starts_anew_too() {
 #[test]
 fn servers_start_anew_for_each_frame_where_memory_holds_the_data() {
     let mut catalogue = catalogue::catalogue();
-    catalogue.databases.iter_mut().for_each(|database| database.entry.restarts = true);
+    for database in &mut catalogue.databases {
+        (database.entry.restarts, database.entry.start_s) = (true, 0.1);
+    }
     let plan = |resources: &str| {
         let experiment = read_experiment(&format!("{SHORT}[[resources]]\nname = \"some\"\n{resources}"));
         plan(experiment.expect("an experiment"), &catalogue).expect("a plan")
@@ -460,6 +462,25 @@ fn servers_start_anew_for_each_frame_where_memory_holds_the_data() {
     ] {
         assert_eq!(plan(resources).cells[0].starts == Starts::EveryFrame, anew, "{resources}");
     }
+}
+
+#[test]
+fn starts_of_a_reading_workload_take_no_more_than_the_load_pays_for() {
+    let mut catalogue = catalogue::catalogue();
+    let mut planned = |start_s: f64, budget: &str, resources: &str| {
+        catalogue.databases.iter_mut().for_each(|it| (it.entry.restarts, it.entry.start_s) = (true, start_s));
+        let budget = format!("[measure]\nbudget = \"{budget}\"\n[data]");
+        let experiment = read_experiment(&format!("{}{resources}", SHORT.replace("[data]", &budget)));
+        let plan = plan(experiment.expect("an experiment"), &catalogue).expect("a plan");
+        (plan.cells[0].starts, starting_share(&plan, &catalogue, &plan.cells[0]) <= 0.4)
+    };
+    // Two arms whose servers take 5 s to start, for 80 s of the 120 s of load.
+    assert_eq!(planned(2.5, "2 min", ""), (Starts::Several(16), true));
+    assert_eq!(planned(0.1, "2 min", ""), (Starts::EveryFrame, true));
+    // Eight in any case, and each frame of its own where caches have to be cold.
+    assert_eq!(planned(2.5, "40 s", ""), (Starts::Several(8), false));
+    let cold = "[[resources]]\nname = \"some\"\ncache = \"cold\"\n";
+    assert_eq!(planned(2.5, "2 min", cold), (Starts::EveryFrame, false));
 }
 
 /// A server that its provider switches, by a file with these lines of `[measure]` and of `switch`.
