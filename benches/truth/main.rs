@@ -18,7 +18,8 @@
 //! | `identical` | product, cells, seconds a cell, hogs, workload | four identical arms | how many intervals leave zero
 //! out; the mean effect by arm |
 //! | `pairs` | product, runs, seconds a run, hogs, workload | the same experiment again and again | how many pairs
-//! `compare` calls different |
+//! `compare` calls different, and how much they differ |
+//! | `pairs-again` | folders of runs | the same, of runs that are there | the same |
 //! | `neighbours` | seconds, clients, workload, product | unknown, but the same whoever else runs | what a protection
 //! costs beside hogs and walkers |
 //!
@@ -66,6 +67,10 @@ fn carry_out(part: &str, asked: &Arguments<'_>) -> Result<(), String> {
         "known-cost" => known_cost::measure(asked.number(0, "seconds", 300)?, asked.number(1, "hogs", 4)?),
         "identical" => identical::measure(&identical::Options::read(asked)?),
         "pairs" => pairs::measure(&pairs::Options::read(asked)?),
+        "pairs-again" => {
+            pairs::again(asked.0);
+            Ok(())
+        }
         "neighbours" => neighbours::measure(&neighbours::Options::read(asked)?),
         other => Err(format!("there is no part `{other}`; see the top of benches/truth/main.rs")),
     }

@@ -1,8 +1,17 @@
-//! Identical experiments, one after the other: how many pairs of them `compare` calls different.
+//! Identical experiments, one after the other: how many pairs of them `compare` calls different, and how much they differ
+//! beyond what the interval of each says, which is what `crates/model/data/run-spread.csv` keeps.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
-use tithe_analysis::{Analysis, CONFIDENCE, assess::assess, compare};
+use tithe_analysis::{
+    Analysis, CONFIDENCE, Estimate,
+    assess::assess,
+    compare,
+    statistics::{
+        distribution::t_upper,
+        random_effects::{Errors, Pooled, Unit, pooled},
+    },
+};
 
 use crate::{
     Arguments,
@@ -55,17 +64,28 @@ impl Options {
 pub fn measure(asked: &Options) -> Result<(), String> {
     let mut analyses: Vec<Analysis> = Vec::new();
     for seed in 1..=asked.runs {
-        let run = Run::new(&format!("pairs-{seed}"), &asked.experiment(seed));
+        let run = Run::new(&format!("pairs-{}-{}-{seed}", asked.product, asked.hogs), &asked.experiment(seed));
         let neighbours = Beside::Hogs(asked.hogs).start();
         let folder = run.finish()?;
         drop(neighbours);
+        println!("{}", folder.display());
         analyses.push(assess(&read(&folder)));
     }
     let Options { product, runs, seconds, workload, hogs, .. } = asked;
-    println!("{product}, workload {workload}, {runs} runs of {seconds} s, beside {}\n", Beside::Hogs(*hogs));
-    tell_costs(&analyses);
-    tell_pairs(&analyses);
+    println!("\n{product}, workload {workload}, {runs} runs of {seconds} s, beside {}\n", Beside::Hogs(*hogs));
+    tell(&analyses);
     Ok(())
+}
+
+/// Tells of runs that are there: their folders.
+pub fn again(folders: &[String]) {
+    tell(&folders.iter().map(|folder| assess(&read(Path::new(folder)))).collect::<Vec<_>>());
+}
+
+fn tell(analyses: &[Analysis]) {
+    tell_costs(analyses);
+    tell_pairs(analyses);
+    tell_spread(analyses);
 }
 
 /// The deciding cost of each run.
@@ -73,7 +93,7 @@ fn tell_costs(analyses: &[Analysis]) {
     println!("| run | figure | cost | starts | load |\n|---|---|---|---|---|");
     for (run, analysis) in (1..).zip(analyses) {
         let Some(cell) = analysis.cells.first() else { continue };
-        for estimate in cell.arms.iter().flat_map(|arm| &arm.estimates).filter(|estimate| estimate.primary) {
+        for estimate in deciding(analysis) {
             println!(
                 "| {run} | {} | {} | {} | {:.1} |",
                 estimate.title, estimate.text, estimate.starts, cell.host.load
@@ -100,4 +120,28 @@ fn tell_pairs(analyses: &[Analysis]) {
     for (figure, (different, all)) in by_figure {
         println!("| {figure} | {} |", share(different, all));
     }
+}
+
+/// What decides, of the protected arm.
+fn deciding(analysis: &Analysis) -> impl Iterator<Item = &Estimate> {
+    let arms = analysis.cells.first().into_iter().flat_map(|cell| &cell.arms).filter(|arm| !arm.aa);
+    arms.flat_map(|arm| &arm.estimates).filter(|estimate| estimate.primary)
+}
+
+/// How much the runs differ beyond what each says of itself.
+fn tell_spread(analyses: &[Analysis]) {
+    let units: Vec<Unit> = analyses.iter().flat_map(deciding).map(unit).collect();
+    let Pooled { spread, .. } = pooled(&units, Errors::Own, 1.0 - CONFIDENCE);
+    let [spread, low, high] = [spread.estimate, spread.low, spread.high].map(|it| format!("{:.2}", 100.0 * it));
+    println!(
+        "\nBetween runs, beyond what each says: {spread} % [{low}, {high}] (standard deviation), {} runs",
+        units.len()
+    );
+}
+
+/// A run as one value: its standard error from the half-width of its interval, which has Student's quantile.
+fn unit(estimate: &Estimate) -> Unit {
+    let quantile = t_upper((1.0 - CONFIDENCE) / 2.0, (estimate.starts.max(2) - 1) as f64);
+    let error = estimate.effect.half_width() / quantile;
+    Unit { effect: estimate.effect.estimate, variance: error * error }
 }

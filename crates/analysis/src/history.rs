@@ -8,11 +8,14 @@
 //! Changes are found by [`change_points`]: of the series of a history that has none, at most one in twenty names one,
 //! whatever the number of series.
 
+use std::collections::BTreeMap;
+
 use tithe_model::quantity::moment;
 
 use crate::{
     Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Interval, Proof,
     compare::{as_share, difference},
+    report::{number, words},
     statistics::{
         change_points::{ChangePoint, change_points, values_min},
         distribution::normal_upper,
@@ -158,6 +161,7 @@ pub fn history(runs: &[(String, Analysis)]) -> History {
             "Some runs do not say when they were measured: all stand in the order in which they were named.".to_owned(),
         ),
     }
+    notes.extend(controls(&order));
     let mut series: Vec<(Conditions, Series)> = Vec::new();
     for (run, analysis) in order {
         for (cell, arm, estimate) in deciding(analysis) {
@@ -179,6 +183,26 @@ pub fn history(runs: &[(String, Analysis)]) -> History {
     let level = (1.0 - CONFIDENCE) / series.len().max(1) as f64;
     series.iter_mut().for_each(|series| series.find(level));
     History { series, notes }
+}
+
+/// What the A/A arms of `runs` read, cell by cell: how far costs go where there is none.
+fn controls(runs: &[&(String, Analysis)]) -> Vec<String> {
+    let mut read: BTreeMap<&str, Vec<Interval>> = BTreeMap::new();
+    for cell in runs.iter().flat_map(|(_, analysis)| &analysis.cells) {
+        let controls = cell.arms.iter().filter(|arm| arm.aa).filter_map(|arm| Some(arm.primary()?.effect));
+        read.entry(&cell.id).or_default().extend(controls.filter(|effect| effect.half_width().is_finite()));
+    }
+    let told = read.into_iter().filter(|(_, effects)| !effects.is_empty()).map(|(cell, effects)| {
+        let estimates = || effects.iter().map(|effect| effect.estimate);
+        let (low, high) = (estimates().fold(f64::MAX, f64::min), estimates().fold(f64::MIN, f64::max));
+        let missed = effects.iter().filter(|effect| !effect.holds(0.0)).count();
+        format!(
+            "Cell {cell}: the plain arm again (A/A), which costs nothing, read {} in {}, and left zero out in {missed}.",
+            number::range(low, high),
+            words::plural(effects.len() as u64, "run"),
+        )
+    });
+    told.collect()
 }
 
 /// The protected arms of a run with the cost that decides.
@@ -252,6 +276,8 @@ fn unlike(one: &Conditions, other: &Conditions) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use expect_test::expect;
+
     use super::*;
     use crate::report::sample as analyses;
 
@@ -302,6 +328,21 @@ pub(crate) mod tests {
         assert!(change.p <= 0.025 && !series.too_short());
         assert_eq!((apart.points.len(), apart.too_short()), (1, true));
         assert!(apart.apart.starts_with("clients ") && apart.apart.ends_with(" and 64"), "{}", apart.apart);
+    }
+
+    #[test]
+    fn what_nothing_costs_is_told_over_all_runs() {
+        let with_control = |day: u64, read: f64| {
+            run(day, 10.0, |analysis| {
+                let mut control = analysis.cells[0].arms[1].clone();
+                (control.name, control.aa, control.proof) = ("A/A".to_owned(), true, Proof::Baseline);
+                control.estimates[0].effect = Interval { estimate: read, low: read - 0.002, high: read + 0.002 };
+                analysis.cells[0].arms.push(control);
+            })
+        };
+        let history = history(&[with_control(0, -0.001), with_control(1, 0.003), run(2, 10.0, |_| ())]);
+        expect!["Cell c/in-memory: the plain arm again (A/A), which costs nothing, read −0.1% to +0.3% in 2 runs, and left zero out in 1."].assert_eq(&history.notes.join("\n"));
+        assert_eq!(history.series.len(), 1);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tithe_model::{experiment::Metric, quantity::fixed, record::Machine, run_spread};
 
 use super::{Counted, Match, Side, USUAL};
-use crate::{Analysis, ArmAnalysis, CellAnalysis, Figure, Proof, statistics::starts::KnownSpread};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Figure, Proof, report::number, statistics::starts::KnownSpread};
 
 /// What each run is called: its database's version, the processor where that is not enough, then the folder,
 /// and at last a number.
@@ -164,6 +164,7 @@ pub(super) fn notes(subjects: &[Analysis], runs: &[String], matches: &[Match]) -
     let mut notes: Vec<String> = judged_over_run(subjects).into_iter().collect();
     notes.extend((0..runs.len()).filter_map(|run| on_few_starts(run, runs, matches)));
     notes.extend(judged_over_runs(subjects, matches));
+    notes.extend(subjects[0].cells.iter().filter_map(|cell| controls_of(cell, subjects, runs)));
     let first = &subjects[0];
     for (subject, name) in subjects.iter().zip(runs).skip(1) {
         // What it swaps to, and when it was started, makes no other machine.
@@ -224,10 +225,23 @@ fn judged_over_runs(subjects: &[Analysis], matches: &[Match]) -> BTreeSet<String
     let known = sides.filter_map(|side| Some((&subjects[side.run].database, side.between_runs?)));
     let told = known.map(|(database, known)| {
         format!(
-            "Identical runs on {database} differ by more than each says, by {} % (standard deviation): differences are judged as if              each run erred by ±{} % besides.",
+            "Identical runs on {database} differ by more than each says, by {} % (standard deviation): differences are judged as if \
+             each run erred by ±{} % besides.",
             fixed(100.0 * known.spread, 2),
             fixed(100.0 * known.widening(1, 2.0 * USUAL), 2)
         )
     });
     told.collect()
+}
+
+/// What the A/A arms read in `cell`, where the truth is no cost.
+fn controls_of(cell: &CellAnalysis, subjects: &[Analysis], runs: &[String]) -> Option<String> {
+    let read = |(subject, name): (&Analysis, &String)| {
+        let cell = subject.cells.iter().find(|other| other.id == cell.id)?;
+        let control = cell.arms.iter().find(|arm| arm.aa)?.primary()?;
+        Some(format!("{} in {name}", number::in_line(&control.effect, None, &control.unit, control.verdict)))
+    };
+    let read: Vec<String> = subjects.iter().zip(runs).filter_map(read).collect();
+    (!read.is_empty())
+        .then(|| format!("Cell {}: the plain arm again (A/A), which costs nothing, read {}.", cell.id, read.join(", ")))
 }

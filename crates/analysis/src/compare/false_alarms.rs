@@ -97,7 +97,7 @@ mod tests {
 
     /// Two runs, of which TLS costs `more` (a share) in the second; on `starts` starts each.
     fn compared(more: f64, starts: usize) -> Comparison {
-        let mut before = sample::full();
+        let mut before = Analysis { database: "simulated".to_owned(), ..sample::full() };
         before.cells[0].arms.truncate(2);
         before.cells[0].arms[1].estimates[0].starts = starts;
         let mut after = Analysis { run: "later".to_owned(), ..before.clone() };

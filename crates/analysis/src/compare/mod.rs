@@ -257,6 +257,8 @@ mod tests {
     fn subject(run: &str, change: impl Fn(&mut Analysis)) -> Analysis {
         let mut analysis = sample::full();
         analysis.run = run.to_owned();
+        // Its runs are not known to differ by more than they say.
+        analysis.database = "simulated".to_owned();
         change(&mut analysis);
         analysis
     }
@@ -326,6 +328,40 @@ mod tests {
         let beyond: Vec<&str> = alone.matches.iter().filter(beyond).map(|it| it.arm.as_str()).collect();
         // Not `audit`, which costs 13 % and is not proven.
         assert_eq!(beyond, ["tls", "columns"]);
+    }
+
+    #[test]
+    fn what_identical_runs_differ_by_widens_differences_and_no_cost() {
+        // Of a database that nobody has measured.
+        let unknown = |analysis: &mut Analysis| "tomorrow".clone_into(&mut analysis.database);
+        let both = |change: &dyn Fn(&mut Analysis)| {
+            let dearer = |analysis: &mut Analysis| {
+                other(analysis);
+                change(analysis);
+            };
+            compare(&[subject("one", change), subject("two", dearer)], &[]).expect("runs alike")
+        };
+        let [alike, apart] = [both(&|_| ()), both(&unknown)];
+        let known = apart.matches[0].sides[0].between_runs.expect("known");
+        let besides = known.widening(2, 0.05) * 2.0;
+        let [narrow, wide] = [&alike, &apart].map(|it| it.matches[0].differences()[0].ratio);
+        assert!((wide.half_width() - narrow.half_width().hypot(besides)).abs() < 1e-4, "{narrow:?} {wide:?}");
+        assert!(apart.matches[0].changes()[0].points.low < alike.matches[0].changes()[0].points.low);
+        assert_eq!(alike.matches[0].sides[0].estimate, apart.matches[0].sides[0].estimate);
+        let told =
+            |compared: &Comparison| compared.notes.iter().any(|note| note.starts_with("Identical runs on tomorrow"));
+        assert!(told(&apart) && !told(&alike));
+    }
+
+    #[test]
+    fn what_nothing_costs_stands_beside_what_is_compared() {
+        let again = |analysis: &mut Analysis| {
+            let arm = &mut analysis.cells[0].arms[5];
+            (arm.aa, arm.proof) = (true, Proof::Baseline);
+        };
+        let compared = compare(&[subject("one", again), subject("two", again)], &[]).expect("runs alike");
+        expect!["Cell c/in-memory: the plain arm again (A/A), which costs nothing, read ~ −3.0% to +5.1% in one, ~ −3.0% to +5.1% in two."].assert_eq(compared.notes.last().expect("a note"));
+        assert!(compared.matches.iter().all(|it| it.arm != "fscrypt"));
     }
 
     #[test]
