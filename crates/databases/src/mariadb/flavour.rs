@@ -20,6 +20,7 @@ const ENTRY: DatabaseEntry = DatabaseEntry {
     schemes: &["mariadb"],
     reserved_settings: RESERVED,
     network_login: NetworkLogin::Password(NATIVE),
+    start_s: 0.8,
     ..mysql_family::ENTRY
 };
 

@@ -22,6 +22,7 @@ const ENTRY: DatabaseEntry = DatabaseEntry {
     schemes: &["mysql"],
     reserved_settings: RESERVED,
     network_login: NetworkLogin::Password(CACHING_SHA2),
+    start_s: 1.6,
     ..mysql_family::ENTRY
 };
 

@@ -50,7 +50,6 @@ pub const ENTRY: DatabaseEntry = DatabaseEntry {
     url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: None },
     password_variable: target::PASSWORD_VARIABLE,
     wire_protocol: Some(WireProtocol::MySql),
-    start_s: 2.5,
     server_programs: &["mariadbd", "mysqld"],
     ..DatabaseEntry::BARE
 };

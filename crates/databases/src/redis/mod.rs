@@ -54,7 +54,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     server_programs: &["redis-server", "valkey-server"],
     wire_protocol: Some(WireProtocol::Redis),
     network_login: NetworkLogin::Password(target::REQUIREPASS),
-    start_s: 0.5,
+    start_s: 0.3,
     ..DatabaseEntry::BARE
 };
 
