@@ -26,8 +26,8 @@ pub mod generator;
 mod key;
 mod names;
 pub mod operation;
+mod presets;
 pub mod properties;
-mod ready;
 mod record;
 pub mod values;
 mod verify;
@@ -53,7 +53,7 @@ use tithe_plugin::{
 
 pub use config::check;
 pub use names::ignored;
-pub use ready::{READY, entry};
+pub use presets::{PRESETS, entry};
 
 use self::{
     client::{YcsbClient, key_value},

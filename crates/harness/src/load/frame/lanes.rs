@@ -45,13 +45,13 @@ impl<'a> Lanes<'a> {
     }
 
     /// Has `machines` offer the load.
-    pub fn offered_elsewhere(&mut self, machines: &'a dyn LoadMachines) {
+    pub fn offered_remotely(&mut self, machines: &'a dyn LoadMachines) {
         self.machines = Some(machines);
-        self.servers_are_elsewhere();
+        self.servers_are_remote();
     }
 
     /// What serves the clients is on another machine, and nothing of it is seen here.
-    pub fn servers_are_elsewhere(&mut self) {
+    pub fn servers_are_remote(&mut self) {
         (self.stalls_hidden, self.groups, self.accounts) = (Some(ELSEWHERE), None, None);
     }
 }

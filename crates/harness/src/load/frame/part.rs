@@ -15,7 +15,8 @@ use tithe_model::{
 use tithe_plugin::workload::ArmState;
 
 use super::{
-    ArmMeasured, Asked, CellRunner, Offer, StartedArm, context::CellContext, lanes::Lanes, threads::LanesMeasured,
+    ArmMeasured, CellRunner, FrameRequest, Offer, StartedArm, context::CellContext, lanes::Lanes,
+    threads::LanesMeasured,
 };
 use crate::load::carry_over::Profile;
 
@@ -43,16 +44,16 @@ pub trait LoadMachines: Sync {
     ///
     /// # Errors
     /// When a machine cannot measure, or has been away for longer than is waited for. One that goes away meanwhile
-    /// spoils the frame instead.
-    fn measure(&self, asked: &PartsAsked<'_>, count: &mut dyn FnMut()) -> Result<Option<Parts>, Fault>;
+    /// makes the frame invalid instead.
+    fn measure(&self, asked: &PartsRequest<'_>, count: &mut dyn FnMut()) -> Result<Option<Parts>, Fault>;
 }
 
 /// A frame as it is asked of all load machines.
-pub struct PartsAsked<'a> {
+pub struct PartsRequest<'a> {
     /// Index of the cell.
     pub cell_index: u32,
     /// What every machine is asked alike.
-    pub frame: PartAsked,
+    pub frame: PartRequest,
     /// The arms, started.
     pub arms: &'a [StartedArm],
     /// Lanes of all machines together.
@@ -61,7 +62,7 @@ pub struct PartsAsked<'a> {
     pub cancelled: &'a AtomicBool,
 }
 
-impl PartsAsked<'_> {
+impl PartsRequest<'_> {
     /// True where slots take the time of clocks, and not an invented one.
     pub fn time_is_real(&self) -> bool {
         self.arms.iter().all(|arm| !matches!(arm.server.address, Address::Nowhere))
@@ -70,7 +71,7 @@ impl PartsAsked<'_> {
 
 /// A frame as one load machine is asked for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PartAsked {
+pub struct PartRequest {
     /// The cell, with slots as long as the frames before have made them.
     pub cell: Cell,
     /// Number of the frame.
@@ -89,17 +90,17 @@ pub struct PartAsked {
 
 /// What all load machines have measured in a frame.
 pub struct Parts {
-    /// Each machine's part; empty where the frame is spoiled.
-    pub parts: Vec<PartMeasured>,
+    /// Each machine's part; empty where the frame is invalid.
+    pub parts: Vec<PartResult>,
     /// What is known of each machine, in the same order.
     pub agents: Vec<AgentFrame>,
     /// Why the frame must not be used.
-    pub spoiled: Option<String>,
+    pub invalid: Option<String>,
 }
 
 /// What one load machine has measured in a frame.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PartMeasured {
+pub struct PartResult {
     /// Slots of its lanes.
     pub slots: Vec<Slot>,
     /// In the experiment's order.
@@ -142,8 +143,8 @@ impl<'a> CellRunner<'a> {
             machines.data_put_back();
             let of = machines.lanes(self.context.cell.clients);
             self.context.divide(LaneRange { first: 0, count: 0, of });
-            self.context.servers_elsewhere = true;
-            lanes.offered_elsewhere(machines);
+            self.context.servers_remote = true;
+            lanes.offered_remotely(machines);
         }
         self
     }
@@ -152,9 +153,9 @@ impl<'a> CellRunner<'a> {
     #[must_use]
     pub fn as_part(mut self, here: LaneRange) -> Self {
         self.context.divide(here);
-        self.context.servers_elsewhere = true;
+        self.context.servers_remote = true;
         if let Offer::Lanes(lanes) = &mut self.offer {
-            lanes.servers_are_elsewhere();
+            lanes.servers_are_remote();
         }
         self
     }
@@ -175,17 +176,17 @@ impl<'a> CellRunner<'a> {
     /// When a connection cannot be opened, or a thread panics.
     pub fn part(
         &mut self,
-        asked: &PartAsked,
+        asked: &PartRequest,
         start: &mut dyn FnMut(Vec<Serving>) -> Option<u64>,
         cancelled: &AtomicBool,
-    ) -> Result<Option<PartMeasured>, Fault> {
-        let PartAsked { cell, number, free, warmup_ns, lag, fresh, cold } = asked;
+    ) -> Result<Option<PartResult>, Fault> {
+        let PartRequest { cell, number, free, warmup_ns, lag, fresh, cold } = asked;
         let context = &mut self.context;
         (context.cell, context.fresh, context.cold) = (cell.clone(), *fresh, *cold);
         let (context, Offer::Lanes(lanes)) = (&self.context, &self.offer) else {
             return Err(Fault::Refused("another program offers this load, which agents do not run".to_owned()));
         };
-        let asked = Asked { number: *number, free: *free, warmup_ns: *warmup_ns, done: &[], cancelled };
+        let asked = FrameRequest { number: *number, free: *free, warmup_ns: *warmup_ns, done: &[], cancelled };
         let begun_ns = context.clocks[0].now();
         let pause_gate = context.pause_gate()?;
         let measured = lanes.measure_here(context, &asked, lag.clone(), &pause_gate, start)?;
@@ -196,7 +197,7 @@ impl<'a> CellRunner<'a> {
                 let ArmMeasured { record, warmed_up, profiles, invalid } = arm;
                 ArmPart { record, warmed_up, profiles, invalid }
             };
-            PartMeasured { slots, arms: arms.into_iter().map(part).collect(), states, invented_ns }
+            PartResult { slots, arms: arms.into_iter().map(part).collect(), states, invented_ns }
         }))
     }
 }
@@ -206,19 +207,19 @@ impl Lanes<'_> {
     ///
     /// # Errors
     /// As [`LoadMachines::measure`].
-    pub(super) fn measure_elsewhere(
+    pub(super) fn measure_remotely(
         &self,
         context: &CellContext<'_>,
-        (asked, lag): (&Asked<'_>, Vec<u64>),
+        (asked, lag): (&FrameRequest<'_>, Vec<u64>),
         machines: &dyn LoadMachines,
         count: &mut dyn FnMut(),
     ) -> Result<Option<LanesMeasured>, Fault> {
-        let Asked { number, free, warmup_ns, cancelled, .. } = *asked;
+        let FrameRequest { number, free, warmup_ns, cancelled, .. } = *asked;
         let (cell, fresh, cold) = (context.cell.clone(), context.fresh, context.cold);
-        let frame = PartAsked { cell, number, free, warmup_ns, lag, fresh, cold };
+        let frame = PartRequest { cell, number, free, warmup_ns, lag, fresh, cold };
         let (cell_index, arms, lanes) = (context.cell_index, &context.arms, context.lanes());
-        let asked = PartsAsked { cell_index, frame, arms, lanes, cancelled };
-        let Some(Parts { parts, agents, spoiled }) = machines.measure(&asked, count)? else { return Ok(None) };
+        let asked = PartsRequest { cell_index, frame, arms, lanes, cancelled };
+        let Some(Parts { parts, agents, invalid }) = machines.measure(&asked, count)? else { return Ok(None) };
         let mut arms: Vec<ArmMeasured> = Vec::new();
         arms.resize_with(context.arms.len(), ArmMeasured::default);
         let (mut slots, lanes) = (Vec::new(), context.lanes().max(1) as u64);
@@ -232,7 +233,7 @@ impl Lanes<'_> {
             slots.extend(part.slots);
         }
         let stalls = Stalls::Unseen("what serves clients is on another machine".to_owned());
-        Ok(Some(LanesMeasured { slots, arms, stalls, agents, spoiled, invented_ns }))
+        Ok(Some(LanesMeasured { slots, arms, stalls, agents, invalid, invented_ns }))
     }
 }
 
