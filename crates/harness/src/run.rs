@@ -57,7 +57,7 @@ use crate::{
     folder::{RunFolder, file_name},
     limits,
     load::{
-        frame::{CellRunner, StartedArm, part::LoadMachines},
+        frame::{CellRunner, StartedArm, machines::LoadMachines},
         timeout::FIRST_ANSWER_S,
     },
     saturation::Served,

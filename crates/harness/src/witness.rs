@@ -7,7 +7,7 @@
 //! control would show on one is planted: a line in the clear that the relay must show, Tithe's own connection that the
 //! list must have.
 
-mod watching;
+pub mod watching;
 
 use std::{
     cell::Cell,
@@ -38,7 +38,6 @@ use tithe_plugin::{
     setup::{Setup, Transport},
 };
 
-pub use self::watching::Watching;
 use crate::arms;
 
 /// When something was seen.
@@ -176,14 +175,6 @@ impl<'a> Witness<'a> {
         let seen = self.checks().map(|(chosen, check)| self.finding(when, chosen, check.as_ref())).collect();
         self.product.remove(&self.server, &self.setup, &self.table)?;
         Ok(seen)
-    }
-
-    /// Begins to look at what the command does.
-    ///
-    /// # Errors
-    /// When no relay can be started.
-    pub fn watch(&self) -> Result<Watching<'_>, Fault> {
-        Watching::begin(self)
     }
 
     /// The checks that have something to say here, with what was chosen of their protection.

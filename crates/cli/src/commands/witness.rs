@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io::ErrorKind, process::ExitStatus};
 
 use serde_json::{Value, json};
 use tithe_analysis::report::words;
-use tithe_harness::witness::{Watching, When, Witness, WitnessFinding, through, unchanged};
+use tithe_harness::witness::{When, Witness, WitnessFinding, through, unchanged, watching::Watching};
 use tithe_machine::{
     fault::Fault,
     launch::Command,

@@ -11,6 +11,7 @@
 
 mod exchange;
 mod frame;
+mod load_machines;
 mod membership;
 mod observers;
 mod servers;
@@ -33,7 +34,6 @@ use tithe_plugin::database::Database;
 
 use self::{
     exchange::{Pems, keys, targets},
-    frame::{OrderedFrame, Stop},
     membership::{Member, patiently},
 };
 pub use self::{
@@ -47,7 +47,7 @@ use super::{
     },
     offset::{self, Offset},
 };
-use crate::load::frame::part::{LoadMachines, Parts, PartsRequest};
+use crate::load::frame::machines::PartsRequest;
 
 /// How long one look for reports takes: as long as ctrl-C may have to wait, and as the news that an agent is gone.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -410,46 +410,6 @@ fn expected_servers(experiment: &Experiment) -> Vec<Expected> {
 fn first_ticket() -> u64 {
     let drawn = Secret::random(8);
     drawn.expose().iter().fold(0, |ticket, byte| ticket << 8 | u64::from(*byte)) >> 1
-}
-
-impl LoadMachines for Team<'_> {
-    fn lanes(&self, clients: u32) -> usize {
-        let mut members = self.members();
-        let offered: Vec<u32> = members.iter().map(|member| member.hello.lanes).collect();
-        let ranges = membership::deal(&offered, clients);
-        let of = ranges.first().map_or(0, |range| range.of);
-        members.iter_mut().zip(ranges).for_each(|(member, range)| member.lanes = range);
-        of
-    }
-
-    fn data_put_back(&self) {
-        self.members().iter_mut().for_each(|member| member.states = None);
-    }
-
-    fn measure(&self, asked: &PartsRequest<'_>, count: &mut dyn FnMut()) -> Result<Option<Parts>, Fault> {
-        let mut members = self.members();
-        if let Some(member) = members.iter().find(|member| member.lanes.count == 0) {
-            let (clients, agents) = (asked.frame.cell.clients, members.len());
-            return Err(Fault::Refused(format!(
-                "agent {} has no client: {clients} clients are too few for {agents} agents",
-                member.hello.name
-            )));
-        }
-        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed) + 1;
-        let outcome = match self.order_frame(ticket, asked, &mut members) {
-            Ok(Some(())) => {
-                let frame = OrderedFrame { team: self, ticket, asked };
-                frame.measure(&mut members, count).map_or_else(Stop::outcome, |parts| Ok(Some(parts)))
-            }
-            Ok(None) => Ok(None),
-            Err(fault) => Err(fault),
-        };
-        if !matches!(&outcome, Ok(Some(Parts { invalid: None, .. }))) {
-            self.abort(ticket, &members);
-            members.iter_mut().for_each(|member| self.forget(member));
-        }
-        outcome
-    }
 }
 
 impl Drop for Team<'_> {

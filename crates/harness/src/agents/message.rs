@@ -10,7 +10,7 @@ use tithe_machine::fault::Fault;
 use tithe_model::record::Machine;
 
 use super::query::observer_clock;
-use crate::load::frame::part::{LaneRange, PartRequest, PartResult, Serving};
+use crate::load::frame::machines::{LaneRange, PartRequest, PartResult, Serving};
 
 /// Version of what is said here; the program's own version counts as well.
 pub const PROTOCOL: u32 = 4;

@@ -31,7 +31,7 @@ use super::{
     query::{FileFingerprint, Query, QueryReply, SlotUsage, Watched, observer, observer_clock},
     server_watch::{ServerWatch, served},
 };
-use crate::load::{frame::part::Serving, reading::sizes};
+use crate::load::{frame::machines::Serving, reading::sizes};
 
 /// How long one look for messages takes at most: as long as ctrl-C may have to wait.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);

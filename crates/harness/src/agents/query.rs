@@ -11,7 +11,7 @@ use tithe_machine::{
     remote::{RemoteMatches, RemoteUsage},
 };
 
-use crate::load::{Schedule, frame::part::Serving};
+use crate::load::{Schedule, frame::machines::Serving};
 
 /// Where the observer called `name` is asked.
 pub fn observer(name: &str) -> String {

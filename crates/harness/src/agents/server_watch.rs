@@ -26,7 +26,7 @@ use tithe_machine::{
 use tithe_model::experiment::Design;
 
 use super::query::SlotUsage;
-use crate::load::{Schedule, Turn, frame::part::Serving};
+use crate::load::{Schedule, Turn, frame::machines::Serving};
 
 /// Who serves one lane in one arm.
 #[derive(Debug, Clone)]

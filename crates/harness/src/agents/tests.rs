@@ -29,7 +29,7 @@ use crate::{
     arms,
     load::frame::{
         CellRunner, StartedArm,
-        part::{LaneRange, LoadMachines, PartRequest},
+        machines::{LaneRange, LoadMachines, PartRequest},
     },
 };
 

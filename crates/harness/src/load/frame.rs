@@ -10,10 +10,13 @@
 mod context;
 mod growth;
 mod lanes;
+pub mod machines;
+mod measured;
 mod opening;
-pub mod part;
+mod part;
 mod record;
 mod slices;
+mod started_arm;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -29,39 +32,26 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tithe_machine::{fault::Fault, launch::Server, sandbox::sidecar::Sidecar, watch::process};
+use tithe_machine::{fault::Fault, sandbox::sidecar::Sidecar, watch::process};
 use tithe_model::{
     plan::Cell,
-    record::{AgentFrame, ArmFrame, Frame, Slot, Stalls},
+    record::{ArmFrame, Frame, Slot},
 };
 use tithe_plugin::{
     database::Database,
-    setup::Setup,
     workload::{Load, Workload},
     workspace::Workspace,
 };
 
+pub use self::started_arm::StartedArm;
 use self::{
     context::CellContext,
     lanes::Lanes,
+    measured::{ArmMeasured, FrameRequest, Measured},
     slices::Slices,
     watch::{FrameConditions, Watch},
 };
-use super::{Schedule, carry_over::Profile};
-
-/// One arm of a cell, started and loaded.
-pub struct StartedArm {
-    /// Its server.
-    pub server: Server,
-    /// The arm whose data it works on: itself, or one before it on the same attached server.
-    pub data: usize,
-    /// How it is set up.
-    pub setup: Setup,
-    /// Statements before a slot.
-    pub on: Vec<String>,
-    /// Statements after a slot.
-    pub off: Vec<String>,
-}
+use super::Schedule;
 
 /// All arms of a cell, ready to be measured.
 pub struct CellRunner<'a> {
@@ -102,47 +92,6 @@ struct LanesState {
     /// What the clients of each arm share, as [`ArmState::reached`](tithe_plugin::workload::ArmState::reached) tells
     /// it.
     states: Vec<Vec<i64>>,
-}
-
-/// One frame as it is asked for.
-struct FrameRequest<'a> {
-    number: u32,
-    /// Nothing is bound to a processor.
-    free: bool,
-    /// Load on each arm before its first slot, ns.
-    warmup_ns: u64,
-    /// Operations of each arm before the frame.
-    done: &'a [u64],
-    /// Set when the frame is to end early.
-    cancelled: &'a AtomicBool,
-}
-
-/// What the slots of a frame came to.
-struct Measured {
-    slots: Vec<Slot>,
-    /// In the experiment's order.
-    arms: Vec<ArmMeasured>,
-    /// How lanes saw what neighbours took of their slots.
-    stalls: Stalls,
-    /// The load machines, where there are some.
-    agents: Vec<AgentFrame>,
-    /// Why nothing of it must be used: a load machine was lost.
-    invalid: Option<String>,
-    /// Invented time where it began and ended, ns, where other processes invent it.
-    invented_ns: Option<(u64, u64)>,
-    grown: FrameConditions,
-}
-
-/// What one arm did in a frame.
-#[derive(Default)]
-struct ArmMeasured {
-    record: ArmFrame,
-    /// Operations before the first slot.
-    warmed_up: u64,
-    /// Carry-over as each lane saw it.
-    profiles: Vec<Profile>,
-    /// Why the frame must not be used.
-    invalid: Option<String>,
 }
 
 impl<'a> CellRunner<'a> {

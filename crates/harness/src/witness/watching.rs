@@ -31,12 +31,18 @@ struct Watched {
     watch: Box<dyn Watch>,
 }
 
-impl<'w> Watching<'w> {
-    /// Begins to look.
+impl Witness<'_> {
+    /// Begins to look at what the command does.
     ///
     /// # Errors
     /// When no relay can be started.
-    pub(super) fn begin(witness: &'w Witness<'w>) -> Result<Self, Fault> {
+    pub fn watch(&self) -> Result<Watching<'_>, Fault> {
+        Watching::begin(self)
+    }
+}
+
+impl<'w> Watching<'w> {
+    fn begin(witness: &'w Witness<'w>) -> Result<Self, Fault> {
         let relay = Relay::before(witness.product, &witness.server)?.map(|(relay, _)| relay);
         let listed = Listed::begin(witness.product.connection_list(&witness.server, &witness.setup));
         let watches = witness.checks().filter_map(|(chosen, check)| {

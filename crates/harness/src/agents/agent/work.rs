@@ -12,15 +12,15 @@ use tithe_model::plan::{Cell, Plan};
 use tithe_plugin::{product::Product, workload::Workload};
 
 use super::{
-    Enlistment, FrameOrder, read, replica,
+    replica,
     target::{self, AllowedTarget},
 };
 use crate::{
-    agents::message::{Keys, Target},
+    agents::message::{Enlistment, FrameOrder, Keys, Target, read},
     arms::{self, Resolved},
     load::frame::{
         CellRunner, StartedArm,
-        part::{PartResult, Serving},
+        machines::{PartResult, Serving},
     },
 };
 

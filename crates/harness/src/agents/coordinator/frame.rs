@@ -16,7 +16,7 @@ use crate::{
         message::{Hello, Order, Reply, Report, Said, read},
         offset::{self, Offset},
     },
-    load::frame::part::{ArmPart, LaneRange, PartResult, Parts, PartsRequest, Serving},
+    load::frame::machines::{ArmPart, LaneRange, PartResult, Parts, PartsRequest, Serving},
 };
 
 /// Time that lanes may need to connect and warm up beside what they are asked for, ns.

@@ -14,7 +14,7 @@ use crate::{
         message::{Hello, PROTOCOL, ROLL_CALL, read},
         offset::Offset,
     },
-    load::frame::part::LaneRange,
+    load::frame::machines::LaneRange,
 };
 
 /// How long answers to a roll call are gathered.

@@ -16,7 +16,7 @@ use crate::{
         Schedule,
         frame::{
             StartedArm,
-            part::{PartResult, PartsRequest, Serving},
+            machines::{PartResult, PartsRequest, Serving},
         },
     },
 };

@@ -17,7 +17,7 @@ use tithe_machine::{
 use tithe_model::plan::Cell;
 use tithe_plugin::{database::Database, workload::Workload};
 
-use super::{StartedArm, part::LaneRange};
+use super::{machines::LaneRange, started_arm::StartedArm};
 use crate::load::{
     pause_gate::{PauseGate, Workers},
     reading::{Reading, sizes},

@@ -6,7 +6,7 @@ use tithe_machine::watch::stalls::{self, ProcessorAccounts};
 use tithe_model::experiment::Arrivals;
 use tithe_plugin::workload::{ArmState, Clients};
 
-use super::{StartedArm, context::CellContext, growth::Growth, part::LoadMachines};
+use super::{context::CellContext, growth::Growth, machines::LoadMachines, started_arm::StartedArm};
 
 /// Why what neighbours take is not seen where nothing is bound to a processor.
 pub(super) const NOT_BOUND: &str = "clients and servers were not bound to processors";

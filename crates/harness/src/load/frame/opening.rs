@@ -15,10 +15,10 @@ use tithe_model::{experiment::Arrivals, plan::Starts, record::Stalls, schedule::
 use tithe_plugin::{data, database::Connect, session::Session};
 
 use super::{
-    StartedArm,
     context::CellContext,
     lanes::{Lanes, NOT_BOUND},
-    part::Serving,
+    machines::Serving,
+    started_arm::StartedArm,
 };
 use crate::load::{
     lane::{Arm, ClientConnection, Lane, Reconnect},

@@ -3,7 +3,7 @@
 use tithe_machine::clock::CpuTimes;
 use tithe_model::record::{ArmFrame, Counters, Slot};
 
-use super::{ArmMeasured, context::CellContext, opening::Opened};
+use super::{context::CellContext, measured::ArmMeasured, opening::Opened};
 use crate::load::{
     CONNECT,
     carry_over::{self, Profile},

@@ -24,7 +24,11 @@ use tithe_plugin::{
     workspace::{Slice, Workspace},
 };
 
-use super::{ArmMeasured, FrameRequest, Measured, context::CellContext, watch::Watch};
+use super::{
+    context::CellContext,
+    measured::{ArmMeasured, FrameRequest, Measured},
+    watch::Watch,
+};
 use crate::load::Schedule;
 
 /// How long a server may take to be rid of what served connections that are closed.

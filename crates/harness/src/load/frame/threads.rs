@@ -15,10 +15,10 @@ use tithe_model::{
 };
 
 use super::{
-    ArmMeasured, FrameRequest, Measured,
     context::CellContext,
     lanes::Lanes,
-    part::Serving,
+    machines::Serving,
+    measured::{ArmMeasured, FrameRequest, Measured},
     record::{self, LaneRecord, Traffic},
     watch::{FrameConditions, Watch},
 };

@@ -14,7 +14,7 @@ use tithe_model::{
     steady::{Change, Steadiness},
 };
 
-use super::{CellRunner, Measured};
+use super::{CellRunner, measured::Measured};
 
 /// Load on fresh connections before a window, ns: they prepare what they will run.
 const CONNECTED_NS: u64 = 20_000_000;

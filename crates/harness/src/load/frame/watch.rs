@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tithe_machine::watch::host::HostSample;
 use tithe_model::record::{Counters, Host};
 
-use super::{StartedArm, context::CellContext};
+use super::{context::CellContext, started_arm::StartedArm};
 use crate::load::{pause_gate::PauseGate, reading::Reading};
 
 /// The time of one frame from its very beginning, connecting and warming included.
