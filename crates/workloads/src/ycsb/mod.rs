@@ -26,6 +26,7 @@ pub mod generator;
 mod key;
 mod names;
 pub mod operation;
+mod operation_kind;
 mod presets;
 pub mod properties;
 mod record;
@@ -58,7 +59,8 @@ pub use presets::{PRESETS, entry};
 use self::{
     client::{YcsbClient, key_value},
     config::{Config, Distribution, KeySpace, Length},
-    operation::{OperationKind, Records, Stream},
+    operation::{Records, Stream},
+    operation_kind::OperationKind,
     record::Record,
     values::{Lengths, Pool},
 };

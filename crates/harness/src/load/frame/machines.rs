@@ -101,7 +101,8 @@ pub struct PartResult {
     pub slots: Vec<Slot>,
     /// In the experiment's order.
     pub arms: Vec<ArmPart>,
-    /// What the clients of each arm share, as [`ArmState::reached`](tithe_plugin::workload::ArmState::reached) tells it.
+    /// What the clients of each arm share, as [`ArmState::reached`](tithe_plugin::workload::ArmState::reached) tells
+    /// it.
     pub states: Vec<Vec<i64>>,
     /// Invented time where the frame began and ended, ns; `None` where time is the machine's.
     pub invented_ns: Option<(u64, u64)>,
