@@ -13,9 +13,9 @@ use std::{
 use tithe_harness::load::{
     Schedule,
     lane::{Arm, ClientConnection, Lane},
-    patience::Patience,
     pause_gate::PauseGate,
     recorder::Recorder,
+    timeout::Timeout,
 };
 use tithe_machine::{clock::Clock, fault::Fault, proc::ServerTask};
 use tithe_model::experiment::{Arrivals, Design};
@@ -85,7 +85,7 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     };
     let connections = (0..*clients).map(conn).collect::<Result<Vec<_>, Fault>>()?;
     let nothing = (Vec::new(), Vec::new());
-    let arm = Arm::new(connections, Recorder::new(1, false, false), nothing, Patience::LONGEST)?;
+    let arm = Arm::new(connections, Recorder::new(1, false, false), nothing, Timeout::LONGEST)?;
     let clock = Clock::Real;
     let start_ns = clock.now();
     let schedule = Schedule {

@@ -126,7 +126,7 @@ pub fn server(port: u16) -> Server {
     Server {
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port },
         process: None,
-        elsewhere: None,
+        remote: None,
         paths: Default::default(),
         folder: Default::default(),
     }

@@ -265,7 +265,8 @@ pub enum Proof {
     Unproven(Vec<String>),
     /// Nothing failed, what would prove it cannot be seen, and the provider of the server says that it was on: what is
     /// open.
-    Told(Vec<String>),
+    #[serde(rename = "told")]
+    ToldByProvider(Vec<String>),
     /// Some claim failed: which.
     Disproven(Vec<String>),
 }

@@ -24,7 +24,7 @@ use crate::{
         pairing::{fewest_pairs, frame_effect, frame_spent},
         precision::{self, STOPPING_FACTOR},
         sides::{SideFrame, pair_effects},
-        starts::{Asked, KnownSpread, OnStart, OverStarts, infer_over_starts},
+        starts::{IntervalOptions, KnownSpread, OverStarts, StartEffect, infer_over_starts},
         verdict::outcome,
     },
 };
@@ -47,7 +47,7 @@ const SLEPT_MOST: f64 = 0.1;
 
 /// What the slots of a cell can tell, frame by frame.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Seen {
+pub struct SlotTotals {
     /// Some slot says what neighbours took of it.
     neighbours: bool,
     /// Some slot has processor time of the server.
@@ -58,7 +58,7 @@ pub struct Seen {
     slept_ns: u64,
 }
 
-impl Seen {
+impl SlotTotals {
     /// What `frames` can tell, each the slots of one frame.
     pub fn of<'a>(frames: impl IntoIterator<Item = &'a [Slot]>) -> Self {
         let mut seen = Self::default();
@@ -151,14 +151,14 @@ pub struct Live {
     start_s: Option<f64>,
     /// The experiment asks for a number of starts.
     starts_asked: bool,
-    seen: Seen,
+    seen: SlotTotals,
     frames: usize,
     /// What is known of the spread between starts.
     start_spread: Vec<StartSpread>,
     /// Of each protected arm, in the metric that was asked for.
-    asked_effects: Vec<Vec<OnStart>>,
+    asked_effects: Vec<Vec<StartEffect>>,
     /// Of each protected arm, in processor time, which decides where the other cannot.
-    cpu_effects: Vec<Vec<OnStart>>,
+    cpu_effects: Vec<Vec<StartEffect>>,
     /// Of a server that its provider switches, what operations cost in each frame: asked metric and processor time.
     sides: [Vec<SideFrame>; 2],
 }
@@ -176,7 +176,7 @@ impl Live {
             frame_s: cell.frame_ns(arms) as f64 / 1e9,
             start_s: None,
             starts_asked: measure.starts.is_some(),
-            seen: Seen::default(),
+            seen: SlotTotals::default(),
             frames: 0,
             start_spread: plan.start_spread.clone(),
             asked_effects: vec![Vec::new(); arms.saturating_sub(1)],
@@ -195,7 +195,7 @@ impl Live {
         }
         for (effects, metric) in [(&mut self.asked_effects, self.asked), (&mut self.cpu_effects, Metric::Cpu)] {
             for (arm, effects) in (1..).zip(effects) {
-                effects.extend(frame_effect(slots, 0, arm, metric, pairs).map(|effect| OnStart { start, effect }));
+                effects.extend(frame_effect(slots, 0, arm, metric, pairs).map(|effect| StartEffect { start, effect }));
             }
         }
     }
@@ -216,7 +216,7 @@ impl Live {
     }
 
     /// The effects of each protected arm in the metric that decides.
-    fn effects(&self) -> &[Vec<OnStart>] {
+    fn effects(&self) -> &[Vec<StartEffect>] {
         if self.seen.deciding(self.asked) == self.asked { &self.asked_effects } else { &self.cpu_effects }
     }
 
@@ -244,17 +244,17 @@ impl Live {
     /// `None` where the frames are too few for an interval.
     pub fn ended(&self, reason: &CellEnding) -> Option<Vec<Interval>> {
         let alpha = alpha(self.effects().len(), *reason == CellEnding::Precision);
-        let of = |effects: &Vec<OnStart>| {
+        let of = |effects: &Vec<StartEffect>| {
             infer_over_starts(effects, self.asking(alpha, *reason == CellEnding::Decided)).inference.interval
         };
         (self.frames >= precision::MIN_FRAMES).then(|| self.effects().iter().map(of).collect())
     }
 
     /// How the interval of the deciding metric is asked for.
-    fn asking(&self, alpha: f64, by_decision: bool) -> Asked {
+    fn asking(&self, alpha: f64, by_decision: bool) -> IntervalOptions {
         let known = KnownSpread::of_metric(&self.start_spread, self.seen.deciding(self.asked));
         // One server is both sides.
-        Asked { alpha, by_decision, known: known.filter(|_| !self.cell.design.is_switched()) }
+        IntervalOptions { alpha, by_decision, known: known.filter(|_| !self.cell.design.is_switched()) }
     }
 
     /// May the width end the cell now? Looked at so seldom that looking costs little: at a list of frame counts where
@@ -277,7 +277,8 @@ impl Live {
             // Too few starts to tell; those that are too dear are left out all the same.
             return Some(planned.min(borne).max(least));
         };
-        let seen = allocation::Seen { within, between: spread.estimate.powi(2), start_s, frame_s: self.frame_s };
+        let seen =
+            allocation::VarianceComponents { within, between: spread.estimate.powi(2), start_s, frame_s: self.frame_s };
         seen.starts(frames, least, borne)
     }
 
@@ -293,7 +294,7 @@ impl Live {
     pub fn decide(&self) -> Decision {
         // A confidence sequence needs no correction for looking.
         let alpha = alpha(self.effects().len(), !self.until_decided);
-        let infer = |effects: &Vec<OnStart>| infer_over_starts(effects, self.asking(alpha, self.until_decided));
+        let infer = |effects: &Vec<StartEffect>| infer_over_starts(effects, self.asking(alpha, self.until_decided));
         let arms: Vec<OverStarts> = self.effects().iter().map(infer).collect();
         let width = |arm: &OverStarts| arm.inference.interval.half_width();
         let Some(widest) = (0..arms.len()).max_by(|a, b| width(&arms[*a]).total_cmp(&width(&arms[*b]))) else {
@@ -356,7 +357,7 @@ mod tests {
     }
 
     fn slept(slots: &[Slot]) -> (f64, bool) {
-        let seen = Seen::of([slots]);
+        let seen = SlotTotals::of([slots]);
         (seen.slept_share(), seen.net())
     }
 
@@ -376,12 +377,12 @@ mod tests {
 
     #[test]
     fn cpu_decides_where_net_time_or_the_server_cannot_be_seen() {
-        let told = Seen::of([&[slot(0, 0, 0)][..]]);
-        let doubtful = Seen::of([&[slot(0, 0, 30), slot(1, 0, 0)][..]]);
+        let told = SlotTotals::of([&[slot(0, 0, 0)][..]]);
+        let doubtful = SlotTotals::of([&[slot(0, 0, 30), slot(1, 0, 0)][..]]);
         let alone = Slot { server_cpu_ns: 0, stalled_ns: None, ..slot(0, 0, 0) };
-        let unseen = Seen::of([&[alone][..]]);
+        let unseen = SlotTotals::of([&[alone][..]]);
         let asked = [Metric::Net, Metric::ServerCpu, Metric::Time];
-        let decides = |seen: Seen| asked.map(|metric| seen.deciding(metric));
+        let decides = |seen: SlotTotals| asked.map(|metric| seen.deciding(metric));
         assert_eq!(decides(told), [Metric::Net, Metric::ServerCpu, Metric::Time]);
         assert_eq!(decides(doubtful), [Metric::Cpu, Metric::ServerCpu, Metric::Time]);
         assert_eq!(decides(unseen), [Metric::Cpu, Metric::Cpu, Metric::Time]);

@@ -72,7 +72,7 @@ impl Access {
     /// [`Fault::Refused`], when others than its owner may read a file; [`Fault::Machine`], when it cannot be read or is
     /// not of its kind, or when the name is none. What stands in a file is in no error.
     pub fn read(name: &str, files: &AccessFiles) -> Result<Self, Fault> {
-        let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+        let is_name = |delivery: char| delivery.is_ascii_alphanumeric() || matches!(delivery, '-' | '_');
         if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(is_name) {
             let words = "is no name: write up to 64 letters, digits, `-` and `_`";
             return Err(Fault::Machine(format!("`{}` {words}", name.escape_debug())));
@@ -149,7 +149,7 @@ fn seed(path: &Path) -> Result<Account, Fault> {
     let seed = text.expose_text().trim();
     let is_seed = seed.len() == SEED_LENGTH
         && seed.starts_with("SU")
-        && seed.chars().all(|letter| matches!(letter, 'A'..='Z' | '2'..='7'));
+        && seed.chars().all(|delivery| matches!(delivery, 'A'..='Z' | '2'..='7'));
     if !is_seed {
         return Err(not(path, "the seed of a user's NKey", "one line of 58 letters that begins with SU"));
     }

@@ -106,7 +106,7 @@ fn place_of(text: &str) -> Option<(String, u16)> {
         }
         None => {
             let (host, port) = text.split_at(text.find(':').unwrap_or(text.len()));
-            let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
+            let is_name = |delivery: char| delivery.is_ascii_alphanumeric() || matches!(delivery, '.' | '-' | '_');
             (!host.is_empty() && host.chars().all(is_name)).then_some((host, port))?
         }
     };

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tithe_harness::agents::link::{Answer, Exchange, Inbox, Link, MESSAGE_BYTES_MAX};
+use tithe_harness::agents::link::{Answer, Exchange, Link, MESSAGE_BYTES_MAX, Subscription};
 use tithe_machine::fault::Fault;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -10,9 +10,9 @@ use crate::{
     access::Access,
     address::BrokerUrl,
     engine::{Engine, Task},
-    letters::Letters,
     line::{Line, is_nobody, now_ns},
-    post::Expected,
+    pending::Expected,
+    subscription::BrokerSubscription,
     times, words,
 };
 
@@ -28,7 +28,7 @@ pub struct Broker {
     line: Arc<Line>,
     engine: Engine,
     /// How long calls may take that name no time.
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Broker {
@@ -50,10 +50,10 @@ impl Broker {
             }
         };
         let line = engine.call(at, within, opened)?;
-        Ok(Self { line, engine, patience: within })
+        Ok(Self { line, engine, timeout: within })
     }
 
-    /// What comes of `work` on the line about `subject`, within the patience of this link.
+    /// What comes of `work` on the line about `subject`, within the timeout of this link.
     fn patiently<T: Send + 'static, W>(
         &self,
         subject: &str,
@@ -62,10 +62,10 @@ impl Broker {
     where
         W: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        let (patience, at) = (self.patience, self.line.post.at());
+        let (timeout, at) = (self.timeout, self.line.pending.at());
         let work = work(Arc::clone(&self.line), subject.to_owned());
         let late = words::silent(at);
-        self.engine.call(at, patience, async move { timeout(patience, work).await.unwrap_or(Err(late)) })
+        self.engine.call(at, timeout, async move { tokio::time::timeout(timeout, work).await.unwrap_or(Err(late)) })
     }
 
     /// What comes of `work`, which keeps the deadline itself.
@@ -80,7 +80,7 @@ impl Broker {
         // A caller that waits for ever waits for a day.
         let within = within.min(Duration::from_secs(86_400));
         let work = work(Arc::clone(&self.line), Instant::now() + within);
-        self.engine.call(self.line.post.at(), within, work)
+        self.engine.call(self.line.pending.at(), within, work)
     }
 }
 
@@ -101,7 +101,7 @@ impl Link for Broker {
         one(subject)?;
         let (subject, message) = (subject.to_owned(), message.to_vec());
         self.until(within, |line, deadline| async move {
-            let mut question = Question { own: line.post.own_subject(), line: &line, deadline };
+            let mut question = Question { own: line.pending.own_subject(), line: &line, deadline };
             line.about(&subject, question.first_answer(&subject, &message)).await
         })
     }
@@ -110,14 +110,15 @@ impl Link for Broker {
         one(subject)?;
         let (subject, message) = (subject.to_owned(), message.to_vec());
         self.until(within, |line, deadline| async move {
-            let mut question = Question { own: line.post.own_subject(), line: &line, deadline };
+            let mut question = Question { own: line.pending.own_subject(), line: &line, deadline };
             line.about(&subject, question.all_answers(&subject, &message)).await
         })
     }
 
-    fn listen(&self, subject: &str) -> Result<Box<dyn Inbox>, Fault> {
+    fn listen(&self, subject: &str) -> Result<Box<dyn Subscription>, Fault> {
         several(subject)?;
-        let letters = self.patiently(subject, |line, subject| async move { Letters::of(line, &subject).await })?;
+        let letters =
+            self.patiently(subject, |line, subject| async move { BrokerSubscription::of(line, &subject).await })?;
         Ok(Box::new(letters))
     }
 
@@ -134,7 +135,7 @@ impl Link for Broker {
         one(subject)?;
         let subject = subject.to_owned();
         self.until(within, |line, deadline| async move {
-            let mut question = Question { own: line.post.own_subject(), line: &line, deadline };
+            let mut question = Question { own: line.pending.own_subject(), line: &line, deadline };
             line.about(&subject, question.time(&subject)).await
         })
     }
@@ -211,7 +212,7 @@ impl Question<'_> {
 
     async fn send(&self, subject: &str, message: &[u8]) -> Result<(), Fault> {
         let sent = timeout_at(self.deadline, self.line.send(subject, Some(&self.own.subject), message)).await;
-        sent.unwrap_or_else(|_| Err(words::silent(self.line.post.at())))
+        sent.unwrap_or_else(|_| Err(words::silent(self.line.pending.at())))
     }
 
     /// [`Fault::Protocol`] where what came is torn: something else may come.

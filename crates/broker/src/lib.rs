@@ -14,7 +14,7 @@
 //!   one. TLS asked for and not obtained is an error. Servers that a broker recommends are never called: what
 //!   recommends them can be said by anybody who stands between, before TLS begins.
 //! * **Access** comes from files that nobody but their owner may read. Nothing of it is in an error or a `Debug`.
-//! * **Messages** go in parts ([`parcel`]) with a hash over the whole, and come out whole, once, or not at all.
+//! * **Messages** go in parts ([`fragments`]) with a hash over the whole, and come out whole, once, or not at all.
 //! * **Answers** come to `tithe.inbox.NAME.ID.…`, NAME being the account's ([`Access::read`]) and ID drawn when it
 //!   connects. Nothing outside of `tithe.inbox.` is ever answered, whatever a question asks for.
 //! * **Rights**: every call that sends waits until the broker has read what it sent, which it tells by a message to its
@@ -32,11 +32,11 @@ mod access;
 mod address;
 mod broker;
 mod engine;
-mod letters;
+pub mod fragments;
 mod line;
-pub mod parcel;
-mod post;
+mod pending;
 mod queue;
+mod subscription;
 mod times;
 mod words;
 

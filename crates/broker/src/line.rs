@@ -18,8 +18,8 @@ use tithe_machine::{
 use crate::{
     access::Access,
     address::BrokerUrl,
-    parcel::{Joiner, Limits, Sender},
-    post::{Arrival, Post, locked},
+    fragments::{Limits, Reassembler, Sender},
+    pending::{Arrival, PendingCalls, locked},
     words,
 };
 
@@ -39,9 +39,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct Line {
     client: Client,
     /// Who waits for what.
-    pub post: Arc<Post>,
+    pub pending: Arc<PendingCalls>,
     sender: Sender,
-    answers: Mutex<Joiner>,
+    answers: Mutex<Reassembler>,
 }
 
 impl Line {
@@ -52,13 +52,13 @@ impl Line {
     pub async fn open(at: &BrokerUrl, access: &Access, within: Duration) -> Result<Arc<Self>, Fault> {
         let mut id = [0; 16];
         id.copy_from_slice(Secret::random(16).expose());
-        let post = Arc::new(Post::new(at.clone(), access.name(), &hex(&id)));
-        let client = connected(at, access, within, Arc::clone(&post)).await?;
-        let (sender, answers) = (Sender::new(id), Mutex::new(Joiner::new(Limits::USUAL)));
-        let line = Arc::new(Self { client, post, sender, answers });
-        let home = line.post.home();
+        let pending = Arc::new(PendingCalls::new(at.clone(), access.name(), &hex(&id)));
+        let client = connected(at, access, within, Arc::clone(&pending)).await?;
+        let (sender, answers) = (Sender::new(id), Mutex::new(Reassembler::new(Limits::USUAL)));
+        let line = Arc::new(Self { client, pending, sender, answers });
+        let home = line.pending.home();
         let arriving = line.about(&home, async { line.listen_to(&home).await }).await?;
-        tokio::spawn(deliver(arriving, Arc::clone(&line.post)));
+        tokio::spawn(deliver(arriving, Arc::clone(&line.pending)));
         line.about(&home, line.echo()).await?;
         Ok(line)
     }
@@ -71,9 +71,9 @@ impl Line {
     /// What comes of `work`, or why it fails: because it is about a `subject` to which this account has no right, or
     /// because the broker is lost.
     pub async fn about<T>(&self, subject: &str, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-        let mut watch = self.post.watch(subject);
+        let mut watch = self.pending.watch(subject);
         if !self.is_there() {
-            return Err(self.post.lost());
+            return Err(self.pending.lost());
         }
         tokio::select! {
             biased;
@@ -85,7 +85,7 @@ impl Line {
     /// Sends `message` in as many parts as it needs.
     pub async fn send(&self, subject: &str, reply: Option<&str>, message: &[u8]) -> Result<(), Fault> {
         let room = self.client.server_info().max_payload.min(PART_BYTES_MAX);
-        let parts = self.sender.split(message, room).map_err(|fault| fault.of(words::broker(self.post.at())))?;
+        let parts = self.sender.split(message, room).map_err(|fault| fault.of(words::broker(self.pending.at())))?;
         let mut ahead = 0;
         for part in parts {
             ahead += part.len();
@@ -110,7 +110,7 @@ impl Line {
 
     /// Returns once the broker has read everything that was sent before: it hands on in the order in which it reads.
     pub async fn echo(&self) -> Result<(), Fault> {
-        let mut own = self.post.own_subject();
+        let mut own = self.pending.own_subject();
         let subject = own.subject.clone();
         let round = async {
             self.publish(&subject, None, Vec::new()).await?;
@@ -142,7 +142,7 @@ impl Line {
     }
 
     fn failed(&self, error: &dyn std::error::Error) -> Fault {
-        Fault::Connection(words::quoted(&error.to_string())).of(words::broker(self.post.at()))
+        Fault::Connection(words::quoted(&error.to_string())).of(words::broker(self.pending.at()))
     }
 }
 
@@ -156,7 +156,12 @@ pub(crate) fn now_ns() -> u64 {
     Clock::Real.now()
 }
 
-async fn connected(at: &BrokerUrl, access: &Access, within: Duration, post: Arc<Post>) -> Result<Client, Fault> {
+async fn connected(
+    at: &BrokerUrl,
+    access: &Access,
+    within: Duration,
+    pending: Arc<PendingCalls>,
+) -> Result<Client, Fault> {
     let options = access.options(at, within)?;
     let addresses = if at.has_tls() { Vec::new() } else { addresses(at).await? };
     at.heard_by_nobody(&addresses)?;
@@ -167,8 +172,8 @@ async fn connected(at: &BrokerUrl, access: &Access, within: Duration, post: Arc<
         .reconnect_delay_callback(|tries| PAUSE_MAX.min(Duration::from_millis(100) * tries.min(100) as u32))
         .ping_interval(PING)
         .event_callback(move |event| {
-            let post = Arc::clone(&post);
-            async move { post.heard(event) }
+            let pending = Arc::clone(&pending);
+            async move { pending.heard(event) }
         })
         .connect(at.servers(&addresses))
         .await
@@ -181,10 +186,10 @@ async fn addresses(at: &BrokerUrl) -> Result<Vec<SocketAddr>, Fault> {
     found.map(Iterator::collect).map_err(unknown)
 }
 
-async fn deliver(mut arriving: Subscriber, post: Arc<Post>) {
+async fn deliver(mut arriving: Subscriber, pending: Arc<PendingCalls>) {
     while let Some(message) = arriving.next().await {
-        post.deliver(Arrival { at_ns: now_ns(), message });
+        pending.deliver(Arrival { at_ns: now_ns(), message });
     }
     // The library has given up, and waits for nobody any more.
-    post.heard(Event::Closed);
+    pending.heard(Event::Closed);
 }

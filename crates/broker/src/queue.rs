@@ -7,37 +7,37 @@ use std::sync::{
 };
 use std::time::Duration;
 
-use tithe_harness::agents::link::{Letter, MESSAGE_BYTES_MAX};
+use tithe_harness::agents::link::{Delivery, MESSAGE_BYTES_MAX};
 use tithe_machine::fault::Fault;
 
 /// Most that waits to be fetched, bytes.
 const BYTES_MAX: usize = 8 * MESSAGE_BYTES_MAX;
 
-/// What a letter or a fault takes beside its bytes.
+/// What a message or a fault takes beside its bytes.
 const OVERHEAD_BYTES: usize = 512;
 
-type Item = Result<Letter, Fault>;
+type Item = Result<Delivery, Fault>;
 
-/// Where letters are put in.
-pub(crate) struct Queue {
+/// Where messages are put in.
+pub(crate) struct QueueSender {
     items: mpsc::Sender<Item>,
     bytes: Arc<AtomicUsize>,
 }
 
 /// Where they are taken out.
-pub(crate) struct Outlet {
+pub(crate) struct QueueReceiver {
     items: Receiver<Item>,
     bytes: Arc<AtomicUsize>,
 }
 
 /// Both ends of an empty queue.
-pub(crate) fn queue() -> (Queue, Outlet) {
+pub(crate) fn queue() -> (QueueSender, QueueReceiver) {
     let (sender, items) = mpsc::channel();
     let bytes = Arc::new(AtomicUsize::new(0));
-    (Queue { items: sender, bytes: Arc::clone(&bytes) }, Outlet { items, bytes })
+    (QueueSender { items: sender, bytes: Arc::clone(&bytes) }, QueueReceiver { items, bytes })
 }
 
-impl Queue {
+impl QueueSender {
     /// Puts `item` in, or a fault where there is no room for it: whoever fetches learns that something is missing.
     pub fn put(&self, item: Item) {
         let has_room = |bytes: usize| self.bytes.load(Ordering::Relaxed) + bytes <= BYTES_MAX;
@@ -55,7 +55,7 @@ impl Queue {
     }
 }
 
-impl Outlet {
+impl QueueReceiver {
     /// The next item; `None` when none came `within` that time.
     ///
     /// # Errors
@@ -77,34 +77,34 @@ impl Outlet {
 pub(crate) struct Ended;
 
 fn cost(item: &Item) -> usize {
-    OVERHEAD_BYTES + item.as_ref().map_or(0, |letter| letter.body.len())
+    OVERHEAD_BYTES + item.as_ref().map_or(0, |delivery| delivery.body.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn letter(length: usize) -> Item {
-        Ok(Letter { body: vec![0; length], reply_to: None })
+    fn delivery(length: usize) -> Item {
+        Ok(Delivery { body: vec![0; length], reply_to: None })
     }
 
-    /// Lengths of all letters that are there, and words of faults.
-    fn all(outlet: &Outlet) -> Vec<String> {
-        let next = || outlet.next(Duration::ZERO).ok().flatten();
-        let say = |item: Item| item.map_or_else(|fault| fault.to_string(), |letter| letter.body.len().to_string());
+    /// Lengths of all messages that are there, and words of faults.
+    fn all(receiver: &QueueReceiver) -> Vec<String> {
+        let next = || receiver.next(Duration::ZERO).ok().flatten();
+        let say = |item: Item| item.map_or_else(|fault| fault.to_string(), |delivery| delivery.body.len().to_string());
         std::iter::from_fn(next).map(say).collect()
     }
 
     #[test]
     fn what_is_not_fetched_is_bounded_and_its_loss_is_told() {
-        let (queue, outlet) = queue();
+        let (queue, receiver) = queue();
         let length = BYTES_MAX / 2 - OVERHEAD_BYTES - 1000;
-        (0..5).for_each(|_| queue.put(letter(length)));
+        (0..5).for_each(|_| queue.put(delivery(length)));
         let lost = "protocol: more messages came than are kept: some are lost";
-        assert_eq!(all(&outlet), [length.to_string(), length.to_string(), lost.into(), lost.into(), lost.into()]);
-        queue.put(letter(1));
-        assert_eq!(all(&outlet), ["1"]);
+        assert_eq!(all(&receiver), [length.to_string(), length.to_string(), lost.into(), lost.into(), lost.into()]);
+        queue.put(delivery(1));
+        assert_eq!(all(&receiver), ["1"]);
         drop(queue);
-        assert!(matches!(outlet.next(Duration::ZERO), Err(Ended)));
+        assert!(matches!(receiver.next(Duration::ZERO), Err(Ended)));
     }
 }

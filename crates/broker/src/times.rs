@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 
 use crate::{
     line::{Line, now_ns},
-    post::INBOXES,
+    pending::INBOXES,
 };
 
 /// What asks for the time.

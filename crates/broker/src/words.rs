@@ -72,7 +72,8 @@ pub(crate) fn broker(at: &BrokerUrl) -> String {
 
 /// `text` as it may be shown.
 pub(crate) fn quoted(text: &str) -> String {
-    let escaped = |letter: char| if letter.is_control() { letter.escape_debug().to_string() } else { letter.into() };
+    let escaped =
+        |delivery: char| if delivery.is_control() { delivery.escape_debug().to_string() } else { delivery.into() };
     let shown: String = text.chars().take(QUOTE_LENGTH).map(escaped).collect();
     if text.chars().nth(QUOTE_LENGTH).is_some() { format!("{shown}…") } else { shown }
 }

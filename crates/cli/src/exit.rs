@@ -29,7 +29,7 @@ pub const INTERRUPTED: i32 = 130;
 pub fn of_proofs<'a>(proofs: impl Iterator<Item = &'a Proof>) -> i32 {
     let status = |proof: &Proof| match proof {
         Proof::Baseline | Proof::Proven => OK,
-        Proof::Unproven(_) | Proof::Told(_) => CANNOT_TELL,
+        Proof::Unproven(_) | Proof::ToldByProvider(_) => CANNOT_TELL,
         Proof::Disproven(_) => DISPROVEN,
     };
     proofs.map(status).fold(OK, worse)

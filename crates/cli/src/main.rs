@@ -87,8 +87,8 @@ enum Command {
 
 /// What Tithe calls itself. Nobody else does, so neither help nor manual nor completions know it.
 #[derive(Parser)]
-#[command(name = commands::apart::NAME)]
-struct ApartArgs {
+#[command(name = commands::child::NAME)]
+struct ChildArgs {
     #[command(flatten)]
     machine: MachineArgs,
 }
@@ -415,8 +415,8 @@ fn above_zero(text: &str) -> Result<f64, String> {
 }
 
 fn main() {
-    if std::env::args_os().nth(1).is_some_and(|command| command == commands::apart::NAME) {
-        end(commands::apart::apart(&ApartArgs::parse_from(std::env::args_os().skip(1)).machine));
+    if std::env::args_os().nth(1).is_some_and(|command| command == commands::child::NAME) {
+        end(commands::child::child(&ChildArgs::parse_from(std::env::args_os().skip(1)).machine));
     }
     let cli = Cli::parse();
     end(match cli.command {

@@ -15,9 +15,9 @@ use crate::exit::{self, Stop};
 pub struct TeamArgs {}
 
 /// Nobody.
-pub enum Asked {}
+pub enum AgentRequest {}
 
-impl Asked {
+impl AgentRequest {
     /// Nobody, where `plan` asks for nobody.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use tithe_model::{
     record::Role,
 };
 use tithe_plugin::{
-    evidence::Evidence,
+    evidence::Check,
     product::Product,
     protection::Protection,
     setup::{Authentication, Setup, Transport},
@@ -212,7 +212,7 @@ fn evidence(protection: &'static dyn Protection, chosen: &experiment::Protection
 }
 
 /// What of `checks` counts how on an attached server.
-fn evidence_of_attached(checks: &[Box<dyn Evidence>]) -> String {
+fn evidence_of_attached(checks: &[Box<dyn Check>]) -> String {
     let attached = Address::Attached(Url::new(""));
     let mut text = String::from("\nOn an attached server:\n\n");
     for (role, words) in [
@@ -232,7 +232,7 @@ fn evidence_of_attached(checks: &[Box<dyn Evidence>]) -> String {
 fn evidence_of_choice(
     protection: &'static dyn Protection,
     chosen: &experiment::Protection,
-    checks: &[Box<dyn Evidence>],
+    checks: &[Box<dyn Check>],
 ) -> String {
     let options = protection.entry().options.iter();
     let names: Vec<_> = options
@@ -242,7 +242,7 @@ fn evidence_of_choice(
     let mut given = chosen.clone();
     given.options.extend(names.iter().map(|name| ((*name).to_owned(), OptionValue::Text("…".to_owned()))));
     let others = protection.evidence(&given);
-    let only_in = |these: &[Box<dyn Evidence>], those: &[Box<dyn Evidence>], form: fn(&dyn Evidence) -> String| {
+    let only_in = |these: &[Box<dyn Check>], those: &[Box<dyn Check>], form: fn(&dyn Check) -> String| {
         let only = these.iter().filter(|check| those.iter().all(|other| other.id() != check.id()));
         only.map(|check| form(check.as_ref())).collect::<Vec<_>>()
     };

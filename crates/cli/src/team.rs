@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use tithe_broker::{Access, AccessFiles, Broker, BrokerUrl};
 use tithe_harness::agents::{
-    coordinator::{self, Seen, Team, gather_observers, roll_call},
+    coordinator::{self, Peer, Team, gather_observers, roll_call},
     link::Link,
 };
 use tithe_machine::fault::Fault;
@@ -65,13 +65,13 @@ pub const COORDINATOR: &str = "coordinator";
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// The agents of a run as they are asked for.
-pub struct Asked {
+pub struct AgentRequest {
     broker: Arc<dyn Link>,
     expected: usize,
     wait: Duration,
 }
 
-impl Asked {
+impl AgentRequest {
     /// What `arguments` ask for to measure `plan` on `database`; `None` where Tithe's own process offers the load.
     ///
     /// # Errors
@@ -151,12 +151,12 @@ pub fn doctor(arguments: &TeamArgs) -> Result<Option<String>, Stop> {
     Ok(Some(table(url, &seen)))
 }
 
-fn table(url: &str, seen: &[Seen]) -> String {
+fn table(url: &str, seen: &[Peer]) -> String {
     if seen.is_empty() {
         return format!("agents and observers at {url}: none\n");
     }
     let mut text = format!("agents and observers at {url}\n");
-    for Seen { hello, offset } in seen {
+    for Peer { hello, offset } in seen {
         let clock = match offset {
             Some(offset) => format!(
                 "clock {:+.6} s, known within {:.0} µs",

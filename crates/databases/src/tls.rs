@@ -8,7 +8,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     checks::{canary::Targets, program_wire::ProgramWire, wire_canary::WireCanary},
-    evidence::Evidence,
+    evidence::Check,
     protection::Protection,
     setup::{Setup, TlsVersion, Transport},
     workload::Workload,
@@ -94,10 +94,10 @@ impl Protection for Tls {
         setup.transport = transport(chosen);
     }
 
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         let transport = transport(chosen);
         let negotiated = TlsNegotiated::new(self.probes, transport);
-        let mut checks: Vec<Box<dyn Evidence>> = vec![
+        let mut checks: Vec<Box<dyn Check>> = vec![
             Box::new(negotiated),
             Box::new(TlsSpoken(negotiated)),
             Box::new(WireCanary::new(Targets::Everything)),
@@ -109,18 +109,11 @@ impl Protection for Tls {
         checks
     }
 
-    fn evidence_in<'a>(
-        &self,
-        chosen: &experiment::Protection,
-        workload: &'a dyn Workload,
-    ) -> Vec<Box<dyn Evidence + 'a>> {
-        let mut all: Vec<Box<dyn Evidence + 'a>> = Vec::new();
-        all.extend(self.evidence(chosen).into_iter().map(|check| check as Box<dyn Evidence + 'a>));
+    fn evidence_in<'a>(&self, chosen: &experiment::Protection, workload: &'a dyn Workload) -> Vec<Box<dyn Check + 'a>> {
+        let mut all: Vec<Box<dyn Check + 'a>> = Vec::new();
+        all.extend(self.evidence(chosen).into_iter().map(|check| check as Box<dyn Check + 'a>));
         all.extend(
-            workload
-                .offered_by()
-                .program()
-                .map(|program| Box::new(ProgramWire::new(program)) as Box<dyn Evidence + 'a>),
+            workload.offered_by().program().map(|program| Box::new(ProgramWire::new(program)) as Box<dyn Check + 'a>),
         );
         all
     }

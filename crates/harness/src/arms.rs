@@ -4,7 +4,7 @@ use tithe_machine::{
     credentials::Credentials,
     fault::Fault,
     launch::{Install, Missing, Search, Server},
-    sandbox::{self, companion::Companion, volume_builder::Layout},
+    sandbox::{self, sidecar::Sidecar, volume_builder::Layout},
     secret::Secret,
     watch::swap::{self, Swap},
 };
@@ -190,7 +190,7 @@ fn check_switch(product: &dyn Product, arms: &[Resolved<'_>]) -> Result<(), Stri
     Ok(())
 }
 
-/// What changes the key of `server`; `None` where it is not changed. `companion` runs programs for it.
+/// What changes the key of `server`; `None` where it is not changed. `sidecar` runs programs for it.
 ///
 /// # Errors
 /// [`Fault::Refused`] where the database or the volume cannot; the server's error.
@@ -198,12 +198,12 @@ pub fn rotator(
     database: &dyn Database,
     server: &Server,
     setup: &Setup,
-    companion: Option<&Companion>,
+    sidecar: Option<&Sidecar>,
 ) -> Result<Option<Box<dyn Rotator>>, Fault> {
-    match (setup.rotates, &setup.volume, companion) {
+    match (setup.rotates, &setup.volume, sidecar) {
         (true, ..) => database.rotator(server, setup).map(Some),
-        (false, Some(asked), Some(companion)) => {
-            asked.kind.rotator(&Layout::of(&server.folder), companion.clone()).map(Some)
+        (false, Some(asked), Some(sidecar)) => {
+            asked.kind.rotator(&Layout::of(&server.folder), sidecar.clone()).map(Some)
         }
         _ => Ok(None),
     }

@@ -17,7 +17,7 @@ use std::{
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    evidence::{CheckContext, Evidence, seen_by},
+    evidence::{Check, CheckContext, seen_by},
     matrix::{Feature, FeatureStatus},
     product::{CanaryChecks, Product},
     session::Table,
@@ -25,14 +25,14 @@ use tithe_plugin::{
 };
 
 /// How long what is at a port may think before it is taken for silent.
-const DOOR_PATIENCE: Duration = Duration::from_secs(1);
+const DOOR_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What is met at `place` (`host:port`) by somebody who speaks no protocol: what it says by itself, and else to a line
 /// of text. `None` where nobody opens or nothing is said.
 pub fn met(place: &str) -> Option<String> {
     let address = place.to_socket_addrs().ok()?.next()?;
-    let mut socket = TcpStream::connect_timeout(&address, DOOR_PATIENCE).ok()?;
-    socket.set_read_timeout(Some(DOOR_PATIENCE)).ok()?;
+    let mut socket = TcpStream::connect_timeout(&address, DOOR_TIMEOUT).ok()?;
+    socket.set_read_timeout(Some(DOOR_TIMEOUT)).ok()?;
     if let Some(said) = heard(&mut socket) {
         return Some(format!("it says `{said}` by itself"));
     }
@@ -76,7 +76,7 @@ pub fn with_canary(
     product.create(server, setup, &table)?;
     let looked = find(server, setup, &table).map(|CanaryChecks { paths, audit }| {
         let server = Server { paths, ..server.clone() };
-        let on_disk = |places| -> (Feature, Box<dyn Evidence>) {
+        let on_disk = |places| -> (Feature, Box<dyn Check>) {
             (Feature::AtRest, Box::new(DiskCanary::new(places, Targets::Everything)))
         };
         let of_log = audit.map(|check| (Feature::Auditing, check));

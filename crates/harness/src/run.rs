@@ -3,9 +3,9 @@
 //! Everything seen goes to the run folder at once and to an [`Observer`], which may end a cell. Nothing is
 //! estimated here, and nothing printed.
 
-pub mod apart;
 mod arm_server;
 mod cache;
+pub mod child_process;
 mod data_sets;
 mod draw;
 mod epoch_setup;
@@ -15,8 +15,8 @@ mod proof;
 mod rotating;
 mod sharing;
 mod starts;
-mod switchboard;
 mod switched;
+mod switched_server;
 mod together;
 
 use std::{
@@ -57,18 +57,18 @@ use crate::{
     folder::{RunFolder, file_name},
     limits,
     load::{
-        frame::{CellRunner, StartedArm, part::LoadMachines},
-        patience::FIRST_ANSWER_S,
+        frame::{CellRunner, StartedArm, machines::LoadMachines},
+        timeout::FIRST_ANSWER_S,
     },
     saturation::Served,
 };
-use apart::Apart;
+use child_process::ChildProcesses;
 use data_sets::DataSets;
 use epoch_setup::{EpochSetup, again::Again};
 use invalid::InvalidInARow;
 use rotating::Rotations;
 use starts::StartsOfEpoch;
-use switchboard::Switchboard;
+use switched_server::SwitchedServer;
 use together::together;
 
 /// Sees what happens, and decides when a cell has been measured enough.
@@ -102,7 +102,7 @@ pub struct Run<'a> {
     /// Some arm rotates its key while it is measured.
     rotates: bool,
     /// What starts this program again, to measure an embedded database in a process of its own.
-    apart: Option<Command>,
+    child_process: Option<Command>,
     /// The agents that offer its load; `None` where Tithe's own process does.
     team: Option<&'a Team<'a>>,
 }
@@ -136,14 +136,14 @@ impl<'a> Run<'a> {
         let of_arms = plan.experiment.arms.iter().map(|arm| arms::install_of(product, arm, &install));
         let installs = of_arms.collect::<Result<Vec<_>, _>>();
         let installs = installs.map_err(|missing| Fault::Machine(format!("{} was not found", missing.what)))?;
-        Ok(Self { product, installs, plan, workloads, cancelled, arms, rotates, apart: None, team: None })
+        Ok(Self { product, installs, plan, workloads, cancelled, arms, rotates, child_process: None, team: None })
     }
 
     /// The same, which measures an embedded database in a process of its own for every start. `program` is this one,
-    /// with the arguments by which it calls [`apart::serve`].
+    /// with the arguments by which it calls [`child_process::serve`].
     #[must_use]
-    pub fn apart(mut self, program: Command) -> Self {
-        self.apart = Some(program);
+    pub fn child_process(mut self, program: Command) -> Self {
+        self.child_process = Some(program);
         self
     }
 
@@ -294,24 +294,24 @@ impl<'a> Run<'a> {
         event_log: &mut EventLog<'_>,
     ) -> Result<Epoch, Fault> {
         let mut epoch_setup = EpochSetup::new(self.product, event_log.folder, &self.plan.experiment)?;
-        let mut board = Switchboard::of(self, part.number as u32);
-        let result = match &mut board {
-            Some(board) => self.measure_switched(part, (&mut epoch_setup, board), run_state, event_log),
+        let mut switched = SwitchedServer::of(self, part.number as u32);
+        let result = match &mut switched {
+            Some(switched) => self.measure_switched(part, (&mut epoch_setup, switched), run_state, event_log),
             None => self.measure(part, &mut epoch_setup, run_state, event_log),
         };
         // Data were loaded as the plain arm, and are removed as it.
-        let plain = match &mut board {
-            Some(board) if epoch_setup.has_data_elsewhere() => board.turn_back(0, event_log),
+        let plain = match &mut switched {
+            Some(switched) if epoch_setup.has_remote_data() => switched.turn_back(0, event_log),
             _ => Ok(()),
         };
         // Who has ceased to answer is not waited for a second time as long as any.
-        let patience_s = if matches!(result, Err(Fault::Connection(_))) { FIRST_ANSWER_S } else { TIMEOUT_S };
+        let timeout_s = if matches!(result, Err(Fault::Connection(_))) { FIRST_ANSWER_S } else { TIMEOUT_S };
         let clear = || epoch_setup.clear(self.workloads[part.cell.workload].as_ref());
-        if let Err(fault) = plain.and_then(|()| answered_within(patience_s, clear)) {
+        if let Err(fault) = plain.and_then(|()| answered_within(timeout_s, clear)) {
             event_log
                 .warn(format!("cell {}: the data on an attached server was not removed: {fault}", part.cell.id))?;
         }
-        board.as_mut().map_or(Ok(()), |board| board.leave(event_log))?;
+        switched.as_mut().map_or(Ok(()), |switched| switched.leave(event_log))?;
         epoch_setup.keep_logs(event_log.folder, &format!("{}--epoch{}", file_name(&part.cell.id), part.epoch));
         // A server that has died explains a broken connection better than the connection does.
         let result = result.map_err(|fault| epoch_setup.ended().map_or(fault, Fault::Connection));
@@ -357,8 +357,8 @@ impl<'a> Run<'a> {
             self.note(number, event_log, |_| Some((Fact::Cache, how.clone())))?;
         }
         self.warm_up(part, first_start, &mut runner, event_log)?;
-        let mut apart = Apart::new(self, part, arms);
-        let mut caches = Caches::of(self.cache_use(runner.arms(), apart.as_ref()));
+        let mut child_process = ChildProcesses::new(self, part, arms);
+        let mut caches = Caches::of(self.cache_use(runner.arms(), child_process.as_ref()));
         let rotating = self.rotate(&runner)?;
         let (mut measured, mut spent_ns) = (0, 0);
         let mut starts = StartsOfEpoch::new(cell);
@@ -372,8 +372,8 @@ impl<'a> Run<'a> {
                 break;
             }
             if measured + free > 0 && starts.is_due(spent_ns, runner.frame_ns(), load_ns, is_free) {
-                caches.stop(&self.cache_use(runner.arms(), apart.as_ref()));
-                end_process(&mut apart, event_log)?;
+                caches.stop(&self.cache_use(runner.arms(), child_process.as_ref()));
+                end_process(&mut child_process, event_log)?;
                 starts.next(spent_ns);
                 let began = Instant::now();
                 let (start, written) = (first_start + starts.begun, workload.writes());
@@ -386,12 +386,12 @@ impl<'a> Run<'a> {
                     let took_s = began.elapsed().as_secs_f64();
                     event_log.add(Event::StartedAnew { cell: number as u32, start, took_s })?;
                 }
-                caches.begun = self.cache_use(runner.arms(), apart.as_ref());
+                caches.begun = self.cache_use(runner.arms(), child_process.as_ref());
             }
             let number_of = (epoch, first_start + starts.begun);
             let frame = first + measured + free;
-            let Some((frame, slots)) = (match &mut apart {
-                Some(apart) => apart.frame(&mut runner, frame, number_of, is_free)?,
+            let Some((frame, slots)) = (match &mut child_process {
+                Some(child_process) => child_process.frame(&mut runner, frame, number_of, is_free)?,
                 None => runner.frame(frame, number_of, is_free, self.cancelled)?,
             }) else {
                 break;
@@ -423,8 +423,8 @@ impl<'a> Run<'a> {
         }
         rotating.end(&mut run_state.rotations)?;
         self.tell_rotations(number, &run_state.rotations, event_log)?;
-        caches.stop(&self.cache_use(runner.arms(), apart.as_ref()));
-        end_process(&mut apart, event_log)?;
+        caches.stop(&self.cache_use(runner.arms(), child_process.as_ref()));
+        end_process(&mut child_process, event_log)?;
         self.note(number, event_log, |arm| caches.hits(arm))?;
         self.prove(part, Phase::After, runner.arms(), event_log)?;
         Ok(Epoch { frames: measured, starts: starts.begun + 1, load_ns: spent_ns, enough })
@@ -490,7 +490,7 @@ impl<'a> Run<'a> {
         };
         let workload = self.workloads[part.cell.workload].as_ref();
         if workload.writes() && !self.plan.experiment.resources[part.cell.resources].limits.cold {
-            together(runner.arms(), |arm| data::run_in(self.product, &arm.server, &arm.setup, workload))?;
+            together(runner.arms(), |arm| data::precondition(self.product, &arm.server, &arm.setup, workload))?;
         }
         let cell = part.number as u32;
         let mut tell = |done_ns: u64| {
@@ -503,9 +503,9 @@ impl<'a> Run<'a> {
 
     /// How much the cache of each arm's server has been used so far, as the process says that it is measured in, where
     /// there is one.
-    fn cache_use(&self, arms: &[StartedArm], apart: Option<&Apart<'_>>) -> Vec<Option<CacheUse>> {
-        match apart {
-            Some(apart) => apart.cache_use().to_vec(),
+    fn cache_use(&self, arms: &[StartedArm], child_process: Option<&ChildProcesses<'_>>) -> Vec<Option<CacheUse>> {
+        match child_process {
+            Some(child_process) => child_process.cache_use().to_vec(),
             None => arms.iter().map(|arm| self.product.cache_use(&arm.server, &arm.setup)).collect(),
         }
     }
@@ -513,9 +513,9 @@ impl<'a> Run<'a> {
     /// True where the database is measured in a process of its own for every start: not where a key is rotated, by an
     /// engine that must be open in Tithe's own process, nor where the data are in a process's memory or time is
     /// invented.
-    fn measures_apart(&self) -> bool {
+    fn uses_child_processes(&self) -> bool {
         let entry = self.product.entry();
-        self.apart.is_some() && entry.embedded && entry.keeps_data && !entry.simulated && !self.rotates
+        self.child_process.is_some() && entry.embedded && entry.keeps_data && !entry.simulated && !self.rotates
     }
 
     /// Adds a fact to every arm of a cell that has one.
@@ -548,8 +548,8 @@ impl<'a> Run<'a> {
 }
 
 /// Has the process of this start end that an embedded database is measured in, where there is one.
-fn end_process(apart: &mut Option<Apart<'_>>, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
-    let said = apart.as_mut().map(Apart::end).transpose()?.flatten();
+fn end_process(child_process: &mut Option<ChildProcesses<'_>>, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
+    let said = child_process.as_mut().map(ChildProcesses::end).transpose()?.flatten();
     said.map_or(Ok(()), |words| event_log.warn(words))
 }
 

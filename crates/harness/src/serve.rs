@@ -14,7 +14,7 @@ pub const LOG: &str = "server.log";
 
 /// How long a server may take until it answers: several virtual machines that start one after the other on a busy
 /// machine take minutes. One that ends meanwhile is not waited for.
-const START_PATIENCE: Duration = Duration::from_secs(400);
+const START_TIMEOUT: Duration = Duration::from_secs(400);
 
 /// Carries out `launch` in `place`. Without a process for an embedded database.
 ///
@@ -45,7 +45,7 @@ pub fn serve(
     let mut running = sandbox.start(launch, &place.folder.join(LOG))?;
     let server = Server {
         address: launch.address.clone(),
-        elsewhere: None,
+        remote: None,
         process: running.as_ref().map(Running::process),
         paths: launch.paths.clone(),
         folder: place.folder.clone(),
@@ -66,7 +66,7 @@ pub fn wait_until_ready(
     setup: &Setup,
     running: &mut Running,
 ) -> Result<(), Fault> {
-    let deadline = Instant::now() + START_PATIENCE;
+    let deadline = Instant::now() + START_TIMEOUT;
     loop {
         let fault = match database.facts(server, setup) {
             Ok(_) => return Ok(()),

@@ -7,7 +7,7 @@
 //! control would show on one is planted: a line in the clear that the relay must show, Tithe's own connection that the
 //! list must have.
 
-mod watching;
+pub mod watching;
 
 use std::{
     cell::Cell,
@@ -30,7 +30,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     checks::relay::Relay,
-    evidence::{self, CheckContext, Control, Evidence},
+    evidence::{self, Check, CheckContext, Control},
     matrix::{Feature, FeatureStatus, Scope, State},
     product::Product,
     protection::Protection,
@@ -38,7 +38,6 @@ use tithe_plugin::{
     setup::{Setup, Transport},
 };
 
-pub use self::watching::Watching;
 use crate::arms;
 
 /// When something was seen.
@@ -65,7 +64,7 @@ impl When {
 
 /// Something that was looked at, and what was seen of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sighting {
+pub struct WitnessFinding {
     /// When.
     pub when: When,
     /// The protection that it is about; empty where none asks for it.
@@ -84,7 +83,7 @@ pub struct Sighting {
     pub control: String,
 }
 
-impl Sighting {
+impl WitnessFinding {
     fn of(when: When, check: &str, claim: String, role: Role, (observation, control): (Observation, String)) -> Self {
         Self {
             when,
@@ -140,13 +139,8 @@ impl<'a> Witness<'a> {
         if !shows_plaintext()? {
             return Err(Fault::Machine("Tithe's relay does not show what passes it in the clear".to_owned()));
         }
-        let server = Server {
-            address: Address::Attached(url),
-            process: None,
-            elsewhere: None,
-            paths: Default::default(),
-            folder,
-        };
+        let server =
+            Server { address: Address::Attached(url), process: None, remote: None, paths: Default::default(), folder };
         let nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         let table = Table { name: format!("tithe_witness_{nonce:016x}"), fields: 2, field_prefix: "field".to_owned() };
         Ok(Self { product, server, setup, protections, table, nonce: Cell::new(nonce) })
@@ -173,26 +167,18 @@ impl<'a> Witness<'a> {
     ///
     /// # Errors
     /// When the table cannot be made or removed.
-    pub fn look(&self, when: When) -> Result<Vec<Sighting>, Fault> {
+    pub fn look(&self, when: When) -> Result<Vec<WitnessFinding>, Fault> {
         if self.protections.is_empty() {
             return Ok(Vec::new());
         }
         self.product.create(&self.server, &self.setup, &self.table)?;
-        let seen = self.checks().map(|(chosen, check)| self.sighting(when, chosen, check.as_ref())).collect();
+        let seen = self.checks().map(|(chosen, check)| self.finding(when, chosen, check.as_ref())).collect();
         self.product.remove(&self.server, &self.setup, &self.table)?;
         Ok(seen)
     }
 
-    /// Begins to look at what the command does.
-    ///
-    /// # Errors
-    /// When no relay can be started.
-    pub fn watch(&self) -> Result<Watching<'_>, Fault> {
-        Watching::begin(self)
-    }
-
     /// The checks that have something to say here, with what was chosen of their protection.
-    fn checks(&self) -> impl Iterator<Item = (&'a experiment::Protection, Box<dyn Evidence>)> + '_ {
+    fn checks(&self) -> impl Iterator<Item = (&'a experiment::Protection, Box<dyn Check>)> + '_ {
         let of = |(protection, chosen): &(&'static dyn Protection, &'a experiment::Protection)| {
             let chosen = *chosen;
             protection.evidence(chosen).into_iter().map(move |check| (chosen, check))
@@ -200,14 +186,14 @@ impl<'a> Witness<'a> {
         self.protections.iter().flat_map(of).filter(|(_, check)| check.concerns(&self.server.address))
     }
 
-    fn sighting(&self, when: When, chosen: &experiment::Protection, check: &dyn Evidence) -> Sighting {
+    fn finding(&self, when: When, chosen: &experiment::Protection, check: &dyn Check) -> WitnessFinding {
         let mut context = self.context();
         let observation = evidence::seen_by(check, &mut context);
         let claim = evidence::claimed(check, context.narrowed);
         let entry = check.entry();
         let control = if entry.control == Control::Own { "planted by the check itself" } else { NO_PLAIN_ARM };
-        let sighting = Sighting::of(when, entry.id, claim, entry.role, (observation, control.to_owned()));
-        Sighting { protection: chosen.id.clone(), ..sighting }
+        let finding = WitnessFinding::of(when, entry.id, claim, entry.role, (observation, control.to_owned()));
+        WitnessFinding { protection: chosen.id.clone(), ..finding }
     }
 
     fn context(&self) -> CheckContext<'_> {
@@ -229,14 +215,14 @@ impl<'a> Witness<'a> {
 }
 
 /// Whether what a server enforces was the same `before` the command and `after` it.
-pub fn unchanged(before: &[FeatureStatus], after: Result<Vec<FeatureStatus>, Fault>) -> Sighting {
+pub fn unchanged(before: &[FeatureStatus], after: Result<Vec<FeatureStatus>, Fault>) -> WitnessFinding {
     let observation = match after {
         Err(fault) => Observation::Unknown(format!("it was not seen again: {fault}")),
         Ok(after) => compared(before, &after),
     };
     let claim = "the server enforced the same before and after".to_owned();
     let control = "each was looked at twice".to_owned();
-    Sighting::of(When::After, "enforced", claim, Role::Claim, (observation, control))
+    WitnessFinding::of(When::After, "enforced", claim, Role::Claim, (observation, control))
 }
 
 fn compared(before: &[FeatureStatus], after: &[FeatureStatus]) -> Observation {
@@ -329,7 +315,7 @@ mod tests {
             Ok(Vec::new()),
             Err(Fault::Connection("gone".to_owned())),
         ] {
-            let Sighting { verdict, seen, .. } = unchanged(&before, after);
+            let WitnessFinding { verdict, seen, .. } = unchanged(&before, after);
             text += &format!("{verdict:?}: {seen}\n");
         }
         expect![[r#"

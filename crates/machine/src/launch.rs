@@ -10,7 +10,7 @@ use std::{
 
 use tithe_model::experiment::Url;
 
-use crate::{elsewhere::Elsewhere, paths::Paths, secret::Secret};
+use crate::{paths::Paths, remote::RemoteServer, secret::Secret};
 
 /// Where to look for an installation.
 #[derive(Debug, Clone, Default)]
@@ -191,7 +191,7 @@ pub struct Server {
     /// What it writes on this machine; empty when it is attached.
     pub paths: Paths,
     /// Where it is, when it is attached and seen by somebody on its own machine, which is another one.
-    pub elsewhere: Option<Elsewhere>,
+    pub remote: Option<RemoteServer>,
     /// Where the evidence may leave files of its own.
     pub folder: PathBuf,
 }

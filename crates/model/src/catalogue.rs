@@ -379,8 +379,8 @@ impl std::fmt::Display for OptionKind {
 /// Properties of a workload by name, in the kind's own names.
 pub type Properties = BTreeMap<String, String>;
 
-/// A ready-made property set: name, one sentence, `key=value` pairs.
-pub type ReadySet = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+/// A preset: name, one sentence, `key=value` pairs.
+pub type Preset = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 /// What is wrong with a property: its name, the problem, what to do.
 pub type PropertyProblem = (String, String, String);
@@ -395,8 +395,8 @@ pub struct WorkloadEntry {
     pub id: &'static str,
     /// Name in reports.
     pub title: &'static str,
-    /// Ready-made property sets.
-    pub ready: &'static [ReadySet],
+    /// Presets.
+    pub presets: &'static [Preset],
     /// What its file holds, in a few words: the value of the key `ID_file` in experiments.
     pub file: &'static str,
     /// Reads a property file; returns every problem.

@@ -34,7 +34,7 @@ pub struct Words<'a> {
     pub target: &'a str,
     /// An arm each: `tls`, `pgaudit:log=read,parameter=false`, `tls+pgaudit`.
     pub protections: &'a [String],
-    /// Names of ready-made workloads; empty for reads only.
+    /// Names of presets; empty for reads only.
     pub workloads: &'a [String],
     /// Numbers of clients; empty for one.
     pub clients: &'a [u32],
@@ -119,13 +119,13 @@ pub fn compose(
     let cells = names.len() * sweep(words.clients.len());
     measure(words, &typed, arms.len() + 1, cells, &mut writer);
     for (number, name) in names.iter().enumerate() {
-        let kind = catalogue.workloads.iter().find(|kind| kind.ready.iter().any(|(ready, ..)| ready == name));
+        let kind = catalogue.workloads.iter().find(|kind| kind.presets.iter().any(|(preset, ..)| preset == name));
         let kind = kind.or(catalogue.workloads.first());
         let id = kind.map_or("", |kind| kind.id);
         writer.put(&format!("\n[[workload]]\n{id} = "));
         writer.from(&quoted(name), typed.workloads.get(number).map(|word| word.range.clone()));
-        let ready = kind.iter().flat_map(|kind| kind.ready).find(|(ready, ..)| ready == name);
-        writer.explain(ready.map_or("", |(_, sentence, _)| sentence));
+        let preset = kind.iter().flat_map(|kind| kind.presets).find(|(preset, ..)| preset == name);
+        writer.explain(preset.map_or("", |(_, sentence, _)| sentence));
         writer.put("\n");
     }
     write_arms(words, database, &typed, &arms, &mut writer);

@@ -69,12 +69,17 @@ pub fn quiesce(database: &dyn Database, server: &Server, setup: &Setup, workload
 /// Does at once what the first writes after a start do page by page.
 ///
 /// # Errors
-/// As [`Database::run_in`].
-pub fn run_in(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
+/// As [`Database::precondition`].
+pub fn precondition(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    workload: &dyn Workload,
+) -> Result<(), Fault> {
     if !workload.tables().is_empty() {
-        sql_of(database)?.run_in(server, setup, &names(workload))?;
+        sql_of(database)?.precondition(server, setup, &names(workload))?;
     }
-    database.run_in(server, setup, &workload.table())
+    database.precondition(server, setup, &workload.table())
 }
 
 fn names(workload: &dyn Workload) -> Vec<&'static str> {

@@ -174,7 +174,7 @@ pub trait Database: Sync {
     ///
     /// # Errors
     /// When the server refuses.
-    fn run_in(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
+    fn precondition(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -342,11 +342,11 @@ pub trait SqlDatabase: Sync {
     /// When the server refuses.
     fn quiesce(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
 
-    /// Does for the tables `names` what [`Database::run_in`] does.
+    /// Does for the tables `names` what [`Database::precondition`] does.
     ///
     /// # Errors
     /// When the server refuses.
-    fn run_in(&self, _server: &Server, _setup: &Setup, _names: &[&str]) -> Result<(), Fault> {
+    fn precondition(&self, _server: &Server, _setup: &Setup, _names: &[&str]) -> Result<(), Fault> {
         Ok(())
     }
 }

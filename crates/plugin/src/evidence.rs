@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A check. One file below `checks/` where several databases share it, else beside its database.
-pub trait Evidence: Send + Sync {
+pub trait Check: Send + Sync {
     /// What it is, as data.
     fn entry(&self) -> CheckEntry;
 
@@ -91,7 +91,7 @@ impl CheckEntry {
 /// A claim that adds to a proof and is not needed for one: [`Role::Strengthens`].
 pub struct Strengthens<E>(pub E);
 
-impl<E: Evidence> Evidence for Strengthens<E> {
+impl<E: Check> Check for Strengthens<E> {
     fn entry(&self) -> CheckEntry {
         CheckEntry { role: Role::Strengthens, ..self.0.entry() }
     }
@@ -174,12 +174,12 @@ impl CheckContext<'_> {
 }
 
 /// What `check` sees on the arm of `context`: nothing, where it failed on its way.
-pub fn seen_by(check: &dyn Evidence, context: &mut CheckContext<'_>) -> Observation {
+pub fn seen_by(check: &dyn Check, context: &mut CheckContext<'_>) -> Observation {
     check.observe(context).unwrap_or_else(Observation::from)
 }
 
 /// The claim of `check`, narrowed to what its look at the protected arm could judge.
-pub fn claimed(check: &dyn Evidence, narrowed: Option<&str>) -> String {
+pub fn claimed(check: &dyn Check, narrowed: Option<&str>) -> String {
     narrowed.map_or_else(|| check.claim(), |words| format!("{} ({words})", check.claim()))
 }
 

@@ -2,7 +2,7 @@
 
 use tithe_machine::{fault::Fault, launch::Server, paths::Paths};
 
-use crate::{database::Database, evidence::Evidence, protection::Protection, session::Table, setup::Setup};
+use crate::{database::Database, evidence::Check, protection::Protection, session::Table, setup::Setup};
 
 /// A database and what protects it. One folder in `crates/databases`, one line in its list.
 pub trait Product: Database {
@@ -24,5 +24,5 @@ pub struct CanaryChecks {
     /// Where the server's files are on this machine; empty where they cannot be seen, or may be another server's.
     pub paths: Paths,
     /// A check of the log that the server's settings name; `None` where they name none.
-    pub audit: Option<Box<dyn Evidence>>,
+    pub audit: Option<Box<dyn Check>>,
 }

@@ -38,7 +38,7 @@ pub trait Program: Send + Sync {
     fn find(&self) -> Result<PathBuf, Missing>;
 
     /// Statements of an administrator before everything else.
-    fn statements(&self, _at: &At<'_>) -> Vec<String> {
+    fn statements(&self, _at: &ProgramContext<'_>) -> Vec<String> {
         Vec::new()
     }
 
@@ -46,19 +46,19 @@ pub trait Program: Send + Sync {
     ///
     /// # Errors
     /// A certificate that cannot be read.
-    fn files(&self, at: &At<'_>) -> Result<Vec<(String, Content)>, Fault>;
+    fn files(&self, at: &ProgramContext<'_>) -> Result<Vec<(String, Content)>, Fault>;
 
     /// What loads the data; run in this order.
-    fn prepare(&self, at: &At<'_>) -> Vec<Command>;
+    fn prepare(&self, at: &ProgramContext<'_>) -> Vec<Command>;
 
     /// What runs one slice.
-    fn run(&self, at: &At<'_>, job: &Job) -> Command;
+    fn run(&self, at: &ProgramContext<'_>, job: &Job) -> Command;
 
     /// Takes what the slice left behind: what was printed, and files in its folder, which are removed.
     ///
     /// # Errors
     /// [`Fault::Wrong`] with what is missing or does not fit together.
-    fn read(&self, at: &At<'_>, job: &Job, printed: &str) -> Result<Reported, Fault>;
+    fn read(&self, at: &ProgramContext<'_>, job: &Job, printed: &str) -> Result<ProgramReport, Fault>;
 
     /// Words that it sends when it works, by which its talk is known on the wire; `None` where there are none.
     fn needle(&self) -> Option<&[u8]>;
@@ -69,7 +69,7 @@ pub trait Program: Send + Sync {
 
 /// Where a program works: on which server, and in which folders.
 #[derive(Debug, Clone)]
-pub struct At<'a> {
+pub struct ProgramContext<'a> {
     /// The program itself.
     pub executable: &'a Path,
     /// What the server speaks.
@@ -97,7 +97,7 @@ pub struct Job {
 
 /// What a program says of one slice.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Reported {
+pub struct ProgramReport {
     /// Transactions that succeeded.
     pub transactions: u64,
     /// Transactions that failed.
@@ -112,7 +112,7 @@ pub struct Reported {
     pub intended: Histogram,
 }
 
-impl Reported {
+impl ProgramReport {
     /// Sum of the latencies, ns. Where the program does not say it, that of clients which were never idle (Little's
     /// law).
     pub fn latency_sum_ns(&self, job: &Job) -> u64 {

@@ -6,7 +6,7 @@
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{catalogue::ProtectionEntry, experiment};
 
-use crate::{evidence::Evidence, setup::Setup, sql::SqlTable, workload::Workload};
+use crate::{evidence::Check, setup::Setup, sql::SqlTable, workload::Workload};
 
 /// A security feature. One file beside its database, one line in its list.
 pub trait Protection: Sync {
@@ -25,19 +25,15 @@ pub trait Protection: Sync {
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup);
 
     /// What proves that it was on.
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>>;
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>>;
 
     /// What proves it where the workload works on `tables`; none for records by key.
-    fn evidence_on(&self, chosen: &experiment::Protection, _tables: &'static [SqlTable]) -> Vec<Box<dyn Evidence>> {
+    fn evidence_on(&self, chosen: &experiment::Protection, _tables: &'static [SqlTable]) -> Vec<Box<dyn Check>> {
         self.evidence(chosen)
     }
 
     /// What proves it where the clients are those of `workload`.
-    fn evidence_in<'a>(
-        &self,
-        chosen: &experiment::Protection,
-        workload: &'a dyn Workload,
-    ) -> Vec<Box<dyn Evidence + 'a>> {
+    fn evidence_in<'a>(&self, chosen: &experiment::Protection, workload: &'a dyn Workload) -> Vec<Box<dyn Check + 'a>> {
         self.evidence_on(chosen, workload.tables())
     }
 }

@@ -17,7 +17,7 @@ use crate::{
         statements::StatementsOrdinary,
         wire_canary::WireCanary,
     },
-    evidence::{Evidence, Strengthens},
+    evidence::{Check, Strengthens},
     protection::Protection,
     setup::{ColumnCipher, Columns, KeyPlace, Selection, Setup},
     sql::{Compute, SqlTable},
@@ -113,13 +113,13 @@ impl Protection for ColumnsProtection {
         });
     }
 
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         let selection = Selection { share: chosen.number("share"), names: names(chosen) };
         if selection.is_none() {
             return vec![Box::new(WrapperIdle)];
         }
         let targets = Targets::Fields(selection.clone());
-        let mut checks: Vec<Box<dyn Evidence>> = vec![
+        let mut checks: Vec<Box<dyn Check>> = vec![
             Box::new(CiphertextSeen::new(selection.clone(), is_deterministic(chosen))),
             Box::new(WrongColumnKey::new(selection)),
             Box::new(Strengthens(DiskCanary::new(Places::ALL, targets.clone()))),
@@ -130,7 +130,7 @@ impl Protection for ColumnsProtection {
         checks
     }
 
-    fn evidence_on(&self, chosen: &experiment::Protection, tables: &'static [SqlTable]) -> Vec<Box<dyn Evidence>> {
+    fn evidence_on(&self, chosen: &experiment::Protection, tables: &'static [SqlTable]) -> Vec<Box<dyn Check>> {
         if tables.is_empty() {
             return self.evidence(chosen);
         }
@@ -138,7 +138,7 @@ impl Protection for ColumnsProtection {
         if subject.share == 0.0 && subject.names.is_empty() {
             return vec![Box::new(SqlWrapperIdle(subject))];
         }
-        let mut checks: Vec<Box<dyn Evidence>> = vec![
+        let mut checks: Vec<Box<dyn Check>> = vec![
             Box::new(SqlCiphertext(subject.clone())),
             Box::new(SqlWrongKey(subject.clone())),
             Box::new(Strengthens(SqlDiskCanary(subject.clone()))),
@@ -186,7 +186,7 @@ impl Protection for OrdinaryStatements {
         setup.compute = Some(Compute::Server);
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(StatementsOrdinary { workload: None })]
     }
 
@@ -194,7 +194,7 @@ impl Protection for OrdinaryStatements {
         &self,
         _chosen: &experiment::Protection,
         workload: &'a dyn Workload,
-    ) -> Vec<Box<dyn Evidence + 'a>> {
+    ) -> Vec<Box<dyn Check + 'a>> {
         vec![Box::new(StatementsOrdinary { workload: Some(workload) })]
     }
 }

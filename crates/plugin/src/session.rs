@@ -346,29 +346,29 @@ pub const TIMEOUT_S: u16 = 60;
 
 thread_local! {
     /// How long this thread waits for an answer, s.
-    static PATIENCE_S: Cell<u16> = const { Cell::new(TIMEOUT_S) };
+    static CURRENT_TIMEOUT_S: Cell<u16> = const { Cell::new(TIMEOUT_S) };
 }
 
 /// Does `work`, in which the calling thread waits no longer than `seconds` for any answer; connections that are opened
 /// in it keep to that.
 pub fn answered_within<T>(seconds: u16, work: impl FnOnce() -> T) -> T {
-    let outer = PATIENCE_S.replace(seconds.min(patience_s()));
+    let outer = CURRENT_TIMEOUT_S.replace(seconds.min(timeout_s()));
     let done = work();
-    PATIENCE_S.set(outer);
+    CURRENT_TIMEOUT_S.set(outer);
     done
 }
 
 /// How long the calling thread waits for an answer, s: [`TIMEOUT_S`] outside [`answered_within`].
-pub fn patience_s() -> u16 {
-    PATIENCE_S.get()
+pub fn timeout_s() -> u16 {
+    CURRENT_TIMEOUT_S.get()
 }
 
 /// Waits until a pending connection can go on.
 ///
 /// # Errors
-/// When the machine cannot wait, or nothing happens for [`patience_s`] seconds.
+/// When the machine cannot wait, or nothing happens for [`timeout_s`] seconds.
 pub fn wait_ready<C: Connection + ?Sized>(connection: &C) -> Result<(), Fault> {
-    wait_ready_for(connection, patience_s())
+    wait_ready_for(connection, timeout_s())
 }
 
 /// The same with a timeout of its own, seconds.

@@ -4,7 +4,7 @@ use tithe_machine::{
     fault::Fault,
     observation::Observation,
     sandbox::{
-        companion::Companion,
+        sidecar::Sidecar,
         volume_builder::{Layout, VolumeBuilder},
     },
     secret::Secret,
@@ -40,11 +40,11 @@ pub trait Volume: Sync + std::fmt::Debug {
     /// When it could not be tried.
     fn wrong_key(&self, spec: &VolumeSpec, layout: &Layout) -> Result<Observation, Fault>;
 
-    /// What encrypts the mounted volume with another key, by programs that `companion` runs.
+    /// What encrypts the mounted volume with another key, by programs that `sidecar` runs.
     ///
     /// # Errors
     /// [`Fault::Refused`] where this kind cannot.
-    fn rotator(&self, _layout: &Layout, _companion: Companion) -> Result<Box<dyn Rotator>, Fault> {
+    fn rotator(&self, _layout: &Layout, _sidecar: Sidecar) -> Result<Box<dyn Rotator>, Fault> {
         Err(Fault::Refused("this kind of volume does not change its key while it is in use".to_owned()))
     }
 }

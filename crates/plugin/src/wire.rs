@@ -26,7 +26,7 @@ pub use cursor::{Cursor, Format};
 pub use rustls::ClientConfig;
 pub use tls::{Identity, Trust, client_config};
 
-use crate::session::{TIMEOUT_S, patience_s};
+use crate::session::{TIMEOUT_S, timeout_s};
 
 /// How long to wait for a server that accepts no connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -55,7 +55,7 @@ pub struct Wire {
     socket: TcpStream,
     blocking: bool,
     /// How long an answer is waited for when blocking.
-    patience: Duration,
+    timeout: Duration,
     /// The first answer is not understood yet, and is not waited for as long as others.
     hasty: bool,
     tls: Option<Box<Tls>>,
@@ -115,15 +115,15 @@ impl Wire {
 
     fn over(socket: TcpStream) -> Result<Self, Fault> {
         socket.set_nodelay(true)?;
-        let patience = Duration::from_secs(patience_s().into());
-        let first = first_answer().min(patience);
+        let timeout = Duration::from_secs(timeout_s().into());
+        let first = first_answer().min(timeout);
         socket.set_read_timeout(Some(first))?;
         socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
         Ok(Self {
             socket,
             blocking: true,
-            patience,
-            hasty: first < patience,
+            timeout,
+            hasty: first < timeout,
             tls: None,
             input: vec![0; READ_SIZE],
             read_from: 0,
@@ -195,7 +195,7 @@ impl Wire {
         // Who goes on talking has understood what was said.
         if self.hasty && self.traffic.received > 0 {
             self.hasty = false;
-            self.socket.set_read_timeout(Some(self.patience))?;
+            self.socket.set_read_timeout(Some(self.timeout))?;
         }
         match &mut self.tls {
             None => {
@@ -348,7 +348,7 @@ impl Wire {
     fn unless_would_block(&self, error: std::io::Error) -> Result<(), Fault> {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut if self.blocking => {
-                let waited = self.socket.read_timeout().ok().flatten().unwrap_or(self.patience);
+                let waited = self.socket.read_timeout().ok().flatten().unwrap_or(self.timeout);
                 Err(Fault::Connection(format!("the server did not answer for {} s", waited.as_secs())))
             }
             ErrorKind::WouldBlock => Ok(()),

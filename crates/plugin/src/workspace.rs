@@ -19,7 +19,7 @@ use tithe_model::catalogue::WireProtocol;
 use crate::{
     data,
     database::{Connect, Database},
-    program::{At, Job, Program, Reported},
+    program::{Job, Program, ProgramContext, ProgramReport},
     setup::{Reach, Setup},
     workload::Workload,
 };
@@ -50,7 +50,7 @@ pub struct Workspace {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slice {
     /// What the program says.
-    pub reported: Reported,
+    pub reported: ProgramReport,
     /// Its processor time, as the kernel accounts it.
     pub cpu_times: CpuTimes,
 }
@@ -146,8 +146,8 @@ impl Workspace {
         Ok(Some(Slice { reported: program.read(&self.at(), job, &printed)?, cpu_times }))
     }
 
-    fn at(&self) -> At<'_> {
-        At {
+    fn at(&self) -> ProgramContext<'_> {
+        ProgramContext {
             executable: &self.executable,
             protocol: self.protocol,
             reach: &self.reach,

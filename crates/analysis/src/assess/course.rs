@@ -7,7 +7,7 @@ use tithe_model::experiment::Metric;
 use super::{measured::Measured, slots};
 use crate::{
     StartCourse,
-    statistics::{mean, starts::OnStart},
+    statistics::{mean, starts::StartEffect},
 };
 
 /// Values up to which every frame has its own; of more, neighbours are averaged until they are at most twice as many.
@@ -19,14 +19,14 @@ pub(super) fn course(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec
     if arm == 0 || measured.cell.design.has_one_arm_a_frame() {
         return Vec::new();
     }
-    let effects: Vec<OnStart> = slots::effects(measured, arm, metric);
+    let effects: Vec<StartEffect> = slots::effects(measured, arm, metric);
     averaged(&effects.into_iter().filter(|it| it.effect.is_finite()).collect::<Vec<_>>())
 }
 
 /// `effects`, which are in the order of time, start by start; of very many, neighbours together.
-fn averaged(effects: &[OnStart]) -> Vec<StartCourse> {
+fn averaged(effects: &[StartEffect]) -> Vec<StartCourse> {
     let together = effects.len().div_ceil(VALUES).max(1);
-    let of_start = |effects: &[OnStart]| StartCourse {
+    let of_start = |effects: &[StartEffect]| StartCourse {
         start: effects[0].start,
         effects: effects.chunks(together).map(of_neighbours).collect(),
     };
@@ -38,7 +38,7 @@ fn averaged(effects: &[OnStart]) -> Vec<StartCourse> {
 }
 
 /// The mean of at least one effect, to six decimals: no drawing shows more.
-fn of_neighbours(effects: &[OnStart]) -> f64 {
+fn of_neighbours(effects: &[StartEffect]) -> f64 {
     let mean = mean(&effects.iter().map(|it| it.effect).collect::<Vec<_>>());
     (mean * 1e6).round() / 1e6
 }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     fn course(frames: usize, each: usize) -> Vec<StartCourse> {
-        let on_start = |frame: usize| OnStart { start: (frame / each) as u32, effect: 0.1 + frame as f64 * 1e-6 };
+        let on_start = |frame: usize| StartEffect { start: (frame / each) as u32, effect: 0.1 + frame as f64 * 1e-6 };
         averaged(&(0..frames).map(on_start).collect::<Vec<_>>())
     }
 

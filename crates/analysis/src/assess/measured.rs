@@ -15,9 +15,9 @@ use crate::{
     Flag,
     statistics::{
         pairing::MIN_OPERATIONS,
-        starts::{Asked, KnownSpread},
+        starts::{IntervalOptions, KnownSpread},
     },
-    stopping::{self, Seen},
+    stopping::{self, SlotTotals},
 };
 
 /// A frame that counts.
@@ -40,7 +40,7 @@ pub(super) struct Measured<'a> {
     /// Client threads.
     pub lanes: usize,
     /// What its slots can tell.
-    pub seen: Seen,
+    pub seen: SlotTotals,
     /// No byte ever went over a wire: the database runs inside the client.
     pub embedded: bool,
     /// The cell was ended by its answers, so that only confidence sequences may be read.
@@ -78,7 +78,7 @@ impl<'a> Measured<'a> {
         let finding_epochs = records.findings.iter().filter(|it| of_cell(it.cell)).map(|it| it.epoch);
         Self {
             lanes: stopping::lanes(slots()),
-            seen: Seen::of(frames.iter().map(|frame| frame.slots.as_slice())),
+            seen: SlotTotals::of(frames.iter().map(|frame| frame.slots.as_slice())),
             // What another program sends is not counted.
             embedded: !cell.program
                 && frames
@@ -120,9 +120,9 @@ impl<'a> Measured<'a> {
     }
 
     /// How the interval of a figure is asked for that varies from start to start as `metric` does.
-    pub fn asked(&self, metric: Metric) -> Asked {
+    pub fn asked(&self, metric: Metric) -> IntervalOptions {
         let known = KnownSpread::of_metric(self.start_spread, metric);
-        Asked { alpha: self.alpha, by_decision: self.by_decision, known }
+        IntervalOptions { alpha: self.alpha, by_decision: self.by_decision, known }
     }
 
     /// The experiment's arms.

@@ -11,8 +11,8 @@ use crate::LogAt;
 
 /// Change from the first to the last frame that is told, natural-log ratio: a tenth; of starts that are too few for
 /// single frames to say much, by half.
-const TOLD: f64 = 0.095_310_179_804_324_9;
-const TOLD_OF_FEW: f64 = 0.405_465_108_108_164_4;
+const CHANGE_MIN: f64 = 0.095_310_179_804_324_9;
+const CHANGE_MIN_OF_FEW: f64 = 0.405_465_108_108_164_4;
 
 /// Places that are looked at, as shares of a start; those between the ends only where starts have a frame for each.
 const PLACES: [(&str, f64); 5] =
@@ -24,7 +24,7 @@ pub(super) fn log_over_start(measured: &Measured<'_>) -> Vec<LogAt> {
     let starts: Vec<&[MeasuredFrame<'_>]> = measured.frames.chunk_by(same).filter(|frames| frames.len() > 1).collect();
     let shortest = starts.iter().map(|frames| frames.len()).min().unwrap_or(0);
     let is_seen = |share: &f64| shortest >= PLACES.len() || *share == 0.0 || *share == 1.0;
-    let told = if starts.len() < STARTS_MIN as usize { TOLD_OF_FEW } else { TOLD };
+    let told = if starts.len() < STARTS_MIN as usize { CHANGE_MIN_OF_FEW } else { CHANGE_MIN };
     let at = |(place, share): (&str, f64)| LogAt { place: place.to_owned(), arms: at_share(measured, &starts, share) };
     let places = PLACES.into_iter().filter(|(_, share)| is_seen(share));
     let course: Vec<LogAt> = if shortest > 1 { places.map(at).collect() } else { Vec::new() };

@@ -38,13 +38,13 @@ pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> 
     }
     match () {
         () if open.is_empty() => Proof::Proven,
-        () if is_told(&claims, epochs) => Proof::Told(open),
+        () if is_told_by_provider(&claims, epochs) => Proof::ToldByProvider(open),
         () => Proof::Unproven(open),
     }
 }
 
 /// True where the provider's word was had for both sides of every pair, at both their ends.
-fn is_told(claims: &[&Finding], epochs: &BTreeSet<u32>) -> bool {
+fn is_told_by_provider(claims: &[&Finding], epochs: &BTreeSet<u32>) -> bool {
     let told = |epoch: u32, phase: Phase| {
         claims.iter().any(|it| {
             (it.check.as_str(), it.verdict) == (TOLD_BY_PROVIDER, Verdict::Holds)

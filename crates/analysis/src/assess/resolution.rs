@@ -10,7 +10,7 @@ use crate::{
     CONFIDENCE, Interval,
     statistics::{
         inference::sidak,
-        starts::{Asked, OnStart, infer_over_starts},
+        starts::{IntervalOptions, StartEffect, infer_over_starts},
     },
 };
 
@@ -131,7 +131,7 @@ fn of_cell(records: &Records, index: usize) -> CellResolution {
 
 fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str, cells: usize) -> Option<Resolution> {
     let effects = slots::effects(measured, 1, metric);
-    let asked = |alpha: f64| Asked { alpha, ..measured.asked(metric) };
+    let asked = |alpha: f64| IntervalOptions { alpha, ..measured.asked(metric) };
     let interval = |alpha: f64| infer_over_starts(&effects, asked(alpha)).inference.interval;
     let alone = interval(1.0 - CONFIDENCE);
     let load_s = effects.len() as f64 * measured.frame_s;
@@ -149,21 +149,22 @@ fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str, cells: usize)
 /// widens.
 ///
 /// Checks the interval under the design's own symmetry. That the two instances are alike is the effect's to show.
-pub fn false_alarms(effects: &[OnStart], seed: u64) -> f64 {
+pub fn false_alarms(effects: &[StartEffect], seed: u64) -> f64 {
     if effects.is_empty() {
         return f64::NAN;
     }
-    let starts: Vec<&[OnStart]> = effects.chunk_by(|a, b| a.start == b.start).collect();
+    let starts: Vec<&[StartEffect]> = effects.chunk_by(|a, b| a.start == b.start).collect();
     // Of few starts their frames are drawn, as their interval stands on them.
-    let units: Vec<&[OnStart]> = if starts.len() < STARTS_MIN as usize { effects.chunks(1).collect() } else { starts };
+    let units: Vec<&[StartEffect]> =
+        if starts.len() < STARTS_MIN as usize { effects.chunks(1).collect() } else { starts };
     let mut random = SplitMix64::new(seed);
-    let asked = Asked { alpha: 1.0 - CONFIDENCE, by_decision: false, known: None };
+    let asked = IntervalOptions { alpha: 1.0 - CONFIDENCE, by_decision: false, known: None };
     let wrong = (0..DRAWN).filter(|_| {
         let mut drawn = Vec::with_capacity(effects.len());
         for start in 0..units.len() as u32 {
             let unit = units[random.below(units.len() as u64) as usize];
             let sign = if random.next_u64() & 1 == 0 { 1.0 } else { -1.0 };
-            drawn.extend(unit.iter().map(|it| OnStart { start, effect: sign * it.effect }));
+            drawn.extend(unit.iter().map(|it| StartEffect { start, effect: sign * it.effect }));
         }
         let interval = infer_over_starts(&drawn, asked).inference.interval;
         interval.low > 0.0 || interval.high < 0.0
@@ -179,11 +180,11 @@ mod tests {
     fn an_honest_interval_errs_in_five_percent() {
         let mut random = SplitMix64::new(3);
         for frames_a_start in [1, 5] {
-            let effect = |frame: u32| OnStart {
+            let effect = |frame: u32| StartEffect {
                 start: frame / frames_a_start,
                 effect: random.next_f64() + random.next_f64() - 1.0,
             };
-            let effects: Vec<OnStart> = (0..60).map(effect).collect();
+            let effects: Vec<StartEffect> = (0..60).map(effect).collect();
             let rate = false_alarms(&effects, 1);
             assert!((0.03..0.065).contains(&rate), "{rate}");
         }

@@ -15,7 +15,7 @@ use crate::{
     statistics::{
         mean,
         order::quantile7,
-        starts::{OnStart, infer_over_starts},
+        starts::{StartEffect, infer_over_starts},
         verdict::{digits, outcome, percent},
     },
 };
@@ -42,8 +42,10 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
 fn connecting(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
     let both: Vec<_> = both(measured, arm, |frame| frame.connect_ns).collect();
     let of = |effect: fn(f64, f64) -> f64| {
-        let on_start =
-            |(start, plain, protected): &(u32, f64, f64)| OnStart { start: *start, effect: effect(*plain, *protected) };
+        let on_start = |(start, plain, protected): &(u32, f64, f64)| StartEffect {
+            start: *start,
+            effect: effect(*plain, *protected),
+        };
         both.iter().map(on_start).collect::<Vec<_>>()
     };
     let level_us = mean(&both.iter().map(|(.., protected)| protected / 1e3).collect::<Vec<_>>());

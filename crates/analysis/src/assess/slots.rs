@@ -12,7 +12,7 @@ use crate::{
     Estimate, Figure, Flag, Interval, Outcome,
     statistics::{
         pairing::{Spent, fewest_pairs, frame_difference, frame_effect, frame_spent, ratio_effect, total_difference},
-        starts::{OnStart, infer_over_starts},
+        starts::{StartEffect, infer_over_starts},
         verdict::{digits, percent, verdict},
     },
 };
@@ -144,17 +144,17 @@ pub(super) fn limits(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec
 }
 
 /// The effect of each frame that has enough pairs.
-pub(super) fn effects(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<OnStart> {
+pub(super) fn effects(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<StartEffect> {
     of_frames(&measured.frames, measured.lanes, arm, metric, frame_effect)
 }
 
 /// What a frame's slots say of two arms: [`frame_effect`] or [`frame_difference`].
 type OfFrame = fn(&[Slot], u32, u32, Metric, usize) -> Option<f64>;
 
-fn of_frames(frames: &[MeasuredFrame<'_>], lanes: usize, arm: usize, metric: Metric, of: OfFrame) -> Vec<OnStart> {
+fn of_frames(frames: &[MeasuredFrame<'_>], lanes: usize, arm: usize, metric: Metric, of: OfFrame) -> Vec<StartEffect> {
     let of_slots = |slots: &[Slot]| of(slots, 0, arm as u32, metric, fewest_pairs(slots, lanes));
     let of_frame =
-        |frame: &MeasuredFrame<'_>| Some(OnStart { start: frame.record.start, effect: of_slots(&frame.slots)? });
+        |frame: &MeasuredFrame<'_>| Some(StartEffect { start: frame.record.start, effect: of_slots(&frame.slots)? });
     frames.iter().filter_map(of_frame).collect()
 }
 

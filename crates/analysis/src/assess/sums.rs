@@ -9,7 +9,7 @@ use crate::{
     Interval,
     statistics::{
         pairing::Spent,
-        starts::{Asked, KnownSpread},
+        starts::{IntervalOptions, KnownSpread},
     },
 };
 
@@ -44,12 +44,12 @@ impl Sums {
     }
 
     /// The spread of starts that is known, where they are few.
-    pub fn known(&self, asked: Asked) -> Option<KnownSpread> {
+    pub fn known(&self, asked: IntervalOptions) -> Option<KnownSpread> {
         asked.known.filter(|known| self.are_few() && known.spread > 0.0)
     }
 
     /// `interval` with the spread of starts that is known, where they are few.
-    pub fn widened(&self, interval: Interval, asked: Asked) -> Interval {
+    pub fn widened(&self, interval: Interval, asked: IntervalOptions) -> Interval {
         let Some(known) = self.known(asked) else { return interval };
         interval.widened(known.widening(self.starts, asked.alpha))
     }

@@ -14,7 +14,7 @@ use crate::{
     statistics::{
         pairing::{Spent, frame_spent, ratio_effect, total_difference},
         sides::{SideFrame, pair_differences, pair_effects},
-        starts::{Asked, OnStart, infer_over_starts},
+        starts::{IntervalOptions, StartEffect, infer_over_starts},
     },
 };
 
@@ -48,9 +48,9 @@ pub(super) fn deciding(measured: &Measured<'_>, arm: usize, metric: Metric) -> E
 
 fn of_metric(measured: &Measured<'_>, arm: usize, (metric, title): (Metric, &str), primary: Metric) -> Estimate {
     // What starts differ by is no part of it: one server is both sides.
-    let asked = Asked { known: None, ..measured.asked(metric) };
+    let asked = IntervalOptions { known: None, ..measured.asked(metric) };
     let frames = side_frames(measured, arm, metric);
-    let inferred = |effects: &[OnStart]| infer_over_starts(effects, asked);
+    let inferred = |effects: &[StartEffect]| infer_over_starts(effects, asked);
     let over_pairs = inferred(&pair_effects(frames.iter().copied()));
     let difference = inferred(&pair_differences(frames.iter().copied())).inference.interval;
     let sums = sums(measured, arm, metric);

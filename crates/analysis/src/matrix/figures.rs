@@ -9,7 +9,7 @@ use tithe_model::record::{Host, Machine};
 use super::{ArmOutcome, CellOutcome, Gathered, Outcome, Row};
 use crate::{
     Interval, Proof,
-    statistics::hosts::{Shown, Together, combined, together},
+    statistics::hosts::{PooledEffect, UnitEffect, combined, together},
     stopping,
 };
 
@@ -53,7 +53,7 @@ pub struct HostFigure {
     /// What they show together.
     pub answer: Answer,
     /// The mean of its repeats as a unit.
-    pub unit: Shown,
+    pub unit: UnitEffect,
     /// Was the protection proven in all of them? The worst of their proofs.
     pub proof: Proof,
     /// What it is.
@@ -72,7 +72,7 @@ pub struct Repeat {
     /// What it showed, with the run's own interval.
     pub effect: Interval,
     /// The same as a unit.
-    pub unit: Shown,
+    pub unit: UnitEffect,
 }
 
 /// What several measurements say together.
@@ -85,7 +85,7 @@ pub enum Answer {
     /// There are two: both are shown, and nothing is pooled.
     Two([Interval; 2]),
     /// An interval over all of them.
-    Over(Basis, Together),
+    Over(Basis, PooledEffect),
 }
 
 /// What was pooled.
@@ -99,12 +99,12 @@ pub enum Basis {
 
 impl Answer {
     /// What `units`, each with its own interval, say together.
-    fn of(units: &[(Interval, Shown)], alpha: f64, basis: fn(usize) -> Basis) -> Self {
+    fn of(units: &[(Interval, UnitEffect)], alpha: f64, basis: fn(usize) -> Basis) -> Self {
         match units {
             [] => Self::Nothing,
             [(interval, _)] => Self::One(*interval),
             several => {
-                let all: Vec<Shown> = several.iter().map(|(_, unit)| *unit).collect();
+                let all: Vec<UnitEffect> = several.iter().map(|(_, unit)| *unit).collect();
                 let both = [several[0].0, several[1].0];
                 together(&all, alpha).map_or(Self::Two(both), |it| Self::Over(basis(all.len()), it))
             }
@@ -122,7 +122,7 @@ impl HostFigure {
                 let (low, high) = (one.low.min(other.low), one.high.max(other.high));
                 Interval { estimate: self.unit.effect, low, high }
             }
-            Answer::Over(_, Together { effect, .. }) => effect,
+            Answer::Over(_, PooledEffect { effect, .. }) => effect,
         }
     }
 
@@ -142,7 +142,7 @@ impl MatrixFigure {
     pub fn together(&self) -> Option<Interval> {
         match &self.answer {
             Answer::One(interval) => Some(*interval),
-            Answer::Over(_, Together { effect, .. }) => Some(*effect),
+            Answer::Over(_, PooledEffect { effect, .. }) => Some(*effect),
             Answer::Nothing | Answer::Two(_) => None,
         }
     }
@@ -191,19 +191,19 @@ fn shapes(rows: &[&Row]) -> Vec<(String, String)> {
 }
 
 /// What one task says of one arm.
-struct Said<'a> {
+struct TaskEffect<'a> {
     outcome: &'a Outcome,
     cell: &'a CellOutcome,
     arm: &'a ArmOutcome,
-    unit: Shown,
+    unit: UnitEffect,
 }
 
 /// What `outcome` says of `arm` in `cell`, or why it says nothing.
-fn said<'a>(outcome: &'a Outcome, cell: &str, arm: &str) -> Result<Said<'a>, String> {
+fn said<'a>(outcome: &'a Outcome, cell: &str, arm: &str) -> Result<TaskEffect<'a>, String> {
     let cell = outcome.cells.iter().find(|it| it.cell == cell).ok_or("it has no such cell")?;
     let found = cell.arms.iter().find(|it| it.arm == arm);
     match found.and_then(|arm| Some((arm, arm.unit()?))) {
-        Some((arm, unit)) => Ok(Said { outcome, cell, arm, unit }),
+        Some((arm, unit)) => Ok(TaskEffect { outcome, cell, arm, unit }),
         None => Err(cell.failed.clone().unwrap_or_else(|| "too few frames for an interval".to_owned())),
     }
 }
@@ -221,7 +221,7 @@ fn figure(rows: &[&Row], cell: &str, arm: &str, alpha: f64) -> MatrixFigure {
     let answer = match counting.as_slice() {
         [only] => only.answer.clone(),
         several => {
-            let units: Vec<(Interval, Shown)> = several.iter().map(|host| (host.effect(), host.unit)).collect();
+            let units: Vec<(Interval, UnitEffect)> = several.iter().map(|host| (host.effect(), host.unit)).collect();
             Answer::of(&units, alpha, Basis::Hosts)
         }
     };
@@ -242,8 +242,8 @@ fn figure(rows: &[&Row], cell: &str, arm: &str, alpha: f64) -> MatrixFigure {
 }
 
 /// What was said, host by host, the dearest first.
-fn hosts(all: &[Said<'_>], alpha: f64) -> Vec<HostFigure> {
-    let mut by_host: Vec<Vec<&Said<'_>>> = Vec::new();
+fn hosts(all: &[TaskEffect<'_>], alpha: f64) -> Vec<HostFigure> {
+    let mut by_host: Vec<Vec<&TaskEffect<'_>>> = Vec::new();
     for said in all {
         let boot = &said.outcome.machine.boot;
         match by_host.iter_mut().find(|host| host[0].outcome.machine.boot == *boot) {
@@ -256,11 +256,11 @@ fn hosts(all: &[Said<'_>], alpha: f64) -> Vec<HostFigure> {
     hosts
 }
 
-fn host(of_host: &[&Said<'_>], alpha: f64) -> Option<HostFigure> {
+fn host(of_host: &[&TaskEffect<'_>], alpha: f64) -> Option<HostFigure> {
     let first = of_host.first()?;
     let repeats: Vec<Repeat> = of_host.iter().map(|said| Repeat::of(said)).collect();
-    let units: Vec<Shown> = repeats.iter().map(|repeat| repeat.unit).collect();
-    let pairs: Vec<(Interval, Shown)> = repeats.iter().map(|repeat| (repeat.effect, repeat.unit)).collect();
+    let units: Vec<UnitEffect> = repeats.iter().map(|repeat| repeat.unit).collect();
+    let pairs: Vec<(Interval, UnitEffect)> = repeats.iter().map(|repeat| (repeat.effect, repeat.unit)).collect();
     let boot = &first.outcome.machine.boot;
     Some(HostFigure {
         host: if boot.is_empty() { "not told".to_owned() } else { boot.chars().take(HOST_DIGITS).collect() },
@@ -274,8 +274,8 @@ fn host(of_host: &[&Said<'_>], alpha: f64) -> Option<HostFigure> {
 }
 
 impl Repeat {
-    fn of(said: &Said<'_>) -> Self {
-        let Said { outcome, arm, unit, .. } = *said;
+    fn of(said: &TaskEffect<'_>) -> Self {
+        let TaskEffect { outcome, arm, unit, .. } = *said;
         Self { task: outcome.task, started_unix_s: outcome.started_unix_s, effect: arm.effect, unit }
     }
 }
@@ -284,7 +284,7 @@ impl Repeat {
 fn worse(one: Proof, other: &Proof) -> Proof {
     let rank = |proof: &Proof| match proof {
         Proof::Baseline | Proof::Proven => 0,
-        Proof::Told(_) => 1,
+        Proof::ToldByProvider(_) => 1,
         Proof::Unproven(_) => 2,
         Proof::Disproven(_) => 3,
     };

@@ -12,7 +12,7 @@ use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Proof, null,
     statistics::{
         distribution::{normal_upper, t_upper},
-        hosts::Shown,
+        hosts::UnitEffect,
     },
     stopping,
 };
@@ -136,11 +136,11 @@ impl ArmOutcome {
     }
 
     /// It as a unit of the next level; `None` where it has no interval.
-    pub fn unit(&self) -> Option<Shown> {
+    pub fn unit(&self) -> Option<UnitEffect> {
         let known = self.effect.estimate.is_finite() && self.error.is_finite();
         let by_starts = self.starts >= STARTS_MIN as usize;
         let degrees = if by_starts { self.starts as f64 - 1.0 } else { f64::INFINITY };
-        known.then_some(Shown { effect: self.effect.estimate, variance: self.error * self.error, degrees })
+        known.then_some(UnitEffect { effect: self.effect.estimate, variance: self.error * self.error, degrees })
     }
 }
 

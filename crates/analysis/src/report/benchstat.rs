@@ -47,7 +47,7 @@ fn about(estimate: &Estimate, arm: &ArmAnalysis) -> String {
         _ if arm.aa => " A/A, the plain arm again: no cost is the truth",
         Proof::Baseline | Proof::Proven => "",
         Proof::Unproven(_) => " unproven",
-        Proof::Told(_) => " told by the provider",
+        Proof::ToldByProvider(_) => " told by the provider",
         Proof::Disproven(_) => " disproven",
     };
     format!("({}, n={}){doubt}", figure.rest, estimate.count)

@@ -121,7 +121,7 @@ fn proof(arm: &ArmAnalysis) -> &'static str {
         Proof::Baseline => "baseline",
         Proof::Proven => "proven",
         Proof::Unproven(_) => "unproven",
-        Proof::Told(_) => "told",
+        Proof::ToldByProvider(_) => "told",
         Proof::Disproven(_) => "disproven",
     }
 }

@@ -196,7 +196,7 @@ fn open(all: &[Decided<'_>], markup: &Markup) -> Vec<String> {
     let noisy = count(&|it| it.noisy());
     let asymmetric = count(&|it| it.proven() && !it.symmetric());
     let disproven = count(&|it| matches!(it.arm.proof, Proof::Disproven(_)));
-    let told = count(&|it| matches!(it.arm.proof, Proof::Told(_)));
+    let told = count(&|it| matches!(it.arm.proof, Proof::ToldByProvider(_)));
     let unproven = count(&|it| !it.proven()) - disproven - told;
     let mut sentences = Vec::new();
     if noisy > 0 && all.len() > 1 {

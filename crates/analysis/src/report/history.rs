@@ -105,7 +105,7 @@ pub fn figure(point: &Point) -> String {
     let figure = number::cost(&point.estimate.effect, point.estimate.verdict);
     match point.proof {
         Proof::Baseline | Proof::Proven => figure.to_string(),
-        Proof::Unproven(_) | Proof::Told(_) | Proof::Disproven(_) => {
+        Proof::Unproven(_) | Proof::ToldByProvider(_) | Proof::Disproven(_) => {
             format!("({figure}) {}", words::proof(&point.proof).0)
         }
     }

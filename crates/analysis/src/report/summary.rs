@@ -107,7 +107,7 @@ pub(super) fn mark(arm: &ArmAnalysis) -> (&'static str, Tone) {
         _ if arm.aa => ("≡", Tone::Normal),
         Proof::Baseline => ("·", Tone::Normal),
         Proof::Proven => ("✓", Tone::Good),
-        Proof::Unproven(_) | Proof::Told(_) => ("?", Tone::Caution),
+        Proof::Unproven(_) | Proof::ToldByProvider(_) => ("?", Tone::Caution),
         Proof::Disproven(_) => ("✗", Tone::Bad),
     }
 }
@@ -116,7 +116,7 @@ pub(super) fn mark(arm: &ArmAnalysis) -> (&'static str, Tone) {
 fn said(arm: &ArmAnalysis, estimate: &Estimate, margin: f64) -> String {
     match &arm.proof {
         _ if arm.aa => words::PLAIN_AGAIN.to_owned(),
-        Proof::Unproven(_) | Proof::Told(_) | Proof::Disproven(_) => words::proof(&arm.proof).0.to_owned(),
+        Proof::Unproven(_) | Proof::ToldByProvider(_) | Proof::Disproven(_) => words::proof(&arm.proof).0.to_owned(),
         // That an arm costs something is what the numbers say.
         Proof::Baseline | Proof::Proven => match words::outcome_short(estimate, margin) {
             short if short.contains("below margin") => short,

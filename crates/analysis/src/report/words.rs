@@ -142,13 +142,13 @@ pub fn proof(proof: &Proof) -> (&'static str, Tone) {
         Proof::Baseline => ("baseline", Tone::Normal),
         Proof::Proven => ("proven", Tone::Good),
         Proof::Unproven(_) => ("UNPROVEN", Tone::Caution),
-        Proof::Told(_) => (TOLD, Tone::Caution),
+        Proof::ToldByProvider(_) => (TOLD_BY_PROVIDER, Tone::Caution),
         Proof::Disproven(_) => ("DISPROVEN", Tone::Bad),
     }
 }
 
 /// The mark of an arm of which nobody but the provider of its server says that it was on.
-pub const TOLD: &str = "TOLD BY THE PROVIDER";
+pub const TOLD_BY_PROVIDER: &str = "TOLD BY THE PROVIDER";
 
 /// The mark of `arm`: its proof, which an A/A arm does not need.
 pub fn mark(arm: &ArmAnalysis) -> (&'static str, Tone) {

@@ -12,7 +12,7 @@
 
 /// What is seen of one comparison, and what a start and a frame cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seen {
+pub struct VarianceComponents {
     /// Variance of a frame's effect within a start, σ².
     pub within: f64,
     /// Variance of the true effect from start to start, τ².
@@ -23,7 +23,7 @@ pub struct Seen {
     pub frame_s: f64,
 }
 
-impl Seen {
+impl VarianceComponents {
     /// Frames of each start for the narrowest interval in a given time; infinite where starts do not differ.
     pub fn frames_per_start(&self) -> f64 {
         (self.start_s / self.frame_s * self.within / self.between).sqrt()
@@ -44,13 +44,13 @@ mod tests {
 
     #[test]
     fn starts_are_many_where_they_differ_and_few_where_they_are_dear() {
-        let seen = Seen { within: 4.0, between: 1.0, start_s: 9.0, frame_s: 1.0 };
+        let seen = VarianceComponents { within: 4.0, between: 1.0, start_s: 9.0, frame_s: 1.0 };
         assert_eq!(seen.frames_per_start(), 6.0);
         assert_eq!(seen.starts(60, 4, 24), Some(10));
         // Nothing between starts: as few as may be. Everything: as many.
-        assert_eq!(Seen { between: 0.0, ..seen }.starts(60, 4, 24), Some(4));
-        assert_eq!(Seen { within: 0.0, ..seen }.starts(60, 4, 24), Some(24));
-        assert_eq!(Seen { within: 0.0, between: 0.0, ..seen }.starts(60, 4, 24), None);
+        assert_eq!(VarianceComponents { between: 0.0, ..seen }.starts(60, 4, 24), Some(4));
+        assert_eq!(VarianceComponents { within: 0.0, ..seen }.starts(60, 4, 24), Some(24));
+        assert_eq!(VarianceComponents { within: 0.0, between: 0.0, ..seen }.starts(60, 4, 24), None);
         // What is promised is kept, whatever it costs.
         assert_eq!(seen.starts(60, 12, 8), Some(12));
     }
@@ -61,7 +61,7 @@ mod tests {
             within in 0.1_f64..10.0, between in 0.1_f64..10.0, start_s in 0.1_f64..30.0, frame_s in 0.1_f64..5.0,
             other in 0.1_f64..100.0,
         ) {
-            let seen = Seen { within, between, start_s, frame_s };
+            let seen = VarianceComponents { within, between, start_s, frame_s };
             // Variance for one second.
             let variance = |frames: f64| (between + within / frames) * (start_s + frames * frame_s);
             prop_assert!(variance(seen.frames_per_start()) <= variance(other) * (1.0 + 1e-9));

@@ -38,7 +38,7 @@ pub const NEXT_FROM: usize = 5;
 
 /// What one unit, a host or a repeat, has shown.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shown {
+pub struct UnitEffect {
     /// Its effect, natural-log ratio.
     pub effect: f64,
     /// The square of the effect's standard error.
@@ -47,7 +47,7 @@ pub struct Shown {
     pub degrees: f64,
 }
 
-impl Shown {
+impl UnitEffect {
     /// As a unit that knows its own error.
     fn unit(&self) -> Unit {
         Unit { effect: self.effect, variance: self.variance }
@@ -65,7 +65,7 @@ impl Shown {
 
 /// What several units, hosts or repeats, show together.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Together {
+pub struct PooledEffect {
     /// The mean effect over units of their kind.
     pub effect: Interval,
     /// The standard deviation of their true effects. Its lower end holds even if every unit takes its own error for
@@ -76,16 +76,17 @@ pub struct Together {
 }
 
 /// What `units` show together, each interval of confidence 1 − `alpha`; `None` for fewer than [`POOLED_FROM`].
-pub fn together(units: &[Shown], alpha: f64) -> Option<Together> {
+pub fn together(units: &[UnitEffect], alpha: f64) -> Option<PooledEffect> {
     if units.len() < POOLED_FROM {
         return None;
     }
-    let pooled = |unit: fn(&Shown) -> Unit| pooled(&units.iter().map(unit).collect::<Vec<_>>(), Errors::Own, alpha);
-    let found = pooled(Shown::unit);
-    let spread = Interval { low: pooled(Shown::unsure).spread.low, ..found.spread };
+    let pooled =
+        |unit: fn(&UnitEffect) -> Unit| pooled(&units.iter().map(unit).collect::<Vec<_>>(), Errors::Own, alpha);
+    let found = pooled(UnitEffect::unit);
+    let spread = Interval { low: pooled(UnitEffect::unsure).spread.low, ..found.spread };
     let effect = if alike(units, &spread) { found.effect } else { unweighted(units, alpha) };
     let next = (units.len() >= NEXT_FROM).then(|| next(units.len(), &effect, &spread, alpha));
-    Some(Together { effect, spread, next })
+    Some(PooledEffect { effect, spread, next })
 }
 
 /// How many times as large the error of one unit may be as that of another, the spread in both, for them to be weighed
@@ -93,7 +94,7 @@ pub fn together(units: &[Shown], alpha: f64) -> Option<Together> {
 const ALIKE: f64 = 3.0;
 
 /// True where every unit says about as much of the mean as the others.
-fn alike(units: &[Shown], spread: &Interval) -> bool {
+fn alike(units: &[UnitEffect], spread: &Interval) -> bool {
     let errors = units.iter().map(|unit| unit.variance.sqrt().hypot(spread.estimate));
     let (least, most) =
         errors.fold((f64::INFINITY, 0.0_f64), |(least, most), error| (least.min(error), most.max(error)));
@@ -101,7 +102,7 @@ fn alike(units: &[Shown], spread: &Interval) -> bool {
 }
 
 /// The mean of `units`, all weighed alike, with Student's interval.
-fn unweighted(units: &[Shown], alpha: f64) -> Interval {
+fn unweighted(units: &[UnitEffect], alpha: f64) -> Interval {
     let effects: Vec<f64> = units.iter().map(|unit| unit.effect).collect();
     let (mean, count) = (mean(&effects), effects.len() as f64);
     let half = t_upper(alpha / 2.0, count - 1.0) * (variance(&effects) / count).sqrt();
@@ -122,17 +123,17 @@ fn error_of(count: usize, effect: &Interval, alpha: f64) -> f64 {
 /// The repeats on one host as one unit, so that a host counts once however often it was measured; `None` of nothing.
 ///
 /// Its variance is that of the mean of its repeats, with what differs from one repeat to the next in it.
-pub fn combined(repeats: &[Shown]) -> Option<Shown> {
+pub fn combined(repeats: &[UnitEffect]) -> Option<UnitEffect> {
     /// Of the interval from which the error is taken back, whatever it is.
     const ALPHA: f64 = 0.05;
     match repeats {
         [] => None,
         [only] => Some(*only),
         several => {
-            let units: Vec<Unit> = several.iter().map(Shown::unit).collect();
+            let units: Vec<Unit> = several.iter().map(UnitEffect::unit).collect();
             let effect = pooled(&units, Errors::Own, ALPHA).effect;
             let (error, degrees) = (error_of(several.len(), &effect, ALPHA), several.len() as f64 - 1.0);
-            Some(Shown { effect: effect.estimate, variance: error * error, degrees })
+            Some(UnitEffect { effect: effect.estimate, variance: error * error, degrees })
         }
     }
 }

@@ -5,7 +5,7 @@ use tithe_model::histogram::Histogram;
 use super::{
     inference::Inference,
     order::quantile7,
-    starts::{Asked, OnStart, OverStarts, infer_over_starts},
+    starts::{IntervalOptions, OverStarts, StartEffect, infer_over_starts},
 };
 use crate::Interval;
 
@@ -64,13 +64,13 @@ pub fn group_frames(frames: &[Samples], share: f64, beyond: f64) -> Vec<(usize, 
 /// The effect on the `share` quantile: ln(protected/plain) by group of frames, then [`infer_over_starts`].
 ///
 /// Fewer than [`MIN_GROUPS`] groups give their median as the estimate (NaN without any) and infinite ends.
-pub fn quantile_effect(frames: &[Pair<'_>], share: f64, asked: Asked) -> OverStarts {
+pub fn quantile_effect(frames: &[Pair<'_>], share: f64, asked: IntervalOptions) -> OverStarts {
     over_groups(frames, share, asked, quantile_ratio)
 }
 
 /// The difference of the `share` quantiles, protected − plain in ns, as [`quantile_effect`] from the same groups of
 /// frames.
-pub fn quantile_difference(frames: &[Pair<'_>], share: f64, asked: Asked) -> OverStarts {
+pub fn quantile_difference(frames: &[Pair<'_>], share: f64, asked: IntervalOptions) -> OverStarts {
     over_groups(frames, share, asked, |frames, share| {
         let (plain, protected) = quantiles(frames, share)?;
         Some(protected - plain)
@@ -80,7 +80,7 @@ pub fn quantile_difference(frames: &[Pair<'_>], share: f64, asked: Asked) -> Ove
 fn over_groups(
     frames: &[Pair<'_>],
     share: f64,
-    asked: Asked,
+    asked: IntervalOptions,
     of: impl Fn(&[Pair<'_>], f64) -> Option<f64>,
 ) -> OverStarts {
     let samples: Vec<Samples> = frames
@@ -88,9 +88,9 @@ fn over_groups(
         .map(|frame| Samples { start: frame.start, count: (frame.plain.total(), frame.protected.total()) })
         .collect();
     let of_group = |(first, last): (usize, usize)| {
-        Some(OnStart { start: frames[first].start, effect: of(&frames[first..=last], share)? })
+        Some(StartEffect { start: frames[first].start, effect: of(&frames[first..=last], share)? })
     };
-    let effects: Vec<OnStart> =
+    let effects: Vec<StartEffect> =
         group_frames(&samples, share, SAMPLES_BEYOND).into_iter().filter_map(of_group).collect();
     if effects.len() >= MIN_GROUPS {
         return infer_over_starts(&effects, asked);

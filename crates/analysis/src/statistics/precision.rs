@@ -8,7 +8,7 @@ use super::{
 use crate::Interval;
 
 /// Frame counts at which the precision is looked at, about a fifth apart: few looks keep the interval honest.
-const LOOKS: [usize; 23] =
+const INTERIM_ANALYSES: [usize; 23] =
     [10, 12, 15, 18, 22, 27, 33, 40, 48, 58, 70, 84, 101, 122, 147, 177, 213, 256, 308, 370, 444, 533, 640];
 
 /// Nothing is stopped before this many frames.
@@ -29,9 +29,9 @@ const NEVER: usize = 1_000_000;
 
 /// The frame counts at which to look, in ascending order and without end: a fixed list, after it steps of a fifth.
 pub fn looks() -> impl Iterator<Item = usize> {
-    let last = LOOKS[LOOKS.len() - 1];
+    let last = INTERIM_ANALYSES[INTERIM_ANALYSES.len() - 1];
     let further = std::iter::successors(Some(last), |look| Some(look + look / 5)).skip(1);
-    LOOKS.into_iter().chain(further)
+    INTERIM_ANALYSES.into_iter().chain(further)
 }
 
 /// True when a cell with `frames` frames may be stopped by its precision.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{order::midmean, starts::OnStart};
+use super::{order::midmean, starts::StartEffect};
 
 /// What an operation cost in one frame of a side.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,16 +21,16 @@ pub struct SideFrame {
 }
 
 /// The effect of each pair that has both sides: midmean of ln(cost) of the protected side less that of the plain one.
-pub fn pair_effects(frames: impl IntoIterator<Item = SideFrame>) -> Vec<OnStart> {
+pub fn pair_effects(frames: impl IntoIterator<Item = SideFrame>) -> Vec<StartEffect> {
     of_pairs(frames, |cost| cost.ln())
 }
 
 /// The difference of each such pair, in the costs' unit.
-pub fn pair_differences(frames: impl IntoIterator<Item = SideFrame>) -> Vec<OnStart> {
+pub fn pair_differences(frames: impl IntoIterator<Item = SideFrame>) -> Vec<StartEffect> {
     of_pairs(frames, |cost| cost)
 }
 
-fn of_pairs(frames: impl IntoIterator<Item = SideFrame>, scale: fn(f64) -> f64) -> Vec<OnStart> {
+fn of_pairs(frames: impl IntoIterator<Item = SideFrame>, scale: fn(f64) -> f64) -> Vec<StartEffect> {
     let mut pairs: BTreeMap<u32, [Vec<f64>; 2]> = BTreeMap::new();
     for SideFrame { pair, arm, cost } in frames {
         if let Some(side) = pairs.entry(pair).or_default().get_mut(arm as usize) {
@@ -38,7 +38,8 @@ fn of_pairs(frames: impl IntoIterator<Item = SideFrame>, scale: fn(f64) -> f64) 
         }
     }
     let both = pairs.into_iter().filter(|(_, sides)| sides.iter().all(|side| !side.is_empty()));
-    both.map(|(start, [plain, protected])| OnStart { start, effect: midmean(&protected) - midmean(&plain) }).collect()
+    both.map(|(start, [plain, protected])| StartEffect { start, effect: midmean(&protected) - midmean(&plain) })
+        .collect()
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::Interval;
 
 /// The effect of a frame, or of a group of frames, and the start that it was measured on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OnStart {
+pub struct StartEffect {
     /// Number of the start within the cell.
     pub start: u32,
     /// The effect.
@@ -57,7 +57,7 @@ impl KnownSpread {
 
 /// How an interval is asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Asked {
+pub struct IntervalOptions {
     /// Its error.
     pub alpha: f64,
     /// The answers were looked at again and again, so only an interval that holds at all looks at once may be read.
@@ -66,7 +66,7 @@ pub struct Asked {
     pub known: Option<KnownSpread>,
 }
 
-impl Asked {
+impl IntervalOptions {
     /// The same for a difference in an amount whose level is `level`: a start that makes an arm dearer by a hundredth
     /// adds a hundredth of its level.
     #[must_use]
@@ -98,8 +98,8 @@ pub struct OverStarts {
 }
 
 /// The interval over starts from `effects`, which are in the order of time. Values that are not finite are left out.
-pub fn infer_over_starts(effects: &[OnStart], asked: Asked) -> OverStarts {
-    let finite: Vec<OnStart> = effects.iter().copied().filter(|it| it.effect.is_finite()).collect();
+pub fn infer_over_starts(effects: &[StartEffect], asked: IntervalOptions) -> OverStarts {
+    let finite: Vec<StartEffect> = effects.iter().copied().filter(|it| it.effect.is_finite()).collect();
     let mut starts: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     finite.iter().for_each(|it| starts.entry(it.start).or_default().push(it.effect));
     let starts: Vec<Vec<f64>> = starts.into_values().collect();
@@ -111,7 +111,7 @@ pub fn infer_over_starts(effects: &[OnStart], asked: Asked) -> OverStarts {
 }
 
 /// Each frame has a start of its own.
-fn by_frames(effects: &[OnStart], asked: Asked) -> OverStarts {
+fn by_frames(effects: &[StartEffect], asked: IntervalOptions) -> OverStarts {
     let effects: Vec<f64> = effects.iter().map(|it| it.effect).collect();
     let inference = inferred(&effects, asked);
     OverStarts {
@@ -127,7 +127,7 @@ fn by_frames(effects: &[OnStart], asked: Asked) -> OverStarts {
 }
 
 /// The inference on values that are independent of one another.
-fn inferred(values: &[f64], asked: Asked) -> Inference {
+fn inferred(values: &[f64], asked: IntervalOptions) -> Inference {
     let mut inference = infer(values, asked.alpha);
     if asked.by_decision {
         inference.interval = confidence_sequence(&inference.merged, asked.alpha);
@@ -137,7 +137,7 @@ fn inferred(values: &[f64], asked: Asked) -> Inference {
 
 /// Starts that are too few for their own spread: the frames' interval about the mean of the starts, wider by the known
 /// spread of that mean. Both parts are independent, so that their squares add.
-fn widened(starts: &[Vec<f64>], asked: Asked) -> OverStarts {
+fn widened(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
     let centres: Vec<f64> = starts.iter().map(|start| hodges_lehmann(start, 0.5).estimate).collect();
     let centre = if centres.len() > 1 { mean(&centres) } else { 0.0 };
     let shifted = |(start, of_start): (&Vec<f64>, &f64)| {
@@ -169,7 +169,7 @@ fn widened(starts: &[Vec<f64>], asked: Asked) -> OverStarts {
 }
 
 /// Starts with several frames: random effects.
-fn by_starts(starts: &[Vec<f64>], asked: Asked) -> OverStarts {
+fn by_starts(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
     let units = of_starts(starts);
     let found = pooled(&units, Errors::Shared, asked.alpha);
     let merged: Vec<f64> = units.iter().map(|unit| unit.effect).collect();

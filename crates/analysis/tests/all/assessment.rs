@@ -607,7 +607,7 @@ fn what_strengthens_a_proof_is_not_missed_where_it_is_out_of_reach() {
         match assess(&records).cells[0].arms[1].proof {
             Proof::Baseline => "baseline",
             Proof::Proven => "proven",
-            Proof::Told(_) => "told",
+            Proof::ToldByProvider(_) => "told",
             Proof::Unproven(_) => "unproven",
             Proof::Disproven(_) => "disproven",
         }

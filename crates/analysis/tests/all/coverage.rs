@@ -4,10 +4,10 @@
 //! operation that in one slot of fifty holds a long stall. What both arms share cancels and is left out.
 
 use tithe_analysis::statistics::{
-    allocation::Seen,
+    allocation::VarianceComponents,
     inference::infer,
     order::midmean,
-    starts::{Asked, KnownSpread, OnStart, OverStarts, infer_over_starts},
+    starts::{IntervalOptions, KnownSpread, OverStarts, StartEffect, infer_over_starts},
 };
 
 use crate::synthetic::Noise;
@@ -55,7 +55,7 @@ const OF_FRAME: f64 = 0.01;
 
 /// Effects without a true cost: each start has an effect of its own, `spread` wide, and shows it with the noise of its
 /// frames. With `heavy` tails both are drawn from Student's t with three degrees of freedom, of the same variance.
-fn cell(noise: &mut Noise, shape: Shape, spread: f64, heavy: bool) -> Vec<OnStart> {
+fn cell(noise: &mut Noise, shape: Shape, spread: f64, heavy: bool) -> Vec<StartEffect> {
     let mut draw = || {
         let normal = noise.normal();
         if !heavy {
@@ -67,7 +67,7 @@ fn cell(noise: &mut Noise, shape: Shape, spread: f64, heavy: bool) -> Vec<OnStar
     let mut effects = Vec::new();
     for start in 0..shape.starts {
         let of_start = spread * draw();
-        effects.extend((0..shape.frames).map(|_| OnStart { start, effect: of_start + OF_FRAME * draw() }));
+        effects.extend((0..shape.frames).map(|_| StartEffect { start, effect: of_start + OF_FRAME * draw() }));
     }
     effects
 }
@@ -83,7 +83,7 @@ fn wrong_over_starts(seed: u64, shape: Shape, spread: f64, heavy: bool) -> f64 {
         // What is known was found in another run of 8 starts and three arms: it errs as such a run does.
         let squares: f64 = (0..21).map(|_| noise.normal().powi(2)).sum();
         let known = Some(KnownSpread { spread: spread * (squares / 21.0).sqrt(), degrees: 21.0 });
-        let asked = Asked { alpha: 0.05, by_decision: false, known };
+        let asked = IntervalOptions { alpha: 0.05, by_decision: false, known };
         misses(&infer_over_starts(&cell(&mut noise, shape, spread, heavy), asked))
     });
     100.0 * missed.count() as f64 / EXPERIMENTS as f64
@@ -118,7 +118,7 @@ fn intervals_over_starts_hold_in_every_corner() {
 #[test]
 fn one_start_without_what_is_known_of_starts_would_err_often() {
     let mut noise = Noise::new(7);
-    let asked = Asked { alpha: 0.05, by_decision: false, known: None };
+    let asked = IntervalOptions { alpha: 0.05, by_decision: false, known: None };
     let shape = Shape { starts: 1, frames: 30 };
     let missed = (0..500).filter(|_| misses(&infer_over_starts(&cell(&mut noise, shape, 0.01, false), asked)));
     assert!(missed.count() > 250);
@@ -126,17 +126,17 @@ fn one_start_without_what_is_known_of_starts_would_err_often() {
 
 /// Effects of a cell of 60 frames that are divided among starts as a run divides them: eight are planned, and from the
 /// fourth on what is left goes to as many as the widest interval advises.
-fn divided(noise: &mut Noise, spread: f64, start_s: f64, asked: Asked) -> Vec<OnStart> {
+fn divided(noise: &mut Noise, spread: f64, start_s: f64, asked: IntervalOptions) -> Vec<StartEffect> {
     let (mut effects, mut planned, mut start, frames) = (Vec::new(), 8, 0, 60);
     while effects.len() < frames as usize {
         let share = (frames - effects.len() as u32).div_ceil(planned - start);
         let of_start = spread * noise.normal();
-        let of_frames = (0..share).map(|_| OnStart { start, effect: of_start + OF_FRAME * noise.normal() });
+        let of_frames = (0..share).map(|_| StartEffect { start, effect: of_start + OF_FRAME * noise.normal() });
         effects.extend(of_frames);
         start += 1;
         let seen = infer_over_starts(&effects, asked);
         if let (Some(within), Some(spread)) = (seen.within, seen.spread) {
-            let seen = Seen { within, between: spread.estimate.powi(2), start_s, frame_s: 1.0 };
+            let seen = VarianceComponents { within, between: spread.estimate.powi(2), start_s, frame_s: 1.0 };
             planned = seen.starts(frames, 8, 24).unwrap_or(planned).max(start + 1);
         }
     }
@@ -145,11 +145,12 @@ fn divided(noise: &mut Noise, spread: f64, start_s: f64, asked: Asked) -> Vec<On
 
 #[test]
 fn dividing_the_load_by_what_was_seen_keeps_the_promise_and_follows_the_spread() {
-    let asked = Asked { alpha: 0.05, by_decision: false, known: None };
+    let asked = IntervalOptions { alpha: 0.05, by_decision: false, known: None };
     let mut noise = Noise::new(9);
     for (spread, start_s, starts) in [(0.0, 5.0, 8), (0.003, 5.0, 8), (0.01, 5.0, 23), (0.1, 5.0, 24), (0.01, 50.0, 8)]
     {
-        let cells: Vec<Vec<OnStart>> = (0..EXPERIMENTS).map(|_| divided(&mut noise, spread, start_s, asked)).collect();
+        let cells: Vec<Vec<StartEffect>> =
+            (0..EXPERIMENTS).map(|_| divided(&mut noise, spread, start_s, asked)).collect();
         let wrong = cells.iter().filter(|effects| misses(&infer_over_starts(effects, asked))).count();
         let wrong = 100.0 * wrong as f64 / EXPERIMENTS as f64;
         assert!(wrong <= TOLERATED, "{spread}, {start_s} s: {wrong} %");
@@ -164,7 +165,7 @@ fn stopping_at_a_narrow_start_costs_no_more_than_it_may() {
     // As a run does: 24 starts are planned, and from eight on the width is looked at after each.
     let mut noise = Noise::new(8);
     for target in [0.004, 0.006, 0.010] {
-        let asked = Asked { alpha: 0.04, by_decision: false, known: None };
+        let asked = IntervalOptions { alpha: 0.04, by_decision: false, known: None };
         let stopped_wrong = (0..EXPERIMENTS).filter(|_| {
             let effects = cell(&mut noise, Shape { starts: 24, frames: 3 }, 0.008, false);
             let looks = (8..=24).map(|starts| infer_over_starts(&effects[..starts * 3], asked));

@@ -284,11 +284,11 @@ fn a_providers_word_is_named_and_is_no_proof() {
     for finding in records.findings.iter_mut().filter(|finding| finding.role == Role::Claim) {
         finding.verdict = Verdict::OutOfReach;
     }
-    assert!(matches!(proof(&records), Proof::Told(open) if open.len() == 6), "{:?}", proof(&records));
+    assert!(matches!(proof(&records), Proof::ToldByProvider(open) if open.len() == 6), "{:?}", proof(&records));
     let mut unsaid = switched(3, 0.05);
     unsaid.findings.retain(|finding| finding.role != Role::Claim);
     unsaid.plan.experiment.arms[1].protections.clear();
-    assert!(matches!(proof(&unsaid), Proof::Told(open) if open[0].contains("names no protection")));
+    assert!(matches!(proof(&unsaid), Proof::ToldByProvider(open) if open[0].contains("names no protection")));
     unsaid.findings[3].verdict = Verdict::CannotTell;
     assert!(matches!(proof(&unsaid), Proof::Unproven(_)), "once it did not say so");
     records.findings[1].verdict = Verdict::Fails;

@@ -17,7 +17,7 @@ use tithe_analysis::{
         pairing::{MIN_PAIRS, frame_effect, frame_spent, ratio_effect},
         percentile::{Pair, Samples, group_frames, quantile_effect},
         precision::{confidence_sequence, predict_more, stop_by_precision},
-        starts::Asked,
+        starts::IntervalOptions,
         verdict::verdict,
     },
 };
@@ -260,7 +260,7 @@ fn percentiles() {
         .collect();
     let numbered = (0..).zip(&frames);
     let pairs: Vec<_> = numbered.map(|(start, (plain, protected))| Pair { start, plain, protected }).collect();
-    let asked = Asked { alpha: 0.05, by_decision: false, known: None };
+    let asked = IntervalOptions { alpha: 0.05, by_decision: false, known: None };
     for case in list(&extra["quantile_effect"]) {
         near_inference(&quantile_effect(&pairs, number(&case[0]), asked).inference, &case[1]);
     }

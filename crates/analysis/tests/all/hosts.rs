@@ -10,7 +10,7 @@ use tithe_analysis::{
     assess::assess,
     matrix::{ArmOutcome, Outcome},
     statistics::{
-        hosts::{NEXT_FROM, Shown, combined, together},
+        hosts::{NEXT_FROM, UnitEffect, combined, together},
         mean, variance,
     },
 };
@@ -64,16 +64,16 @@ impl Hosts {
     }
 
     /// What host `number` of `count` shows, with the error that it states of itself.
-    fn shown(&self, noise: &mut Noise, number: usize, count: usize) -> Shown {
+    fn shown(&self, noise: &mut Noise, number: usize, count: usize) -> UnitEffect {
         let (low, high) = self.errors;
         let error = SPREAD * low * (high / low).powf(number as f64 / (count as f64 - 1.0));
         let truth = self.truth(noise);
-        let repeat = |noise: &mut Noise| Shown {
+        let repeat = |noise: &mut Noise| UnitEffect {
             effect: truth + error * noise.normal(),
             variance: error * error * squares(noise, DEGREES) / f64::from(DEGREES),
             degrees: f64::from(DEGREES),
         };
-        let repeats: Vec<Shown> = (0..self.repeats).map(|_| repeat(noise)).collect();
+        let repeats: Vec<UnitEffect> = (0..self.repeats).map(|_| repeat(noise)).collect();
         combined(&repeats).expect("every host is measured")
     }
 }
@@ -82,7 +82,7 @@ impl Hosts {
 fn misses(noise: &mut Noise, hosts: Hosts, count: usize) -> [f64; 3] {
     let mut missed = [0usize; 3];
     for _ in 0..MATRICES {
-        let units: Vec<Shown> = (0..count).map(|number| hosts.shown(noise, number, count)).collect();
+        let units: Vec<UnitEffect> = (0..count).map(|number| hosts.shown(noise, number, count)).collect();
         let found = together(&units, 0.05).expect("three hosts or more");
         missed[0] += usize::from(!found.effect.holds(0.0));
         missed[1] += usize::from(!found.spread.holds(hosts.spread));

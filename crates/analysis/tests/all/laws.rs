@@ -8,7 +8,7 @@ use tithe_analysis::{
         order::{hodges_lehmann, median_interval, midmean},
         pairing::{Spent, frame_difference, frame_effect, ratio_effect, total_difference},
         percentile::{Pair, pooled, quantile_difference, quantile_effect},
-        starts::Asked,
+        starts::IntervalOptions,
     },
 };
 use tithe_model::{
@@ -174,7 +174,7 @@ proptest! {
                 numbered().map(|(start, (a, b))| Pair { start, plain: a, protected: b }).collect();
             let swapped: Vec<_> =
                 numbered().map(|(start, (a, b))| Pair { start, plain: b, protected: a }).collect();
-            let asked = Asked { alpha: 0.05, by_decision: false, known: None };
+            let asked = IntervalOptions { alpha: 0.05, by_decision: false, known: None };
             let (there, back) = (quantile_effect(&pairs, 0.5, asked), quantile_effect(&swapped, 0.5, asked));
             prop_assert!(mirrored(there.inference.interval, back.inference.interval));
             let there = quantile_difference(&pairs, 0.5, asked);

@@ -107,8 +107,8 @@ fn where_tls_was_asked_for_nothing_is_said_without_it() {
         let is_silent = greeting.is_empty();
         let (port, said) = recording(greeting, answer);
         let url = format!("tls://localhost:{port}");
-        let patience = if is_silent { SHORT } else { LONG };
-        let fault = connected_within(&url, "rack7", &files, patience).err().expect("it is refused");
+        let timeout = if is_silent { SHORT } else { LONG };
+        let fault = connected_within(&url, "rack7", &files, timeout).err().expect("it is refused");
         assert_nothing_said(&said);
         told.push(without_port(&fault.to_string(), &url));
     }
@@ -301,26 +301,26 @@ fn matches(own: &str, subject: &str) -> bool {
 }
 
 /// A link to a fake broker that does `harm`.
-fn linked(harm: Harm, patience: Duration) -> Result<Broker, Fault> {
+fn linked(harm: Harm, timeout: Duration) -> Result<Broker, Fault> {
     let folder = tempfile::tempdir().expect("a folder");
     let port = listening(move |stream| Fake { stream, greeting: INFO.to_owned(), harm }.serve());
-    connected_within(&format!("nats://127.0.0.1:{port}"), "rack7", &files(&folder), patience)
+    connected_within(&format!("nats://127.0.0.1:{port}"), "rack7", &files(&folder), timeout)
 }
 
-/// What a listener hears of two messages, the second in several parts: `expected` letters or faults, and what else
+/// What a listener hears of two messages, the second in several parts: `expected` messages or faults, and what else
 /// comes soon; and what a question then comes to.
 fn heard((harm, expected): (Harm, usize)) -> String {
     let link = linked(harm, LONG).expect("connected");
-    let mut inbox = link.listen("tithe.go").expect("it listens");
+    let mut subscription = link.listen("tithe.go").expect("it listens");
     let told = [&b"short"[..], &[1; 3_000_000]].map(|message| match link.tell("tithe.go", message) {
         Ok(()) => "told",
         Err(_) => "failed",
     });
     let mut said = vec![format!("{harm:?}: {}, {}", told[0], told[1])];
-    let mut next = |number| inbox.next(if number < expected { LONG } else { Duration::from_millis(500) });
+    let mut next = |number| subscription.next(if number < expected { LONG } else { Duration::from_millis(500) });
     for heard in (0..12).map_while(|number| next(number).transpose()) {
         match heard {
-            Ok(letter) => said.push(format!("  {} bytes", letter.body.len())),
+            Ok(delivery) => said.push(format!("  {} bytes", delivery.body.len())),
             Err(Fault::Connection(_)) => said.push("  lost".to_owned()),
             Err(fault) => said.push(format!("  {fault}")),
         }
@@ -390,14 +390,14 @@ fn what_was_torn_doubled_or_changed_is_told_and_not_handed_over() {
 #[test]
 fn nonsense_in_place_of_messages_fails_calls_and_nothing_else() {
     for harm in [Harm::Nonsense, Harm::Huge] {
-        let (link, mut inbox) = at_last(|| {
+        let (link, mut subscription) = at_last(|| {
             let link = linked(harm, SHORT).ok()?;
-            let inbox = link.listen("tithe.go").ok()?;
-            Some((link, inbox))
+            let subscription = link.listen("tithe.go").ok()?;
+            Some((link, subscription))
         });
         assert!(link.tell("tithe.go", b"hello").is_err(), "{harm:?}");
-        let letter = inbox.next(Duration::from_millis(200));
-        assert!(!matches!(letter, Ok(Some(_))), "{harm:?}");
+        let delivery = subscription.next(Duration::from_millis(200));
+        assert!(!matches!(delivery, Ok(Some(_))), "{harm:?}");
         assert!(!matches!(link.ask("tithe.go", b"hello", SHORT), Ok(Answer::Said(_))), "{harm:?}");
     }
 }

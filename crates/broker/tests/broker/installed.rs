@@ -7,7 +7,7 @@ use expect_test::expect;
 use nkeys::KeyPair;
 use serde_json::json;
 use tithe_broker::{AccessFiles, Broker};
-use tithe_harness::agents::link::{Answer, Inbox, Letter, Link};
+use tithe_harness::agents::link::{Answer, Delivery, Link, Subscription};
 use tithe_machine::fault::Fault;
 
 use crate::{
@@ -25,22 +25,22 @@ fn open(configuration: &str) -> Option<(Server, Broker)> {
     Some((server, link))
 }
 
-/// The next letter, which comes.
-fn next(inbox: &mut Box<dyn Inbox>) -> Letter {
-    inbox.next(LONG).expect("connected").expect("a letter")
+/// The next message, which comes.
+fn next(subscription: &mut Box<dyn Subscription>) -> Delivery {
+    subscription.next(LONG).expect("connected").expect("a message")
 }
 
 /// Answers each question at `subject` with what `answer` makes of it, as long as the thread runs.
 fn answering(link: Broker, subject: &str, answer: fn(&[u8]) -> Vec<u8>) -> thread::JoinHandle<()> {
-    let mut inbox = link.listen(subject).expect("it listens");
+    let mut subscription = link.listen(subject).expect("it listens");
     thread::spawn(move || {
-        while let Ok(letter) = inbox.next(Duration::from_secs(3600)) {
-            let letter = letter.expect("a letter");
-            if letter.body == b"end" {
+        while let Ok(delivery) = subscription.next(Duration::from_secs(3600)) {
+            let delivery = delivery.expect("a message");
+            if delivery.body == b"end" {
                 return;
             }
-            let reply = letter.reply_to.expect("a question");
-            link.tell(&reply, &answer(&letter.body)).expect("answered");
+            let reply = delivery.reply_to.expect("a question");
+            link.tell(&reply, &answer(&delivery.body)).expect("answered");
         }
     })
 }
@@ -54,8 +54,8 @@ fn what_is_told_is_heard_by_all_in_its_order_and_by_nobody_else() {
     link.tell("tithe.go.1", b"first").expect("told");
     link.tell("tithe.go.2", b"").expect("told");
     link.tell("tithe.nobody", b"lost").expect("told");
-    let letter = next(&mut one);
-    assert_eq!((letter.body.as_slice(), letter.reply_to), (&b"first"[..], None));
+    let delivery = next(&mut one);
+    assert_eq!((delivery.body.as_slice(), delivery.reply_to), (&b"first"[..], None));
     assert_eq!([next(&mut all).body, next(&mut all).body], [b"first".to_vec(), b"".to_vec()]);
     assert!(matches!(one.next(Duration::from_millis(50)), Ok(None)));
     drop(agent);
@@ -102,9 +102,9 @@ fn long_messages_arrive_whole_both_ways() {
 #[test]
 fn a_broker_of_short_messages_gets_more_parts_and_one_of_too_short_ones_is_refused() {
     let Some((_server, link)) = open(&format!("{TLS}max_payload: 2000\n")) else { return };
-    let mut inbox = link.listen("tithe.rows").expect("it listens");
+    let mut subscription = link.listen("tithe.rows").expect("it listens");
     link.tell("tithe.rows", &[7; 100_000]).expect("told");
-    assert_eq!(next(&mut inbox).body, [7; 100_000]);
+    assert_eq!(next(&mut subscription).body, [7; 100_000]);
     let Some((server, link)) = open(&format!("{TLS}max_payload: 1000\n")) else { return };
     expect!["refused: broker tls://localhost:PORT: carries no message longer than 1000 bytes: max_payload must be 1100 or more"]
         .assert_eq(&without_port(&link.tell("tithe.rows", b"x").unwrap_err().to_string(), &server.tls()));
@@ -320,7 +320,7 @@ fn a_broker_that_is_not_there_is_named() {
 fn a_broker_that_is_killed_fails_what_is_under_way_and_is_used_again_when_it_is_back() {
     let Some((mut server, link)) = open(TLS) else { return };
     let agent = connected(&server.tls(), "rack7", &server.trusting()).expect("connected");
-    let mut inbox = agent.listen("tithe.go").expect("it listens");
+    let mut subscription = agent.listen("tithe.go").expect("it listens");
     let telling = agent.tell_time("tithe.clock").expect("it tells");
     let _deaf = agent.listen("tithe.deaf").expect("it listens");
     thread::scope(|scope| {
@@ -332,17 +332,17 @@ fn a_broker_that_is_killed_fails_what_is_under_way_and_is_used_again_when_it_is_
     });
     let lost = "broker tls://localhost:PORT: it was lost, and is being connected to again";
     let is_loss = |fault: Fault| without_port(&fault.to_string(), &server.tls()).contains(lost);
-    assert!(is_loss(inbox.next(LONG).err().expect("lost")));
-    assert!(is_loss(inbox.next(Duration::ZERO).err().expect("still lost")));
+    assert!(is_loss(subscription.next(LONG).err().expect("lost")));
+    assert!(is_loss(subscription.next(Duration::ZERO).err().expect("still lost")));
     assert!(is_loss(link.tell("tithe.go", b"lost").unwrap_err()));
     assert!(is_loss(link.ask_time("tithe.clock", LONG).unwrap_err()));
     assert!(is_loss(link.listen("tithe.other").err().expect("lost")));
     server.run();
     eventually("that both are connected again", || {
         link.tell("tithe.go", b"here").is_ok()
-            && inbox
+            && subscription
                 .next(Duration::from_secs(1))
-                .is_ok_and(|letter| letter.is_some_and(|letter| letter.body == b"here"))
+                .is_ok_and(|delivery| delivery.is_some_and(|delivery| delivery.body == b"here"))
     });
     assert!(link.ask_time("tithe.clock", LONG).expect("connected").is_some());
     drop(telling);

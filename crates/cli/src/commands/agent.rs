@@ -2,7 +2,7 @@
 //!
 //! Left out: how agents are started on many machines, which is the user's (docs/agents.md has an example of each way).
 
-use tithe_harness::agents::agent::{self, AllowedTarget, Offered, Told};
+use tithe_harness::agents::agent::{self, AgentConfig, AgentEvent, AllowedTarget};
 use tithe_machine::watch::{host, process};
 
 use crate::{
@@ -20,15 +20,15 @@ pub fn agent(arguments: &AgentArgs) -> Result<i32, Stop> {
     let machine = host::machine(&std::env::temp_dir());
     let name = own_name(arguments.name.as_deref())?;
     let lanes = arguments.lanes.unwrap_or_else(|| process::processors().len() as u32);
-    let offered = Offered { name, lanes, targets: arguments.target.clone(), products: offer::databases(), machine };
-    let broker = team::connect(&arguments.join, &offered.name, &arguments.access)?;
-    anstream::println!("{}", introduction(&offered, &arguments.join));
+    let config = AgentConfig { name, lanes, targets: arguments.target.clone(), products: offer::databases(), machine };
+    let broker = team::connect(&arguments.join, &config.name, &arguments.access)?;
+    anstream::println!("{}", introduction(&config, &arguments.join));
     let mut frames = 0;
-    agent::serve(&broker, &offered, cancelled, &mut |told| match told {
-        Told::Enlisted(run) => anstream::println!("works for run {run}"),
-        Told::Measured(number) => frames = number,
-        Told::Free(why) => anstream::println!("free after {} frames: {why}", std::mem::take(&mut frames)),
-        Told::Warning(words) => anstream::eprintln!("tithe: {words}"),
+    agent::serve(&broker, &config, cancelled, &mut |told| match told {
+        AgentEvent::Enlisted(run) => anstream::println!("works for run {run}"),
+        AgentEvent::Measured(number) => frames = number,
+        AgentEvent::Free(why) => anstream::println!("free after {} frames: {why}", std::mem::take(&mut frames)),
+        AgentEvent::Warning(words) => anstream::eprintln!("tithe: {words}"),
     })?;
     Ok(exit::OK)
 }
@@ -47,11 +47,11 @@ pub fn own_name(given: Option<&str>) -> Result<String, Stop> {
 }
 
 /// Who has joined what, and what may be asked of it.
-fn introduction(offered: &Offered, broker: &str) -> String {
-    let targets: Vec<String> = offered.targets.iter().map(AllowedTarget::to_string).collect();
+fn introduction(config: &AgentConfig, broker: &str) -> String {
+    let targets: Vec<String> = config.targets.iter().map(AllowedTarget::to_string).collect();
     let targets = if targets.is_empty() { "no server".to_owned() } else { targets.join(", ") };
-    let lanes = if offered.lanes == 1 { "1 lane".to_owned() } else { format!("{} lanes", offered.lanes) };
-    format!("agent {}: {lanes} at {broker}; may connect to {targets}", offered.name)
+    let lanes = if config.lanes == 1 { "1 lane".to_owned() } else { format!("{} lanes", config.lanes) };
+    format!("agent {}: {lanes} at {broker}; may connect to {targets}", config.name)
 }
 
 /// The name of this machine, as a part of subjects: what is no letter, digit or dash becomes a dash.

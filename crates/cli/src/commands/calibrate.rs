@@ -28,7 +28,7 @@ use crate::{
     CalibrateArgs,
     asked::Source,
     commands::{
-        apart,
+        child,
         run::{create, enough_disk},
     },
     exit::{self, Stop},
@@ -141,13 +141,13 @@ fn starts_are_told_apart(plan: &Plan, starts: u32) -> Result<(), Stop> {
 fn measure(arguments: &CalibrateArgs, prepared: Prepared) -> Result<(PathBuf, Ending), Stop> {
     enough_disk(&prepared.plan, &arguments.experiment.runs)?;
     let cancelled = interrupt::listen();
-    let asked = team::Asked::of(&arguments.team, &prepared.plan, prepared.database)?;
+    let asked = team::AgentRequest::of(&arguments.team, &prepared.plan, prepared.database)?;
     let team = asked.as_ref().map(|asked| asked.gather(&prepared.plan, cancelled)).transpose()?;
     let mut folder = create(&prepared, &arguments.experiment.runs)?;
     let Prepared { plan, database, install, workloads, .. } = prepared;
     let mut observer = Progress::new(&plan, arguments.quiet, None);
     let run = Run::new(database, install, &plan, &workloads, cancelled)?
-        .apart(apart::program(&arguments.experiment.machine))
+        .child_process(child::program(&arguments.experiment.machine))
         .loaded_by(team.as_ref());
     let ending = run.carry_out(&mut folder, None, &mut observer)?;
     drop(observer);

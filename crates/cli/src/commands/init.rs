@@ -167,7 +167,7 @@ impl Running {
     fn at(url: &str, product: &'static dyn Product) -> Result<Self, Stop> {
         let address = Address::Attached(Url::new(url));
         let server =
-            Server { address, process: None, elsewhere: None, paths: Default::default(), folder: Default::default() };
+            Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() };
         let setup = Setup::bare();
         let usable = product.facts(&server, &setup).and_then(|_| product.check_attached(&server, &setup));
         usable.map_err(|fault| Stop::new(exit::FAILED, fault))?;

@@ -117,7 +117,7 @@ impl Inspected {
         let (name, place) = (url.redacted(), url.place());
         let server = Server {
             address: Address::Attached(url),
-            elsewhere: None,
+            remote: None,
             process: None,
             paths: Default::default(),
             folder: std::path::PathBuf::new(),

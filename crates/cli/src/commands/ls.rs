@@ -13,7 +13,7 @@ use tithe_model::{
     experiment::{OptionValue, Url},
     record::Role,
 };
-use tithe_plugin::{evidence::Evidence, product::Product};
+use tithe_plugin::{evidence::Check, product::Product};
 
 use crate::{
     LsArgs,
@@ -111,8 +111,8 @@ fn all(catalogue: &Catalogue, columns: usize) -> String {
     most.into_iter().for_each(|database| line("all", &of_each(database, true)));
     text += "\nWorkloads\n";
     for workload in &catalogue.workloads {
-        let ready: Vec<String> = workload.ready.iter().map(|(name, ..)| format!("\"{name}\"")).collect();
-        text += &paragraph(&format!("  {} = ", workload.id), &ready.join(" | "), columns);
+        let presets: Vec<String> = workload.presets.iter().map(|(name, ..)| format!("\"{name}\"")).collect();
+        text += &paragraph(&format!("  {} = ", workload.id), &presets.join(" | "), columns);
     }
     format!("{text}\n{}\n{}", paragraph("", AA_ARM, columns), paragraph("", MORE, columns))
 }
@@ -176,7 +176,7 @@ fn proof(product: &dyn Product, entry: &ProtectionEntry, columns: usize) -> Resu
 }
 
 /// The checks that concern a server at `address`, with what each is for.
-fn told(place: &str, checks: &[Box<dyn Evidence>], address: &Address, columns: usize) -> String {
+fn told(place: &str, checks: &[Box<dyn Check>], address: &Address, columns: usize) -> String {
     let mut text = format!("\n  proven{place} by\n");
     for (role, word) in [(Role::Claim, "needed"), (Role::Strengthens, "strengthens"), (Role::Disclosure, "told")] {
         for check in checks.iter().filter(|check| check.entry().role == role && check.concerns(address)) {
@@ -196,10 +196,10 @@ fn takes(option: &OptionEntry) -> String {
     format!("{}, {default}", option.kind)
 }
 
-/// A workload with what is ready-made of it.
+/// A workload with its presets.
 fn of_workload(workload: &WorkloadEntry, columns: usize) -> String {
     let mut text = paragraph("", workload.title, columns);
-    for (name, sentence, _) in workload.ready {
+    for (name, sentence, _) in workload.presets {
         text += &paragraph(&format!("  {} = \"{name}\"  ", workload.id), sentence, columns);
     }
     text + &paragraph(&format!("  {}_file = \"FILE\"  ", workload.id), workload.file, columns)

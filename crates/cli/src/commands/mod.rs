@@ -2,8 +2,8 @@
 
 #[cfg(feature = "agents")]
 pub mod agent;
-pub mod apart;
 pub mod calibrate;
+pub mod child;
 pub mod compare;
 pub mod doctor;
 pub mod explain;

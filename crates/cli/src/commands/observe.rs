@@ -1,7 +1,7 @@
 //! `tithe observe`: sees, on the machine of a running server, what nobody can see from another one, for the runs of a
 //! coordinator.
 
-use tithe_harness::agents::observer::{self, Allowed};
+use tithe_harness::agents::observer::{self, ObserverConfig};
 use tithe_machine::watch::host;
 
 use crate::{
@@ -21,21 +21,17 @@ pub fn observe(arguments: &ObserveArgs) -> Result<i32, Stop> {
             format!("--read {}: it is not there, or is no path from `/` on; nothing was started", path.display());
         return Err(Stop::new(exit::USAGE, words));
     }
-    let allowed = Allowed { name, ports: arguments.port.clone(), files: arguments.read.clone(), machine };
-    let broker = team::connect(&arguments.join, &allowed.name, &arguments.access)?;
-    anstream::println!("{}", introduction(&allowed, &arguments.join));
-    observer::serve(&broker, &allowed, cancelled, &mut |refused| anstream::eprintln!("tithe: refused: {refused}"))?;
+    let config = ObserverConfig { name, ports: arguments.port.clone(), files: arguments.read.clone(), machine };
+    let broker = team::connect(&arguments.join, &config.name, &arguments.access)?;
+    anstream::println!("{}", introduction(&config, &arguments.join));
+    observer::serve(&broker, &config, cancelled, &mut |refused| anstream::eprintln!("tithe: refused: {refused}"))?;
     Ok(exit::OK)
 }
 
 /// Who has joined what, and what it may look at.
-fn introduction(allowed: &Allowed, broker: &str) -> String {
-    let ports: Vec<String> = allowed.ports.iter().map(u16::to_string).collect();
-    let files: Vec<String> = allowed.files.iter().map(|path| path.display().to_string()).collect();
+fn introduction(config: &ObserverConfig, broker: &str) -> String {
+    let ports: Vec<String> = config.ports.iter().map(u16::to_string).collect();
+    let files: Vec<String> = config.files.iter().map(|path| path.display().to_string()).collect();
     let files = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
-    format!(
-        "observer {} at {broker}; looks at the servers on port {}, may read {files}",
-        allowed.name,
-        ports.join(", ")
-    )
+    format!("observer {} at {broker}; looks at the servers on port {}, may read {files}", config.name, ports.join(", "))
 }

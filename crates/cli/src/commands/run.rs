@@ -21,7 +21,7 @@ use tithe_model::{
 
 use crate::{
     RunArgs, asked,
-    commands::apart,
+    commands::child,
     exit::{self, Stop},
     interrupt, offer,
     prepare::{self, Prepared},
@@ -44,13 +44,13 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
         }
     };
     let cancelled = interrupt::listen();
-    let asked = team::Asked::of(&arguments.team, &prepared.plan, prepared.database)?;
+    let asked = team::AgentRequest::of(&arguments.team, &prepared.plan, prepared.database)?;
     let team = asked.as_ref().map(|asked| asked.gather(&prepared.plan, cancelled)).transpose()?;
     let mut folder = begun.map_or_else(|| create(&prepared, &options.runs), Ok)?;
     let Prepared { plan, database, install, workloads, .. } = prepared;
     let mut observer = Progress::new(&plan, arguments.quiet, before.as_ref());
     let run = Run::new(database, install, &plan, &workloads, cancelled)?
-        .apart(apart::program(&options.machine))
+        .child_process(child::program(&options.machine))
         .loaded_by(team.as_ref());
     let ending = run.carry_out(&mut folder, before.as_ref(), &mut observer)?;
     drop(observer);

@@ -23,7 +23,7 @@ use tithe_model::{
 
 use crate::{
     MachineArgs, VerifyArgs,
-    commands::apart,
+    commands::child,
     exit::{self, Stop},
     interrupt,
     prepare::{self, Prepared},
@@ -51,8 +51,8 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
     let mut verifier = Verifier::new(&prepared, format == "text");
     let cancelled = interrupt::listen();
     let Prepared { plan, database, install, workloads, .. } = &prepared;
-    let run =
-        Run::new(*database, install.clone(), plan, workloads, cancelled)?.apart(apart::program(&arguments.machine));
+    let run = Run::new(*database, install.clone(), plan, workloads, cancelled)?
+        .child_process(child::program(&arguments.machine));
     let ending = run.carry_out(&mut folder, None, &mut verifier);
     // Those of a cell that ended before its time.
     verifier.tell();

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io::ErrorKind, process::ExitStatus};
 
 use serde_json::{Value, json};
 use tithe_analysis::report::words;
-use tithe_harness::witness::{Sighting, Watching, When, Witness, through, unchanged};
+use tithe_harness::witness::{When, Witness, WitnessFinding, through, unchanged, watching::Watching};
 use tithe_machine::{
     fault::Fault,
     launch::Command,
@@ -39,7 +39,7 @@ struct Account {
     version: String,
     /// What it enforced before.
     enforced: Vec<FeatureStatus>,
-    seen: Vec<Sighting>,
+    seen: Vec<WitnessFinding>,
 }
 
 /// Runs the command; returns the exit status.
@@ -193,7 +193,7 @@ fn command(words: &[String], places: &BTreeMap<String, Option<String>>) -> Resul
 
 /// The exit status of what was seen.
 fn status(accounts: &[Account]) -> i32 {
-    let of = |sighting: &Sighting| match (sighting.role, sighting.verdict) {
+    let of = |finding: &WitnessFinding| match (finding.role, finding.verdict) {
         (Role::Claim | Role::Strengthens, Verdict::Fails) => exit::DISPROVEN,
         (Role::Claim, Verdict::CannotTell | Verdict::OutOfReach) | (Role::Strengthens, Verdict::CannotTell) => {
             exit::CANNOT_TELL
@@ -226,14 +226,14 @@ fn told(accounts: &[Account], ended: Option<&Ended>, columns: usize) -> String {
     let mut text = String::new();
     for account in accounts {
         text += &format!("{}\n{}\n", account.name, account.version);
-        let mut groups: Vec<(&Sighting, Vec<When>)> = Vec::new();
-        for sighting in &account.seen {
-            match groups.iter_mut().find(|(first, _)| is_same(first, sighting)) {
-                Some((_, when)) => when.push(sighting.when),
-                None => groups.push((sighting, vec![sighting.when])),
+        let mut groups: Vec<(&WitnessFinding, Vec<When>)> = Vec::new();
+        for finding in &account.seen {
+            match groups.iter_mut().find(|(first, _)| is_same(first, finding)) {
+                Some((_, when)) => when.push(finding.when),
+                None => groups.push((finding, vec![finding.when])),
             }
         }
-        groups.iter().for_each(|(sighting, when)| text += &line(sighting, when, columns));
+        groups.iter().for_each(|(finding, when)| text += &line(finding, when, columns));
     }
     let end = match conclude(accounts, ended) {
         exit::OK => "every claim holds; nothing was timed",
@@ -245,34 +245,34 @@ fn told(accounts: &[Account], ended: Option<&Ended>, columns: usize) -> String {
     format!("{text}\n{}\n", words.join("; "))
 }
 
-fn is_same(one: &Sighting, other: &Sighting) -> bool {
-    Sighting { when: other.when, ..one.clone() } == *other
+fn is_same(one: &WitnessFinding, other: &WitnessFinding) -> bool {
+    WitnessFinding { when: other.when, ..one.clone() } == *other
 }
 
-fn line(sighting: &Sighting, when: &[When], columns: usize) -> String {
-    let (mark, ..) = words::finding(sighting.role, sighting.verdict);
-    let mark = if sighting.role == Role::Disclosure { "i" } else { mark };
+fn line(finding: &WitnessFinding, when: &[When], columns: usize) -> String {
+    let (mark, ..) = words::finding(finding.role, finding.verdict);
+    let mark = if finding.role == Role::Disclosure { "i" } else { mark };
     let when: Vec<&str> = when.iter().map(|when| when.word()).collect();
-    let protection = if sighting.protection.is_empty() { String::new() } else { format!("{}: ", sighting.protection) };
-    let claim = format!("{protection}{} ({})", sighting.claim, when.join(" and "));
+    let protection = if finding.protection.is_empty() { String::new() } else { format!("{}: ", finding.protection) };
+    let claim = format!("{protection}{} ({})", finding.claim, when.join(" and "));
     [
         words::paragraph(&format!("  {mark} "), &claim, columns),
-        words::paragraph("      seen: ", &sighting.seen, columns),
-        words::paragraph("      control: ", &sighting.control, columns),
+        words::paragraph("      seen: ", &finding.seen, columns),
+        words::paragraph("      control: ", &finding.control, columns),
     ]
     .concat()
 }
 
 /// The same as a document.
 fn document(accounts: &[Account], ended: Option<&Ended>) -> String {
-    let sighting = |one: &Sighting| {
+    let finding = |one: &WitnessFinding| {
         json!({
             "when": one.when.word(), "protection": one.protection, "check": one.check, "claim": one.claim,
             "role": one.role, "verdict": one.verdict, "seen": one.seen, "control": one.control,
         })
     };
     let server = |account: &Account| {
-        let seen: Vec<Value> = account.seen.iter().map(sighting).collect();
+        let seen: Vec<Value> = account.seen.iter().map(finding).collect();
         json!({ "server": account.name, "version": account.version, "evidence": seen })
     };
     let code = ended.copied().flatten().and_then(|status| status.code());
@@ -295,8 +295,8 @@ mod tests {
 
     use super::*;
 
-    fn sighting(when: When, role: Role, verdict: Verdict) -> Sighting {
-        Sighting {
+    fn finding(when: When, role: Role, verdict: Verdict) -> WitnessFinding {
+        WitnessFinding {
             when,
             protection: "tls".to_owned(),
             check: "tls-spoken".to_owned(),
@@ -308,7 +308,7 @@ mod tests {
         }
     }
 
-    fn account(seen: &[Sighting]) -> Account {
+    fn account(seen: &[WitnessFinding]) -> Account {
         let (name, version) = ("postgres://ann@db/shop".to_owned(), "PostgreSQL 15.20".to_owned());
         Account { name, version, enforced: Vec::new(), seen: seen.to_vec() }
     }
@@ -320,13 +320,14 @@ mod tests {
 
     #[test]
     fn what_was_seen_alike_is_told_once() {
-        let of = |when, role, verdict| sighting(when, role, verdict);
-        let clients = Sighting { protection: String::new(), ..of(When::While, Role::Strengthens, Verdict::OutOfReach) };
+        let of = |when, role, verdict| finding(when, role, verdict);
+        let clients =
+            WitnessFinding { protection: String::new(), ..of(When::While, Role::Strengthens, Verdict::OutOfReach) };
         let seen = [
             of(When::Before, Role::Claim, Verdict::Holds),
             clients,
             of(When::After, Role::Claim, Verdict::Holds),
-            Sighting { seen: "off".to_owned(), ..of(When::After, Role::Disclosure, Verdict::Fails) },
+            WitnessFinding { seen: "off".to_owned(), ..of(When::After, Role::Disclosure, Verdict::Fails) },
         ];
         expect![[r#"
             postgres://ann@db/shop
@@ -348,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_command_that_fails_outranks_what_is_disproven_and_this_what_cannot_be_told() {
-        let of = |role, verdict| [account(&[sighting(When::While, role, verdict)])];
+        let of = |role, verdict| [account(&[finding(When::While, role, verdict)])];
         let check = |accounts: &[Account], ended: Option<Ended>| conclude(accounts, ended.as_ref());
         let holds = of(Role::Claim, Verdict::Holds);
         assert_eq!(check(&holds, ended(0)), exit::OK);

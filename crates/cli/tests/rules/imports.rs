@@ -1,5 +1,5 @@
-//! Which module of a crate imports which, by every path that begins with `crate` or `super`. The root file, which holds
-//! all modules, is none of them and is left out.
+//! Which module or file of a crate imports which, by every path that begins with `crate`, `super`, `self` or a module
+//! that the file declares. The root file, which holds all modules, is none of them and is left out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,25 +10,44 @@ use proc_macro2::{Delimiter, TokenTree};
 
 use crate::source::{Source, is_sign, sources};
 
-/// Modules at the top of a crate, and for each the modules that it imports, with a file that does.
+/// Modules at the top of a crate, or files, and for each those that it imports, with a file that does.
 pub struct Graph(BTreeMap<String, BTreeMap<String, String>>);
 
 impl Graph {
-    /// The graph of `sources`, whose paths begin at the crate's root file.
+    /// The graph of the modules at the top of `sources`, whose paths begin at the crate's root file.
     pub fn of(sources: &[Source]) -> Self {
+        Self::between(sources, |path| path.first().cloned(), |_, _| true)
+    }
+
+    /// The graph of the files of `sources`. What a file says of a module that it lies in is left out: a module and what
+    /// it is made of know each other.
+    pub fn of_files(sources: &[Source]) -> Self {
+        let files: BTreeSet<Vec<String>> = sources.iter().map(|source| home(&source.path)).collect();
+        let file = |path: &[String]| {
+            let lengths = (1..=path.len()).rev();
+            lengths.map(|length| &path[..length]).find(|part| files.contains(*part)).map(|part| part.join("/"))
+        };
+        Self::between(sources, file, |from, to| !from.starts_with(&format!("{to}/")))
+    }
+
+    /// The graph between what `node` makes of paths, as far as an arrow `counts`.
+    fn between(
+        sources: &[Source],
+        node: impl Fn(&[String]) -> Option<String>,
+        counts: impl Fn(&str, &str) -> bool,
+    ) -> Self {
         let homes: Vec<Vec<String>> = sources.iter().map(|source| home(&source.path)).collect();
-        let tops: BTreeSet<&String> = homes.iter().filter_map(|home| home.first()).collect();
+        let nodes: BTreeSet<String> = homes.iter().filter_map(|home| node(home)).collect();
         let mut graph: BTreeMap<String, BTreeMap<String, String>> =
-            tops.iter().map(|top| ((*top).clone(), BTreeMap::new())).collect();
+            nodes.iter().map(|node| (node.clone(), BTreeMap::new())).collect();
         for (source, home) in sources.iter().zip(&homes) {
-            let Some(from) = home.first() else { continue };
+            let Some(from) = node(home) else { continue };
             let mut paths = Vec::new();
-            gather(source.tokens(), &mut paths);
-            let targets =
-                paths.iter().filter_map(|path| target(home, path)).filter(|to| to != from && tops.contains(to));
-            for to in targets {
+            gather(source.tokens(), &declared(source.tokens()), &mut paths);
+            let targets = paths.iter().filter_map(|path| node(&target(home, path)));
+            for to in targets.filter(|to| *to != from && nodes.contains(to) && counts(&from, to)) {
                 let file = source.path.display().to_string();
-                graph.get_mut(from).expect("every top is there").entry(to).or_insert(file);
+                graph.get_mut(&from).expect("every node is there").entry(to).or_insert(file);
             }
         }
         Self(graph)
@@ -80,6 +99,12 @@ pub fn circle(folder: &Path) -> Option<String> {
     Some(format!("{}: {found}", folder.display()))
 }
 
+/// A circle among its files.
+pub fn circle_of_files(folder: &Path) -> Option<String> {
+    let found = Graph::of_files(&sources(folder)).circle()?;
+    Some(format!("{}: {found}", folder.display()))
+}
+
 /// The layers of each crate that `map` shows, from the top to the bottom: lines of the first block marked `text`, each
 /// a title in front of names of modules, behind the crate's name where one begins.
 pub fn layers(map: &str) -> BTreeMap<String, Vec<Vec<String>>> {
@@ -106,27 +131,43 @@ fn home(path: &Path) -> Vec<String> {
     parts
 }
 
-/// The module at the top of the crate that `path`, as written in the module `home`, leads to.
-fn target(home: &[String], path: &[String]) -> Option<String> {
+/// Where `path`, as written in the module `home`, leads to, from the top of the crate on.
+fn target(home: &[String], path: &[String]) -> Vec<String> {
     let ups = path.iter().take_while(|part| *part == "super").count();
-    match path.first()?.as_str() {
-        "crate" => path.get(1).cloned(),
-        // In a module within a file one `super` less leads out of it; such modules are tests, which are left out.
-        _ if ups >= home.len() => path.get(ups).cloned(),
-        _ => home.first().cloned(),
-    }
+    // In a module within a file one `super` less leads out of it; such modules are tests, which are left out.
+    let (base, rest) = match path.first().map(String::as_str) {
+        Some("crate") => (&[][..], &path[1..]),
+        Some("self") => (home, &path[1..]),
+        _ => (&home[..home.len().saturating_sub(ups)], &path[ups..]),
+    };
+    [base, rest].concat()
 }
 
-/// All paths of `tokens` that begin with `crate` or `super`; those in braces each for itself.
-fn gather(tokens: &[TokenTree], paths: &mut Vec<Vec<String>>) {
+/// The modules that a file of these `tokens` declares.
+fn declared(tokens: &[TokenTree]) -> Vec<String> {
+    let name = |three: &[TokenTree]| match three {
+        [TokenTree::Ident(word), TokenTree::Ident(name), end] if word == "mod" && is_sign(end, ';') => {
+            Some(name.to_string())
+        }
+        _ => None,
+    };
+    tokens.windows(3).filter_map(name).collect()
+}
+
+/// All paths of `tokens` that begin with `crate`, `super`, `self` or one of the modules `declared`; those in braces
+/// each for itself.
+fn gather(tokens: &[TokenTree], declared: &[String], paths: &mut Vec<Vec<String>>) {
+    let begins = |name: &str| ["crate", "super", "self"].contains(&name) || declared.iter().any(|it| it == name);
     let mut at = 0;
     while at < tokens.len() {
+        // What goes on from another path begins none.
+        let goes_on = at >= 2 && follows(tokens, at - 2);
         match &tokens[at] {
-            TokenTree::Ident(name) if (name == "crate" || name == "super") && follows(tokens, at + 1) => {
+            TokenTree::Ident(name) if !goes_on && begins(&name.to_string()) && follows(tokens, at + 1) => {
                 at = read(tokens, at, &[], paths);
             }
-            TokenTree::Group(group) => {
-                gather(&group.stream().into_iter().collect::<Vec<_>>(), paths);
+            TokenTree::Group(group) if !goes_on => {
+                gather(&group.stream().into_iter().collect::<Vec<_>>(), declared, paths);
                 at += 1;
             }
             _ => at += 1,

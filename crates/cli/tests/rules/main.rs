@@ -70,6 +70,37 @@ fn modules_import_each_other_in_one_direction() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Crates whose files may still import each other in circles: there a product's protections, checks and flavour, and
+/// the parts of a report, name each other.
+const CIRCLES_OF_FILES: [&str; 2] = ["analysis", "databases"];
+
+#[test]
+fn files_import_each_other_in_one_direction() {
+    let is_free = |name: &str| !CIRCLES_OF_FILES.contains(&name);
+    for folder in crates() {
+        let name = folder.file_name().expect("a name").to_string_lossy();
+        let circle = imports::circle_of_files(&folder.join("src"));
+        assert_eq!(circle.is_none(), is_free(&name), "{name}: {}", circle.unwrap_or("it has no circle now".to_owned()));
+    }
+}
+
+#[test]
+fn a_circle_of_files_is_found_however_a_file_is_named() {
+    let circle = |files: [(&str, &str); 3]| {
+        let sources = files.map(|(path, text)| Source::parse(Path::new(path), text));
+        imports::Graph::of_files(&sources).circle()
+    };
+    let parent = ("a.rs", "mod b; mod c; fn f() { b::g(); other::c::h() }");
+    let (up, beside) = (("a/b.rs", "use super::F;"), ("a/c.rs", "use super::b::G;"));
+    assert_eq!(circle([parent, up, beside]), None, "a module and what it is made of");
+    let back = ("a/b.rs", "use std::{c::X, fmt}; use super::{F, c::H};");
+    let words = "a/b → a/c (a/b.rs), a/c → a/b (a/c.rs)";
+    assert_eq!(circle([parent, back, beside]).as_deref(), Some(words));
+    let through = [("d.rs", "mod e; use self::e::E;"), ("d/e.rs", "use crate::f::F;"), ("f.rs", "use crate::d::D;")];
+    let words = "d → d/e (d.rs), d/e → f (d/e.rs), f → d (f.rs)";
+    assert_eq!(circle(through).as_deref(), Some(words));
+}
+
 #[test]
 fn a_circle_and_an_arrow_upwards_are_found() {
     let files = [

@@ -1,7 +1,7 @@
 //! Does the server let in those who know the password, and nobody else?
 
 use tithe_machine::{fault::Fault, observation::Observation, secret::Secret};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use super::{Attempt, ConnectionProbes};
 use crate::target::Target;
@@ -9,7 +9,7 @@ use crate::target::Target;
 /// Connects without a password, with a wrong one, and with the right one. Id `password-asked`.
 pub struct PasswordAsked(pub &'static ConnectionProbes);
 
-impl Evidence for PasswordAsked {
+impl Check for PasswordAsked {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("password-asked")
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tithe_machine::{fault::Fault, launch::Address, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     setup::{TlsVersion, Transport},
 };
 
@@ -111,7 +111,7 @@ fn with_tls(target: &Target, change: impl FnMut(&mut Tls)) -> Target {
     changed
 }
 
-impl Evidence for TlsNegotiated {
+impl Check for TlsNegotiated {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("tls-negotiated")
     }
@@ -148,7 +148,7 @@ impl Evidence for TlsNegotiated {
 /// server asks it of everybody is [`TlsEnforced`]. Id `tls-spoken`.
 pub struct TlsSpoken(pub TlsNegotiated);
 
-impl Evidence for TlsSpoken {
+impl Check for TlsSpoken {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("tls-spoken")
     }
@@ -182,7 +182,7 @@ impl Evidence for TlsSpoken {
 /// Id `tls-enforced`.
 pub struct TlsEnforced(pub TlsNegotiated);
 
-impl Evidence for TlsEnforced {
+impl Check for TlsEnforced {
     fn entry(&self) -> CheckEntry {
         CheckEntry::disclosure("tls-enforced").own_control()
     }

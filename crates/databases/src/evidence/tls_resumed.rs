@@ -1,7 +1,7 @@
 //! Are TLS sessions resumed where they were asked to be?
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use super::ConnectionProbes;
 use crate::target::Handshakes;
@@ -22,7 +22,7 @@ impl TlsResumed {
     }
 }
 
-impl Evidence for TlsResumed {
+impl Check for TlsResumed {
     fn entry(&self) -> CheckEntry {
         CheckEntry::disclosure("tls-resumed").own_control()
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tithe_machine::{fault::Fault, launch::Server};
-use tithe_plugin::{evidence::Evidence, matrix::State, product::CanaryChecks, session::Table, setup::Setup};
+use tithe_plugin::{evidence::Check, matrix::State, product::CanaryChecks, session::Table, setup::Setup};
 
 use super::{
     accounts,
@@ -122,7 +122,7 @@ fn auditing(session: &mut WireSession) -> Result<Judgement, Fault> {
 pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<CanaryChecks, Fault> {
     let mut session = FLAVOUR.administrator(server, setup)?;
     let mut setting = |name: &str| setting(&mut session, name);
-    let mut audit: Option<Box<dyn Evidence>> = None;
+    let mut audit: Option<Box<dyn Check>> = None;
     let mut log = None;
     if setting("server_audit_logging")? == "ON" {
         let output = setting("server_audit_output_type")?;

@@ -14,7 +14,7 @@ use mongodb::{
     options::{ClientOptions, ServerMonitoringMode},
 };
 use tithe_machine::fault::Fault;
-use tithe_plugin::session::patience_s;
+use tithe_plugin::session::timeout_s;
 use tokio::runtime::Runtime;
 
 /// How long to look for a server that takes the connection.
@@ -65,9 +65,9 @@ impl Link {
     /// Runs `work` to its end in this thread. The driver itself waits for an answer for ever.
     ///
     /// # Errors
-    /// What the driver or the server said; [`Fault::Connection`] when there is no answer for [`patience_s`] seconds.
+    /// What the driver or the server said; [`Fault::Connection`] when there is no answer for [`timeout_s`] seconds.
     pub fn wait<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
-        let timeout_s = patience_s();
+        let timeout_s = timeout_s();
         let timeout = Duration::from_secs(timeout_s.into());
         match self.runtime.block_on(async { tokio::time::timeout(timeout, work).await }) {
             Ok(done) => done.map_err(|error| fault(&error)),

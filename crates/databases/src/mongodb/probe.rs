@@ -9,7 +9,7 @@ use tithe_plugin::wire::TlsFacts;
 use crate::target::Target;
 
 /// What a greeting found out.
-pub struct Greeted {
+pub struct HelloReply {
     /// What TLS agreed on, as the client sees it; `None` without TLS.
     pub tls: Option<TlsFacts>,
 }
@@ -29,7 +29,7 @@ const LONGEST: usize = 1 << 20;
 /// # Errors
 /// [`Fault::Refused`] when the server hangs up at the greeting, as one does that speaks TLS only, or that rejects the
 /// client's certificate; a broken connection.
-pub fn probe(target: &Target) -> Result<Greeted, Fault> {
+pub fn probe(target: &Target) -> Result<HelloReply, Fault> {
     let mut wire = target.dial()?;
     if let Some(tls) = &target.tls {
         tls.start(&mut wire, &target.host, target.port)?;
@@ -45,7 +45,7 @@ pub fn probe(target: &Target) -> Result<Greeted, Fault> {
     while !is_answered(wire.unread())? {
         wire.fill().map_err(hung_up)?;
     }
-    Ok(Greeted { tls: wire.tls_facts() })
+    Ok(HelloReply { tls: wire.tls_facts() })
 }
 
 fn put_message(out: &mut Vec<u8>, document: &[u8]) {

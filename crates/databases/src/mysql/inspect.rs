@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
-    evidence::Evidence,
+    evidence::Check,
     matrix::State,
     product::CanaryChecks,
     session::{SqlSession as _, Table},
@@ -117,7 +117,7 @@ fn auditing(session: &mut WireSession) -> Result<Judgement, Fault> {
 pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<CanaryChecks, Fault> {
     let mut session = FLAVOUR.administrator(server, setup)?;
     let mut setting = |name: &str| setting(&mut session, name);
-    let mut audit: Option<Box<dyn Evidence>> = None;
+    let mut audit: Option<Box<dyn Check>> = None;
     let mut log = None;
     if setting("general_log")? == "ON" {
         audit = Some(Box::new(GeneralLogComplete(&LOG)));

@@ -37,7 +37,7 @@ pub const MARK: &str = "made by tithe";
 /// The table that marks the database.
 const MARKER: &str = "made_by_tithe";
 
-/// How long Tithe waits for a lock on its own tables, s. The servers' own patience is a day or a year.
+/// How long Tithe waits for a lock on its own tables, s. The servers' own timeout is a day or a year.
 const LOCK_TIMEOUT_S: u16 = 10;
 
 /// What the server says when that was too short (`ER_LOCK_WAIT_TIMEOUT`).

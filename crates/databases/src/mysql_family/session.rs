@@ -10,7 +10,7 @@ use std::{
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
-    session::{Connection, Parameter, Progress, Rows, SqlSession, Statement, patience_s, wait_ready, wait_ready_for},
+    session::{Connection, Parameter, Progress, Rows, SqlSession, Statement, timeout_s, wait_ready, wait_ready_for},
     sql::Dialect,
     wire::{TlsFacts, Wire},
 };
@@ -356,7 +356,7 @@ impl SqlSession for WireSession {
     }
 
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
-        self.run_for(sql, patience_s())
+        self.run_for(sql, timeout_s())
     }
 }
 

@@ -4,7 +4,7 @@ mod audit;
 
 use tithe_machine::{fault::Fault, launch::Server, paths::Paths};
 use tithe_plugin::{
-    evidence::Evidence,
+    evidence::Check,
     matrix::{Feature, FeatureStatus, State},
     product::CanaryChecks,
     session::{SqlSession as _, Table},
@@ -112,7 +112,7 @@ fn replication(session: &mut PostgresSession, rules: Result<Rules, Fault>) -> Re
 /// When the server refuses.
 pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<CanaryChecks, Fault> {
     let mut session = PostgresSession::open(&PRODUCT.target(server, setup)?, true, false)?;
-    let mut audit: Option<Box<dyn Evidence>> = None;
+    let mut audit: Option<Box<dyn Check>> = None;
     let pgaudit = session.value("SELECT coalesce(current_setting('pgaudit.log', true), 'none')")?;
     if session.value("SHOW log_statement")? == "all" {
         audit = Some(Box::new(StatementLog));

@@ -140,8 +140,8 @@ impl Database for Postgres {
         schema::quiesce(server, setup, table)
     }
 
-    fn run_in(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        schema::run_in(server, setup, &schema::YCSB_DIALECT.qualified(&setup.space, table))
+    fn precondition(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        schema::precondition(server, setup, &schema::YCSB_DIALECT.qualified(&setup.space, table))
     }
 
     fn write_out(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {

@@ -250,7 +250,7 @@ pub fn quiesce(server: &Server, setup: &Setup, table: &Table) -> Result<(), Faul
 ///
 /// # Errors
 /// The server's error.
-pub fn run_in(server: &Server, setup: &Setup, name: &str) -> Result<(), Fault> {
+pub fn precondition(server: &Server, setup: &Setup, name: &str) -> Result<(), Fault> {
     if !is_local(server) {
         return Ok(());
     }

@@ -58,7 +58,7 @@ impl SqlDatabase for Postgres {
         names.iter().try_for_each(|name| run_unlocked(&mut session, &setup.space, &vacuum(name)))
     }
 
-    fn run_in(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
-        names.iter().try_for_each(|name| schema::run_in(server, setup, &format!("{}.{name}", setup.space)))
+    fn precondition(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+        names.iter().try_for_each(|name| schema::precondition(server, setup, &format!("{}.{name}", setup.space)))
     }
 }

@@ -26,7 +26,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
-    evidence::Evidence,
+    evidence::Check,
     protection::Protection,
     setup::{AtRest, Setup},
 };
@@ -88,7 +88,7 @@ impl Protection for PageEncryption {
         setup.at_rest = Some(AtRest { cipher: chosen.text("cipher").to_owned(), key });
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![
             Box::new(Header),
             Box::new(DiskCanary::new(Places::DATA, Targets::Everything)),

@@ -11,7 +11,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    evidence::{CheckContext, Evidence, judge, seen_by},
+    evidence::{Check, CheckContext, judge, seen_by},
     session::{Discard, Fields, KeyValueSession, Request, Rows},
     setup::AtRest,
 };
@@ -44,7 +44,7 @@ impl Bench {
         let place = Place::on_loopback(folder.path().join("server"), 0);
         let Launch { address, paths, .. } = Sqlite.launch(&Install::default(), &setup, &place);
         fs::create_dir(&place.folder).unwrap();
-        let server = Server { address, process: None, elsewhere: None, paths, folder: folder.path().to_owned() };
+        let server = Server { address, process: None, remote: None, paths, folder: folder.path().to_owned() };
         let table = Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() };
         Self { _folder: folder, server, setup, table }
     }
@@ -81,7 +81,7 @@ impl Bench {
         text.replace(&self.file().display().to_string(), "FILE")
     }
 
-    fn observe(&self, evidence: &dyn Evidence) -> Observation {
+    fn observe(&self, evidence: &dyn Check) -> Observation {
         let mut context = CheckContext {
             database: &Sqlite,
             server: &self.server,
@@ -424,7 +424,7 @@ fn errors_hold_neither_key_nor_values() {
 }
 
 /// Each check on the plain arm and on the arm of every cipher.
-fn check_evidence(evidence: &dyn Evidence, expected: [Verdict; 4]) {
+fn check_evidence(evidence: &dyn Check, expected: [Verdict; 4]) {
     let plain_arm = Bench::created(None);
     exercise(&plain_arm);
     let plain = plain_arm.observe(evidence);

@@ -30,24 +30,24 @@ pub enum Key<'a> {
 
 /// Why an operation was not done.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum OperationError {
     /// Another transaction was faster: roll back and try again.
     Conflict,
     /// Something else.
     Fault(Fault),
 }
 
-impl From<Fault> for Trouble {
+impl From<Fault> for OperationError {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
 }
 
-impl From<Trouble> for Fault {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Conflict => Self::Server("a conflict with another transaction".to_owned()),
-            Trouble::Fault(fault) => fault,
+impl From<OperationError> for Fault {
+    fn from(error: OperationError) -> Self {
+        match error {
+            OperationError::Conflict => Self::Server("a conflict with another transaction".to_owned()),
+            OperationError::Fault(fault) => fault,
         }
     }
 }
@@ -138,7 +138,7 @@ impl Session {
     /// # Errors
     /// A conflict or the engine's words; the transaction is rolled back then.
     #[inline]
-    pub fn commit(&mut self) -> Result<(), Trouble> {
+    pub fn commit(&mut self) -> Result<(), OperationError> {
         // SAFETY: the session is open.
         let status = unsafe { ((*self.raw.as_ptr()).commit_transaction)(self.raw.as_ptr(), ptr::null()) };
         self.attempt(status)
@@ -160,7 +160,7 @@ impl Session {
     /// # Errors
     /// A conflict or the engine's words.
     #[inline]
-    pub fn search(&mut self, cursor: CursorId, key: Key<'_>) -> Result<bool, Trouble> {
+    pub fn search(&mut self, cursor: CursorId, key: Key<'_>) -> Result<bool, OperationError> {
         let raw = self.raw_cursor(cursor);
         // SAFETY: the cursor is open; the key lives until the search is done.
         let status = with_key(raw, key, || unsafe { ((*raw).search)(raw) });
@@ -173,7 +173,7 @@ impl Session {
     /// # Errors
     /// A conflict or the engine's words.
     #[inline]
-    pub fn search_near(&mut self, cursor: CursorId, key: Key<'_>) -> Result<Option<Ordering>, Trouble> {
+    pub fn search_near(&mut self, cursor: CursorId, key: Key<'_>) -> Result<Option<Ordering>, OperationError> {
         let raw = self.raw_cursor(cursor);
         let mut side = 0;
         // SAFETY: as `search`; the side is written before it returns.
@@ -186,7 +186,7 @@ impl Session {
     /// # Errors
     /// A conflict or the engine's words.
     #[inline]
-    pub fn next(&mut self, cursor: CursorId) -> Result<bool, Trouble> {
+    pub fn next(&mut self, cursor: CursorId) -> Result<bool, OperationError> {
         let raw = self.raw_cursor(cursor);
         // SAFETY: the cursor is open.
         let status = unsafe { ((*raw).next)(raw) };
@@ -197,7 +197,7 @@ impl Session {
     ///
     /// # Errors
     /// A conflict or the engine's words.
-    pub fn previous(&mut self, cursor: CursorId) -> Result<bool, Trouble> {
+    pub fn previous(&mut self, cursor: CursorId) -> Result<bool, OperationError> {
         let raw = self.raw_cursor(cursor);
         // SAFETY: the cursor is open.
         let status = unsafe { ((*raw).prev)(raw) };
@@ -209,7 +209,7 @@ impl Session {
     /// # Errors
     /// A conflict or the engine's words.
     #[inline]
-    pub fn insert(&mut self, cursor: CursorId, key: Key<'_>, value: &[u8]) -> Result<bool, Trouble> {
+    pub fn insert(&mut self, cursor: CursorId, key: Key<'_>, value: &[u8]) -> Result<bool, OperationError> {
         let raw = self.raw_cursor(cursor);
         // SAFETY: the cursor is open; key and value live until the insertion is done, which copies them.
         let status = with_key(raw, key, || with_value(raw, value, || unsafe { ((*raw).insert)(raw) }));
@@ -224,7 +224,7 @@ impl Session {
     /// # Errors
     /// A conflict or the engine's words.
     #[inline]
-    pub fn update(&mut self, cursor: CursorId, key: Key<'_>, value: &[u8]) -> Result<(), Trouble> {
+    pub fn update(&mut self, cursor: CursorId, key: Key<'_>, value: &[u8]) -> Result<(), OperationError> {
         let raw = self.raw_cursor(cursor);
         // SAFETY: as `insert`.
         let status = with_key(raw, key, || with_value(raw, value, || unsafe { ((*raw).update)(raw) }));
@@ -235,7 +235,7 @@ impl Session {
     ///
     /// # Errors
     /// A conflict or the engine's words.
-    pub fn remove(&mut self, cursor: CursorId, key: Key<'_>) -> Result<(), Trouble> {
+    pub fn remove(&mut self, cursor: CursorId, key: Key<'_>) -> Result<(), OperationError> {
         let raw = self.raw_cursor(cursor);
         // SAFETY: as `search`.
         let status = with_key(raw, key, || unsafe { ((*raw).remove)(raw) });
@@ -319,16 +319,16 @@ impl Session {
     }
 
     #[inline]
-    fn found(&self, status: c_int) -> Result<bool, Trouble> {
+    fn found(&self, status: c_int) -> Result<bool, OperationError> {
         if status == ffi::NOTFOUND { Ok(false) } else { self.attempt(status).map(|()| true) }
     }
 
     #[inline]
-    fn attempt(&self, status: c_int) -> Result<(), Trouble> {
+    fn attempt(&self, status: c_int) -> Result<(), OperationError> {
         match status {
             ffi::OK => Ok(()),
-            ffi::ROLLBACK => Err(Trouble::Conflict),
-            other => Err(Trouble::Fault(self.engine.fault(other))),
+            ffi::ROLLBACK => Err(OperationError::Conflict),
+            other => Err(OperationError::Fault(self.engine.fault(other))),
         }
     }
 

@@ -13,7 +13,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
-    evidence::Evidence,
+    evidence::Check,
     protection::Protection,
     setup::{AtRest, KeyServer, Setup},
 };
@@ -101,12 +101,12 @@ impl Protection for PageEncryption {
         })
     }
 
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         if chosen.text("cipher") == NONE {
             return vec![Box::new(EncryptorIdle), Box::new(CacheFits)];
         }
         // What Tithe makes it can look for in every file; a key server's key it has to ask for first.
-        let key_apart: Box<dyn Evidence> =
+        let key_apart: Box<dyn Check> =
             if key_server(chosen).is_some() { Box::new(KeyServed) } else { Box::new(KeyApart) };
         vec![
             Box::new(DiskCanary::new(Places::DATA, Targets::Everything)),

@@ -15,7 +15,7 @@ use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::session::{self, Fields, KeyValueSession, Progress, Request, Rows, Table};
 
 use super::{
-    cursor::{CursorId, Key, Session, Trouble},
+    cursor::{CursorId, Key, OperationError, Session},
     document, index,
 };
 
@@ -103,7 +103,7 @@ impl TableSession {
         match found {
             Ok(Some(())) => Ok(Answer::Document(fields)),
             Ok(None) => self.session.roll_back().map(|()| Answer::Done(0)),
-            Err(trouble) => self.abandon(trouble.into()),
+            Err(error) => self.abandon(error.into()),
         }
     }
 
@@ -117,29 +117,29 @@ impl TableSession {
         match placed {
             Ok(true) if count > 0 => Ok(Answer::Scan { count, fields }),
             Ok(_) => self.session.roll_back().map(|()| Answer::Done(0)),
-            Err(trouble) => self.abandon(trouble.into()),
+            Err(error) => self.abandon(error.into()),
         }
     }
 
     /// Does `work` in a transaction, again when it loses against another one. What it changed is there when it returns
     /// true, and is not when it returns false.
-    fn write(&mut self, mut work: impl FnMut(&mut Self) -> Result<bool, Trouble>) -> Result<Answer, Fault> {
+    fn write(&mut self, mut work: impl FnMut(&mut Self) -> Result<bool, OperationError>) -> Result<Answer, Fault> {
         loop {
             self.session.begin()?;
             match work(self) {
                 Ok(true) => match self.session.commit() {
                     Ok(()) => return Ok(Answer::Done(1)),
-                    Err(Trouble::Conflict) => {}
-                    Err(Trouble::Fault(fault)) => return Err(fault),
+                    Err(OperationError::Conflict) => {}
+                    Err(OperationError::Fault(fault)) => return Err(fault),
                 },
                 Ok(false) => return self.session.roll_back().map(|()| Answer::Done(0)),
-                Err(Trouble::Conflict) => self.session.roll_back()?,
-                Err(Trouble::Fault(fault)) => return self.abandon(fault),
+                Err(OperationError::Conflict) => self.session.roll_back()?,
+                Err(OperationError::Fault(fault)) => return self.abandon(fault),
             }
         }
     }
 
-    fn insert(&mut self, key: &[u8], values: &[(usize, &[u8])]) -> Result<bool, Trouble> {
+    fn insert(&mut self, key: &[u8], values: &[(usize, &[u8])]) -> Result<bool, OperationError> {
         let values = values.iter().map(|(_, value)| *value);
         document::write(&mut self.document, key, &self.names, values)?;
         index::write_key(&mut self.index_key, key);
@@ -152,7 +152,7 @@ impl TableSession {
         Err(Fault::Server("there is a document with this _id already".to_owned()).into())
     }
 
-    fn update(&mut self, key: &[u8], values: &[(usize, &[u8])]) -> Result<bool, Trouble> {
+    fn update(&mut self, key: &[u8], values: &[(usize, &[u8])]) -> Result<bool, OperationError> {
         let Some(record) = self.locate(key)? else { return Ok(false) };
         if !self.session.search(self.records, Key::Number(record))? {
             return Ok(false);
@@ -169,7 +169,7 @@ impl TableSession {
         Ok(true)
     }
 
-    fn delete(&mut self, key: &[u8]) -> Result<bool, Trouble> {
+    fn delete(&mut self, key: &[u8]) -> Result<bool, OperationError> {
         let Some(record) = self.locate(key)? else { return Ok(false) };
         self.session.remove(self.index, Key::Bytes(&self.index_key))?;
         self.session.remove(self.records, Key::Number(record))?;
@@ -177,7 +177,7 @@ impl TableSession {
     }
 
     /// The record id of `key`, whose index key is left in place.
-    fn locate(&mut self, key: &[u8]) -> Result<Option<i64>, Trouble> {
+    fn locate(&mut self, key: &[u8]) -> Result<Option<i64>, OperationError> {
         index::write_key(&mut self.index_key, key);
         if !self.session.search(self.index, Key::Bytes(&self.index_key))? {
             return Ok(None);
@@ -254,7 +254,7 @@ impl session::Connection for TableSession {
                 match self.session.next(cursor) {
                     Ok(true) => {}
                     Ok(false) => break,
-                    Err(trouble) => return self.abandon(trouble.into()),
+                    Err(error) => return self.abandon(error.into()),
                 }
             }
             self.session.roll_back()?;

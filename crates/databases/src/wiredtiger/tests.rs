@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tithe_machine::{clock::Clock, credentials::Credentials, observation::Observation};
 use tithe_model::experiment::{self, OptionValue};
 use tithe_plugin::{
-    evidence::{CheckContext, Evidence, judge, seen_by},
+    evidence::{Check, CheckContext, judge, seen_by},
     session::{Discard, Fields, KeyValueSession, Request, Rows},
 };
 
@@ -30,7 +30,7 @@ impl Bench {
         fs::create_dir(&place.folder).unwrap();
         let Launch { steps, address, paths, .. } = WiredTiger.launch(&Install::default(), &setup, &place);
         steps.iter().for_each(carry_out);
-        let server = Server { address, process: None, elsewhere: None, paths, folder: place.folder };
+        let server = Server { address, process: None, remote: None, paths, folder: place.folder };
         let table = Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() };
         Self { _folder: folder, server, setup, table }
     }
@@ -71,7 +71,7 @@ impl Bench {
         text.replace(&self.server.folder.display().to_string(), "SERVER")
     }
 
-    fn observe(&self, evidence: &dyn Evidence) -> Observation {
+    fn observe(&self, evidence: &dyn Check) -> Observation {
         let mut context = CheckContext {
             database: &WiredTiger,
             server: &self.server,

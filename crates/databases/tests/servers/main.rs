@@ -41,7 +41,7 @@ use tithe_machine::{clock::Clock, observation::Observation};
 use tithe_model::experiment::Protection as Chosen;
 use tithe_plugin::{
     database::Connect,
-    evidence::{CheckContext, Control, Evidence, claimed, judge, seen_by},
+    evidence::{Check, CheckContext, Control, claimed, judge, seen_by},
     session::{KeyValueSession, Request, Rows, Session, Table},
 };
 
@@ -84,14 +84,14 @@ fn rows(session: &mut dyn KeyValueSession, request: &Request<'_>) -> String {
     format!("{count}{}", seen.0)
 }
 
-fn observe(sandbox: &Sandbox, protected: bool, check: &dyn Evidence) -> Observation {
+fn observe(sandbox: &Sandbox, protected: bool, check: &dyn Check) -> Observation {
     observe_and_claim(sandbox, protected, check).0
 }
 
 /// As [`observe`], and the claim as a run would record it.
-fn observe_and_claim(sandbox: &Sandbox, protected: bool, check: &dyn Evidence) -> (Observation, String) {
+fn observe_and_claim(sandbox: &Sandbox, protected: bool, check: &dyn Check) -> (Observation, String) {
     // Canaries of one look must not be those of an earlier one: what that left on the server would be found again.
-    static LOOKS: AtomicU64 = AtomicU64::new(0x7174_6865);
+    static NONCES: AtomicU64 = AtomicU64::new(0x7174_6865);
     let table = table();
     let mut context = CheckContext {
         database: sandbox.database,
@@ -99,7 +99,7 @@ fn observe_and_claim(sandbox: &Sandbox, protected: bool, check: &dyn Evidence) -
         setup: &sandbox.setup,
         table: &table,
         protected,
-        nonce: LOOKS.fetch_add(1, Ordering::SeqCst),
+        nonce: NONCES.fetch_add(1, Ordering::SeqCst),
         narrowed: None,
     };
     let observation = seen_by(check, &mut context);
@@ -115,7 +115,7 @@ fn verdicts(plain: &Sandbox, protected: &Sandbox, chosen: &Chosen) -> String {
 /// What every check of a protection saw on the server that has it.
 struct Looks<'a> {
     chosen: &'a Chosen,
-    seen: Vec<(Box<dyn Evidence>, Observation)>,
+    seen: Vec<(Box<dyn Check>, Observation)>,
 }
 
 impl<'a> Looks<'a> {
@@ -131,7 +131,7 @@ impl<'a> Looks<'a> {
 
     /// Looks at the `plain` server, too; what is proven, one line a check: `tls-negotiated Claim Holds`.
     fn beside(&self, plain: &Sandbox) -> String {
-        let line = |(check, on_protected): &(Box<dyn Evidence>, Observation)| {
+        let line = |(check, on_protected): &(Box<dyn Check>, Observation)| {
             let on_plain = (check.entry().control == Control::PlainArm).then(|| observe(plain, false, &**check));
             let verdict = judge(check.entry().control, on_protected, on_plain.as_ref());
             let id = format!("{} {}", self.chosen.id, check.id());

@@ -127,9 +127,9 @@ pub fn evidence(protection: &dyn Protection, chosen: &Chosen, protected: Arm<'_>
     };
     let checks = protection.evidence_in(chosen, protected.workload);
     // Canaries of one look must not be those of an earlier one: what that left in the journal would be found again.
-    static LOOKS: AtomicU64 = AtomicU64::new(0);
+    static NONCES: AtomicU64 = AtomicU64::new(0);
     let lines = checks.into_iter().map(|check| {
-        let nonce = LOOKS.fetch_add(1, Ordering::SeqCst);
+        let nonce = NONCES.fetch_add(1, Ordering::SeqCst);
         let mut observe = |context: &mut CheckContext<'_>| seen_by(&*check, context);
         let seen = context(protected, true, nonce, &mut observe);
         let control = (check.entry().control == Control::PlainArm).then(|| context(plain, false, nonce, &mut observe));

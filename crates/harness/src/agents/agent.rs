@@ -27,7 +27,7 @@ use tithe_plugin::product::Product;
 pub use self::target::{AllowedTarget, names_files};
 use self::work::{Ordered, Work};
 use super::{
-    link::{Answer, Inbox, Letter, Link, PROMPT, tells_time},
+    link::{Answer, Delivery, Link, PROMPT, Subscription, tells_time},
     message::{
         Enlistment, FrameOrder, Hello, Order, PROTOCOL, ROLL_CALL, Reply, Report, Said, coordinator, coordinator_clock,
         read, write,
@@ -35,7 +35,7 @@ use super::{
 };
 
 /// How long one look for messages takes at most: as long as ctrl-C may have to wait.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How often it looks whether the coordinator of its run still lives.
 const ALIVE_EVERY: Duration = Duration::from_secs(2);
@@ -44,7 +44,7 @@ const ALIVE_EVERY: Duration = Duration::from_secs(2);
 const REPORT_WITHIN: Duration = Duration::from_secs(30);
 
 /// What an agent offers, as it was started.
-pub struct Offered {
+pub struct AgentConfig {
     /// Its name, for people.
     pub name: String,
     /// Lanes.
@@ -57,7 +57,7 @@ pub struct Offered {
     pub machine: Machine,
 }
 
-impl Offered {
+impl AgentConfig {
     /// What this process says of itself while it is free.
     fn hello(&self) -> Hello {
         Hello {
@@ -74,7 +74,7 @@ impl Offered {
 }
 
 /// What is told to whoever watches an agent.
-pub enum Told {
+pub enum AgentEvent {
     /// It works for this run from now on.
     Enlisted(String),
     /// It is free again, for this reason.
@@ -91,11 +91,11 @@ pub enum Told {
 /// When the link cannot be used at all. That it is lost later is waited for.
 pub fn serve(
     link: &dyn Link,
-    offered: &Offered,
+    config: &AgentConfig,
     cancelled: &AtomicBool,
-    tell: &mut dyn FnMut(Told),
+    tell: &mut dyn FnMut(AgentEvent),
 ) -> Result<(), Fault> {
-    let hello = offered.hello();
+    let hello = config.hello();
     let _clock = link.tell_time(&hello.clock())?;
     let calls = link.listen(ROLL_CALL)?;
     let orders = link.listen(&hello.orders())?;
@@ -104,8 +104,8 @@ pub fn serve(
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(|| answer_calls(link, &shared, calls));
-        scope.spawn(|| take_orders(link, offered, &shared, orders, &sender));
-        work(link, offered, &shared, &receiver, cancelled, tell);
+        scope.spawn(|| take_orders(link, config, &shared, orders, &sender));
+        work(link, config, &shared, &receiver, cancelled, tell);
         shared.ended.store(true, Ordering::SeqCst);
     });
     Ok(())
@@ -159,10 +159,10 @@ impl Shared {
 }
 
 /// Says who is here to all who ask.
-fn answer_calls(link: &dyn Link, shared: &Shared, mut calls: Box<dyn Inbox>) {
+fn answer_calls(link: &dyn Link, shared: &Shared, mut calls: Box<dyn Subscription>) {
     while !shared.has_ended() {
         // A link that is lost comes back, and who called meanwhile calls again.
-        let Some(Letter { reply_to: Some(reply_to), .. }) = heard(&mut *calls) else { continue };
+        let Some(Delivery { reply_to: Some(reply_to), .. }) = heard(&mut *calls) else { continue };
         let hello = Hello { busy_with: shared.state().run.clone(), ..shared.hello.clone() };
         // Who called and does not hear calls again.
         let _ = write(&hello).and_then(|hello| link.tell(&reply_to, &hello));
@@ -170,9 +170,9 @@ fn answer_calls(link: &dyn Link, shared: &Shared, mut calls: Box<dyn Inbox>) {
 }
 
 /// The next message; `None` where none came or the link is lost, for which is waited as long.
-fn heard(inbox: &mut dyn Inbox) -> Option<Letter> {
-    inbox.next(LOOK).unwrap_or_else(|_| {
-        std::thread::sleep(LOOK);
+fn heard(subscription: &mut dyn Subscription) -> Option<Delivery> {
+    subscription.next(POLL_INTERVAL).unwrap_or_else(|_| {
+        std::thread::sleep(POLL_INTERVAL);
         None
     })
 }
@@ -180,15 +180,15 @@ fn heard(inbox: &mut dyn Inbox) -> Option<Letter> {
 /// Takes orders: those that change something at once, and those that `sender` hands to whoever works.
 fn take_orders(
     link: &dyn Link,
-    offered: &Offered,
+    config: &AgentConfig,
     shared: &Shared,
-    mut orders: Box<dyn Inbox>,
+    mut orders: Box<dyn Subscription>,
     sender: &Sender<Ordered>,
 ) {
     while !shared.has_ended() {
-        let Some(Letter { body, reply_to }) = heard(&mut *orders) else { continue };
+        let Some(Delivery { body, reply_to }) = heard(&mut *orders) else { continue };
         let reply = match read::<Order>(&body) {
-            Some(order) => take_order(offered, shared, order, sender),
+            Some(order) => take_order(config, shared, order, sender),
             None => Reply::Refused("this agent does not understand the order: run one version of tithe".to_owned()),
         };
         let told = reply_to.map(|to| write(&reply).and_then(|reply| link.tell(&to, &reply)));
@@ -197,11 +197,10 @@ fn take_orders(
     }
 }
 
-fn take_order(offered: &Offered, shared: &Shared, order: Order, sender: &Sender<Ordered>) -> Reply {
+fn take_order(config: &AgentConfig, shared: &Shared, order: Order, sender: &Sender<Ordered>) -> Reply {
     // Connects to servers, for which no lock is held.
     if let Order::Enlist(enlistment) = &order
-        && let Some(why) =
-            refused(enlistment).or_else(|| work::obstacle(&offered.products, &offered.targets, enlistment))
+        && let Some(why) = refused(enlistment).or_else(|| work::obstacle(&config.products, &config.targets, enlistment))
     {
         return Reply::Refused(why);
     }
@@ -272,33 +271,33 @@ fn refused(enlistment: &Enlistment) -> Option<String> {
 /// Works through what is ordered.
 fn work(
     link: &dyn Link,
-    offered: &Offered,
+    config: &AgentConfig,
     shared: &Shared,
     orders: &Receiver<Ordered>,
     cancelled: &AtomicBool,
-    tell: &mut dyn FnMut(Told),
+    tell: &mut dyn FnMut(AgentEvent),
 ) {
     let mut work: Result<Work, String> = idle();
     let mut seen_alive = Instant::now();
     while !cancelled.load(Ordering::SeqCst) {
-        match orders.recv_timeout(LOOK) {
+        match orders.recv_timeout(POLL_INTERVAL) {
             Ok(Ordered::Enlist(enlistment)) => {
                 seen_alive = Instant::now();
                 let run = enlistment.run.clone();
-                match Work::new(&offered.products, &enlistment) {
+                match Work::new(&config.products, &enlistment) {
                     Ok(begun) => {
                         work = Ok(begun);
-                        tell(Told::Enlisted(run));
+                        tell(AgentEvent::Enlisted(run));
                     }
                     Err(fault) => {
-                        tell(Told::Warning(format!("run {run}: {fault}")));
+                        tell(AgentEvent::Warning(format!("run {run}: {fault}")));
                         // Told again to the coordinator that asks for a frame.
                         work = Err(fault.to_string());
                     }
                 }
             }
             Ok(Ordered::Measure(order)) => {
-                measure(link, offered, shared, &mut work, *order, cancelled, tell);
+                measure(link, config, shared, &mut work, *order, cancelled, tell);
                 let mut state = shared.state();
                 (state.measuring, state.go) = (None, None);
                 seen_alive = Instant::now();
@@ -306,7 +305,7 @@ fn work(
             Ok(Ordered::Release) => {
                 work = idle();
                 shared.state().run = None;
-                tell(Told::Free("the run has ended".to_owned()));
+                tell(AgentEvent::Free("the run has ended".to_owned()));
             }
             Err(_) => {}
         }
@@ -316,7 +315,7 @@ fn work(
             seen_alive = Instant::now();
             if is_gone(link, &run) && shared.let_go(&run) {
                 work = idle();
-                tell(Told::Free("the coordinator of its run is gone".to_owned()));
+                tell(AgentEvent::Free("the coordinator of its run is gone".to_owned()));
             }
         }
     }
@@ -335,12 +334,12 @@ fn is_gone(link: &dyn Link, run: &str) -> bool {
 /// Measures the frame of `order` and reports what came of it.
 fn measure(
     link: &dyn Link,
-    offered: &Offered,
+    config: &AgentConfig,
     shared: &Shared,
     work: &mut Result<Work, String>,
     order: FrameOrder,
     cancelled: &AtomicBool,
-    tell: &mut dyn FnMut(Told),
+    tell: &mut dyn FnMut(AgentEvent),
 ) {
     let (run, ticket) = (order.run.clone(), order.ticket);
     let report = |said| Report { agent: shared.hello.id.clone(), ticket, said };
@@ -355,7 +354,7 @@ fn measure(
         await_go(link, shared, (&run, ticket), &unwanted)
     };
     let outcome = match work {
-        Ok(work) => work.measure(&offered.targets, order, &mut start, &shared.aborted),
+        Ok(work) => work.measure(&config.targets, order, &mut start, &shared.aborted),
         Err(why) => Err(Fault::Refused(why.clone())),
     };
     let said = match outcome {
@@ -364,10 +363,10 @@ fn measure(
         Err(fault) => Said::Failed(fault.to_string()),
     };
     if let (Said::Measured(_), Ok(work)) = (&said, &work) {
-        tell(Told::Measured(work.measured));
+        tell(AgentEvent::Measured(work.measured));
     }
     if let Err(fault) = hand_in(link, &run, &report(said), &unwanted) {
-        tell(Told::Warning(format!("a frame of run {run} was not taken: {fault}")));
+        tell(AgentEvent::Warning(format!("a frame of run {run} was not taken: {fault}")));
     }
 }
 
@@ -411,6 +410,6 @@ fn hand_in(link: &dyn Link, run: &str, report: &Report, unwanted: &dyn Fn() -> b
         if gone || unwanted() || Instant::now() > deadline {
             return Err(Fault::Connection(why));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

@@ -4,15 +4,16 @@
 //! Its clock is read; the counters of the servers are read; each is told when the first slot begins, on its own clock.
 //! Then nothing is said until the last slot has ended. Each hands in its part, and its clock is read again.
 //!
-//! Who goes away meanwhile spoils the frame by name. Before the next one everybody is asked again: an agent that came
-//! back is enlisted anew under its old name, and when one stays away for longer than is waited for the cell ends with
-//! that reason. What is handed in for a frame that was given up carries its ticket and is thrown away, so nothing
-//! counts twice.
+//! Who goes away meanwhile makes the frame invalid, by name. Before the next one everybody is asked again: an agent
+//! that came back is enlisted anew under its old name, and when one stays away for longer than is waited for the cell
+//! ends with that reason. What is handed in for a frame that was given up carries its ticket and is thrown away, so
+//! nothing counts twice.
 
 mod exchange;
 mod frame;
+mod load_machines;
+mod membership;
 mod observers;
-mod roll;
 mod servers;
 
 use std::{
@@ -33,24 +34,23 @@ use tithe_plugin::database::Database;
 
 use self::{
     exchange::{Pems, keys, targets},
-    frame::{OrderedFrame, Stop},
-    roll::{Member, patiently},
+    membership::{Member, patiently},
 };
 pub use self::{
+    membership::{Peer, roll_call},
     observers::{ServerObserver, gather as gather_observers},
-    roll::{Seen, roll_call},
 };
 use super::{
-    link::{Answer, Inbox, Letter, Link, PROMPT, tells_time},
+    link::{Answer, Delivery, Link, PROMPT, Subscription, tells_time},
     message::{
         Enlistment, Expected, FrameOrder, Hello, Order, PROTOCOL, Reply, coordinator, coordinator_clock, read, write,
     },
     offset::{self, Offset},
 };
-use crate::load::frame::part::{LoadMachines, Parts, PartsAsked};
+use crate::load::frame::machines::PartsRequest;
 
 /// How long one look for reports takes: as long as ctrl-C may have to wait, and as the news that an agent is gone.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How far ahead the first slot begins beside three times the longest way to an agent and back, ns. Each time that was
 /// too little it is doubled: a busy machine takes its time.
@@ -92,7 +92,7 @@ pub struct Team<'a> {
     members: Mutex<Vec<Member>>,
     /// Who sees the servers of other machines.
     observers: Vec<Arc<ServerObserver>>,
-    reports: Mutex<Box<dyn Inbox>>,
+    reports: Mutex<Box<dyn Subscription>>,
     tickets: AtomicU64,
     /// How far ahead the first slot begins, ns.
     ahead_ns: AtomicU64,
@@ -117,7 +117,7 @@ impl<'a> Team<'a> {
         let until = (Instant::now() + wait, cancelled);
         let clock = patiently(until, || link.tell_time(&coordinator_clock(&run)))?;
         let reports = patiently(until, || link.listen(&coordinator(&run)))?;
-        let hellos = roll::expect(link, (expected, wait), cancelled)?;
+        let hellos = membership::expect(link, (expected, wait), cancelled)?;
         let members = hellos.into_iter().map(Member::new).collect();
         let text = write(plan)?;
         let team = Self {
@@ -249,7 +249,7 @@ impl<'a> Team<'a> {
             let wait_s = self.wait.as_secs();
             return Err(Fault::Connection(format!("{name} was lost and waited for {wait_s} s: {why}")));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
         Ok(())
     }
 
@@ -277,19 +277,19 @@ impl<'a> Team<'a> {
         self.insist(&member.hello.to_string(), deadline, || {
             let offset = exchange::offset(self.link, &member.hello, exchange::BEFORE)?;
             if offset.is_none() {
-                roll::find_again(self.link, member);
+                membership::find_again(self.link, member);
             }
             Ok(offset)
         })
     }
 
     /// Waits until the link is there, and takes out what was told of frames before: that the link was lost meanwhile
-    /// spoils no frame but the one that it was lost in. `None` when cancelled.
+    /// makes no frame invalid but the one that it was lost in. `None` when cancelled.
     fn listen_anew(&self, deadline: Instant) -> Result<Option<()>, Fault> {
         let mut reports = self.reports();
         while !self.is_cancelled() {
             match reports.next(Duration::ZERO) {
-                Ok(Some(letter)) => self.acknowledge(&letter),
+                Ok(Some(delivery)) => self.acknowledge(&delivery),
                 Ok(None) => return Ok(Some(())),
                 Err(fault) => self.wait_for("the broker", deadline, &fault.to_string())?,
             }
@@ -297,14 +297,14 @@ impl<'a> Team<'a> {
         Ok(None)
     }
 
-    /// Tells whoever has handed `letter` in that it need not do so again, be it late or not.
-    fn acknowledge(&self, letter: &Letter) {
-        if let Some(reply_to) = &letter.reply_to {
+    /// Tells whoever has handed `delivery` in that it need not do so again, be it late or not.
+    fn acknowledge(&self, delivery: &Delivery) {
+        if let Some(reply_to) = &delivery.reply_to {
             let _ = self.link.tell(reply_to, b"{}");
         }
     }
 
-    fn reports(&self) -> MutexGuard<'_, Box<dyn Inbox>> {
+    fn reports(&self) -> MutexGuard<'_, Box<dyn Subscription>> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -312,7 +312,7 @@ impl<'a> Team<'a> {
     ///
     /// # Errors
     /// When one stays away, or refuses.
-    fn order_frame(&self, ticket: u64, asked: &PartsAsked<'_>, members: &mut [Member]) -> Result<Option<()>, Fault> {
+    fn order_frame(&self, ticket: u64, asked: &PartsRequest<'_>, members: &mut [Member]) -> Result<Option<()>, Fault> {
         let keys = keys(asked.arms)?;
         let deadline = self.deadline();
         if self.listen_anew(deadline)?.is_none() {
@@ -337,7 +337,7 @@ impl<'a> Team<'a> {
     fn order_part(
         &self,
         (ticket, deadline): (u64, Instant),
-        asked: &PartsAsked<'_>,
+        asked: &PartsRequest<'_>,
         keys: &Pems,
         member: &mut Member,
     ) -> Result<Option<()>, Fault> {
@@ -355,7 +355,7 @@ impl<'a> Team<'a> {
                 Ok(Some(Reply::Busy(_))) => "it is still busy with a frame that was given up".to_owned(),
                 Ok(None) => {
                     // It may be back as another process.
-                    roll::find_again(self.link, member);
+                    membership::find_again(self.link, member);
                     "it does not answer".to_owned()
                 }
                 Err(fault) => fault.to_string(),
@@ -368,7 +368,7 @@ impl<'a> Team<'a> {
     fn frame_order(
         &self,
         ticket: u64,
-        asked: &PartsAsked<'_>,
+        asked: &PartsRequest<'_>,
         member: &Member,
         keys: &Pems,
     ) -> Result<FrameOrder, Fault> {
@@ -410,46 +410,6 @@ fn expected_servers(experiment: &Experiment) -> Vec<Expected> {
 fn first_ticket() -> u64 {
     let drawn = Secret::random(8);
     drawn.expose().iter().fold(0, |ticket, byte| ticket << 8 | u64::from(*byte)) >> 1
-}
-
-impl LoadMachines for Team<'_> {
-    fn lanes(&self, clients: u32) -> usize {
-        let mut members = self.members();
-        let offered: Vec<u32> = members.iter().map(|member| member.hello.lanes).collect();
-        let ranges = roll::deal(&offered, clients);
-        let of = ranges.first().map_or(0, |range| range.of);
-        members.iter_mut().zip(ranges).for_each(|(member, range)| member.lanes = range);
-        of
-    }
-
-    fn data_put_back(&self) {
-        self.members().iter_mut().for_each(|member| member.states = None);
-    }
-
-    fn measure(&self, asked: &PartsAsked<'_>, count: &mut dyn FnMut()) -> Result<Option<Parts>, Fault> {
-        let mut members = self.members();
-        if let Some(member) = members.iter().find(|member| member.lanes.count == 0) {
-            let (clients, agents) = (asked.frame.cell.clients, members.len());
-            return Err(Fault::Refused(format!(
-                "agent {} has no client: {clients} clients are too few for {agents} agents",
-                member.hello.name
-            )));
-        }
-        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed) + 1;
-        let outcome = match self.order_frame(ticket, asked, &mut members) {
-            Ok(Some(())) => {
-                let frame = OrderedFrame { team: self, ticket, asked };
-                frame.measure(&mut members, count).map_or_else(Stop::outcome, |parts| Ok(Some(parts)))
-            }
-            Ok(None) => Ok(None),
-            Err(fault) => Err(fault),
-        };
-        if !matches!(&outcome, Ok(Some(Parts { spoiled: None, .. }))) {
-            self.abort(ticket, &members);
-            members.iter_mut().for_each(|member| self.forget(member));
-        }
-        outcome
-    }
 }
 
 impl Drop for Team<'_> {

@@ -51,7 +51,7 @@ pub trait Link: Send + Sync {
     ///
     /// # Errors
     /// When the engine cannot be reached or does not let this account listen there.
-    fn listen(&self, subject: &str) -> Result<Box<dyn Inbox>, Fault>;
+    fn listen(&self, subject: &str) -> Result<Box<dyn Subscription>, Fault>;
 
     /// Answers who asks [`Link::ask_time`] at `subject`, for as long as what is returned is kept. No thread that
     /// measures has a part in it.
@@ -69,16 +69,16 @@ pub trait Link: Send + Sync {
 }
 
 /// What is told at one subject, in the order in which it came.
-pub trait Inbox: Send {
+pub trait Subscription: Send {
     /// The next message; `None` when none came `within` that time.
     ///
     /// # Errors
     /// When the engine was lost: what was told meanwhile is lost too.
-    fn next(&mut self, within: Duration) -> Result<Option<Letter>, Fault>;
+    fn next(&mut self, within: Duration) -> Result<Option<Delivery>, Fault>;
 }
 
 /// A message that came.
-pub struct Letter {
+pub struct Delivery {
     /// What it says.
     pub body: Vec<u8>,
     /// Where its sender waits for an answer; `None` where it does not.

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tithe_machine::fault::Fault;
 use tithe_model::record::Machine;
 
-use super::look::observer_clock;
-use crate::load::frame::part::{LaneRange, PartAsked, PartMeasured, Serving};
+use super::query::observer_clock;
+use crate::load::frame::machines::{LaneRange, PartRequest, PartResult, Serving};
 
 /// Version of what is said here; the program's own version counts as well.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// Where who asks for agents is answered by all of them.
 pub const ROLL_CALL: &str = "tithe.roll-call";
@@ -152,7 +152,7 @@ pub struct FrameOrder {
     /// Which lanes are the agent's.
     pub lanes: LaneRange,
     /// What all agents are asked alike.
-    pub frame: PartAsked,
+    pub frame: PartRequest,
     /// The arms, in the experiment's order.
     pub arms: Vec<Target>,
     /// What clients are let in with.
@@ -228,7 +228,7 @@ pub enum Said {
     /// All lanes are connected and warm, and served by these.
     Ready(Vec<Serving>),
     /// The frame has ended.
-    Measured(Box<PartMeasured>),
+    Measured(Box<PartResult>),
     /// It could not be measured.
     Failed(String),
 }

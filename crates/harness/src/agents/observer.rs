@@ -11,11 +11,11 @@ use std::{
 };
 
 use tithe_machine::{
-    elsewhere::{Ends, FileThere, FoundThere, Known, UsageThere},
     fault::Fault,
     fingerprint::sha256,
     paths::Paths,
     proc::ProcessSnapshot,
+    remote::{Ends, Known, RemoteFile, RemoteMatches, RemoteUsage},
     secret::Secret,
     watch::peer,
 };
@@ -26,15 +26,15 @@ use tithe_plugin::checks::{
 };
 
 use super::{
-    link::{Inbox, Letter, Link},
-    look::{FileMark, Look, Sight, SlotUsed, Watched, observer, observer_clock},
+    link::{Delivery, Link, Subscription},
     message::{Hello, PROTOCOL, ROLL_CALL, read, write},
+    query::{FileFingerprint, Query, QueryReply, SlotUsage, Watched, observer, observer_clock},
     server_watch::{ServerWatch, served},
 };
-use crate::load::{frame::part::Serving, reading::sizes};
+use crate::load::{frame::machines::Serving, reading::sizes};
 
 /// How long one look for messages takes at most: as long as ctrl-C may have to wait.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The longest file of settings that is read, bytes.
 const SETTINGS_BYTES_MAX: u64 = 16 << 20;
@@ -43,7 +43,7 @@ const SETTINGS_BYTES_MAX: u64 = 16 << 20;
 const SLOTS_MAX: u64 = 1 << 24;
 
 /// What an observer may look at, as it was started.
-pub struct Allowed {
+pub struct ObserverConfig {
     /// Its name.
     pub name: String,
     /// Ports on which the servers listen that it may look at.
@@ -60,23 +60,23 @@ pub struct Allowed {
 /// When the link cannot be used at all. That it is lost later is waited for.
 pub fn serve(
     link: &dyn Link,
-    allowed: &Allowed,
+    config: &ObserverConfig,
     cancelled: &AtomicBool,
     tell: &mut dyn FnMut(String),
 ) -> Result<(), Fault> {
     let hello = Hello {
         id: Secret::random(8).expose_hex(),
-        name: allowed.name.clone(),
+        name: config.name.clone(),
         tithe: env!("CARGO_PKG_VERSION").to_owned(),
         protocol: PROTOCOL,
         lanes: 0,
-        machine: allowed.machine.clone(),
+        machine: config.machine.clone(),
         busy_with: None,
         observes: true,
     };
-    let _clock = link.tell_time(&observer_clock(&allowed.name))?;
+    let _clock = link.tell_time(&observer_clock(&config.name))?;
     let mut calls = link.listen(ROLL_CALL)?;
-    let mut questions = link.listen(&observer(&allowed.name))?;
+    let mut questions = link.listen(&observer(&config.name))?;
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // By itself, so that a long search does not make it look absent.
@@ -88,14 +88,14 @@ pub fn serve(
         let mut watching = None;
         while !cancelled.load(Ordering::SeqCst) {
             answer(link, &mut *questions, |body| {
-                let sight = match read::<Look>(body) {
-                    Some(look) => seen(allowed, look, &mut watching),
-                    None => Sight::Refused("the question is not understood: run one version of tithe".to_owned()),
+                let reply = match read::<Query>(body) {
+                    Some(query) => seen(config, query, &mut watching),
+                    None => QueryReply::Refused("the question is not understood: run one version of tithe".to_owned()),
                 };
-                if let Sight::Refused(why) = &sight {
+                if let QueryReply::Refused(why) = &reply {
                     tell(why.clone());
                 }
-                write(&sight)
+                write(&reply)
             });
         }
         ended.store(true, Ordering::SeqCst);
@@ -103,14 +103,14 @@ pub fn serve(
     Ok(())
 }
 
-/// Answers the next message of `inbox`, if one comes. Who asked and does not hear it asks again.
-fn answer(link: &dyn Link, inbox: &mut dyn Inbox, say: impl FnOnce(&[u8]) -> Result<Vec<u8>, Fault>) {
-    let letter = inbox.next(LOOK).unwrap_or_else(|_| {
+/// Answers the next message of `subscription`, if one comes. Who asked and does not hear it asks again.
+fn answer(link: &dyn Link, subscription: &mut dyn Subscription, say: impl FnOnce(&[u8]) -> Result<Vec<u8>, Fault>) {
+    let delivery = subscription.next(POLL_INTERVAL).unwrap_or_else(|_| {
         // A link that is lost comes back.
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
         None
     });
-    if let Some(Letter { body, reply_to: Some(reply_to) }) = letter {
+    if let Some(Delivery { body, reply_to: Some(reply_to) }) = delivery {
         let _ = say(&body).and_then(|answer| link.tell(&reply_to, &answer));
     }
 }
@@ -118,25 +118,25 @@ fn answer(link: &dyn Link, inbox: &mut dyn Inbox, say: impl FnOnce(&[u8]) -> Res
 /// The frame that is being read, by its ticket.
 type Watching = Option<(u64, ServerWatch)>;
 
-/// The answer to `look`.
-fn seen(allowed: &Allowed, look: Look, watching: &mut Watching) -> Sight {
-    let sight = match look {
-        Look::Server { client, server, programs, serving } => {
+/// The answer to `query`.
+fn seen(config: &ObserverConfig, query: Query, watching: &mut Watching) -> QueryReply {
+    let reply = match query {
+        Query::Server { client, server, programs, serving } => {
             let programs: Vec<&str> = programs.iter().map(String::as_str).collect();
-            allowed.server(Ends { client, server }, Known { programs: &programs, serving }).map(Sight::Server)
+            config.server(Ends { client, server }, Known { programs: &programs, serving }).map(QueryReply::Server)
         }
-        Look::Usage { process, paths } => allowed.usage(process, &paths).map(Sight::Usage),
-        Look::Watch(watched) => allowed.watch(*watched, watching).map(|()| Sight::Watching),
-        Look::Used { ticket, spoiled } => used(ticket, spoiled, watching).map(Sight::Slots),
-        Look::Search { needles, paths } => allowed.search(&needles, &paths).map(Sight::Found),
-        Look::Fingerprints(paths) => {
-            Ok(Sight::Fingerprints(paths.iter().map(|path| allowed.fingerprint(path)).collect()))
+        Query::Usage { process, paths } => config.usage(process, &paths).map(QueryReply::Usage),
+        Query::Watch(watched) => config.watch(*watched, watching).map(|()| QueryReply::Watching),
+        Query::Used { ticket, invalid } => used(ticket, invalid, watching).map(QueryReply::Slots),
+        Query::Search { needles, paths } => config.search(&needles, &paths).map(QueryReply::Found),
+        Query::Fingerprints(paths) => {
+            Ok(QueryReply::Fingerprints(paths.iter().map(|path| config.fingerprint(path)).collect()))
         }
     };
-    sight.unwrap_or_else(Sight::Refused)
+    reply.unwrap_or_else(QueryReply::Refused)
 }
 
-impl Allowed {
+impl ObserverConfig {
     /// The main process of the server with the other end of a connection.
     fn server(&self, ends: Ends, known: Known<'_>) -> Result<i32, String> {
         let Ends { client, server } = ends;
@@ -176,10 +176,10 @@ impl Allowed {
         paths.all().try_for_each(|path| self.may_open(path).map(drop))
     }
 
-    fn usage(&self, process: i32, paths: &Paths) -> Result<UsageThere, String> {
+    fn usage(&self, process: i32, paths: &Paths) -> Result<RemoteUsage, String> {
         self.may_look_at(process)?;
         self.may_open_all(paths)?;
-        Ok(UsageThere {
+        Ok(RemoteUsage {
             tree: ProcessSnapshot::take().usage(process),
             log_bytes: (!paths.logs.is_empty()).then(|| sizes(&paths.logs).0),
             disk_bytes: (!paths.data.is_empty()).then(|| sizes(&paths.data).1),
@@ -209,7 +209,7 @@ impl Allowed {
         Ok(())
     }
 
-    fn search(&self, needles: &[String], paths: &Paths) -> Result<FoundThere, String> {
+    fn search(&self, needles: &[String], paths: &Paths) -> Result<RemoteMatches, String> {
         self.may_open_all(paths)?;
         let needles: Option<Vec<Secret>> = needles.iter().map(|needle| Secret::of_hex(needle)).collect();
         let long = |needle: &Secret| needle.expose().len() >= NEEDLE_BYTES;
@@ -230,32 +230,32 @@ impl Allowed {
         files.retain(&mut may_open);
         let report = scan::scan(&needles, files);
         unreadable.extend(report.unreadable);
-        let found = report.found.into_iter().map(|(file, tally)| FileThere {
+        let found = report.found.into_iter().map(|(file, tally)| RemoteFile {
             holds_data: file.kind == FileKind::Data,
             name: file.name,
             hits: tally.hits(),
             needles: tally.needles(),
             forms: tally.forms().into_iter().map(str::to_owned).collect(),
         });
-        Ok(FoundThere { files: report.files, bytes: report.bytes, found: found.collect(), unreadable })
+        Ok(RemoteMatches { files: report.files, bytes: report.bytes, found: found.collect(), unreadable })
     }
 
     /// By what a file of settings is known.
-    fn fingerprint(&self, path: &Path) -> Result<FileMark, String> {
+    fn fingerprint(&self, path: &Path) -> Result<FileFingerprint, String> {
         let path = self.may_open(path)?;
         let told = |error: std::io::Error| format!("{}: {error}", path.display());
         if std::fs::metadata(&path).map_err(told)?.len() > SETTINGS_BYTES_MAX {
             return Err(format!("{} is too long for a file of settings", path.display()));
         }
         let bytes = std::fs::read(&path).map_err(told)?;
-        Ok(FileMark { bytes: bytes.len() as u64, sha256: sha256(&bytes) })
+        Ok(FileFingerprint { bytes: bytes.len() as u64, sha256: sha256(&bytes) })
     }
 }
 
 /// What was used in the frame of `ticket`.
-fn used(ticket: u64, spoiled: bool, watching: &mut Watching) -> Result<Vec<SlotUsed>, String> {
+fn used(ticket: u64, invalid: bool, watching: &mut Watching) -> Result<Vec<SlotUsage>, String> {
     match watching.take_if(|(of, _)| *of == ticket) {
-        Some((_, watch)) => Ok(watch.finish(spoiled).told()),
+        Some((_, watch)) => Ok(watch.finish(invalid).told()),
         None => Err("it was started anew and has not read this frame".to_owned()),
     }
 }
@@ -269,8 +269,8 @@ mod tests {
     use super::*;
     use crate::load::Schedule;
 
-    fn allowed(ports: &[u16], files: &[&Path]) -> Allowed {
-        Allowed {
+    fn config(ports: &[u16], files: &[&Path]) -> ObserverConfig {
+        ObserverConfig {
             name: "db1".to_owned(),
             ports: ports.to_vec(),
             files: files.iter().map(|path| path.to_path_buf()).collect(),
@@ -298,7 +298,7 @@ mod tests {
         std::fs::write(data.join("base"), "a canary that is long enough").expect("written");
         std::fs::write(folder.join("secret"), "a canary that is long enough").expect("written");
         std::os::unix::fs::symlink(folder.join("secret"), data.join("link")).expect("a link");
-        let observer = allowed(&[], &[&data]);
+        let observer = config(&[], &[&data]);
         let needles = [hex(b"a canary that is long enough")];
         let of = |path: PathBuf| Paths { data: vec![path], ..Paths::default() };
         let found = observer.search(&needles, &of(data.clone())).expect("a search");
@@ -311,7 +311,7 @@ mod tests {
             told(observer.search(&["zz".to_owned()], &of(data.clone())), &folder),
             told(observer.fingerprint(&data.join("link")), &folder),
             told(observer.fingerprint(&data.join("base")), &folder),
-            told(allowed(&[], &[]).fingerprint(&data.join("base")), &folder),
+            told(config(&[], &[]).fingerprint(&data.join("base")), &folder),
         ];
         let _ = std::fs::remove_dir_all(&folder);
         expect![[r#"
@@ -333,10 +333,10 @@ mod tests {
         let port = listener.local_addr().expect("an address").port();
         let folder = folder("ports");
         let me = std::process::id() as i32;
-        assert!(allowed(&[port], &[]).usage(me, &Paths::default()).is_ok_and(|usage| usage.tree.cpu_ns > 0));
-        let refused = told(allowed(&[1], &[]).usage(me, &Paths::default()), &folder);
+        assert!(config(&[port], &[]).usage(me, &Paths::default()).is_ok_and(|usage| usage.tree.cpu_ns > 0));
+        let refused = told(config(&[1], &[]).usage(me, &Paths::default()), &folder);
         expect!["process HERE is no server that it may look at: it was started for those that listen on these ports, as far as its account may see them: 1"].assert_eq(&refused);
-        assert!(allowed(&[port], &[]).usage(1, &Paths::default()).is_err(), "another process");
+        assert!(config(&[port], &[]).usage(1, &Paths::default()).is_err(), "another process");
         let _ = std::fs::remove_dir_all(&folder);
     }
 
@@ -355,7 +355,7 @@ mod tests {
         };
         let watch = |schedule, lanes, mains| {
             let watched = Watched { ticket: 7, schedule, lanes, mains, serving: Vec::new() };
-            allowed(&[], &[]).watch(watched, &mut None).is_ok()
+            config(&[], &[]).watch(watched, &mut None).is_ok()
         };
         assert!(watch(schedule(4, 2), 2, vec![None, None]));
         assert!(!watch(schedule(u32::MAX, 2), 2, vec![None, None]), "blocks");

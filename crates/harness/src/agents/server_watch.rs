@@ -5,7 +5,7 @@
 //! middle of the slots around its own, in which it is idle. Between two such readings lies one slot of that arm. A
 //! reading that came too late is left out.
 //!
-//! Which readings there are ([`looks`]) and which slot they tell of ([`figures`]) is data; one thread carries them
+//! Which readings there are ([`planned`]) and which slot they tell of ([`figures`]) is data; one thread carries them
 //! out. How far two clocks are apart is not known here: the schedule is on this machine's clock.
 
 use std::{
@@ -25,8 +25,8 @@ use tithe_machine::{
 };
 use tithe_model::experiment::Design;
 
-use super::look::SlotUsed;
-use crate::load::{Schedule, Turn, frame::part::Serving};
+use super::query::SlotUsage;
+use crate::load::{Schedule, Turn, frame::machines::Serving};
 
 /// Who serves one lane in one arm.
 #[derive(Debug, Clone)]
@@ -57,18 +57,18 @@ impl Figures {
     }
 
     /// As it is sent.
-    pub fn told(&self) -> Vec<SlotUsed> {
+    pub fn told(&self) -> Vec<SlotUsage> {
         let slot = |((lane, block, arm), usage): (&(usize, u32, usize), &TaskUsage)| {
             let (lane, block, arm, TaskUsage { cpu_ns, wait_ns }) = (*lane, *block, *arm, *usage);
-            SlotUsed { lane, block, arm, cpu_ns, wait_ns }
+            SlotUsage { lane, block, arm, cpu_ns, wait_ns }
         };
         self.0.iter().map(slot).collect()
     }
 
     /// Adds what was `told` of the servers of another machine.
-    pub fn add(&mut self, told: Vec<SlotUsed>) {
-        let usage = |slot: SlotUsed| {
-            let SlotUsed { lane, block, arm, cpu_ns, wait_ns } = slot;
+    pub fn add(&mut self, told: Vec<SlotUsage>) {
+        let usage = |slot: SlotUsage| {
+            let SlotUsage { lane, block, arm, cpu_ns, wait_ns } = slot;
             ((lane, block, arm), TaskUsage { cpu_ns, wait_ns })
         };
         self.0.extend(told.into_iter().map(usage));
@@ -96,8 +96,9 @@ impl ServerWatch {
     pub fn start(schedule: Schedule, served: &[Vec<Served>]) -> Self {
         let watches = watches(served, schedule.design);
         let lanes = served.len();
-        let mut looks: Vec<Look> = (0..lanes).flat_map(|lane| looks(lane, &turns(&schedule, lane))).collect();
-        looks.sort_by_key(|look| look.at_ns);
+        let mut planned: Vec<PlannedReading> =
+            (0..lanes).flat_map(|lane| planned(lane, &turns(&schedule, lane))).collect();
+        planned.sort_by_key(|reading| reading.at_ns);
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         let thread = thread::spawn(move || {
@@ -105,14 +106,14 @@ impl ServerWatch {
             let read = |lane: usize, arm: usize| -> Option<TaskUsage> {
                 Some(sum(watches.get(lane)?.get(arm)?.as_ref()?.iter().map(TaskWatch::read)))
             };
-            carry_out(&looks, |at_ns| sleep_until(at_ns, &is_over), || Clock::Real.now(), read)
+            carry_out(&planned, |at_ns| sleep_until(at_ns, &is_over), || Clock::Real.now(), read)
         });
         Self { schedule, lanes, over, thread }
     }
 
-    /// Ends with the frame, or at once where the frame is `spoiled`; what was used in its slots.
-    pub fn finish(self, spoiled: bool) -> Figures {
-        self.over.store(spoiled, Ordering::Relaxed);
+    /// Ends with the frame, or at once where the frame is `invalid`; what was used in its slots.
+    pub fn finish(self, invalid: bool) -> Figures {
+        self.over.store(invalid, Ordering::Relaxed);
         self.thread.thread().unpark();
         // Who has panicked has seen nothing.
         let readings = self.thread.join().unwrap_or_default();
@@ -150,7 +151,7 @@ fn sleep_until(at_ns: u64, over: &AtomicBool) -> bool {
 
 /// One arm that is to be read for one lane while it is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Look {
+struct PlannedReading {
     lane: usize,
     arm: usize,
     /// In which of the lane's gaps: 0 is before the first turn, n is turn n − 1, and the last is after the last turn.
@@ -169,19 +170,19 @@ type Readings = BTreeMap<(usize, usize, usize), TaskUsage>;
 /// When whoever serves `lane` is read, whose `turns` these are: around each turn in the middle of the one before and
 /// the one after. Of two turns of one arm in a row no middle is idle. A quarter of a turn on either side is left for
 /// clocks that are not exact and operations that outlast their slot.
-fn looks(lane: usize, turns: &[Turn]) -> Vec<Look> {
+fn planned(lane: usize, turns: &[Turn]) -> Vec<PlannedReading> {
     let (Some(first), Some(last)) = (turns.first(), turns.last()) else { return Vec::new() };
     let before = (first.start_ns.saturating_sub(first.end_ns - first.start_ns), first.start_ns, None);
     let after = (last.end_ns, last.end_ns + (last.end_ns - last.start_ns), None);
     let within = turns.iter().map(|turn| (turn.start_ns, turn.end_ns, Some(turn.arm)));
     let gaps = std::iter::once(before).chain(within).chain([after]);
-    let mut looks = Vec::with_capacity(2 * turns.len() + 2);
+    let mut planned = Vec::with_capacity(2 * turns.len() + 2);
     for (gap, (start_ns, end_ns, busy)) in gaps.enumerate() {
         let margin_ns = (end_ns - start_ns) / 4;
         let ended = gap.checked_sub(2).and_then(|turn| turns.get(turn));
         let mut arms: Vec<usize> = ended.into_iter().chain(turns.get(gap)).map(|turn| turn.arm).collect();
         arms.dedup();
-        looks.extend(arms.into_iter().filter(|arm| Some(*arm) != busy).map(|arm| Look {
+        planned.extend(arms.into_iter().filter(|arm| Some(*arm) != busy).map(|arm| PlannedReading {
             lane,
             arm,
             gap,
@@ -191,27 +192,27 @@ fn looks(lane: usize, turns: &[Turn]) -> Vec<Look> {
             to_ns: end_ns - margin_ns,
         }));
     }
-    looks
+    planned
 }
 
-/// Carries out `looks`, which are in the order of their times, until `wait_until` says that all is over. What is not
+/// Carries out `planned`, which are in the order of their times, until `wait_until` says that all is over. What is not
 /// read while its arm is idle for certain is left out.
 fn carry_out(
-    looks: &[Look],
+    planned: &[PlannedReading],
     mut wait_until: impl FnMut(u64) -> bool,
     mut now: impl FnMut() -> u64,
     mut read: impl FnMut(usize, usize) -> Option<TaskUsage>,
 ) -> Readings {
     let mut readings = Readings::new();
-    for look in looks {
-        if !wait_until(look.at_ns) {
+    for reading in planned {
+        if !wait_until(reading.at_ns) {
             break;
         }
         let begun_ns = now();
-        let usage = read(look.lane, look.arm);
-        let is_idle = look.from_ns <= begun_ns && now() <= look.to_ns;
+        let usage = read(reading.lane, reading.arm);
+        let is_idle = reading.from_ns <= begun_ns && now() <= reading.to_ns;
         if let (true, Some(usage)) = (is_idle, usage) {
-            readings.insert((look.lane, look.gap, look.arm), usage);
+            readings.insert((reading.lane, reading.gap, reading.arm), usage);
         }
     }
     readings
@@ -350,7 +351,7 @@ mod tests {
             .collect();
         let now = Cell::new(0);
         let readings = carry_out(
-            &looks(lane, &here),
+            &planned(lane, &here),
             |at_ns| {
                 now.set(at_ns + late_ns);
                 true
@@ -394,8 +395,8 @@ mod tests {
     #[test]
     fn an_arm_that_is_never_idle_has_no_figures() {
         let schedule = schedule(Design::Sequential, 2);
-        let looks = looks(0, &turns(&schedule, 0));
-        let gaps: Vec<usize> = looks.iter().map(|look| look.gap).collect();
+        let planned = planned(0, &turns(&schedule, 0));
+        let gaps: Vec<usize> = planned.iter().map(|reading| reading.gap).collect();
         assert_eq!(gaps, [0, turns(&schedule, 0).len() + 1], "before and after the frame alone");
         assert_eq!(figures_of(&schedule, 0, 0, 0), Figures::default());
     }
@@ -404,9 +405,14 @@ mod tests {
     fn looks_are_in_the_middle_of_the_slots_around() {
         let turn = |block, arm, start_ns| Turn { block, arm, start_ns, end_ns: start_ns + 100 };
         let turns = [turn(None, 1, 1_000), turn(Some(0), 0, 1_100), turn(Some(0), 1, 1_200), turn(Some(1), 0, 1_300)];
-        let told: String = looks(4, &turns)
+        let told: String = planned(4, &turns)
             .iter()
-            .map(|look| format!("{}: arm {} at {} ({}-{})\n", look.gap, look.arm, look.at_ns, look.from_ns, look.to_ns))
+            .map(|reading| {
+                format!(
+                    "{}: arm {} at {} ({}-{})\n",
+                    reading.gap, reading.arm, reading.at_ns, reading.from_ns, reading.to_ns
+                )
+            })
             .collect();
         expect![[r#"
             0: arm 1 at 950 (0-975)
@@ -417,7 +423,7 @@ mod tests {
             5: arm 0 at 1450 (1425-1475)
         "#]]
         .assert_eq(&told);
-        assert_eq!(looks(4, &[]), []);
+        assert_eq!(planned(4, &[]), []);
     }
 
     #[test]
@@ -463,8 +469,8 @@ mod tests {
         let figures = watch.finish(false);
         assert!(Clock::Real.now() > start_ns, "the frame was waited for");
         assert!(figures.0.keys().all(|(lane, block, arm)| (*lane, *arm) == (0, 0) && *block < 2), "{figures:?}");
-        let spoiled = Schedule { start_ns: u64::MAX / 2, ..schedule };
-        let watch = ServerWatch::start(spoiled, &[vec![Served::Whole(me), Served::Tasks(Vec::new())]]);
+        let invalid = Schedule { start_ns: u64::MAX / 2, ..schedule };
+        let watch = ServerWatch::start(invalid, &[vec![Served::Whole(me), Served::Tasks(Vec::new())]]);
         assert_eq!(watch.finish(true), Figures::default());
     }
 }

@@ -17,7 +17,7 @@ use tithe_plugin::{simulated::Simulated, workload::Workload};
 
 use self::local::{Hub, LocalLink};
 use super::{
-    agent::{self, Offered, Told},
+    agent::{self, AgentConfig, AgentEvent},
     coordinator::{Team, roll_call},
     link::{Answer, Link},
     message::{
@@ -29,7 +29,7 @@ use crate::{
     arms,
     load::frame::{
         CellRunner, StartedArm,
-        part::{LaneRange, LoadMachines, PartAsked},
+        machines::{LaneRange, LoadMachines, PartRequest},
     },
 };
 
@@ -47,8 +47,8 @@ pub(in crate::agents) fn hello(name: &str) -> Hello {
     }
 }
 
-fn offered(name: &str, lanes: u32) -> Offered {
-    Offered {
+fn config(name: &str, lanes: u32) -> AgentConfig {
+    AgentConfig {
         name: name.to_owned(),
         lanes,
         targets: Vec::new(),
@@ -84,8 +84,8 @@ fn with_agents<T>(agents: &[u32], coordinator: impl FnOnce(&Hub, &AtomicBool) ->
     std::thread::scope(|scope| {
         for (number, lanes) in agents.iter().enumerate() {
             let (link, cancelled) = (hub.link(number as i64 * 1_000_000_000_000), &cancelled);
-            let offered = offered(&format!("a{number}"), *lanes);
-            scope.spawn(move || agent::serve(&link, &offered, cancelled, &mut |_| {}).expect("served"));
+            let config = config(&format!("a{number}"), *lanes);
+            scope.spawn(move || agent::serve(&link, &config, cancelled, &mut |_| {}).expect("served"));
         }
         let _ends = Ends(&cancelled);
         coordinator(&hub, &AtomicBool::new(false))
@@ -175,16 +175,16 @@ fn a_lost_agent_spoils_the_frame_by_its_name_and_one_that_is_back_goes_on() {
             let _ends = Ends(&gone);
             let third = |name: &'static str| {
                 let (link, gone) = (hub.link(5), &gone);
-                scope.spawn(move || agent::serve(&link, &offered(name, 1), gone, &mut |_| {}).expect("served"))
+                scope.spawn(move || agent::serve(&link, &config(name, 1), gone, &mut |_| {}).expect("served"))
             };
             let first = third("z");
             let team = Team::gather(&link, &plan, (3, WAIT), cancelled).expect("a team");
             assert!(frames(&plan, Some(&team), 2).iter().all(|(frame, _)| frame.invalid.is_none()));
             hub.deafen_reports_of("z", true);
-            let spoiled = frames(&plan, Some(&team), 1);
-            let why = spoiled[0].0.invalid.clone().expect("spoiled");
+            let invalid = frames(&plan, Some(&team), 1);
+            let why = invalid[0].0.invalid.clone().expect("invalid");
             assert!(why.contains("agent z"), "{why}");
-            assert!(spoiled[0].1.is_empty(), "nothing of a spoiled frame counts");
+            assert!(invalid[0].1.is_empty(), "nothing of an invalid frame counts");
             gone.store(true, Ordering::SeqCst);
             first.join().expect("ended");
             hub.deafen_reports_of("z", false);
@@ -206,8 +206,7 @@ fn an_agent_that_stays_away_ends_the_cell_with_its_name() {
         std::thread::scope(|scope| {
             let _ends = Ends(&gone);
             let (other, gone) = (hub.link(5), &gone);
-            let second =
-                scope.spawn(move || agent::serve(&other, &offered("z", 1), gone, &mut |_| {}).expect("served"));
+            let second = scope.spawn(move || agent::serve(&other, &config("z", 1), gone, &mut |_| {}).expect("served"));
             let team = Team::gather(&link, &plan, (2, Duration::from_secs(3)), cancelled).expect("a team");
             gone.store(true, Ordering::SeqCst);
             second.join().expect("ended");
@@ -323,7 +322,7 @@ fn an_agent_measures_nothing_but_the_plan_that_it_was_given() {
                 ticket,
                 cell_index: 0,
                 lanes: LaneRange { first: 0, count: 1, of: 1 },
-                frame: PartAsked {
+                frame: PartRequest {
                     cell: plan.cells[0].clone(),
                     number: 0,
                     free: false,
@@ -345,9 +344,9 @@ fn an_agent_measures_nothing_but_the_plan_that_it_was_given() {
             change(&mut order);
             assert_eq!(ask(Order::Measure(Box::new(order))), Reply::Accepted);
             loop {
-                let letter = reports.next(WAIT).expect("heard").expect("a report");
-                link.tell(&letter.reply_to.expect("an inbox"), b"{}").expect("told");
-                match read::<Report>(&letter.body).expect("a report") {
+                let delivery = reports.next(WAIT).expect("heard").expect("a report");
+                link.tell(&delivery.reply_to.expect("an inbox"), b"{}").expect("told");
+                match read::<Report>(&delivery.body).expect("a report") {
                     Report { said: Said::Failed(why), ticket: of, .. } if of == ticket => break why,
                     Report { said: Said::Ready(_), .. } => panic!("it would have measured"),
                     _ => {}
@@ -380,11 +379,11 @@ fn what_an_agent_is_told_is_told_to_who_watches_it() {
         let (link, coordinator, cancelled) = (hub.link(0), hub.link(0), &cancelled);
         let (told, _ends) = (&mut told, Ends(cancelled));
         let agent = scope.spawn(move || {
-            agent::serve(&link, &offered("a", 2), cancelled, &mut |what| {
+            agent::serve(&link, &config("a", 2), cancelled, &mut |what| {
                 told.push(match what {
-                    Told::Enlisted(_) => "enlisted".to_owned(),
-                    Told::Measured(frames) => format!("{frames} measured"),
-                    Told::Free(why) | Told::Warning(why) => why,
+                    AgentEvent::Enlisted(_) => "enlisted".to_owned(),
+                    AgentEvent::Measured(frames) => format!("{frames} measured"),
+                    AgentEvent::Free(why) | AgentEvent::Warning(why) => why,
                 });
             })
         });

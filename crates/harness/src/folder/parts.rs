@@ -4,7 +4,7 @@
 //! A frame whose line stands in `frames.jsonl` has all its slots in `slots.csv`: they were written before. Where they
 //! are not there any more, or cannot be read, the file was damaged, and the frame is invalid with that for a reason.
 
-mod sheet;
+mod frame_rows;
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +25,7 @@ use tithe_model::{
 };
 
 use super::json_lines;
-use sheet::Sheet;
+use frame_rows::FrameRows;
 
 const FRAMES: &str = "frames.jsonl";
 const SLOTS: &str = "slots.csv";
@@ -87,16 +87,16 @@ impl Parts {
             return Err(self.foreign());
         }
         let mut records = CellRecords { frames, ..CellRecords::default() };
-        let mut sheets: BTreeMap<u32, Sheet> =
-            records.frames.iter().map(|frame| (frame.frame, Sheet::default())).collect();
+        let mut rows_by_frame: BTreeMap<u32, FrameRows> =
+            records.frames.iter().map(|frame| (frame.frame, FrameRows::default())).collect();
         let mut strays = self.slots.strays.clone();
         self.slots
-            .each(cell, |number, line| self.row(number, line, &mut sheets, &mut strays, &mut records.slots))
+            .each(cell, |number, line| self.row(number, line, &mut rows_by_frame, &mut strays, &mut records.slots))
             .map_err(failed)?;
         for frame in records.frames.iter_mut().filter(|frame| frame.invalid.is_none()) {
-            let sheet = &sheets[&frame.frame];
+            let frame_rows = &rows_by_frame[&frame.frame];
             let flaw = match self.columns {
-                Some(_) => sheet.flaw(frame, self.designs[cell], &strays),
+                Some(_) => frame_rows.flaw(frame, self.designs[cell], &strays),
                 None => {
                     let columns = slots::COLUMNS;
                     Some(format!("line 1 of {SLOTS} does not name its columns: it should begin with `{columns}`"))
@@ -115,7 +115,7 @@ impl Parts {
         &self,
         number: usize,
         line: &str,
-        sheets: &mut BTreeMap<u32, Sheet>,
+        rows_by_frame: &mut BTreeMap<u32, FrameRows>,
         strays: &mut Vec<usize>,
         slots: &mut Vec<Slot>,
     ) {
@@ -125,13 +125,13 @@ impl Parts {
             true => Ok(slot),
             false => Err(format!("there is no arm {}", slot.arm)),
         });
-        let of = line.split(',').nth(1).and_then(|frame| sheets.get_mut(&frame.parse().ok()?));
+        let of = line.split(',').nth(1).and_then(|frame| rows_by_frame.get_mut(&frame.parse().ok()?));
         match (slot, of) {
-            (Ok(slot), Some(sheet)) => {
-                sheet.add(number, &slot);
+            (Ok(slot), Some(frame_rows)) => {
+                frame_rows.add(number, &slot);
                 slots.push(slot);
             }
-            (Err(flaw), Some(sheet)) => sheet.refuse(number, flaw),
+            (Err(flaw), Some(frame_rows)) => frame_rows.refuse(number, flaw),
             // Of a frame that did not complete.
             (Ok(_), None) => {}
             (Err(_), None) => strays.push(number),

@@ -10,10 +10,13 @@
 mod context;
 mod growth;
 mod lanes;
+pub mod machines;
+mod measured;
 mod opening;
-pub mod part;
+mod part;
 mod record;
 mod slices;
+mod started_arm;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -29,39 +32,26 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tithe_machine::{fault::Fault, launch::Server, sandbox::companion::Companion, watch::process};
+use tithe_machine::{fault::Fault, sandbox::sidecar::Sidecar, watch::process};
 use tithe_model::{
     plan::Cell,
-    record::{AgentFrame, ArmFrame, Frame, Slot, Stalls},
+    record::{ArmFrame, Frame, Slot},
 };
 use tithe_plugin::{
     database::Database,
-    setup::Setup,
     workload::{Load, Workload},
     workspace::Workspace,
 };
 
+pub use self::started_arm::StartedArm;
 use self::{
     context::CellContext,
     lanes::Lanes,
+    measured::{ArmMeasured, FrameRequest, Measured},
     slices::Slices,
-    watch::{Grown, Watch},
+    watch::{FrameConditions, Watch},
 };
-use super::{Schedule, carry_over::Profile};
-
-/// One arm of a cell, started and loaded.
-pub struct StartedArm {
-    /// Its server.
-    pub server: Server,
-    /// The arm whose data it works on: itself, or one before it on the same attached server.
-    pub data: usize,
-    /// How it is set up.
-    pub setup: Setup,
-    /// Statements before a slot.
-    pub on: Vec<String>,
-    /// Statements after a slot.
-    pub off: Vec<String>,
-}
+use super::Schedule;
 
 /// All arms of a cell, ready to be measured.
 pub struct CellRunner<'a> {
@@ -83,7 +73,7 @@ enum Offer<'a> {
 
 /// What frames leave behind for those that follow, where another process measures these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Learnt {
+pub struct RunnerState {
     /// Operations of each arm since its data was loaded, warm-up included.
     done: Vec<u64>,
     /// Further load before the next frame, per arm, ns.
@@ -92,57 +82,16 @@ pub struct Learnt {
     settling_ns: u64,
     blocks: u32,
     /// `None` where another program offers the load.
-    by_lanes: Option<ByLanes>,
+    by_lanes: Option<LanesState>,
 }
 
 /// What Tithe's own clients have come to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct ByLanes {
-    shown: growth::Shown,
+struct LanesState {
+    state: growth::GrowthState,
     /// What the clients of each arm share, as [`ArmState::reached`](tithe_plugin::workload::ArmState::reached) tells
     /// it.
     states: Vec<Vec<i64>>,
-}
-
-/// One frame as it is asked for.
-struct Asked<'a> {
-    number: u32,
-    /// Nothing is bound to a processor.
-    free: bool,
-    /// Load on each arm before its first slot, ns.
-    warmup_ns: u64,
-    /// Operations of each arm before the frame.
-    done: &'a [u64],
-    /// Set when the frame is to end early.
-    cancelled: &'a AtomicBool,
-}
-
-/// What the slots of a frame came to.
-struct Measured {
-    slots: Vec<Slot>,
-    /// In the experiment's order.
-    arms: Vec<ArmMeasured>,
-    /// How lanes saw what neighbours took of their slots.
-    stalls: Stalls,
-    /// The load machines, where there are some.
-    agents: Vec<AgentFrame>,
-    /// Why nothing of it must be used: a load machine was lost.
-    spoiled: Option<String>,
-    /// Invented time where it began and ended, ns, where other processes invent it.
-    invented_ns: Option<(u64, u64)>,
-    grown: Grown,
-}
-
-/// What one arm did in a frame.
-#[derive(Default)]
-struct ArmMeasured {
-    record: ArmFrame,
-    /// Operations before the first slot.
-    warmed_up: u64,
-    /// Carry-over as each lane saw it.
-    profiles: Vec<Profile>,
-    /// Why the frame must not be used.
-    invalid: Option<String>,
 }
 
 impl<'a> CellRunner<'a> {
@@ -205,16 +154,16 @@ impl<'a> CellRunner<'a> {
     }
 
     /// What its frames have come to so far.
-    pub fn learnt(&self) -> Learnt {
+    pub fn runner_state(&self) -> RunnerState {
         let by_lanes = match &self.offer {
-            Offer::Lanes(lanes) => Some(ByLanes {
-                shown: lanes.growth.shown.clone(),
+            Offer::Lanes(lanes) => Some(LanesState {
+                state: lanes.growth.state.clone(),
                 states: lanes.states.iter().map(|state| state.reached()).collect(),
             }),
             Offer::Slices(_) => None,
         };
         let Cell { slot_ns, settling_ns, blocks, .. } = self.context.cell;
-        Learnt {
+        RunnerState {
             done: self.done.clone(),
             extra_warmup_ns: self.extra_warmup_ns,
             slot_ns,
@@ -224,15 +173,15 @@ impl<'a> CellRunner<'a> {
         }
     }
 
-    /// Goes on after the frames of another runner of the same cell, which have come to `learnt`.
-    pub fn go_on(&mut self, learnt: Learnt) {
-        let Learnt { done, extra_warmup_ns, slot_ns, settling_ns, blocks, by_lanes } = learnt;
+    /// Goes on after the frames of another runner of the same cell, which have come to `runner_state`.
+    pub fn go_on(&mut self, runner_state: RunnerState) {
+        let RunnerState { done, extra_warmup_ns, slot_ns, settling_ns, blocks, by_lanes } = runner_state;
         self.done = done;
         self.extra_warmup_ns = extra_warmup_ns;
         let cell = &mut self.context.cell;
         (cell.slot_ns, cell.settling_ns, cell.blocks) = (slot_ns, settling_ns, blocks);
-        if let (Offer::Lanes(lanes), Some(ByLanes { shown, states })) = (&mut self.offer, by_lanes) {
-            lanes.growth.shown = shown;
+        if let (Offer::Lanes(lanes), Some(LanesState { state, states })) = (&mut self.offer, by_lanes) {
+            lanes.growth.state = state;
             lanes.states.iter().zip(&states).for_each(|(state, reached)| state.go_on(reached));
         }
     }
@@ -248,8 +197,8 @@ impl<'a> CellRunner<'a> {
     }
 
     /// What runs programs beside each arm's server, and is paused when it does; `None` where none is needed.
-    pub fn companions(&self) -> &[Option<Companion>] {
-        &self.context.companions
+    pub fn sidecars(&self) -> &[Option<Sidecar>] {
+        &self.context.sidecars
     }
 
     /// The arms, in the experiment's order.
@@ -311,7 +260,7 @@ impl<'a> CellRunner<'a> {
         warmup_ns: u64,
         cancelled: &AtomicBool,
     ) -> Result<Option<(u64, Measured)>, Fault> {
-        let asked = Asked { number, free, warmup_ns, done: &self.done, cancelled };
+        let asked = FrameRequest { number, free, warmup_ns, done: &self.done, cancelled };
         let watch = Watch::begin(&self.context);
         let measured = match &self.offer {
             Offer::Lanes(lanes) => lanes.measure(&self.context, &watch, &asked)?,
@@ -327,11 +276,11 @@ impl<'a> CellRunner<'a> {
         start_unix_ns: u64,
         measured: Measured,
     ) -> (Frame, Vec<Slot>) {
-        let Measured { mut slots, arms, stalls, agents, spoiled, invented_ns, mut grown } = measured;
+        let Measured { mut slots, arms, stalls, agents, invalid, invented_ns, mut grown } = measured;
         slots.sort_by_key(|slot| (slot.block, slot.lane, slot.arm));
         let start_unix_ns = invented_ns.map_or(start_unix_ns, |(begun_ns, _)| begun_ns);
         grown.duration_ns = invented_ns.map_or(grown.duration_ns, |(begun_ns, ended_ns)| ended_ns - begun_ns);
-        let is_spoiled = spoiled.is_some();
+        let is_invalid = invalid.is_some();
         let mut frame = Frame {
             cell: self.context.cell_index,
             frame: number,
@@ -339,7 +288,7 @@ impl<'a> CellRunner<'a> {
             start,
             start_unix_ns,
             duration_ns: grown.duration_ns,
-            invalid: spoiled.or_else(|| invalid(&grown, &arms)),
+            invalid: invalid.or_else(|| why_invalid(&grown, &arms)),
             free,
             slot_ns: self.context.cell.slot_ns,
             settling_ns: self.context.cell.settling_ns,
@@ -350,7 +299,7 @@ impl<'a> CellRunner<'a> {
         };
         self.check_processors(&mut frame);
         if let Offer::Lanes(lanes) = &mut self.offer
-            && !is_spoiled
+            && !is_invalid
         {
             // Here and not before the next frame, so that its length is known to whoever decides whether there is one.
             lanes.growth.adapt(&mut self.context, &frame, slots.len());
@@ -388,7 +337,7 @@ impl<'a> CellRunner<'a> {
 }
 
 /// Why a frame must not be used; the first of all reasons.
-fn invalid(grown: &Grown, arms: &[ArmMeasured]) -> Option<String> {
+fn why_invalid(grown: &FrameConditions, arms: &[ArmMeasured]) -> Option<String> {
     let of_arm = |(number, arm): (usize, &ArmMeasured)| Some(format!("arm {number}: {}", arm.invalid.as_ref()?));
     let of_arms = || arms.iter().enumerate().find_map(of_arm);
     let lost = || grown.observer_lost.clone();

@@ -6,15 +6,15 @@
 //! says when operations start; [`pause_gate`] pauses servers in slices.
 
 pub mod arrivals;
+mod barrier;
 pub mod carry_over;
 pub mod frame;
 pub mod lane;
-mod meeting;
-pub mod patience;
 pub mod pause_gate;
 mod placement;
 pub(crate) mod reading;
 pub mod recorder;
+pub mod timeout;
 
 use serde::{Deserialize, Serialize};
 use tithe_model::{

@@ -12,7 +12,7 @@ use std::{
 
 use tithe_machine::{
     fault::Fault,
-    sandbox::{companion::Companion, paused::PausedServers},
+    sandbox::{paused::PausedServers, sidecar::Sidecar},
 };
 
 /// Who is at which arm, from the first slot of a frame to the last. When it is dropped all workers run.
@@ -27,12 +27,12 @@ pub struct Workers {
     /// The main process of its server; `None` where there is none that Tithe started.
     pub server: Option<i32>,
     /// What runs programs beside it.
-    pub companion: Option<Companion>,
+    pub sidecar: Option<Sidecar>,
 }
 
 impl Workers {
     fn any(&self) -> bool {
-        self.server.is_some() || self.companion.is_some()
+        self.server.is_some() || self.sidecar.is_some()
     }
 }
 
@@ -92,7 +92,7 @@ impl PauseGate {
             if let (Some(paused), Some(server)) = (&mut inside.paused, workers.server) {
                 paused.resume(server);
             }
-            workers.companion.iter().for_each(Companion::resume);
+            workers.sidecar.iter().for_each(Sidecar::resume);
             inside.runs_again(arm);
         }
         Resumed { pause_gate: self, arm }
@@ -135,7 +135,7 @@ impl Inside {
 
     fn stop(&mut self, arm: usize, workers: &Workers) {
         self.since[arm].get_or_insert_with(Instant::now);
-        workers.companion.iter().for_each(Companion::stop);
+        workers.sidecar.iter().for_each(Sidecar::stop);
         let (Some(paused), Some(server)) = (&mut self.paused, workers.server) else { return };
         if let Err(error) = paused.stop(server) {
             self.failed.get_or_insert(format!("a server could not be stopped while another was measured: {error}"));
@@ -145,7 +145,7 @@ impl Inside {
 
 impl Drop for PauseGate {
     fn drop(&mut self) {
-        self.arms.iter().flat_map(|workers| &workers.companion).for_each(Companion::resume);
+        self.arms.iter().flat_map(|workers| &workers.sidecar).for_each(Sidecar::resume);
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
         let processes = servers.each_ref().map(|server| server.id() as i32);
         // The arm in the middle has no server that Tithe started.
         let paused_ns: Vec<Arc<AtomicU64>> = vec![Arc::default(), Arc::default(), Arc::default()];
-        let workers = |server| Workers { server, companion: None };
+        let workers = |server| Workers { server, sidecar: None };
         let by_arm = [Some(processes[0]), None, Some(processes[1])].map(workers).into();
         let pause_gate = PauseGate::new(&folder, by_arm, paused_ns.clone()).expect("a gate");
         await_paused(&processes, [false, false]);

@@ -34,7 +34,7 @@ impl ArmServer {
         let running = sandbox.start(&padded(&launch, padding), &folder.join(serve::LOG))?;
         let server = Server {
             address: launch.address.clone(),
-            elsewhere: None,
+            remote: None,
             process: running.as_ref().map(Running::process),
             paths: launch.paths.clone(),
             folder: folder.to_owned(),

@@ -26,7 +26,7 @@ use tithe_machine::{
     paths::Paths,
     sandbox::{
         Sandbox,
-        copy::{self, How},
+        copy::{self, CopyMethod},
     },
     secret::Secret,
     watch::host,
@@ -228,7 +228,7 @@ impl DataSets {
         if fs::read_to_string(set.folder.join(MARKER)).map_err(failed)? != fingerprint.words {
             return Err(Fault::Machine(format!("{} does not hold what it should", set.folder.display())));
         }
-        let mut how = How::Reflink;
+        let mut how = CopyMethod::Reflink;
         for path in &fingerprint.paths {
             let (kept, there) = (set.folder.join(path), to.join(path));
             if kept.exists() {

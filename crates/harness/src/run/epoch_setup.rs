@@ -40,7 +40,7 @@ use super::{
     draw::Draw,
     located,
     sharing::Sharing,
-    switchboard::Switchboard,
+    switched_server::SwitchedServer,
     together::together,
 };
 use crate::{
@@ -80,7 +80,7 @@ pub(super) struct EpochSetup<'a> {
 }
 
 /// An arm that is being started: where, as what, and what is to be told of it.
-struct Coming<'s> {
+struct StartingArm<'s> {
     number: usize,
     setup: &'s Setup,
     /// What its data are to be a copy of.
@@ -125,12 +125,12 @@ impl<'a> EpochSetup<'a> {
         })
     }
 
-    /// Starts every arm on loaded data; `board` has the server be each arm in turn, where it is one after the other.
+    /// Starts every arm on loaded data; `switched` has the server be each arm in turn, where it is one after the other.
     pub(super) fn set(
         &mut self,
         run: &Run<'_>,
         part: &EpochPlan<'_>,
-        board: Option<&mut Switchboard<'_>>,
+        switched: Option<&mut SwitchedServer<'_>>,
         data_sets: &mut DataSets,
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
@@ -141,7 +141,7 @@ impl<'a> EpochSetup<'a> {
         data_sets.share_secrets(&mut credentials);
         let setup_of = |arm: &Resolved<'_>| arm.setup(run.plan, cell, &credentials);
         let mut setups: Vec<Setup> = run.arms.iter().map(setup_of).collect::<Result<_, _>>()?;
-        let sharing = match board {
+        let sharing = match switched {
             Some(_) => Sharing::in_turn(setups.len()),
             None => Sharing::find(run, &mut setups, workload.writes())?,
         };
@@ -158,7 +158,7 @@ impl<'a> EpochSetup<'a> {
                 facts.notes.push(("servers".to_owned(), turns));
             }
             facts.notes.extend(listening(experiment, &setups).map(|words| ("listen".to_owned(), words)));
-            if run.measures_apart() {
+            if run.uses_child_processes() {
                 facts.notes.push(("process".to_owned(), "one of its own for every start, for all arms".to_owned()));
             }
             facts.notes.extend(sharing.in_words().map(|words| ("data".to_owned(), words)));
@@ -175,8 +175,8 @@ impl<'a> EpochSetup<'a> {
             Load::Program(_) => vec![None; setups.len()],
             Load::Clients(_) => data_sets.plan(run, part, &setups, again),
         };
-        let mut coming = self.places(run, part, (&setups, &fingerprints, &sharing))?;
-        self.start_all(run, part, (&mut coming, &sharing), (board, data_sets), event_log)?;
+        let mut starting = self.places(run, part, (&setups, &fingerprints, &sharing))?;
+        self.start_all(run, part, (&mut starting, &sharing), (switched, data_sets), event_log)?;
         self.see_attached(run, part, &sharing, event_log)?;
         let is_kept = |fingerprint: &Fingerprint| data_sets.has(fingerprint);
         let numbered = fingerprints.into_iter().enumerate();
@@ -244,15 +244,15 @@ impl<'a> EpochSetup<'a> {
         run: &Run<'_>,
         part: &EpochPlan<'_>,
         (setups, fingerprints, sharing): (&'s [Setup], &'s [Option<Fingerprint>], &Sharing),
-    ) -> Result<Vec<Coming<'s>>, Fault> {
+    ) -> Result<Vec<StartingArm<'s>>, Fault> {
         let draw = Draw::of(part.cell.seed, part.first_start, setups.len());
         let order = if sharing.shares_data() { (0..setups.len()).collect() } else { draw.order };
-        let mut coming = Vec::with_capacity(order.len());
+        let mut starting = Vec::with_capacity(order.len());
         for number in order {
             let fingerprint = fingerprints[number].as_ref();
-            coming.push(self.place(run, part, number, (&setups[number], fingerprint), draw.paddings[number])?);
+            starting.push(self.place(run, part, number, (&setups[number], fingerprint), draw.paddings[number])?);
         }
-        Ok(coming)
+        Ok(starting)
     }
 
     /// The place of one arm, with its volume and within its limits, and what is to be started there.
@@ -263,7 +263,7 @@ impl<'a> EpochSetup<'a> {
         number: usize,
         (setup, fingerprint): (&'s Setup, Option<&'s Fingerprint>),
         padding: usize,
-    ) -> Result<Coming<'s>, Fault> {
+    ) -> Result<StartingArm<'s>, Fault> {
         let (cell, experiment) = (part.cell, &run.plan.experiment);
         let arm = &experiment.arms[number];
         let name = file_name(&arm.name);
@@ -298,21 +298,22 @@ impl<'a> EpochSetup<'a> {
             let configuration = configuration(&launch, setup, &place);
             (Some(launch), configuration)
         };
-        Ok(Coming { number, setup, fingerprint, place, launch, padding, prepared: false, configuration, notes })
+        Ok(StartingArm { number, setup, fingerprint, place, launch, padding, prepared: false, configuration, notes })
     }
 
-    /// Starts the arms that are `coming`: those whose data sets are kept all at once, when each set was loaded that is
-    /// not kept yet, then the others. Loading takes all processors, so it is done for one arm after the other.
+    /// Starts the arms that are `starting`: those whose data sets are kept all at once, when each set was loaded that
+    /// is not kept yet, then the others. Loading takes all processors, so it is done for one arm after the other.
     fn start_all(
         &mut self,
         run: &Run<'_>,
         part: &EpochPlan<'_>,
-        (coming, sharing): (&mut [Coming<'_>], &Sharing),
-        (mut board, data_sets): (Option<&mut Switchboard<'_>>, &mut DataSets),
+        (starting, sharing): (&mut [StartingArm<'_>], &Sharing),
+        (mut switched, data_sets): (Option<&mut SwitchedServer<'_>>, &mut DataSets),
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
         // In the experiment's order: who has loaded a set is no matter of luck.
-        let mut to_load: Vec<&mut Coming<'_>> = coming.iter_mut().filter(|arm| arm.fingerprint.is_some()).collect();
+        let mut to_load: Vec<&mut StartingArm<'_>> =
+            starting.iter_mut().filter(|arm| arm.fingerprint.is_some()).collect();
         to_load.sort_by_key(|arm| arm.number);
         for arm in to_load {
             if run.cancelled() {
@@ -320,13 +321,13 @@ impl<'a> EpochSetup<'a> {
             }
             self.load_set(run, part, arm, data_sets, event_log.observer)?;
         }
-        let kept: Vec<&Coming<'_>> = coming.iter().filter(|arm| arm.fingerprint.is_some()).collect();
+        let kept: Vec<&StartingArm<'_>> = starting.iter().filter(|arm| arm.fingerprint.is_some()).collect();
         self.start_on_copies(run, part, &kept, data_sets, event_log)?;
         let statements = kept.iter().any(|arm| !arm.setup.statements.is_empty());
-        self.quiet = kept.len() == coming.len() && !statements;
-        for arm in coming.iter().filter(|arm| arm.fingerprint.is_none()) {
-            if let Some(board) = board.as_deref_mut().filter(|_| !run.cancelled()) {
-                board.reach(arm.number, arm.setup, event_log)?;
+        self.quiet = kept.len() == starting.len() && !statements;
+        for arm in starting.iter().filter(|arm| arm.fingerprint.is_none()) {
+            if let Some(switched) = switched.as_deref_mut().filter(|_| !run.cancelled()) {
+                switched.reach(arm.number, arm.setup, event_log)?;
             }
             if run.cancelled() {
                 return Ok(());
@@ -341,39 +342,39 @@ impl<'a> EpochSetup<'a> {
         &mut self,
         run: &Run<'_>,
         part: &EpochPlan<'_>,
-        coming: &mut Coming<'_>,
+        starting: &mut StartingArm<'_>,
         data_sets: &mut DataSets,
         observer: &mut dyn Observer,
     ) -> Result<(), Fault> {
-        let (Some(fingerprint), Some(launch)) = (coming.fingerprint, &coming.launch) else { return Ok(()) };
+        let (Some(fingerprint), Some(launch)) = (starting.fingerprint, &starting.launch) else { return Ok(()) };
         if data_sets.has(fingerprint) {
             return Ok(());
         }
         let workload = run.workloads[part.cell.workload].as_ref();
         self.sandbox.prepare(launch)?;
-        coming.prepared = true;
-        self.begin(coming)?;
-        let server = self.await_start(coming)?;
-        data::create(run.product, &server, &without_statements(coming.setup), workload)?;
-        self.load(run, part, coming.number, (&server, coming.setup, true), observer)?;
-        data::quiesce(run.product, &server, coming.setup, workload)?;
-        run.product.condense(&server, coming.setup)?;
-        self.servers.get_mut(&coming.number).map_or(Ok(()), ArmServer::stop_cleanly)?;
+        starting.prepared = true;
+        self.begin(starting)?;
+        let server = self.await_start(starting)?;
+        data::create(run.product, &server, &without_statements(starting.setup), workload)?;
+        self.load(run, part, starting.number, (&server, starting.setup, true), observer)?;
+        data::quiesce(run.product, &server, starting.setup, workload)?;
+        run.product.condense(&server, starting.setup)?;
+        self.servers.get_mut(&starting.number).map_or(Ok(()), ArmServer::stop_cleanly)?;
         run.product.close(&server);
-        data_sets.keep(fingerprint, &run.plan.experiment.arms[coming.number].name, &server.folder)
+        data_sets.keep(fingerprint, &run.plan.experiment.arms[starting.number].name, &server.folder)
     }
 
-    /// Starts the arms `coming` on copies of what is kept for them, all at once.
+    /// Starts the arms `starting` on copies of what is kept for them, all at once.
     fn start_on_copies(
         &mut self,
         run: &Run<'_>,
         part: &EpochPlan<'_>,
-        coming: &[&Coming<'_>],
+        starting: &[&StartingArm<'_>],
         data_sets: &DataSets,
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
         let sandbox = &self.sandbox;
-        let origins = together(coming, |arm| {
+        let origins = together(starting, |arm| {
             let (Some(fingerprint), Some(launch)) = (arm.fingerprint, &arm.launch) else { return Ok(None) };
             let origin = data_sets.restore(fingerprint, &arm.place.folder, &launch.paths)?;
             match arm.prepared {
@@ -382,9 +383,9 @@ impl<'a> EpochSetup<'a> {
             }
             Ok(origin)
         })?;
-        data_sets::sync(coming.iter().map(|arm| arm.place.folder.as_path()))?;
-        coming.iter().try_for_each(|arm| self.begin(arm))?;
-        let by_number: BTreeMap<usize, &Coming<'_>> = coming.iter().map(|arm| (arm.number, *arm)).collect();
+        data_sets::sync(starting.iter().map(|arm| arm.place.folder.as_path()))?;
+        starting.iter().try_for_each(|arm| self.begin(arm))?;
+        let by_number: BTreeMap<usize, &StartingArm<'_>> = starting.iter().map(|arm| (arm.number, *arm)).collect();
         let begun = self.servers.iter_mut().filter_map(|(number, standing)| Some((standing, *by_number.get(number)?)));
         let (product, workload) = (run.product, run.workloads[part.cell.workload].as_ref());
         let facts = together(begun, |(standing, arm)| {
@@ -395,7 +396,7 @@ impl<'a> EpochSetup<'a> {
             Ok((arm.number, facts))
         })?;
         let mut facts: BTreeMap<usize, ArmFacts> = facts.into_iter().collect();
-        let mut in_order: Vec<_> = coming.iter().zip(origins).collect();
+        let mut in_order: Vec<_> = starting.iter().zip(origins).collect();
         in_order.sort_by_key(|(arm, _)| arm.number);
         for (arm, origin) in in_order {
             let facts = facts.remove(&arm.number).unwrap_or_default();
@@ -405,67 +406,67 @@ impl<'a> EpochSetup<'a> {
         Ok(())
     }
 
-    /// Starts the arm that is `coming`, or finds the running server, and has its data loaded, unless they are those of
-    /// the arm `owner`, which has loaded them.
+    /// Starts the arm that is `starting`, or finds the running server, and has its data loaded, unless they are those
+    /// of the arm `owner`, which has loaded them.
     fn start_and_load(
         &mut self,
         run: &Run<'_>,
         part: &EpochPlan<'_>,
-        coming: &Coming<'_>,
+        starting: &StartingArm<'_>,
         owner: usize,
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
-        let (setup, workload) = (coming.setup, run.workloads[part.cell.workload].as_ref());
-        let server = if let Some(launch) = &coming.launch {
+        let (setup, workload) = (starting.setup, run.workloads[part.cell.workload].as_ref());
+        let server = if let Some(launch) = &starting.launch {
             self.sandbox.prepare(launch)?;
-            self.begin(coming)?;
-            self.await_start(coming)?
+            self.begin(starting)?;
+            self.await_start(starting)?
         } else {
-            let url = run.plan.experiment.arms[coming.number].url.clone();
+            let url = run.plan.experiment.arms[starting.number].url.clone();
             let address = url.map_or_else(Address::default, Address::Attached);
-            let folder = coming.place.folder.clone();
-            let server = Server { address, process: None, elsewhere: None, paths: Default::default(), folder };
-            self.servers.insert(coming.number, ArmServer::attached(server.clone()));
+            let folder = starting.place.folder.clone();
+            let server = Server { address, process: None, remote: None, paths: Default::default(), folder };
+            self.servers.insert(starting.number, ArmServer::attached(server.clone()));
             server
         };
-        let loads = owner == coming.number;
+        let loads = owner == starting.number;
         if loads {
             data::create(run.product, &server, setup, workload)?;
-            if coming.launch.is_none() {
+            if starting.launch.is_none() {
                 self.attached.push((server.clone(), setup.clone()));
             }
         }
         let facts = run.product.facts(&server, setup)?;
-        tell(part, coming, (facts, None), event_log)?;
-        try_switches(run.product, &run.plan.experiment.arms[coming.number], (&server, setup), workload)?;
-        self.load(run, part, coming.number, (&server, setup, loads), event_log.observer)?;
-        self.has_started(run, coming, owner);
+        tell(part, starting, (facts, None), event_log)?;
+        try_switches(run.product, &run.plan.experiment.arms[starting.number], (&server, setup), workload)?;
+        self.load(run, part, starting.number, (&server, setup, loads), event_log.observer)?;
+        self.has_started(run, starting, owner);
         Ok(())
     }
 
-    /// Starts the server of the arm that is `coming`, without waiting for it.
-    fn begin(&mut self, coming: &Coming<'_>) -> Result<(), Fault> {
-        let Some(launch) = coming.launch.clone() else { return Ok(()) };
-        let standing = ArmServer::begin(launch, &coming.place.folder, coming.padding, &self.sandbox)?;
-        self.servers.insert(coming.number, standing);
+    /// Starts the server of the arm that is `starting`, without waiting for it.
+    fn begin(&mut self, starting: &StartingArm<'_>) -> Result<(), Fault> {
+        let Some(launch) = starting.launch.clone() else { return Ok(()) };
+        let standing = ArmServer::begin(launch, &starting.place.folder, starting.padding, &self.sandbox)?;
+        self.servers.insert(starting.number, standing);
         Ok(())
     }
 
-    /// Waits until the server of the arm that is `coming` answers.
-    fn await_start(&mut self, coming: &Coming<'_>) -> Result<Server, Fault> {
-        let standing = self.servers.get_mut(&coming.number);
+    /// Waits until the server of the arm that is `starting` answers.
+    fn await_start(&mut self, starting: &StartingArm<'_>) -> Result<Server, Fault> {
+        let standing = self.servers.get_mut(&starting.number);
         let standing = standing.ok_or_else(|| Fault::Machine("a server was not started".to_owned()))?;
-        standing.await_ready(self.database, coming.setup)?;
+        standing.await_ready(self.database, starting.setup)?;
         Ok(standing.server.clone())
     }
 
-    /// The arm that was `coming` is there, and can be measured, on the data of the arm `data`.
-    fn has_started(&mut self, run: &Run<'_>, coming: &Coming<'_>, data: usize) {
-        let Some(standing) = self.servers.get(&coming.number) else { return };
-        let (server, arm) = (standing.server.clone(), &run.plan.experiment.arms[coming.number]);
-        let (setup, on, off) = (coming.setup.clone(), arm.on.clone(), arm.off.clone());
+    /// The arm that was `starting` is there, and can be measured, on the data of the arm `data`.
+    fn has_started(&mut self, run: &Run<'_>, starting: &StartingArm<'_>, data: usize) {
+        let Some(standing) = self.servers.get(&starting.number) else { return };
+        let (server, arm) = (standing.server.clone(), &run.plan.experiment.arms[starting.number]);
+        let (setup, on, off) = (starting.setup.clone(), arm.on.clone(), arm.off.clone());
         let started = StartedArm { server, data, setup, on, off };
-        self.started_arms.insert(coming.number, started);
+        self.started_arms.insert(starting.number, started);
     }
 
     /// True when nothing has to be brought to where it ends up: all servers stand on copies of what was.
@@ -546,7 +547,7 @@ impl<'a> EpochSetup<'a> {
     }
 
     /// True where there are data of Tithe's on a server that it does not stop.
-    pub(super) fn has_data_elsewhere(&self) -> bool {
+    pub(super) fn has_remote_data(&self) -> bool {
         !self.attached.is_empty()
     }
 
@@ -570,19 +571,19 @@ impl<'a> EpochSetup<'a> {
     }
 }
 
-/// Keeps and tells what is known of an arm that was `coming` and is there.
+/// Keeps and tells what is known of an arm that was `starting` and is there.
 fn tell(
     part: &EpochPlan<'_>,
-    coming: &Coming<'_>,
+    starting: &StartingArm<'_>,
     (mut facts, origin): (ArmFacts, Option<String>),
     event_log: &mut EventLog<'_>,
 ) -> Result<(), Fault> {
-    facts.configuration.splice(0..0, coming.configuration.iter().cloned());
+    facts.configuration.splice(0..0, starting.configuration.iter().cloned());
     let origin = origin.map(|origin| (Fact::DataSet, origin));
-    coming.notes.iter().cloned().chain(origin).for_each(|(fact, text)| facts.tell(fact, text));
-    let (cell, arm, version) = (part.number as u32, coming.number as u32, facts.version.clone());
+    starting.notes.iter().cloned().chain(origin).for_each(|(fact, text)| facts.tell(fact, text));
+    let (cell, arm, version) = (part.number as u32, starting.number as u32, facts.version.clone());
     event_log.add(Event::ArmStarted { cell, epoch: part.epoch, arm, version })?;
-    event_log.folder.cell(part.number, |known| known.arms[coming.number] = facts)
+    event_log.folder.cell(part.number, |known| known.arms[starting.number] = facts)
 }
 
 /// Where other machines reach the servers of `experiment` and how all their clients log in, in the words of the report;

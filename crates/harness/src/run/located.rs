@@ -12,11 +12,11 @@ use std::{
 
 use tithe_machine::{
     clock::Clock,
-    elsewhere::{Elsewhere, Known, ServerMachine},
     fault::Fault,
     launch::Server,
     paths::Paths,
     proc::ServerTask,
+    remote::{Known, RemoteServer, ServerMachine},
     watch::{peer, process::TaskWatch},
 };
 use tithe_model::{
@@ -28,10 +28,10 @@ use tithe_model::{
 use tithe_plugin::{data, database::Connect, session::Session};
 
 use super::{EpochPlan, Run};
-use crate::{agents::look::FileMark, load::frame::StartedArm};
+use crate::{agents::query::FileFingerprint, load::frame::StartedArm};
 
 /// How long a server is looked at while nobody of Tithe's asks anything of it.
-const IDLE_LOOK: Duration = Duration::from_millis(300);
+const IDLE_POLL: Duration = Duration::from_millis(300);
 /// Part of a processor that it may use then, for what servers do by themselves.
 const IDLE_SHARE: f64 = 0.05;
 
@@ -39,7 +39,7 @@ const IDLE_SHARE: f64 = 0.05;
 #[derive(Debug, Default)]
 pub(super) struct Located {
     /// Servers by the arm's number; empty where some server is not seen.
-    pub servers: BTreeMap<usize, Seen>,
+    pub servers: BTreeMap<usize, ServerLocation>,
     /// What is to be told of each arm's server.
     pub words: BTreeMap<usize, String>,
     /// What the reader should know of their counting.
@@ -48,26 +48,26 @@ pub(super) struct Located {
 
 /// The server of an arm, where it is seen.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Seen {
+pub(super) enum ServerLocation {
     /// By its main process on this machine.
     Here(i32),
     /// By an observer.
-    Elsewhere(Elsewhere),
+    Remote(RemoteServer),
 }
 
-impl Seen {
+impl ServerLocation {
     /// The set-up of `server`, seen.
     pub fn put_into(self, server: &mut Server) {
         match self {
             Self::Here(process) => server.process = Some(process),
-            Self::Elsewhere(elsewhere) => server.elsewhere = Some(elsewhere),
+            Self::Remote(remote) => server.remote = Some(remote),
         }
     }
 
     fn words(&self) -> String {
         match self {
             Self::Here(process) => format!("process {process}"),
-            Self::Elsewhere(Elsewhere { by, process, .. }) => {
+            Self::Remote(RemoteServer { by, process, .. }) => {
                 format!("process {process} on the machine of observer {}", by.name())
             }
         }
@@ -77,7 +77,7 @@ impl Seen {
     fn cpu_ns(&self) -> Option<u64> {
         match self {
             Self::Here(process) => Some(TaskWatch::whole(*process, 1)?.read().cpu_ns),
-            Self::Elsewhere(Elsewhere { by, process, .. }) => {
+            Self::Remote(RemoteServer { by, process, .. }) => {
                 by.usage(*process, &Paths::default()).ok().map(|usage| usage.tree.cpu_ns)
             }
         }
@@ -132,7 +132,9 @@ pub(super) fn locate(
 }
 
 /// Each arm's server and how it is counted by the arm's number, where all are seen and counted in the same way.
-fn all_alike(found: &BTreeMap<usize, Result<(Seen, Counting), String>>) -> Option<Vec<(usize, Seen, Counting)>> {
+fn all_alike(
+    found: &BTreeMap<usize, Result<(ServerLocation, Counting), String>>,
+) -> Option<Vec<(usize, ServerLocation, Counting)>> {
     let seen: Vec<_> = found
         .iter()
         .map(|(number, seen)| seen.as_ref().ok().map(|(server, counting)| (*number, server.clone(), *counting)))
@@ -142,7 +144,12 @@ fn all_alike(found: &BTreeMap<usize, Result<(Seen, Counting), String>>) -> Optio
 }
 
 /// The server of `arm`, the one with this number, or why it is not seen.
-fn seen(run: &Run<'_>, part: &EpochPlan<'_>, number: usize, arm: &StartedArm) -> Result<Result<Seen, String>, Fault> {
+fn seen(
+    run: &Run<'_>,
+    part: &EpochPlan<'_>,
+    number: usize,
+    arm: &StartedArm,
+) -> Result<Result<ServerLocation, String>, Fault> {
     let mut session = open(run, part, arm, &arm.server)?;
     let connection = session.connection();
     let known = Known { programs: run.product.entry().server_programs, serving: connection.serving_process() };
@@ -150,7 +157,7 @@ fn seen(run: &Run<'_>, part: &EpochPlan<'_>, number: usize, arm: &StartedArm) ->
         return Ok(Err("its connection is not Tithe's own".to_owned()));
     };
     let Some((observer, observed)) = run.observer_of(number) else {
-        return Ok(peer::server_of(descriptor, known).map(Seen::Here));
+        return Ok(peer::server_of(descriptor, known).map(ServerLocation::Here));
     };
     let ends = match peer::ends(descriptor) {
         Ok(ends) => ends,
@@ -159,8 +166,8 @@ fn seen(run: &Run<'_>, part: &EpochPlan<'_>, number: usize, arm: &StartedArm) ->
     let Observed { data, journal, logs, .. } = observed.clone();
     let paths = Paths { data, journal, logs };
     let by: Arc<dyn ServerMachine> = observer.clone();
-    let elsewhere = |process| Seen::Elsewhere(Elsewhere { by, process, paths });
-    Ok(observer.server_at(ends, known)?.map(elsewhere))
+    let remote = |process| ServerLocation::Remote(RemoteServer { by, process, paths });
+    Ok(observer.server_at(ends, known)?.map(remote))
 }
 
 /// What the observer of arm `number` says of its machine, and of the files of settings that it is to look at; nothing
@@ -179,8 +186,8 @@ pub(super) fn machine(run: &Run<'_>, number: usize) -> Result<Vec<(Fact, String)
     let mut facts = vec![(Fact::ServerMachine, machine)];
     if !observed.settings.is_empty() {
         let marks = observer.fingerprints(&observed.settings)?;
-        let file = |(path, mark): (&PathBuf, Result<FileMark, String>)| match mark {
-            Ok(FileMark { bytes, sha256 }) => format!("{}: {bytes} bytes, SHA-256 {sha256}", path.display()),
+        let file = |(path, mark): (&PathBuf, Result<FileFingerprint, String>)| match mark {
+            Ok(FileFingerprint { bytes, sha256 }) => format!("{}: {bytes} bytes, SHA-256 {sha256}", path.display()),
             Err(why) => format!("not seen: {why}"),
         };
         let files: Vec<String> = observed.settings.iter().zip(marks).map(file).collect();
@@ -222,15 +229,17 @@ fn counted(
     run: &Run<'_>,
     part: &EpochPlan<'_>,
     arm: &StartedArm,
-    seen: Seen,
-) -> Result<Result<(Seen, Counting), String>, Fault> {
+    seen: ServerLocation,
+) -> Result<Result<(ServerLocation, Counting), String>, Fault> {
     let mut server = arm.server.clone();
     seen.clone().put_into(&mut server);
     let mut session = open(run, part, arm, &server)?;
     let task = match &seen {
-        Seen::Here(_) => session.connection().server_task(),
+        ServerLocation::Here(_) => session.connection().server_task(),
         // What the server itself says is all that is known of it.
-        Seen::Elsewhere(_) => session.connection().serving_process().map_or(ServerTask::Unknown, ServerTask::Process),
+        ServerLocation::Remote(_) => {
+            session.connection().serving_process().map_or(ServerTask::Unknown, ServerTask::Process)
+        }
     };
     Ok(match task {
         ServerTask::Process(_) if part.cell.reconnect_every.is_some() => {
@@ -243,9 +252,9 @@ fn counted(
 }
 
 /// The part of a processor that `server` uses while Tithe asks nothing of it, where that is much.
-fn busy(server: &Seen) -> Option<f64> {
+fn busy(server: &ServerLocation) -> Option<f64> {
     let (before, begun) = (server.cpu_ns()?, Instant::now());
-    std::thread::sleep(IDLE_LOOK);
+    std::thread::sleep(IDLE_POLL);
     let used_ns = server.cpu_ns()?.saturating_sub(before);
     Some(used_ns as f64 / begun.elapsed().as_nanos() as f64).filter(|share| *share > IDLE_SHARE)
 }
@@ -266,11 +275,12 @@ mod tests {
     fn arms_are_counted_in_the_same_way_or_not_at_all() {
         let seen = |arms: &[Result<(i32, Counting), &str>]| {
             let server = |seen: Result<(i32, Counting), &str>| {
-                seen.map(|(process, counting)| (Seen::Here(process), counting)).map_err(str::to_owned)
+                seen.map(|(process, counting)| (ServerLocation::Here(process), counting)).map_err(str::to_owned)
             };
             let numbered = arms.iter().enumerate().map(|(number, seen)| (number, server(*seen)));
             all_alike(&numbered.collect()).map(|seen| {
-                let process = |server: Seen| if let Seen::Here(process) = server { process } else { 0 };
+                let process =
+                    |server: ServerLocation| if let ServerLocation::Here(process) = server { process } else { 0 };
                 seen.into_iter().map(|(_, server, _)| process(server)).collect::<Vec<_>>()
             })
         };

@@ -9,7 +9,7 @@ use tithe_model::{
 use tithe_plugin::{
     data,
     database::Connect,
-    evidence::{self, CheckContext, CheckEntry, Control, Evidence},
+    evidence::{self, Check, CheckContext, CheckEntry, Control},
     setup::Setup,
     workload::{Load, Workload},
 };
@@ -83,7 +83,7 @@ impl Run<'_> {
         arm: usize,
         workload: &'w dyn Workload,
         address: &Address,
-    ) -> Vec<(&experiment::Protection, Box<dyn Evidence + 'w>)> {
+    ) -> Vec<(&experiment::Protection, Box<dyn Check + 'w>)> {
         let mut checks = Vec::new();
         for (protection, chosen) in self.arms.get(arm).map_or(&[][..], |resolved| &resolved.protections[..]) {
             let of_one = protection.evidence_in(chosen, workload).into_iter();

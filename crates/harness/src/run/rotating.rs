@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_machine::{fault::Fault, sandbox::companion::Companion};
+use tithe_machine::{fault::Fault, sandbox::sidecar::Sidecar};
 use tithe_model::fact::Fact;
 use tithe_plugin::rotation::Rotator;
 
@@ -23,7 +23,7 @@ use crate::{arms, load::frame::CellRunner};
 /// The threads of one epoch; when dropped they begin nothing more, and the programs that they run are ended.
 pub(super) struct Rotating {
     stop: Arc<AtomicBool>,
-    companions: Vec<Companion>,
+    sidecars: Vec<Sidecar>,
     /// By arm.
     threads: Vec<(usize, JoinHandle<Outcome>)>,
 }
@@ -40,16 +40,16 @@ impl Run<'_> {
     pub(super) fn rotate(&self, runner: &CellRunner<'_>) -> Result<Rotating, Fault> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut rotators = Vec::new();
-        for (number, (arm, companion)) in runner.arms().iter().zip(runner.companions()).enumerate() {
-            let rotator = arms::rotator(self.product, &arm.server, &arm.setup, companion.as_ref())?;
+        for (number, (arm, sidecar)) in runner.arms().iter().zip(runner.sidecars()).enumerate() {
+            let rotator = arms::rotator(self.product, &arm.server, &arm.setup, sidecar.as_ref())?;
             rotators.extend(rotator.map(|rotator| (number, rotator)));
         }
-        let companions = runner.companions().iter().flatten().cloned().collect();
+        let sidecars = runner.sidecars().iter().flatten().cloned().collect();
         let threads = rotators.into_iter().map(|(arm, mut rotator)| {
             let (paused_ns, stop) = (Arc::clone(&runner.paused_ns()[arm]), Arc::clone(&stop));
             (arm, std::thread::spawn(move || until(&stop, rotator.as_mut(), &paused_ns)))
         });
-        Ok(Rotating { threads: threads.collect(), stop, companions })
+        Ok(Rotating { threads: threads.collect(), stop, sidecars })
     }
 
     /// Tells how often keys were changed and how long that took, in the facts of the arms of `cell`.
@@ -111,7 +111,7 @@ impl Drop for Rotating {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         // Volumes cannot be taken away while a program works on them.
-        self.companions.iter().for_each(Companion::dismiss);
+        self.sidecars.iter().for_each(Sidecar::dismiss);
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
         let failed = until(&AtomicBool::new(false), &mut Counting { left: 3, stop: None }, &AtomicU64::new(0));
         assert_eq!(failed, Err(Fault::Server("no such key".to_owned())));
         let thread = std::thread::spawn(|| Err(Fault::Server("no such key".to_owned())));
-        let rotating = Rotating { stop: Arc::default(), companions: Vec::new(), threads: vec![(2, thread)] };
+        let rotating = Rotating { stop: Arc::default(), sidecars: Vec::new(), threads: vec![(2, thread)] };
         while !rotating.failed() {
             std::thread::yield_now();
         }

@@ -139,8 +139,7 @@ impl Sharing {
 /// When it cannot be measured or reached.
 pub(super) fn identity(database: &dyn Database, arm: &Arm, url: &Url, setup: &Setup) -> Result<String, Fault> {
     let address = Address::Attached(url.clone());
-    let server =
-        Server { address, process: None, elsewhere: None, paths: Default::default(), folder: Default::default() };
+    let server = Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() };
     let said = database.check_attached(&server, setup).and_then(|()| database.identity(&server, setup));
     let said = said.map_err(|fault| fault.of(format_args!("arm {}", arm.name)))?;
     Ok(said.unwrap_or_else(|| {

@@ -16,31 +16,34 @@ use tithe_plugin::{
     evidence::{self, CheckContext, CheckEntry, Control},
 };
 
-use super::{Epoch, EpochPlan, EventLog, Run, RunState, epoch_setup::EpochSetup, proof, switchboard::Switchboard};
+use super::{
+    Epoch, EpochPlan, EventLog, Run, RunState, epoch_setup::EpochSetup, proof, switched_server::SwitchedServer,
+};
 use crate::load::frame::{CellRunner, StartedArm};
 
 /// What findings call the provider's switch in place of a protection.
 const SWITCH: &str = "switch";
 
 /// What is claimed where nothing but the provider's word is to be had.
-const TOLD: &str = "the provider's command ended well, and the server says that it is on, and off on the other side";
+const PROVIDER_CLAIM: &str =
+    "the provider's command ended well, and the server says that it is on, and off on the other side";
 
 /// What was seen of one arm at one end of its side: of each check, and last what the server says of itself.
-struct Looks {
-    checks: Vec<Option<Look>>,
+struct SideEvidence {
+    checks: Vec<Option<CheckResult>>,
     told: Observation,
 }
 
 /// What one check saw, and what its claim was narrowed to.
-struct Look {
+struct CheckResult {
     observation: Observation,
     narrowed: Option<&'static str>,
 }
 
 /// Both ends of one side.
 struct Side {
-    before: Looks,
-    after: Looks,
+    before: SideEvidence,
+    after: SideEvidence,
 }
 
 impl Run<'_> {
@@ -48,13 +51,13 @@ impl Run<'_> {
     pub(super) fn measure_switched(
         &self,
         part: &EpochPlan<'_>,
-        (epoch_setup, board): (&mut EpochSetup<'_>, &mut Switchboard<'_>),
+        (epoch_setup, switched): (&mut EpochSetup<'_>, &mut SwitchedServer<'_>),
         run_state: &mut RunState,
         event_log: &mut EventLog<'_>,
     ) -> Result<Epoch, Fault> {
         let cell = part.cell;
-        board.find()?;
-        epoch_setup.set(self, part, Some(&mut *board), &mut run_state.data_sets, event_log)?;
+        switched.find()?;
+        epoch_setup.set(self, part, Some(&mut *switched), &mut run_state.data_sets, event_log)?;
         if self.cancelled() {
             return Ok(Epoch::default());
         }
@@ -67,9 +70,9 @@ impl Run<'_> {
             let of_pair = EpochPlan { epoch: pair, first_start: pair, ..*part };
             let mut sides: [Option<Side>; 2] = [None, None];
             for arm in [first, 1 - first] {
-                board.turn(arm, event_log)?;
+                switched.turn(arm, event_log)?;
                 sides[arm] =
-                    self.side(&of_pair, arm, (&*board, &mut runner), (&mut *run_state, &mut measured), event_log)?;
+                    self.side(&of_pair, arm, (&*switched, &mut runner), (&mut *run_state, &mut measured), event_log)?;
                 if self.cancelled() {
                     return Ok(measured);
                 }
@@ -87,7 +90,7 @@ impl Run<'_> {
         &self,
         part: &EpochPlan<'_>,
         arm: usize,
-        (board, runner): (&Switchboard<'_>, &mut CellRunner<'_>),
+        (switched, runner): (&SwitchedServer<'_>, &mut CellRunner<'_>),
         (run_state, measured): (&mut RunState, &mut Epoch),
         event_log: &mut EventLog<'_>,
     ) -> Result<Option<Side>, Fault> {
@@ -98,7 +101,7 @@ impl Run<'_> {
         }
         let fresh = measured.frames == 0;
         self.check_data_of(part, (Phase::Before, fresh), (arm, &runner.arms()[arm]), event_log)?;
-        let before = self.look(part, Phase::Before, (arm, board), runner.arms(), event_log);
+        let before = self.gather_evidence(part, Phase::Before, (arm, switched), runner.arms(), event_log);
         // Checks write, and what they wrote is not to be settled while the side is measured.
         settle(&runner.arms()[arm])?;
         if let WarmUp::Fixed { ns } = cell.after_start {
@@ -119,20 +122,20 @@ impl Run<'_> {
             measured.frames += 1;
             measured.load_ns += cell.load_ns(&frame, &slots, self.plan.experiment.arms.len());
         }
-        let after = self.look(part, Phase::After, (arm, board), runner.arms(), event_log);
+        let after = self.gather_evidence(part, Phase::After, (arm, switched), runner.arms(), event_log);
         self.check_data_of(part, (Phase::After, false), (arm, &runner.arms()[arm]), event_log)?;
         Ok(Some(Side { before, after }))
     }
 
     /// Looks at the server while it is `arm`, with every check of the protected arm.
-    fn look(
+    fn gather_evidence(
         &self,
         part: &EpochPlan<'_>,
         phase: Phase,
-        (arm, board): (usize, &Switchboard<'_>),
+        (arm, switched): (usize, &SwitchedServer<'_>),
         arms: &[StartedArm],
         event_log: &mut EventLog<'_>,
-    ) -> Looks {
+    ) -> SideEvidence {
         let workload = self.workloads[part.cell.workload].as_ref();
         let (started, table) = (&arms[arm], workload.table());
         let setup = proof::of_measured_sessions(started);
@@ -157,9 +160,9 @@ impl Run<'_> {
                 narrowed: None,
             };
             let observation = evidence::seen_by(&*check, &mut context);
-            checks.push(Some(Look { observation, narrowed: context.narrowed }));
+            checks.push(Some(CheckResult { observation, narrowed: context.narrowed }));
         }
-        Looks { checks, told: board.observe(arm) }
+        SideEvidence { checks, told: switched.observe(arm) }
     }
 
     /// Tells what the looks at both sides of a pair, the plain one first, prove together.
@@ -178,7 +181,7 @@ impl Run<'_> {
             for (((chosen, check), plain), protected) in checks.into_iter().zip(&plain.checks).zip(&protected.checks) {
                 let Some(protected) = protected else { continue };
                 let CheckEntry { id, role, control } = check.entry();
-                let plain = plain.as_ref().map(|look| &look.observation);
+                let plain = plain.as_ref().map(|result| &result.observation);
                 let words = plain.map_or("planted by the check itself", Observation::quotation);
                 event_log.found(Finding {
                     cell,
@@ -201,7 +204,7 @@ impl Run<'_> {
                 phase,
                 protection: SWITCH.to_owned(),
                 check: TOLD_BY_PROVIDER.to_owned(),
-                claim: TOLD.to_owned(),
+                claim: PROVIDER_CLAIM.to_owned(),
                 role: Role::Strengthens,
                 verdict: evidence::judge(Control::PlainArm, &protected.told, Some(&plain.told)),
                 protected: protected.told.quotation().to_owned(),

@@ -18,7 +18,7 @@ use tithe_plugin::{
         needles::Needles,
         scan::{Places, files_of, scan},
     },
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     volume::VolumeSpec,
 };
 
@@ -68,7 +68,7 @@ impl RawImage {
     }
 }
 
-impl Evidence for RawImage {
+impl Check for RawImage {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("raw-image")
     }
@@ -144,7 +144,7 @@ impl Read for Written {
 /// Reads from the disk how it says that it is encrypted. Id `volume-header`.
 pub struct Header;
 
-impl Evidence for Header {
+impl Check for Header {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("volume-header").own_control()
     }
@@ -162,7 +162,7 @@ impl Evidence for Header {
 /// Tries a wrong key, and the right one for its control. Id `volume-key`.
 pub struct WrongKey;
 
-impl Evidence for WrongKey {
+impl Check for WrongKey {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("volume-key").own_control()
     }
@@ -181,7 +181,7 @@ impl Evidence for WrongKey {
 /// it is elsewhere. Id [`tithe_model::record::CIPHER_DRIVER`].
 pub struct CipherDriver;
 
-impl Evidence for CipherDriver {
+impl Check for CipherDriver {
     fn entry(&self) -> CheckEntry {
         CheckEntry::disclosure(tithe_model::record::CIPHER_DRIVER).own_control()
     }

@@ -18,7 +18,7 @@ use tithe_machine::{
 };
 use tithe_model::{catalogue::ProtectionEntry, experiment::Protection as Chosen};
 use tithe_plugin::{
-    evidence::Evidence,
+    evidence::Check,
     protection::Protection,
     setup::Setup,
     volume::{Volume, VolumeSpec},
@@ -62,7 +62,7 @@ impl Protection for Fscrypt {
         setup.volume = Some(VolumeSpec::of(&Fscrypt, chosen, super::bytes(chosen), &setup.credentials.key));
     }
 
-    fn evidence(&self, _chosen: &Chosen) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &Chosen) -> Vec<Box<dyn Check>> {
         super::checks(true)
     }
 }

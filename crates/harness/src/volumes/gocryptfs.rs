@@ -14,7 +14,7 @@ use tithe_model::{
     experiment::Protection as Chosen,
 };
 use tithe_plugin::{
-    evidence::Evidence,
+    evidence::Check,
     protection::Protection,
     setup::Setup,
     volume::{Volume, VolumeSpec},
@@ -68,7 +68,7 @@ impl Protection for Gocryptfs {
         setup.volume = Some(VolumeSpec::of(&Gocryptfs, chosen, super::bytes(chosen), &setup.credentials.key));
     }
 
-    fn evidence(&self, _chosen: &Chosen) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &Chosen) -> Vec<Box<dyn Check>> {
         super::checks(false)
     }
 }

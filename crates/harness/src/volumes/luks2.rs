@@ -7,8 +7,8 @@ use tithe_machine::{
     launch::{Install, Missing},
     observation::Observation,
     sandbox::{
-        companion::Companion,
         mounts,
+        sidecar::Sidecar,
         volume_builder::{Layout, VolumeBuilder},
     },
 };
@@ -17,7 +17,7 @@ use tithe_model::{
     experiment::Protection as Chosen,
 };
 use tithe_plugin::{
-    evidence::Evidence,
+    evidence::Check,
     protection::Protection,
     rotation::Rotator,
     setup::Setup,
@@ -99,7 +99,7 @@ impl Protection for Luks2 {
         setup.volume = Some(VolumeSpec { rotates: chosen.flag("rotate"), ..spec });
     }
 
-    fn evidence(&self, chosen: &Chosen) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, chosen: &Chosen) -> Vec<Box<dyn Check>> {
         let mut checks = super::checks(true);
         if chosen.flag("rotate") {
             checks.push(Box::new(VolumeKeyRotated));
@@ -186,8 +186,8 @@ impl Volume for Luks2 {
         })
     }
 
-    fn rotator(&self, layout: &Layout, companion: Companion) -> Result<Box<dyn Rotator>, Fault> {
-        Ok(Box::new(Reencryption::new(layout.clone(), companion)))
+    fn rotator(&self, layout: &Layout, sidecar: Sidecar) -> Result<Box<dyn Rotator>, Fault> {
+        Ok(Box::new(Reencryption::new(layout.clone(), sidecar)))
     }
 }
 

@@ -40,7 +40,7 @@ use tithe_model::{
     fact::Fact,
 };
 use tithe_plugin::{
-    checks::key_apart::KeyApart, database::Database, evidence::Evidence, protection::Protection, setup::Setup,
+    checks::key_apart::KeyApart, database::Database, evidence::Check, protection::Protection, setup::Setup,
     volume::VolumeSpec,
 };
 
@@ -83,8 +83,8 @@ const SIZE: OptionEntry = OptionEntry {
 };
 
 /// The checks that every kind has.
-fn checks(kernel: bool) -> Vec<Box<dyn Evidence>> {
-    let mut checks: Vec<Box<dyn Evidence>> = vec![
+fn checks(kernel: bool) -> Vec<Box<dyn Check>> {
+    let mut checks: Vec<Box<dyn Check>> = vec![
         Box::new(evidence::RawImage),
         Box::new(evidence::Header),
         Box::new(evidence::WrongKey),

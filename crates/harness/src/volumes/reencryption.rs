@@ -16,13 +16,13 @@ use tithe_machine::{
     fault::Fault,
     observation::Observation,
     sandbox::{
-        companion::Companion,
         kernel, mounts,
+        sidecar::Sidecar,
         volume_builder::{self, Layout},
     },
 };
 use tithe_plugin::{
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     rotation::Rotator,
 };
 
@@ -35,13 +35,13 @@ pub const HOW: &str = "--resilience checksum --hotzone-size 1M --pbkdf pbkdf2 --
 /// Changes the key of one open volume.
 pub struct Reencryption {
     layout: Layout,
-    companion: Companion,
+    sidecar: Sidecar,
 }
 
 impl Reencryption {
-    /// Of the volume of `layout`, by programs that `companion` runs.
-    pub fn new(layout: Layout, companion: Companion) -> Self {
-        Self { layout, companion }
+    /// Of the volume of `layout`, by programs that `sidecar` runs.
+    pub fn new(layout: Layout, sidecar: Sidecar) -> Self {
+        Self { layout, sidecar }
     }
 
     /// The arguments of the program, the volume being on `device`.
@@ -65,7 +65,7 @@ impl Rotator for Reencryption {
         let arguments = self.arguments(&device.device);
         let command = volume_builder::command("cryptsetup", &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
         let folder = self.layout.folder.parent().unwrap_or(Path::new("/"));
-        self.companion.run(&command, folder, &self.layout.log())?;
+        self.sidecar.run(&command, folder, &self.layout.log())?;
         match Header::read(&image)?.digest == before.digest {
             true => Err(Fault::Wrong("the volume still has the key that it had".to_owned())),
             false => Ok(()),
@@ -79,7 +79,7 @@ impl Rotator for Reencryption {
 /// `volume-key-rotated`.
 pub struct VolumeKeyRotated;
 
-impl Evidence for VolumeKeyRotated {
+impl Check for VolumeKeyRotated {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("volume-key-rotated").own_control()
     }
@@ -93,9 +93,9 @@ impl Evidence for VolumeKeyRotated {
             return Ok(Observation::Exposed("the volume has no key that is changed".to_owned()));
         }
         let layout = Layout::of(&context.server.folder);
-        let before = Seen::of(&layout)?;
-        Reencryption::new(layout.clone(), Companion::default()).rotate()?;
-        Ok(Seen::of(&layout)?.judge(&before))
+        let before = VolumeSnapshot::of(&layout)?;
+        Reencryption::new(layout.clone(), Sidecar::default()).rotate()?;
+        Ok(VolumeSnapshot::of(&layout)?.judge(&before))
     }
 }
 
@@ -106,13 +106,13 @@ const BLOCKS: u64 = 64;
 const BLOCK_BYTES: usize = 4096;
 
 /// A volume at one moment.
-struct Seen {
+struct VolumeSnapshot {
     digest: String,
     /// Each block as the mapping shows it, and as it stands on the disk.
     blocks: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Seen {
+impl VolumeSnapshot {
     fn of(layout: &Layout) -> Result<Self, Fault> {
         kernel::sync_file_system(&layout.folder).map_err(|error| Fault::machine("cannot sync the volume", error))?;
         let header = Header::read(&layout.image())?;
@@ -177,12 +177,12 @@ mod tests {
     #[test]
     fn the_program_is_told_everything_but_the_key() {
         let layout = Layout { folder: "/var/tmp/tithe-sandbox-1-2/02-luks".into() };
-        let arguments = Reencryption::new(layout, Companion::default()).arguments(Path::new("/dev/loop3"));
+        let arguments = Reencryption::new(layout, Sidecar::default()).arguments(Path::new("/dev/loop3"));
         expect!["reencrypt --resilience checksum --hotzone-size 1M --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --batch-mode --active-name tithe-sandbox-1-2-02-luks --key-file /var/tmp/tithe-sandbox-1-2/02-luks.key /dev/loop3"].assert_eq(&arguments.join(" "));
     }
 
     fn check(digests: [&str; 2], blocks: &[[(&str, &str); 2]], expect: Expect) {
-        let seen = |moment: usize| Seen {
+        let seen = |moment: usize| VolumeSnapshot {
             digest: digests[moment].to_owned(),
             blocks: blocks.iter().map(|block| (block[moment].0.into(), block[moment].1.into())).collect(),
         };

@@ -20,7 +20,7 @@ use tithe_machine::{
 };
 use tithe_model::experiment::OptionValue;
 use tithe_plugin::{
-    evidence::{Evidence, judge},
+    evidence::{Check, judge},
     simulated::test_bench::{Bench, credentials},
 };
 
@@ -178,7 +178,7 @@ fn a_plain_volume_proves_no_claim() {
     let setup = setup("volume-fscrypt", false);
     let _mounted = set_up(setup.volume.as_ref().expect("a volume"), &place.folder, &sandbox).expect("a volume");
     let bench = Bench::at(place.folder, setup, true);
-    let checks: [&dyn Evidence; 3] = [&evidence::RawImage, &evidence::Header, &evidence::WrongKey];
+    let checks: [&dyn Check; 3] = [&evidence::RawImage, &evidence::Header, &evidence::WrongKey];
     for check in checks {
         let observation = bench.observe(check);
         assert!(matches!(observation, Observation::Exposed(_)), "{}: {observation:?}", check.id());
@@ -228,7 +228,7 @@ fn survive(id: &str) {
     let foreign = parent.join("foreign");
     fs::create_dir_all(&foreign).expect("a folder");
     kernel::mount(Path::new("tmpfs"), &foreign, "tmpfs", 0, "size=64k").expect("mounted");
-    let line = serde_json::to_string(&journal::Made::Mount { at: foreign.clone() }).expect("JSON");
+    let line = serde_json::to_string(&journal::JournalEntry::Mount { at: foreign.clone() }).expect("JSON");
     let path = abandoned.join("volumes.jsonl");
     let text = fs::read_to_string(&path).expect("a journal");
     fs::write(&path, format!("{text}{line}\n")).expect("written");
@@ -400,7 +400,7 @@ fn stuck() {
     let mut sandbox = Sandbox::new(parent).expect("a sandbox");
     let place = sandbox.place("arm").expect("a place");
     let mut journal = journal::Journal::open(sandbox.folder()).expect("a journal");
-    journal.note(journal::Made::Mount { at: place.folder.clone() }).expect("noted");
+    journal.note(journal::JournalEntry::Mount { at: place.folder.clone() }).expect("noted");
     fs::write(parent.join("ready.part"), place.folder.display().to_string()).expect("written");
     fs::rename(parent.join("ready.part"), parent.join("ready")).expect("written");
     while !mounts::mount_points().contains(&place.folder) {

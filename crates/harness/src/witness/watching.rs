@@ -13,7 +13,7 @@ use tithe_plugin::{
     evidence::Watch,
 };
 
-use super::{Sighting, When, Witness};
+use super::{When, Witness, WitnessFinding};
 
 /// A look at one server from before a command is started until it has ended.
 pub struct Watching<'w> {
@@ -31,12 +31,18 @@ struct Watched {
     watch: Box<dyn Watch>,
 }
 
-impl<'w> Watching<'w> {
-    /// Begins to look.
+impl Witness<'_> {
+    /// Begins to look at what the command does.
     ///
     /// # Errors
     /// When no relay can be started.
-    pub(super) fn begin(witness: &'w Witness<'w>) -> Result<Self, Fault> {
+    pub fn watch(&self) -> Result<Watching<'_>, Fault> {
+        Watching::begin(self)
+    }
+}
+
+impl<'w> Watching<'w> {
+    fn begin(witness: &'w Witness<'w>) -> Result<Self, Fault> {
         let relay = Relay::before(witness.product, &witness.server)?.map(|(relay, _)| relay);
         let listed = Listed::begin(witness.product.connection_list(&witness.server, &witness.setup));
         let watches = witness.checks().filter_map(|(chosen, check)| {
@@ -57,7 +63,7 @@ impl<'w> Watching<'w> {
     }
 
     /// What was seen, once the command has ended.
-    pub fn end(self) -> Vec<Sighting> {
+    pub fn end(self) -> Vec<WitnessFinding> {
         let Self { witness, relay, listed, watches } = self;
         let ports = relay.as_ref().map(Relay::ports).unwrap_or_default();
         let wire = relay.map_or_else(|unseen| unseen, |relay| passed(&relay.finish()));
@@ -66,8 +72,8 @@ impl<'w> Watching<'w> {
             let claim = watch.claim();
             let observation = watch.end(&witness.context()).unwrap_or_else(Observation::from);
             let control = "what Tithe sends itself is counted before and after".to_owned();
-            let sighting = Sighting::of(When::While, check, claim, Role::Claim, (observation, control));
-            seen.push(Sighting { protection, ..sighting });
+            let finding = WitnessFinding::of(When::While, check, claim, Role::Claim, (observation, control));
+            seen.push(WitnessFinding { protection, ..finding });
         }
         seen
     }
@@ -75,7 +81,7 @@ impl<'w> Watching<'w> {
 
 /// Two ways to see what the command's connections speak. Where TLS is `asked` for, either is enough and both must not
 /// show anything else; else both only tell.
-fn transport(asked: bool, wire: Observation, listed: &Listed, ports: &[u16]) -> Vec<Sighting> {
+fn transport(asked: bool, wire: Observation, listed: &Listed, ports: &[u16]) -> Vec<WitnessFinding> {
     let clients = listed.judged(ports);
     let holds = |observation: &Observation| matches!(observation, Observation::Protected(_));
     let (wire_holds, clients_hold) = (holds(&wire), holds(&clients));
@@ -92,8 +98,8 @@ fn transport(asked: bool, wire: Observation, listed: &Listed, ports: &[u16]) -> 
     let of_wire = "every connection of the command through the relay speaks TLS";
     let shown = "a line of Tithe's own, sent in the clear, was seen by a relay".to_owned();
     vec![
-        Sighting::of(When::While, "clients", of_clients.to_owned(), clients_role, (clients, listed.control())),
-        Sighting::of(When::While, "wire", of_wire.to_owned(), wire_role, (wire, shown)),
+        WitnessFinding::of(When::While, "clients", of_clients.to_owned(), clients_role, (clients, listed.control())),
+        WitnessFinding::of(When::While, "wire", of_wire.to_owned(), wire_role, (wire, shown)),
     ]
 }
 
@@ -225,9 +231,9 @@ mod tests {
     }
 
     /// A list that is different at each look.
-    struct Looks(Vec<Vec<ClientConnection>>);
+    struct ChangingList(Vec<Vec<ClientConnection>>);
 
-    impl ConnectionList for Looks {
+    impl ConnectionList for ChangingList {
         fn now(&mut self) -> Result<Vec<ClientConnection>, Fault> {
             Ok(self.0.remove(0))
         }
@@ -242,15 +248,15 @@ mod tests {
         let early = connection("early", 2, Spoken::Plaintext);
         let late = came.iter().map(|(port, spoken)| connection(&port.to_string(), *port, spoken.clone()));
         let looks = vec![vec![own.clone(), early.clone()], [own, early].into_iter().chain(late).collect()];
-        let mut listed = Listed::begin(Ok(Box::new(Looks(looks))));
+        let mut listed = Listed::begin(Ok(Box::new(ChangingList(looks))));
         listed.look();
         listed
     }
 
     fn shown(asked: bool, wire: Observation, came: &[(u16, Spoken)], ports: &[u16]) -> String {
-        let sightings = transport(asked, wire, &listed(came), ports);
-        let line = |one: &Sighting| format!("{:?} {:?}: {}\n", one.role, one.verdict, one.seen);
-        sightings.iter().map(line).collect()
+        let findings = transport(asked, wire, &listed(came), ports);
+        let line = |one: &WitnessFinding| format!("{:?} {:?}: {}\n", one.role, one.verdict, one.seen);
+        findings.iter().map(line).collect()
     }
 
     #[test]
@@ -291,7 +297,7 @@ mod tests {
     #[test]
     fn a_list_that_does_not_have_tithe_itself_proves_nothing() {
         let late = connection("7", 7, tls());
-        let mut listed = Listed::begin(Ok(Box::new(Looks(vec![Vec::new(), vec![late]]))));
+        let mut listed = Listed::begin(Ok(Box::new(ChangingList(vec![Vec::new(), vec![late]]))));
         listed.look();
         assert!(matches!(listed.judged(&[]), Observation::Unknown(_)));
         let refused = Listed::begin(Err(Fault::Refused("no list".to_owned())));

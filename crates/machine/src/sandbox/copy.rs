@@ -15,14 +15,14 @@ use std::{
 
 /// How files were copied; the dearer way is the greater one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
+pub enum CopyMethod {
     /// Both files share their blocks until one of them is changed (ioctl_ficlone(2)): XFS, Btrfs, bcachefs.
     Reflink,
     /// Every byte was written again: ext4 and all others.
     Bytes,
 }
 
-impl How {
+impl CopyMethod {
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
@@ -37,9 +37,9 @@ impl How {
 ///
 /// # Errors
 /// The first thing that cannot be read or written; what was copied by then stays.
-pub fn tree(from: &Path, to: &Path) -> io::Result<How> {
+pub fn tree(from: &Path, to: &Path) -> io::Result<CopyMethod> {
     let metadata = fs::symlink_metadata(from)?;
-    let mut how = How::Reflink;
+    let mut how = CopyMethod::Reflink;
     if metadata.is_dir() {
         fs::create_dir(to)?;
         for entry in fs::read_dir(from)? {
@@ -61,15 +61,15 @@ pub fn tree(from: &Path, to: &Path) -> io::Result<How> {
     Ok(how)
 }
 
-fn file(from: &Path, to: &Path) -> io::Result<How> {
+fn file(from: &Path, to: &Path) -> io::Result<CopyMethod> {
     let mut source = File::open(from)?;
     let mut copy = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
     // SAFETY: both descriptors are open for the whole call.
     if unsafe { libc::ioctl(copy.as_raw_fd(), libc::FICLONE, source.as_raw_fd()) } == 0 {
-        return Ok(How::Reflink);
+        return Ok(CopyMethod::Reflink);
     }
     io::copy(&mut source, &mut copy)?;
-    Ok(How::Bytes)
+    Ok(CopyMethod::Bytes)
 }
 
 /// Brings everything on the file system of `path` to the disk: what is still to be written would be written while arms

@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// File in the sandbox's folder: one [`Made`] a line, as JSON.
+/// File in the sandbox's folder: one [`JournalEntry`] a line, as JSON.
 const FILE: &str = "volumes.jsonl";
 
 /// How long a file system may stay busy, ended servers being on their way out.
@@ -35,7 +35,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Something that outlives the process that made it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "made", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Made {
+pub enum JournalEntry {
     /// A loop device.
     Loop {
         /// The file behind it.
@@ -66,7 +66,7 @@ pub enum Made {
 pub struct Journal {
     file: File,
     sandbox: PathBuf,
-    made: Vec<Made>,
+    made: Vec<JournalEntry>,
     /// Programs that serve a mount, by where that is.
     serving: Vec<(PathBuf, Running)>,
 }
@@ -87,7 +87,7 @@ impl Journal {
     ///
     /// # Errors
     /// When it cannot be written: then it must not be made.
-    pub fn note(&mut self, made: Made) -> Result<(), Fault> {
+    pub fn note(&mut self, made: JournalEntry) -> Result<(), Fault> {
         let failed = |error: std::io::Error| Fault::machine("cannot write the journal of volumes", error);
         let line = serde_json::to_string(&made).map_err(|error| failed(error.into()))?;
         self.file.write_all(format!("{line}\n").as_bytes()).map_err(failed)?;
@@ -118,7 +118,7 @@ impl Journal {
         wake_all(&self.sandbox, &made);
         for made in made.iter().rev() {
             undo_one(&self.sandbox, made);
-            self.serving.retain(|(served, _)| !matches!(made, Made::Mount { at } if at == served));
+            self.serving.retain(|(served, _)| !matches!(made, JournalEntry::Mount { at } if at == served));
         }
     }
 }
@@ -136,20 +136,20 @@ pub fn undo_all(sandbox: &Path) {
 }
 
 /// The lines of a journal; the last one may be torn, and is then nothing that was made.
-fn parse(text: &str) -> Vec<Made> {
+fn parse(text: &str) -> Vec<JournalEntry> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// Undoes what of `made` is there and lies inside `sandbox`, the last first, once all of it answers. What cannot be
 /// undone stays, and with it the sandbox: see [`in_use`].
-fn undo(sandbox: &Path, made: &[Made]) {
+fn undo(sandbox: &Path, made: &[JournalEntry]) {
     wake_all(sandbox, made);
     made.iter().rev().for_each(|made| undo_one(sandbox, made));
 }
 
-fn wake_all(sandbox: &Path, made: &[Made]) {
+fn wake_all(sandbox: &Path, made: &[JournalEntry]) {
     for made in made {
-        if let Made::Mapping { name, image } = made
+        if let JournalEntry::Mapping { name, image } = made
             && inside(sandbox, image)
         {
             wake(name, image);
@@ -157,12 +157,12 @@ fn wake_all(sandbox: &Path, made: &[Made]) {
     }
 }
 
-fn undo_one(sandbox: &Path, made: &Made) {
+fn undo_one(sandbox: &Path, made: &JournalEntry) {
     match made {
-        Made::Mount { at } if inside(sandbox, at) => unmount(at),
-        Made::Swap { name, image } if inside(sandbox, image) => swap_off(name, image),
-        Made::Mapping { name, image } if inside(sandbox, image) => close(name, image),
-        Made::Loop { image } if inside(sandbox, image) => detach(image),
+        JournalEntry::Mount { at } if inside(sandbox, at) => unmount(at),
+        JournalEntry::Swap { name, image } if inside(sandbox, image) => swap_off(name, image),
+        JournalEntry::Mapping { name, image } if inside(sandbox, image) => close(name, image),
+        JournalEntry::Loop { image } if inside(sandbox, image) => detach(image),
         _ => {}
     }
 }
@@ -172,7 +172,7 @@ fn undo_one(sandbox: &Path, made: &Made) {
 pub fn abort_all(sandbox: &Path) {
     let text = std::fs::read_to_string(sandbox.join(FILE)).unwrap_or_default();
     for made in parse(&text).iter().rev() {
-        if let Made::Mount { at } = made
+        if let JournalEntry::Mount { at } = made
             && inside(sandbox, at)
         {
             // Refused as busy where it is in use, which it is; that it is let go of is all that is wanted.
@@ -268,10 +268,10 @@ mod tests {
     #[test]
     fn a_journal_is_lines_of_json() {
         let made = [
-            Made::Loop { image: "/s/tithe-sandbox-1/01-a.img".into() },
-            Made::Mapping { name: "tithe-1-01".to_owned(), image: "/s/tithe-sandbox-1/01-a.img".into() },
-            Made::Swap { name: "tithe-1-01".to_owned(), image: "/s/tithe-sandbox-1/01-a.img".into() },
-            Made::Mount { at: "/s/tithe-sandbox-1/01-a".into() },
+            JournalEntry::Loop { image: "/s/tithe-sandbox-1/01-a.img".into() },
+            JournalEntry::Mapping { name: "tithe-1-01".to_owned(), image: "/s/tithe-sandbox-1/01-a.img".into() },
+            JournalEntry::Swap { name: "tithe-1-01".to_owned(), image: "/s/tithe-sandbox-1/01-a.img".into() },
+            JournalEntry::Mount { at: "/s/tithe-sandbox-1/01-a".into() },
         ];
         let lines: Vec<String> = made.iter().map(|made| serde_json::to_string(made).expect("JSON")).collect();
         let text = lines.join("\n");

@@ -7,14 +7,14 @@
 
 pub mod account;
 pub mod certificates;
-pub mod companion;
+pub mod coprocess;
 pub mod copy;
 pub mod journal;
 pub mod kernel;
 pub mod mounts;
-pub mod partner;
 pub mod paused;
 pub mod process;
+pub mod sidecar;
 pub mod tools;
 pub mod volume_builder;
 
@@ -50,10 +50,10 @@ const LOCK: &str = "tithe-sandbox.lock";
 const MAKE_TRIES: u32 = 100;
 
 /// How long a maker that was killed may take to be gone once nothing holds it any more.
-const MAKER_PATIENCE: Duration = Duration::from_secs(5);
+const MAKER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long something that was undone may still be listed as mounted or looped.
-const REMOVE_PATIENCE: Duration = Duration::from_secs(5);
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What could be neither ended nor undone, in words.
 static LEFT_BEHIND: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -364,7 +364,7 @@ fn release(folder: &Path, lock: &File) -> bool {
         return false;
     }
     journal::abort_all(folder);
-    let deadline = Instant::now() + MAKER_PATIENCE;
+    let deadline = Instant::now() + MAKER_TIMEOUT;
     loop {
         if try_lock(lock) {
             return true;
@@ -403,7 +403,7 @@ fn is_killed(status: &str) -> bool {
 /// device goes shortly after it was detached, with its last reader. That is waited for: a folder in which nothing is
 /// mounted is found again only by a run that puts its sandbox beside it.
 fn remove(folder: &Path) {
-    let deadline = Instant::now() + REMOVE_PATIENCE;
+    let deadline = Instant::now() + REMOVE_TIMEOUT;
     while journal::in_use(folder) {
         if Instant::now() > deadline {
             return;

@@ -25,23 +25,23 @@ use crate::{
 };
 
 /// How long a server may take to stop cleanly before it is killed.
-const STOP_PATIENCE: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a process that was killed may take to be gone. One that waits in the kernel for a disk or a file system
 /// goes only when that answers, and may never.
-const KILL_PATIENCE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long one of the system's or a server's own tools may work: making a database takes minutes on a busy machine.
-const TOOL_PATIENCE: Duration = Duration::from_secs(900);
+const TOOL_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// How long a program may take to tell its version: a virtual machine that starts on a busy machine takes seconds.
-const VERSION_PATIENCE: Duration = Duration::from_secs(60);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time between two looks whether a process has ended.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The same where more is looked at than the process.
-const LOOK_PAUSE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A running server; stopped when dropped.
 pub struct Running {
@@ -104,7 +104,7 @@ impl Running {
         self.signal(self.stop_signal);
         // One that is paused would not act on it.
         self.signal(libc::SIGCONT);
-        if ended_within(&mut self.child, STOP_PATIENCE).is_none() {
+        if ended_within(&mut self.child, STOP_TIMEOUT).is_none() {
             kill(&mut self.child, &self.log.display());
         }
     }
@@ -149,9 +149,9 @@ pub fn run(command: &Command, account: Option<&Account>, folder: &Path) -> Resul
 /// Runs a command to its end; returns what it wrote to its standard output.
 pub fn output(command: &Command, account: Option<&Account>, folder: &Path) -> Result<String, Fault> {
     let name = command.program.display();
-    let output = finish(&mut prepared(command, account, folder), TOOL_PATIENCE)
+    let output = finish(&mut prepared(command, account, folder), TOOL_TIMEOUT)
         .map_err(|error| Fault::machine(format!("cannot start {name}"), error))?
-        .ok_or_else(|| late(&name, TOOL_PATIENCE))?;
+        .ok_or_else(|| late(&name, TOOL_TIMEOUT))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -173,9 +173,9 @@ pub fn version(program: &Path, argument: &str) -> Result<Output, Fault> {
 /// When it cannot be started, or does not end in time: it is killed then.
 pub fn ask(program: &Path, arguments: &[&str]) -> Result<Output, Fault> {
     let name = program.display();
-    let output = finish(std::process::Command::new(program).args(arguments), VERSION_PATIENCE);
+    let output = finish(std::process::Command::new(program).args(arguments), VERSION_TIMEOUT);
     let output = output.map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
-    output.ok_or_else(|| late(&name, VERSION_PATIENCE))
+    output.ok_or_else(|| late(&name, VERSION_TIMEOUT))
 }
 
 /// Runs `command` to its end; how it ended and what it said. `None` when it did not end within `timeout`: it is killed
@@ -237,11 +237,11 @@ pub(super) fn kill(child: &mut Child, name: &dyn std::fmt::Display) {
     // SAFETY: neither call has preconditions; the child has not been waited for, so its number is still its own, and a
     // negative number means the process group that it leads.
     unsafe { libc::kill(if libc::getpgid(process) == process { -process } else { process }, libc::SIGKILL) };
-    if ended_within(child, KILL_PATIENCE).is_none() {
+    if ended_within(child, KILL_TIMEOUT).is_none() {
         leave_behind(format!(
             "process {process} ({name}) was killed and is still there after {} s: it waits in the kernel for a disk or a file \
              system that does not answer (`cat /proc/{process}/stack` says where)",
-            KILL_PATIENCE.as_secs()
+            KILL_TIMEOUT.as_secs()
         ));
     }
 }
@@ -317,13 +317,13 @@ pub fn accompany(
         if cancelled.load(Ordering::SeqCst) {
             // SAFETY: the child has not been waited for, so its number is still its own.
             unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
-            if ended_within(&mut child, STOP_PATIENCE).is_none() {
+            if ended_within(&mut child, STOP_TIMEOUT).is_none() {
                 kill(&mut child, &command.program.display());
             }
             return Ok(None);
         }
         look();
-        std::thread::sleep(LOOK_PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -354,7 +354,7 @@ pub fn run_own(command: &Command, hidden: &[String], timeout: Duration, look: &m
             None => {}
         }
         look();
-        std::thread::sleep(LOOK_PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     };
     if ended.is_none() {
         kill(&mut child, &name);

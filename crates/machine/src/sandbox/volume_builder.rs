@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     account::Account,
-    journal::{Journal, Made},
+    journal::{Journal, JournalEntry},
     kernel, process,
     tools::tool,
 };
@@ -72,7 +72,7 @@ impl<'a> VolumeBuilder<'a> {
 
     fn attach(&mut self, options: &[&str]) -> Result<PathBuf, Fault> {
         let image = self.layout.image();
-        self.journal.note(Made::Loop { image: image.clone() })?;
+        self.journal.note(JournalEntry::Loop { image: image.clone() })?;
         let image = text(&image);
         // Direct: otherwise every page would be cached twice, once in memory that no limit of the server's counts.
         let mut arguments = vec!["--find", "--show"];
@@ -119,7 +119,7 @@ impl<'a> VolumeBuilder<'a> {
     }
 
     fn mount(&mut self, device: &Path, at: &Path, flags: libc::c_ulong, options: &str) -> Result<(), Fault> {
-        self.journal.note(Made::Mount { at: at.to_owned() })?;
+        self.journal.note(JournalEntry::Mount { at: at.to_owned() })?;
         let flags = flags | libc::MS_NODEV | libc::MS_NOSUID;
         kernel::mount(device, at, "ext4", flags, options)
             .map_err(|error| Fault::machine(format!("cannot mount {} at {}", device.display(), at.display()), error))
@@ -130,7 +130,7 @@ impl<'a> VolumeBuilder<'a> {
     /// # Errors
     /// When the kernel refuses.
     pub fn bind(&mut self, from: &Path, at: &Path) -> Result<(), Fault> {
-        self.journal.note(Made::Mount { at: at.to_owned() })?;
+        self.journal.note(JournalEntry::Mount { at: at.to_owned() })?;
         kernel::bind(from, at).map_err(|error| failed(at, &error))
     }
 
@@ -139,7 +139,7 @@ impl<'a> VolumeBuilder<'a> {
     /// # Errors
     /// When the journal cannot be written.
     pub fn note_mapping(&mut self, name: &str) -> Result<(), Fault> {
-        self.journal.note(Made::Mapping { name: name.to_owned(), image: self.layout.image() })
+        self.journal.note(JournalEntry::Mapping { name: name.to_owned(), image: self.layout.image() })
     }
 
     /// Swaps to `device`, the mapping called `name` over the image.
@@ -147,7 +147,7 @@ impl<'a> VolumeBuilder<'a> {
     /// # Errors
     /// When the kernel refuses.
     pub fn swap_on(&mut self, name: &str, device: &Path) -> Result<(), Fault> {
-        self.journal.note(Made::Swap { name: name.to_owned(), image: self.layout.image() })?;
+        self.journal.note(JournalEntry::Swap { name: name.to_owned(), image: self.layout.image() })?;
         kernel::swap_on(device).map_err(|error| Fault::machine(format!("cannot swap to {}", device.display()), error))
     }
 
@@ -163,7 +163,7 @@ impl<'a> VolumeBuilder<'a> {
     /// # Errors
     /// Its last words when it ends before, or does not say so in time.
     pub fn serve(&mut self, program: &str, arguments: &[&str], at: &Path, ready: &str) -> Result<(), Fault> {
-        self.journal.note(Made::Mount { at: at.to_owned() })?;
+        self.journal.note(JournalEntry::Mount { at: at.to_owned() })?;
         let log = self.layout.log();
         File::create(&log).map_err(|error| failed(&log, &error))?;
         let running = process::start(&command(program, arguments)?, None, None, &log, libc::SIGTERM)?;

@@ -15,8 +15,8 @@ use std::{
 };
 
 use crate::{
-    elsewhere::{Ends, Known},
     proc::{processes, stat_fields, value},
+    remote::{Ends, Known},
 };
 
 /// Both ends of the connected socket `descriptor`, which is open.

@@ -189,7 +189,7 @@ pub struct Workload {
     pub name: String,
     /// Identifier of its kind in the catalogue (`ycsb`).
     pub kind: String,
-    /// Its properties in the kind's own names, in increasing precedence merged: the ready-made set or the
+    /// Its properties in the kind's own names, in increasing precedence merged: the preset or the
     /// property file, the experiment's own `properties`.
     pub properties: BTreeMap<String, String>,
 }

@@ -41,7 +41,7 @@ const SIDE_LIMITS: &str = "from 1 s to 1 h";
 /// start servers anew within ten.
 const TIMEOUT_S: f64 = 600.0;
 
-/// The patience that an experiment may ask for, s.
+/// The timeout that an experiment may ask for, s.
 const TIMEOUTS_S: RangeInclusive<f64> = 1.0..=86_400.0;
 const TIMEOUT_LIMITS: &str = "from 1 s to 24 h";
 

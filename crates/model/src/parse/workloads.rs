@@ -1,4 +1,4 @@
-//! `[[workload]]`: a ready set of properties or a property file, and the experiment's own properties on top.
+//! `[[workload]]`: a preset of properties or a property file, and the experiment's own properties on top.
 
 use std::{collections::BTreeMap, io, ops::Range, path::Path};
 
@@ -50,8 +50,8 @@ fn file_key(kind: &WorkloadEntry) -> String {
 }
 
 fn example(catalogue: &Catalogue) -> String {
-    let example = catalogue.workloads.first().and_then(|kind| Some((kind.id, kind.ready.first()?.0)));
-    example.map_or("its kind".to_owned(), |(kind, ready)| format!("`{kind} = \"{ready}\"`"))
+    let example = catalogue.workloads.first().and_then(|kind| Some((kind.id, kind.presets.first()?.0)));
+    example.map_or("its kind".to_owned(), |(kind, preset)| format!("`{kind} = \"{preset}\"`"))
 }
 
 fn workload(
@@ -66,7 +66,7 @@ fn workload(
     let Some(written) = source.item.text(problems) else { return (own_name.flatten(), None) };
     let base = match source.is_file {
         true => from_file(&source, written, read, problems),
-        false => ready(&source, written, problems).map(|properties| (properties, String::new())),
+        false => presets(&source, written, problems).map(|properties| (properties, String::new())),
     };
     let default_name = if source.is_file { stem(written) } else { written };
     let name = own_name.unwrap_or_else(|| Some(Text::new(source.item.range.clone(), default_name.to_owned())));
@@ -84,8 +84,8 @@ fn workload(
 fn source<'a>(table: &Table<'a>, catalogue: &'a Catalogue, problems: &mut Problems) -> Option<Source<'a>> {
     let mut sources = Vec::new();
     for kind in &catalogue.workloads {
-        let ready = kind.ready.first().map_or("", |(name, _, _)| name);
-        sources.extend(table.named(kind.id, ready).map(|item| Source { kind, item, is_file: false }));
+        let preset = kind.presets.first().map_or("", |(name, _, _)| name);
+        sources.extend(table.named(kind.id, preset).map(|item| Source { kind, item, is_file: false }));
         sources.extend(table.named(&file_key(kind), "").map(|item| Source { kind, item, is_file: true }));
     }
     sources.sort_by_key(|source| source.item.range.start);
@@ -103,13 +103,13 @@ fn source<'a>(table: &Table<'a>, catalogue: &'a Catalogue, problems: &mut Proble
     sources.into_iter().next()
 }
 
-fn ready(source: &Source<'_>, name: &str, problems: &mut Problems) -> Option<Properties> {
-    let sets = source.kind.ready;
-    let set = sets.iter().find(|(ready, _, _)| *ready == name);
+fn presets(source: &Source<'_>, name: &str, problems: &mut Problems) -> Option<Properties> {
+    let sets = source.kind.presets;
+    let set = sets.iter().find(|(preset, _, _)| *preset == name);
     if set.is_none() {
-        let names: Vec<&str> = sets.iter().map(|(ready, _, _)| *ready).collect();
-        let problem = format!("`{}` has no ready workload {}", source.kind.id, wording::quote(name));
-        let lead = format!("for a property file write `{} = …`; the ready ones are", file_key(source.kind));
+        let names: Vec<&str> = sets.iter().map(|(preset, _, _)| *preset).collect();
+        let problem = format!("`{}` has no preset {}", source.kind.id, wording::quote(name));
+        let lead = format!("for a property file write `{} = …`; the presets are", file_key(source.kind));
         problems.at(source.item.range.clone(), problem, wording::suggest(name, &names, &lead));
     }
     let (_, _, pairs) = set?;

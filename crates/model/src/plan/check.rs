@@ -26,7 +26,7 @@ impl Plan {
     /// amounts that cannot be. Empty for every plan that was made by [`plan`](super::plan).
     pub fn flaws(&self) -> Vec<String> {
         let experiment = &self.experiment;
-        let mut flaws = Flaws::default();
+        let mut flaws = Problems::default();
         flaws.unless(experiment.arms.len() >= 2, "experiment.arms: there are fewer than two");
         let plain = experiment.arms.first().is_none_or(|arm| arm.protections.is_empty());
         flaws.unless(plain, "experiment.arms[0]: the first arm is the baseline and has no protections");
@@ -65,7 +65,7 @@ impl Plan {
     /// Everything that this build cannot carry out, each with its place: what the catalogue does not have, and options
     /// that are missing and have no default.
     pub fn fit(&mut self, catalogue: &Catalogue) -> Result<Vec<String>, Vec<String>> {
-        let mut flaws = Flaws(self.flaws());
+        let mut flaws = Problems(self.flaws());
         let mut filled = Vec::new();
         match catalogue.database(&self.experiment.database) {
             None => {
@@ -138,7 +138,7 @@ fn fit_protection(
     database: &OfferedDatabase,
     place: &str,
     filled: &mut Vec<String>,
-    flaws: &mut Flaws,
+    flaws: &mut Problems,
 ) {
     let Some(entry) = database.protection(&chosen.id) else {
         return flaws
@@ -172,9 +172,9 @@ fn takes(option: &OptionEntry, value: &OptionValue) -> bool {
 
 /// What was found, in the order in which it was.
 #[derive(Default)]
-struct Flaws(Vec<String>);
+struct Problems(Vec<String>);
 
-impl Flaws {
+impl Problems {
     fn unless(&mut self, holds: bool, flaw: impl Into<String>) {
         if !holds {
             self.0.push(flaw.into());

@@ -6,18 +6,16 @@ use std::{collections::BTreeSet, fmt::Write};
 
 use super::{
     Cell, FRAMES_MIN, Plan, Starts,
-    repetition::{STARTING_SHARE, STARTS_USUAL, starts_are_ours},
+    repetition::{EVIDENCE_S, STARTING_SHARE, STARTS_USUAL, epoch_s, starts_are_ours},
     shape, sides,
 };
 use crate::{
-    catalogue::{Catalogue, OfferedDatabase},
-    experiment::{Arm, Arrivals, Experiment, Metric, OptionValue, Protection, ProviderSwitch, Values},
+    catalogue::Catalogue,
+    experiment::{Arm, Arrivals, Metric, OptionValue, Protection, ProviderSwitch, Values},
     quantity,
 };
 
 // Orders of magnitude, for a guess that calls itself rough.
-const LOADED_PER_S: f64 = 10_000.0;
-const EVIDENCE_S: f64 = 5.0;
 const CONNECT_S: f64 = 0.01;
 /// Stopping a server, emptying caches and starting it anew before a slice of another program.
 const RESTART_S: f64 = 3.0;
@@ -258,12 +256,6 @@ fn around_s(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
         + start_s * f64::from(starts)
         + frame * f64::from(cell.frames_max)
         + sides_s
-}
-
-/// A rough guess of what starting, loading and examining all arms once takes, s.
-pub(super) fn epoch_s(experiment: &Experiment, database: &OfferedDatabase) -> f64 {
-    let load_s = experiment.data.records as f64 / LOADED_PER_S;
-    experiment.arms.len() as f64 * (database.entry.start_s + load_s + EVIDENCE_S)
 }
 
 /// A rough guess of the space that all arms of the largest cell take together, with the loaded data that are kept for

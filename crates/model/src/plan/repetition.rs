@@ -3,7 +3,7 @@
 //! What the experiment asks for, else as many starts as the load pays for. How the load is divided among them while it
 //! is measured follows from what is seen, and is not decided here.
 
-use super::{Cell, FRAMES_MIN, MS, Starts, WarmUp, outline, shape, sides};
+use super::{Cell, FRAMES_MIN, MS, Starts, WarmUp, shape, sides};
 use crate::{
     catalogue::{Catalogue, DatabaseEntry, OfferedDatabase, WorkloadShape},
     experiment::{Design, Experiment, Limits, Measure},
@@ -36,8 +36,18 @@ const STARTS_MAX: u32 = 24;
 /// compile.
 const STARTS_PROMISED: [(u32, f64, bool); 2] = [(STARTS_USUAL, 300.0, false), (6, 900.0, true)];
 
+// Orders of magnitude, for a guess that calls itself rough.
+const LOADED_PER_S: f64 = 10_000.0;
+pub(super) const EVIDENCE_S: f64 = 5.0;
+
 /// What starting anew may take at most, as a share of the measured load: then it is 40 % of a cell's time.
 pub(super) const STARTING_SHARE: f64 = 2.0 / 3.0;
+
+/// A rough guess of what starting, loading and examining all arms once takes, s.
+pub(super) fn epoch_s(experiment: &Experiment, database: &OfferedDatabase) -> f64 {
+    let load_s = experiment.data.records as f64 / LOADED_PER_S;
+    experiment.arms.len() as f64 * (database.entry.start_s + load_s + EVIDENCE_S)
+}
 
 /// Load after each start of servers that are ours to start (`ours`), under a workload that `writes` or is offered by
 /// another `program`.
@@ -135,7 +145,7 @@ fn usual_repetitions(
     } else if database.entry.embedded {
         (1, Starts::Once)
     } else {
-        let epoch_s = outline::epoch_s(experiment, database) + warm_up_s;
+        let epoch_s = epoch_s(experiment, database) + warm_up_s;
         (borne(epoch_s).map_or(1, |starts| starts.min(STARTS_USUAL)), Starts::Once)
     }
 }

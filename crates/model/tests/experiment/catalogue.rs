@@ -92,7 +92,7 @@ pub fn catalogue() -> Catalogue {
         workloads: vec![WorkloadEntry {
             id: "ycsb",
             title: "YCSB",
-            ready: &[
+            presets: &[
                 ("a", "half reads, half updates", &[("readproportion", "0.5"), ("updateproportion", "0.5")]),
                 ("c", "reads only", &[("readproportion", "1"), ("updateproportion", "0")]),
             ],

@@ -7,7 +7,7 @@ use tithe_machine::{fault::Fault, observation::Observation, secret::Secret};
 use crate::{
     checks::canary::{Collected, KEY_PREFIX, Source, TOKEN_BYTES, key_value, read},
     columns::wrap,
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     session::{KeyValueSession, Request},
     setup::{Columns, Selection},
 };
@@ -30,7 +30,7 @@ impl CiphertextSeen {
     }
 }
 
-impl Evidence for CiphertextSeen {
+impl Check for CiphertextSeen {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("ciphertext-seen")
     }
@@ -136,7 +136,7 @@ impl WrongColumnKey {
     }
 }
 
-impl Evidence for WrongColumnKey {
+impl Check for WrongColumnKey {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("wrong-column-key")
     }
@@ -174,7 +174,7 @@ impl Evidence for WrongColumnKey {
 /// as it was sent. Id `wrapper-idle`.
 pub struct WrapperIdle;
 
-impl Evidence for WrapperIdle {
+impl Check for WrapperIdle {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("wrapper-idle").own_control()
     }

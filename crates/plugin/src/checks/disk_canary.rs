@@ -7,7 +7,7 @@ use crate::{
         canary::{Canaries, Targets, key_value},
         scan::{FileKind, Places, Report, search, shows, unseen},
     },
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
 };
 
 /// Writes canaries through the measured path, settles, and looks for them in the files of `places`.
@@ -43,7 +43,7 @@ impl DiskCanary {
     }
 }
 
-impl Evidence for DiskCanary {
+impl Check for DiskCanary {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim(if self.places == Places::JOURNAL { "journal-canary" } else { "disk-canary" })
     }

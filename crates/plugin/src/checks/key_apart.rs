@@ -10,7 +10,7 @@ use crate::{
         needles::Needles,
         scan::{Places, files_below, files_of, scan},
     },
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
 };
 
 /// Looks for the arm's data keys (of encryption at rest, of columns) in every file of the server and of its folder,
@@ -20,7 +20,7 @@ use crate::{
 /// It does not look into memory, swap or core files.
 pub struct KeyApart;
 
-impl Evidence for KeyApart {
+impl Check for KeyApart {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("key-apart").own_control()
     }

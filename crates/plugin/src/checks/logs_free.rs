@@ -11,7 +11,7 @@ use crate::{
         needles::NEEDLE_BYTES,
         scan::{Places, Report, search, shows, unseen},
     },
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
 };
 
 /// Makes the server write `token` into its log, however the product does that.
@@ -37,7 +37,7 @@ impl LogsFree {
     }
 }
 
-impl Evidence for LogsFree {
+impl Check for LogsFree {
     fn entry(&self) -> CheckEntry {
         CheckEntry { role: self.role, ..CheckEntry::claim("logs-free").own_control() }
     }

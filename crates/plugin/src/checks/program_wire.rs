@@ -11,7 +11,7 @@ use tithe_model::quantity::size;
 
 use super::relay::{Conversation, Relay};
 use crate::{
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     program::{Job, Program},
     workspace::Workspace,
 };
@@ -31,7 +31,7 @@ impl<'a> ProgramWire<'a> {
     }
 }
 
-impl Evidence for ProgramWire<'_> {
+impl Check for ProgramWire<'_> {
     fn entry(&self) -> CheckEntry {
         if self.program.needle().is_some() {
             CheckEntry::claim("program-wire")

@@ -16,11 +16,11 @@ use std::{
 };
 
 use tithe_machine::{
-    elsewhere::{FileThere, FoundThere},
     fault::Fault,
     launch::Server,
     observation::Observation,
     paths::Paths,
+    remote::{RemoteFile, RemoteMatches},
 };
 use tithe_model::quantity;
 
@@ -136,11 +136,11 @@ fn files_named_below(paths: &Paths, base: &Path) -> Vec<File> {
 /// # Panics
 /// As [`Needles::new`].
 pub fn search(server: &Server, places: Places, needles: &[(&'static str, &[u8])]) -> Result<Report, Fault> {
-    let Some(elsewhere) = &server.elsewhere else {
+    let Some(remote) = &server.remote else {
         return Ok(scan(&Needles::new(needles.iter().copied()), files_of(server, places)));
     };
-    let FoundThere { files, bytes, found, unreadable } = elsewhere.by.search(needles, &places.of(&elsewhere.paths))?;
-    let in_file = |file: FileThere| {
+    let RemoteMatches { files, bytes, found, unreadable } = remote.by.search(needles, &places.of(&remote.paths))?;
+    let in_file = |file: RemoteFile| {
         let kind = if file.holds_data { FileKind::Data } else { FileKind::Log };
         let what = file.needles.iter().filter_map(|number| Some((needles.get(*number)?.0, *number)));
         let tally = Tally::told(file.hits, what, &file.forms);
@@ -151,8 +151,8 @@ pub fn search(server: &Server, places: Places, needles: &[(&'static str, &[u8])]
 
 /// True where files of `server` in `places` can be seen from here, or by somebody on its own machine.
 pub fn shows(server: &Server, places: Places) -> bool {
-    match &server.elsewhere {
-        Some(elsewhere) => places.of(&elsewhere.paths) != Paths::default(),
+    match &server.remote {
+        Some(remote) => places.of(&remote.paths) != Paths::default(),
         None => !files_of(server, places).is_empty(),
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     },
     columns::{Chosen, connect_sql, sql::Treatment},
     database::sql_of,
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     session::{Discard, Parameter, SqlSession},
     setup::{Columns, Setup, Transport},
     sql::{Column, ColumnType, Described, SqlTable, describe, insert},
@@ -256,7 +256,7 @@ fn with_rows(
 /// must be equal for equal values only where it is deterministic. Id `ciphertext-seen`.
 pub struct SqlCiphertext(pub Subject);
 
-impl Evidence for SqlCiphertext {
+impl Check for SqlCiphertext {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("ciphertext-seen")
     }
@@ -349,7 +349,7 @@ impl Seen {
 /// work. On the plain arm they are read without any key. Id `wrong-column-key`.
 pub struct SqlWrongKey(pub Subject);
 
-impl Evidence for SqlWrongKey {
+impl Check for SqlWrongKey {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("wrong-column-key")
     }
@@ -391,7 +391,7 @@ impl Evidence for SqlWrongKey {
 /// Looks for what was written into encrypted columns in the files of the server. Id `disk-canary`.
 pub struct SqlDiskCanary(pub Subject);
 
-impl Evidence for SqlDiskCanary {
+impl Check for SqlDiskCanary {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("disk-canary")
     }
@@ -434,7 +434,7 @@ fn tokens(rows: &[Pair], chosen: &Chosen) -> Vec<Vec<u8>> {
 /// Looks for what was written into encrypted columns in what passes between client and server. Id `wire-canary`.
 pub struct SqlWireCanary(pub Subject);
 
-impl Evidence for SqlWireCanary {
+impl Check for SqlWireCanary {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("wire-canary")
     }
@@ -493,7 +493,7 @@ impl Evidence for SqlWireCanary {
 /// as it was sent. Id `wrapper-idle`.
 pub struct SqlWrapperIdle(pub Subject);
 
-impl Evidence for SqlWrapperIdle {
+impl Check for SqlWrapperIdle {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("wrapper-idle").own_control()
     }

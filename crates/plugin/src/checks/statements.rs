@@ -9,7 +9,7 @@ use tithe_machine::{fault::Fault, observation::Observation};
 
 use crate::{
     columns::connect_sql,
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     session::{Connection, Parameter, Progress, Rows, Session, SessionWrapper, SqlSession, Statement, wait_ready},
     sql::{Described, Dialect},
     workload::{Load, PartRecorder, Workload},
@@ -28,7 +28,7 @@ pub struct StatementsOrdinary<'a> {
     pub workload: Option<&'a dyn Workload>,
 }
 
-impl Evidence for StatementsOrdinary<'_> {
+impl Check for StatementsOrdinary<'_> {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("statements-ordinary")
     }
@@ -45,8 +45,9 @@ impl Evidence for StatementsOrdinary<'_> {
             return Ok(Observation::Unknown("the workload has no statements".to_owned()));
         };
         let inner = connect_sql(context.database, context.server, context.setup, &context.how(), workload.tables())?;
-        let heard = Heard::default();
-        let mut session = Session::Sql(Box::new(Listening { inner, prepared: Vec::new(), heard: Arc::clone(&heard) }));
+        let heard = StatementTexts::default();
+        let mut session =
+            Session::Sql(Box::new(RecordingSession { inner, prepared: Vec::new(), heard: Arc::clone(&heard) }));
         let mut client = clients.client(&clients.arm_state());
         if let Some(compute) = context.setup.compute {
             client.compute_in(compute);
@@ -55,7 +56,7 @@ impl Evidence for StatementsOrdinary<'_> {
         for _ in 0..TRANSACTIONS {
             client.prepare();
             client.submit(&mut session)?;
-            while client.advance(&mut session, &mut Untimed)? == Progress::Pending {
+            while client.advance(&mut session, &mut DiscardParts)? == Progress::Pending {
                 wait_ready(session.connection())?;
             }
         }
@@ -76,16 +77,16 @@ pub fn judged(heard: &[String]) -> Observation {
 }
 
 /// Texts of the statements that were carried out, in order.
-type Heard = Arc<Mutex<Vec<String>>>;
+type StatementTexts = Arc<Mutex<Vec<String>>>;
 
 /// A session that writes down what it is asked to carry out.
-struct Listening {
+struct RecordingSession {
     inner: Box<dyn SqlSession>,
     prepared: Vec<String>,
-    heard: Heard,
+    heard: StatementTexts,
 }
 
-impl SqlSession for Listening {
+impl SqlSession for RecordingSession {
     fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
         self.prepared.push(sql.to_owned());
         self.inner.prepare(sql)
@@ -119,7 +120,7 @@ impl SqlSession for Listening {
     }
 }
 
-impl SessionWrapper for Listening {
+impl SessionWrapper for RecordingSession {
     fn inner(&self) -> &dyn Connection {
         self.inner.as_ref()
     }
@@ -130,8 +131,8 @@ impl SessionWrapper for Listening {
 }
 
 /// Throws the times of parts away.
-struct Untimed;
+struct DiscardParts;
 
-impl PartRecorder for Untimed {
+impl PartRecorder for DiscardParts {
     fn part(&mut self, _operation: usize) {}
 }

@@ -9,7 +9,7 @@ use crate::{
         needles::{Needles, Tally},
         relay::{Conversation, Relay},
     },
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     setup::Transport,
 };
 
@@ -29,7 +29,7 @@ impl WireCanary {
     }
 }
 
-impl Evidence for WireCanary {
+impl Check for WireCanary {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("wire-canary")
     }

@@ -197,7 +197,7 @@ impl Place {
 }
 
 /// A statement with what is encrypted of it.
-struct Carried {
+struct EncryptedStatement {
     inner: Statement,
     parameters: Vec<Option<Place>>,
     results: Vec<Option<Place>>,
@@ -208,7 +208,7 @@ struct Encrypted {
     inner: Box<dyn SqlSession>,
     chosen: Chosen,
     ciphers: Ciphers,
-    statements: Vec<Carried>,
+    statements: Vec<EncryptedStatement>,
     /// The statement whose answer is awaited.
     current: usize,
     sealing: Sealing,
@@ -323,8 +323,8 @@ impl Encrypted {
         self.chosen.treatment(column).map(|treatment| Place { treatment, is_number, column })
     }
 
-    fn keep(&mut self, carried: Carried) -> Statement {
-        self.statements.push(carried);
+    fn keep(&mut self, statement: EncryptedStatement) -> Statement {
+        self.statements.push(statement);
         Statement(self.statements.len() - 1)
     }
 }
@@ -333,14 +333,14 @@ impl SqlSession for Encrypted {
     /// A statement that says nothing about its columns is passed on as it is: it must have none that are encrypted.
     fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
         let inner = self.inner.prepare(sql)?;
-        Ok(self.keep(Carried { inner, parameters: Vec::new(), results: Vec::new() }))
+        Ok(self.keep(EncryptedStatement { inner, parameters: Vec::new(), results: Vec::new() }))
     }
 
     fn prepare_described(&mut self, statement: &Described) -> Result<Statement, Fault> {
         let inner = self.inner.prepare_described(statement)?;
         let parameters = statement.parameters.iter().map(|column| self.place(column)).collect();
         let results = statement.results.iter().map(|column| self.place((*column)?)).collect();
-        Ok(self.keep(Carried { inner, parameters, results }))
+        Ok(self.keep(EncryptedStatement { inner, parameters, results }))
     }
 
     fn dialect(&self) -> &'static Dialect {
@@ -357,12 +357,12 @@ impl SqlSession for Encrypted {
 
     fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
         let unknown = || Fault::Protocol("no such statement".to_owned());
-        let carried = self.statements.get(statement.0).ok_or_else(unknown)?;
+        let encrypted = self.statements.get(statement.0).ok_or_else(unknown)?;
         self.current = statement.0;
         self.wrong = None;
         let Self { inner, ciphers, sealing, .. } = self;
-        let place = |number: usize| carried.parameters.get(number).copied().flatten();
-        sealing.with(ciphers, parameters, place, |stored| inner.submit(carried.inner, stored))
+        let place = |number: usize| encrypted.parameters.get(number).copied().flatten();
+        sealing.with(ciphers, parameters, place, |stored| inner.submit(encrypted.inner, stored))
     }
 
     fn submit_copy(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
@@ -373,7 +373,7 @@ impl SqlSession for Encrypted {
     }
 
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
-        let results = self.statements.get(self.current).map_or(&[][..], |carried| &carried.results);
+        let results = self.statements.get(self.current).map_or(&[][..], |statement| &statement.results);
         let mut decrypt = Decrypt { rows, results, ciphers: &mut self.ciphers, wrong: &mut self.wrong };
         let progress = self.inner.advance(&mut decrypt)?;
         // The rest of the answer must be taken before the session can go on, so the diagnostic waits for its end.

@@ -22,7 +22,7 @@ fn encrypted(share: f64) -> Bench {
 }
 
 /// The verdict of `check`, and what it saw on `protected` and on a plain arm.
-fn check(check: &dyn Evidence, protected: &Bench, expected: Expect) {
+fn check(check: &dyn Check, protected: &Bench, expected: Expect) {
     let (on, off) = (protected.observe(check), Bench::plain().observe(check));
     let verdict = judge(check.entry().control, &on, Some(&off));
     let text = format!("{}: {}: {verdict:?}\n on: {on:?}\noff: {off:?}\n", check.id(), check.claim());

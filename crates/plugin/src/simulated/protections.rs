@@ -14,7 +14,7 @@ use crate::{
         disk_canary::DiskCanary,
         scan::Places,
     },
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     protection::Protection,
     session::{Fields, Request},
     setup::{AtRest, Setup},
@@ -49,7 +49,7 @@ impl Protection for Seal {
         setup.at_rest = Some(AtRest { cipher: "aes-256-gcm".to_owned(), key: setup.credentials.key.clone() });
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(DiskCanary::new(Places::DATA, Targets::Everything))]
     }
 }
@@ -84,7 +84,7 @@ impl Protection for Audit {
         set(setup, "audit_lose", chosen.number("lose"));
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(AuditComplete)]
     }
 }
@@ -108,7 +108,7 @@ impl Protection for Placebo {
         set(setup, "placebo_cost", chosen.number("cost"));
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(PlaceboTaken)]
     }
 }
@@ -137,7 +137,7 @@ impl AuditComplete {
     }
 }
 
-impl Evidence for AuditComplete {
+impl Check for AuditComplete {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("audit-complete")
     }
@@ -174,7 +174,7 @@ impl Evidence for AuditComplete {
 /// Holds whenever the arm was set up with the placebo.
 struct PlaceboTaken;
 
-impl Evidence for PlaceboTaken {
+impl Check for PlaceboTaken {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("placebo-taken").own_control()
     }

@@ -116,8 +116,8 @@ fn every_answer_is_waited_for_as_long_as_where_the_connection_was_opened() {
         while stream.read(&mut first).is_ok_and(|length| length > 0) {}
     });
     let mut wire = answered_within(1, || Wire::connect("127.0.0.1", port).expect("connected"));
-    assert_eq!(answered_within(3, || answered_within(7, patience_s)), 3);
-    assert_eq!(patience_s(), TIMEOUT_S);
+    assert_eq!(answered_within(3, || answered_within(7, timeout_s)), 3);
+    assert_eq!(timeout_s(), TIMEOUT_S);
     wire.output().extend_from_slice(b"ping");
     wire.flush().expect("sent");
     assert_eq!(receive_exactly(&mut wire, 4), b"ping");

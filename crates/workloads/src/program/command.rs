@@ -13,11 +13,11 @@ use tithe_machine::{
     launch::{self, Content, Missing},
 };
 use tithe_model::{
-    catalogue::{LineProblem, Properties, PropertyProblem, ReadySet, WireProtocol, WorkloadEntry, WorkloadShape},
+    catalogue::{LineProblem, Preset, Properties, PropertyProblem, WireProtocol, WorkloadEntry, WorkloadShape},
     experiment::{self, Arrivals},
 };
 use tithe_plugin::{
-    program::{At, Job, Program, Reported},
+    program::{Job, Program, ProgramContext, ProgramReport},
     workload::Workload,
 };
 
@@ -33,7 +33,7 @@ const PASSWORD: &str = "password";
 const KNOWN: [&str; 6] = ["pattern", "run", "prepare", "writes", "needle", "record_bytes"];
 
 /// The patterns, each as a ready set that says nothing else.
-const READY: &[ReadySet] = &[
+const PRESETS: &[Preset] = &[
     (PATTERNS[0].0, PATTERNS[0].1, &[("pattern", PATTERNS[0].0)]),
     (PATTERNS[1].0, PATTERNS[1].1, &[("pattern", PATTERNS[1].0)]),
     (PATTERNS[2].0, PATTERNS[2].1, &[("pattern", PATTERNS[2].0)]),
@@ -57,7 +57,7 @@ pub fn entry() -> WorkloadEntry {
     WorkloadEntry {
         id: "command",
         title: "any program in slices: the properties run, prepare, writes, needle, record_bytes; its output is read as",
-        ready: READY,
+        presets: PRESETS,
         file: "lines of name=value: what is run and how its output is read",
         read,
         check: |properties| Command::resolve(properties).1,
@@ -139,14 +139,14 @@ impl Command {
     }
 
     /// `line` with every place filled in, which was checked to be possible.
-    fn filled(&self, line: &[String], at: &At<'_>, job: Option<&Job>) -> launch::Command {
+    fn filled(&self, line: &[String], at: &ProgramContext<'_>, job: Option<&Job>) -> launch::Command {
         let value = |name: &str| self.value(name, at, job);
         let mut words = line.iter().map(|word| words::fill(word, &value).unwrap_or_default());
         let program = words.next().unwrap_or_default();
         launch::Command { program: program.into(), arguments: words.collect(), environment: libpq::environment(at) }
     }
 
-    fn value(&self, name: &str, at: &At<'_>, job: Option<&Job>) -> Option<String> {
+    fn value(&self, name: &str, at: &ProgramContext<'_>, job: Option<&Job>) -> Option<String> {
         let reach = at.reach;
         let text = |path: &Path| path.display().to_string();
         let identity = reach.tls.as_ref().filter(|tls| tls.mutual).map(|tls| &tls.identity);
@@ -222,21 +222,21 @@ impl Program for Command {
         find_in(Vec::new(), &place, "it is the experiment's own: name it by its path, or put it into a folder of PATH")
     }
 
-    fn files(&self, at: &At<'_>) -> Result<Vec<(String, Content)>, Fault> {
+    fn files(&self, at: &ProgramContext<'_>) -> Result<Vec<(String, Content)>, Fault> {
         let password = at.reach.password.iter();
         let password = password.map(|password| (PASSWORD.to_owned(), Content::Secret(password.clone())));
         Ok(libpq::files(at).into_iter().chain(password).collect())
     }
 
-    fn prepare(&self, at: &At<'_>) -> Vec<launch::Command> {
+    fn prepare(&self, at: &ProgramContext<'_>) -> Vec<launch::Command> {
         if self.prepare.is_empty() { Vec::new() } else { vec![self.filled(&self.prepare, at, None)] }
     }
 
-    fn run(&self, at: &At<'_>, job: &Job) -> launch::Command {
+    fn run(&self, at: &ProgramContext<'_>, job: &Job) -> launch::Command {
         launch::Command { program: at.executable.to_owned(), ..self.filled(&self.run, at, Some(job)) }
     }
 
-    fn read(&self, _at: &At<'_>, _job: &Job, printed: &str) -> Result<Reported, Fault> {
+    fn read(&self, _at: &ProgramContext<'_>, _job: &Job, printed: &str) -> Result<ProgramReport, Fault> {
         (self.read)(printed)
             .map_err(|why| Fault::Wrong(format!("{} printed what is not read as {}: {why}", self.name(), self.pattern)))
     }

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, net::IpAddr};
 use tithe_machine::{launch::Content, secret::Secret};
 use tithe_model::catalogue::WireProtocol;
 use tithe_plugin::{
-    program::At,
+    program::ProgramContext,
     setup::{Reach, TlsVersion},
 };
 
@@ -16,7 +16,7 @@ use tithe_plugin::{
 const PASSWORD: &str = "pgpass";
 
 /// The environment of a program at `at`; nothing where the server speaks another protocol.
-pub fn environment(at: &At<'_>) -> BTreeMap<String, String> {
+pub fn environment(at: &ProgramContext<'_>) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     if at.protocol != WireProtocol::Postgres {
         return all;
@@ -59,7 +59,7 @@ pub fn name(reach: &Reach) -> String {
 }
 
 /// The password file, where there is a password (documentation, "The Password File").
-pub fn files(at: &At<'_>) -> Vec<(String, Content)> {
+pub fn files(at: &ProgramContext<'_>) -> Vec<(String, Content)> {
     let line = |password: &Secret| {
         let password = password.expose_text().replace('\\', "\\\\").replace(':', "\\:");
         (PASSWORD.to_owned(), Content::Secret(Secret::new(format!("*:*:*:*:{password}\n"))))

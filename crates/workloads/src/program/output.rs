@@ -4,10 +4,10 @@
 //! number is refused rather than guessed.
 
 use tithe_model::histogram::{Histogram, index};
-use tithe_plugin::program::Reported;
+use tithe_plugin::program::ProgramReport;
 
 /// Reads what a program has printed; the reason where a figure is missing.
-pub type Read = fn(&str) -> Result<Reported, String>;
+pub type Read = fn(&str) -> Result<ProgramReport, String>;
 
 /// The named patterns for the output of any command: name, one sentence, how it is read.
 pub const PATTERNS: [(&str, &str, Read); 4] = [
@@ -26,23 +26,23 @@ const MOST_NS: f64 = 3.2e16;
 
 /// pgbench's summary (PostgreSQL documentation, "pgbench", Notes). From version 14 on the rate is without connecting;
 /// version 13 prints both, the one without last.
-pub fn pgbench(text: &str) -> Result<Reported, String> {
+pub fn pgbench(text: &str) -> Result<ProgramReport, String> {
     let count = |name: &str| number_after(text, name);
     let transactions = count("number of transactions actually processed:").ok_or("no number of transactions")?;
     let failed = count("number of failed transactions:").unwrap_or(0.0);
     if transactions == 0.0 {
         // A slice in which everything was paused has no rate.
-        return Ok(Reported { failed: failed as u64, ..Reported::default() });
+        return Ok(ProgramReport { failed: failed as u64, ..ProgramReport::default() });
     }
     let mut rates = text.lines().filter_map(|line| number_after(line, "tps = "));
     let rate = rates.next_back().filter(|rate| *rate > 0.0).ok_or("no tps")?;
     let mean_ms = count("latency average = ");
-    Ok(Reported {
+    Ok(ProgramReport {
         transactions: transactions as u64,
         failed: failed as u64,
         wall_ns: ns(transactions / rate, 1e9)?,
         latency_sum_ns: mean_ms.map(|mean_ms| ns(mean_ms * transactions, 1e6)).transpose()?,
-        ..Reported::default()
+        ..ProgramReport::default()
     })
 }
 
@@ -90,7 +90,7 @@ impl Log {
 
 /// sysbench's report: counts, total time and sum of latencies, and the histogram where one was asked for. Its buckets
 /// are about 1.8 % wide, and each is named by its value in ms.
-pub fn sysbench(text: &str) -> Result<Reported, String> {
+pub fn sysbench(text: &str) -> Result<ProgramReport, String> {
     let events = number_after(text, "total number of events:").ok_or("no number of events")?;
     let seconds = number_after(text, "total time:").ok_or("no total time")?;
     let failed = number_after(text, "ignored errors:").unwrap_or(0.0);
@@ -107,18 +107,18 @@ pub fn sysbench(text: &str) -> Result<Reported, String> {
     if latency.total() > 0 && latency.total() != events as u64 {
         return Err(format!("{events} events, and {} of them in the histogram", latency.total()));
     }
-    Ok(Reported {
+    Ok(ProgramReport {
         transactions: events as u64,
         failed: failed as u64,
         wall_ns: ns(seconds, 1e9)?,
         latency_sum_ns,
         latency,
-        ..Reported::default()
+        ..ProgramReport::default()
     })
 }
 
 /// YCSB's measurements as text: lines `[KIND], name, value`. What failed is among the operations of its throughput.
-pub fn ycsb(text: &str) -> Result<Reported, String> {
+pub fn ycsb(text: &str) -> Result<ProgramReport, String> {
     let overall = |name: &str| number_after(text, &format!("[OVERALL], {name},"));
     let wall_ms = overall("RunTime(ms)").ok_or("no run time")?;
     let rate = overall("Throughput(ops/sec)").ok_or("no throughput")?;
@@ -128,16 +128,16 @@ pub fn ycsb(text: &str) -> Result<Reported, String> {
         .filter_map(|(_, count)| number(count.trim()))
         .sum();
     let operations = (rate * wall_ms / 1e3).round();
-    Ok(Reported {
+    Ok(ProgramReport {
         transactions: (operations - failed).max(0.0) as u64,
         failed: failed as u64,
         wall_ns: ns(wall_ms, 1e6)?,
-        ..Reported::default()
+        ..ProgramReport::default()
     })
 }
 
 /// Lines of a name and a number, for what no other pattern reads: a few lines of shell make them of any output.
-pub fn lines(text: &str) -> Result<Reported, String> {
+pub fn lines(text: &str) -> Result<ProgramReport, String> {
     let figure = |name: &str| {
         text.lines().filter_map(|line| line.split_once(' ')).find_map(|(word, rest)| {
             (word == name).then(|| number(rest.trim()).ok_or_else(|| format!("`{name}` is {:?}", rest.trim())))
@@ -153,13 +153,13 @@ pub fn lines(text: &str) -> Result<Reported, String> {
         let value_us = number(value).ok_or_else(reported)?;
         latency.add(index(ns(value_us, 1e3)?), self::count(count.trim()).ok_or_else(reported)?);
     }
-    Ok(Reported {
+    Ok(ProgramReport {
         transactions: operations as u64,
         failed: figure("failed").transpose()?.unwrap_or(0.0) as u64,
         wall_ns: ns(seconds, 1e9)?,
         latency_sum_ns: mean_us.map(|mean_us| ns(mean_us * operations, 1e3)).transpose()?,
         latency,
-        ..Reported::default()
+        ..ProgramReport::default()
     })
 }
 

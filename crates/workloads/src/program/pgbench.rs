@@ -12,11 +12,11 @@ use tithe_machine::{
     launch::{Command, Content, Missing},
 };
 use tithe_model::{
-    catalogue::{LineProblem, Properties, PropertyProblem, ReadySet, WireProtocol, WorkloadEntry, WorkloadShape},
+    catalogue::{LineProblem, Preset, Properties, PropertyProblem, WireProtocol, WorkloadEntry, WorkloadShape},
     experiment::{self, Arrivals},
 };
 use tithe_plugin::{
-    program::{At, Job, Program, Reported},
+    program::{Job, Program, ProgramContext, ProgramReport},
     workload::Workload,
 };
 
@@ -36,7 +36,7 @@ const LOG: &str = "log";
 
 const KNOWN: [&str; 4] = ["script", "builtin", "protocol", "jobs"];
 
-const READY: &[ReadySet] = &[
+const PRESETS: &[Preset] = &[
     ("tpcb-like", "Three updates, a select and an insert in a transaction", &[("builtin", "tpcb-like")]),
     ("simple-update", "The same without the tables that all clients update (-N)", &[("builtin", "simple-update")]),
     ("select-only", "One select by key (-S)", &[("builtin", "select-only")]),
@@ -62,7 +62,7 @@ pub fn entry() -> WorkloadEntry {
     WorkloadEntry {
         id: "pgbench",
         title: "pgbench in slices: -M as protocol, -j as jobs, -f as pgbench_file; -c and -R are those of [load]",
-        ready: READY,
+        presets: PRESETS,
         file: "a script of pgbench",
         read,
         check: |properties| Pgbench::resolve(properties).1,
@@ -160,7 +160,7 @@ impl Program for Pgbench {
         find_in(folders, "pgbench", "Debian, Ubuntu: apt-get install postgresql")
     }
 
-    fn files(&self, at: &At<'_>) -> Result<Vec<(String, Content)>, Fault> {
+    fn files(&self, at: &ProgramContext<'_>) -> Result<Vec<(String, Content)>, Fault> {
         let mut files = libpq::files(at);
         if let Script::Own(text) = &self.script {
             files.push((SCRIPT.to_owned(), Content::Text(text.clone())));
@@ -168,11 +168,11 @@ impl Program for Pgbench {
         Ok(files)
     }
 
-    fn prepare(&self, at: &At<'_>) -> Vec<Command> {
+    fn prepare(&self, at: &ProgramContext<'_>) -> Vec<Command> {
         vec![command(at, ["-i", "-q", "-s", &self.scale.to_string()].map(str::to_owned).to_vec())]
     }
 
-    fn run(&self, at: &At<'_>, job: &Job) -> Command {
+    fn run(&self, at: &ProgramContext<'_>, job: &Job) -> Command {
         let jobs = self.jobs.unwrap_or(1).min(u64::from(job.clients));
         let mut arguments = vec!["-n".to_owned(), "-l".to_owned()];
         arguments.push(format!("--log-prefix={}", at.folder.join(LOG).display()));
@@ -195,7 +195,7 @@ impl Program for Pgbench {
         command(at, arguments)
     }
 
-    fn read(&self, at: &At<'_>, job: &Job, printed: &str) -> Result<Reported, Fault> {
+    fn read(&self, at: &ProgramContext<'_>, job: &Job, printed: &str) -> Result<ProgramReport, Fault> {
         let mut reported = output::pgbench(printed).map_err(Fault::Wrong)?;
         let mut log = output::Log::default();
         for entry in fs::read_dir(at.folder).map_err(|error| Fault::machine(at.folder.display(), error))?.flatten() {
@@ -237,6 +237,6 @@ impl Program for Pgbench {
     }
 }
 
-fn command(at: &At<'_>, arguments: Vec<String>) -> Command {
+fn command(at: &ProgramContext<'_>, arguments: Vec<String>) -> Command {
     Command { program: at.executable.to_owned(), arguments, environment: libpq::environment(at) }
 }

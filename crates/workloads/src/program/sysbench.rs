@@ -16,11 +16,11 @@ use tithe_machine::{
     secret::Secret,
 };
 use tithe_model::{
-    catalogue::{LineProblem, Properties, PropertyProblem, ReadySet, WireProtocol, WorkloadEntry, WorkloadShape},
+    catalogue::{LineProblem, Preset, Properties, PropertyProblem, WireProtocol, WorkloadEntry, WorkloadShape},
     experiment::{self, Arrivals},
 };
 use tithe_plugin::{
-    program::{At, Job, Program, Reported},
+    program::{Job, Program, ProgramContext, ProgramReport},
     setup::{Setup, Transport},
     workload::Workload,
 };
@@ -39,7 +39,7 @@ const OPTIONS: &str = "options";
 /// The names under which sysbench 1.0 looks for certificates in the folder that it is started in.
 const CERTIFICATES: [&str; 3] = ["cacert.pem", "client-cert.pem", "client-key.pem"];
 
-const READY: &[ReadySet] = &[
+const PRESETS: &[Preset] = &[
     ("oltp_read_write", "14 reads and 4 writes in a transaction", &[("script", "oltp_read_write")]),
     ("oltp_read_only", "14 reads in a transaction", &[("script", "oltp_read_only")]),
     ("oltp_write_only", "4 writes in a transaction", &[("script", "oltp_write_only")]),
@@ -64,7 +64,7 @@ pub fn entry() -> WorkloadEntry {
     WorkloadEntry {
         id: "sysbench",
         title: "sysbench in slices: tables and rand_type as properties; --threads is clients of [load]",
-        ready: READY,
+        presets: PRESETS,
         file: "lines of name=value: the script's tables and rand_type",
         read,
         check: |properties| Sysbench::resolve(properties).1,
@@ -113,7 +113,7 @@ impl Sysbench {
     fn resolve(properties: &Properties) -> (Self, Vec<PropertyProblem>) {
         let mut problems = Vec::new();
         unknown(properties, &["script", "tables", "rand_type"], &mut problems);
-        let scripts: Vec<&str> = READY.iter().map(|(name, ..)| *name).collect();
+        let scripts: Vec<&str> = PRESETS.iter().map(|(name, ..)| *name).collect();
         let script = one_of(properties, ("script", "oltp_read_write"), &scripts, &mut problems);
         let rand_type =
             one_of(properties, ("rand_type", "special"), &["uniform", "gaussian", "special", "pareto"], &mut problems);
@@ -125,7 +125,7 @@ impl Sysbench {
         !["oltp_read_only", "oltp_point_select"].contains(&self.script.as_str())
     }
 
-    fn command(&self, at: &At<'_>, further: Vec<String>, verb: &str) -> Command {
+    fn command(&self, at: &ProgramContext<'_>, further: Vec<String>, verb: &str) -> Command {
         let mut arguments = vec![self.script.clone()];
         arguments.push(format!("--config-file={}", at.folder.join(OPTIONS).display()));
         arguments.extend([format!("--tables={}", self.tables), format!("--table-size={}", self.rows)]);
@@ -167,14 +167,14 @@ impl Program for Sysbench {
         find_in(Vec::new(), "sysbench", "Debian, Ubuntu: apt-get install sysbench")
     }
 
-    fn statements(&self, at: &At<'_>) -> Vec<String> {
+    fn statements(&self, at: &ProgramContext<'_>) -> Vec<String> {
         match at.protocol {
             WireProtocol::MySql => vec![format!("CREATE DATABASE {DATABASE}")],
             _ => Vec::new(),
         }
     }
 
-    fn files(&self, at: &At<'_>) -> Result<Vec<(String, Content)>, Fault> {
+    fn files(&self, at: &ProgramContext<'_>) -> Result<Vec<(String, Content)>, Fault> {
         let mut files = libpq::files(at);
         files.push((OPTIONS.to_owned(), Content::Secret(Secret::new(options(at)))));
         if let Some(tls) = at.reach.tls.as_ref().filter(|_| at.protocol == WireProtocol::MySql) {
@@ -187,11 +187,11 @@ impl Program for Sysbench {
         Ok(files)
     }
 
-    fn prepare(&self, at: &At<'_>) -> Vec<Command> {
+    fn prepare(&self, at: &ProgramContext<'_>) -> Vec<Command> {
         vec![self.command(at, Vec::new(), "prepare")]
     }
 
-    fn run(&self, at: &At<'_>, job: &Job) -> Command {
+    fn run(&self, at: &ProgramContext<'_>, job: &Job) -> Command {
         let further = [
             format!("--threads={}", job.clients),
             format!("--time={}", job.seconds),
@@ -204,7 +204,7 @@ impl Program for Sysbench {
         self.command(at, further.to_vec(), "run")
     }
 
-    fn read(&self, _at: &At<'_>, _job: &Job, printed: &str) -> Result<Reported, Fault> {
+    fn read(&self, _at: &ProgramContext<'_>, _job: &Job, printed: &str) -> Result<ProgramReport, Fault> {
         let reported = output::sysbench(printed).map_err(|why| Fault::Wrong(format!("sysbench: {why}")))?;
         if reported.latency.total() == reported.transactions {
             return Ok(reported);
@@ -230,7 +230,7 @@ impl Program for Sysbench {
 }
 
 /// The options that say where the server is and who comes. On PostgreSQL the library's environment says the rest.
-fn options(at: &At<'_>) -> String {
+fn options(at: &ProgramContext<'_>) -> String {
     let reach = at.reach;
     if at.protocol == WireProtocol::Postgres {
         let host = libpq::name(reach);

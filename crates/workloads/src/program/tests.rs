@@ -8,7 +8,7 @@ use tithe_model::{
     experiment::{self, Values},
 };
 use tithe_plugin::{
-    program::{At, Job, Reported},
+    program::{Job, ProgramContext, ProgramReport},
     setup::{Reach, ReachTls, TlsVersion},
 };
 
@@ -33,8 +33,14 @@ fn reach(tls: bool) -> Reach {
     }
 }
 
-fn at(protocol: WireProtocol, reach: &Reach) -> At<'_> {
-    At { executable: Path::new("/bin/program"), protocol, reach, folder: Path::new("/f"), data: Path::new("/d") }
+fn at(protocol: WireProtocol, reach: &Reach) -> ProgramContext<'_> {
+    ProgramContext {
+        executable: Path::new("/bin/program"),
+        protocol,
+        reach,
+        folder: Path::new("/f"),
+        data: Path::new("/d"),
+    }
 }
 
 fn properties(pairs: &[(&str, &str)]) -> Properties {
@@ -48,7 +54,7 @@ fn make(kind: &str, records: u64, pairs: &[(&str, &str)]) -> Result<Box<dyn Work
 }
 
 /// Arguments and environment of everything that the program of `workload` is told.
-fn reported(workload: &dyn Workload, at: &At<'_>) -> String {
+fn reported(workload: &dyn Workload, at: &ProgramContext<'_>) -> String {
     let program = workload.offered_by().program().expect("a program");
     let job = Job { clients: 20, rate: Some(50.0), seconds: 3, seed: 7 };
     let mut text = String::new();
@@ -374,13 +380,13 @@ fn output_in_lines() {
 #[test]
 fn a_shortfall_within_chance_is_none() {
     let job = Job { clients: 1, rate: Some(100.0), seconds: 4, seed: 1 };
-    let reported = |transactions| Reported { transactions, ..Reported::default() };
+    let reported = |transactions| ProgramReport { transactions, ..ProgramReport::default() };
     assert_eq!(
         (reported(345).unfinished(&job), reported(300).unfinished(&job), reported(900).unfinished(&job)),
         (0, 100, 0)
     );
     assert_eq!(reported(1).unfinished(&Job { rate: None, ..job }), 0);
-    let busy = Reported { transactions: 10, wall_ns: 1000, ..Reported::default() };
+    let busy = ProgramReport { transactions: 10, wall_ns: 1000, ..ProgramReport::default() };
     assert_eq!(busy.latency_sum_ns(&Job { clients: 4, ..job }), 4000, "clients that are never idle");
 }
 

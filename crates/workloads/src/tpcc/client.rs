@@ -17,12 +17,12 @@ use tithe_plugin::{
 };
 
 use super::{
+    channel::{Shared, StatementChannel, open},
     config::Config,
     input::{Input, Place, TransactionKind},
     pauses::Pauses,
     random::Random,
     statements::Statements,
-    talk::{Shared, Talk, open},
     transactions::{Outcome, Rules, carry_out},
 };
 
@@ -167,7 +167,7 @@ impl Client for Terminal {
         let input = self.input.take().ok_or_else(|| Fault::Machine("no transaction was prepared".to_owned()))?;
         self.transaction = None;
         open(&self.mailbox).reset();
-        self.transaction = Some(Box::pin(carry_out(Talk::new(Arc::clone(&self.mailbox)), input, rules)));
+        self.transaction = Some(Box::pin(carry_out(StatementChannel::new(Arc::clone(&self.mailbox)), input, rules)));
         self.go_on(session).map(drop)
     }
 

@@ -24,7 +24,7 @@ type Thing = (i64, i64, i64);
 
 /// What the conditions are about, summed up table by table.
 #[derive(Default)]
-struct Books {
+struct Totals {
     /// Year-to-date payments of each warehouse.
     warehouses: BTreeMap<i64, i64>,
     districts: BTreeMap<Place, District>,
@@ -35,7 +35,7 @@ struct Books {
     items: i64,
     stock: i64,
     /// Rows of new_order without an order, of order_line without one, of history without a customer, and the like.
-    strays: u64,
+    orphans: u64,
 }
 
 #[derive(Default)]
@@ -105,10 +105,10 @@ fn scan<const N: usize>(session: &mut dyn SqlSession, sql: &str, mut each: impl 
     numbers.fault.map_or(Ok(()), Err)
 }
 
-impl Books {
+impl Totals {
     fn read(session: &mut dyn SqlSession) -> Result<Self, Fault> {
-        let mut books = Self::default();
-        let Self { warehouses, districts, customers, orders, taken, items, stock, strays } = &mut books;
+        let mut totals = Self::default();
+        let Self { warehouses, districts, customers, orders, taken, items, stock, orphans } = &mut totals;
         scan(session, "SELECT count(*) FROM item", |[count]| *items = count)?;
         scan(session, "SELECT count(*) FROM stock", |[count]| *stock = count)?;
         scan(session, "SELECT w_id, w_ytd FROM warehouse", |[warehouse, ytd]| {
@@ -126,13 +126,13 @@ impl Books {
             *taken.entry((w, d)).or_default() += amount;
             match customers.get_mut(&(home, home_district, c)) {
                 Some(customer) => customer.paid += amount,
-                None => *strays += 1,
+                None => *orphans += 1,
             }
         })?;
         let sql = "SELECT o_w_id, o_d_id, o_id, o_c_id, o_carrier_id, o_ol_cnt FROM orders";
         scan(session, sql, |[w, d, o, customer, carrier, lines_said]| {
             orders.insert((w, d, o), Order { customer, carried: carrier >= 0, lines_said, ..Order::default() });
-            let Some(district) = districts.get_mut(&(w, d)) else { return *strays += 1 };
+            let Some(district) = districts.get_mut(&(w, d)) else { return *orphans += 1 };
             district.orders += 1;
             district.lines_said += lines_said;
             district.newest = district.newest.max(o);
@@ -140,9 +140,9 @@ impl Books {
         scan(session, "SELECT no_w_id, no_d_id, no_o_id FROM new_order", |[w, d, o]| {
             match orders.get_mut(&(w, d, o)) {
                 Some(order) => order.is_new = true,
-                None => *strays += 1,
+                None => *orphans += 1,
             }
-            let Some(district) = districts.get_mut(&(w, d)) else { return *strays += 1 };
+            let Some(district) = districts.get_mut(&(w, d)) else { return *orphans += 1 };
             district.new_orders += 1;
             district.new_least = Some(district.new_least.map_or(o, |least| least.min(o)));
             district.new_greatest = district.new_greatest.max(Some(o));
@@ -150,7 +150,7 @@ impl Books {
         let sql = "SELECT ol_w_id, ol_d_id, ol_o_id, ol_delivery_d, ol_amount FROM order_line";
         scan(session, sql, |[w, d, o, delivered, amount]| {
             let (Some(order), Some(district)) = (orders.get_mut(&(w, d, o)), districts.get_mut(&(w, d))) else {
-                return *strays += 1;
+                return *orphans += 1;
             };
             district.lines += 1;
             order.lines += 1;
@@ -161,10 +161,10 @@ impl Books {
             order.amount += amount;
             match customers.get_mut(&(w, d, order.customer)) {
                 Some(customer) => customer.delivered += amount,
-                None => *strays += 1,
+                None => *orphans += 1,
             }
         })?;
-        Ok(books)
+        Ok(totals)
     }
 
     /// Counts what breaks each condition; the number of the condition is the place, from 1.
@@ -173,7 +173,7 @@ impl Books {
         let mut broken = [0; 13];
         let mut count = |condition: usize, holds: bool| broken[condition] += u64::from(!holds);
         let districts = config.warehouses * DISTRICTS;
-        count(0, self.strays == 0 && self.warehouses.len() as u64 == config.warehouses);
+        count(0, self.orphans == 0 && self.warehouses.len() as u64 == config.warehouses);
         count(0, self.districts.len() as u64 == districts);
         count(0, self.customers.len() as u64 == districts * config.customers);
         count(0, self.items as u64 == config.items);
@@ -211,8 +211,8 @@ impl Books {
 /// # Errors
 /// [`Fault::Wrong`] with every condition that does not hold; the session's fault.
 pub fn check(session: &mut dyn SqlSession, config: &Config, fresh: bool) -> Result<String, Fault> {
-    let books = Books::read(session)?;
-    let broken = books.broken(config, fresh);
+    let totals = Totals::read(session)?;
+    let broken = totals.broken(config, fresh);
     let told = |(condition, cases): (usize, &u64)| match condition {
         0 => format!("rows that belong together are not all there ({cases} cases), as when loading did not end"),
         _ => format!("condition {condition} does not hold in {cases} cases"),
@@ -222,6 +222,6 @@ pub fn check(session: &mut dyn SqlSession, config: &Config, fresh: bool) -> Resu
         return Err(Fault::Wrong(format!("TPC-C consistency: {}", problems.join("; "))));
     }
     let conditions = if fresh { "1 to 12" } else { "1 to 10 and 12" };
-    let (orders, lines) = (books.orders.len(), books.orders.values().map(|order| order.lines).sum::<i64>());
+    let (orders, lines) = (totals.orders.len(), totals.orders.values().map(|order| order.lines).sum::<i64>());
     Ok(format!("consistency conditions {conditions} hold over {orders} orders with {lines} lines"))
 }

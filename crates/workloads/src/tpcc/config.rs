@@ -45,8 +45,8 @@ const KNOWN: [(&str, &str, &str); 7] = [
     ("pauses", "off", "on for the specified keying and think times of terminals, about 21 s a transaction; or off"),
 ];
 
-/// Ready sets, for the catalogue.
-const READY: &[tithe_model::catalogue::ReadySet] = &[
+/// Presets, for the catalogue.
+const PRESETS: &[tithe_model::catalogue::Preset] = &[
     ("ordinary", "The five transactions, computing in the server as usual", &[]),
     (
         "client-side",
@@ -153,7 +153,7 @@ pub fn entry() -> WorkloadEntry {
     WorkloadEntry {
         id: "tpcc",
         title: "TPC-C transactions",
-        ready: READY,
+        presets: PRESETS,
         file: "lines of name=value: the mix and the size",
         read,
         check: |properties| Config::resolve(properties).err().unwrap_or_default(),
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn ready_sets_have_no_problem() {
-        for (name, _, properties) in READY {
+        for (name, _, properties) in PRESETS {
             let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
             assert!(Config::resolve(&properties.iter().map(owned).collect()).is_ok(), "{name}");
         }

@@ -9,6 +9,7 @@
 //! them say little in the fractions of a second after which arms take turns; a terminal keeps its warehouse, but there
 //! may be any number of them.
 
+mod channel;
 mod client;
 mod conditions;
 pub mod config;
@@ -19,7 +20,6 @@ pub mod population;
 pub mod random;
 pub mod statements;
 pub mod tables;
-mod talk;
 mod transactions;
 pub mod values;
 

@@ -10,7 +10,7 @@ const fn id(name: &'static str, domain: &'static str) -> Column {
 }
 
 /// An identifier that no statement compares.
-const fn told_id(name: &'static str) -> Column {
+const fn uncompared_id(name: &'static str) -> Column {
     Column::new(name, ColumnType::Integer, Sensitivity::Identifier)
 }
 
@@ -77,7 +77,7 @@ pub static TABLES: [SqlTable; 9] = [
             text("d_zip", 9),
             long("d_tax"),
             long("d_ytd"),
-            told_id("d_next_o_id"),
+            uncompared_id("d_next_o_id"),
         ],
         key: &["d_w_id", "d_id"],
         indexes: &[],
@@ -113,11 +113,11 @@ pub static TABLES: [SqlTable; 9] = [
     SqlTable {
         name: "history",
         columns: &[
-            told_id("h_c_id"),
-            told_id("h_c_d_id"),
-            told_id("h_c_w_id"),
-            told_id("h_d_id"),
-            told_id("h_w_id"),
+            uncompared_id("h_c_id"),
+            uncompared_id("h_c_d_id"),
+            uncompared_id("h_c_w_id"),
+            uncompared_id("h_d_id"),
+            uncompared_id("h_w_id"),
             long("h_date"),
             long("h_amount"),
             text("h_data", 24),
@@ -139,7 +139,7 @@ pub static TABLES: [SqlTable; 9] = [
             id("o_w_id", "warehouse"),
             id("o_c_id", "customer"),
             long("o_entry_d"),
-            told_id("o_carrier_id").nullable(),
+            uncompared_id("o_carrier_id").nullable(),
             count("o_ol_cnt"),
             Column::new("o_all_local", ColumnType::Integer, Sensitivity::Remark),
         ],
@@ -154,7 +154,7 @@ pub static TABLES: [SqlTable; 9] = [
             id("ol_w_id", "warehouse"),
             id("ol_number", "line"),
             id("ol_i_id", "item"),
-            told_id("ol_supply_w_id"),
+            uncompared_id("ol_supply_w_id"),
             long("ol_delivery_d").nullable(),
             count("ol_quantity"),
             long("ol_amount"),
@@ -165,7 +165,13 @@ pub static TABLES: [SqlTable; 9] = [
     },
     SqlTable {
         name: "item",
-        columns: &[id("i_id", "item"), told_id("i_im_id"), text("i_name", 24), long("i_price"), text("i_data", 50)],
+        columns: &[
+            id("i_id", "item"),
+            uncompared_id("i_im_id"),
+            text("i_name", 24),
+            long("i_price"),
+            text("i_data", 50),
+        ],
         key: &["i_id"],
         indexes: &[],
     },

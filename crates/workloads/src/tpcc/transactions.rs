@@ -10,10 +10,10 @@ use tithe_plugin::{
 };
 
 use super::{
+    channel::StatementChannel,
     config::DISTRICTS,
     input::{Customer, Input, Line, TransactionKind},
     statements::{Named, Query, RECENT},
-    talk::Talk,
 };
 
 /// How often a transaction is begun again before it counts as failed.
@@ -58,40 +58,40 @@ pub struct Rules {
 ///
 /// # Errors
 /// The session's fault; [`Fault::Wrong`] when an answer cannot be true.
-pub async fn carry_out(mut talk: Talk, input: Input, rules: Rules) -> Result<Outcome, Fault> {
+pub async fn carry_out(mut channel: StatementChannel, input: Input, rules: Rules) -> Result<Outcome, Fault> {
     for _ in 0..TIMEOUT {
-        let stop = match attempt(&mut talk, &input, rules).await {
+        let stop = match attempt(&mut channel, &input, rules).await {
             Ok(shown) => return Ok(Outcome { rolled_back: false, shown }),
             Err(stop) => stop,
         };
         // After some errors there is no transaction any more, which the server then says: no reason to fail.
-        match talk.run(Query::Rollback, &[]).await {
+        match channel.run(Query::Rollback, &[]).await {
             Ok(_) | Err(Fault::Server(_)) => {}
             Err(fault) => return Err(fault),
         }
         match stop {
             Stop::RollBack => return Ok(Outcome { rolled_back: true, shown: 0 }),
-            Stop::Conflict => talk.retry(),
-            Stop::Fault(Fault::Server(text)) if (rules.dialect.is_conflict)(&text) => talk.retry(),
+            Stop::Conflict => channel.retry(),
+            Stop::Fault(Fault::Server(text)) if (rules.dialect.is_conflict)(&text) => channel.retry(),
             Stop::Fault(fault) => return Err(fault),
         }
     }
     Err(Fault::Server(format!("other transactions were in the way {TIMEOUT} times")))
 }
 
-async fn attempt(talk: &mut Talk, input: &Input, rules: Rules) -> Result<i64, Stop> {
+async fn attempt(channel: &mut StatementChannel, input: &Input, rules: Rules) -> Result<i64, Stop> {
     for number in 0..rules.begins {
-        talk.run(Query::Begin(number), &[]).await?;
+        channel.run(Query::Begin(number), &[]).await?;
     }
     let in_client = rules.compute == Compute::Client;
     let shown = match input.kind {
-        TransactionKind::NewOrder => new_order(talk, input, in_client).await?,
-        TransactionKind::Payment => payment(talk, input, in_client).await?,
-        TransactionKind::OrderStatus => order_status(talk, input, in_client).await?,
-        TransactionKind::Delivery => delivery(talk, input, in_client).await?,
-        TransactionKind::StockLevel => stock_level(talk, input, in_client).await?,
+        TransactionKind::NewOrder => new_order(channel, input, in_client).await?,
+        TransactionKind::Payment => payment(channel, input, in_client).await?,
+        TransactionKind::OrderStatus => order_status(channel, input, in_client).await?,
+        TransactionKind::Delivery => delivery(channel, input, in_client).await?,
+        TransactionKind::StockLevel => stock_level(channel, input, in_client).await?,
     };
-    talk.run(Query::Commit, &[]).await?;
+    channel.run(Query::Commit, &[]).await?;
     Ok(shown)
 }
 
@@ -107,31 +107,31 @@ fn i(number: i64) -> Parameter<'static> {
 /// Rates are whole ten-thousandths.
 const WHOLE: i64 = 10_000;
 
-async fn new_order(talk: &mut Talk, input: &Input, in_client: bool) -> Result<i64, Stop> {
+async fn new_order(channel: &mut StatementChannel, input: &Input, in_client: bool) -> Result<i64, Stop> {
     let (warehouse, district) = (n(input.warehouse), n(input.district));
     let Customer::Number(customer) = input.customer else {
         return Err(Fault::Wrong("an order is placed by a customer's number".to_owned()).into());
     };
-    talk.one(Query::Named(Named::WarehouseTax), &[warehouse]).await?;
-    let warehouse_tax = talk.answer.integer(0, 0)?;
-    talk.one(Query::Named(Named::DistrictOrder), &[warehouse, district]).await?;
-    let (district_tax, order) = (talk.answer.integer(0, 0)?, talk.answer.integer(0, 1)?);
+    channel.one(Query::Named(Named::WarehouseTax), &[warehouse]).await?;
+    let warehouse_tax = channel.answer.integer(0, 0)?;
+    channel.one(Query::Named(Named::DistrictOrder), &[warehouse, district]).await?;
+    let (district_tax, order) = (channel.answer.integer(0, 0)?, channel.answer.integer(0, 1)?);
     if in_client {
-        talk.change(Named::NextOrder, &[i(order + 1), warehouse, district]).await?;
+        channel.change(Named::NextOrder, &[i(order + 1), warehouse, district]).await?;
     } else {
-        talk.change(Named::NextOrder, &[warehouse, district]).await?;
+        channel.change(Named::NextOrder, &[warehouse, district]).await?;
     }
-    talk.one(Query::Named(Named::CustomerDiscount), &[warehouse, district, n(customer)]).await?;
-    let discount = talk.answer.integer(0, 0)?;
+    channel.one(Query::Named(Named::CustomerDiscount), &[warehouse, district, n(customer)]).await?;
+    let discount = channel.answer.integer(0, 0)?;
     let all_local = input.lines.iter().all(|line| line.supplier == input.warehouse);
     let lines = input.lines.len() as i64;
     let row =
         [i(order), district, warehouse, n(customer), i(input.now_us), Parameter::Null, i(lines), i(all_local.into())];
-    talk.change(Named::AddOrder, &row).await?;
-    talk.change(Named::AddNewOrder, &[i(order), district, warehouse]).await?;
+    channel.change(Named::AddOrder, &row).await?;
+    channel.change(Named::AddNewOrder, &[i(order), district, warehouse]).await?;
     let mut total = 0;
     for (number, line) in (1..).zip(&input.lines) {
-        total += order_line(talk, input, order, number, line, in_client).await?;
+        total += order_line(channel, input, order, number, line, in_client).await?;
     }
     let factor = (WHOLE - discount) * (WHOLE + warehouse_tax + district_tax);
     Ok((i128::from(total) * i128::from(factor) / i128::from(WHOLE * WHOLE)) as i64)
@@ -139,35 +139,35 @@ async fn new_order(talk: &mut Talk, input: &Input, in_client: bool) -> Result<i6
 
 /// Takes one line from the stock; returns its amount, cents.
 async fn order_line(
-    talk: &mut Talk,
+    channel: &mut StatementChannel,
     input: &Input,
     order: i64,
     number: i64,
     line: &Line,
     in_client: bool,
 ) -> Result<i64, Stop> {
-    if talk.run(Query::Named(Named::Item), &[n(line.item)]).await? == 0 {
+    if channel.run(Query::Named(Named::Item), &[n(line.item)]).await? == 0 {
         return Err(Stop::RollBack);
     }
-    let price = talk.answer.integer(0, 0)?;
+    let price = channel.answer.integer(0, 0)?;
     let place = [n(line.supplier), n(line.item)];
-    talk.one(Query::Stock(input.district as usize), &place).await?;
+    channel.one(Query::Stock(input.district as usize), &place).await?;
     let wanted = line.quantity as i64;
-    let left = talk.answer.integer(0, 0)? - wanted;
+    let left = channel.answer.integer(0, 0)? - wanted;
     let left = if left >= 10 { left } else { left + 91 };
     let remote = i64::from(line.supplier != input.warehouse);
     let counts = if in_client {
-        let answer = &talk.answer;
+        let answer = &channel.answer;
         [answer.integer(0, 3)? + wanted, answer.integer(0, 4)? + 1, answer.integer(0, 5)? + remote]
     } else {
         [wanted, 1, remote]
     };
-    let printed = talk.answer.text(0, 2)?.to_vec();
+    let printed = channel.answer.text(0, 2)?.to_vec();
     if in_client {
         let [ytd, orders, remotes] = counts;
-        talk.change(Named::TakeStock, &[i(left), i(ytd), i(orders), i(remotes), place[0], place[1]]).await?;
+        channel.change(Named::TakeStock, &[i(left), i(ytd), i(orders), i(remotes), place[0], place[1]]).await?;
     } else {
-        talk.change(Named::TakeStock, &[i(left), i(wanted), i(remote), place[0], place[1]]).await?;
+        channel.change(Named::TakeStock, &[i(left), i(wanted), i(remote), place[0], place[1]]).await?;
     }
     let amount = price * wanted;
     let row = [
@@ -182,20 +182,20 @@ async fn order_line(
         i(amount),
         Parameter::Text(&printed),
     ];
-    talk.change(Named::AddLine, &row).await?;
+    channel.change(Named::AddLine, &row).await?;
     Ok(amount)
 }
 
 /// The number of the customer of `input`, looked up where a name is given.
-async fn customer_number(talk: &mut Talk, input: &Input) -> Result<u64, Stop> {
+async fn customer_number(channel: &mut StatementChannel, input: &Input) -> Result<u64, Stop> {
     let name = match &input.customer {
         Customer::Number(number) => return Ok(*number),
         Customer::LastName(name) => name,
     };
     let (warehouse, district) = input.home;
     let parameters = [n(warehouse), n(district), Parameter::Text(name)];
-    talk.run(Query::Named(Named::CustomersByName), &parameters).await?;
-    let answer = &talk.answer;
+    channel.run(Query::Named(Named::CustomersByName), &parameters).await?;
+    let answer = &channel.answer;
     let mut found = Vec::with_capacity(answer.rows());
     for row in 0..answer.rows() {
         found.push((answer.text(row, 1)?, answer.integer(row, 0)?));
@@ -218,97 +218,97 @@ fn note(input: &Input, customer: u64, before: &[u8]) -> Vec<u8> {
     note
 }
 
-async fn payment(talk: &mut Talk, input: &Input, in_client: bool) -> Result<i64, Stop> {
+async fn payment(channel: &mut StatementChannel, input: &Input, in_client: bool) -> Result<i64, Stop> {
     let (warehouse, district, amount) = (n(input.warehouse), n(input.district), input.amount);
     if !in_client {
-        talk.change(Named::PayWarehouse, &[i(amount), warehouse]).await?;
+        channel.change(Named::PayWarehouse, &[i(amount), warehouse]).await?;
     }
-    talk.one(Query::Named(Named::ShowWarehouse), &[warehouse]).await?;
-    let mut data = talk.answer.text(0, 0)?.to_vec();
+    channel.one(Query::Named(Named::ShowWarehouse), &[warehouse]).await?;
+    let mut data = channel.answer.text(0, 0)?.to_vec();
     if in_client {
-        let ytd = talk.answer.integer(0, 6)?;
-        talk.change(Named::PayWarehouse, &[i(ytd + amount), warehouse]).await?;
+        let ytd = channel.answer.integer(0, 6)?;
+        channel.change(Named::PayWarehouse, &[i(ytd + amount), warehouse]).await?;
     } else {
-        talk.change(Named::PayDistrict, &[i(amount), warehouse, district]).await?;
+        channel.change(Named::PayDistrict, &[i(amount), warehouse, district]).await?;
     }
-    talk.one(Query::Named(Named::ShowDistrict), &[warehouse, district]).await?;
+    channel.one(Query::Named(Named::ShowDistrict), &[warehouse, district]).await?;
     data.extend_from_slice(b"    ");
-    data.extend_from_slice(talk.answer.text(0, 0)?);
+    data.extend_from_slice(channel.answer.text(0, 0)?);
     if in_client {
-        let ytd = talk.answer.integer(0, 6)?;
-        talk.change(Named::PayDistrict, &[i(ytd + amount), warehouse, district]).await?;
+        let ytd = channel.answer.integer(0, 6)?;
+        channel.change(Named::PayDistrict, &[i(ytd + amount), warehouse, district]).await?;
     }
-    let customer = customer_number(talk, input).await?;
+    let customer = customer_number(channel, input).await?;
     let who = [n(input.home.0), n(input.home.1), n(customer)];
-    talk.one(Query::Named(Named::PayingCustomer), &who).await?;
-    let bad_credit = talk.answer.text(0, 10)? == b"BC";
-    let answer = &talk.answer;
+    channel.one(Query::Named(Named::PayingCustomer), &who).await?;
+    let bad_credit = channel.answer.text(0, 10)? == b"BC";
+    let answer = &channel.answer;
     let (balance, paid, payments) = (answer.integer(0, 13)?, answer.integer(0, 14)?, answer.integer(0, 15)?);
     if in_client {
         let values = [i(balance - amount), i(paid + amount), i(payments + 1)];
-        talk.change(Named::PayCustomer, &[values.as_slice(), &who].concat()).await?;
+        channel.change(Named::PayCustomer, &[values.as_slice(), &who].concat()).await?;
     } else {
-        talk.change(Named::PayCustomer, &[[i(amount), i(amount)].as_slice(), &who].concat()).await?;
+        channel.change(Named::PayCustomer, &[[i(amount), i(amount)].as_slice(), &who].concat()).await?;
     }
     if bad_credit {
-        talk.one(Query::Named(Named::CustomerData), &who).await?;
-        let note = note(input, customer, talk.answer.text(0, 0)?);
-        talk.change(Named::NoteCustomer, &[[Parameter::Text(&note)].as_slice(), &who].concat()).await?;
+        channel.one(Query::Named(Named::CustomerData), &who).await?;
+        let note = note(input, customer, channel.answer.text(0, 0)?);
+        channel.change(Named::NoteCustomer, &[[Parameter::Text(&note)].as_slice(), &who].concat()).await?;
     }
     let row = [who[2], who[1], who[0], district, warehouse, i(input.now_us), i(amount), Parameter::Text(&data)];
-    talk.change(Named::AddHistory, &row).await?;
+    channel.change(Named::AddHistory, &row).await?;
     Ok(balance - amount)
 }
 
-async fn order_status(talk: &mut Talk, input: &Input, in_client: bool) -> Result<i64, Stop> {
-    let customer = customer_number(talk, input).await?;
+async fn order_status(channel: &mut StatementChannel, input: &Input, in_client: bool) -> Result<i64, Stop> {
+    let customer = customer_number(channel, input).await?;
     let who = [n(input.home.0), n(input.home.1), n(customer)];
-    talk.one(Query::Named(Named::AskingCustomer), &who).await?;
-    let balance = talk.answer.integer(0, 0)?;
-    let orders = talk.run(Query::Named(Named::LastOrder), &who).await? as usize;
+    channel.one(Query::Named(Named::AskingCustomer), &who).await?;
+    let balance = channel.answer.integer(0, 0)?;
+    let orders = channel.run(Query::Named(Named::LastOrder), &who).await? as usize;
     // The server's form delivers one row: the newest is the first.
     let mut newest = None;
     for row in 0..if in_client { orders } else { orders.min(1) } {
-        newest = newest.max(Some(talk.answer.integer(row, 0)?));
+        newest = newest.max(Some(channel.answer.integer(row, 0)?));
     }
     // Every customer has ordered once when loaded, so there is one.
     let Some(order) = newest else {
         return Err(Fault::Wrong(format!("customer {customer} has no order")).into());
     };
-    if talk.run(Query::Named(Named::Lines), &[who[0], who[1], i(order)]).await? < 5 {
+    if channel.run(Query::Named(Named::Lines), &[who[0], who[1], i(order)]).await? < 5 {
         return Err(Fault::Wrong(format!("order {order} has fewer than 5 lines")).into());
     }
     Ok(balance)
 }
 
-async fn delivery(talk: &mut Talk, input: &Input, in_client: bool) -> Result<i64, Stop> {
+async fn delivery(channel: &mut StatementChannel, input: &Input, in_client: bool) -> Result<i64, Stop> {
     let mut delivered = 0;
     for district in 1..=DISTRICTS {
         let place = [n(input.warehouse), n(district)];
-        let Some(order) = oldest(talk, place, in_client).await? else { continue };
+        let Some(order) = oldest(channel, place, in_client).await? else { continue };
         let which = [place[0], place[1], i(order)];
         // Where locks are taken late, another terminal may have delivered it.
-        if talk.run(Query::Named(Named::TakeNewOrder), &which).await? == 0 {
+        if channel.run(Query::Named(Named::TakeNewOrder), &which).await? == 0 {
             return Err(Stop::Conflict);
         }
         // Before the order is read: what a transaction has changed it sees, whatever its snapshot holds.
-        talk.change(Named::SetCarrier, &[[n(input.carrier)].as_slice(), &which].concat()).await?;
-        talk.one(Query::Named(Named::OrderCustomer), &which).await?;
-        let who = [place[0], place[1], i(talk.answer.integer(0, 0)?)];
+        channel.change(Named::SetCarrier, &[[n(input.carrier)].as_slice(), &which].concat()).await?;
+        channel.one(Query::Named(Named::OrderCustomer), &which).await?;
+        let who = [place[0], place[1], i(channel.answer.integer(0, 0)?)];
         let dated = [[i(input.now_us)].as_slice(), &which].concat();
-        talk.run(Query::Named(Named::SetDelivered), &dated).await?;
-        talk.run(Query::Named(Named::OrderAmount), &which).await?;
+        channel.run(Query::Named(Named::SetDelivered), &dated).await?;
+        channel.run(Query::Named(Named::OrderAmount), &which).await?;
         let mut amount = 0;
-        for row in 0..talk.answer.rows() {
-            amount += talk.answer.integer(row, 0)?;
+        for row in 0..channel.answer.rows() {
+            amount += channel.answer.integer(row, 0)?;
         }
         if in_client {
-            talk.one(Query::Named(Named::DeliveredCustomer), &who).await?;
-            let (balance, deliveries) = (talk.answer.integer(0, 0)?, talk.answer.integer(0, 1)?);
+            channel.one(Query::Named(Named::DeliveredCustomer), &who).await?;
+            let (balance, deliveries) = (channel.answer.integer(0, 0)?, channel.answer.integer(0, 1)?);
             let values = [i(balance + amount), i(deliveries + 1)];
-            talk.change(Named::BookDelivery, &[values.as_slice(), &who].concat()).await?;
+            channel.change(Named::BookDelivery, &[values.as_slice(), &who].concat()).await?;
         } else {
-            talk.change(Named::BookDelivery, &[[i(amount)].as_slice(), &who].concat()).await?;
+            channel.change(Named::BookDelivery, &[[i(amount)].as_slice(), &who].concat()).await?;
         }
         delivered += 1;
     }
@@ -316,38 +316,42 @@ async fn delivery(talk: &mut Talk, input: &Input, in_client: bool) -> Result<i64
 }
 
 /// The oldest order of the district at `place` that is not delivered.
-async fn oldest(talk: &mut Talk, place: [Parameter<'_>; 2], in_client: bool) -> Result<Option<i64>, Stop> {
+async fn oldest(
+    channel: &mut StatementChannel,
+    place: [Parameter<'_>; 2],
+    in_client: bool,
+) -> Result<Option<i64>, Stop> {
     if !in_client {
-        let found = talk.run(Query::Named(Named::OldestNewOrder), &place).await?;
-        return Ok(if found == 0 { None } else { Some(talk.answer.integer(0, 0)?) });
+        let found = channel.run(Query::Named(Named::OldestNewOrder), &place).await?;
+        return Ok(if found == 0 { None } else { Some(channel.answer.integer(0, 0)?) });
     }
-    talk.one(Query::Named(Named::OldestNewOrder), &place).await?;
-    let waiting = talk.answer.integer(0, 0)?;
+    channel.one(Query::Named(Named::OldestNewOrder), &place).await?;
+    let waiting = channel.answer.integer(0, 0)?;
     if waiting == 0 {
         return Ok(None);
     }
-    talk.one(Query::Named(Named::NextNumber), &place).await?;
-    Ok(Some(talk.answer.integer(0, 0)? - waiting))
+    channel.one(Query::Named(Named::NextNumber), &place).await?;
+    Ok(Some(channel.answer.integer(0, 0)? - waiting))
 }
 
-async fn stock_level(talk: &mut Talk, input: &Input, in_client: bool) -> Result<i64, Stop> {
+async fn stock_level(channel: &mut StatementChannel, input: &Input, in_client: bool) -> Result<i64, Stop> {
     let (warehouse, district) = (n(input.warehouse), n(input.district));
-    talk.one(Query::Named(Named::NextNumber), &[warehouse, district]).await?;
-    let next = talk.answer.integer(0, 0)?;
+    channel.one(Query::Named(Named::NextNumber), &[warehouse, district]).await?;
+    let next = channel.answer.integer(0, 0)?;
     let threshold = input.threshold as i64;
     let first = next - RECENT as i64;
     if !in_client {
         let parameters = [warehouse, district, i(next), i(first), warehouse, i(threshold)];
-        talk.one(Query::Named(Named::Stocks), &parameters).await?;
-        return Ok(talk.answer.integer(0, 0)?);
+        channel.one(Query::Named(Named::Stocks), &parameters).await?;
+        return Ok(channel.answer.integer(0, 0)?);
     }
     let orders: Vec<Parameter<'_>> = (first..next).map(i).collect();
     let parameters = [[warehouse, district].as_slice(), &orders, &[warehouse]].concat();
-    talk.run(Query::Named(Named::Stocks), &parameters).await?;
+    channel.run(Query::Named(Named::Stocks), &parameters).await?;
     let mut short = std::collections::BTreeSet::new();
-    for row in 0..talk.answer.rows() {
-        if talk.answer.integer(row, 1)? < threshold {
-            short.insert(talk.answer.integer(row, 0)?);
+    for row in 0..channel.answer.rows() {
+        if channel.answer.integer(row, 1)? < threshold {
+            short.insert(channel.answer.integer(row, 0)?);
         }
     }
     Ok(short.len() as i64)

@@ -10,7 +10,8 @@ use tithe_plugin::{
 
 use super::{
     Shared,
-    operation::{Operation, OperationKind, Records, Stream},
+    operation::{Operation, Records, Stream},
+    operation_kind::OperationKind,
     record::Record,
     values::VERSIONS,
     verify::Verifier,

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use tithe_model::catalogue::{PropertyProblem, WorkloadShape};
 
-use super::{names, operation::OperationKind};
+use super::{names, operation_kind::OperationKind};
 
 /// The properties of one workload, with YCSB's defaults filled in.
 #[derive(Debug, Clone)]

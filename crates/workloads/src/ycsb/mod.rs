@@ -26,8 +26,9 @@ pub mod generator;
 mod key;
 mod names;
 pub mod operation;
+mod operation_kind;
+mod presets;
 pub mod properties;
-mod ready;
 mod record;
 pub mod values;
 mod verify;
@@ -53,12 +54,13 @@ use tithe_plugin::{
 
 pub use config::check;
 pub use names::ignored;
-pub use ready::{READY, entry};
+pub use presets::{PRESETS, entry};
 
 use self::{
     client::{YcsbClient, key_value},
     config::{Config, Distribution, KeySpace, Length},
-    operation::{OperationKind, Records, Stream},
+    operation::{Records, Stream},
+    operation_kind::OperationKind,
     record::Record,
     values::{Lengths, Pool},
 };

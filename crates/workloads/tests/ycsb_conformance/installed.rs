@@ -34,7 +34,7 @@ use tithe_plugin::{
     workload::{Clients, PartRecorder, Workload},
 };
 use tithe_workloads::ycsb::{
-    READY, Ycsb,
+    PRESETS, Ycsb,
     generator::{
         AcknowledgedCounter, Choice, Exponential, Histogram, Hotspot, Latest, ScrambledZipfian, Sequential,
         ThreadLocalRandom, Uniform, Zipfian, fnv_hash, random_bytes,
@@ -299,12 +299,12 @@ static HISTOGRAM_FILE: LazyLock<PathBuf> = LazyLock::new(|| {
 });
 
 fn property_sets() -> Vec<String> {
-    let ready = READY.iter().map(|(_, _, properties)| {
+    let presets = PRESETS.iter().map(|(_, _, properties)| {
         properties.iter().map(|(name, value)| format!("{name}={value}\n")).collect::<String>()
     });
     let histogram = HISTOGRAM_FILE.display().to_string();
     let varying = VARYING_LENGTHS.iter().map(|text| text.replace("HISTOGRAM", &histogram));
-    let constant: Vec<String> = ready.chain(VARIATIONS.iter().map(|&text| text.to_owned())).collect();
+    let constant: Vec<String> = presets.chain(VARIATIONS.iter().map(|&text| text.to_owned())).collect();
     let derived = constant.iter().map(|text| format!("{text}\ndataintegrity=true"));
     let all = derived.chain(constant.iter().cloned()).chain(varying);
     all.map(|text| {

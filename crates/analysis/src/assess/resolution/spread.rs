@@ -19,7 +19,7 @@ use super::super::{measured::Measured, slots};
 use crate::{
     CONFIDENCE, Interval,
     statistics::{
-        starts::{Asked, KnownSpread, infer_over_starts},
+        starts::{IntervalOptions, KnownSpread, infer_over_starts},
         variance,
     },
 };
@@ -85,7 +85,7 @@ fn of_cell(records: &Records, index: usize) -> CellSpread {
 }
 
 fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str) -> Option<MetricSpread> {
-    let asked = Asked { alpha: 1.0 - CONFIDENCE, by_decision: false, known: None };
+    let asked = IntervalOptions { alpha: 1.0 - CONFIDENCE, by_decision: false, known: None };
     let over_starts = infer_over_starts(&slots::effects(measured, 1, metric), asked);
     // Told where starts are enough and some have several frames; else frames hold both scatters.
     let spread = over_starts.spread?;

@@ -96,7 +96,7 @@ fn not_ranked(side: &Side) -> &'static str {
     match side.proof {
         Proof::Proven | Proof::Baseline => "not enough data",
         Proof::Unproven(_) => "its protection was not proven to be on",
-        Proof::Told(_) => "nobody but its provider says that its protection was on",
+        Proof::ToldByProvider(_) => "nobody but its provider says that its protection was on",
         Proof::Disproven(_) => "its protection was disproven",
     }
 }

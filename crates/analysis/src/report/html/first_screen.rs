@@ -86,7 +86,7 @@ fn plot(analysis: &Analysis, cell: &CellAnalysis, name: &str, order: &[&str], sc
     let decided = summary::decided(cell);
     let of_arm = |name: &&str| decided.iter().find(|(arm, _)| arm.name == *name);
     let shares = |arm: &ArmAnalysis, estimate: &Estimate| match adds {
-        true => of_transactions(&Told::of(estimate, is_judged(arm))),
+        true => of_transactions(&RowFigures::of(estimate, is_judged(arm))),
         false => String::new(),
     };
     let rows = order.iter().filter_map(of_arm);
@@ -136,17 +136,17 @@ fn is_judged(arm: &ArmAnalysis) -> bool {
 /// One arm with its drawing and its figures, and `further` columns.
 pub(super) fn row(margin: f64, arm: &ArmAnalysis, estimate: &Estimate, scale: &Scale, further: &str) -> String {
     let doubted = !doubt_class(arm).is_empty();
-    let told = Told::of(estimate, is_judged(arm));
+    let figures = RowFigures::of(estimate, is_judged(arm));
     let class = if arm.aa { "again" } else { class(estimate.verdict) };
     let doubt = if doubted { " doubted" } else { "" };
     let said = if arm.aa { words::control(estimate).to_owned() } else { words::outcome(estimate, margin) };
     let figure = |(lead, rest): &(String, String)| {
-        let told = [(lead, "b"), (rest, "small")].into_iter().filter(|(part, _)| !part.is_empty());
-        let told: Vec<String> = told.map(|(part, tag)| format!("<{tag}>{part}</{tag}>")).collect();
-        match (doubted, told.is_empty()) {
+        let figures = [(lead, "b"), (rest, "small")].into_iter().filter(|(part, _)| !part.is_empty());
+        let figures: Vec<String> = figures.map(|(part, tag)| format!("<{tag}>{part}</{tag}>")).collect();
+        match (doubted, figures.is_empty()) {
             (_, true) => String::new(),
-            (true, false) => format!("<span>({})</span>", told.join(" ")),
-            (false, false) => format!("<span>{}</span>", told.join(" ")),
+            (true, false) => format!("<span>({})</span>", figures.join(" ")),
+            (false, false) => format!("<span>{}</span>", figures.join(" ")),
         }
     };
     format!(
@@ -155,20 +155,20 @@ pub(super) fn row(margin: f64, arm: &ArmAnalysis, estimate: &Estimate, scale: &S
         arm_mark(arm),
         text(&said),
         drawing(margin, arm, estimate, scale),
-        figure(&told.cost),
-        figure(&told.added),
+        figure(&figures.cost),
+        figure(&figures.added),
     )
 }
 
 /// What an arm adds, of transactions of three sizes.
-fn of_transactions(told: &Told) -> String {
-    let none = if told.share.is_none() { " none" } else { "" };
-    let column = |ms: f64| format!("<td class=\"of{none}\" data-of=\"{ms} ms\">{}</td>", told.share_of(ms));
+fn of_transactions(figures: &RowFigures) -> String {
+    let none = if figures.share.is_none() { " none" } else { "" };
+    let column = |ms: f64| format!("<td class=\"of{none}\" data-of=\"{ms} ms\">{}</td>", figures.share_of(ms));
     TRANSACTIONS_MS.map(column).concat()
 }
 
 /// The figures of a row in words.
-struct Told {
+struct RowFigures {
     /// The cost and its interval; its bound alone where none was found, the interval alone where it is too noisy.
     cost: (String, String),
     /// The same as time that is added; empty where that is not known.
@@ -177,7 +177,7 @@ struct Told {
     share: Option<(&'static str, f64)>,
 }
 
-impl Told {
+impl RowFigures {
     /// `judged`: what is found is the cost of a protection that was on.
     fn of(estimate: &Estimate, judged: bool) -> Self {
         let (effect, verdict) = (&estimate.effect, estimate.verdict);

@@ -16,7 +16,7 @@ pub(super) fn class(outcome: Outcome) -> &'static str {
 pub(super) fn doubt_class(arm: &ArmAnalysis) -> &'static str {
     match arm.proof {
         Proof::Baseline | Proof::Proven => "",
-        Proof::Unproven(_) | Proof::Told(_) | Proof::Disproven(_) => " class=\"doubted\"",
+        Proof::Unproven(_) | Proof::ToldByProvider(_) | Proof::Disproven(_) => " class=\"doubted\"",
     }
 }
 
@@ -39,7 +39,7 @@ pub(super) fn outcome(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> St
         _ if arm.aa => words::control(estimate).to_owned(),
         Proof::Baseline | Proof::Proven => words::outcome(estimate, margin),
         Proof::Unproven(_) => "unproven".to_owned(),
-        Proof::Told(_) => "told by the provider".to_owned(),
+        Proof::ToldByProvider(_) => "told by the provider".to_owned(),
         Proof::Disproven(_) => "disproven".to_owned(),
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn proof_mark(proof: &Proof) -> String {
     let (class, sign) = match proof {
         Proof::Baseline => ("plain", "·"),
         Proof::Proven => ("good", "✓"),
-        Proof::Unproven(_) | Proof::Told(_) => ("warn", "?"),
+        Proof::Unproven(_) | Proof::ToldByProvider(_) => ("warn", "?"),
         Proof::Disproven(_) => ("bad", "✗"),
     };
     let word = words::proof(proof).0.to_lowercase();

@@ -13,7 +13,7 @@ use crate::{
     Interval,
     matrix::{Answer, Basis, Gathered, HostFigure, MatrixFigure, facts},
     report::words,
-    statistics::hosts::Together,
+    statistics::hosts::PooledEffect,
 };
 
 /// The JSON Schema (draft 2020-12) that every document of [`render`] follows.
@@ -68,7 +68,7 @@ fn answer(answer: &Answer, units: &str) -> Value {
         _ => None,
     };
     let effect = match answer {
-        Answer::One(effect) | Answer::Over(_, Together { effect, .. }) => Some(effect),
+        Answer::One(effect) | Answer::Over(_, PooledEffect { effect, .. }) => Some(effect),
         Answer::Nothing | Answer::Two(_) => None,
     };
     json!({

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     CONFIDENCE,
     matrix::{Answer, Basis, Gathered, HostFigure, MatrixFigure, Row, facts},
-    statistics::{hosts::Together, verdict},
+    statistics::{hosts::PooledEffect, verdict},
 };
 
 /// The matrix for a terminal, ending with a line break.
@@ -132,7 +132,7 @@ pub fn basis(answer: &Answer) -> String {
 /// How much hosts, or repeats, differ.
 pub fn spread(answer: &Answer) -> Option<String> {
     match answer {
-        Answer::Over(_, Together { spread, .. }) => Some(number::spread(spread)),
+        Answer::Over(_, PooledEffect { spread, .. }) => Some(number::spread(spread)),
         _ => None,
     }
 }
@@ -140,7 +140,7 @@ pub fn spread(answer: &Answer) -> Option<String> {
 /// Where another host, or another repeat, lies.
 pub fn next(answer: &Answer) -> Option<String> {
     match answer {
-        Answer::Over(_, Together { next: Some(next), .. }) => Some(number::range(next.low, next.high)),
+        Answer::Over(_, PooledEffect { next: Some(next), .. }) => Some(number::range(next.low, next.high)),
         _ => None,
     }
 }

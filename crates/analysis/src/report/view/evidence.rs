@@ -149,7 +149,7 @@ const BOTH: &str = "before and after";
 pub(in crate::report) fn reasons(proof: &Proof) -> &[String] {
     match proof {
         Proof::Baseline | Proof::Proven => &[],
-        Proof::Unproven(reasons) | Proof::Told(reasons) | Proof::Disproven(reasons) => reasons,
+        Proof::Unproven(reasons) | Proof::ToldByProvider(reasons) | Proof::Disproven(reasons) => reasons,
     }
 }
 

@@ -21,8 +21,8 @@ const TRIALS: [[f64; 4]; 13] = [
 ];
 
 /// Log odds ratios with their variances.
-fn trials() -> Vec<Shown> {
-    let unit = |[a, b, c, d]: [f64; 4]| Shown {
+fn trials() -> Vec<UnitEffect> {
+    let unit = |[a, b, c, d]: [f64; 4]| UnitEffect {
         effect: (a * d / (b * c)).ln(),
         variance: 1.0 / a + 1.0 / b + 1.0 / c + 1.0 / d,
         degrees: f64::INFINITY,
@@ -37,7 +37,7 @@ fn trials() -> Vec<Shown> {
 #[test]
 fn golden_vectors() {
     let near = |actual: f64, expected: f64, by: f64| assert!((actual - expected).abs() < by, "{actual}, {expected}");
-    let Together { effect, spread, next } = together(&trials(), 0.05).expect("thirteen units");
+    let PooledEffect { effect, spread, next } = together(&trials(), 0.05).expect("thirteen units");
     near(spread.low.powi(2), 0.1302, 0.000_1);
     near(spread.high.powi(2), 1.1812, 0.000_1);
     near(spread.estimate.powi(2), 0.341_205_102_177_868, 1e-9);
@@ -49,8 +49,8 @@ fn golden_vectors() {
 /// Of units of very unequal precision each counts alike: mean and half-width are scipy's of 0.1, 0.2 and 0.4.
 #[test]
 fn one_sure_unit_does_not_speak_for_all() {
-    let unit = |(effect, error): (f64, f64)| Shown { effect, variance: error * error, degrees: 7.0 };
-    let Together { effect, .. } = together(&[(0.1, 0.01), (0.2, 0.2), (0.4, 0.5)].map(unit), 0.05).expect("pooled");
+    let unit = |(effect, error): (f64, f64)| UnitEffect { effect, variance: error * error, degrees: 7.0 };
+    let PooledEffect { effect, .. } = together(&[(0.1, 0.01), (0.2, 0.2), (0.4, 0.5)].map(unit), 0.05).expect("pooled");
     assert!((effect.estimate - 0.233_333_333_333_333).abs() < 1e-12, "{effect:?}");
     assert!((effect.half_width() - 0.379_458_303_359_676).abs() < 1e-9, "{effect:?}");
 }
@@ -65,23 +65,23 @@ fn few_units_are_not_pooled_and_fewer_than_five_do_not_tell_the_next() {
 #[test]
 fn repeats_of_one_host_are_one_unit() {
     assert_eq!(combined(&[]), None);
-    let one = Shown { effect: 0.1, variance: 1e-4, degrees: 7.0 };
+    let one = UnitEffect { effect: 0.1, variance: 1e-4, degrees: 7.0 };
     assert_eq!(combined(&[one]), Some(one));
     // Repeats that agree are as sure as their errors say, and no surer: variance 1e-4 / 4.
     let four = combined(&[one; 4]).expect("a unit");
     assert!((four.effect - 0.1).abs() < 1e-12 && (four.variance - 0.25e-4).abs() < 1e-12, "{four:?}");
     // Of repeats that differ, what differs is in the variance.
-    let apart = combined(&[Shown { effect: 0.0, ..one }, Shown { effect: 0.2, ..one }]).expect("a unit");
+    let apart = combined(&[UnitEffect { effect: 0.0, ..one }, UnitEffect { effect: 0.2, ..one }]).expect("a unit");
     assert!((apart.effect - 0.1).abs() < 1e-12 && (apart.variance - 0.01).abs() < 1e-9, "{apart:?}");
     assert_eq!([four.degrees, apart.degrees], [3.0, 1.0]);
 }
 
 #[test]
 fn errors_that_rest_on_few_starts_lower_the_end_of_the_spread_alone() {
-    let unsure: Vec<Shown> = trials().iter().map(|unit| Shown { degrees: 7.0, ..*unit }).collect();
+    let unsure: Vec<UnitEffect> = trials().iter().map(|unit| UnitEffect { degrees: 7.0, ..*unit }).collect();
     let (known, unsure) = (together(&trials(), 0.05).expect("pooled"), together(&unsure, 0.05).expect("pooled"));
     assert!(unsure.spread.low < known.spread.low, "{unsure:?}");
-    assert_eq!(Together { spread: Interval { low: known.spread.low, ..unsure.spread }, ..unsure }, known);
+    assert_eq!(PooledEffect { spread: Interval { low: known.spread.low, ..unsure.spread }, ..unsure }, known);
 }
 
 proptest! {
@@ -91,9 +91,9 @@ proptest! {
         of in prop::collection::vec((-0.1f64..0.1, 1e-8f64..1e-4), 5..20),
         alpha in 0.01f64..0.2,
     ) {
-        let unit = |(effect, variance): &(f64, f64)| Shown { effect: *effect, variance: *variance, degrees: 7.0 };
-        let units: Vec<Shown> = of.iter().map(unit).collect();
-        let Together { effect, next, .. } = together(&units, alpha).expect("five units");
+        let unit = |(effect, variance): &(f64, f64)| UnitEffect { effect: *effect, variance: *variance, degrees: 7.0 };
+        let units: Vec<UnitEffect> = of.iter().map(unit).collect();
+        let PooledEffect { effect, next, .. } = together(&units, alpha).expect("five units");
         let next = next.expect("five units");
         prop_assert!(next.low <= effect.low && next.high >= effect.high);
         prop_assert_eq!(next.estimate, effect.estimate);

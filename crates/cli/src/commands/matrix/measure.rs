@@ -24,7 +24,7 @@ use super::{
     plan::Planned,
 };
 use crate::{
-    commands::{apart, run},
+    commands::{child, run},
     exit::{self, Stop},
     interrupt, offer,
     prepare::{self, Prepared},
@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// How long a wait lasts until ctrl-C is looked for.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs the command; returns the exit status.
 pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
@@ -109,7 +109,7 @@ fn wait(due_unix_s: f64, cancelled: &AtomicBool) {
         if left_s <= 0.0 {
             break;
         }
-        std::thread::sleep(LOOK.min(Duration::from_secs_f64(left_s)));
+        std::thread::sleep(POLL_INTERVAL.min(Duration::from_secs_f64(left_s)));
     }
 }
 
@@ -194,7 +194,7 @@ fn carry_out(prepared: Prepared, path: &Path, arguments: &RunArgs) -> Result<(),
     let mut folder = RunFolder::create(path, &text, &plan, &machine)?;
     let cancelled = interrupt::listen();
     let mut observer = Progress::new(&plan, arguments.quiet, None);
-    let run = Run::new(database, install, &plan, &workloads, cancelled)?.apart(apart::program(&arguments.host));
+    let run = Run::new(database, install, &plan, &workloads, cancelled)?.child_process(child::program(&arguments.host));
     match run.carry_out(&mut folder, None, &mut observer)? {
         Ending::Interrupted => Err(Stop::new(exit::INTERRUPTED, "stopped; the task will be measured anew")),
         Ending::Complete | Ending::Failed => Ok(()),

@@ -29,7 +29,7 @@ use crate::support::{
 };
 
 /// How long a run may take to end once nobody is killed any more: a hung one fails.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The parts that can be killed.
 const PARTS: [&str; 5] = ["agent a0", "agent a1", "broker", "coordinator", "observer"];
@@ -115,7 +115,7 @@ impl<'b> Play<'b> {
     fn wait_until(&mut self, complaint: &str, holds: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
         while !holds(self) && !self.has_ended() {
-            assert!(begun.elapsed() < PATIENCE, "{complaint}: {}", self.told());
+            assert!(begun.elapsed() < TIMEOUT, "{complaint}: {}", self.told());
             thread::sleep(Duration::from_millis(5));
         }
     }

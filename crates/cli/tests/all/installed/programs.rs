@@ -250,8 +250,8 @@ pub fn what_programs_cannot_do_is_refused_before_anything_starts() {
     refused(
         &of("postgres", "pgbench = \"fastest\""),
         expect![[r#"
-        error: `pgbench` has no ready workload `fastest`
-        = help: for a property file write `pgbench_file = …`; the ready ones are: `tpcb-like`, `simple-update`, `select-only`
+        error: `pgbench` has no preset `fastest`
+        = help: for a property file write `pgbench_file = …`; the presets are: `tpcb-like`, `simple-update`, `select-only`
         tithe: 1 problem in e.toml; nothing was started
     "#]],
     );
@@ -266,8 +266,8 @@ pub fn what_programs_cannot_do_is_refused_before_anything_starts() {
     refused(
         &of("postgres", "command = \"mine\""),
         expect![[r#"
-        error: `command` has no ready workload `mine`
-        = help: for a property file write `command_file = …`; the ready ones are: `pgbench`, `sysbench`, `ycsb`, `lines`
+        error: `command` has no preset `mine`
+        = help: for a property file write `command_file = …`; the presets are: `pgbench`, `sysbench`, `ycsb`, `lines`
         tithe: 1 problem in e.toml; nothing was started
     "#]],
     );

@@ -1,7 +1,7 @@
 //! Can the measured account do what it needs, and nothing else, and is the account that everybody knows closed?
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use crate::{
     cassandra::{
@@ -25,7 +25,7 @@ const FORBIDDEN: [(&str, &str); 2] = [
     ("a new role", "CREATE ROLE tithe_intruder"),
 ];
 
-impl Evidence for Accounts {
+impl Check for Accounts {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("rights-enforced")
     }

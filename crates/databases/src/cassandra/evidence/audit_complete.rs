@@ -10,7 +10,7 @@ use std::{
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::scan::{Places, files_of},
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
 };
 
 use super::audited;
@@ -45,7 +45,7 @@ impl AuditComplete {
     }
 }
 
-impl Evidence for AuditComplete {
+impl Check for AuditComplete {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("audit-complete")
     }

@@ -1,7 +1,7 @@
 //! Does the server remember passwords, roles and rights as the arm says?
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use crate::cassandra::{
     protection::VALIDITIES,
@@ -15,7 +15,7 @@ pub struct Caching {
     pub asked: bool,
 }
 
-impl Evidence for Caching {
+impl Check for Caching {
     fn entry(&self) -> CheckEntry {
         // A plain server has the product's own values, which are those of an arm with caching: it can be no control.
         CheckEntry::claim("auth-caching").own_control()

@@ -14,7 +14,7 @@ use tithe_plugin::{
         needles::Needles,
         scan::{File, Places, files_of, scan},
     },
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
 };
 
 /// How long the server may take to write its commit log: longer than its own period of 10 s.
@@ -36,7 +36,7 @@ impl CommitlogEncrypted {
     }
 }
 
-impl Evidence for CommitlogEncrypted {
+impl Check for CommitlogEncrypted {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("commitlog-encrypted")
     }

@@ -3,7 +3,7 @@
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
 };
 
 /// Looks for canaries in the data files (SSTables). No claim: open-source Cassandra does not encrypt them, and whoever
@@ -17,7 +17,7 @@ impl DataFilesClear {
     }
 }
 
-impl Evidence for DataFilesClear {
+impl Check for DataFilesClear {
     fn entry(&self) -> CheckEntry {
         CheckEntry::disclosure("data-files-clear")
     }

@@ -4,7 +4,7 @@ use std::fs;
 
 use tithe_machine::{fault::Fault, launch::Address, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     setup::TlsVersion,
     wire::Wire,
 };
@@ -28,7 +28,7 @@ const ESTABLISHED: &str = "messaging connection established";
 /// And if it is TLS.
 const ENCRYPTED: &str = "encryption = encrypted";
 
-impl Evidence for Internode {
+impl Check for Internode {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("internode-tls")
     }

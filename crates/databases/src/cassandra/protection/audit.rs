@@ -7,7 +7,7 @@ use tithe_model::{
     catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
-use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
+use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use crate::cassandra::{
     evidence::{audit_complete::AuditComplete, logs_free},
@@ -67,7 +67,7 @@ impl Protection for Audit {
         setup.settings.insert(AUDIT.to_owned(), options);
     }
 
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         let categories = match chosen.text("categories") {
             ALL => "QUERY,DML",
             categories => categories,

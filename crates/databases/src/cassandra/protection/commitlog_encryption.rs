@@ -8,7 +8,7 @@ use tithe_model::{
     catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
-use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
+use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use crate::cassandra::{
     evidence::{commitlog::CommitlogEncrypted, data_files::DataFilesClear},
@@ -48,7 +48,7 @@ impl Protection for CommitlogEncryption {
         setup.settings.insert(COMMITLOG_CIPHER.to_owned(), chosen.text("cipher").to_owned());
     }
 
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(CommitlogEncrypted::new(chosen.text("cipher"))), Box::new(DataFilesClear::new())]
     }
 }

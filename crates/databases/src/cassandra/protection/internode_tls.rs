@@ -1,7 +1,7 @@
 //! TLS between the nodes of a cluster.
 
 use tithe_model::{catalogue::ProtectionEntry, experiment};
-use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
+use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use crate::cassandra::{evidence::internode::Internode, launch::BETWEEN_NODES};
 
@@ -26,7 +26,7 @@ impl Protection for InternodeTls {
         setup.settings.insert(BETWEEN_NODES.to_owned(), "all".to_owned());
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(Internode)]
     }
 }

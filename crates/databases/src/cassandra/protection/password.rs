@@ -5,7 +5,7 @@ use tithe_model::{
     experiment,
 };
 use tithe_plugin::{
-    evidence::Evidence,
+    evidence::Check,
     protection::Protection,
     setup::{Authentication, Setup},
 };
@@ -50,7 +50,7 @@ impl Protection for Password {
         }
     }
 
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(PasswordAsked(&PROBES)), Box::new(Accounts), Box::new(Caching { asked: chosen.flag("caching") })]
     }
 }

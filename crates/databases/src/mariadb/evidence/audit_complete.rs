@@ -1,7 +1,7 @@
 //! Does the audit log hold every event that it must, and none that it must not?
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence, Watch};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry, Watch};
 
 use super::FLAVOUR;
 use crate::{
@@ -95,7 +95,7 @@ fn count(text: &str, mark: &str, account: Option<&str>) -> Counts {
     counts
 }
 
-impl Evidence for AuditComplete {
+impl Check for AuditComplete {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("audit-complete")
     }

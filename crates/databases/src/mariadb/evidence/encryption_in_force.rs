@@ -2,7 +2,7 @@
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     session::SqlSession as _,
 };
 
@@ -40,7 +40,7 @@ impl EncryptionInForce {
     }
 }
 
-impl Evidence for EncryptionInForce {
+impl Check for EncryptionInForce {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("encryption-in-force")
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tithe_machine::{fault::Fault, observation::Observation, secret::Secret};
 use tithe_plugin::{
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     rotation::Rotator as _,
     setup::Setup,
 };
@@ -47,7 +47,7 @@ impl KeyRotated {
     }
 }
 
-impl Evidence for KeyRotated {
+impl Check for KeyRotated {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("key-rotated")
     }

@@ -11,7 +11,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
-    evidence::Evidence,
+    evidence::Check,
     protection::Protection,
     setup::{AtRest, Setup},
 };
@@ -81,8 +81,8 @@ impl Protection for Encryption {
         setup.at_rest = Some(AtRest { cipher, key: setup.credentials.key.clone() });
     }
 
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
-        let mut checks: Vec<Box<dyn Evidence>> = vec![
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
+        let mut checks: Vec<Box<dyn Check>> = vec![
             Box::new(EncryptionInForce::new(chosen.text("cipher"))),
             Box::new(DiskCanary::new(Places::DATA, Targets::Everything)),
             Box::new(DiskCanary::new(Places::JOURNAL, Targets::Everything)),

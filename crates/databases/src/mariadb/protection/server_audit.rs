@@ -8,7 +8,7 @@ use tithe_model::{
     catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
-use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
+use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use crate::{
     mariadb::{
@@ -59,7 +59,7 @@ impl Protection for ServerAudit {
         }
     }
 
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(AuditComplete::new(chosen.text("events"))), Box::new(logs_free::disclosure(&AUDIT_LOG))]
     }
 }

@@ -3,7 +3,7 @@
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::canary::key_value,
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     session::{Discard, Fields, Request},
 };
 
@@ -52,7 +52,7 @@ impl AuditComplete {
     }
 }
 
-impl Evidence for AuditComplete {
+impl Check for AuditComplete {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("audit-complete")
     }

@@ -2,7 +2,7 @@
 
 use mongodb::bson::doc;
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use crate::mongodb::{build::at, store::administrator};
 
@@ -18,7 +18,7 @@ impl EncryptionInForce {
     }
 }
 
-impl Evidence for EncryptionInForce {
+impl Check for EncryptionInForce {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("encryption-in-force")
     }

@@ -9,7 +9,7 @@ use tithe_model::{
     catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
-use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
+use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use super::needs_enterprise;
 use crate::mongodb::{evidence::audit_complete::AuditComplete, launch::AUDIT_FILTER};
@@ -46,7 +46,7 @@ impl Protection for Audit {
         setup.settings.insert("setParameter.auditAuthorizationSuccess".to_owned(), "true".to_owned());
     }
 
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(AuditComplete::new(commands(chosen.text("operations"))))]
     }
 }

@@ -10,7 +10,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    evidence::Evidence,
+    evidence::Check,
     protection::Protection,
     setup::{AtRest, Setup},
 };
@@ -48,7 +48,7 @@ impl Protection for Encryption {
         setup.at_rest = Some(AtRest { cipher: chosen.text("cipher").to_owned(), key: setup.credentials.key.clone() });
     }
 
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![
             Box::new(EncryptionInForce::new(chosen.text("cipher"))),
             Box::new(DiskCanary::new(Places::DATA, Targets::Everything)),

@@ -5,7 +5,7 @@ use tithe_model::{
     experiment,
 };
 use tithe_plugin::{
-    evidence::Evidence,
+    evidence::Check,
     protection::Protection,
     setup::{Authentication, Setup},
 };
@@ -40,7 +40,7 @@ impl Protection for Scram {
         setup.authentication = Authentication::Password { mechanism: chosen.text("mechanism").to_owned() };
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(PasswordAsked(&PROBES))]
     }
 }

@@ -4,7 +4,7 @@ use std::{fs::File, io::Read as _, path::Path};
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     session::SqlSession as _,
 };
 
@@ -30,7 +30,7 @@ pub struct EncryptionInForce(pub EncryptedLogs);
 /// "Encrypting Binary Log Files and Relay Log Files").
 const ENCRYPTED_LOG: [u8; 4] = *b"\xfdbin";
 
-impl Evidence for EncryptionInForce {
+impl Check for EncryptionInForce {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("encryption-in-force")
     }

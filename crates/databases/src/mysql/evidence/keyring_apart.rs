@@ -10,7 +10,7 @@ use tithe_machine::{
 };
 use tithe_plugin::{
     checks::key_apart::KeyApart,
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     setup::AtRest,
 };
 
@@ -25,7 +25,7 @@ use crate::mysql::{
 /// does not say it, but its folder had no keys that it did not make. Id `keyring-apart`.
 pub struct KeyringApart;
 
-impl Evidence for KeyringApart {
+impl Check for KeyringApart {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("keyring-apart").own_control()
     }

@@ -8,7 +8,7 @@ use std::{
 use tithe_machine::{fault::Fault, launch::Server, observation::Observation, paths::Paths};
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
 };
 
 use crate::mysql::launch::{BINLOG_FOLDER, DOUBLEWRITE_ENDS, REDO_FILES, UNDO_FILES};
@@ -51,7 +51,7 @@ impl EncryptedLogs {
 /// The shared check of the journal, of these parts alone. Id `journal-canary`.
 pub struct PartsCanary(pub EncryptedLogs);
 
-impl Evidence for PartsCanary {
+impl Check for PartsCanary {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("journal-canary")
     }
@@ -85,7 +85,7 @@ impl TablesCanary {
     }
 }
 
-impl Evidence for TablesCanary {
+impl Check for TablesCanary {
     fn entry(&self) -> CheckEntry {
         Self::check().entry()
     }

@@ -9,7 +9,7 @@ use tithe_model::{
     catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
-use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
+use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use crate::mysql::{
     evidence::{
@@ -72,9 +72,9 @@ impl Protection for Encryption {
         }
     }
 
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         let parts = parts(chosen);
-        let mut checks: Vec<Box<dyn Evidence>> =
+        let mut checks: Vec<Box<dyn Check>> =
             vec![Box::new(EncryptionInForce(parts)), Box::new(TablesCanary(parts)), Box::new(KeyringApart)];
         if parts.any() {
             checks.push(Box::new(PartsCanary(parts)));

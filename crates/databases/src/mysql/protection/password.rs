@@ -6,7 +6,7 @@ use tithe_model::{
     experiment,
 };
 use tithe_plugin::{
-    evidence::Evidence,
+    evidence::Check,
     protection::Protection,
     setup::{Authentication, Setup},
 };
@@ -58,7 +58,7 @@ impl Protection for Password {
         setup.authentication = Authentication::Password { mechanism: chosen.text("plugin").to_owned() };
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(PasswordAsked(&PROBES))]
     }
 }

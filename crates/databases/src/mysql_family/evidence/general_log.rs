@@ -1,7 +1,7 @@
 //! Does the general log hold every statement?
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence, Watch};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry, Watch};
 
 use super::count_marked;
 use crate::evidence::marked::{Counts, End, Log, LogWatch, marker};
@@ -38,7 +38,7 @@ fn count_all(text: &str) -> Counts {
     counts
 }
 
-impl Evidence for GeneralLogComplete {
+impl Check for GeneralLogComplete {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("statement-log")
     }

@@ -4,7 +4,7 @@ use tithe_model::{
     catalogue::{ProtectionEntry, Switch},
     experiment,
 };
-use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
+use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use crate::{
     evidence::marked::Log,
@@ -34,7 +34,7 @@ impl Protection for GeneralLog {
         setup.settings.insert("log_output".to_owned(), "FILE".to_owned());
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(GeneralLogComplete(self.0)), Box::new(logs_free::disclosure(self.0))]
     }
 }

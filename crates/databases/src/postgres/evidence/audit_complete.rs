@@ -1,7 +1,7 @@
 //! Does the audit log hold every statement that it must, and none that it must not?
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence, Watch};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry, Watch};
 
 use super::logs_free::LOG;
 use crate::{
@@ -35,7 +35,7 @@ impl AuditComplete {
     }
 }
 
-impl Evidence for AuditComplete {
+impl Check for AuditComplete {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("audit-complete")
     }

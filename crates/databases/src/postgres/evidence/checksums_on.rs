@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::canary::key_value,
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     session::{Discard, Request},
 };
 
@@ -21,7 +21,7 @@ const PAGE: usize = 8192;
 /// of the measured table and compares it with the one in the page's header.
 pub struct ChecksumsOn;
 
-impl Evidence for ChecksumsOn {
+impl Check for ChecksumsOn {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("checksums-on")
     }

@@ -2,7 +2,7 @@
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     session::SqlSession as _,
 };
 
@@ -27,7 +27,7 @@ impl PgcryptoTrap {
     }
 }
 
-impl Evidence for PgcryptoTrap {
+impl Check for PgcryptoTrap {
     fn entry(&self) -> CheckEntry {
         CheckEntry::disclosure("pgcrypto-trap").own_control()
     }

@@ -1,7 +1,7 @@
 //! Does the statement log hold every statement?
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence, Watch};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry, Watch};
 
 use super::logs_free::LOG;
 use crate::evidence::marked::{Counts, End, LogWatch, marker, send_and_count};
@@ -9,7 +9,7 @@ use crate::evidence::marked::{Counts, End, LogWatch, marker, send_and_count};
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log.
 pub struct StatementLog;
 
-impl Evidence for StatementLog {
+impl Check for StatementLog {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("statement-log")
     }

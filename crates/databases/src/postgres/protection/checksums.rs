@@ -1,7 +1,7 @@
 //! Checksums of data pages.
 
 use tithe_model::{catalogue::ProtectionEntry, experiment};
-use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
+use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use crate::postgres::evidence::checksums_on::ChecksumsOn;
 
@@ -23,7 +23,7 @@ impl Protection for Checksums {
         setup.create_arguments.push("--data-checksums".to_owned());
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(ChecksumsOn)]
     }
 }

@@ -4,7 +4,7 @@ use tithe_model::{
     catalogue::{ProtectionEntry, Switch},
     experiment,
 };
-use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
+use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use crate::postgres::evidence::{logs_free, pgcrypto_trap::PgcryptoTrap, statement_log::StatementLog};
 
@@ -29,7 +29,7 @@ impl Protection for LogStatement {
         setup.settings.insert("log_statement".to_owned(), "all".to_owned());
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(StatementLog), Box::new(logs_free::disclosure()), Box::new(PgcryptoTrap::new(true))]
     }
 }

@@ -10,7 +10,7 @@ use tithe_model::{
     catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry, Switch},
     experiment,
 };
-use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
+use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use crate::postgres::{
     evidence::{audit_complete::AuditComplete, logs_free, pgcrypto_trap::PgcryptoTrap},
@@ -92,7 +92,7 @@ impl Protection for PgAudit {
         setup.statements.push("CREATE EXTENSION IF NOT EXISTS pgaudit SCHEMA public".to_owned());
     }
 
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         let (read, write) = (chosen.text("log").contains("read"), chosen.text("log").contains("write"));
         vec![
             Box::new(AuditComplete::new(read, write, chosen.flag("parameter"))),

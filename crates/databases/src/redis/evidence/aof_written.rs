@@ -9,17 +9,17 @@ use tithe_plugin::{
         needles::Needles,
         scan::{Places, files_of, scan},
     },
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
 };
 
 use crate::redis::store::{administrator, info};
 
 /// How long a write may take into the file with `everysec`: Redis holds writes back for at most two seconds while the
 /// disk is busy (documentation, "Redis persistence").
-const EVERYSEC_PATIENCE: Duration = Duration::from_secs(3);
+const EVERYSEC_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Writes canaries and looks for all of them in the append-only file: at once with `always`, within
-/// [`EVERYSEC_PATIENCE`] with `everysec`. Asks the server for its settings. Id `aof-written`.
+/// [`EVERYSEC_TIMEOUT`] with `everysec`. Asks the server for its settings. Id `aof-written`.
 ///
 /// That the disk has been told to keep what was written (`fsync`) cannot be seen from outside; the server's word is
 /// quoted for it.
@@ -34,7 +34,7 @@ impl AofWritten {
     }
 }
 
-impl Evidence for AofWritten {
+impl Check for AofWritten {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("aof-written")
     }
@@ -60,7 +60,7 @@ impl Evidence for AofWritten {
         let answered = Instant::now();
         let tokens = canaries.tokens(&Targets::Everything);
         let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
-        let timeout = if self.fsync == "always" { Duration::ZERO } else { EVERYSEC_PATIENCE };
+        let timeout = if self.fsync == "always" { Duration::ZERO } else { EVERYSEC_TIMEOUT };
         let found = loop {
             let report = scan(&needles, files_of(context.server, Places::JOURNAL));
             let found = report.total().distinct("canary");

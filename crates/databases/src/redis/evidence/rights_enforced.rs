@@ -1,7 +1,7 @@
 //! Can the measured account do what it needs, and nothing else?
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use crate::{
     evidence::Attempt,
@@ -19,7 +19,7 @@ const FORBIDDEN: [(&str, &[&str]); 3] = [
     ("the list of accounts", &["ACL", "LIST"]),
 ];
 
-impl Evidence for RightsEnforced {
+impl Check for RightsEnforced {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("rights-enforced")
     }

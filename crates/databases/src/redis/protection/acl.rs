@@ -2,7 +2,7 @@
 
 use tithe_model::{catalogue::ProtectionEntry, experiment};
 use tithe_plugin::{
-    evidence::Evidence,
+    evidence::Check,
     protection::Protection,
     setup::{Authentication, Setup},
 };
@@ -37,7 +37,7 @@ impl Protection for Acl {
         setup.authentication = Authentication::Password { mechanism: ACL.to_owned() };
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(PasswordAsked(&PROBES)), Box::new(RightsEnforced)]
     }
 }

@@ -4,7 +4,7 @@ use tithe_model::{
     catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
-use tithe_plugin::{evidence::Evidence, protection::Protection, setup::Setup};
+use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use crate::redis::evidence::aof_written::AofWritten;
 
@@ -35,7 +35,7 @@ impl Protection for Aof {
         setup.settings.insert("appendfsync".to_owned(), fsync(chosen).to_owned());
     }
 
-    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(AofWritten::new(fsync(chosen)))]
     }
 }

@@ -2,7 +2,7 @@
 
 use tithe_model::{catalogue::ProtectionEntry, experiment};
 use tithe_plugin::{
-    evidence::Evidence,
+    evidence::Check,
     protection::Protection,
     setup::{Authentication, Setup},
 };
@@ -33,7 +33,7 @@ impl Protection for RequirePass {
         setup.authentication = Authentication::Password { mechanism: REQUIREPASS.to_owned() };
     }
 
-    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Evidence>> {
+    fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         vec![Box::new(PasswordAsked(&PROBES))]
     }
 }

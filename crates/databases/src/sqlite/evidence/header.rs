@@ -1,7 +1,7 @@
 //! Does the file say that it is a plain SQLite database?
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use super::flush;
 use crate::sqlite::{PLAIN_HEADER, header, path};
@@ -9,7 +9,7 @@ use crate::sqlite::{PLAIN_HEADER, header, path};
 /// Looks at the first bytes of the file. Id `header`.
 pub struct Header;
 
-impl Evidence for Header {
+impl Check for Header {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("header")
     }

@@ -7,7 +7,7 @@ use tithe_plugin::{
         needles::Needles,
         scan::{Places, files_of, scan},
     },
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     session::{Discard, KeyValueSession, Request},
 };
 
@@ -19,7 +19,7 @@ use crate::sqlite::{key_value, path};
 /// does. Id `journal-canary`.
 pub struct JournalCanary;
 
-impl Evidence for JournalCanary {
+impl Check for JournalCanary {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("journal-canary")
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use super::{Probe, each_page, text};
 use crate::sqlite::path;
@@ -22,7 +22,7 @@ const BLOCKS: usize = 40;
 /// Equal rows.
 const ROWS: usize = 8;
 
-impl Evidence for NoRepeats {
+impl Check for NoRepeats {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("no-repeated-ciphertext")
     }

@@ -4,7 +4,7 @@ use std::{fs::File, os::unix::fs::FileExt, path::Path};
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     session::{Fields, KeyValueSession, Request, Rows},
 };
 
@@ -23,7 +23,7 @@ const PAGES: usize = 4;
 /// Largest page of SQLite, bytes.
 const PAGE_BYTES: usize = 65_536;
 
-impl Evidence for Tamper {
+impl Check for Tamper {
     fn entry(&self) -> CheckEntry {
         CheckEntry::disclosure("tamper")
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tithe_machine::{fault::Fault, observation::Observation, secret::Secret};
 use tithe_plugin::{
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     setup::AtRest,
 };
 
@@ -16,7 +16,7 @@ use crate::sqlite::connection::{Connection, Mode};
 /// A copy, because a connection with a wrong key must never come near a file that is still to be measured.
 pub struct WrongKey;
 
-impl Evidence for WrongKey {
+impl Check for WrongKey {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("wrong-key")
     }

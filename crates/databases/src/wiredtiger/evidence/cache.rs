@@ -2,7 +2,7 @@
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_model::quantity::size;
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use crate::wiredtiger::{engine, opened};
 
@@ -14,7 +14,7 @@ pub struct CacheFits;
 /// included.
 const LIMIT: f64 = 0.01;
 
-impl Evidence for CacheFits {
+impl Check for CacheFits {
     fn entry(&self) -> CheckEntry {
         CheckEntry::disclosure("cache-fits").own_control()
     }

@@ -6,7 +6,7 @@ use tithe_plugin::{
         needles::Needles,
         scan::{files_below, scan},
     },
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
 };
 
 use crate::wiredtiger::{encryptor::keystore::Keystore, folder, master_key};
@@ -15,7 +15,7 @@ use crate::wiredtiger::{encryptor::keystore::Keystore, folder, master_key};
 /// the wrapped key, which it must find in the keystore. Id `data-key-wrapped`.
 pub struct DataKeyWrapped;
 
-impl Evidence for DataKeyWrapped {
+impl Check for DataKeyWrapped {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("data-key-wrapped").own_control()
     }

@@ -3,7 +3,7 @@
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::canary::Source,
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
 };
 
 use super::{PageHead, Probe, documents, each_unit};
@@ -15,7 +15,7 @@ pub struct EncryptorIdle;
 /// Random text that no page holds by accident, bytes.
 const TOKEN: usize = 32;
 
-impl Evidence for EncryptorIdle {
+impl Check for EncryptorIdle {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("encryptor-idle")
     }

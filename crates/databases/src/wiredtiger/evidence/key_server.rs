@@ -6,7 +6,7 @@ use tithe_plugin::{
         needles::Needles,
         scan::{files_below, scan},
     },
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     setup::KeyServer,
     wire::{Identity, Trust},
 };
@@ -44,7 +44,7 @@ impl KeyServed {
     }
 }
 
-impl Evidence for KeyServed {
+impl Check for KeyServed {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("key-served").own_control()
     }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use crate::wiredtiger::{encryptor::locked::is_locked, opened};
 
@@ -11,7 +11,7 @@ use crate::wiredtiger::{encryptor::locked::is_locked, opened};
 /// be. Id `keys-locked`.
 pub struct KeysLocked;
 
-impl Evidence for KeysLocked {
+impl Check for KeysLocked {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("keys-locked").own_control()
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::canary::Source,
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
 };
 
 use super::{PageHead, Probe, documents, each_unit};
@@ -27,7 +27,7 @@ const BLOCKS: usize = 400;
 /// Equal documents.
 const DOCUMENTS: usize = 8;
 
-impl Evidence for NoRepeats {
+impl Check for NoRepeats {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("no-repeated-ciphertext")
     }

@@ -3,7 +3,7 @@
 use std::{fs, time::Instant};
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{CheckContext, CheckEntry, Evidence};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use super::Copy;
 use crate::wiredtiger::{
@@ -21,7 +21,7 @@ use crate::wiredtiger::{
 /// Changes both keys of a copy, tells how long it took, and opens the result. A disclosure. Id `key-rotation`.
 pub struct KeyRotation;
 
-impl Evidence for KeyRotation {
+impl Check for KeyRotation {
     fn entry(&self) -> CheckEntry {
         CheckEntry::disclosure("key-rotation").own_control()
     }

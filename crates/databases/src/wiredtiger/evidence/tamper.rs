@@ -4,7 +4,7 @@ use std::{fs::File, os::unix::fs::FileExt, path::Path};
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     session::{Fields, KeyValueSession, Request, Rows},
 };
 
@@ -21,7 +21,7 @@ pub struct Tamper;
 /// Length of the value, bytes: several times the largest page, so that it fills one of its own.
 const VALUE_BYTES: usize = 200_000;
 
-impl Evidence for Tamper {
+impl Check for Tamper {
     fn entry(&self) -> CheckEntry {
         CheckEntry::disclosure("tamper")
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
-    evidence::{CheckContext, CheckEntry, Evidence},
+    evidence::{Check, CheckContext, CheckEntry},
     session::{Discard, Fields, KeyValueSession, Request},
 };
 
@@ -27,7 +27,7 @@ impl WrongKey {
     }
 }
 
-impl Evidence for WrongKey {
+impl Check for WrongKey {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("wrong-key")
     }

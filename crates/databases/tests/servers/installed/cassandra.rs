@@ -123,7 +123,7 @@ fn attached(sandbox: &Sandbox, user: &str, rest: &str) -> Server {
     Server {
         address: Address::Attached(url),
         process: None,
-        elsewhere: None,
+        remote: None,
         paths: Default::default(),
         ..sandbox.server.clone()
     }

@@ -281,8 +281,7 @@ fn mariadb_that_is_made_to_write_its_table_or_may_not_be() {
     session.run("GRANT SELECT, PROCESS ON *.* TO least@'127.0.0.1'").expect("rights");
     let Address::Tcp { host, port } = &sandbox.server.address else { panic!("a TCP server") };
     let address = Address::Attached(Url::new(format!("mariadb://least:{password}@{host}:{port}/")));
-    let server =
-        Server { address, process: None, elsewhere: None, paths: Default::default(), ..sandbox.server.clone() };
+    let server = Server { address, process: None, remote: None, paths: Default::default(), ..sandbox.server.clone() };
     let mut observe = |rights: &str| {
         session.run(rights).expect("rights");
         let seen = canaries(&MariaDb, &server, &Setup::bare());

@@ -197,14 +197,14 @@ fn updates_larger_than_a_socket_takes_at_once_are_sent_whole() {
 /// Bytes of log per update at first and after some thousand updates on a server that has just been checkpointed. Told
 /// by numbers of updates and not by frames: on a busy machine a frame has few, and one page that is logged whole is
 /// much of it.
-fn log_over_frames(run_in: bool) -> Option<(f64, f64)> {
+fn log_over_frames(precondition: bool) -> Option<(f64, f64)> {
     let sandbox = Sandbox::start(&Postgres, &[])?;
     let workload = ycsb(5000, &[("readproportion", "0"), ("updateproportion", "1")]);
     load(&sandbox, workload.as_ref());
     let (server, setup) = (&sandbox.server, &sandbox.setup);
     data::quiesce(sandbox.database, server, setup, workload.as_ref()).expect("quiesced");
-    if run_in {
-        data::run_in(sandbox.database, server, setup, workload.as_ref()).expect("run in");
+    if precondition {
+        data::precondition(sandbox.database, server, setup, workload.as_ref()).expect("preconditioned");
     }
     let mut runner = runner(&sandbox, workload.as_ref(), 1, Arrivals::Closed, None);
     let mut numbers = 0..10_000;
@@ -220,7 +220,7 @@ fn log_over_frames(run_in: bool) -> Option<(f64, f64)> {
         bytes as f64 / updates as f64
     };
     let (first, _, last) = (logged(500), logged(3000), logged(500));
-    eprintln!("run in: {run_in}, bytes of log per update: {first:.0} at first, {last:.0} later");
+    eprintln!("preconditioned: {precondition}, bytes of log per update: {first:.0} at first, {last:.0} later");
     Some((first, last))
 }
 
@@ -230,5 +230,5 @@ fn a_server_that_is_run_in_logs_as_much_at_first_as_later() {
     assert!((first / last).ln().abs() < 2_f64.ln(), "{first} bytes at first, {last} later");
     // The control: right after a checkpoint each update logs a page whole.
     let (after_checkpoint, _) = log_over_frames(false).expect("installed");
-    assert!(after_checkpoint > 4.0 * first, "{after_checkpoint} bytes after a checkpoint, {first} when run in");
+    assert!(after_checkpoint > 4.0 * first, "{after_checkpoint} bytes after a checkpoint, {first} when preconditioned");
 }

@@ -15,7 +15,7 @@ use tithe_machine::{
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 use tithe_plugin::{
     database::{Connect, Database},
-    evidence::Evidence,
+    evidence::Check,
     matrix::Feature,
     product::Product,
     session::{SqlSession, Table},
@@ -38,7 +38,7 @@ pub fn caught(sandbox: &Sandbox, asked: &Chosen) -> String {
     caught_by(sandbox, &*check)
 }
 
-fn caught_by(sandbox: &Sandbox, check: &dyn Evidence) -> String {
+fn caught_by(sandbox: &Sandbox, check: &dyn Check) -> String {
     match observe(sandbox, true, check) {
         Observation::Exposed(words) => words,
         other => panic!("{} does not see the mistake: {other:?}", check.id()),

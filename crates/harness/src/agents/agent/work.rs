@@ -12,15 +12,15 @@ use tithe_model::plan::{Cell, Plan};
 use tithe_plugin::{product::Product, workload::Workload};
 
 use super::{
-    Enlistment, FrameOrder, read, replica,
+    replica,
     target::{self, AllowedTarget},
 };
 use crate::{
-    agents::message::{Keys, Target},
+    agents::message::{Enlistment, FrameOrder, Keys, Target, read},
     arms::{self, Resolved},
     load::frame::{
         CellRunner, StartedArm,
-        part::{PartMeasured, Serving},
+        machines::{PartResult, Serving},
     },
 };
 
@@ -69,7 +69,7 @@ impl Work {
         order: FrameOrder,
         start: &mut dyn FnMut(Vec<Serving>) -> Option<u64>,
         aborted: &AtomicBool,
-    ) -> Result<Option<PartMeasured>, Fault> {
+    ) -> Result<Option<PartResult>, Fault> {
         let FrameOrder { cell_index, lanes, frame, arms, keys, states, part, .. } = order;
         let whole = lanes.first.checked_add(lanes.count).is_some_and(|end| end <= lanes.of);
         if !whole || lanes.count == 0 || lanes.count > LANES_MAX {
@@ -141,7 +141,7 @@ impl Work {
             let mut setup = resolved.setup_with(&self.plan, cell, credentials, column_key);
             setup.space = space;
             let server =
-                Server { address, process: None, elsewhere: None, paths: Default::default(), folder: PathBuf::new() };
+                Server { address, process: None, remote: None, paths: Default::default(), folder: PathBuf::new() };
             let (on, off) = (resolved.arm.on.clone(), resolved.arm.off.clone());
             Ok(StartedArm { server, data, setup, on, off })
         };

@@ -6,17 +6,17 @@ use tithe_machine::{clock::Clock, fault::Fault};
 use tithe_model::{plan::Cell, record::AgentFrame};
 
 use super::{
-    LOOK, Team, exchange,
-    roll::Member,
+    POLL_INTERVAL, Team, exchange,
+    membership::Member,
     servers::{self, Watch},
 };
 use crate::{
     agents::{
-        link::{Letter, PROMPT, tells_time},
+        link::{Delivery, PROMPT, tells_time},
         message::{Hello, Order, Reply, Report, Said, read},
         offset::{self, Offset},
     },
-    load::frame::part::{ArmPart, LaneRange, PartMeasured, Parts, PartsAsked, Serving},
+    load::frame::machines::{ArmPart, LaneRange, PartResult, Parts, PartsRequest, Serving},
 };
 
 /// Time that lanes may need to connect and warm up beside what they are asked for, ns.
@@ -33,7 +33,7 @@ pub(super) enum Stop {
     /// The user has asked for it.
     Cancelled,
     /// Somebody was lost or late, in words: the frame is measured again.
-    Spoiled(String),
+    Invalid(String),
     /// The cell cannot go on.
     Failed(Fault),
 }
@@ -44,9 +44,9 @@ impl From<Fault> for Stop {
     }
 }
 
-/// The frame is spoiled by what is told.
-fn spoiled(why: impl ToString) -> Stop {
-    Stop::Spoiled(why.to_string())
+/// The frame is invalid by what is told.
+fn invalid(why: impl ToString) -> Stop {
+    Stop::Invalid(why.to_string())
 }
 
 impl Stop {
@@ -57,7 +57,7 @@ impl Stop {
     pub fn outcome(self) -> Result<Option<Parts>, Fault> {
         match self {
             Self::Cancelled => Ok(None),
-            Self::Spoiled(why) => Ok(Some(Parts { parts: Vec::new(), agents: Vec::new(), spoiled: Some(why) })),
+            Self::Invalid(why) => Ok(Some(Parts { parts: Vec::new(), agents: Vec::new(), invalid: Some(why) })),
             Self::Failed(fault) => Err(fault),
         }
     }
@@ -67,7 +67,7 @@ impl Stop {
 pub(super) struct OrderedFrame<'f, 't, 'a> {
     pub team: &'f Team<'t>,
     pub ticket: u64,
-    pub asked: &'f PartsAsked<'a>,
+    pub asked: &'f PartsRequest<'a>,
 }
 
 impl OrderedFrame<'_, '_, '_> {
@@ -110,12 +110,12 @@ impl OrderedFrame<'_, '_, '_> {
         for (member, offset) in members.iter().zip(before) {
             let name = &member.hello.name;
             let Some(there_ns) = offset.there(start_ns) else {
-                return Err(spoiled(format_args!("the clock of agent {name} is before its beginning")));
+                return Err(invalid(format_args!("the clock of agent {name} is before its beginning")));
             };
             match self.team.order(member, &Order::Go { ticket: self.ticket, start_ns: there_ns }, PROMPT) {
                 Ok(Some(Reply::Accepted)) => {}
-                Ok(_) => return Err(spoiled(format_args!("agent {name} was lost"))),
-                Err(fault) => return Err(spoiled(fault)),
+                Ok(_) => return Err(invalid(format_args!("agent {name} was lost"))),
+                Err(fault) => return Err(invalid(fault)),
             }
         }
         Ok(start_ns)
@@ -126,17 +126,17 @@ impl OrderedFrame<'_, '_, '_> {
     fn watch(&self, serving: &[Serving], start_ns: u64, ahead: &[Offset]) -> Result<Watch<'_>, Stop> {
         let observers = self.team.observers.iter().map(|observer| &**observer);
         let observers: Vec<_> = observers.zip(ahead.iter().copied()).collect();
-        let watch = servers::watch(self.asked, serving, (self.ticket, start_ns), &observers).map_err(spoiled)?;
+        let watch = servers::watch(self.asked, serving, (self.ticket, start_ns), &observers).map_err(invalid)?;
         if self.asked.time_is_real() && Clock::Real.now() > start_ns {
             let twice = |ahead_ns: u64| Some((2 * ahead_ns).min(START_AHEAD_MAX_NS));
             let _ = self.team.ahead_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, twice);
-            return Err(spoiled("agents were told too late when the first slot begins"));
+            return Err(invalid("agents were told too late when the first slot begins"));
         }
         Ok(watch)
     }
 
     /// What every agent has measured from `start_ns` on, with what the servers used meanwhile as `watch` has seen it.
-    fn parts(&self, members: &[Member], start_ns: u64, watch: Watch<'_>) -> Result<Vec<PartMeasured>, Stop> {
+    fn parts(&self, members: &[Member], start_ns: u64, watch: Watch<'_>) -> Result<Vec<PartResult>, Stop> {
         let end_ns = start_ns + self.length_ns();
         let measured = |said| match said {
             Said::Measured(part) => Some(Ok(*part)),
@@ -148,12 +148,12 @@ impl OrderedFrame<'_, '_, '_> {
         let mut parts = parts?;
         let place = (self.asked.cell_index, self.asked.frame.number);
         let arms = self.asked.arms.len();
-        let fits = |(part, member): &(&PartMeasured, &Member)| fits(part, place, arms, member.lanes);
+        let fits = |(part, member): &(&PartResult, &Member)| fits(part, place, arms, member.lanes);
         if let Some((_, member)) = parts.iter().zip(members).find(|both| !fits(both)) {
-            return Err(spoiled(format_args!("{} has handed in something else than its part", member.hello)));
+            return Err(invalid(format_args!("{} has handed in something else than its part", member.hello)));
         }
-        if let Some(used) = used.map_err(spoiled)? {
-            servers::charge(&mut parts, &used).map_err(spoiled)?;
+        if let Some(used) = used.map_err(invalid)? {
+            servers::charge(&mut parts, &used).map_err(invalid)?;
         }
         Ok(parts)
     }
@@ -162,8 +162,8 @@ impl OrderedFrame<'_, '_, '_> {
     fn offsets(&self, members: &[Member], exchanges: usize) -> Result<Vec<Offset>, Stop> {
         let enough_ns = self.cell().slot_ns / offset::SLOT_PER_BOUND;
         let of = |hello: &Hello| {
-            let offset = exchange::offset_within(self.team.link, hello, exchanges, enough_ns).map_err(spoiled)?;
-            offset.ok_or_else(|| spoiled(format_args!("{hello} was lost")))
+            let offset = exchange::offset_within(self.team.link, hello, exchanges, enough_ns).map_err(invalid)?;
+            offset.ok_or_else(|| invalid(format_args!("{hello} was lost")))
         };
         self.team.everybody(members).map(of).collect()
     }
@@ -177,7 +177,7 @@ impl OrderedFrame<'_, '_, '_> {
     fn with_clocks(
         &self,
         members: &mut [Member],
-        parts: Vec<PartMeasured>,
+        parts: Vec<PartResult>,
         (before, after): (&[Offset], &[Offset]),
     ) -> Result<Parts, Stop> {
         let most_ns = self.cell().slot_ns / offset::SLOT_PER_BOUND;
@@ -186,7 +186,7 @@ impl OrderedFrame<'_, '_, '_> {
         for ((hello, lanes), (before, after)) in self.team.everybody(members).zip(lanes).zip(before.iter().zip(after)) {
             let bound_ns = before.bound_until(after);
             if self.asked.time_is_real() {
-                known_enough(hello, bound_ns, most_ns).map_err(spoiled)?;
+                known_enough(hello, bound_ns, most_ns).map_err(invalid)?;
             }
             agents.push(AgentFrame {
                 name: hello.name.clone(),
@@ -198,7 +198,7 @@ impl OrderedFrame<'_, '_, '_> {
         for (member, part) in members.iter_mut().zip(&parts) {
             member.states = Some(part.states.clone());
         }
-        Ok(Parts { parts, agents, spoiled: None })
+        Ok(Parts { parts, agents, invalid: None })
     }
 
     /// Waits until each of `members` has told what `take` wants of it. Until `quiet_until_ns` nobody is asked whether
@@ -215,10 +215,11 @@ impl OrderedFrame<'_, '_, '_> {
             if self.team.is_cancelled() {
                 return Err(Stop::Cancelled);
             }
-            let pause = Duration::from_nanos(quiet_until_ns.saturating_sub(Clock::Real.now())).clamp(LOOK, 4 * LOOK);
-            if let Some(letter) = reports.next(pause).map_err(spoiled)? {
-                self.team.acknowledge(&letter);
-                let Some((number, said)) = self.of_this_frame(&letter, members) else { continue };
+            let pause = Duration::from_nanos(quiet_until_ns.saturating_sub(Clock::Real.now()))
+                .clamp(POLL_INTERVAL, 4 * POLL_INTERVAL);
+            if let Some(delivery) = reports.next(pause).map_err(invalid)? {
+                self.team.acknowledge(&delivery);
+                let Some((number, said)) = self.of_this_frame(&delivery, members) else { continue };
                 match take(said) {
                     Some(Ok(one)) => told[number] = told[number].take().or(Some(one)),
                     Some(Err(fault)) => {
@@ -237,9 +238,9 @@ impl OrderedFrame<'_, '_, '_> {
         Ok(told.into_iter().flatten().collect())
     }
 
-    /// What `letter` says of this frame, with the number of the member that says it.
-    fn of_this_frame(&self, letter: &Letter, members: &[Member]) -> Option<(usize, Said)> {
-        let Report { agent, ticket, said } = read(&letter.body)?;
+    /// What `delivery` says of this frame, with the number of the member that says it.
+    fn of_this_frame(&self, delivery: &Delivery, members: &[Member]) -> Option<(usize, Said)> {
+        let Report { agent, ticket, said } = read(&delivery.body)?;
         let number = members.iter().position(|member| member.hello.id == agent && ticket == self.ticket)?;
         Some((number, said))
     }
@@ -248,10 +249,10 @@ impl OrderedFrame<'_, '_, '_> {
     fn are_there<'m>(&self, missing: impl Iterator<Item = &'m Member>, late: bool) -> Result<(), Stop> {
         for member in missing {
             let name = &member.hello.name;
-            match tells_time(self.team.link, &member.hello.clock()).map_err(spoiled)? {
-                true if late => return Err(spoiled(format_args!("agent {name} is there and does not report"))),
+            match tells_time(self.team.link, &member.hello.clock()).map_err(invalid)? {
+                true if late => return Err(invalid(format_args!("agent {name} is there and does not report"))),
                 true => {}
-                false => return Err(spoiled(format_args!("agent {name} was lost"))),
+                false => return Err(invalid(format_args!("agent {name} was lost"))),
             }
         }
         Ok(())
@@ -276,7 +277,7 @@ fn known_enough(hello: &Hello, bound_ns: u64, most_ns: u64) -> Result<(), String
 
 /// True where `part` is what was asked for: slots of these `arms` and `lanes`, of this `cell` and `frame`, each once,
 /// and as many operations of each arm as its slots have.
-fn fits(part: &PartMeasured, (cell, frame): (u32, u32), arms: usize, lanes: LaneRange) -> bool {
+fn fits(part: &PartResult, (cell, frame): (u32, u32), arms: usize, lanes: LaneRange) -> bool {
     let is_here = |lane: u32| (lanes.first..lanes.first + lanes.count).contains(&(lane as usize));
     let mut places: Vec<(u32, u32, u32)> = part.slots.iter().map(|slot| (slot.lane, slot.block, slot.arm)).collect();
     places.sort_unstable();
@@ -325,7 +326,7 @@ mod tests {
         };
         let fits = |slots: &[Slot], told: u64| {
             let part =
-                PartMeasured { slots: slots.to_vec(), arms: vec![arm(told)], states: Vec::new(), invented_ns: None };
+                PartResult { slots: slots.to_vec(), arms: vec![arm(told)], states: Vec::new(), invented_ns: None };
             super::fits(&part, (0, 7), 1, LaneRange { first: 1, count: 1, of: 2 })
         };
         assert!(fits(&[slot(1, 0, 3), slot(1, 1, 4)], 7));

@@ -12,18 +12,18 @@ use std::{
 };
 
 use tithe_machine::{
-    elsewhere::{Ends, FoundThere, Known, ServerMachine, UsageThere},
     fault::Fault,
     paths::Paths,
+    remote::{Ends, Known, RemoteMatches, RemoteUsage, ServerMachine},
     secret::hex,
 };
 use tithe_model::{experiment::Arm, plan::Plan, record::Machine};
 
-use super::roll::{self, patiently};
+use super::membership::{self, patiently};
 use crate::agents::{
     link::{Answer, Link},
-    look::{FileMark, Look, Sight, SlotUsed, Watched, observer},
     message::{Hello, read, write},
+    query::{FileFingerprint, Query, QueryReply, SlotUsage, Watched, observer},
 };
 
 /// How long an answer may take for which nothing but the kernel is asked.
@@ -61,7 +61,7 @@ pub fn gather(
     }
     let deadline = Instant::now() + wait;
     loop {
-        let there = patiently((deadline, cancelled), || roll::observers(&**link))?;
+        let there = patiently((deadline, cancelled), || membership::observers(&**link))?;
         let missing = names.iter().find(|name| there.iter().all(|hello| hello.name != **name));
         match missing {
             Some(name) if Instant::now() > deadline || cancelled.load(Ordering::SeqCst) => {
@@ -74,7 +74,7 @@ pub fn gather(
             }
             Some(_) => {}
             None => {
-                roll::alike(&there).map_err(Fault::Refused)?;
+                membership::alike(&there).map_err(Fault::Refused)?;
                 let named = there.into_iter().filter(|hello| names.contains(&hello.name));
                 return Ok(named.map(|hello| Arc::new(ServerObserver { link: link.clone(), hello })).collect());
             }
@@ -97,9 +97,9 @@ impl ServerObserver {
         Fault::Connection(format!("observer {} was lost", self.hello.name))
     }
 
-    fn ask(&self, look: &Look, within: Duration) -> Result<Sight, Fault> {
-        match self.link.ask(&observer(&self.hello.name), &write(look)?, within)? {
-            Answer::Said(sight) => read(&sight).ok_or_else(|| self.odd()),
+    fn ask(&self, query: &Query, within: Duration) -> Result<QueryReply, Fault> {
+        match self.link.ask(&observer(&self.hello.name), &write(query)?, within)? {
+            Answer::Said(reply) => read(&reply).ok_or_else(|| self.odd()),
             Answer::Nobody | Answer::Silence => Err(self.lost()),
         }
     }
@@ -109,26 +109,26 @@ impl ServerObserver {
         Fault::Connection(format!("observer {} answers something else than it was asked", self.hello.name))
     }
 
-    /// The fault where `sight` is not what was asked for.
-    fn instead(&self, sight: Sight) -> Fault {
-        match sight {
-            Sight::Refused(why) => Fault::Refused(format!("observer {}: {why}", self.hello.name)),
+    /// The fault where `reply` is not what was asked for.
+    fn instead(&self, reply: QueryReply) -> Fault {
+        match reply {
+            QueryReply::Refused(why) => Fault::Refused(format!("observer {}: {why}", self.hello.name)),
             _ => self.odd(),
         }
     }
 
     /// Has it read what servers use in the slots of a frame.
     pub(super) fn watch(&self, watched: Watched) -> Result<(), Fault> {
-        match self.ask(&Look::Watch(Box::new(watched)), WITHIN)? {
-            Sight::Watching => Ok(()),
+        match self.ask(&Query::Watch(Box::new(watched)), WITHIN)? {
+            QueryReply::Watching => Ok(()),
             other => Err(self.instead(other)),
         }
     }
 
     /// What it has read of the frame of `ticket`.
-    pub(super) fn used(&self, ticket: u64, spoiled: bool) -> Result<Vec<SlotUsed>, Fault> {
-        match self.ask(&Look::Used { ticket, spoiled }, WITHIN)? {
-            Sight::Slots(slots) => Ok(slots),
+    pub(super) fn used(&self, ticket: u64, invalid: bool) -> Result<Vec<SlotUsage>, Fault> {
+        match self.ask(&Query::Used { ticket, invalid }, WITHIN)? {
+            QueryReply::Slots(slots) => Ok(slots),
             other => Err(self.instead(other)),
         }
     }
@@ -137,9 +137,9 @@ impl ServerObserver {
     ///
     /// # Errors
     /// When it does not answer.
-    pub fn fingerprints(&self, files: &[PathBuf]) -> Result<Vec<Result<FileMark, String>>, Fault> {
-        match self.ask(&Look::Fingerprints(files.to_vec()), WITHIN)? {
-            Sight::Fingerprints(told) if told.len() == files.len() => Ok(told),
+    pub fn fingerprints(&self, files: &[PathBuf]) -> Result<Vec<Result<FileFingerprint, String>>, Fault> {
+        match self.ask(&Query::Fingerprints(files.to_vec()), WITHIN)? {
+            QueryReply::Fingerprints(told) if told.len() == files.len() => Ok(told),
             other => Err(self.instead(other)),
         }
     }
@@ -153,24 +153,24 @@ impl ServerMachine for ServerObserver {
     fn server_at(&self, ends: Ends, known: Known<'_>) -> Result<Result<i32, String>, Fault> {
         let Ends { client, server } = ends;
         let programs = known.programs.iter().map(|program| (*program).to_owned()).collect();
-        match self.ask(&Look::Server { client, server, programs, serving: known.serving }, WITHIN)? {
-            Sight::Server(process) => Ok(Ok(process)),
-            Sight::Refused(why) => Ok(Err(format!("observer {}: {why}", self.hello.name))),
+        match self.ask(&Query::Server { client, server, programs, serving: known.serving }, WITHIN)? {
+            QueryReply::Server(process) => Ok(Ok(process)),
+            QueryReply::Refused(why) => Ok(Err(format!("observer {}: {why}", self.hello.name))),
             other => Err(self.instead(other)),
         }
     }
 
-    fn usage(&self, process: i32, paths: &Paths) -> Result<UsageThere, Fault> {
-        match self.ask(&Look::Usage { process, paths: paths.clone() }, WITHIN)? {
-            Sight::Usage(usage) => Ok(usage),
+    fn usage(&self, process: i32, paths: &Paths) -> Result<RemoteUsage, Fault> {
+        match self.ask(&Query::Usage { process, paths: paths.clone() }, WITHIN)? {
+            QueryReply::Usage(usage) => Ok(usage),
             other => Err(self.instead(other)),
         }
     }
 
-    fn search(&self, needles: &[(&'static str, &[u8])], paths: &Paths) -> Result<FoundThere, Fault> {
+    fn search(&self, needles: &[(&'static str, &[u8])], paths: &Paths) -> Result<RemoteMatches, Fault> {
         let needles = needles.iter().map(|(_, needle)| hex(needle)).collect();
-        match self.ask(&Look::Search { needles, paths: paths.clone() }, SEARCH_WITHIN)? {
-            Sight::Found(found) => Ok(found),
+        match self.ask(&Query::Search { needles, paths: paths.clone() }, SEARCH_WITHIN)? {
+            QueryReply::Found(found) => Ok(found),
             other => Err(self.instead(other)),
         }
     }

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use tithe_machine::elsewhere::ServerMachine;
+use tithe_machine::remote::ServerMachine;
 use tithe_model::record::Slot;
 
 use super::observers::ServerObserver;
 use crate::{
     agents::{
-        look::Watched,
         offset::Offset,
+        query::Watched,
         server_watch::{Figures, ServerWatch, served},
     },
     load::{
         Schedule,
         frame::{
             StartedArm,
-            part::{PartMeasured, PartsAsked, Serving},
+            machines::{PartResult, PartsRequest, Serving},
         },
     },
 };
@@ -37,7 +37,7 @@ pub(super) enum Watch<'o> {
 /// # Errors
 /// When an observer does not begin.
 pub(super) fn watch<'o>(
-    asked: &PartsAsked<'_>,
+    asked: &PartsRequest<'_>,
     serving: &[Serving],
     (ticket, start_ns): (u64, u64),
     observers: &[(&'o ServerObserver, Offset)],
@@ -48,17 +48,13 @@ pub(super) fn watch<'o>(
         let mains: Vec<Option<i32>> = arms.iter().map(|arm| arm.server.process).collect();
         return Ok(Watch::Here(ServerWatch::start(schedule(start_ns), &served(lanes, &mains, serving))));
     }
-    if arms.iter().any(|arm| arm.server.elsewhere.is_none()) {
+    if arms.iter().any(|arm| arm.server.remote.is_none()) {
         return Ok(Watch::Nobody);
     }
     let mut watching = Vec::new();
     for (observer, offset) in observers {
         let seen = |arm: &StartedArm| {
-            arm.server
-                .elsewhere
-                .as_ref()
-                .filter(|server| server.by.name() == observer.name())
-                .map(|server| server.process)
+            arm.server.remote.as_ref().filter(|server| server.by.name() == observer.name()).map(|server| server.process)
         };
         let mains: Vec<Option<i32>> = arms.iter().map(seen).collect();
         let there_ns = offset.there(start_ns);
@@ -72,18 +68,18 @@ pub(super) fn watch<'o>(
 }
 
 impl Watch<'_> {
-    /// Ends with the frame, or at once where it is `spoiled`; what was used in its slots, `None` where nobody has seen.
+    /// Ends with the frame, or at once where it is `invalid`; what was used in its slots, `None` where nobody has seen.
     ///
     /// # Errors
     /// When an observer does not say.
-    pub fn finish(self, spoiled: bool) -> Result<Option<Figures>, String> {
+    pub fn finish(self, invalid: bool) -> Result<Option<Figures>, String> {
         match self {
-            Self::Here(watch) => Ok(Some(watch.finish(spoiled))),
+            Self::Here(watch) => Ok(Some(watch.finish(invalid))),
             Self::Nobody => Ok(None),
             Self::There(ticket, observers) => {
                 let mut figures = Figures::default();
                 for observer in observers {
-                    figures.add(observer.used(ticket, spoiled).map_err(|fault| fault.to_string())?);
+                    figures.add(observer.used(ticket, invalid).map_err(|fault| fault.to_string())?);
                 }
                 Ok(Some(figures))
             }
@@ -97,7 +93,7 @@ impl Watch<'_> {
 ///
 /// # Errors
 /// Where less than half of the blocks are left.
-pub(super) fn charge(parts: &mut [PartMeasured], used: &Figures) -> Result<(), String> {
+pub(super) fn charge(parts: &mut [PartResult], used: &Figures) -> Result<(), String> {
     let of = |slot: &Slot| used.slot(slot.lane as usize, slot.block, slot.arm as usize);
     let slots = || parts.iter().flat_map(|part| &part.slots);
     if slots().all(|slot| of(slot).is_none()) {
@@ -110,7 +106,7 @@ pub(super) fn charge(parts: &mut [PartMeasured], used: &Figures) -> Result<(), S
         let (unseen, all) = (unseen.len(), all.len());
         return Err(format!("what servers used was not read in time in {unseen} of {all} blocks"));
     }
-    for PartMeasured { slots, arms, .. } in parts {
+    for PartResult { slots, arms, .. } in parts {
         for slot in slots {
             match of(slot) {
                 Some(usage) if !unseen.contains(&(slot.lane, slot.block)) => {

@@ -13,7 +13,7 @@ use std::{
 use tithe_machine::{clock::Clock, fault::Fault};
 
 use crate::agents::{
-    link::{Answer, Exchange, Inbox, Letter, Link},
+    link::{Answer, Delivery, Exchange, Link, Subscription},
     message::{Report, read},
 };
 
@@ -23,7 +23,7 @@ pub struct Hub(Arc<State>);
 
 #[derive(Default)]
 struct State {
-    listening: Mutex<BTreeMap<String, Vec<Sender<Letter>>>>,
+    listening: Mutex<BTreeMap<String, Vec<Sender<Delivery>>>>,
     /// The clocks that are told at subjects, by how far they are ahead, ns.
     clocks: Mutex<BTreeMap<String, i64>>,
     inboxes: AtomicU64,
@@ -65,7 +65,7 @@ impl Hub {
         }
         let mut listening = lock(&self.0.listening);
         let Some(ears) = listening.get_mut(subject) else { return false };
-        ears.retain(|ear| ear.send(Letter { body: body.to_vec(), reply_to: reply_to.clone() }).is_ok());
+        ears.retain(|ear| ear.send(Delivery { body: body.to_vec(), reply_to: reply_to.clone() }).is_ok());
         !ears.is_empty()
     }
 }
@@ -88,17 +88,17 @@ impl LocalLink {
         if lost { Err(Fault::Connection("the hub is lost".to_owned())) } else { Ok(()) }
     }
 
-    fn inbox(&self) -> Result<(String, Box<dyn Inbox>), Fault> {
+    fn subscription(&self) -> Result<(String, Box<dyn Subscription>), Fault> {
         let subject = format!("inbox.{}", self.hub.0.inboxes.fetch_add(1, Ordering::Relaxed));
-        let inbox = self.listen(&subject)?;
-        Ok((subject, inbox))
+        let subscription = self.listen(&subject)?;
+        Ok((subject, subscription))
     }
 }
 
-struct LocalInbox(Receiver<Letter>);
+struct LocalSubscription(Receiver<Delivery>);
 
-impl Inbox for LocalInbox {
-    fn next(&mut self, within: Duration) -> Result<Option<Letter>, Fault> {
+impl Subscription for LocalSubscription {
+    fn next(&mut self, within: Duration) -> Result<Option<Delivery>, Fault> {
         Ok(self.0.recv_timeout(within).ok())
     }
 }
@@ -124,25 +124,25 @@ impl Link for LocalLink {
 
     fn ask(&self, subject: &str, message: &[u8], within: Duration) -> Result<Answer, Fault> {
         self.there()?;
-        let (reply_to, mut inbox) = self.inbox()?;
+        let (reply_to, mut subscription) = self.subscription()?;
         if !self.hub.send(subject, message, Some(reply_to)) {
             return Ok(Answer::Nobody);
         }
-        Ok(inbox.next(within)?.map_or(Answer::Silence, |letter| Answer::Said(letter.body)))
+        Ok(subscription.next(within)?.map_or(Answer::Silence, |delivery| Answer::Said(delivery.body)))
     }
 
     fn ask_all(&self, subject: &str, message: &[u8], within: Duration) -> Result<Vec<Vec<u8>>, Fault> {
         self.there()?;
-        let (reply_to, mut inbox) = self.inbox()?;
+        let (reply_to, mut subscription) = self.subscription()?;
         self.hub.send(subject, message, Some(reply_to));
         let (deadline, mut all) = (Instant::now() + within, Vec::new());
-        while let Some(letter) = inbox.next(deadline.saturating_duration_since(Instant::now()))? {
-            all.push(letter.body);
+        while let Some(delivery) = subscription.next(deadline.saturating_duration_since(Instant::now()))? {
+            all.push(delivery.body);
         }
         Ok(all)
     }
 
-    fn listen(&self, subject: &str) -> Result<Box<dyn Inbox>, Fault> {
+    fn listen(&self, subject: &str) -> Result<Box<dyn Subscription>, Fault> {
         self.there()?;
         let (sender, receiver) = mpsc::channel();
         if let Some(rest) = subject.strip_prefix("tithe.agent.")
@@ -151,7 +151,7 @@ impl Link for LocalLink {
             lock(&self.hub.0.names).insert(id.to_owned(), name.to_owned());
         }
         lock(&self.hub.0.listening).entry(subject.to_owned()).or_default().push(sender);
-        Ok(Box::new(LocalInbox(receiver)))
+        Ok(Box::new(LocalSubscription(receiver)))
     }
 
     fn tell_time(&self, subject: &str) -> Result<Box<dyn Send + Sync>, Fault> {

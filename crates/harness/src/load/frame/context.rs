@@ -8,20 +8,20 @@ use std::{
 
 use tithe_machine::{
     clock::{Clock, VirtualTime},
-    elsewhere::{Elsewhere, UsageThere},
     fault::Fault,
     proc::ProcessSnapshot,
-    sandbox::companion::Companion,
+    remote::{RemoteServer, RemoteUsage},
+    sandbox::sidecar::Sidecar,
     watch::process,
 };
 use tithe_model::plan::Cell;
 use tithe_plugin::{database::Database, workload::Workload};
 
-use super::{StartedArm, part::LaneRange};
+use super::{machines::LaneRange, started_arm::StartedArm};
 use crate::load::{
-    patience::Patience,
     pause_gate::{PauseGate, Workers},
     reading::{Reading, sizes},
+    timeout::Timeout,
 };
 
 /// A cell on this machine.
@@ -38,7 +38,7 @@ pub(super) struct CellContext<'a> {
     /// One for each lane in this process; at least one.
     pub clocks: Vec<Clock>,
     /// The servers are another machine's: neither bound nor watched from here.
-    pub servers_elsewhere: bool,
+    pub servers_remote: bool,
     pub arms: Vec<StartedArm>,
     /// Caches stay as empty as a fresh start leaves them.
     pub cold: bool,
@@ -49,7 +49,7 @@ pub(super) struct CellContext<'a> {
     /// How long each arm's server has been paused, ns.
     pub paused_ns: Vec<Arc<AtomicU64>>,
     /// What runs programs beside each arm's server; `None` where none is needed.
-    pub companions: Vec<Option<Companion>>,
+    pub sidecars: Vec<Option<Sidecar>>,
     /// The only arm whose server can be asked for anything now; `None` where all are there.
     pub reached: Option<usize>,
     /// Keys are rotated: what a server does in the background of its slots is its own.
@@ -76,13 +76,13 @@ impl<'a> CellContext<'a> {
             processors,
             lanes_here: LaneRange { first: 0, count: lanes, of: lanes },
             clocks: clocks(database, lanes),
-            servers_elsewhere: false,
+            servers_remote: false,
             cold: false,
             fresh: false,
             pauses_in: None,
             reached: None,
             paused_ns: arms.iter().map(|_| Arc::default()).collect(),
-            companions: arms.iter().map(|arm| arm.setup.rotates_volume().then(Companion::default)).collect(),
+            sidecars: arms.iter().map(|arm| arm.setup.rotates_volume().then(Sidecar::default)).collect(),
             rotates: arms.iter().any(|arm| arm.setup.changes_keys()),
             arms,
         }
@@ -124,19 +124,19 @@ impl<'a> CellContext<'a> {
         match &self.pauses_in {
             Some(folder) => {
                 // A server that Tithe did not start is not Tithe's to stop.
-                let of = |(arm, companion): (&StartedArm, &Option<Companion>)| Workers {
+                let of = |(arm, sidecar): (&StartedArm, &Option<Sidecar>)| Workers {
                     server: arm.server.process.filter(|_| !arm.server.address.is_attached()),
-                    companion: companion.clone(),
+                    sidecar: sidecar.clone(),
                 };
-                PauseGate::new(folder, self.arms.iter().zip(&self.companions).map(of).collect(), self.paused_ns.clone())
+                PauseGate::new(folder, self.arms.iter().zip(&self.sidecars).map(of).collect(), self.paused_ns.clone())
             }
             None => Ok(PauseGate::open_to(self.arms.len())),
         }
     }
 
     /// How long an answer of `started` is waited for while frames are measured.
-    pub fn patience(&self, started: &StartedArm) -> Patience {
-        Patience::of(self.cell.frame_ns(self.arms.len()), started.server.address.is_attached())
+    pub fn timeout(&self, started: &StartedArm) -> Timeout {
+        Timeout::of(self.cell.frame_ns(self.arms.len()), started.server.address.is_attached())
     }
 
     /// True where the server of arm `number` can be asked for something now.
@@ -151,15 +151,15 @@ impl<'a> CellContext<'a> {
         (served == 1).then_some(process)
     }
 
-    /// The counters of `arm` on the machine of its server, `elsewhere`, where that serves no other arm.
-    fn read_elsewhere(&self, elsewhere: &Elsewhere, arm: &StartedArm) -> Reading {
+    /// The counters of `arm` on the machine of its server, `remote`, where that serves no other arm.
+    fn read_remote(&self, remote: &RemoteServer, arm: &StartedArm) -> Reading {
         let wal_bytes = self.database.wal_position(&arm.server, &arm.setup);
-        let is_same = |other: &&StartedArm| other.server.elsewhere.as_ref() == Some(elsewhere);
+        let is_same = |other: &&StartedArm| other.server.remote.as_ref() == Some(remote);
         if self.arms.iter().filter(is_same).count() > 1 {
             return Reading { wal_bytes, ..Reading::default() };
         }
-        match elsewhere.by.usage(elsewhere.process, &elsewhere.paths) {
-            Ok(UsageThere { tree, log_bytes, disk_bytes }) => {
+        match remote.by.usage(remote.process, &remote.paths) {
+            Ok(RemoteUsage { tree, log_bytes, disk_bytes }) => {
                 Reading { tree: Some(tree), wal_bytes, log_bytes, disk_bytes, lost: false }
             }
             Err(_) => Reading { lost: true, ..Reading::default() },
@@ -183,11 +183,11 @@ impl<'a> CellContext<'a> {
             disk_bytes: (!arm.server.paths.data.is_empty()).then(|| sizes(&arm.server.paths.data).1),
             lost: false,
         };
-        let reading = |arm: &StartedArm| match &arm.server.elsewhere {
-            Some(elsewhere) => self.read_elsewhere(elsewhere, arm),
+        let reading = |arm: &StartedArm| match &arm.server.remote {
+            Some(remote) => self.read_remote(remote, arm),
             None => here(arm),
         };
-        let reading = |arm: &StartedArm| self.patience(arm).bound(|| reading(arm));
+        let reading = |arm: &StartedArm| self.timeout(arm).bound(|| reading(arm));
         let numbered = self.arms.iter().enumerate();
         numbered.map(|(number, arm)| if self.is_reached(number) { reading(arm) } else { Reading::default() }).collect()
     }

@@ -23,7 +23,7 @@ const SLOT_MAX_NS: u64 = 1_000_000_000;
 
 /// What the frames so far have shown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Shown {
+pub(super) struct GrowthState {
     /// Carry-over of each arm.
     profiles: Vec<Profile>,
     /// Settling time and slot, before carry-over is seen, ns.
@@ -37,7 +37,7 @@ pub(super) struct Growth {
     /// Length that a frame should not exceed when its slots grow, ns.
     pub longest_ns: u64,
     /// What frames have shown so far.
-    pub shown: Shown,
+    pub state: GrowthState,
     slot_fixed: bool,
     /// Planned length of an arm's slots in a frame, ns.
     per_arm_ns: u64,
@@ -48,7 +48,7 @@ impl Growth {
     pub fn new(cell: &Cell, arms: usize, slot_fixed: bool) -> Self {
         Self {
             longest_ns: u64::MAX,
-            shown: Shown {
+            state: GrowthState {
                 profiles: vec![Profile::default(); arms],
                 planned: (cell.settling_ns, cell.slot_ns),
                 frames: 0,
@@ -60,7 +60,7 @@ impl Growth {
 
     /// Takes in what each lane saw of the carry-over of `arm`.
     pub fn add(&mut self, arm: usize, by_lane: &[Profile]) {
-        by_lane.iter().for_each(|profile| carry_over::add(&mut self.shown.profiles[arm], profile.iter().copied()));
+        by_lane.iter().for_each(|profile| carry_over::add(&mut self.state.profiles[arm], profile.iter().copied()));
     }
 
     /// Suits the next frame to what was seen, after a `frame` of so many `slots`.
@@ -82,16 +82,16 @@ impl Growth {
         if !adaptable {
             return;
         }
-        let shown = &mut self.shown;
-        if sparse && !self.slot_fixed && shown.planned.1 * 2 <= SLOT_MAX_NS {
-            shown.planned.1 *= 2;
+        let state = &mut self.state;
+        if sparse && !self.slot_fixed && state.planned.1 * 2 <= SLOT_MAX_NS {
+            state.planned.1 *= 2;
         }
-        shown.frames += 1;
-        let fixed = self.slot_fixed || shown.frames < FRAMES_BEFORE_GROWTH;
-        let (settling_ns, slot_ns) = carry_over::suited(&shown.profiles, shown.planned.0, shown.planned.1, fixed);
+        state.frames += 1;
+        let fixed = self.slot_fixed || state.frames < FRAMES_BEFORE_GROWTH;
+        let (settling_ns, slot_ns) = carry_over::suited(&state.profiles, state.planned.0, state.planned.1, fixed);
         if slot_ns > cell.slot_ns {
             // The frame keeps its length or has four blocks, as far as the budget bears frames so long.
-            let most = (self.longest_ns / (slot_ns * shown.profiles.len() as u64)).max(1);
+            let most = (self.longest_ns / (slot_ns * state.profiles.len() as u64)).max(1);
             cell.blocks = self.per_arm_ns.div_ceil(slot_ns).max(4).min(most) as u32;
             cell.slot_ns = slot_ns;
         }

@@ -6,7 +6,7 @@ use tithe_machine::watch::stalls::{self, ProcessorAccounts};
 use tithe_model::experiment::Arrivals;
 use tithe_plugin::workload::{ArmState, Clients};
 
-use super::{StartedArm, context::CellContext, growth::Growth, part::LoadMachines};
+use super::{context::CellContext, growth::Growth, machines::LoadMachines, started_arm::StartedArm};
 
 /// Why what neighbours take is not seen where nothing is bound to a processor.
 pub(super) const NOT_BOUND: &str = "clients and servers were not bound to processors";
@@ -45,13 +45,13 @@ impl<'a> Lanes<'a> {
     }
 
     /// Has `machines` offer the load.
-    pub fn offered_elsewhere(&mut self, machines: &'a dyn LoadMachines) {
+    pub fn offered_remotely(&mut self, machines: &'a dyn LoadMachines) {
         self.machines = Some(machines);
-        self.servers_are_elsewhere();
+        self.servers_are_remote();
     }
 
     /// What serves the clients is on another machine, and nothing of it is seen here.
-    pub fn servers_are_elsewhere(&mut self) {
+    pub fn servers_are_remote(&mut self) {
         (self.stalls_hidden, self.groups, self.accounts) = (Some(ELSEWHERE), None, None);
     }
 }

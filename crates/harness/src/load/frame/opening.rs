@@ -15,15 +15,15 @@ use tithe_model::{experiment::Arrivals, plan::Starts, record::Stalls, schedule::
 use tithe_plugin::{data, database::Connect, session::Session};
 
 use super::{
-    StartedArm,
     context::CellContext,
     lanes::{Lanes, NOT_BOUND},
-    part::Serving,
+    machines::Serving,
+    started_arm::StartedArm,
 };
 use crate::load::{
     lane::{Arm, ClientConnection, Lane, Reconnect},
-    patience::Patience,
     recorder::Recorder,
+    timeout::Timeout,
 };
 
 /// A lane with its connections, and what opening them took.
@@ -72,7 +72,7 @@ impl Lanes<'_> {
         for index in block_order(context.cell.seed, frame.into(), u64::MAX, context.arms.len()) {
             let (mut arm, connect_ns) =
                 if context.is_reached(index) { opening.arm(index, &mut tasks)? } else { (opening.away()?, 0) };
-            if context.servers_elsewhere {
+            if context.servers_remote {
                 let processes = arm.connections.iter_mut().filter_map(ClientConnection::serving_process);
                 serving.extend(processes.map(|process| Serving { lane: number, arm: index, process }));
             }
@@ -106,9 +106,9 @@ impl<'a> Opening<'a> {
         self.fill_caches(&mut connections)?;
         let reconnects = context.cell.reconnect_every.is_some();
         let switches = (started.on.clone(), started.off.clone());
-        let mut arm = Arm::new(connections, self.recorder(), switches, context.patience(started))?;
+        let mut arm = Arm::new(connections, self.recorder(), switches, context.timeout(started))?;
         match (started.server.process, task) {
-            _ if context.servers_elsewhere => arm.watch_whole(None),
+            _ if context.servers_remote => arm.watch_whole(None),
             (Some(process), task) if reconnects => {
                 arm.watch_whole(TaskWatch::of_changing(process, &task, context.lanes()))
             }
@@ -121,7 +121,7 @@ impl<'a> Opening<'a> {
 
     /// An arm whose server is another one's now: it has no connections, and no turns.
     fn away(&self) -> Result<Arm<'a>, Fault> {
-        Arm::new(Vec::new(), self.recorder(), (Vec::new(), Vec::new()), Patience::LONGEST)
+        Arm::new(Vec::new(), self.recorder(), (Vec::new(), Vec::new()), Timeout::LONGEST)
     }
 
     fn recorder(&self) -> Recorder {
@@ -139,7 +139,7 @@ impl<'a> Opening<'a> {
         if let Some(compute) = started.setup.compute {
             client.compute_in(compute);
         }
-        context.patience(started).bound(|| client.open(&mut session))?;
+        context.timeout(started).bound(|| client.open(&mut session))?;
         let reconnect = context.cell.reconnect_every.map(|every| {
             let how = self.how.clone();
             Reconnect { every, open: Box::new(move || context.connect(started, &how, pinned)) }
@@ -213,7 +213,7 @@ impl CellContext<'_> {
     /// Who serves `session`, as far as that is to be seen from here.
     fn task(&self, session: &mut Session) -> ServerTask {
         match session.connection().server_task() {
-            ServerTask::Process(_) | ServerTask::Thread { .. } if self.servers_elsewhere => ServerTask::Unknown,
+            ServerTask::Process(_) | ServerTask::Thread { .. } if self.servers_remote => ServerTask::Unknown,
             task => task,
         }
     }
@@ -222,7 +222,7 @@ impl CellContext<'_> {
     /// not start only what ends with the connection is bound: a thread may serve somebody else afterwards.
     fn connect(&self, started: &StartedArm, how: &Connect, pinned: bool) -> Result<Session, Fault> {
         let open = || data::connect(self.database, &started.server, &started.setup, how, self.workload);
-        let mut session = self.patience(started).bound(open)?;
+        let mut session = self.timeout(started).bound(open)?;
         let task = self.task(&mut session);
         let stays = started.server.address.is_attached() && !matches!(task, ServerTask::Process(_));
         if let (true, Some(thread)) = (pinned && !stays, task.thread()) {

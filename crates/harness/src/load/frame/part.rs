@@ -1,138 +1,20 @@
-//! A frame whose lanes are spread over several load machines: what is asked of each, and what it answers.
-//!
-//! Which arm a lane serves at a time follows from the clock and the seed alone, so the machines need to agree on one
-//! moment, the start of the first slot, and on nothing after it. Who carries questions and answers is not known here:
-//! [`LoadMachines`] are given by whoever has them.
+//! A frame whose lanes are spread over several load machines: a part of it measured here, or the parts of all put
+//! together.
 
 use std::sync::atomic::AtomicBool;
 
-use serde::{Deserialize, Serialize};
-use tithe_machine::{fault::Fault, launch::Address};
-use tithe_model::{
-    plan::Cell,
-    record::{AgentFrame, ArmFrame, Counters, Slot, Stalls},
-};
+use tithe_machine::fault::Fault;
+use tithe_model::record::{Counters, Stalls};
 use tithe_plugin::workload::ArmState;
 
 use super::{
-    ArmMeasured, Asked, CellRunner, Offer, StartedArm, context::CellContext, lanes::Lanes, threads::LanesMeasured,
+    CellRunner, Offer,
+    context::CellContext,
+    lanes::Lanes,
+    machines::{ArmPart, LaneRange, LoadMachines, PartRequest, PartResult, Parts, PartsRequest, Serving},
+    measured::{ArmMeasured, FrameRequest},
+    threads::LanesMeasured,
 };
-use crate::load::carry_over::Profile;
-
-/// Which of all lanes of a cell are on one machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LaneRange {
-    /// Number of the first.
-    pub first: usize,
-    /// How many are there.
-    pub count: usize,
-    /// How many there are on all machines together.
-    pub of: usize,
-}
-
-/// Machines that offer the load of a cell together.
-pub trait LoadMachines: Sync {
-    /// Lanes of all together where so many `clients` are asked for.
-    fn lanes(&self, clients: u32) -> usize;
-
-    /// Says that the data of every arm are those that were loaded: clients know nothing that they wrote.
-    fn data_put_back(&self);
-
-    /// Has all of them measure the frame that `asked` describes, and calls `count` when each is connected and warm,
-    /// before the first slot. `None` when it was cancelled.
-    ///
-    /// # Errors
-    /// When a machine cannot measure, or has been away for longer than is waited for. One that goes away meanwhile
-    /// spoils the frame instead.
-    fn measure(&self, asked: &PartsAsked<'_>, count: &mut dyn FnMut()) -> Result<Option<Parts>, Fault>;
-}
-
-/// A frame as it is asked of all load machines.
-pub struct PartsAsked<'a> {
-    /// Index of the cell.
-    pub cell_index: u32,
-    /// What every machine is asked alike.
-    pub frame: PartAsked,
-    /// The arms, started.
-    pub arms: &'a [StartedArm],
-    /// Lanes of all machines together.
-    pub lanes: usize,
-    /// Set when the frame is to end early.
-    pub cancelled: &'a AtomicBool,
-}
-
-impl PartsAsked<'_> {
-    /// True where slots take the time of clocks, and not an invented one.
-    pub fn time_is_real(&self) -> bool {
-        self.arms.iter().all(|arm| !matches!(arm.server.address, Address::Nowhere))
-    }
-}
-
-/// A frame as one load machine is asked for it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PartAsked {
-    /// The cell, with slots as long as the frames before have made them.
-    pub cell: Cell,
-    /// Number of the frame.
-    pub number: u32,
-    /// Nothing is bound to a processor.
-    pub free: bool,
-    /// Load on each arm before its first slot, ns.
-    pub warmup_ns: u64,
-    /// Operations of each arm that each lane is to do more than the others while it warms up.
-    pub lag: Vec<u64>,
-    /// The servers have just been started.
-    pub fresh: bool,
-    /// Their caches stay as empty as a fresh start leaves them.
-    pub cold: bool,
-}
-
-/// What all load machines have measured in a frame.
-pub struct Parts {
-    /// Each machine's part; empty where the frame is spoiled.
-    pub parts: Vec<PartMeasured>,
-    /// What is known of each machine, in the same order.
-    pub agents: Vec<AgentFrame>,
-    /// Why the frame must not be used.
-    pub spoiled: Option<String>,
-}
-
-/// What one load machine has measured in a frame.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PartMeasured {
-    /// Slots of its lanes.
-    pub slots: Vec<Slot>,
-    /// In the experiment's order.
-    pub arms: Vec<ArmPart>,
-    /// What the clients of each arm share, as [`ArmState::reached`] tells it.
-    pub states: Vec<Vec<i64>>,
-    /// Invented time where the frame began and ended, ns; `None` where time is the machine's.
-    pub invented_ns: Option<(u64, u64)>,
-}
-
-/// What the clients of one load machine saw of an arm.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ArmPart {
-    /// With what clients can count, and nothing of the server.
-    pub record: ArmFrame,
-    /// Operations before the first slot.
-    pub warmed_up: u64,
-    /// Carry-over as each lane saw it.
-    pub profiles: Vec<Profile>,
-    /// Why the frame must not be used.
-    pub invalid: Option<String>,
-}
-
-/// A process or thread that serves one connection, as its server numbers it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Serving {
-    /// The lane of the connection.
-    pub lane: usize,
-    /// Index of the arm.
-    pub arm: usize,
-    /// Process on the server's machine.
-    pub process: i32,
-}
 
 impl<'a> CellRunner<'a> {
     /// The same, whose load `machines` offer.
@@ -142,8 +24,8 @@ impl<'a> CellRunner<'a> {
             machines.data_put_back();
             let of = machines.lanes(self.context.cell.clients);
             self.context.divide(LaneRange { first: 0, count: 0, of });
-            self.context.servers_elsewhere = true;
-            lanes.offered_elsewhere(machines);
+            self.context.servers_remote = true;
+            lanes.offered_remotely(machines);
         }
         self
     }
@@ -152,9 +34,9 @@ impl<'a> CellRunner<'a> {
     #[must_use]
     pub fn as_part(mut self, here: LaneRange) -> Self {
         self.context.divide(here);
-        self.context.servers_elsewhere = true;
+        self.context.servers_remote = true;
         if let Offer::Lanes(lanes) = &mut self.offer {
-            lanes.servers_are_elsewhere();
+            lanes.servers_are_remote();
         }
         self
     }
@@ -175,17 +57,17 @@ impl<'a> CellRunner<'a> {
     /// When a connection cannot be opened, or a thread panics.
     pub fn part(
         &mut self,
-        asked: &PartAsked,
+        asked: &PartRequest,
         start: &mut dyn FnMut(Vec<Serving>) -> Option<u64>,
         cancelled: &AtomicBool,
-    ) -> Result<Option<PartMeasured>, Fault> {
-        let PartAsked { cell, number, free, warmup_ns, lag, fresh, cold } = asked;
+    ) -> Result<Option<PartResult>, Fault> {
+        let PartRequest { cell, number, free, warmup_ns, lag, fresh, cold } = asked;
         let context = &mut self.context;
         (context.cell, context.fresh, context.cold) = (cell.clone(), *fresh, *cold);
         let (context, Offer::Lanes(lanes)) = (&self.context, &self.offer) else {
             return Err(Fault::Refused("another program offers this load, which agents do not run".to_owned()));
         };
-        let asked = Asked { number: *number, free: *free, warmup_ns: *warmup_ns, done: &[], cancelled };
+        let asked = FrameRequest { number: *number, free: *free, warmup_ns: *warmup_ns, done: &[], cancelled };
         let begun_ns = context.clocks[0].now();
         let pause_gate = context.pause_gate()?;
         let measured = lanes.measure_here(context, &asked, lag.clone(), &pause_gate, start)?;
@@ -196,7 +78,7 @@ impl<'a> CellRunner<'a> {
                 let ArmMeasured { record, warmed_up, profiles, invalid } = arm;
                 ArmPart { record, warmed_up, profiles, invalid }
             };
-            PartMeasured { slots, arms: arms.into_iter().map(part).collect(), states, invented_ns }
+            PartResult { slots, arms: arms.into_iter().map(part).collect(), states, invented_ns }
         }))
     }
 }
@@ -206,19 +88,19 @@ impl Lanes<'_> {
     ///
     /// # Errors
     /// As [`LoadMachines::measure`].
-    pub(super) fn measure_elsewhere(
+    pub(super) fn measure_remotely(
         &self,
         context: &CellContext<'_>,
-        (asked, lag): (&Asked<'_>, Vec<u64>),
+        (asked, lag): (&FrameRequest<'_>, Vec<u64>),
         machines: &dyn LoadMachines,
         count: &mut dyn FnMut(),
     ) -> Result<Option<LanesMeasured>, Fault> {
-        let Asked { number, free, warmup_ns, cancelled, .. } = *asked;
+        let FrameRequest { number, free, warmup_ns, cancelled, .. } = *asked;
         let (cell, fresh, cold) = (context.cell.clone(), context.fresh, context.cold);
-        let frame = PartAsked { cell, number, free, warmup_ns, lag, fresh, cold };
+        let frame = PartRequest { cell, number, free, warmup_ns, lag, fresh, cold };
         let (cell_index, arms, lanes) = (context.cell_index, &context.arms, context.lanes());
-        let asked = PartsAsked { cell_index, frame, arms, lanes, cancelled };
-        let Some(Parts { parts, agents, spoiled }) = machines.measure(&asked, count)? else { return Ok(None) };
+        let asked = PartsRequest { cell_index, frame, arms, lanes, cancelled };
+        let Some(Parts { parts, agents, invalid }) = machines.measure(&asked, count)? else { return Ok(None) };
         let mut arms: Vec<ArmMeasured> = Vec::new();
         arms.resize_with(context.arms.len(), ArmMeasured::default);
         let (mut slots, lanes) = (Vec::new(), context.lanes().max(1) as u64);
@@ -232,7 +114,7 @@ impl Lanes<'_> {
             slots.extend(part.slots);
         }
         let stalls = Stalls::Unseen("what serves clients is on another machine".to_owned());
-        Ok(Some(LanesMeasured { slots, arms, stalls, agents, spoiled, invented_ns }))
+        Ok(Some(LanesMeasured { slots, arms, stalls, agents, invalid, invented_ns }))
     }
 }
 
@@ -291,7 +173,7 @@ fn sum(one: Counters, other: Counters) -> Counters {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tithe_model::histogram::Histogram;
+    use tithe_model::{histogram::Histogram, record::ArmFrame};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use tithe_machine::clock::CpuTimes;
 use tithe_model::record::{ArmFrame, Counters, Slot};
 
-use super::{ArmMeasured, context::CellContext, opening::Opened};
+use super::{context::CellContext, measured::ArmMeasured, opening::Opened};
 use crate::load::{
     CONNECT,
     carry_over::{self, Profile},
@@ -12,7 +12,7 @@ use crate::load::{
 };
 
 /// What a lane saw in a frame.
-pub(super) struct Seen<'a> {
+pub(super) struct LaneRecord<'a> {
     pub opened: Opened<'a>,
     pub slots: Vec<Slot>,
     /// What its clients sent and received in its slots, by arm.
@@ -57,7 +57,7 @@ impl Traffic {
 }
 
 /// What all lanes saw of `arm`, which `has` slots in this frame.
-pub(super) fn measured(context: &CellContext<'_>, arm: usize, has: bool, seen: &[Seen<'_>]) -> ArmMeasured {
+pub(super) fn measured(context: &CellContext<'_>, arm: usize, has: bool, seen: &[LaneRecord<'_>]) -> ArmMeasured {
     let recorders = || seen.iter().map(|seen| &seen.opened.lane.arms[arm].recorder);
     let record = record(context, arm, seen);
     let nothing = has && record.operations == 0;
@@ -77,7 +77,7 @@ pub(super) fn measured(context: &CellContext<'_>, arm: usize, has: bool, seen: &
 }
 
 /// The record of `arm` as its clients saw it.
-fn record(context: &CellContext<'_>, arm: usize, seen: &[Seen<'_>]) -> ArmFrame {
+fn record(context: &CellContext<'_>, arm: usize, seen: &[LaneRecord<'_>]) -> ArmFrame {
     let mut frame = ArmFrame::default();
     let mut phases = Profile::default();
     let mut cpu_times: Option<CpuTimes> = None;

@@ -24,7 +24,11 @@ use tithe_plugin::{
     workspace::{Slice, Workspace},
 };
 
-use super::{ArmMeasured, Asked, Measured, context::CellContext, watch::Watch};
+use super::{
+    context::CellContext,
+    measured::{ArmMeasured, FrameRequest, Measured},
+    watch::Watch,
+};
 use crate::load::Schedule;
 
 /// How long a server may take to be rid of what served connections that are closed.
@@ -32,7 +36,7 @@ const REST: Duration = Duration::from_millis(500);
 
 /// What one arm did in a frame.
 #[derive(Default)]
-struct Done {
+struct ArmTotals {
     slices: Vec<(Slice, Job)>,
 }
 
@@ -52,7 +56,7 @@ impl Slices<'_> {
         &self,
         context: &CellContext<'_>,
         watch: &Watch<'_>,
-        asked: &Asked<'_>,
+        asked: &FrameRequest<'_>,
     ) -> Result<Option<Measured>, Fault> {
         let schedule = Schedule::new(&context.cell, asked.number, context.arms.len(), 0);
         if asked.warmup_ns > 0 && !self.warm_up(context, &schedule, asked)? {
@@ -61,7 +65,7 @@ impl Slices<'_> {
         let pause_gate = context.pause_gate()?;
         let before = watch.count(&pause_gate);
         let mut slots = Vec::new();
-        let mut done: Vec<Done> = (0..context.arms.len()).map(|_| Done::default()).collect();
+        let mut done: Vec<ArmTotals> = (0..context.arms.len()).map(|_| ArmTotals::default()).collect();
         for turn in schedule.turns(0) {
             let Some(block) = turn.block else { continue };
             let job = job(context, asked.number, block, context.cell.slot_ns);
@@ -74,7 +78,7 @@ impl Slices<'_> {
         }
         let (counters, grown) = watch.grown_since(before, pause_gate);
         let operation = context.workload.operations()[0];
-        let measured = |((arm, done), counters): ((usize, Done), Counters)| {
+        let measured = |((arm, done), counters): ((usize, ArmTotals), Counters)| {
             let record = done.record(operation, counters);
             let nothing = schedule.has(arm) && record.operations == 0;
             let invalid = nothing.then(|| "no transaction succeeded".to_owned());
@@ -82,12 +86,12 @@ impl Slices<'_> {
         };
         let arms = done.into_iter().enumerate().zip(counters).map(measured).collect();
         let stalls = Stalls::Unseen("another program's waits for a processor are not seen".to_owned());
-        let (agents, spoiled, invented_ns) = (Vec::new(), None, None);
-        Ok(Some(Measured { slots, arms, stalls, agents, spoiled, invented_ns, grown }))
+        let (agents, invalid, invented_ns) = (Vec::new(), None, None);
+        Ok(Some(Measured { slots, arms, stalls, agents, invalid, invented_ns, grown }))
     }
 
     /// One slice on each arm that does not count; false when it was cancelled. All servers run afterwards.
-    fn warm_up(&self, context: &CellContext<'_>, schedule: &Schedule, asked: &Asked<'_>) -> Result<bool, Fault> {
+    fn warm_up(&self, context: &CellContext<'_>, schedule: &Schedule, asked: &FrameRequest<'_>) -> Result<bool, Fault> {
         let pause_gate = context.pause_gate()?;
         pause_gate.close();
         for arm in (0..context.arms.len()).filter(|arm| schedule.has(*arm)) {
@@ -151,7 +155,7 @@ fn slot(
     }
 }
 
-impl Done {
+impl ArmTotals {
     fn record(&self, operation: &str, mut counters: Counters) -> ArmFrame {
         let mut frame = ArmFrame::default();
         for (Slice { reported, cpu_times }, job) in &self.slices {

@@ -199,14 +199,14 @@ fn the_first_reason_is_told_why_a_frame_must_not_be_used() {
     };
     let told = |not_stopped: Option<&str>, arms: [Option<&str>; 2], clock_fault: Option<&str>| {
         let (not_stopped, clock_fault) = (not_stopped.map(str::to_owned), clock_fault.map(str::to_owned));
-        let grown = Grown {
+        let grown = FrameConditions {
             host: tithe_model::record::Host::default(),
             duration_ns: 1,
             not_stopped,
             observer_lost: None,
             clock_fault,
         };
-        invalid(&grown, &arms.map(arm)).unwrap_or_default()
+        why_invalid(&grown, &arms.map(arm)).unwrap_or_default()
     };
     assert_eq!(told(Some("it ran"), [Some("wrong"), None], Some("slept")), "it ran");
     assert_eq!(told(None, [None, Some("wrong")], Some("slept")), "arm 1: wrong");

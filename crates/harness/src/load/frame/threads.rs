@@ -15,14 +15,14 @@ use tithe_model::{
 };
 
 use super::{
-    ArmMeasured, Asked, Measured,
     context::CellContext,
     lanes::Lanes,
-    part::Serving,
-    record::{self, Seen, Traffic},
-    watch::{Grown, Watch},
+    machines::Serving,
+    measured::{ArmMeasured, FrameRequest, Measured},
+    record::{self, LaneRecord, Traffic},
+    watch::{FrameConditions, Watch},
 };
-use crate::load::{Schedule, meeting::Meeting, pause_gate::PauseGate, placement::Placement};
+use crate::load::{Schedule, barrier::Barrier, pause_gate::PauseGate, placement::Placement};
 
 /// How far ahead the first slot begins once all lanes are ready: far enough for every lane to be there in time, ns.
 const START_AHEAD_NS: u64 = 500_000;
@@ -36,17 +36,17 @@ pub(super) struct LanesMeasured {
     /// The load machines, where there are some.
     pub agents: Vec<AgentFrame>,
     /// Why nothing of it must be used.
-    pub spoiled: Option<String>,
+    pub invalid: Option<String>,
     /// Invented time where the frame began and ended, ns, where other processes invent it.
     pub invented_ns: Option<(u64, u64)>,
 }
 
 /// How the threads of one frame meet.
 struct Shared<'a> {
-    asked: &'a Asked<'a>,
+    asked: &'a FrameRequest<'a>,
     /// Operations of each arm that each lane is to do more than the others while it warms up.
     lag: Vec<u64>,
-    meeting: &'a Meeting,
+    barrier: &'a Barrier,
     /// When the first slot begins, ns; known when all have met twice.
     start_ns: &'a AtomicU64,
     pause_gate: &'a PauseGate,
@@ -63,21 +63,21 @@ impl Lanes<'_> {
         &self,
         context: &CellContext<'_>,
         watch: &Watch<'_>,
-        asked: &Asked<'_>,
+        asked: &FrameRequest<'_>,
     ) -> Result<Option<Measured>, Fault> {
         let pause_gate = context.pause_gate()?;
         let mut before = None;
         let mut count = || before = Some(watch.count(&pause_gate));
         let lag = lag(context, asked.done);
         let measured = match self.machines {
-            Some(machines) => self.measure_elsewhere(context, (asked, lag), machines, &mut count)?,
+            Some(machines) => self.measure_remotely(context, (asked, lag), machines, &mut count)?,
             None => self.measure_here(context, asked, lag, &pause_gate, &mut |_| {
                 count();
                 Some(Clock::Real.now() + START_AHEAD_NS)
             })?,
         };
         let Some(measured) = measured.filter(|_| !asked.cancelled.load(Ordering::SeqCst)) else { return Ok(None) };
-        // Of a frame that was spoiled before its first slot nothing was counted.
+        // Of a frame that was invalid before its first slot nothing was counted.
         let before = before.unwrap_or_else(|| watch.count(&pause_gate));
         Ok(Some(measured.with(watch.grown_since(before, pause_gate))))
     }
@@ -91,15 +91,15 @@ impl Lanes<'_> {
     pub fn measure_here(
         &self,
         context: &CellContext<'_>,
-        asked: &Asked<'_>,
+        asked: &FrameRequest<'_>,
         lag: Vec<u64>,
         pause_gate: &PauseGate,
         start: &mut dyn FnMut(Vec<Serving>) -> Option<u64>,
     ) -> Result<Option<LanesMeasured>, Fault> {
         let here = context.lanes_here;
-        let (meeting, start_ns) = (Meeting::of(here.count + 1), AtomicU64::new(0));
+        let (barrier, start_ns) = (Barrier::of(here.count + 1), AtomicU64::new(0));
         let serving = Mutex::default();
-        let shared = Shared { asked, lag, meeting: &meeting, start_ns: &start_ns, pause_gate, serving };
+        let shared = Shared { asked, lag, barrier: &barrier, start_ns: &start_ns, pause_gate, serving };
         let seen = std::thread::scope(|scope| {
             let shared = &shared;
             let lane = |number| {
@@ -109,11 +109,11 @@ impl Lanes<'_> {
             let threads: Vec<_> = (here.first..here.first + here.count).map(lane).collect();
             begin(shared, start);
             let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|words| Err(panicked(&*words))));
-            ended.collect::<Vec<Result<Option<Seen<'_>>, Fault>>>()
+            ended.collect::<Vec<Result<Option<LaneRecord<'_>>, Fault>>>()
         });
         // Where a lane could not connect or panicked, the others saw nothing, and its fault is the one that is told.
-        let seen = seen.into_iter().collect::<Result<Vec<Option<Seen<'_>>>, Fault>>()?;
-        let Some(seen) = seen.into_iter().collect::<Option<Vec<Seen<'_>>>>() else { return Ok(None) };
+        let seen = seen.into_iter().collect::<Result<Vec<Option<LaneRecord<'_>>>, Fault>>()?;
+        let Some(seen) = seen.into_iter().collect::<Option<Vec<LaneRecord<'_>>>>() else { return Ok(None) };
         if asked.cancelled.load(Ordering::SeqCst) {
             return Ok(None);
         }
@@ -124,7 +124,7 @@ impl Lanes<'_> {
             arms: (0..context.arms.len()).map(arm).collect(),
             stalls: seen.first().map(|seen| seen.opened.stalls.clone()).unwrap_or_default(),
             agents: Vec::new(),
-            spoiled: None,
+            invalid: None,
             invented_ns: None,
         }))
     }
@@ -135,10 +135,10 @@ impl Lanes<'_> {
         context: &'s CellContext<'s>,
         number: usize,
         shared: &Shared<'_>,
-    ) -> Result<Option<Seen<'s>>, Fault> {
+    ) -> Result<Option<LaneRecord<'s>>, Fault> {
         // Whatever ends this thread from here on, nobody waits for it.
-        let attendance = shared.meeting.attend();
-        let Asked { number: frame, free, warmup_ns, cancelled, .. } = *shared.asked;
+        let participant = shared.barrier.participate();
+        let FrameRequest { number: frame, free, warmup_ns, cancelled, .. } = *shared.asked;
         let pinned = context.cell.pinned && !free;
         let bound = prepare_thread(pinned.then(|| context.processor(number)));
         let mut schedule = Schedule::new(&context.cell, frame, context.arms.len(), 0);
@@ -149,10 +149,10 @@ impl Lanes<'_> {
         if let Err(reason) = bound {
             lane.arms.iter_mut().for_each(|arm| arm.recorder.invalidate(reason.clone()));
         }
-        if attendance.wait().and_then(|()| attendance.wait()).is_err() {
+        if participant.wait().and_then(|()| participant.wait()).is_err() {
             return Ok(None);
         }
-        attendance.leave();
+        participant.leave();
         schedule.start_ns = match &lane.clock {
             Clock::Real => shared.start_ns.load(Ordering::SeqCst),
             Clock::Virtual(_) => lane.clock.now(),
@@ -160,7 +160,7 @@ impl Lanes<'_> {
         let before = Traffic::of(lane);
         let slots = lane.run(&schedule, shared.pause_gate, &|| cancelled.load(Ordering::Relaxed));
         let traffic = Traffic::of(lane).into_iter().zip(before).map(|(after, before)| after.since(before)).collect();
-        Ok(Some(Seen { opened, slots, traffic, warmed_up }))
+        Ok(Some(LaneRecord { opened, slots, traffic, warmed_up }))
     }
 }
 
@@ -178,26 +178,26 @@ fn lag(context: &CellContext<'_>, done: &[u64]) -> Vec<u64> {
 /// Has all lanes begin their slots when `start` says, once each is connected and warm. Where one cannot be, or `start`
 /// does not say, nobody waits for anything any more.
 fn begin(shared: &Shared<'_>, start: &mut dyn FnMut(Vec<Serving>) -> Option<u64>) {
-    let attendance = shared.meeting.attend();
-    if attendance.wait().is_err() {
+    let participant = shared.barrier.participate();
+    if participant.wait().is_err() {
         return;
     }
     let serving = std::mem::take(&mut *shared.serving.lock().unwrap_or_else(PoisonError::into_inner));
     let Some(start_ns) = start(serving) else { return };
     shared.start_ns.store(start_ns, Ordering::SeqCst);
-    if attendance.wait().is_ok() {
-        attendance.leave();
+    if participant.wait().is_ok() {
+        participant.leave();
     }
 }
 
 impl LanesMeasured {
     /// The same with what the counters of each arm's server and the machine's say.
-    fn with(self, (counters, grown): (Vec<Counters>, Grown)) -> Measured {
-        let Self { slots, mut arms, stalls, agents, spoiled, invented_ns } = self;
+    fn with(self, (counters, grown): (Vec<Counters>, FrameConditions)) -> Measured {
+        let Self { slots, mut arms, stalls, agents, invalid, invented_ns } = self;
         for (arm, of_server) in arms.iter_mut().zip(counters) {
             arm.record.counters = record::counted(arm.record.counters, of_server);
         }
-        Measured { slots, arms, stalls, agents, spoiled, invented_ns, grown }
+        Measured { slots, arms, stalls, agents, invalid, invented_ns, grown }
     }
 }
 

@@ -14,7 +14,7 @@ use tithe_model::{
     steady::{Change, Steadiness},
 };
 
-use super::{CellRunner, Measured};
+use super::{CellRunner, measured::Measured};
 
 /// Load on fresh connections before a window, ns: they prepare what they will run.
 const CONNECTED_NS: u64 = 20_000_000;
@@ -22,8 +22,8 @@ const CONNECTED_NS: u64 = 20_000_000;
 /// Windows that one start may have, so that those of the next one draw other keys.
 const WINDOWS_MAX: u32 = 10_000;
 
-/// Windows of one warm-up that may be spoiled: the frames after it then keep the reason, and end the cell if it stays.
-const SPOILED_MAX: u32 = 3;
+/// Windows of one warm-up that may be invalid: the frames after it then keep the reason, and end the cell if it stays.
+const INVALID_MAX: u32 = 3;
 
 impl CellRunner<'_> {
     /// Warms up all arms after start number `start` with windows of `window_ns` for each arm, until they are steady or
@@ -54,15 +54,15 @@ impl CellRunner<'_> {
     ) -> Result<Option<WarmedUp>, Fault> {
         let warmup_ns = CONNECTED_NS.min(self.context.cell.warmup_ns);
         let mut course = Course::of(self.context.arms.len());
-        let (mut duration_ns, mut spoiled) = (0, 0);
+        let (mut duration_ns, mut invalid) = (0, 0);
         for window in 0..WINDOWS_MAX {
             // No frame that counts has such a number, so none draws the same keys and orders.
             let number = u32::MAX - start.wrapping_mul(WINDOWS_MAX).wrapping_add(window);
             let Some((_, measured)) = self.measure(number, false, warmup_ns, cancelled)? else { return Ok(None) };
             duration_ns += measured.grown.duration_ns;
-            if measured.spoiled.is_some() {
-                spoiled += 1;
-                if spoiled == SPOILED_MAX {
+            if measured.invalid.is_some() {
+                invalid += 1;
+                if invalid == INVALID_MAX {
                     break;
                 }
                 continue;

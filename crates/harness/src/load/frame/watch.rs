@@ -5,17 +5,17 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tithe_machine::watch::host::HostSample;
 use tithe_model::record::{Counters, Host};
 
-use super::{StartedArm, context::CellContext};
+use super::{context::CellContext, started_arm::StartedArm};
 use crate::load::{pause_gate::PauseGate, reading::Reading};
 
 /// The time of one frame from its very beginning, connecting and warming included.
 pub(super) struct Watch<'a> {
     context: &'a CellContext<'a>,
-    began: Began,
+    began: FrameStart,
 }
 
 /// When a frame began.
-enum Began {
+enum FrameStart {
     Real {
         unix_ns: u64,
         at: Instant,
@@ -26,13 +26,13 @@ enum Began {
 }
 
 /// The counters where the slots begin.
-pub(super) struct Counted {
+pub(super) struct StartCounters {
     arms: Vec<Reading>,
     host: Option<HostSample>,
 }
 
 /// What is known of clocks and machine when the slots have ended.
-pub(super) struct Grown {
+pub(super) struct FrameConditions {
     /// What others did with the machine meanwhile.
     pub host: Host,
     /// Time since the frame began, ns.
@@ -49,10 +49,10 @@ impl<'a> Watch<'a> {
     /// A frame begins.
     pub fn begin(context: &'a CellContext<'a>) -> Self {
         let began = if context.time_is_virtual() {
-            Began::Virtual(context.clocks[0].now())
+            FrameStart::Virtual(context.clocks[0].now())
         } else {
             let clocks = HostSample::take();
-            Began::Real { unix_ns: unix_ns(), at: Instant::now(), clocks }
+            FrameStart::Real { unix_ns: unix_ns(), at: Instant::now(), clocks }
         };
         Self { context, began }
     }
@@ -60,35 +60,35 @@ impl<'a> Watch<'a> {
     /// When it began, ns since 1970, or of invented time.
     pub fn start_unix_ns(&self) -> u64 {
         match self.began {
-            Began::Real { unix_ns, .. } => unix_ns,
-            Began::Virtual(now_ns) => now_ns,
+            FrameStart::Real { unix_ns, .. } => unix_ns,
+            FrameStart::Virtual(now_ns) => now_ns,
         }
     }
 
     /// Its slots begin: reads all counters, and has the servers are paused whose turn it is not.
-    pub fn count(&self, pause_gate: &PauseGate) -> Counted {
+    pub fn count(&self, pause_gate: &PauseGate) -> StartCounters {
         let arms = self.context.read_counters();
         pause_gate.close();
-        Counted { arms, host: (!self.context.time_is_virtual()).then(HostSample::take) }
+        StartCounters { arms, host: (!self.context.time_is_virtual()).then(HostSample::take) }
     }
 
     /// Its slots have ended: lets all servers run, and says what has grown since `before`, the counters of each arm by
     /// themselves.
-    pub fn grown_since(&self, before: Counted, pause_gate: PauseGate) -> (Vec<Counters>, Grown) {
+    pub fn grown_since(&self, before: StartCounters, pause_gate: PauseGate) -> (Vec<Counters>, FrameConditions) {
         let not_stopped = pause_gate.open();
         let after = self.context.read_counters();
         let lost = |(arm, (before, after)): (&StartedArm, (&Reading, &Reading))| {
-            let elsewhere = arm.server.elsewhere.as_ref().filter(|_| before.lost || after.lost)?;
-            Some(format!("observer {} was lost", elsewhere.by.name()))
+            let remote = arm.server.remote.as_ref().filter(|_| before.lost || after.lost)?;
+            Some(format!("observer {} was lost", remote.by.name()))
         };
         let observer_lost = self.context.arms.iter().zip(before.arms.iter().zip(&after)).find_map(lost);
         let host = before.host.map_or_else(Host::default, |host| host.until_now());
         let (duration_ns, clock_fault) = match &self.began {
-            Began::Real { at, clocks, .. } => (at.elapsed().as_nanos() as u64, clocks.clock_fault()),
-            Began::Virtual(now_ns) => (self.context.clocks[0].now() - now_ns, None),
+            FrameStart::Real { at, clocks, .. } => (at.elapsed().as_nanos() as u64, clocks.clock_fault()),
+            FrameStart::Virtual(now_ns) => (self.context.clocks[0].now() - now_ns, None),
         };
         let counters = before.arms.iter().zip(&after).map(|(before, after)| before.grown(after)).collect();
-        (counters, Grown { host, duration_ns, not_stopped, observer_lost, clock_fault })
+        (counters, FrameConditions { host, duration_ns, not_stopped, observer_lost, clock_fault })
     }
 }
 

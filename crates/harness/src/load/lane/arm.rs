@@ -8,7 +8,7 @@ use tithe_machine::{
 };
 
 use super::{connection::ClientConnection, poll::Poll};
-use crate::load::{patience::Patience, recorder::Recorder};
+use crate::load::{recorder::Recorder, timeout::Timeout};
 
 /// All connections of a lane to one arm.
 pub struct Arm<'a> {
@@ -27,7 +27,7 @@ pub struct Arm<'a> {
 }
 
 impl<'a> Arm<'a> {
-    /// An arm of a lane, whose server counts as dead when it has answered nobody for `patience`.
+    /// An arm of a lane, whose server counts as dead when it has answered nobody for `timeout`.
     ///
     /// # Errors
     /// When the kernel gives no epoll descriptor.
@@ -35,12 +35,12 @@ impl<'a> Arm<'a> {
         mut connections: Vec<ClientConnection<'a>>,
         recorder: Recorder,
         (on, off): (Vec<String>, Vec<String>),
-        patience: Patience,
+        timeout: Timeout,
     ) -> Result<Self, Fault> {
         let descriptors: Vec<Option<RawFd>> =
             connections.iter_mut().map(|conn| Ok(conn.connection()?.descriptor())).collect::<Result<_, Fault>>()?;
         let poll = match descriptors.into_iter().collect::<Option<Vec<RawFd>>>() {
-            Some(descriptors) if descriptors.len() > 1 => Some(Poll::new(&descriptors, patience)?),
+            Some(descriptors) if descriptors.len() > 1 => Some(Poll::new(&descriptors, timeout)?),
             _ => None,
         };
         for (number, conn) in connections.iter_mut().enumerate() {

@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 
 use tithe_machine::fault::Fault;
 
-use crate::load::patience::Patience;
+use crate::load::timeout::Timeout;
 
 /// An epoll descriptor over the connections of one arm.
 ///
@@ -16,7 +16,7 @@ pub(super) struct Poll {
     pub epoll: Epoll,
     events: Vec<libc::epoll_event>,
     /// How long no connection may answer before the server counts as dead.
-    patience: Patience,
+    timeout: Timeout,
 }
 
 /// The descriptor of a [`Poll`], which closes it.
@@ -37,16 +37,16 @@ impl Epoll {
 }
 
 impl Poll {
-    /// Over these connections, numbered in their order, none of which answers for longer than `patience` if the server
+    /// Over these connections, numbered in their order, none of which answers for longer than `timeout` if the server
     /// is dead.
-    pub fn new(descriptors: &[RawFd], patience: Patience) -> Result<Self, Fault> {
+    pub fn new(descriptors: &[RawFd], timeout: Timeout) -> Result<Self, Fault> {
         // SAFETY: no preconditions; the descriptor is owned by the new value and closed by its drop.
         let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         if descriptor < 0 {
             return Err(Fault::machine("epoll", std::io::Error::last_os_error()));
         }
         let events = vec![libc::epoll_event { events: 0, u64: 0 }; descriptors.len()];
-        let poll = Self { epoll: Epoll(descriptor), events, patience };
+        let poll = Self { epoll: Epoll(descriptor), events, timeout };
         for (number, connection) in descriptors.iter().enumerate() {
             poll.epoll.add(*connection, number)?;
         }
@@ -55,7 +55,7 @@ impl Poll {
 
     /// The numbers of the connections that can go on; empty when `timeout_ns` passes first.
     pub fn wait(&mut self, timeout_ns: Option<u64>) -> Result<impl Iterator<Item = usize> + '_, Fault> {
-        let wait_ns = timeout_ns.unwrap_or(self.patience.ns());
+        let wait_ns = timeout_ns.unwrap_or(self.timeout.ns());
         let wait =
             libc::timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
         // By its number, because musl has no function for it.
@@ -79,7 +79,7 @@ impl Poll {
             }
         }
         if ready == 0 && timeout_ns.is_none() {
-            return Err(self.patience.spent());
+            return Err(self.timeout.spent());
         }
         Ok(self.events[..ready.max(0) as usize].iter().map(|event| event.u64 as usize))
     }

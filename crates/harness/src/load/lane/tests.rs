@@ -17,7 +17,7 @@ use tithe_plugin::{
 };
 
 use super::*;
-use crate::load::{patience::Patience, recorder::Recorder};
+use crate::load::{recorder::Recorder, timeout::Timeout};
 
 /// A request is its length in four bytes and that many bytes more, and is answered by one byte.
 struct Counting {
@@ -148,7 +148,7 @@ fn renewing_lane(
     };
     let connections = (0..connections as u64).map(conn).collect();
     let recorder = Recorder::new(1, every.is_some(), arrivals != Arrivals::Closed);
-    let arm = Arm::new(connections, recorder, (Vec::new(), Vec::new()), Patience::LONGEST).expect("an arm");
+    let arm = Arm::new(connections, recorder, (Vec::new(), Vec::new()), Timeout::LONGEST).expect("an arm");
     Lane::new(0, 1, Clock::Real, arrivals, vec![arm], 0)
 }
 
@@ -360,7 +360,7 @@ fn an_arm_whose_connection_cannot_be_opened_anew_is_invalid() {
     let reconnect = Reconnect { every: 2, open: Box::new(refuse) };
     let conn =
         ClientConnection::new(connect(port, 10), Box::new(Again { pause_ns: 0 }), 0).reconnecting(Some(reconnect));
-    let arm = Arm::new(vec![conn], Recorder::new(1, true, false), (Vec::new(), Vec::new()), Patience::LONGEST)
+    let arm = Arm::new(vec![conn], Recorder::new(1, true, false), (Vec::new(), Vec::new()), Timeout::LONGEST)
         .expect("an arm");
     let mut lane = Lane::new(0, 1, Clock::Real, Arrivals::Closed, vec![arm], 0);
     let schedule = Schedule {

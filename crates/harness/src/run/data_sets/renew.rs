@@ -13,14 +13,14 @@ use std::{
     path::Path,
 };
 
-use tithe_machine::sandbox::copy::{self, How};
+use tithe_machine::sandbox::copy::{self, CopyMethod};
 
 /// Makes the file, link or folder `to` what `from` is, with owners, modes and, of files, the time of the last change.
 /// Returns the dearest way that a file was copied.
 ///
 /// # Errors
 /// The first thing that cannot be read or written; what was done by then stays.
-pub(super) fn renew(from: &Path, to: &Path) -> io::Result<How> {
+pub(super) fn renew(from: &Path, to: &Path) -> io::Result<CopyMethod> {
     let kept = fs::symlink_metadata(from)?;
     let there = match fs::symlink_metadata(to) {
         Ok(there) if there.file_type() == kept.file_type() => there,
@@ -30,9 +30,13 @@ pub(super) fn renew(from: &Path, to: &Path) -> io::Result<How> {
         return folder(from, to, &kept);
     }
     if kept.is_symlink() {
-        return if fs::read_link(from)? == fs::read_link(to)? { Ok(How::Reflink) } else { fresh(from, to, &kept) };
+        return if fs::read_link(from)? == fs::read_link(to)? {
+            Ok(CopyMethod::Reflink)
+        } else {
+            fresh(from, to, &kept)
+        };
     }
-    if !kept.is_file() || is_unchanged(&kept, &there) { Ok(How::Reflink) } else { overwrite(from, to, &kept) }
+    if !kept.is_file() || is_unchanged(&kept, &there) { Ok(CopyMethod::Reflink) } else { overwrite(from, to, &kept) }
 }
 
 /// Removes what is at `path`, if anything is.
@@ -45,7 +49,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-fn fresh(from: &Path, to: &Path, kept: &Metadata) -> io::Result<How> {
+fn fresh(from: &Path, to: &Path, kept: &Metadata) -> io::Result<CopyMethod> {
     remove(to)?;
     if kept.is_dir() {
         fs::create_dir(to)?;
@@ -58,14 +62,14 @@ fn fresh(from: &Path, to: &Path, kept: &Metadata) -> io::Result<How> {
     Ok(how)
 }
 
-fn folder(from: &Path, to: &Path, kept: &Metadata) -> io::Result<How> {
+fn folder(from: &Path, to: &Path, kept: &Metadata) -> io::Result<CopyMethod> {
     for entry in fs::read_dir(to)? {
         let entry = entry?;
         if fs::symlink_metadata(from.join(entry.file_name())).is_err() {
             remove(&entry.path())?;
         }
     }
-    let mut how = How::Reflink;
+    let mut how = CopyMethod::Reflink;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         how = how.max(renew(&entry.path(), &to.join(entry.file_name()))?);
@@ -74,13 +78,13 @@ fn folder(from: &Path, to: &Path, kept: &Metadata) -> io::Result<How> {
     Ok(how)
 }
 
-fn overwrite(from: &Path, to: &Path, kept: &Metadata) -> io::Result<How> {
+fn overwrite(from: &Path, to: &Path, kept: &Metadata) -> io::Result<CopyMethod> {
     // Emptied first, so that its blocks are drawn anew.
     let mut copy = OpenOptions::new().write(true).truncate(true).open(to)?;
     io::copy(&mut File::open(from)?, &mut copy)?;
     copy.set_times(times(kept)?)?;
     own(to, kept)?;
-    Ok(How::Bytes)
+    Ok(CopyMethod::Bytes)
 }
 
 fn is_unchanged(kept: &Metadata, there: &Metadata) -> bool {

@@ -139,7 +139,7 @@ impl EpochSetup<'_> {
     fn await_all(&mut self, again: &Again<'_>, put_back: bool, arms: &[StartedArm]) -> Result<(), Fault> {
         let (database, workload) = (self.database, again.run.workloads[again.part.cell.workload].as_ref());
         // Before every frame its lanes fill them, and so does the process that an embedded database is opened in.
-        let filled = again.part.cell.starts == Starts::EveryFrame || again.run.measures_apart();
+        let filled = again.part.cell.starts == Starts::EveryFrame || again.run.uses_child_processes();
         let warms = !again.cold && !filled;
         let names = again.run.plan.experiment.arms.iter().map(|arm| arm.name.as_str());
         let all = self.servers.values_mut().zip(arms).zip(names);

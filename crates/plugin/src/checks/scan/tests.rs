@@ -22,7 +22,7 @@ fn files_belong_to_the_deepest_path_and_count_once() {
     symlink(path("nowhere"), path("data/broken")).unwrap();
     let server = Server {
         address: Address::Nowhere,
-        elsewhere: None,
+        remote: None,
         process: None,
         paths: Paths {
             data: vec![path("data")],

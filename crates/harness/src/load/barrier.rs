@@ -1,12 +1,12 @@
 //! Where the threads of a frame wait for each other.
 //!
-//! Unlike [`std::sync::Barrier`] a meeting ends when somebody who was to come leaves: a lane that cannot connect or
+//! Unlike [`std::sync::Barrier`] this one breaks when somebody who was to come leaves: a lane that cannot connect or
 //! panics would otherwise keep all others waiting for ever.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A meeting of a fixed number of threads, which come together again and again.
-pub(super) struct Meeting {
+/// Where a fixed number of threads wait until all of them are there, again and again.
+pub(super) struct Barrier {
     expected: usize,
     state: Mutex<State>,
     changed: Condvar,
@@ -22,22 +22,22 @@ struct State {
     broken: bool,
 }
 
-/// One thread's part in a [`Meeting`]: the meeting is broken when it is dropped before [`Attendance::leave`].
-pub(super) struct Attendance<'a>(&'a Meeting);
+/// One thread's part in a [`Barrier`], which breaks when it is dropped before [`Participant::leave`].
+pub(super) struct Participant<'a>(&'a Barrier);
 
 /// Somebody has left, and nobody is to wait any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Broken;
+pub(super) struct BarrierBroken;
 
-impl Meeting {
+impl Barrier {
     /// Of so many threads.
     pub fn of(expected: usize) -> Self {
         Self { expected, state: Mutex::default(), changed: Condvar::new() }
     }
 
     /// The calling thread takes part, until it says that it needs nobody any more.
-    pub fn attend(&self) -> Attendance<'_> {
-        Attendance(self)
+    pub fn participate(&self) -> Participant<'_> {
+        Participant(self)
     }
 
     /// The state is whole whoever panicked: nothing that can panic happens under the lock.
@@ -46,34 +46,34 @@ impl Meeting {
     }
 }
 
-impl Attendance<'_> {
+impl Participant<'_> {
     /// Waits until all are here.
     ///
     /// # Errors
     /// When somebody has left, before or meanwhile.
-    pub fn wait(&self) -> Result<(), Broken> {
-        let meeting = self.0;
-        let mut state = meeting.state();
+    pub fn wait(&self) -> Result<(), BarrierBroken> {
+        let barrier = self.0;
+        let mut state = barrier.state();
         state.here += 1;
-        if state.here == meeting.expected && !state.broken {
+        if state.here == barrier.expected && !state.broken {
             (state.here, state.times) = (0, state.times + 1);
-            meeting.changed.notify_all();
+            barrier.changed.notify_all();
             return Ok(());
         }
         let times = state.times;
         let waits = |state: &mut State| state.times == times && !state.broken;
-        let state = meeting.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
+        let state = barrier.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
         // Who was here when all were may go on, though somebody has left since.
-        if state.times == times { Err(Broken) } else { Ok(()) }
+        if state.times == times { Err(BarrierBroken) } else { Ok(()) }
     }
 
-    /// Leaves without breaking the meeting: whoever is left meets no more.
+    /// Leaves without breaking the barrier: whoever is left waits there no more.
     pub fn leave(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Attendance<'_> {
+impl Drop for Participant<'_> {
     fn drop(&mut self) {
         self.0.state().broken = true;
         self.0.changed.notify_all();
@@ -96,17 +96,17 @@ mod tests {
     /// Longer than any of this takes, on any machine.
     const TIMEOUT: Duration = Duration::from_secs(60);
 
-    type Part<T> = Box<dyn FnOnce(&Meeting) -> T + Send>;
+    type Part<T> = Box<dyn FnOnce(&Barrier) -> T + Send>;
 
     /// Runs each of `parts` on a thread of its own; what each came to, `None` for one that panicked.
     fn run<T: Send + 'static>(parts: Vec<Part<T>>) -> Vec<Option<T>> {
-        let meeting = Arc::new(Meeting::of(parts.len()));
+        let barrier = Arc::new(Barrier::of(parts.len()));
         let ends: Vec<mpsc::Receiver<T>> = parts
             .into_iter()
             .map(|part| {
-                let (meeting, (end, ended)) = (Arc::clone(&meeting), mpsc::channel());
+                let (barrier, (end, ended)) = (Arc::clone(&barrier), mpsc::channel());
                 // Not joined: a thread that hangs fails the test and does not hang it.
-                std::thread::spawn(move || end.send(part(&meeting)));
+                std::thread::spawn(move || end.send(part(&barrier)));
                 ended
             })
             .collect();
@@ -124,20 +124,20 @@ mod tests {
         let came = Arc::new(AtomicUsize::new(0));
         let part = |_| {
             let came = Arc::clone(&came);
-            Box::new(move |meeting: &Meeting| {
-                let attendance = meeting.attend();
+            Box::new(move |barrier: &Barrier| {
+                let participant = barrier.participate();
                 let seen: Vec<usize> = (1..=100)
                     .map(|_| {
                         came.fetch_add(1, Ordering::SeqCst);
-                        attendance.wait().expect("nobody leaves");
+                        participant.wait().expect("nobody leaves");
                         let seen = came.load(Ordering::SeqCst);
-                        attendance.wait().expect("nobody leaves");
+                        participant.wait().expect("nobody leaves");
                         seen
                     })
                     .collect();
-                attendance.leave();
+                participant.leave();
                 seen
-            }) as Box<dyn FnOnce(&Meeting) -> Vec<usize> + Send>
+            }) as Box<dyn FnOnce(&Barrier) -> Vec<usize> + Send>
         };
         let expected: Vec<usize> = (1..=100).map(|time| 4 * time).collect();
         assert!(run((0..4).map(part).collect()).into_iter().all(|seen| seen.as_ref() == Some(&expected)));
@@ -145,38 +145,38 @@ mod tests {
 
     #[test]
     fn who_panics_or_leaves_keeps_nobody_waiting() {
-        type Part = Box<dyn FnOnce(&Meeting) -> Vec<Result<(), Broken>> + Send>;
+        type Part = Box<dyn FnOnce(&Barrier) -> Vec<Result<(), BarrierBroken>> + Send>;
         let waits = || -> Part {
-            Box::new(|meeting| {
-                let attendance = meeting.attend();
-                let waited = [attendance.wait(), attendance.wait()];
-                attendance.leave();
+            Box::new(|barrier| {
+                let participant = barrier.participate();
+                let waited = [participant.wait(), participant.wait()];
+                participant.leave();
                 waited.into()
             })
         };
-        let panics: Part = Box::new(|meeting| {
-            let attendance = meeting.attend();
-            attendance.wait().expect("all come once");
+        let panics: Part = Box::new(|barrier| {
+            let participant = barrier.participate();
+            participant.wait().expect("all come once");
             std::thread::sleep(Duration::from_millis(20));
             panic!("as this test wants")
         });
         let outcomes = run(vec![waits(), panics, waits()]);
-        let met_once = Some(vec![Ok(()), Err(Broken)]);
+        let met_once = Some(vec![Ok(()), Err(BarrierBroken)]);
         assert_eq!(outcomes, [met_once.clone(), None, met_once]);
 
-        let leaves: Part = Box::new(|meeting| {
-            drop(meeting.attend());
+        let leaves: Part = Box::new(|barrier| {
+            drop(barrier.participate());
             Vec::new()
         });
         let outcomes = run(vec![leaves, waits(), waits()]);
-        let never_met = Some(vec![Err(Broken), Err(Broken)]);
+        let never_met = Some(vec![Err(BarrierBroken), Err(BarrierBroken)]);
         assert_eq!(outcomes, [Some(Vec::new()), never_met.clone(), never_met]);
     }
 
     #[test]
     fn who_leaves_in_good_order_breaks_nothing() {
-        let meeting = Meeting::of(1);
-        meeting.attend().leave();
-        assert_eq!(meeting.attend().wait(), Ok(()));
+        let barrier = Barrier::of(1);
+        barrier.participate().leave();
+        assert_eq!(barrier.participate().wait(), Ok(()));
     }
 }

@@ -19,22 +19,22 @@ use crate::{fault::Fault, launch::Command};
 
 /// How long it may take to answer once it was asked to end what it does: hundreds of connections that derive their keys
 /// are opened to the last.
-const CANCEL_PATIENCE: Duration = Duration::from_secs(120);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How long it may take to end when it is asked nothing more: a storage engine writes what it holds.
-const END_PATIENCE: Duration = Duration::from_secs(120);
+const END_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How long one whose answers have ended may take to be gone itself.
-const GONE_PATIENCE: Duration = Duration::from_secs(10);
+const GONE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time between two looks whether Tithe was asked to stop; a signal is seen at once.
-const LOOK_MS: i32 = 1000;
+const POLL_MS: i32 = 1000;
 
 /// Longest answer that is believed, bytes.
 const ANSWER_MAX: usize = 1 << 30;
 
-/// A running partner; killed when dropped before it was told to [end](Partner::end).
-pub struct Partner {
+/// A running co-process; killed when dropped before it was told to [end](Coprocess::end).
+pub struct Coprocess {
     child: Child,
     /// `None` once there is nothing more to ask.
     requests: Option<ChildStdin>,
@@ -48,7 +48,7 @@ pub struct Partner {
     has_ended: bool,
 }
 
-impl Partner {
+impl Coprocess {
     /// Starts `command` in `folder`, under Tithe's own account. Messages call it `name`; it is listed as `tithe`.
     ///
     /// # Errors
@@ -100,11 +100,11 @@ impl Partner {
             }
             looked_at = self.arrived.len();
             if deadline.is_none() && cancelled.load(Ordering::SeqCst) {
-                deadline = Some(Instant::now() + CANCEL_PATIENCE);
+                deadline = Some(Instant::now() + CANCEL_TIMEOUT);
                 self.signal(libc::SIGTERM);
             }
             if deadline.is_some_and(|deadline| Instant::now() > deadline) {
-                return Err(self.late("did not stop", CANCEL_PATIENCE));
+                return Err(self.late("did not stop", CANCEL_TIMEOUT));
             }
             if self.has_something().map_err(|error| self.failed(error))? && !self.read_on()? {
                 return Err(self.gone());
@@ -118,8 +118,8 @@ impl Partner {
     /// When it did not end well, with its last words; when it had to be killed.
     pub fn end(mut self) -> Result<String, Fault> {
         self.requests = None;
-        match ended_within(&mut self.child, END_PATIENCE) {
-            None => Err(self.late("did not end", END_PATIENCE)),
+        match ended_within(&mut self.child, END_TIMEOUT) {
+            None => Err(self.late("did not end", END_TIMEOUT)),
             Some(status) if status.success() => {
                 self.has_ended = true;
                 Ok(self.words())
@@ -132,7 +132,7 @@ impl Partner {
     fn has_something(&self) -> io::Result<bool> {
         let mut poll = libc::pollfd { fd: self.answers.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: `poll` is one valid pollfd for the whole call.
-        match unsafe { libc::poll(&raw mut poll, 1, LOOK_MS) } {
+        match unsafe { libc::poll(&raw mut poll, 1, POLL_MS) } {
             -1 => match io::Error::last_os_error() {
                 error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
                 error => Err(error),
@@ -163,7 +163,7 @@ impl Partner {
 
     /// How it ended, although it was still asked.
     fn gone(&mut self) -> Fault {
-        let ended = ended_within(&mut self.child, GONE_PATIENCE);
+        let ended = ended_within(&mut self.child, GONE_TIMEOUT);
         self.has_ended = ended.is_some();
         let how =
             ended.map_or_else(|| "it answers no more, and is still there".to_owned(), |status| status.to_string());
@@ -171,10 +171,10 @@ impl Partner {
         Fault::Machine(format!("{} ended ({how}){words}", self.name))
     }
 
-    fn late(&mut self, what: &str, patience: Duration) -> Fault {
+    fn late(&mut self, what: &str, timeout: Duration) -> Fault {
         let words = self.last_words();
         self.kill();
-        Fault::Machine(format!("{} {what} within {} s and was killed{words}", self.name, patience.as_secs()))
+        Fault::Machine(format!("{} {what} within {} s and was killed{words}", self.name, timeout.as_secs()))
     }
 
     fn last_words(&mut self) -> String {
@@ -195,7 +195,7 @@ impl Partner {
     }
 }
 
-impl Drop for Partner {
+impl Drop for Coprocess {
     fn drop(&mut self) {
         if !self.has_ended {
             self.kill();
@@ -207,10 +207,10 @@ impl Drop for Partner {
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> Partner {
+    fn shell(script: &str) -> Coprocess {
         let arguments = vec!["-c".to_owned(), script.to_owned()];
         let command = Command { program: "/bin/sh".into(), arguments, ..Command::default() };
-        Partner::start(&command, "the shell", Path::new("/")).expect("a shell")
+        Coprocess::start(&command, "the shell", Path::new("/")).expect("a shell")
     }
 
     fn is_there(process: i32) -> bool {
@@ -221,15 +221,15 @@ mod tests {
 
     #[test]
     fn lines_are_answered_by_lines_and_the_end_is_waited_for() {
-        let mut partner = shell("while read line; do echo got $line; echo and more; done; echo bye >&2");
-        partner.tell(b"one").expect("told");
-        assert_eq!(partner.answer(&GOES_ON), Ok(b"got one".to_vec()));
-        assert_eq!(partner.answer(&GOES_ON), Ok(b"and more".to_vec()));
+        let mut coprocess = shell("while read line; do echo got $line; echo and more; done; echo bye >&2");
+        coprocess.tell(b"one").expect("told");
+        assert_eq!(coprocess.answer(&GOES_ON), Ok(b"got one".to_vec()));
+        assert_eq!(coprocess.answer(&GOES_ON), Ok(b"and more".to_vec()));
         // Longer than a pipe holds, and than one read takes.
         let long = vec![b'x'; 300_000];
-        partner.tell(&long).expect("told");
-        assert_eq!(partner.answer(&GOES_ON).map(|line| line.len()), Ok(300_004));
-        assert_eq!(partner.end(), Ok("bye\n".to_owned()));
+        coprocess.tell(&long).expect("told");
+        assert_eq!(coprocess.answer(&GOES_ON).map(|line| line.len()), Ok(300_004));
+        assert_eq!(coprocess.end(), Ok("bye\n".to_owned()));
     }
 
     #[test]
@@ -243,10 +243,10 @@ mod tests {
 
     #[test]
     fn one_that_is_gone_cannot_be_told_anything() {
-        let mut partner = shell("exit 5");
+        let mut coprocess = shell("exit 5");
         let begun = Instant::now();
         let fault = loop {
-            if let Err(fault) = partner.tell(b"hello") {
+            if let Err(fault) = coprocess.tell(b"hello") {
                 break fault.to_string();
             }
             assert!(begun.elapsed() < Duration::from_secs(60), "it is told and told");
@@ -257,19 +257,19 @@ mod tests {
 
     #[test]
     fn it_is_asked_to_stop_when_tithe_is_and_still_answers() {
-        let mut partner = shell("trap 'echo stopped; exit 0' TERM; echo ready; while :; do sleep 0.05; done");
-        assert_eq!(partner.answer(&GOES_ON), Ok(b"ready".to_vec()));
-        assert_eq!(partner.answer(&AtomicBool::new(true)), Ok(b"stopped".to_vec()));
-        assert_eq!(partner.end(), Ok(String::new()));
+        let mut coprocess = shell("trap 'echo stopped; exit 0' TERM; echo ready; while :; do sleep 0.05; done");
+        assert_eq!(coprocess.answer(&GOES_ON), Ok(b"ready".to_vec()));
+        assert_eq!(coprocess.answer(&AtomicBool::new(true)), Ok(b"stopped".to_vec()));
+        assert_eq!(coprocess.end(), Ok(String::new()));
     }
 
     #[test]
     fn one_that_is_dropped_is_gone() {
-        let mut partner = shell("trap '' TERM; echo ready; while :; do sleep 0.05; done");
-        assert_eq!(partner.answer(&GOES_ON), Ok(b"ready".to_vec()));
-        let process = partner.process();
+        let mut coprocess = shell("trap '' TERM; echo ready; while :; do sleep 0.05; done");
+        assert_eq!(coprocess.answer(&GOES_ON), Ok(b"ready".to_vec()));
+        let process = coprocess.process();
         assert!(is_there(process));
-        drop(partner);
+        drop(coprocess);
         assert!(!is_there(process));
     }
 }

@@ -16,7 +16,7 @@ use tithe_machine::{
 use tithe_model::plan::FRAMES_MIN;
 use tithe_plugin::{product::Product, workload::Workload};
 
-use super::{Answer, Asked, Beginning, Keys, Measured, heard, line};
+use super::{ChildSetup, FrameReply, FrameRequest, Keys, MeasuredFrame, heard, line};
 use crate::{
     arms::{self, Resolved},
     load::frame::{CellRunner, StartedArm},
@@ -35,18 +35,18 @@ pub fn serve(
     answers: &mut dyn Write,
     cancelled: &AtomicBool,
 ) -> Result<(), Fault> {
-    let beginning: Beginning = next(requests)?.ok_or_else(uncalled)?;
-    let id = &beginning.plan.experiment.database;
+    let child_setup: ChildSetup = next(requests)?.ok_or_else(uncalled)?;
+    let id = &child_setup.plan.experiment.database;
     let product = products.iter().copied().find(|product| product.id() == id);
     let product = product.ok_or_else(|| Fault::Machine(format!("this build of tithe has no database {id}")))?;
     let missing = |missing: tithe_machine::launch::Missing| Fault::Machine(format!("{} is not here", missing.what));
     let install = product.find(search).map_err(missing)?;
-    let experiment = &beginning.plan.experiment;
-    let described = experiment.workloads.get(beginning.cell.workload).ok_or_else(uncalled)?;
+    let experiment = &child_setup.plan.experiment;
+    let described = experiment.workloads.get(child_setup.cell.workload).ok_or_else(uncalled)?;
     let workload =
         tithe_workloads::make(described, &experiment.data, experiment.measure.seed).map_err(Fault::Machine)?;
-    let mut runner = runner(&beginning, product, &install, workload.as_ref())?;
-    while let Some(asked) = next::<Asked>(requests)? {
+    let mut runner = runner(&child_setup, product, &install, workload.as_ref())?;
+    while let Some(asked) = next::<FrameRequest>(requests)? {
         let answer = answer(&mut runner, product, asked, cancelled);
         let written = line(&answer)?;
         let failed = |error| Fault::machine("an answer cannot be written", error);
@@ -75,14 +75,14 @@ pub fn uncalled() -> Fault {
     )
 }
 
-/// The cell of `beginning`, ready to be measured.
+/// The cell of `child_setup`, ready to be measured.
 fn runner<'a>(
-    beginning: &Beginning,
+    child_setup: &ChildSetup,
     product: &'a dyn Product,
     install: &Install,
     workload: &'a dyn Workload,
 ) -> Result<CellRunner<'a>, Fault> {
-    let Beginning { plan, number, cell, folders, keys } = beginning;
+    let ChildSetup { plan, number, cell, folders, keys } = child_setup;
     let described = arms::resolve(product, &plan.experiment)?;
     let credentials = keys.credentials().ok_or_else(uncalled)?;
     let column_keys = keys.columns.iter().map(|key| key.as_deref().and_then(Secret::of_hex));
@@ -94,7 +94,7 @@ fn runner<'a>(
         let server = Server {
             address: launch.address,
             process: None,
-            elsewhere: None,
+            remote: None,
             paths: launch.paths,
             folder: folder.clone(),
         };
@@ -126,9 +126,14 @@ impl Keys {
     }
 }
 
-fn answer(runner: &mut CellRunner<'_>, product: &dyn Product, asked: Asked, cancelled: &AtomicBool) -> Answer {
-    let Asked { frame, epoch, start, free, learnt } = asked;
-    runner.go_on(learnt);
+fn answer(
+    runner: &mut CellRunner<'_>,
+    product: &dyn Product,
+    asked: FrameRequest,
+    cancelled: &AtomicBool,
+) -> FrameReply {
+    let FrameRequest { frame, epoch, start, free, runner_state } = asked;
+    runner.go_on(runner_state);
     match runner.frame(frame, (epoch, start), free, cancelled) {
         Ok(Some((frame, slots))) => {
             let counts = |arm: &StartedArm| {
@@ -136,10 +141,15 @@ fn answer(runner: &mut CellRunner<'_>, product: &dyn Product, asked: Asked, canc
                 Some((used.asked, used.missed))
             };
             let cache_use = runner.arms().iter().map(counts).collect();
-            Answer::Measured(Box::new(Measured { frame, slots, learnt: runner.learnt(), cache_use }))
+            FrameReply::MeasuredFrame(Box::new(MeasuredFrame {
+                frame,
+                slots,
+                runner_state: runner.runner_state(),
+                cache_use,
+            }))
         }
-        Ok(None) => Answer::Cancelled,
-        Err(fault) => Answer::Failed(fault.to_string()),
+        Ok(None) => FrameReply::Cancelled,
+        Err(fault) => FrameReply::Failed(fault.to_string()),
     }
 }
 

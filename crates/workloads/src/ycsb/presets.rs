@@ -4,14 +4,14 @@ use tithe_model::catalogue::WorkloadEntry;
 
 use super::{config, properties};
 
-/// A ready-made set: its name, one sentence, its properties.
-type Ready = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+/// A preset: its name, one sentence, its properties.
+type Preset = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 /// The properties of YCSB's files `workloada` to `workloadf`, without the number of records and operations,
 /// which an experiment decides.
 ///
 /// Cooper, Silberstein, Tam, Ramakrishnan, Sears, "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010.
-pub const READY: &[Ready] = &[
+pub const PRESETS: &[Preset] = &[
     (
         "a",
         "Half reads, half updates: a session store",
@@ -102,7 +102,7 @@ pub fn entry() -> WorkloadEntry {
     WorkloadEntry {
         id: "ycsb",
         title: "YCSB",
-        ready: READY,
+        presets: PRESETS,
         file: "a property file of YCSB",
         read: properties::read,
         check: config::check,
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn ready_sets_have_no_problem() {
-        for (name, _, properties) in READY {
+        for (name, _, properties) in PRESETS {
             let properties: BTreeMap<String, String> =
                 properties.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
             assert_eq!((entry().check)(&properties), [], "workload {name}");

@@ -48,7 +48,7 @@ const SENDERS_MAX: usize = 1024;
 const OPEN_MAX: usize = 64;
 
 /// Time between two looks for messages whose parts do not come any more, ns.
-const LOOK_NS: u64 = 500_000_000;
+const EXPIRY_INTERVAL_NS: u64 = 500_000_000;
 
 const TAG: [u8; 4] = *b"TTP1";
 
@@ -192,7 +192,7 @@ pub struct Limits {
     /// Of all senders, bytes.
     pub bytes: usize,
     /// Without a further part, ns.
-    pub patience_ns: u64,
+    pub timeout_ns: u64,
 }
 
 impl Limits {
@@ -200,12 +200,12 @@ impl Limits {
     pub const USUAL: Self = Self {
         sender_bytes: 2 * (MESSAGE_BYTES_MAX + (1 << 20)),
         bytes: 8 * (MESSAGE_BYTES_MAX + (1 << 20)),
-        patience_ns: 10_000_000_000,
+        timeout_ns: 10_000_000_000,
     };
 }
 
 /// Puts parts together. What is handed over is whole, is what was sent, and was not handed over before.
-pub struct Joiner {
+pub struct Reassembler {
     limits: Limits,
     senders: HashMap<Id, Known>,
     /// What waits, of all senders.
@@ -265,7 +265,7 @@ impl Open {
     }
 }
 
-impl Joiner {
+impl Reassembler {
     /// One that keeps `limits`.
     pub fn new(limits: Limits) -> Self {
         Self { limits, senders: HashMap::new(), bytes: 0, looked_ns: 0 }
@@ -297,11 +297,11 @@ impl Joiner {
 
     /// Forgets messages of which no part came for long; one fault for each.
     pub fn expire(&mut self, now_ns: u64) -> Vec<Fault> {
-        if now_ns < self.looked_ns.saturating_add(LOOK_NS) {
+        if now_ns < self.looked_ns.saturating_add(EXPIRY_INTERVAL_NS) {
             return Vec::new();
         }
         self.looked_ns = now_ns;
-        let is_old = |open: &Open| now_ns.saturating_sub(open.heard_ns) > self.limits.patience_ns;
+        let is_old = |open: &Open| now_ns.saturating_sub(open.heard_ns) > self.limits.timeout_ns;
         let mut torn = Vec::new();
         for known in self.senders.values_mut() {
             for (_, old) in known.open.extract_if(|_, open| is_old(open)) {

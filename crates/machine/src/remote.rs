@@ -42,18 +42,18 @@ pub trait ServerMachine: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// When nobody answers, or it may not be looked at.
-    fn usage(&self, process: i32, paths: &Paths) -> Result<UsageThere, Fault>;
+    fn usage(&self, process: i32, paths: &Paths) -> Result<RemoteUsage, Fault>;
 
     /// Looks for `needles` in the files of `paths`.
     ///
     /// # Errors
     /// When nobody answers, or they may not be opened.
-    fn search(&self, needles: &[(&'static str, &[u8])], paths: &Paths) -> Result<FoundThere, Fault>;
+    fn search(&self, needles: &[(&'static str, &[u8])], paths: &Paths) -> Result<RemoteMatches, Fault>;
 }
 
 /// A server on another machine.
 #[derive(Debug, Clone)]
-pub struct Elsewhere {
+pub struct RemoteServer {
     /// Who sees it there.
     pub by: Arc<dyn ServerMachine>,
     /// Its main process, as that machine numbers it.
@@ -62,7 +62,7 @@ pub struct Elsewhere {
     pub paths: Paths,
 }
 
-impl PartialEq for Elsewhere {
+impl PartialEq for RemoteServer {
     fn eq(&self, other: &Self) -> bool {
         (self.by.name(), self.process, &self.paths) == (other.by.name(), other.process, &other.paths)
     }
@@ -70,7 +70,7 @@ impl PartialEq for Elsewhere {
 
 /// What a server on another machine has used so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UsageThere {
+pub struct RemoteUsage {
     /// The server with all its descendants.
     pub tree: TreeUsage,
     /// Length of its logs, bytes; `None` where no path of one is known.
@@ -81,20 +81,20 @@ pub struct UsageThere {
 
 /// What was found in files of another machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FoundThere {
+pub struct RemoteMatches {
     /// Files that were read to their end.
     pub files: u64,
     /// Bytes that were read.
     pub bytes: u64,
     /// Files in which something was found.
-    pub found: Vec<FileThere>,
+    pub found: Vec<RemoteFile>,
     /// Files that could not be read, with the reason.
     pub unreadable: Vec<String>,
 }
 
 /// A file of another machine in which needles were found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileThere {
+pub struct RemoteFile {
     /// Its path.
     pub name: String,
     /// It is one of the data files, and not of a journal or log.

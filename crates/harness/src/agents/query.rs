@@ -7,11 +7,11 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tithe_machine::{
-    elsewhere::{FoundThere, UsageThere},
     paths::Paths,
+    remote::{RemoteMatches, RemoteUsage},
 };
 
-use crate::load::{Schedule, frame::part::Serving};
+use crate::load::{Schedule, frame::machines::Serving};
 
 /// Where the observer called `name` is asked.
 pub fn observer(name: &str) -> String {
@@ -26,7 +26,7 @@ pub fn observer_clock(name: &str) -> String {
 /// A question.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Look {
+pub enum Query {
     /// Which process has the server's end of this connection.
     Server {
         /// The client's end.
@@ -52,7 +52,7 @@ pub enum Look {
         /// Ticket of the frame.
         ticket: u64,
         /// The frame was given up: nothing is waited for.
-        spoiled: bool,
+        invalid: bool,
     },
     /// Whether files hold any of these.
     Search {
@@ -83,26 +83,26 @@ pub struct Watched {
 /// An answer.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Sight {
+pub enum QueryReply {
     /// The main process of that server.
     Server(i32),
     /// What a server has used so far.
-    Usage(UsageThere),
+    Usage(RemoteUsage),
     /// The frame is being read.
     Watching,
     /// What was used in each slot of which that is known.
-    Slots(Vec<SlotUsed>),
+    Slots(Vec<SlotUsage>),
     /// What a search has found.
-    Found(FoundThere),
+    Found(RemoteMatches),
     /// Of each file; the reason where it cannot be read.
-    Fingerprints(Vec<Result<FileMark, String>>),
+    Fingerprints(Vec<Result<FileFingerprint, String>>),
     /// It cannot be seen, or must not be, for this reason.
     Refused(String),
 }
 
 /// By what a file of settings is known, without a word of what it says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileMark {
+pub struct FileFingerprint {
     /// Length, bytes.
     pub bytes: u64,
     /// SHA-256, in hexadecimal.
@@ -111,7 +111,7 @@ pub struct FileMark {
 
 /// What was used in one slot.
 #[derive(Serialize, Deserialize)]
-pub struct SlotUsed {
+pub struct SlotUsage {
     /// Lane.
     pub lane: usize,
     /// Block.
@@ -135,22 +135,22 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_no_question_and_no_answer(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            prop_assert_eq!((read::<Look>(&bytes).is_some(), read::<Sight>(&bytes).is_some()), (false, false));
+            prop_assert_eq!((read::<Query>(&bytes).is_some(), read::<QueryReply>(&bytes).is_some()), (false, false));
         }
 
         #[test]
         fn what_was_seen_survives_its_way(cpu_ns in any::<u64>(), memory_bytes in any::<u64>(), log in any::<Option<u64>>()) {
             let tree = TreeUsage { cpu_ns, memory_bytes, ..TreeUsage::default() };
-            let usage = UsageThere { tree, log_bytes: log, disk_bytes: None };
-            let heard = read::<Sight>(&write(&Sight::Usage(usage)).expect("JSON"));
-            prop_assert!(matches!(heard, Some(Sight::Usage(told)) if told == usage));
+            let usage = RemoteUsage { tree, log_bytes: log, disk_bytes: None };
+            let heard = read::<QueryReply>(&write(&QueryReply::Usage(usage)).expect("JSON"));
+            prop_assert!(matches!(heard, Some(QueryReply::Usage(told)) if told == usage));
         }
     }
 
     #[test]
     fn a_question_names_all_that_it_is_about() {
-        let look = Look::Usage { process: 7, paths: Paths { data: vec!["/d".into()], ..Paths::default() } };
-        let written = String::from_utf8(write(&look).expect("JSON")).expect("UTF-8");
+        let query = Query::Usage { process: 7, paths: Paths { data: vec!["/d".into()], ..Paths::default() } };
+        let written = String::from_utf8(write(&query).expect("JSON")).expect("UTF-8");
         assert_eq!(written, r#"{"usage":{"process":7,"paths":{"data":["/d"],"journal":[],"logs":[]}}}"#);
     }
 }

@@ -12,7 +12,7 @@ use async_nats::{ClientError, Event, Message, ServerError};
 use tithe_machine::fault::Fault;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{address::BrokerUrl, queue::Queue, words};
+use crate::{address::BrokerUrl, queue::QueueSender, words};
 
 /// What all subjects begin with where anybody is answered.
 pub(crate) const INBOXES: &str = "tithe.inbox.";
@@ -26,14 +26,14 @@ pub(crate) struct Arrival {
 }
 
 /// The registry of one connection.
-pub(crate) struct Post {
+pub(crate) struct PendingCalls {
     at: BrokerUrl,
     /// Where answers come: `tithe.inbox.NAME.ID`.
     home: String,
     number: AtomicU64,
     calls: Mutex<HashMap<u64, Call>>,
     answers: Mutex<HashMap<String, mpsc::UnboundedSender<Arrival>>>,
-    queues: Mutex<Vec<Weak<Queue>>>,
+    queues: Mutex<Vec<Weak<QueueSender>>>,
     trouble: Mutex<Option<String>>,
 }
 
@@ -42,7 +42,7 @@ struct Call {
     failed: oneshot::Sender<Fault>,
 }
 
-impl Post {
+impl PendingCalls {
     /// Of the connection of the account `name` to `at`; `id` is drawn for it.
     pub fn new(at: BrokerUrl, name: &str, id: &str) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Post {
         let (failed, fault) = oneshot::channel();
         let number = self.next();
         locked(&self.calls).insert(number, Call { subject: subject.to_owned(), failed });
-        Watch { number, fault, post: Arc::clone(self) }
+        Watch { number, fault, pending: Arc::clone(self) }
     }
 
     /// A subject of its own, and what comes there.
@@ -84,11 +84,11 @@ impl Post {
         let (sender, arrivals) = mpsc::unbounded_channel();
         let subject = format!("{}.{}", self.home, self.next());
         locked(&self.answers).insert(subject.clone(), sender);
-        Expected { subject, arrivals, post: Arc::clone(self) }
+        Expected { subject, arrivals, pending: Arc::clone(self) }
     }
 
     /// `queue` is told when messages may have been lost.
-    pub fn add(&self, queue: &Arc<Queue>) {
+    pub fn add(&self, queue: &Arc<QueueSender>) {
         let mut queues = locked(&self.queues);
         queues.retain(|queue| queue.strong_count() > 0);
         queues.push(Arc::downgrade(queue));
@@ -126,7 +126,7 @@ impl Post {
     }
 
     fn tell_queues(&self, fault: &Fault) {
-        let queues: Vec<Arc<Queue>> = locked(&self.queues).iter().filter_map(Weak::upgrade).collect();
+        let queues: Vec<Arc<QueueSender>> = locked(&self.queues).iter().filter_map(Weak::upgrade).collect();
         queues.iter().for_each(|queue| queue.put(Err(fault.clone())));
     }
 
@@ -164,7 +164,7 @@ fn missing_right(words: &str) -> Option<(&'static str, &str)> {
 pub(crate) struct Watch {
     number: u64,
     fault: oneshot::Receiver<Fault>,
-    post: Arc<Post>,
+    pending: Arc<PendingCalls>,
 }
 
 impl Watch {
@@ -172,14 +172,14 @@ impl Watch {
     pub async fn failed(&mut self) -> Fault {
         match (&mut self.fault).await {
             Ok(fault) => fault,
-            Err(_) => self.post.lost(),
+            Err(_) => self.pending.lost(),
         }
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        locked(&self.post.calls).remove(&self.number);
+        locked(&self.pending.calls).remove(&self.number);
     }
 }
 
@@ -188,19 +188,19 @@ pub(crate) struct Expected {
     /// The subject.
     pub subject: String,
     arrivals: mpsc::UnboundedReceiver<Arrival>,
-    post: Arc<Post>,
+    pending: Arc<PendingCalls>,
 }
 
 impl Expected {
     /// The next that comes.
     pub async fn next(&mut self) -> Result<Arrival, Fault> {
-        self.arrivals.recv().await.ok_or_else(|| self.post.lost())
+        self.arrivals.recv().await.ok_or_else(|| self.pending.lost())
     }
 }
 
 impl Drop for Expected {
     fn drop(&mut self) {
-        locked(&self.post.answers).remove(&self.subject);
+        locked(&self.pending.answers).remove(&self.subject);
     }
 }
 
@@ -230,29 +230,29 @@ mod tests {
 
     #[test]
     fn only_the_call_that_is_about_the_subject_fails() {
-        let post = Arc::new(Post::new("tls://broker".parse().unwrap(), "rack7", "1"));
-        let (mut go, mut other) = (post.watch("tithe.go"), post.watch("tithe.other"));
-        post.heard(Event::ServerError(ServerError::Other(
+        let pending = Arc::new(PendingCalls::new("tls://broker".parse().unwrap(), "rack7", "1"));
+        let (mut go, mut other) = (pending.watch("tithe.go"), pending.watch("tithe.other"));
+        pending.heard(Event::ServerError(ServerError::Other(
             r#"Permissions Violation for Publish to "tithe.go""#.to_owned(),
         )));
         let words = "broker tls://broker:4222: this account has no right to publish tithe.go: its permissions are in the \
                      broker's configuration";
         assert_eq!(go.fault.try_recv(), Ok(Fault::Refused(words.to_owned())));
         assert!(other.fault.try_recv().is_err());
-        post.heard(Event::ClientError(ClientError::Other("IO error".to_owned())));
-        post.heard(Event::Disconnected);
+        pending.heard(Event::ClientError(ClientError::Other("IO error".to_owned())));
+        pending.heard(Event::Disconnected);
         let words = "broker tls://broker:4222: it was lost, and is being connected to again; last try: IO error";
         assert_eq!(other.fault.try_recv(), Ok(Fault::Connection(words.to_owned())));
         drop((go, other));
-        assert!(locked(&post.calls).is_empty());
+        assert!(locked(&pending.calls).is_empty());
     }
 
     proptest! {
         #[test]
         fn no_words_of_a_broker_make_it_panic(words in "(Permissions Violation for )?(Publish|Subscription)?( to \")?\\PC{0,20}\"?") {
-            let post = Arc::new(Post::new("tls://broker".parse().unwrap(), "rack7", "1"));
-            let _watch = post.watch("tithe.go");
-            post.heard(Event::ServerError(ServerError::Other(words)));
+            let pending = Arc::new(PendingCalls::new("tls://broker".parse().unwrap(), "rack7", "1"));
+            let _watch = pending.watch("tithe.go");
+            pending.heard(Event::ServerError(ServerError::Other(words)));
         }
     }
 }

@@ -8,20 +8,20 @@
 //! its stack, is drawn from the cell's seed and the number of the start; the kernel draws the rest.
 //!
 //! Loading, evidence, records and decisions stay with the parent, which lets go of the database before. What frames
-//! leave behind for the next ones goes back and forth with each of them ([`Learnt`]). Three things stay in Tithe's own
-//! process, and the database with them: a key that is rotated while it is measured, because what rotates it works on
-//! the engine that the clients use; data that are in the memory of a process and not in files; and invented time.
+//! leave behind for the next ones goes back and forth with each of them ([`RunnerState`]). Three things stay in Tithe's
+//! own process, and the database with them: a key that is rotated while it is measured, because what rotates it works
+//! on the engine that the clients use; data that are in the memory of a process and not in files; and invented time.
 //!
-//! Both sides talk in lines of JSON over the child's standard input and output: once a [`Beginning`], then an [`Asked`]
-//! and an [`Answer`] for each frame. Keys and passwords go that way alone. While a frame is measured nobody reads or
-//! writes there.
+//! Both sides talk in lines of JSON over the child's standard input and output: once a [`ChildSetup`], then an
+//! [`FrameRequest`] and an [`FrameReply`] for each frame. Keys and passwords go that way alone. While a frame is
+//! measured nobody reads or writes there.
 
 mod child;
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use tithe_machine::{fault::Fault, launch::Command, sandbox::partner::Partner, secret::Secret};
+use tithe_machine::{fault::Fault, launch::Command, sandbox::coprocess::Coprocess, secret::Secret};
 use tithe_model::{
     plan::{Cell, Plan},
     record::{Frame, Slot},
@@ -34,11 +34,11 @@ use super::{
     EpochPlan, Run,
     draw::{Draw, pad},
 };
-use crate::load::frame::{CellRunner, Learnt, StartedArm};
+use crate::load::frame::{CellRunner, RunnerState, StartedArm};
 
 /// What a child is told before its first frame.
 #[derive(Serialize, Deserialize)]
-struct Beginning {
+struct ChildSetup {
     plan: Plan,
     /// Index of the cell.
     number: u32,
@@ -61,19 +61,19 @@ struct Keys {
 
 /// A frame as it is asked for.
 #[derive(Serialize, Deserialize)]
-struct Asked {
+struct FrameRequest {
     frame: u32,
     epoch: u32,
     start: u32,
     free: bool,
-    learnt: Learnt,
+    runner_state: RunnerState,
 }
 
 /// What is answered to it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Answer {
-    Measured(Box<Measured>),
+enum FrameReply {
+    MeasuredFrame(Box<MeasuredFrame>),
     /// The child was asked to stop meanwhile.
     Cancelled,
     /// The frame could not be measured, for this reason.
@@ -82,30 +82,30 @@ enum Answer {
 
 /// A frame that was measured.
 #[derive(Serialize, Deserialize)]
-struct Measured {
+struct MeasuredFrame {
     frame: Frame,
     slots: Vec<Slot>,
-    learnt: Learnt,
+    runner_state: RunnerState,
     /// Pages that each arm's engine was asked for since the child began, and those that it had to read; `None` where it
     /// does not say.
     cache_use: Vec<Option<(u64, u64)>>,
 }
 
 /// The processes that the frames of one epoch are measured in.
-pub(super) struct Apart<'a> {
+pub(super) struct ChildProcesses<'a> {
     run: &'a Run<'a>,
     program: &'a Command,
     part: &'a EpochPlan<'a>,
     /// The one of this moment.
-    partner: Option<Partner>,
+    coprocess: Option<Coprocess>,
     cache_use: Vec<Option<CacheUse>>,
 }
 
-impl<'a> Apart<'a> {
+impl<'a> ChildProcesses<'a> {
     /// For the epoch `part` of so many `arms`; `None` where they are measured in Tithe's own process.
     pub(super) fn new(run: &'a Run<'a>, part: &'a EpochPlan<'a>, arms: usize) -> Option<Self> {
-        let program = run.apart.as_ref().filter(|_| run.measures_apart())?;
-        Some(Self { run, program, part, partner: None, cache_use: unused(arms) })
+        let program = run.child_process.as_ref().filter(|_| run.uses_child_processes())?;
+        Some(Self { run, program, part, coprocess: None, cache_use: unused(arms) })
     }
 
     /// As [`CellRunner::frame`], in the process of this start, which is begun where there is none; `runner` goes on
@@ -120,20 +120,20 @@ impl<'a> Apart<'a> {
         (epoch, start): (u32, u32),
         free: bool,
     ) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
-        let mut partner = match self.partner.take() {
-            Some(partner) => partner,
+        let mut coprocess = match self.coprocess.take() {
+            Some(coprocess) => coprocess,
             None => self.begin(runner.arms(), start)?,
         };
-        let asked = Asked { frame: number, epoch, start, free, learnt: runner.learnt() };
-        partner.tell(&line(&asked)?)?;
-        let answer = heard(&partner.answer(self.run.cancelled)?)
+        let asked = FrameRequest { frame: number, epoch, start, free, runner_state: runner.runner_state() };
+        coprocess.tell(&line(&asked)?)?;
+        let answer = heard(&coprocess.answer(self.run.cancelled)?)
             .ok_or_else(|| Fault::Machine(format!("{} answers what nobody can read", self.name())))?;
         let measured = match answer {
-            Answer::Measured(measured) => Some(*measured),
-            Answer::Cancelled => None,
-            Answer::Failed(words) => return Err(Fault::Machine(words)),
+            FrameReply::MeasuredFrame(measured) => Some(*measured),
+            FrameReply::Cancelled => None,
+            FrameReply::Failed(words) => return Err(Fault::Machine(words)),
         };
-        self.partner = Some(partner);
+        self.coprocess = Some(coprocess);
         measured.map(|measured| self.taken(runner, &asked, measured)).transpose()
     }
 
@@ -141,10 +141,10 @@ impl<'a> Apart<'a> {
     fn taken(
         &mut self,
         runner: &mut CellRunner<'_>,
-        asked: &Asked,
-        measured: Measured,
+        asked: &FrameRequest,
+        measured: MeasuredFrame,
     ) -> Result<(Frame, Vec<Slot>), Fault> {
-        let Measured { frame, slots, learnt, cache_use } = measured;
+        let MeasuredFrame { frame, slots, runner_state, cache_use } = measured;
         let arms = runner.arms().len();
         let is_it = (frame.cell as usize, frame.frame, frame.start) == (self.part.number, asked.frame, asked.start)
             && frame.arms.len() == arms
@@ -154,7 +154,7 @@ impl<'a> Apart<'a> {
         }
         let used = |(asked, missed)| CacheUse { asked, missed };
         self.cache_use = cache_use.into_iter().map(|of_arm| of_arm.map(used)).collect();
-        runner.go_on(learnt);
+        runner.go_on(runner_state);
         Ok((frame, slots))
     }
 
@@ -170,24 +170,24 @@ impl<'a> Apart<'a> {
     /// When it does not end well.
     pub(super) fn end(&mut self) -> Result<Option<String>, Fault> {
         self.cache_use = unused(self.cache_use.len());
-        let said = self.partner.take().map(Partner::end).transpose()?.unwrap_or_default();
+        let said = self.coprocess.take().map(Coprocess::end).transpose()?.unwrap_or_default();
         Ok((!said.trim().is_empty()).then(|| format!("{} said: {}", self.name(), said.trim())))
     }
 
     /// Starts the process of start `start` and tells it what it needs.
-    fn begin(&self, arms: &[StartedArm], start: u32) -> Result<Partner, Fault> {
+    fn begin(&self, arms: &[StartedArm], start: u32) -> Result<Coprocess, Fault> {
         // A storage engine opens its files in one process at a time.
         arms.iter().for_each(|arm| self.run.product.close(&arm.server));
         let folder = std::env::current_dir().map_err(|error| Fault::machine("the folder of this process", error))?;
         let mut program = self.program.clone();
         pad(&mut program.environment, Draw::of(self.part.cell.seed, start, 1).paddings[0]);
-        let mut partner = Partner::start(&program, &self.name(), &folder)?;
-        partner.tell(&line(&self.beginning(arms))?)?;
-        Ok(partner)
+        let mut coprocess = Coprocess::start(&program, &self.name(), &folder)?;
+        coprocess.tell(&line(&self.child_setup(arms))?)?;
+        Ok(coprocess)
     }
 
-    fn beginning(&self, arms: &[StartedArm]) -> Beginning {
-        Beginning {
+    fn child_setup(&self, arms: &[StartedArm]) -> ChildSetup {
+        ChildSetup {
             plan: self.run.plan.clone(),
             number: self.part.number as u32,
             cell: self.part.cell.clone(),

@@ -4,79 +4,79 @@ use std::{sync::Arc, time::Duration};
 
 use async_nats::{Message, Subscriber};
 use futures_util::StreamExt;
-use tithe_harness::agents::link::{Inbox, Letter};
+use tithe_harness::agents::link::{Delivery, Subscription};
 use tithe_machine::fault::Fault;
 
 use crate::{
     engine::Task,
+    fragments::{Limits, Reassembler},
     line::{Line, now_ns},
-    parcel::{Joiner, Limits},
-    post::INBOXES,
-    queue::{Ended, Outlet, Queue, queue},
+    pending::INBOXES,
+    queue::{Ended, QueueReceiver, QueueSender, queue},
     words,
 };
 
 /// Time between two looks for messages whose parts do not come any more, while there are any.
-const LOOK: Duration = Duration::from_secs(1);
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Longer than anybody waits.
 const LONG: Duration = Duration::from_secs(86_400);
 
-/// An inbox. It stops listening when dropped.
-pub(crate) struct Letters {
-    outlet: Outlet,
+/// A subscription by a broker. It stops listening when dropped.
+pub(crate) struct BrokerSubscription {
+    receiver: QueueReceiver,
     line: Arc<Line>,
     _collecting: Task,
 }
 
-impl Letters {
+impl BrokerSubscription {
     /// Listens to `subject` from when this returns.
     pub async fn of(line: Arc<Line>, subject: &str) -> Result<Self, Fault> {
         let told = line.subscribe(subject).await?;
-        let (queue, outlet) = queue();
+        let (queue, receiver) = queue();
         let queue = Arc::new(queue);
-        line.post.add(&queue);
-        Ok(Self { outlet, line, _collecting: Task::begin(collect(told, queue)) })
+        line.pending.add(&queue);
+        Ok(Self { receiver, line, _collecting: Task::begin(collect(told, queue)) })
     }
 }
 
-impl Inbox for Letters {
+impl Subscription for BrokerSubscription {
     /// Also told as an error, once each: a message that was torn, came twice or is none of Tithe's; that some were
     /// lost.
-    fn next(&mut self, within: Duration) -> Result<Option<Letter>, Fault> {
-        match self.outlet.next(within) {
+    fn next(&mut self, within: Duration) -> Result<Option<Delivery>, Fault> {
+        match self.receiver.next(within) {
             Ok(Some(item)) => item.map(Some),
             Ok(None) if self.line.is_there() => Ok(None),
-            Ok(None) => Err(self.line.post.lost()),
-            Err(Ended) => Err(words::closed(self.line.post.at())),
+            Ok(None) => Err(self.line.pending.lost()),
+            Err(Ended) => Err(words::closed(self.line.pending.at())),
         }
     }
 }
 
-async fn collect(mut told: Subscriber, queue: Arc<Queue>) {
-    let mut joiner = Joiner::new(Limits::USUAL);
+async fn collect(mut told: Subscriber, queue: Arc<QueueSender>) {
+    let mut reassembler = Reassembler::new(Limits::USUAL);
     loop {
-        let patience = if joiner.is_idle() { LONG } else { LOOK };
-        match tokio::time::timeout(patience, told.next()).await {
+        let timeout = if reassembler.is_idle() { LONG } else { EXPIRY_INTERVAL };
+        match tokio::time::timeout(timeout, told.next()).await {
             Err(_) => {}
             Ok(None) => return,
             Ok(Some(message)) => {
-                if let Some(item) = letter(&mut joiner, &message, now_ns()).transpose() {
+                if let Some(item) = delivery(&mut reassembler, &message, now_ns()).transpose() {
                     queue.put(item);
                 }
             }
         }
-        joiner.expire(now_ns()).into_iter().for_each(|torn| queue.put(Err(torn)));
+        reassembler.expire(now_ns()).into_iter().for_each(|torn| queue.put(Err(torn)));
     }
 }
 
-/// The letter that `message` completes, if any.
-fn letter(joiner: &mut Joiner, message: &Message, now_ns: u64) -> Result<Option<Letter>, Fault> {
+/// The delivery that `message` completes, if any.
+fn delivery(reassembler: &mut Reassembler, message: &Message, now_ns: u64) -> Result<Option<Delivery>, Fault> {
     let reply_to = message.reply.as_ref().map(ToString::to_string);
     // Else whoever may ask could have this account, which may do more, say something anywhere.
     if let Some(elsewhere) = reply_to.as_deref().filter(|subject| !subject.starts_with(INBOXES)) {
         let words = format!("a message wants its answer at {}, which is no inbox", words::quoted(elsewhere));
         return Err(Fault::Protocol(words));
     }
-    Ok(joiner.take(&message.payload, now_ns)?.map(|body| Letter { body, reply_to }))
+    Ok(reassembler.take(&message.payload, now_ns)?.map(|body| Delivery { body, reply_to }))
 }

@@ -49,13 +49,13 @@ pub fn open(mailbox: &Shared) -> MutexGuard<'_, Mailbox> {
 }
 
 /// The transaction's hand.
-pub struct Talk {
+pub struct StatementChannel {
     mailbox: Shared,
     /// Rows of the last statement.
     pub answer: Answer,
 }
 
-impl Talk {
+impl StatementChannel {
     /// Talks through `mailbox`.
     pub fn new(mailbox: Shared) -> Self {
         Self { mailbox, answer: Answer::default() }

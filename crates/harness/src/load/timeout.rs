@@ -16,9 +16,9 @@ pub const FIRST_ANSWER_S: u16 = 15;
 
 /// How long an answer to a measured client is waited for, s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience(u16);
+pub struct Timeout(u16);
 
-impl Patience {
+impl Timeout {
     /// As long as any answer is waited for.
     pub const LONGEST: Self = Self(TIMEOUT_S);
 
@@ -51,10 +51,10 @@ mod tests {
 
     #[test]
     fn an_attached_server_is_waited_for_as_long_as_a_frame_and_some_seconds() {
-        let seconds = |frame_s: u64, attached| Patience::of(frame_s * 1_000_000_000, attached).ns() / 1_000_000_000;
+        let seconds = |frame_s: u64, attached| Timeout::of(frame_s * 1_000_000_000, attached).ns() / 1_000_000_000;
         assert_eq!([seconds(0, true), seconds(2, true), seconds(50, true), seconds(600, true)], [10, 12, 60, 60]);
         assert_eq!(seconds(2, false), 60);
-        let words = Patience::of(2_000_000_000, true).spent().to_string();
+        let words = Timeout::of(2_000_000_000, true).spent().to_string();
         assert_eq!(words, "connection: the server did not answer for 12 s");
     }
 }

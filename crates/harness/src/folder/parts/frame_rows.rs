@@ -9,7 +9,7 @@ use super::SLOTS;
 
 /// The rows of one frame.
 #[derive(Debug, Default)]
-pub(super) struct Sheet {
+pub(super) struct FrameRows {
     /// Block, lane and arm of each.
     places: Vec<(u32, u32, u32)>,
     /// Operations by arm.
@@ -20,7 +20,7 @@ pub(super) struct Sheet {
     refused: Option<String>,
 }
 
-impl Sheet {
+impl FrameRows {
     /// Takes in `slot` from line `number`.
     pub(super) fn add(&mut self, number: usize, slot: &Slot) {
         self.places.push((slot.block, slot.lane, slot.arm));
@@ -107,20 +107,20 @@ mod tests {
     }
 
     /// Rows of two blocks, two lanes and two arms, from line 10 on, but for those that `left_out` says.
-    fn rows(left_out: impl Fn(u32, u32, u32) -> bool) -> Sheet {
-        let mut sheet = Sheet::default();
+    fn rows(left_out: impl Fn(u32, u32, u32) -> bool) -> FrameRows {
+        let mut frame_rows = FrameRows::default();
         for row in 0..8 {
             let (block, client, arm) = (row / 4, row / 2 % 2, row % 2);
             if !left_out(block, client, arm) {
                 let n = 10 * u64::from(arm + 1);
-                sheet.add(10 + row as usize, &Slot { block, lane: client, arm, operations: n, ..Slot::default() });
+                frame_rows.add(10 + row as usize, &Slot { block, lane: client, arm, operations: n, ..Slot::default() });
             }
         }
-        sheet
+        frame_rows
     }
 
-    fn flaw(sheet: &Sheet, strays: &[usize]) -> String {
-        sheet.flaw(&frame(), Design::Interleaved, strays).unwrap_or_else(|| "none".to_owned())
+    fn flaw(frame_rows: &FrameRows, strays: &[usize]) -> String {
+        frame_rows.flaw(&frame(), Design::Interleaved, strays).unwrap_or_else(|| "none".to_owned())
     }
 
     #[test]
@@ -154,20 +154,21 @@ mod tests {
 
     #[test]
     fn a_row_that_cannot_be_read_is_told_first() {
-        let mut sheet = rows(|_, _, _| false);
-        sheet.refuse(12, "it is cut short".to_owned());
-        sheet.refuse(14, "it has 3 of 12 fields".to_owned());
-        assert_eq!(flaw(&sheet, &[]), "line 12 of slots.csv is damaged: it is cut short");
+        let mut frame_rows = rows(|_, _, _| false);
+        frame_rows.refuse(12, "it is cut short".to_owned());
+        frame_rows.refuse(14, "it has 3 of 12 fields".to_owned());
+        assert_eq!(flaw(&frame_rows, &[]), "line 12 of slots.csv is damaged: it is cut short");
     }
 
     #[test]
     fn all_rows_of_a_sequential_frame_are_of_one_arm() {
-        let mut sheet = Sheet::default();
-        (0..4)
-            .for_each(|row| sheet.add(row, &Slot { block: row as u32 / 2, arm: 1, operations: 20, ..Slot::default() }));
+        let mut frame_rows = FrameRows::default();
+        (0..4).for_each(|row| {
+            frame_rows.add(row, &Slot { block: row as u32 / 2, arm: 1, operations: 20, ..Slot::default() })
+        });
         let mut frame = frame();
         frame.arms[0].operations = 0;
-        assert_eq!(sheet.flaw(&frame, Design::Sequential, &[]), None);
-        assert!(sheet.flaw(&frame, Design::Interleaved, &[]).is_some());
+        assert_eq!(frame_rows.flaw(&frame, Design::Sequential, &[]), None);
+        assert!(frame_rows.flaw(&frame, Design::Interleaved, &[]).is_some());
     }
 }

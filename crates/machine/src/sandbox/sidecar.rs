@@ -23,14 +23,14 @@ use crate::{fault::Fault, launch::Command};
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long one that was killed may take to be gone; see the same in [`super::process`].
-const KILL_PATIENCE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a program may work, the time that it is paused counted: encrypting a large disk anew takes hours.
-const WORK_PATIENCE: Duration = Duration::from_secs(6 * 3600);
+const WORK_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 
 /// The place of one program of an arm, one after the other.
 #[derive(Debug, Clone, Default)]
-pub struct Companion(Arc<Mutex<State>>);
+pub struct Sidecar(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -40,14 +40,14 @@ struct State {
     dismissed: bool,
 }
 
-impl Companion {
+impl Sidecar {
     /// Runs `command` in `folder` to its end, both its outputs going to the file `log`.
     ///
     /// # Errors
     /// When it cannot be started or fails, in its last words; when it works for longer than six hours; when
-    /// [`Companion::dismiss`] was called before.
+    /// [`Sidecar::dismiss`] was called before.
     pub fn run(&self, command: &Command, folder: &Path, log: &Path) -> Result<(), Fault> {
-        self.run_within(command, folder, log, WORK_PATIENCE)
+        self.run_within(command, folder, log, WORK_TIMEOUT)
     }
 
     fn run_within(&self, command: &Command, folder: &Path, log: &Path, timeout: Duration) -> Result<(), Fault> {
@@ -112,7 +112,7 @@ impl Companion {
             return;
         }
         self.state().signal(libc::SIGKILL);
-        if !self.is_gone_within(KILL_PATIENCE) {
+        if !self.is_gone_within(KILL_TIMEOUT) {
             leave_behind("a program that worked beside a server was killed and is still there".to_owned());
         }
     }
@@ -191,10 +191,10 @@ mod tests {
         }
     }
 
-    fn await_process(companion: &Companion) -> i32 {
+    fn await_process(sidecar: &Sidecar) -> i32 {
         let begun = Instant::now();
         loop {
-            if let Some(process) = companion.state().process {
+            if let Some(process) = sidecar.state().process {
                 return process;
             }
             assert!(begun.elapsed() < Duration::from_secs(120), "nothing was started");
@@ -203,44 +203,44 @@ mod tests {
     }
 
     fn log(name: &str) -> std::path::PathBuf {
-        std::env::temp_dir().join(format!("tithe-test-companion-{name}-{}", std::process::id()))
+        std::env::temp_dir().join(format!("tithe-test-sidecar-{name}-{}", std::process::id()))
     }
 
     #[test]
     fn it_runs_to_its_end_and_a_failure_is_told_in_its_words() {
-        let (companion, log) = (Companion::default(), log("end"));
-        assert_eq!(companion.run(&shell("exit 0"), Path::new("/"), &log), Ok(()));
-        let failed = companion.run(&shell("echo no such key >&2; exit 3"), Path::new("/"), &log);
+        let (sidecar, log) = (Sidecar::default(), log("end"));
+        assert_eq!(sidecar.run(&shell("exit 0"), Path::new("/"), &log), Ok(()));
+        let failed = sidecar.run(&shell("echo no such key >&2; exit 3"), Path::new("/"), &log);
         assert_eq!(failed, Err(Fault::Machine("/bin/sh failed (exit status: 3): no such key".to_owned())));
-        assert!(companion.state().process.is_none());
+        assert!(sidecar.state().process.is_none());
         std::fs::remove_file(&log).expect("removed");
     }
 
     #[test]
     fn one_that_does_not_end_is_killed_and_said_to_be() {
-        let (companion, log) = (Companion::default(), log("late"));
-        let late = companion.run_within(&shell("exec sleep 60"), Path::new("/"), &log, Duration::from_millis(50));
+        let (sidecar, log) = (Sidecar::default(), log("late"));
+        let late = sidecar.run_within(&shell("exec sleep 60"), Path::new("/"), &log, Duration::from_millis(50));
         assert_eq!(late, Err(Fault::Machine("/bin/sh did not end within 0 s and was killed".to_owned())));
-        assert!(companion.state().process.is_none());
+        assert!(sidecar.state().process.is_none());
         std::fs::remove_file(&log).expect("removed");
     }
 
     #[test]
     fn it_is_paused_with_its_arm_from_its_start_and_ends_when_it_is_dismissed() {
-        let (companion, log) = (Companion::default(), log("still"));
-        companion.stop();
+        let (sidecar, log) = (Sidecar::default(), log("still"));
+        sidecar.stop();
         std::thread::scope(|scope| {
-            let thread = scope.spawn(|| companion.run(&shell("exec sleep 60"), Path::new("/"), &log));
-            let process = await_process(&companion);
+            let thread = scope.spawn(|| sidecar.run(&shell("exec sleep 60"), Path::new("/"), &log));
+            let process = await_process(&sidecar);
             await_state(process, &["T"]);
-            companion.resume();
+            sidecar.resume();
             await_state(process, &["S", "R"]);
-            companion.stop();
+            sidecar.stop();
             await_state(process, &["T"]);
-            companion.dismiss();
+            sidecar.dismiss();
             assert!(matches!(thread.join().expect("no panic"), Err(Fault::Machine(_))));
         });
-        let refused = companion.run(&shell("exit 0"), Path::new("/"), &log);
+        let refused = sidecar.run(&shell("exit 0"), Path::new("/"), &log);
         assert_eq!(refused, Err(Fault::Refused("/bin/sh is not wanted any more".to_owned())));
         std::fs::remove_file(&log).expect("removed");
     }

@@ -14,7 +14,7 @@ use crate::{
         message::{Hello, PROTOCOL, ROLL_CALL, read},
         offset::Offset,
     },
-    load::frame::part::LaneRange,
+    load::frame::machines::LaneRange,
 };
 
 /// How long answers to a roll call are gathered.
@@ -38,7 +38,7 @@ impl Member {
 }
 
 /// An agent as it is seen from here.
-pub struct Seen {
+pub struct Peer {
     /// What it says of itself.
     pub hello: Hello,
     /// By how much its clock is ahead; `None` where it does not tell.
@@ -49,10 +49,10 @@ pub struct Seen {
 ///
 /// # Errors
 /// When the link is lost.
-pub fn roll_call(link: &dyn Link) -> Result<Vec<Seen>, Fault> {
+pub fn roll_call(link: &dyn Link) -> Result<Vec<Peer>, Fault> {
     let seen = |hello: Hello| {
         let offset = exchange::offset(link, &hello, exchange::BEFORE)?;
-        Ok(Seen { hello, offset })
+        Ok(Peer { hello, offset })
     };
     call(link)?.into_iter().map(seen).collect()
 }
@@ -241,7 +241,7 @@ mod tests {
             1 agents are expected, and 0 are there and free: none; busy: none
             1 agents are expected, and 2 are there and free: a, b; busy: none
             two agents are called a: start one of them with another --name
-            agent d is tithe 0.0.1 (protocol 3), and this is tithe VERSION (protocol 3): run one version everywhere
+            agent d is tithe 0.0.1 (protocol 4), and this is tithe VERSION (protocol 4): run one version everywhere
         "#]]
         .assert_eq(
             &[

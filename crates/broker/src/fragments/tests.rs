@@ -5,8 +5,8 @@ use super::*;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-fn joiner() -> Joiner {
-    Joiner::new(Limits::USUAL)
+fn reassembler() -> Reassembler {
+    Reassembler::new(Limits::USUAL)
 }
 
 fn split(sender: &Sender, message: &[u8], room: usize) -> Vec<Vec<u8>> {
@@ -14,8 +14,8 @@ fn split(sender: &Sender, message: &[u8], room: usize) -> Vec<Vec<u8>> {
 }
 
 /// What a joiner says of `parts`, in their order: of each message its length, of each fault its words.
-fn said(joiner: &mut Joiner, parts: &[Vec<u8>]) -> Vec<String> {
-    let say = |part: &Vec<u8>| match joiner.take(part, 0) {
+fn said(reassembler: &mut Reassembler, parts: &[Vec<u8>]) -> Vec<String> {
+    let say = |part: &Vec<u8>| match reassembler.take(part, 0) {
         Ok(Some(message)) => format!("{} bytes", message.len()),
         Ok(None) => "waits".to_owned(),
         Err(fault) => fault.to_string(),
@@ -72,7 +72,7 @@ fn what_is_torn_mixed_or_doubled_is_refused_by_name() {
         3000 bytes
         protocol: a message came a second time
         protocol: what came is no part of a message of Tithe's"#]]
-    .assert_eq(&said(&mut joiner(), &told).join("\n"));
+    .assert_eq(&said(&mut reassembler(), &told).join("\n"));
 }
 
 #[test]
@@ -82,68 +82,68 @@ fn a_part_that_was_changed_on_its_way_spoils_its_message() {
     short[0][HEADER_BYTES] ^= 1;
     let mut long = split(&sender, &[1; 3000], 1100);
     long[1][HEADER_BYTES + 9] ^= 1;
-    let mut joiner = joiner();
+    let mut reassembler = reassembler();
     let differs = "protocol: a message is not what its sender sent: its SHA-256 differs";
-    assert_eq!(said(&mut joiner, &short), [differs]);
-    assert_eq!(said(&mut joiner, &long), ["waits", "waits", differs]);
-    assert!(joiner.is_idle());
+    assert_eq!(said(&mut reassembler, &short), [differs]);
+    assert_eq!(said(&mut reassembler, &long), ["waits", "waits", differs]);
+    assert!(reassembler.is_idle());
 }
 
 #[test]
 fn a_message_whose_parts_stop_coming_is_forgotten() {
     let sender = Sender::new([7; 16]);
     let parts = split(&sender, &[1; 3000], 1100);
-    let mut joiner = joiner();
-    assert_eq!(joiner.take(&parts[0], 0), Ok(None));
-    assert_eq!(joiner.take(&parts[1], 9 * SECOND_NS), Ok(None));
-    assert_eq!(joiner.expire(18 * SECOND_NS), []);
+    let mut reassembler = reassembler();
+    assert_eq!(reassembler.take(&parts[0], 0), Ok(None));
+    assert_eq!(reassembler.take(&parts[1], 9 * SECOND_NS), Ok(None));
+    assert_eq!(reassembler.expire(18 * SECOND_NS), []);
     let torn = "of a message of 3000 bytes came 2 of 3 parts".to_owned();
-    assert_eq!(joiner.expire(20 * SECOND_NS), [Fault::Protocol(torn)]);
-    assert!(joiner.is_idle());
-    assert_eq!(joiner.take(&parts[2], 21 * SECOND_NS), Ok(None));
+    assert_eq!(reassembler.expire(20 * SECOND_NS), [Fault::Protocol(torn)]);
+    assert!(reassembler.is_idle());
+    assert_eq!(reassembler.take(&parts[2], 21 * SECOND_NS), Ok(None));
 }
 
 #[test]
 fn neither_one_sender_nor_all_of_them_can_fill_the_memory() {
-    let limits = Limits { sender_bytes: 10_000, bytes: 25_000, patience_ns: SECOND_NS };
-    let mut joiner = Joiner::new(limits);
+    let limits = Limits { sender_bytes: 10_000, bytes: 25_000, timeout_ns: SECOND_NS };
+    let mut reassembler = Reassembler::new(limits);
     let mut refused = 0;
     for number in 0..200_u8 {
         let sender = Sender::new([number % 20; 16]);
         sender.sent.store(number.into(), Ordering::Relaxed);
         // Of each message the last part is missing.
         for part in &split(&sender, &[number; 4000], 1100)[..3] {
-            refused += usize::from(joiner.take(part, 0).is_err());
+            refused += usize::from(reassembler.take(part, 0).is_err());
         }
-        assert!(joiner.waiting_bytes() <= limits.bytes);
-        assert!(joiner.senders.values().all(|known| known.bytes <= limits.sender_bytes));
+        assert!(reassembler.waiting_bytes() <= limits.bytes);
+        assert!(reassembler.senders.values().all(|known| known.bytes <= limits.sender_bytes));
     }
     assert!(refused > 100, "{refused} parts were refused");
-    joiner.expire(3 * SECOND_NS);
-    assert!(joiner.is_idle());
+    reassembler.expire(3 * SECOND_NS);
+    assert!(reassembler.is_idle());
 }
 
 #[test]
 fn more_senders_than_are_known_push_out_the_most_silent() {
-    let mut joiner = joiner();
+    let mut reassembler = reassembler();
     for number in 0..SENDERS_MAX as u64 + 10 {
         let mut id = [0; 16];
         id[..8].copy_from_slice(&number.to_be_bytes());
         let first = &split(&Sender::new(id), &[1; 3000], 1100)[0];
-        assert_eq!(joiner.take(first, number), Ok(None));
+        assert_eq!(reassembler.take(first, number), Ok(None));
     }
-    assert_eq!(joiner.senders.len(), SENDERS_MAX);
-    assert_eq!(joiner.bytes, joiner.senders.values().map(|known| known.bytes).sum::<usize>());
+    assert_eq!(reassembler.senders.len(), SENDERS_MAX);
+    assert_eq!(reassembler.bytes, reassembler.senders.values().map(|known| known.bytes).sum::<usize>());
 }
 
 #[test]
 fn a_message_is_known_to_have_come_however_old_it_is() {
     let sender = Sender::new([7; 16]);
-    let mut joiner = joiner();
+    let mut reassembler = reassembler();
     let all: Vec<_> = (0..3 * WINDOW).flat_map(|_| split(&sender, b"x", 2000)).collect();
-    assert!(said(&mut joiner, &all).iter().all(|said| said == "1 bytes"));
-    assert!(said(&mut joiner, &all).iter().all(|said| said == "protocol: a message came a second time"));
-    assert!(joiner.senders[&[7; 16]].came.recent.len() <= WINDOW as usize);
+    assert!(said(&mut reassembler, &all).iter().all(|said| said == "1 bytes"));
+    assert!(said(&mut reassembler, &all).iter().all(|said| said == "protocol: a message came a second time"));
+    assert!(reassembler.senders[&[7; 16]].came.recent.len() <= WINDOW as usize);
 }
 
 /// Messages with the room for their parts, and an order of all parts.
@@ -192,33 +192,33 @@ proptest! {
             parts.extend(own);
         }
         let parts = shuffled(parts, &order);
-        let mut joiner = joiner();
+        let mut reassembler = reassembler();
         let mut came: Vec<Vec<u8>> = Vec::new();
         for part in &parts {
-            came.extend(joiner.take(part, 0).expect("it is as it was sent"));
+            came.extend(reassembler.take(part, 0).expect("it is as it was sent"));
         }
         let mut sent: Vec<Vec<u8>> = messages.into_iter().map(|(message, _)| message).collect();
         came.sort();
         sent.sort();
         prop_assert_eq!(came, sent);
-        prop_assert!(joiner.is_idle());
-        prop_assert!(parts.iter().all(|part| joiner.take(part, 0).is_err()));
+        prop_assert!(reassembler.is_idle());
+        prop_assert!(parts.iter().all(|part| reassembler.take(part, 0).is_err()));
     }
 
     #[test]
     fn no_bytes_make_it_panic_or_make_up_a_message(parts in vec(prop_oneof![vec(any::<u8>(), 0..300), nearly()], 0..40)) {
-        let limits = Limits { sender_bytes: 6000, bytes: 9000, patience_ns: SECOND_NS };
-        let mut joiner = Joiner::new(limits);
+        let limits = Limits { sender_bytes: 6000, bytes: 9000, timeout_ns: SECOND_NS };
+        let mut reassembler = Reassembler::new(limits);
         for (number, part) in parts.iter().enumerate() {
             let now_ns = number as u64 * SECOND_NS / 3;
             // Their hashes are no hashes of anything.
-            prop_assert!(!matches!(joiner.take(part, now_ns), Ok(Some(_))));
-            joiner.expire(now_ns);
-            prop_assert!(joiner.waiting_bytes() <= limits.bytes);
-            prop_assert_eq!(joiner.bytes, joiner.senders.values().map(|known| known.bytes).sum::<usize>());
+            prop_assert!(!matches!(reassembler.take(part, now_ns), Ok(Some(_))));
+            reassembler.expire(now_ns);
+            prop_assert!(reassembler.waiting_bytes() <= limits.bytes);
+            prop_assert_eq!(reassembler.bytes, reassembler.senders.values().map(|known| known.bytes).sum::<usize>());
         }
-        joiner.expire(100 * SECOND_NS);
-        prop_assert!(joiner.is_idle());
+        reassembler.expire(100 * SECOND_NS);
+        prop_assert!(reassembler.is_idle());
     }
 
     #[test]
@@ -232,9 +232,9 @@ proptest! {
             let place = place.index(parts[part].len());
             parts[part][place] ^= change;
         }
-        let mut joiner = joiner();
+        let mut reassembler = reassembler();
         for part in &parts {
-            if let Ok(Some(came)) = joiner.take(part, 0) {
+            if let Ok(Some(came)) = reassembler.take(part, 0) {
                 prop_assert_eq!(&came, &message);
             }
         }

@@ -31,7 +31,7 @@ const TOLD_EVERY: Duration = Duration::from_secs(1);
 const NAMES: [&str; 2] = ["off", "on"];
 
 /// The server that both arms are in turn.
-pub(super) struct Switchboard<'r> {
+pub(super) struct SwitchedServer<'r> {
     run: &'r Run<'r>,
     switch: &'r ProviderSwitch,
     /// Index of the cell.
@@ -50,13 +50,13 @@ pub(super) struct Switchboard<'r> {
     took: [String; 2],
 }
 
-impl<'r> Switchboard<'r> {
+impl<'r> SwitchedServer<'r> {
     /// For the cell of this number; `None` where no provider switches anything.
     pub fn of(run: &'r Run<'r>, cell: u32) -> Option<Self> {
         let switch = run.plan.experiment.switch()?;
         let server = |url: &Url| {
             let address = Address::Attached(url.clone());
-            Server { address, process: None, elsewhere: None, paths: Default::default(), folder: Default::default() }
+            Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() }
         };
         let servers =
             run.arms.iter().filter_map(|arm| Some((server(arm.arm.url.as_ref()?), arm.bare_setup()))).collect();
@@ -82,7 +82,7 @@ impl<'r> Switchboard<'r> {
     /// meanwhile it may be neither.
     ///
     /// # Errors
-    /// As [`Switchboard::turn`]; when the URLs lead to two servers, or to one that cannot be measured.
+    /// As [`SwitchedServer::turn`]; when the URLs lead to two servers, or to one that cannot be measured.
     pub fn reach(&mut self, arm: usize, setup: &Setup, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
         self.turn(arm, event_log)?;
         let Some(described) = self.run.plan.experiment.arms.get(arm) else { return Ok(()) };
@@ -111,7 +111,7 @@ impl<'r> Switchboard<'r> {
     /// Has the server be `arm`, also after the run was stopped.
     ///
     /// # Errors
-    /// As [`Switchboard::turn`].
+    /// As [`SwitchedServer::turn`].
     pub fn turn_back(&mut self, arm: usize, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
         self.turn_unless(arm, &|_| false, event_log)
     }

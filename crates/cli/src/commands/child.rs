@@ -20,13 +20,13 @@ pub const NAME: &str = "measure-apart";
 const INHERITED: [&str; 3] = ["HOME", "LD_LIBRARY_PATH", "RUST_BACKTRACE"];
 
 /// Runs the command; returns the exit status.
-pub fn apart(machine: &MachineArgs) -> Result<i32, Stop> {
+pub fn child(machine: &MachineArgs) -> Result<i32, Stop> {
     if stdin().is_terminal() {
-        return Err(Stop::new(exit::USAGE, run::apart::uncalled()));
+        return Err(Stop::new(exit::USAGE, run::child_process::uncalled()));
     }
     let cancelled = interrupt::listen();
     let search = offer::search(machine);
-    run::apart::serve(&offer::databases(), &search, &mut stdin().lock(), &mut stdout().lock(), cancelled)?;
+    run::child_process::serve(&offer::databases(), &search, &mut stdin().lock(), &mut stdout().lock(), cancelled)?;
     Ok(exit::OK)
 }
 

@@ -1,0 +1,18 @@
+//! What a frame has of an arm: its server, and how it is reached.
+
+use tithe_machine::launch::Server;
+use tithe_plugin::setup::Setup;
+
+/// One arm of a cell, started and loaded.
+pub struct StartedArm {
+    /// Its server.
+    pub server: Server,
+    /// The arm whose data it works on: itself, or one before it on the same attached server.
+    pub data: usize,
+    /// How it is set up.
+    pub setup: Setup,
+    /// Statements before a slot.
+    pub on: Vec<String>,
+    /// Statements after a slot.
+    pub off: Vec<String>,
+}
