@@ -132,11 +132,12 @@ fn in_file(path: &Path, arguments: &AskedArgs, homonym: Option<&OfferedDatabase>
 
 /// The option in `arguments` that only words have.
 fn option_of_words(arguments: &AskedArgs) -> Option<&'static str> {
-    match (arguments.protect.is_empty(), arguments.workload.is_empty()) {
-        (false, _) => Some("--protect"),
-        (true, false) => Some("--workload"),
-        (true, true) => None,
-    }
+    let given = [
+        (!arguments.protect.is_empty(), "--protect"),
+        (!arguments.workload.is_empty(), "--workload"),
+        (arguments.plain.is_some(), "--plain"),
+    ];
+    given.into_iter().find_map(|(given, option)| given.then_some(option))
 }
 
 /// The database that `target` names, or whose server it is the URL of; `None` where it is no such thing.
@@ -182,6 +183,9 @@ fn in_words(
         }
     }
     check_target(target, database)?;
+    if let Some(plain) = &arguments.plain {
+        check_plain(plain, target, database)?;
+    }
     let id = database.entry.id;
     if arguments.protect.is_empty() {
         let all: Vec<&str> = database.protections.iter().map(|entry| entry.id).collect();
@@ -196,6 +200,7 @@ fn in_words(
     let words = Words {
         command,
         target,
+        plain: arguments.plain.as_deref(),
         protections: &arguments.protect,
         workloads: &arguments.workload,
         clients: &asked.clients,
@@ -205,6 +210,19 @@ fn in_words(
         explained: false,
     };
     of_words(&words, database, catalogue)
+}
+
+/// Whether the plain arm beside `target` can stand at `plain`.
+fn check_plain(plain: &str, target: &str, database: &OfferedDatabase) -> Result<(), Stop> {
+    let schemes = database.entry.schemes;
+    let is_url = plain.split_once("://").is_some_and(|(scheme, _)| schemes.contains(&scheme));
+    if !target.contains("://") {
+        return Err(usage(format!("--plain is for running servers: name the URL of one in place of {target}")));
+    }
+    if !is_url {
+        return Err(usage(format!("--plain needs the URL of a running server: {}://…", schemes.join("://… or "))));
+    }
+    check_target(plain, database)
 }
 
 /// The experiment that `words` stand for, whose target was checked.

@@ -135,6 +135,9 @@ pub struct AskedArgs {
     /// a colon, several protections of one arm are joined by +: `--protect tls --protect tls+pgaudit:log=read`
     #[arg(long, value_name = "NAME[:OPTION=VALUE,…]")]
     protect: Vec<String>,
+    /// The URL of the plain arm, where it is not the URL that is named without TLS: another port, account or server
+    #[arg(long, value_name = "URL")]
+    plain: Option<String>,
     /// YCSB's workloads for the database that is named: c (reads only) unless it is said; several with commas between
     /// them
     #[arg(long, value_name = "LETTERS", value_delimiter = ',')]

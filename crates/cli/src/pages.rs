@@ -125,13 +125,11 @@ fn cell(text: &str) -> String {
 /// How `protection` comes to be on at a server that Tithe does not launch, in a few words.
 pub fn attached(protection: &'static dyn Protection) -> &'static str {
     let entry = protection.entry();
-    let mut setup = Setup::bare();
-    protection.apply(&chosen(protection), &mut setup);
     match (entry.attachable, entry.by_url, entry.switch) {
         (false, ..) => "cannot be asked for",
         (true, true, _) => "its URL asks for it",
         (true, false, Some(_)) => "sessions switch it",
-        _ if setup.columns.is_some() || setup.compute.is_some() => "the clients do it",
+        _ if entry.by_client => "the clients do it",
         _ => "the server has it, and that of the plain arm has not",
     }
 }

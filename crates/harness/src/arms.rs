@@ -176,11 +176,13 @@ pub fn check(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dy
 /// # Errors
 /// The arm's name, and why not.
 fn check_switch(product: &dyn Product, arms: &[Resolved<'_>]) -> Result<(), String> {
-    let Some(resolved) = arms.iter().find(|resolved| resolved.arm.switch.is_some()) else { return Ok(()) };
+    let switched = arms.iter().find_map(|resolved| Some((resolved, resolved.arm.switch.as_ref()?)));
+    let Some((resolved, switch)) = switched else { return Ok(()) };
     let name = &resolved.arm.name;
-    if !product.answers() {
+    if !product.answers() && switch.ready_command.is_empty() {
         return Err(format!(
-            "arm {name}: `ready` of `switch` would have to be put to {}, which Tithe asks no questions of yours",
+            "arm {name}: `ready` of `switch` would have to be put to {}, which Tithe asks no questions of yours: make it a \
+             command that says so, `ready = [\"program\", \"argument\"]`",
             product.title()
         ));
     }

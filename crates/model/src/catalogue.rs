@@ -239,6 +239,8 @@ pub struct ProtectionEntry {
     pub attachable: bool,
     /// True when the URL of an attached server is what asks for it.
     pub by_url: bool,
+    /// True when the clients do it, whatever the server has.
+    pub by_client: bool,
     /// How a session of an attached server switches it on and off; `None` where the server has it or has it not.
     pub switch: Option<Switch>,
     /// True when it encrypts what is on the disk, so that what reaches the disk by another way matters.
@@ -267,6 +269,7 @@ impl ProtectionEntry {
         options: &[],
         attachable: false,
         by_url: false,
+        by_client: false,
         switch: None,
         at_rest: false,
         login: false,

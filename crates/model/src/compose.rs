@@ -32,6 +32,8 @@ pub struct Words<'a> {
     pub command: &'a str,
     /// A database's identifier, or the URL of a running server.
     pub target: &'a str,
+    /// The URL of the baseline, where it is not the target as a client reaches it without TLS.
+    pub plain: Option<&'a str>,
     /// An arm each: `tls`, `pgaudit:log=read,parameter=false`, `tls+pgaudit`.
     pub protections: &'a [String],
     /// Names of presets; empty for reads only.
@@ -224,23 +226,32 @@ fn write_arms(
 ) {
     let attached = words.target.contains("://");
     let asked_by_url = |parts: &[Part<'_>]| parts.iter().any(|part| part.entry.is_some_and(|entry| entry.by_url));
-    let plain_url = match arms.iter().any(|parts| asked_by_url(parts)) {
+    let derived = match arms.iter().any(|parts| asked_by_url(parts)) {
         true => database.entry.url_tls.plain(words.target),
         false => words.target.to_owned(),
     };
-    let url = |address: &str, writer: &mut Writer| {
+    let target = (words.target, typed.target.range.clone());
+    let plain = match (words.plain, &typed.plain) {
+        (Some(url), Some(range)) => (url, range.clone()),
+        _ => (derived.as_str(), target.1.clone()),
+    };
+    let url = |(address, range): &(&str, Range<usize>), writer: &mut Writer| {
         if attached {
             writer.put("url = ");
-            writer.from(&quoted(address), Some(typed.target.range.clone()));
+            writer.from(&quoted(address), Some(range.clone()));
             writer.put("\n");
         }
+    };
+    // What another server or account has is at the target, where the baseline is not that.
+    let there = |parts: &[Part<'_>]| {
+        asked_by_url(parts) || words.plain.is_some() && parts.iter().any(|part| part.entry.is_some_and(of_server))
     };
     let start = writer.text.len();
     writer.put("\n[[arm]]\nname = \"plain\"");
     writer.explain("the baseline: every other arm is compared with it");
     writer.put("\n");
-    url(&plain_url, writer);
-    writer.origins.push((start..writer.text.len(), typed.target.range.clone()));
+    url(&plain, writer);
+    writer.origins.push((start..writer.text.len(), plain.1.clone()));
     for (word, parts) in typed.protections.iter().zip(arms) {
         let start = writer.text.len();
         writer.put("\n");
@@ -255,12 +266,17 @@ fn write_arms(
             part.write(writer);
         }
         writer.put("]\n");
-        url(if asked_by_url(parts) { words.target } else { &plain_url }, writer);
+        url(if there(parts) { &target } else { &plain }, writer);
         if attached {
             write_switches(parts, writer);
         }
         writer.origins.push((start..writer.text.len(), word.range.clone()));
     }
+}
+
+/// True for what a server has or has not: neither its clients nor its sessions bring it.
+fn of_server(entry: &ProtectionEntry) -> bool {
+    !entry.by_client && entry.switch.is_none()
 }
 
 /// The statements that switch the protections of an arm.
@@ -382,6 +398,7 @@ impl Word<'_> {
 struct Typed<'a> {
     line: String,
     target: Word<'a>,
+    plain: Option<Range<usize>>,
     protections: Vec<Word<'a>>,
     workloads: Vec<Word<'a>>,
     clients: Option<Range<usize>>,
@@ -394,6 +411,7 @@ impl<'a> Typed<'a> {
     fn of(words: &Words<'a>) -> Self {
         let mut line = format!("tithe {}", words.command);
         let target = add(&mut line, "", words.target);
+        let plain = words.plain.map(|url| add(&mut line, " --plain", url).range);
         let protections = words.protections.iter().map(|word| add(&mut line, " --protect", word)).collect();
         let workloads = words.workloads.iter().map(|word| add(&mut line, " --workload", word)).collect();
         let numbers: Vec<String> = words.clients.iter().map(u32::to_string).collect();
@@ -405,7 +423,7 @@ impl<'a> Typed<'a> {
             line.push_str(" --quick");
             line.len() - "--quick".len()..line.len()
         });
-        Self { line, target, protections, workloads, clients, records, budget, quick }
+        Self { line, target, plain, protections, workloads, clients, records, budget, quick }
     }
 }
 

@@ -91,6 +91,7 @@ impl Protection for ColumnsProtection {
                 },
             ],
             attachable: true,
+            by_client: true,
             ..ProtectionEntry::BARE
         }
     }
@@ -178,6 +179,7 @@ impl Protection for OrdinaryStatements {
             protects_against: "Nothing: it is there to price the statements that column encryption needs.",
             leaves_open: "Everything.",
             attachable: true,
+            by_client: true,
             ..ProtectionEntry::BARE
         }
     }

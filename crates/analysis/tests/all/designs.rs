@@ -186,6 +186,7 @@ fn switched(pairs: u32, effect: f64) -> Records {
         on: vec!["on".to_owned()],
         off: vec!["off".to_owned()],
         ready: "SELECT true".to_owned(),
+        ready_command: Vec::new(),
         side_s: 60.0,
         timeout_s: 600.0,
     });

@@ -123,6 +123,7 @@ fn experiment(
     let words = Words {
         command: "init",
         target,
+        plain: None,
         protections,
         workloads: &[],
         clients: &[],

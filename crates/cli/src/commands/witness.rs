@@ -97,6 +97,7 @@ fn target(url: &str, protect: &[String]) -> Result<Target, Stop> {
         let words = Words {
             command: "witness",
             target: url,
+            plain: None,
             protections: &protections,
             workloads: &[],
             clients: &[],

@@ -31,6 +31,10 @@ pub enum Reply {
 /// What is to be looked at where TLS does not begin.
 const PLAINTEXT: &str = "does it speak TLS at this port (`tls-port`)?";
 
+/// What is to be looked at where a server hangs up on plaintext.
+const TLS_ALONE: &str = ": a port for TLS (`tls-port`) speaks nothing else; plaintext has a port of its own (`port`), to be \
+                         named by a URL of its own (on a command line, `--plain URL`)";
+
 impl RedisConnection {
     /// Connects to `target`.
     ///
@@ -62,7 +66,10 @@ impl RedisConnection {
                 None => return Err(Fault::Refused(words)),
             },
             // A server that speaks TLS only hangs up, as does one that rejects the client's certificate.
-            Err(Fault::Connection(words)) => return Err(Fault::Refused(format!("at the first command: {words}"))),
+            Err(Fault::Connection(words)) => {
+                let hint = if target.tls.is_none() { TLS_ALONE } else { "" };
+                return Err(Fault::Refused(format!("at the first command: {words}{hint}")));
+            }
             Err(fault) => return Err(fault),
         };
         if !asks && target.must_ask {

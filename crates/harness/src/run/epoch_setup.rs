@@ -279,7 +279,7 @@ impl<'a> EpochSetup<'a> {
         let (launch, configuration) = if let Some(url) = &arm.url {
             let on = arm.on.iter().map(|statement| format!("on = {statement}"));
             let switch = arm.switch.iter().flat_map(|switch| {
-                [("on", switch.on.join(" ")), ("off", switch.off.join(" ")), ("ready", switch.ready.clone())]
+                [("on", switch.on.join(" ")), ("off", switch.off.join(" ")), ("ready", switch.question())]
             });
             let switch = switch.map(|(name, words)| format!("switch.{name} = {words}"));
             (None, std::iter::once(format!("url = {}", url.redacted())).chain(on).chain(switch).collect())

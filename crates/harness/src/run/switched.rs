@@ -7,6 +7,7 @@
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_model::{
+    experiment::ProviderSwitch,
     plan::WarmUp,
     record::{Event, Finding, Phase, Role, TOLD_BY_PROVIDER},
     schedule::{first_of_pair, stream_seed},
@@ -25,8 +26,11 @@ use crate::load::frame::{CellRunner, StartedArm};
 const SWITCH: &str = "switch";
 
 /// What is claimed where nothing but the provider's word is to be had.
-const PROVIDER_CLAIM: &str =
-    "the provider's command ended well, and the server says that it is on, and off on the other side";
+fn provider_claim(switch: Option<&ProviderSwitch>) -> String {
+    let by_command = switch.is_some_and(|switch| !switch.ready_command.is_empty());
+    let who = if by_command { "his own `ready`" } else { "the server" };
+    format!("the provider's command ended well, and {who} says that it is on, and off on the other side")
+}
 
 /// What was seen of one arm at one end of its side: of each check, and last what the server says of itself.
 struct SideEvidence {
@@ -204,7 +208,7 @@ impl Run<'_> {
                 phase,
                 protection: SWITCH.to_owned(),
                 check: TOLD_BY_PROVIDER.to_owned(),
-                claim: PROVIDER_CLAIM.to_owned(),
+                claim: provider_claim(self.plan.experiment.switch()),
                 role: Role::Strengthens,
                 verdict: evidence::judge(Control::PlainArm, &protected.told, Some(&plain.told)),
                 protected: protected.told.quotation().to_owned(),

@@ -1,7 +1,8 @@
 //! What has the provider of a server switch it, and waits until the server says so.
 //!
 //! A command's own word is not believed: after it the server is asked, through a connection as the clients of the
-//! coming side have it, until its answer is the one that is wanted. What the server was when it was found is asked
+//! coming side have it (or by a command of the provider's, where no connection can), until its answer is the one that
+//! is wanted. What the server was when it was found is asked
 //! first, so that it can be left so. Nothing is measured here.
 
 use std::time::{Duration, Instant};
@@ -73,7 +74,8 @@ impl<'r> SwitchedServer<'r> {
     /// When it cannot be asked, whichever arm's way it is reached, or answers neither true nor false.
     pub fn find(&mut self) -> Result<(), Fault> {
         let said = self.says(0).or_else(|fault| self.says(1).map_err(|_| fault));
-        let found = said.map_err(|fault| fault.of(format_args!("`ready` of `switch`, `{}`", self.switch.ready)))?;
+        let found =
+            said.map_err(|fault| fault.of(format_args!("`ready` of `switch`, `{}`", self.switch.question())))?;
         (self.found, self.now) = (Some(found), Some(found));
         Ok(())
     }
@@ -152,12 +154,7 @@ impl<'r> SwitchedServer<'r> {
         // Whatever becomes of it, it is not known to be what it was.
         self.now = None;
         let mut watch = Watch { cell: self.cell, arm: arm as u32, began, timeout, told: None };
-        let words = self.command(arm);
-        let command = Command {
-            program: words.first().map(String::as_str).unwrap_or_default().into(),
-            arguments: words.iter().skip(1).cloned().collect(),
-            environment: Default::default(),
-        };
+        let command = command_of(self.command(arm));
         let ended = process::run_own(&command, &self.hidden, timeout, &mut || watch.tell(event_log));
         ended.map_err(|fault| fault.of(format_args!("`{}` of `switch`", NAMES[arm])))?;
         let deadline = Instant::now() + timeout;
@@ -190,15 +187,36 @@ impl<'r> SwitchedServer<'r> {
         if arm == 1 { &self.switch.on } else { &self.switch.off }
     }
 
-    /// The arm that the server says it is, asked as the clients of `arm` reach it.
+    /// The arm that the server says it is, asked as the clients of `arm` reach it, or by the provider's command.
     fn says(&self, arm: usize) -> Result<usize, Fault> {
-        let (server, setup) =
-            self.servers.get(arm).ok_or_else(|| Fault::Machine(format!("there is no arm {arm} to ask")))?;
-        let answer = self.run.product.ask(server, setup, &self.switch.ready)?;
+        let answer = if self.switch.ready_command.is_empty() { self.asked(arm)? } else { self.told()? };
         let answer = answer.ok_or_else(|| Fault::Refused("it has no answer".to_owned()))?;
         let is_on = truth(&answer)
             .ok_or_else(|| Fault::Refused(format!("its answer is {answer:?}, which is neither true nor false")))?;
         Ok(usize::from(is_on))
+    }
+
+    /// The server's own answer to the question, asked as the clients of `arm` reach it.
+    fn asked(&self, arm: usize) -> Result<Option<String>, Fault> {
+        let (server, setup) =
+            self.servers.get(arm).ok_or_else(|| Fault::Machine(format!("there is no arm {arm} to ask")))?;
+        self.run.product.ask(server, setup, &self.switch.ready)
+    }
+
+    /// The last line of what the provider's command says.
+    fn told(&self) -> Result<Option<String>, Fault> {
+        let timeout = Duration::from_secs_f64(self.switch.timeout_s);
+        let text = process::run_own(&command_of(&self.switch.ready_command), &self.hidden, timeout, &mut || ())?;
+        Ok(text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned))
+    }
+}
+
+/// What is run of a program and its arguments.
+fn command_of(words: &[String]) -> Command {
+    Command {
+        program: words.first().map(String::as_str).unwrap_or_default().into(),
+        arguments: words.iter().skip(1).cloned().collect(),
+        environment: Default::default(),
     }
 }
 

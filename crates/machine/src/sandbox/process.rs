@@ -328,13 +328,18 @@ pub fn accompany(
 }
 
 /// Runs somebody's own command to its end as a shell would: in this folder, as the user of this program and with its
-/// environment, but for the variables `hidden`, in which there are secrets of its own. It reads nothing, and what it
-/// says is kept for the words of a fault. `look` is called again and again meanwhile.
+/// environment, but for the variables `hidden`, in which there are secrets of its own. It reads nothing; returns what
+/// it said. `look` is called again and again meanwhile.
 ///
 /// # Errors
 /// When it cannot be started, does not end well, with its last words, or not within `timeout`: it is killed then, with
 /// all that it has started.
-pub fn run_own(command: &Command, hidden: &[String], timeout: Duration, look: &mut dyn FnMut()) -> Result<(), Fault> {
+pub fn run_own(
+    command: &Command,
+    hidden: &[String],
+    timeout: Duration,
+    look: &mut dyn FnMut(),
+) -> Result<String, Fault> {
     let name = command.program.display();
     let failed = |error| Fault::machine(format!("cannot start {name}"), error);
     let mut said = memory_file().map_err(failed)?;
@@ -359,10 +364,11 @@ pub fn run_own(command: &Command, hidden: &[String], timeout: Duration, look: &m
     if ended.is_none() {
         kill(&mut child, &name);
     }
-    let words = tail(&String::from_utf8_lossy(&read_again(&mut said).map_err(failed)?));
+    let text = String::from_utf8_lossy(&read_again(&mut said).map_err(failed)?).into_owned();
+    let words = tail(&text);
     let said = if words.is_empty() { "it said nothing".to_owned() } else { format!("it said: {words}") };
     match ended {
-        Some(status) if status.success() => Ok(()),
+        Some(status) if status.success() => Ok(text),
         Some(status) => Err(Fault::Machine(format!("{name} failed ({status}); {said}"))),
         None => Err(Fault::Machine(format!("{}; {said}", late(&name, timeout)))),
     }
@@ -471,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn an_own_command_sees_the_users_environment_and_no_secret_and_its_words_are_kept() {
+    fn an_own_command_sees_the_users_environment_and_no_secret_and_its_words_are_returned() {
         let run = |script: &str, timeout: Duration| {
             let command = Command {
                 program: "/bin/sh".into(),
@@ -482,7 +488,13 @@ mod tests {
             ended.map_err(|fault| fault.to_string())
         };
         let long = Duration::from_secs(300);
-        assert_eq!(run("test \"$GIVEN$PATH\" = \"7$PATH\" && test -n \"$PATH\" && test -z \"$SECRET\"", long), Ok(()));
+        assert_eq!(
+            run(
+                "test \"$GIVEN$PATH\" = \"7$PATH\" && test -n \"$PATH\" && test -z \"$SECRET\" && echo so && echo on",
+                long
+            ),
+            Ok("so\non\n".to_owned())
+        );
         let failed = "/bin/sh failed (exit status: 3); it said: no such group";
         assert_eq!(run("echo no such group >&2; exit 3", long), Err(failed.to_owned()));
         assert_eq!(run("exit 4", long), Err("/bin/sh failed (exit status: 4); it said nothing".to_owned()));

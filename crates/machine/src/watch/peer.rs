@@ -12,6 +12,7 @@ use std::{
     fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
     os::fd::{BorrowedFd, RawFd},
+    path::PathBuf,
 };
 
 use crate::{
@@ -43,6 +44,22 @@ pub fn server_of(descriptor: RawFd, known: Known<'_>) -> Result<i32, String> {
     let ends = ends(descriptor)?;
     server_at(ends, known)?
         .ok_or_else(|| "it is on another machine, or in a container with a network of its own".to_owned())
+}
+
+/// The files of the server on this machine that the connected socket `descriptor`, which is open, leads to: its process,
+/// and where its own paths begin, which is elsewhere than ours where it is in a container.
+///
+/// # Errors
+/// Why they cannot be seen, with what to change.
+pub fn files_of_server(descriptor: RawFd, programs: &[&str]) -> Result<(i32, PathBuf), String> {
+    let unseen = |why: String| {
+        format!("the server's files cannot be seen: {why}; run Tithe on its machine, as root or as the server's user")
+    };
+    let process = server_of(descriptor, Known { programs, serving: None }).map_err(unseen)?;
+    let root = PathBuf::from(format!("/proc/{process}/root"));
+    let looked = fs::read_dir(&root).and_then(|_| fs::read_dir(format!("/proc/{process}/fd")));
+    looked.map_err(|error| unseen(format!("process {process}: {error}")))?;
+    Ok((process, root))
 }
 
 /// The main process on this machine of the server at one of the `ends` of a connection, wherever its client is; `None`

@@ -245,12 +245,24 @@ pub struct ProviderSwitch {
     pub on: Vec<String>,
     /// Program and arguments that switch it off.
     pub off: Vec<String>,
-    /// A question to the server, in its own language, whose answer is true where the protection is on.
+    /// A question to the server, in its own language, whose answer is true where the protection is on; empty where
+    /// `ready_command` asks.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ready: String,
+    /// Program and arguments that say the same in the last line that they print; empty where `ready` asks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ready_command: Vec<String>,
     /// Load on one side before the other side has its turn, s.
     pub side_s: f64,
     /// How long a switch may take, the command and the wait for `ready` each, s.
     pub timeout_s: f64,
+}
+
+impl ProviderSwitch {
+    /// What is asked whether the protection is on: the question, or the command that asks.
+    pub fn question(&self) -> String {
+        if self.ready_command.is_empty() { self.ready.clone() } else { self.ready_command.join(" ") }
+    }
 }
 
 impl Arm {

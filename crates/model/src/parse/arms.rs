@@ -118,7 +118,7 @@ fn draft<'a>(
 fn provider_switch(table: &Table<'_>, problems: &mut Problems) -> Option<ProviderSwitch> {
     let table = table.table("switch", &keys::SWITCH, problems)?;
     let [on, off] = ["on", "off"].map(|key| table.need(key, problems).and_then(|item| command(&item, problems)));
-    let ready = table.need("ready", problems).and_then(|item| question(&item, problems));
+    let ready = table.need("ready", problems).and_then(|item| ready(&item, problems));
     let mut time = |key, usual: f64, limits: RangeInclusive<f64>, words: &str| {
         let Some(item) = table.get(key) else { return usual };
         let Some(text) = item.text(problems) else { return usual };
@@ -130,7 +130,16 @@ fn provider_switch(table: &Table<'_>, problems: &mut Problems) -> Option<Provide
     };
     let side_s = time("side", SIDE_S, SIDES_S, SIDE_LIMITS);
     let timeout_s = time("timeout", TIMEOUT_S, TIMEOUTS_S, TIMEOUT_LIMITS);
-    Some(ProviderSwitch { on: on?, off: off?, ready: ready?, side_s, timeout_s })
+    let (ready, ready_command) = ready?;
+    Some(ProviderSwitch { on: on?, off: off?, ready, ready_command, side_s, timeout_s })
+}
+
+/// What tells whether the server is on: a question to it, or a command.
+fn ready(item: &Item<'_>, problems: &mut Problems) -> Option<(String, Vec<String>)> {
+    match item.value.as_array() {
+        Some(_) => Some((String::new(), command(item, problems)?)),
+        None => Some((question(item, problems)?, Vec::new())),
+    }
 }
 
 /// A program and its arguments.

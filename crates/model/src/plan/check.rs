@@ -37,7 +37,7 @@ impl Plan {
             flaws.unless(possible, format!("experiment.resources[{number}].limits: nothing runs within them"));
         }
         if let Some(switch) = experiment.switch() {
-            let named = !switch.on.is_empty() && !switch.off.is_empty() && !switch.ready.is_empty();
+            let named = !switch.on.is_empty() && !switch.off.is_empty() && !switch.question().is_empty();
             flaws.unless(named, "experiment.arms: a `switch` without `on`, `off` or `ready`");
             let lengths = [switch.side_s, switch.timeout_s].iter().all(|length| (0.0..=SWITCH_MAX_S).contains(length));
             flaws.unless(lengths, "experiment.arms: nobody waits for a `switch` that long");

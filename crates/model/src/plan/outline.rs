@@ -230,7 +230,7 @@ fn write_switch(text: &mut String, switch: &ProviderSwitch, cells: &[Cell], prim
     writeln!(text, "    a command may take {timeout}, and the server as long to say that it is ready")?;
     writeln!(text, "    on:    {}", switch.on.join(" "))?;
     writeln!(text, "    off:   {}", switch.off.join(" "))?;
-    writeln!(text, "    ready: {}", switch.ready)
+    writeln!(text, "    ready: {}", switch.question())
 }
 
 fn measured_s(plan: &Plan, cell: &Cell) -> f64 {

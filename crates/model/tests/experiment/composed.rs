@@ -13,6 +13,7 @@ use crate::{catalogue::catalogue, read_experiment};
 const NOTHING: Words<'static> = Words {
     command: "run",
     target: "postgres",
+    plain: None,
     protections: &[],
     workloads: &[],
     clients: &[],
@@ -258,6 +259,25 @@ fn who_goes_on_writing_finds_comments() {
         # protections = [{ use = "volume" }]
     "#]]
     .assert_eq(&left_out(entry.expect("a protection"), &"it takes root, and this is somebody else. ".repeat(4)));
+}
+
+/// The arms' names and URLs in the experiment that `protections` stand for, with a baseline elsewhere.
+fn check_places(protections: &[&str], expected: Expect) {
+    let protections: Vec<String> = protections.iter().map(|word| (*word).to_owned()).collect();
+    let words = Words {
+        target: "postgres://audited@db:5433/shop?sslmode=require",
+        plain: Some("postgres://plain@db/shop"),
+        protections: &protections,
+        ..NOTHING
+    };
+    let text = composed(&words, "postgres");
+    let is_place = |line: &&str| ["#", "name", "url"].iter().any(|start| line.starts_with(start));
+    expected.assert_eq(&text.lines().filter(is_place).map(|line| format!("{line}\n")).collect::<String>());
+}
+
+#[test]
+fn a_baseline_with_an_url_of_its_own_is_there_and_so_is_what_clients_and_sessions_bring() {
+    check_places(&["tls", "pgaudit:log=read", "columns"], expect![""]);
 }
 
 #[test]

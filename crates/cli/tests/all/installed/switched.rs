@@ -6,7 +6,11 @@ use crate::support;
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use serde_json::Value;
-use support::{Bench, err, out, server::Server, status, wait_until};
+use support::{
+    Bench, err, out,
+    server::{OtherServer, Server},
+    status, wait_until,
+};
 
 use super::attached::{CAREFUL, schemas};
 
@@ -150,4 +154,134 @@ fn a_switch_that_does_not_do_what_it_says_is_caught() {
     };
     assert!(asks("SHOW log_statement").contains("its answer is \"none\", which is neither true nor false"));
     assert!(asks("SELECT nonsense").contains("`ready` of `switch`, `SELECT nonsense`: "));
+}
+
+/// Of the accounts that have one.
+const PASSWORD: &str = "an-account-of-the-tests";
+
+/// An experiment about both states of the server of `database` at `url`, whose second arm has `protection`. `ready` is
+/// written as TOML has it.
+fn other_experiment(database: &str, url: &str, protection: &str, ready: &str) -> String {
+    format!(
+        "title = \"What the provider's switch costs\"\ndatabase = \"{database}\"\n[data]\nrecords = 200\n\
+         [measure]\nbudget = \"6 s\"\nseed = 3\n[[workload]]\nycsb = \"a\"\n\
+         [[arm]]\nname = \"plain\"\nurl = \"{url}\"\n\
+         [[arm]]\nname = \"protected\"\nurl = \"{url}\"\nprotections = [{{ use = \"{protection}\" }}]\n\
+         switch = {{ {SWITCH}, ready = {ready}, side = \"1 s\", timeout = \"1 min\" }}\n"
+    )
+}
+
+/// A provider who carries out `on` or `off`, lines of a shell, and `ready` where that is asked of him.
+fn other_provider(bench: &Bench, on: &str, off: &str, ready: &str) {
+    let script = format!("#!/bin/sh\ncase $1 in\non) {on} ;;\noff) {off} ;;\nready) {ready} ;;\nesac\n");
+    let path = bench.file("provider", &script);
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it can be run");
+}
+
+/// Tithe does what `command` says of the experiment; the exit status and all that was said.
+fn other_told(bench: &Bench, command: &str) -> (i32, String) {
+    let output =
+        bench.command(&[command, "e.toml"]).env("CASSANDRA_PASSWORD", PASSWORD).output().expect("tithe starts");
+    (status(&output), out(&output) + &err(&output))
+}
+
+/// A run of the experiment ends proven, each claim at both ends of both sides of its three pairs; the findings of the
+/// protected arm.
+fn other_proven(bench: &Bench, claim: &str) -> Vec<Value> {
+    let (status, told) = other_told(bench, "run");
+    assert_eq!(status, 0, "{told}");
+    let arm = reported(bench);
+    assert_eq!(arm["proof"]["proof"], "proven", "{arm:#}");
+    let findings = arm["findings"].as_array().expect("findings");
+    let held = |check: &str| findings.iter().filter(|it| it["check"] == check && it["verdict"] == "holds").count();
+    assert_eq!((held(claim), held("told-by-provider")), (6, 6), "{findings:#?}");
+    findings.clone()
+}
+
+/// The words that MariaDB's audit plugin and the account of the arms need of their administrator.
+const AUDIT: &str = "plugin_load_add = server_audit\nserver_audit_logging = OFF\nserver_audit_events = CONNECT,QUERY\n\
+                     server_audit_file_path = FOLDER/audit.log\n";
+
+#[test]
+fn the_audit_log_of_a_mariadb_is_switched_and_proven() {
+    let account = "CREATE USER careful@'127.0.0.1';\nGRANT ALL ON `tithe%`.* TO careful@'127.0.0.1';\n";
+    let Some(server) = OtherServer::mariadb_with(false, AUDIT, account) else { return };
+    let bench = Bench::new("switched-mariadb");
+    let place = server.place("127.0.0.1");
+    let port = place.rsplit(':').next().expect("a port");
+    let set = |state: &str| {
+        format!(
+            "mariadb --no-defaults -h127.0.0.1 -P{port} -utithe -e 'SET GLOBAL server_audit_logging = {state}' >said 2>&1"
+        )
+    };
+    other_provider(&bench, &set("ON"), &set("OFF"), "exit 1");
+    let url = format!("mariadb://careful@{place}");
+    let ready = "\"SELECT @@GLOBAL.server_audit_logging\"";
+    bench.file("e.toml", &other_experiment("mariadb", &url, "server-audit", ready));
+    other_proven(&bench, "audit-complete");
+    server.tell_mariadb("DO (SELECT 1 / (@@GLOBAL.server_audit_logging = 0))");
+}
+
+#[test]
+fn the_append_only_file_of_a_redis_is_switched_and_proven() {
+    let Some(server) = OtherServer::redis() else { return };
+    let bench = Bench::new("switched-redis");
+    let place = server.place("127.0.0.1");
+    let port = place.rsplit(':').next().expect("a port");
+    let set = |state: &str| format!("redis-cli -e -p {port} CONFIG SET appendonly {state} >said");
+    other_provider(&bench, &set("yes"), &set("no"), "exit 1");
+    bench.file("e.toml", &other_experiment("redis", &format!("redis://{place}"), "aof", "\"CONFIG GET appendonly\""));
+    let findings = other_proven(&bench, "aof-written");
+    let told =
+        |side: &str, words: &str| findings.iter().any(|it| it[side].as_str().is_some_and(|it| it.contains(words)));
+    assert!(told("protected", "the server says appendonly yes, appendfsync everysec"), "{findings:#?}");
+    assert!(told("control", "0 of "), "{findings:#?}");
+}
+
+#[test]
+fn the_audit_log_of_a_cassandra_is_switched_by_nodetool_and_proven() {
+    let statements = [
+        format!("CREATE ROLE careful WITH PASSWORD = '{PASSWORD}' AND LOGIN = true"),
+        "GRANT CREATE ON ALL KEYSPACES TO careful".to_owned(),
+    ];
+    let Some(server) = OtherServer::cassandra_with_nodetool(&statements) else { return };
+    let bench = Bench::new("switched-cassandra");
+    // A node goes on to show in its settings what its file said, so `nodetool` is asked.
+    let tool = server.nodetool();
+    let provider = |further: &str| {
+        let on = format!("{tool} enableauditlog --logger FileAuditLogger {further} >said 2>&1");
+        let off = format!("{tool} disableauditlog >said 2>&1");
+        other_provider(
+            &bench,
+            &on,
+            &off,
+            &format!("{tool} getauditlog 2>said | awk '$1 == \"enabled\" {{ print $2 }}'"),
+        );
+    };
+    let url = format!("cassandra://careful@{}", server.place("127.0.0.1"));
+    let ready = "[\"./provider\", \"ready\"]";
+    bench.file("e.toml", &other_experiment("cassandra", &url, "audit-file", ready));
+    provider("");
+    let findings = other_proven(&bench, "audit-complete");
+    let told: Vec<&Value> = findings.iter().filter(|it| it["check"] == "told-by-provider").collect();
+    assert!(
+        told.iter().all(|it| it["claim"].as_str().is_some_and(|claim| claim.contains("his own `ready`"))),
+        "{told:#?}"
+    );
+    // A filter leaves writes out.
+    provider("--included-categories QUERY");
+    let (status, told) = other_told(&bench, "verify");
+    assert_eq!(status, 5, "{told}");
+    assert!(told.contains("in the log: SELECT 100"), "{told}");
+    // Nothing is switched, and the provider says that it was.
+    other_provider(&bench, "echo true >state", "echo false >state", "cat state");
+    bench.file("state", "false\n");
+    let (status, told) = other_told(&bench, "verify");
+    assert_eq!(status, 7, "{told}");
+    assert!(told.contains("the audit log is off, or goes elsewhere"), "{told}");
+    // What his `ready` says is neither.
+    other_provider(&bench, "exit 1", "exit 1", "echo perhaps");
+    let (status, told) = other_told(&bench, "verify");
+    assert_eq!(status, 4, "{told}");
+    assert!(told.contains("`./provider ready`: ") && told.contains("its answer is \"perhaps\""), "{told}");
 }

@@ -1,8 +1,9 @@
 //! Servers of the test's own, for tests that attach to one.
 
 use std::{
+    fs,
     io::{Read as _, Write as _},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -137,6 +138,28 @@ impl OtherServer {
         })
     }
 
+    /// The same, where its own machine reaches it by `nodetool` as well; it says `statements`.
+    pub fn cassandra_with_nodetool(statements: &[String]) -> Option<Self> {
+        let setup = |credentials: &Credentials| {
+            let mut setup = Setup::plain(Default::default(), credentials.clone());
+            setup.authentication = Authentication::Password { mechanism: "PasswordAuthenticator".to_owned() };
+            setup.statements = statements.to_vec();
+            setup
+        };
+        let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).expect("a port");
+        let port = format!("-Dcassandra-foreground=yes\n{MANAGEMENT}{}", free.port());
+        Self::start(&Cassandra, setup, |launch, _, _| replace(launch, "-Dcassandra-foreground=yes", &port))
+    }
+
+    /// The command by which a shell tells `nodetool` something of a node that it reaches.
+    pub fn nodetool(&self) -> String {
+        let options = fs::read_to_string(self.launched.folder.join("node1/java.options")).expect("the options");
+        let port = options.lines().find_map(|line| line.strip_prefix(MANAGEMENT)).expect("a port");
+        let kept = ["--add-", "-cp ", "\"-Dcassandra.config="];
+        let kept: Vec<&str> = options.lines().filter(|line| kept.iter().any(|start| line.starts_with(start))).collect();
+        format!("java -Xmx128m {} org.apache.cassandra.tools.NodeTool -h 127.0.0.1 -p {port}", kept.join(" "))
+    }
+
     fn start(
         database: &'static dyn Product,
         setup: impl FnOnce(&Credentials) -> Setup,
@@ -194,6 +217,9 @@ impl OtherServer {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+/// The option of a node's virtual machine that names the port at which `nodetool` reaches it.
+const MANAGEMENT: &str = "-Dcassandra.jmx.local.port=";
 
 /// Adds `text` to the file `name` of the server, before whatever makes its data.
 fn append(launch: &mut Launch, place: &Place, name: &str, text: &str) {

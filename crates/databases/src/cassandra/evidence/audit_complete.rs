@@ -1,25 +1,21 @@
 //! Does the audit log hold every request that it must, and none that it must not?
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::{
-    checks::scan::{Places, files_of},
-    evidence::{Check, CheckContext, CheckEntry},
-};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
-use super::audited;
-use crate::evidence::marked::{Counts, NO_LOG, describe, send};
+use super::{audit_files::Growth, audited};
+use crate::evidence::marked::{Counts, Tally, send};
 
 /// How long a record may take into its log: a thread of its own writes the binary one.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a log is watched for records that should not be there.
 const AFTERWARDS: Duration = Duration::from_millis(300);
+
+/// Why a node that shows no record may write them all the same.
+const ELSEWHERE: &str = "in the logs that its process has open there is none: the audit log is off, or goes elsewhere, as to \
+                         syslog: have logback write it to a file";
 
 /// Sends requests of each kind from several sessions at once and counts the records about the measured table in the
 /// audit log: nothing else uses it then. Id `audit-complete`.
@@ -55,18 +51,19 @@ impl Check for AuditComplete {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        if files_of(context.server, Places::LOGS).is_empty() {
-            return Ok(Observation::Unknown(NO_LOG.to_owned()));
-        }
-        let growth = Growth::begin(context)?;
+        let growth = match Growth::begin(context)? {
+            Ok(growth) => growth,
+            Err(why) => return Ok(Observation::Unknown(why)),
+        };
         let mark = audited(context)?;
         let sent = send(context)?;
         let expected = self.expected(&sent);
         let begun = Instant::now();
-        let mut logged = Counts::new();
+        let (mut logged, mut doubt) = (Counts::new(), None);
         let mut complete = None::<Instant>;
         while begun.elapsed() < TIMEOUT && complete.is_none_or(|since| since.elapsed() < AFTERWARDS) {
-            logged = count(&growth.so_far(context)?, &mark);
+            let gained = growth.so_far(context)?;
+            (logged, doubt) = (count(&gained.text, &mark), gained.doubt);
             complete = if logged == expected { complete.or(Some(Instant::now())) } else { None };
             // Nothing at all comes only where nothing is logged: there is no use in waiting for more.
             if logged.is_empty() && begun.elapsed() > AFTERWARDS * 5 {
@@ -74,39 +71,11 @@ impl Check for AuditComplete {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        let quotation = format!("sent: {}; in the log: {}", describe(&sent), describe(&logged));
-        Ok(if logged == expected { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
-    }
-}
-
-/// The logs from a moment on. A binary log is made large at once and filled from its start: what counts is how far it
-/// is filled.
-struct Growth(BTreeMap<PathBuf, usize>);
-
-impl Growth {
-    fn begin(context: &CheckContext<'_>) -> Result<Self, Fault> {
-        let logs = files_of(context.server, Places::LOGS).into_iter();
-        let filled = logs.map(|log| Ok((log.path.clone(), read(&log.path)?.len())));
-        filled.collect::<Result<_, Fault>>().map(Self)
-    }
-
-    fn so_far(&self, context: &CheckContext<'_>) -> Result<String, Fault> {
-        let mut text = String::new();
-        for log in files_of(context.server, Places::LOGS) {
-            let bytes = read(&log.path)?;
-            let before = self.0.get(&log.path).copied().unwrap_or(0);
-            text += &String::from_utf8_lossy(bytes.get(before..).unwrap_or_default());
+        if context.protected && logged.is_empty() && growth.may_miss() {
+            doubt = doubt.or(Some(ELSEWHERE));
         }
-        Ok(text)
+        Ok(Tally { sent, logged, doubt }.against(&expected))
     }
-}
-
-/// The file as far as it is filled.
-fn read(path: &PathBuf) -> Result<Vec<u8>, Fault> {
-    let mut bytes = fs::read(path).map_err(|error| Fault::machine(path.display(), error))?;
-    let filled = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    bytes.truncate(filled);
-    Ok(bytes)
 }
 
 /// Counts records that hold `mark`, by the first word of their statement. A record is
@@ -132,6 +101,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::evidence::marked::describe;
 
     const MARK: &str = "|ks:tithe|scope:usertable|";
     const LOG: &str = "\

@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod audit_complete;
+mod audit_files;
 pub mod caching;
 pub mod commitlog;
 pub mod data_files;

@@ -49,6 +49,7 @@ const fn entry(id: &'static str, title: &'static str) -> ProtectionEntry {
             default: Some(DefaultValue::Text(ALL)),
             help: "Kinds of requests that are logged (included_categories): reads are QUERY, all writes are DML.",
         }],
+        attachable: true,
         ..ProtectionEntry::BARE
     }
 }

@@ -1,18 +1,26 @@
 //! Does every write stand in the append-only file?
 
-use std::time::{Duration, Instant};
+use std::{
+    os::fd::AsRawFd as _,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
-use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_machine::{fault::Fault, observation::Observation, paths::Paths, watch::peer};
 use tithe_plugin::{
     checks::{
         canary::{Canaries, Targets, key_value},
         needles::Needles,
-        scan::{Places, files_of, scan},
+        scan::{Places, files_in, files_of, scan},
     },
     evidence::{Check, CheckContext, CheckEntry},
 };
 
-use crate::redis::store::{administrator, info};
+use crate::redis::{
+    connection::RedisConnection,
+    store::{administrator, info},
+    target::of_administrator,
+};
 
 /// How long a write may take into the file with `everysec`: Redis holds writes back for at most two seconds while the
 /// disk is busy (documentation, "Redis persistence").
@@ -52,9 +60,14 @@ impl Check for AofWritten {
         let fsync = administrator.setting("appendfsync")?.unwrap_or_default();
         let status = info(&mut administrator, "persistence", "aof_last_write_status")?.unwrap_or_default();
         let said = format!("the server says appendonly {on}, appendfsync {fsync}, aof_last_write_status {status}");
-        if context.server.paths.journal.is_empty() {
-            return Ok(Observation::Unknown(format!("the file is not on this machine; {said}")));
-        }
+        let folder = match folder_here(context, &mut administrator)? {
+            Ok(folder) => folder,
+            Err(why) => return Ok(Observation::Unknown(format!("{why}; {said}"))),
+        };
+        let files = || match &folder {
+            Some(folder) => files_in(&Paths { journal: vec![folder.clone()], ..Paths::default() }),
+            None => files_of(context.server, Places::JOURNAL),
+        };
         let canaries = Canaries::new(context, self.id());
         canaries.write(key_value(context.connect()?)?.as_mut())?;
         let answered = Instant::now();
@@ -62,7 +75,7 @@ impl Check for AofWritten {
         let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
         let timeout = if self.fsync == "always" { Duration::ZERO } else { EVERYSEC_TIMEOUT };
         let found = loop {
-            let report = scan(&needles, files_of(context.server, Places::JOURNAL));
+            let report = scan(&needles, files());
             let found = report.total().distinct("canary");
             // Without a file there is nothing to wait for.
             if found == tokens.len() || report.files == 0 || answered.elapsed() >= timeout {
@@ -78,4 +91,23 @@ impl Check for AofWritten {
             Observation::Exposed(quotation)
         })
     }
+}
+
+/// Where the append-only file of an attached server is, where it is on this machine; the reason where it is not.
+/// `Ok(None)` where Tithe launched the server and knows its files.
+fn folder_here(
+    context: &CheckContext<'_>,
+    administrator: &mut RedisConnection,
+) -> Result<Result<Option<PathBuf>, String>, Fault> {
+    if !context.server.address.is_attached() {
+        return Ok(Ok(None));
+    }
+    let mut setting = |name: &str| administrator.setting(name).map(Option::unwrap_or_default);
+    let base = setting("dir")?;
+    // Before version 7 it is one file.
+    let name = Some(setting("appenddirname")?).filter(|name| !name.is_empty());
+    let name = name.map_or_else(|| setting("appendfilename"), Ok)?;
+    let wire = RedisConnection::open(&of_administrator(context.server, context.setup)?)?.into_wire();
+    let here = peer::files_of_server(wire.as_raw_fd(), context.database.entry().server_programs);
+    Ok(here.map(|(_, root)| Some(root.join(base.trim_start_matches('/')).join(name))))
 }

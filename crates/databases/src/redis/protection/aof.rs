@@ -26,6 +26,7 @@ impl Protection for Aof {
                 default: Some(DefaultValue::Text("everysec")),
                 help: "When the disk is told to keep what was written (appendfsync).",
             }],
+            attachable: true,
             ..ProtectionEntry::BARE
         }
     }

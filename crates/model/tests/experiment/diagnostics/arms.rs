@@ -327,6 +327,14 @@ fn what_a_provider_switches_is_said_in_full() {
 }
 
 #[test]
+fn a_command_may_say_whether_the_server_is_on() {
+    let ready = |ready: &str| attached(&format!("switch = {{ on = [\"a\"], off = [\"b\"], ready = {ready} }}"));
+    check(&ready("[\"nodetool\", \"getauditlog\"]"), expect![""]);
+    check(&ready("[]"), expect![""]);
+    check(&ready("7"), expect![""]);
+}
+
+#[test]
 fn a_provider_switches_one_server_that_is_both_arms() {
     let switch = "switch = { on = [\"a\", \"on\"], off = [\"a\", \"off\"], ready = \"SELECT true\" }";
     check(

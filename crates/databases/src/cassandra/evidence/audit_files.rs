@@ -1,0 +1,187 @@
+//! The files that an audit log may be in, and what comes into them.
+//!
+//! Of a node that Tithe launched they are known. Another node tells nobody where its audit log goes: lines of text go
+//! where its logback says, a binary queue into whatever folder `nodetool` named. So they are those beside the logs that
+//! its process has open, where it is on this machine; a log that goes to syslog is not among them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io::{self, Read as _, Seek as _, SeekFrom},
+    os::{
+        fd::AsRawFd as _,
+        unix::fs::{FileExt as _, MetadataExt as _},
+    },
+    path::{Path, PathBuf},
+};
+
+use tithe_machine::{fault::Fault, watch::peer};
+use tithe_plugin::{
+    checks::scan::{Places, files_of},
+    evidence::CheckContext,
+};
+
+use crate::{
+    cassandra::{connection::CqlConnection, target::of_clients},
+    evidence::marked::{Gained, NO_LOG, ROTATED},
+};
+
+/// Where the logs of one node are.
+enum AuditFiles {
+    /// Where Tithe had them put.
+    Launched,
+    /// Where this process has them open; its paths begin here.
+    Open(i32, PathBuf),
+}
+
+impl AuditFiles {
+    fn of(context: &CheckContext<'_>) -> Result<Self, String> {
+        if !context.server.address.is_attached() {
+            return Ok(Self::Launched);
+        }
+        let words = |fault: Fault| fault.to_string();
+        let target = of_clients(context.server, context.setup).map_err(words)?;
+        let wire = CqlConnection::open(&target).map_err(words)?.into_wire();
+        let programs = context.database.entry().server_programs;
+        peer::files_of_server(wire.as_raw_fd(), programs).map(|(process, root)| Self::Open(process, root))
+    }
+
+    fn paths(&self, context: &CheckContext<'_>) -> Vec<PathBuf> {
+        match self {
+            Self::Launched => files_of(context.server, Places::LOGS).into_iter().map(|log| log.path).collect(),
+            Self::Open(process, root) => {
+                let folders: BTreeSet<PathBuf> = open_logs(*process)
+                    .iter()
+                    .filter_map(|log| log.parent())
+                    .map(|folder| below(root, folder))
+                    .collect();
+                let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+                entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect()
+            }
+        }
+    }
+}
+
+/// `path`, which is absolute, below `root`.
+fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// The logs that `process` has open or mapped, by its own paths.
+fn open_logs(process: i32) -> Vec<PathBuf> {
+    let opened = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let opened = opened.filter_map(|entry| fs::read_link(entry.path()).ok());
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+    let mapped = maps.lines().filter_map(|line| line.find('/').map(|at| PathBuf::from(&line[at..])));
+    opened.chain(mapped).filter(|path| is_log(path)).collect()
+}
+
+/// True for a text log, and for a part of a binary queue (`.cq4`, and its table of contents `.cq4t`); the commit log has
+/// a text log's ending.
+fn is_log(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let ending = path.extension().unwrap_or_default();
+    ["log", "cq4", "cq4t"].iter().any(|known| ending == *known) && !name.starts_with("CommitLog-")
+}
+
+/// The logs from a moment on, by the numbers of their files, which a rotation does not change. A binary log is made
+/// large at once and filled from its start: what counts is how far it is filled.
+pub struct Growth {
+    files: AuditFiles,
+    filled: BTreeMap<u64, u64>,
+}
+
+impl Growth {
+    /// Begins with the logs as they are now; why they cannot be read where they cannot.
+    ///
+    /// # Errors
+    /// When a file that is there cannot be read.
+    pub fn begin(context: &CheckContext<'_>) -> Result<Result<Self, String>, Fault> {
+        let files = match AuditFiles::of(context) {
+            Ok(files) => files,
+            Err(why) => return Ok(Err(why)),
+        };
+        let mut filled = BTreeMap::new();
+        for path in files.paths(context) {
+            let (number, length) = measured(&path).map_err(|error| Fault::machine(path.display(), error))?;
+            filled.insert(number, length);
+        }
+        Ok(if filled.is_empty() { Err(NO_LOG.to_owned()) } else { Ok(Self { files, filled }) })
+    }
+
+    /// What came since, and whether some of it may be gone with a file.
+    ///
+    /// # Errors
+    /// When a file that is there cannot be read.
+    pub fn so_far(&self, context: &CheckContext<'_>) -> Result<Gained, Fault> {
+        let (mut text, mut gone) = (String::new(), self.filled.clone());
+        let mut is_cut = false;
+        for path in self.files.paths(context) {
+            let gained = File::open(&path).and_then(|mut file| {
+                let known = file.metadata()?;
+                let before = gone.remove(&known.ino()).unwrap_or(0);
+                is_cut |= known.len() < before;
+                filled_from(&mut file, if known.len() < before { 0 } else { before })
+            });
+            let bytes = gained.map_err(|error| Fault::machine(path.display(), error))?;
+            text += &String::from_utf8_lossy(&bytes);
+        }
+        Ok(Gained { text, doubt: (is_cut || !gone.is_empty()).then_some(ROTATED) })
+    }
+
+    /// True where whoever sees no record cannot know that none was written.
+    pub fn may_miss(&self) -> bool {
+        matches!(self.files, AuditFiles::Open(..))
+    }
+}
+
+/// The number of the file, and how far it is filled.
+fn measured(path: &Path) -> io::Result<(u64, u64)> {
+    let mut file = File::open(path)?;
+    let known = file.metadata()?;
+    let mut last = [1];
+    if known.len() > 0 {
+        file.read_exact_at(&mut last, known.len() - 1)?;
+    }
+    let length = if last == [0] { filled_from(&mut file, 0)?.len() as u64 } else { known.len() };
+    Ok((known.ino(), length))
+}
+
+/// The bytes of `file` from `start` on, as far as it is filled.
+fn filled_from(file: &mut File, start: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(start))?;
+    file.read_to_end(&mut bytes)?;
+    let filled = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_are_told_from_all_else_that_a_node_has_open() {
+        let is_log = |path: &str| is_log(Path::new(path));
+        for log in ["/var/log/cassandra/system.log", "/a/audit/20261125-03.cq4", "/a/audit/metadata.cq4t"] {
+            assert!(is_log(log), "{log}");
+        }
+        for other in ["/c/CommitLog-7-1.log", "/d/nb-1-big-Data.db", "/l/a.jar", "socket:[7]", "/var/log"] {
+            assert!(!is_log(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_a_process_has_open_is_found_and_read_through_its_root() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("of-this-test.log");
+        let _open = File::create(&log).expect("a log");
+        let own = std::process::id() as i32;
+        assert!(open_logs(own).contains(&log), "{:?}", open_logs(own));
+        fs::write(&log, b"filled\0\0\0").expect("written");
+        let through = below(Path::new("/proc/self/root"), &log);
+        assert_eq!(measured(&through).expect("read").1, 6);
+        assert_eq!(filled_from(&mut File::open(&through).expect("open"), 4).expect("read"), b"ed");
+    }
+}
