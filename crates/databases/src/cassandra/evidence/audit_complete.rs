@@ -101,6 +101,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::evidence::marked::describe;
 
     const MARK: &str = "|ks:tithe|scope:usertable|";
     const LOG: &str = "\
