@@ -130,7 +130,7 @@ pub fn attached(protection: &'static dyn Protection) -> &'static str {
         (true, true, _) => "its URL asks for it",
         (true, false, Some(_)) => "sessions switch it",
         _ if entry.by_client => "the clients do it",
-        _ => "the server has it, and that of the plain arm has not",
+        _ => "the server has it, and that of the plain arm has not, or its administrator switches it",
     }
 }
 

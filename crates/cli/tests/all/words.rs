@@ -391,6 +391,16 @@ fn a_running_server_is_planned_from_its_url() {
             tithe: 1 problem in the command line; nothing was started
         "#]],
     );
+    for (target, plain, words) in [
+        ("postgres", URL, "--plain is for running servers: name the URL of one in place of postgres"),
+        (URL, "redis://db", "--plain needs the URL of a running server: postgres://… or postgresql://…"),
+        (URL, "postgres://ann:hunter2@db/shop", "the URL holds a password"),
+    ] {
+        let output = bench.tithe(&["plan", target, "--plain", plain, "--protect", "tls"]);
+        let told = format!("{}{}", out(&output), err(&output));
+        assert_eq!(status(&output), 2, "{told}");
+        assert!(told.contains(words) && !told.contains("hunter2"), "{told}");
+    }
     for secret in
         ["postgres://ann:hunter2@db/shop", "postgres://ann@db/shop?password=hunter2", "postgres://a:hunter2@b@c"]
     {

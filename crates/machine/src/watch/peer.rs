@@ -46,8 +46,8 @@ pub fn server_of(descriptor: RawFd, known: Known<'_>) -> Result<i32, String> {
         .ok_or_else(|| "it is on another machine, or in a container with a network of its own".to_owned())
 }
 
-/// The files of the server on this machine that the connected socket `descriptor`, which is open, leads to: its process,
-/// and where its own paths begin, which is elsewhere than ours where it is in a container.
+/// The files of the server on this machine that the connected socket `descriptor`, which is open, leads to: its
+/// process, and where its own paths begin, which is elsewhere than ours where it is in a container.
 ///
 /// # Errors
 /// Why they cannot be seen, with what to change.

@@ -71,7 +71,7 @@ pub fn catalogue() -> Catalogue {
                 protections: vec![
                     &const { ProtectionEntry { by_url: true, ..protection("tls", &[], true) } },
                     &const { ProtectionEntry { switch: Some(SWITCH), ..protection("pgaudit", &AUDIT, true) } },
-                    &const { protection("columns", &COLUMNS, true) },
+                    &const { ProtectionEntry { by_client: true, ..protection("columns", &COLUMNS, true) } },
                     &const { protection("volume", &VOLUME, false) },
                 ],
                 overrides: overrides(),

@@ -277,7 +277,20 @@ fn check_places(protections: &[&str], expected: Expect) {
 
 #[test]
 fn a_baseline_with_an_url_of_its_own_is_there_and_so_is_what_clients_and_sessions_bring() {
-    check_places(&["tls", "pgaudit:log=read", "columns"], expect![""]);
+    check_places(
+        &["tls", "pgaudit:log=read", "columns"],
+        expect![[r##"
+            # tithe run 'postgres://audited@db:5433/shop?sslmode=require' --plain postgres://plain@db/shop --protect tls --protect pgaudit:log=read --protect columns
+            name = "plain"
+            url = "postgres://plain@db/shop"
+            name = "tls"
+            url = "postgres://audited@db:5433/shop?sslmode=require"
+            name = "pgaudit:log=read"
+            url = "postgres://plain@db/shop"
+            name = "columns"
+            url = "postgres://plain@db/shop"
+        "##]],
+    );
 }
 
 #[test]

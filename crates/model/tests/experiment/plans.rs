@@ -525,6 +525,14 @@ fn sides_of_a_switched_server_are_told_with_their_switches() {
 }
 
 #[test]
+fn a_command_may_say_whether_the_server_is_on() {
+    let text = switched("", ", side = \"10 s\"");
+    let text = text.replace("ready = \"SELECT true\"", "ready = [\"nodetool\", \"getauditlog\"]");
+    let outline = outline(&planned(&text), &catalogue::catalogue());
+    assert!(outline.contains("    ready: nodetool getauditlog\n"), "{outline}");
+}
+
+#[test]
 fn a_side_has_frames_of_its_own_length_and_pairs_are_whole() {
     let cell = |measure: &str, switch: &str| {
         let cell = planned(&switched(measure, switch)).cells.remove(0);

@@ -76,8 +76,8 @@ fn open_logs(process: i32) -> Vec<PathBuf> {
     opened.chain(mapped).filter(|path| is_log(path)).collect()
 }
 
-/// True for a text log, and for a part of a binary queue (`.cq4`, and its table of contents `.cq4t`); the commit log has
-/// a text log's ending.
+/// True for a text log, and for a part of a binary queue (`.cq4`, and its table of contents `.cq4t`); the commit log
+/// has a text log's ending.
 fn is_log(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let ending = path.extension().unwrap_or_default();

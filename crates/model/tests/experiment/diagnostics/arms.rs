@@ -327,11 +327,20 @@ fn what_a_provider_switches_is_said_in_full() {
 }
 
 #[test]
-fn a_command_may_say_whether_the_server_is_on() {
+fn a_command_that_says_whether_the_server_is_on_names_a_program() {
     let ready = |ready: &str| attached(&format!("switch = {{ on = [\"a\"], off = [\"b\"], ready = {ready} }}"));
-    check(&ready("[\"nodetool\", \"getauditlog\"]"), expect![""]);
-    check(&ready("[]"), expect![""]);
-    check(&ready("7"), expect![""]);
+    check(
+        &ready("[]"),
+        expect![[r#"
+        14:45 `ready` names no program (write for example `ready = "SELECT current_setting('log_statement') = 'all'"`)
+    "#]],
+    );
+    check(
+        &ready("7"),
+        expect![[r#"
+        14:45 `ready` must be a text in quotes, this is a whole number (write for example `ready = "SELECT current_setting('log_statement') = 'all'"`)
+    "#]],
+    );
 }
 
 #[test]
