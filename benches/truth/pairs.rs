@@ -1,5 +1,5 @@
-//! Identical experiments, one after the other: how many pairs of them `compare` calls different, and how much they differ
-//! beyond what the interval of each says, which is what `crates/model/data/run-spread.csv` keeps.
+//! Identical experiments, one after the other: how many pairs of them `compare` calls different, and how much they
+//! differ beyond what the interval of each says, which is what `crates/model/data/run-spread.csv` keeps.
 
 use std::{collections::BTreeMap, path::Path};
 

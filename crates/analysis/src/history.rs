@@ -10,12 +10,11 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::quantity::moment;
+use tithe_model::quantity::{fixed, moment};
 
 use crate::{
     Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Interval, Proof,
     compare::{as_share, difference},
-    report::{number, words},
     statistics::{
         change_points::{ChangePoint, change_points, values_min},
         distribution::normal_upper,
@@ -193,13 +192,15 @@ fn controls(runs: &[&(String, Analysis)]) -> Vec<String> {
         read.entry(&cell.id).or_default().extend(controls.filter(|effect| effect.half_width().is_finite()));
     }
     let told = read.into_iter().filter(|(_, effects)| !effects.is_empty()).map(|(cell, effects)| {
-        let estimates = || effects.iter().map(|effect| effect.estimate);
+        let estimates = || effects.iter().map(|effect| 100.0 * effect.estimate.exp_m1());
         let (low, high) = (estimates().fold(f64::MAX, f64::min), estimates().fold(f64::MIN, f64::max));
         let missed = effects.iter().filter(|effect| !effect.holds(0.0)).count();
         format!(
-            "Cell {cell}: the plain arm again (A/A), which costs nothing, read {} in {}, and left zero out in {missed}.",
-            number::range(low, high),
-            words::plural(effects.len() as u64, "run"),
+            "Cell {cell}: the plain arm again (A/A), which costs nothing, read {} to {} % in {} of the runs, and left zero out in \
+             {missed} of them.",
+            fixed(low, 2),
+            fixed(high, 2),
+            effects.len()
         )
     });
     told.collect()
@@ -341,7 +342,7 @@ pub(crate) mod tests {
             })
         };
         let history = history(&[with_control(0, -0.001), with_control(1, 0.003), run(2, 10.0, |_| ())]);
-        expect!["Cell c/in-memory: the plain arm again (A/A), which costs nothing, read −0.1% to +0.3% in 2 runs, and left zero out in 1."].assert_eq(&history.notes.join("\n"));
+        expect!["Cell c/in-memory: the plain arm again (A/A), which costs nothing, read −0.10 to 0.30 % in 2 of the runs, and left zero out in 1 of them."].assert_eq(&history.notes.join("\n"));
         assert_eq!(history.series.len(), 1);
     }
 

@@ -154,15 +154,15 @@ fn fitted(
     if unknown.is_empty() { Ok(planned) } else { Err(source.complain(unknown)) }
 }
 
-/// Leaves out of the built-in experiment what its budget does not buy, and says what is left. Its last cell has the
+/// Leaves out of the built-in experiment what its budget does not buy, and says what is left. Its first cell has the
 /// most to tell.
 fn keep_to_budget(experiment: &mut Experiment, catalogue: &Catalogue) {
     let mut left_out = false;
     while plan::least_budget_s(experiment, catalogue) > experiment.measure.budget_s {
         if experiment.workloads.len() > 1 {
-            experiment.workloads.remove(0);
+            experiment.workloads.pop();
         } else if experiment.resources.len() > 1 {
-            experiment.resources.remove(0);
+            experiment.resources.pop();
         } else {
             break;
         }

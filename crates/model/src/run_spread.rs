@@ -1,5 +1,5 @@
-//! What is known of the luck of a run: how much the cost that identical runs find differs from run to run on one machine,
-//! beyond what the interval of each leaves open.
+//! What is known of the luck of a run: how much the cost that identical runs find differs from run to run on one
+//! machine, beyond what the interval of each leaves open.
 //!
 //! An interval holds for the next start of the servers. What stays the same for all starts of one run (the hour, and
 //! where in memory the kernel had room) it cannot show; comparisons of runs reckon with it by these figures. They have

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tithe_model::{experiment::Metric, quantity::fixed, record::Machine, run_spread};
 
 use super::{Counted, Match, Side, USUAL};
-use crate::{Analysis, ArmAnalysis, CellAnalysis, Figure, Proof, report::number, statistics::starts::KnownSpread};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Figure, Proof, statistics::starts::KnownSpread};
 
 /// What each run is called: its database's version, the processor where that is not enough, then the folder,
 /// and at last a number.
@@ -234,14 +234,14 @@ fn judged_over_runs(subjects: &[Analysis], matches: &[Match]) -> BTreeSet<String
     told.collect()
 }
 
-/// What the A/A arms read in `cell`, where the truth is no cost.
+/// What the runs say of their A/A arms in `cell`, where the truth is no cost.
 fn controls_of(cell: &CellAnalysis, subjects: &[Analysis], runs: &[String]) -> Option<String> {
     let read = |(subject, name): (&Analysis, &String)| {
         let cell = subject.cells.iter().find(|other| other.id == cell.id)?;
         let control = cell.arms.iter().find(|arm| arm.aa)?.primary()?;
-        Some(format!("{} in {name}", number::in_line(&control.effect, None, &control.unit, control.verdict)))
+        Some(format!("in {name}, {}", control.text))
     };
     let read: Vec<String> = subjects.iter().zip(runs).filter_map(read).collect();
     (!read.is_empty())
-        .then(|| format!("Cell {}: the plain arm again (A/A), which costs nothing, read {}.", cell.id, read.join(", ")))
+        .then(|| format!("Cell {}: the plain arm again (A/A), whose true cost is none: {}.", cell.id, read.join("; ")))
 }

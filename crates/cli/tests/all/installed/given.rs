@@ -237,7 +237,9 @@ protections = [{ use = "requirepass" }]
     // A build beside another can be held against a threshold.
     let compared = bench.tithe(&["compare", &bench.run_folder().display().to_string(), "--threshold", "1000%"]);
     assert_eq!(status(&compared), 0, "{}", err(&compared));
-    assert!(out(&compared).contains("installed") && !out(&compared).contains("A/A"), "{}", out(&compared));
+    let told = out(&compared);
+    assert!(told.contains("· installed") && !told.contains("· A/A"), "{told}");
+    assert!(told.contains("the plain arm again (A/A), whose true cost is none: in "), "{told}");
 
     let nothing = tempfile::tempdir().expect("a folder");
     let refused = bench.tithe(&[&run[..], &[nothing.path().display().to_string().as_str()]].concat());
