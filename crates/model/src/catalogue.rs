@@ -68,6 +68,8 @@ pub struct DatabaseEntry {
     pub keeps_data: bool,
     /// Seconds that one server needs to stop, start anew on its data and be warm, roughly: for plans.
     pub start_s: f64,
+    /// True when the first thread of its process serves all clients, so that where that runs is where all are served.
+    pub one_thread: bool,
     /// True when it compiles its own code while it runs, so that operations become cheaper for minutes after a start.
     pub compiles: bool,
     /// Settings that Tithe sets itself and an experiment may therefore not set, with the reason.
@@ -97,6 +99,7 @@ impl DatabaseEntry {
         password_variable: "",
         restarts: false,
         keeps_data: false,
+        one_thread: false,
         compiles: false,
         start_s: 2.0,
         reserved_settings: &[],

@@ -236,7 +236,7 @@ pub fn flag_advice(flag: Flag) -> &'static str {
         Flag::ServerUnseen => {
             "The server's processes could not be seen, so processor time is the client's alone: \
              let Tithe launch the server, or run Tithe on its machine as root or as its user; of an attached one the fact \
-             `server processes` says what stood in the way."
+             `server processes` says what stood in the way. A server that its provider switches is never looked at."
         }
         Flag::CarryOver => {
             "What the arm before leaves behind moves this figure by more than 0.5%: \

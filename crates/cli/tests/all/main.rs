@@ -28,6 +28,7 @@ mod installed {
     mod attached;
     mod attached_products;
     mod attached_refused;
+    mod bound;
     mod data_sets;
     mod given;
     mod hosts;

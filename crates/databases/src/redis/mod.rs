@@ -50,6 +50,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: Some(("rediss", "redis")) },
     password_variable: target::PRODUCT.password_variable,
     keeps_data: true,
+    one_thread: true,
     reserved_settings: launch::RESERVED,
     server_programs: &["redis-server", "valkey-server"],
     wire_protocol: Some(WireProtocol::Redis),

@@ -130,10 +130,15 @@ fn scheduled(file: &File) -> TaskUsage {
 /// Binds a thread or process (all its later threads) to one logical processor. Best effort: `false` when the
 /// kernel refuses, as for another user's process.
 pub fn pin(task: i32, processor: usize) -> bool {
+    bind(task, &[processor])
+}
+
+/// Lets a thread run on any of `processors`, and on no other. Best effort, as [`pin`].
+pub fn bind(task: i32, processors: &[usize]) -> bool {
     // SAFETY: `set` is a plain bit set, zeroed and then filled by the macro's function within its size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(processor, &mut set);
+        processors.iter().for_each(|processor| libc::CPU_SET(*processor, &mut set));
         libc::sched_setaffinity(task, size_of::<libc::cpu_set_t>(), &raw const set) == 0
     }
 }
@@ -178,9 +183,11 @@ mod tests {
     #[test]
     fn who_is_bound_to_a_processor_is_bound_to_no_other() {
         std::thread::spawn(|| {
-            let processor = processors()[0];
+            let all = processors();
+            let processor = all[0];
             assert!(pin(0, processor) && is_bound(0, processor));
             assert!(!is_bound(0, processor + 1));
+            assert!(bind(0, &all) && processors() == all);
         })
         .join()
         .expect("the thread ends");

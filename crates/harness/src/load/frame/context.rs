@@ -14,7 +14,7 @@ use tithe_machine::{
     sandbox::sidecar::Sidecar,
     watch::process,
 };
-use tithe_model::plan::Cell;
+use tithe_model::{experiment::Design, plan::Cell};
 use tithe_plugin::{database::Database, workload::Workload};
 
 use super::{machines::LaneRange, started_arm::StartedArm};
@@ -112,6 +112,21 @@ impl<'a> CellContext<'a> {
     /// The processor of lane `number`, which is in this process.
     pub fn processor(&self, number: usize) -> usize {
         self.processors[(number - self.lanes_here.first) % self.processors.len()]
+    }
+
+    /// Binds the one thread by which a server of ours serves all its clients, where it has one, to the processor of a
+    /// lane: the same for all arms, and another one in the next frame. Where nothing is bound it may run on any.
+    pub fn bind_servers(&self, frame: u32, pinned: bool) {
+        let LaneRange { first, count, .. } = self.lanes_here;
+        if !self.database.entry().one_thread || self.servers_remote || self.cell.design != Design::Interleaved {
+            return;
+        }
+        let of_lane = [self.processor(first + frame as usize % count)];
+        let processors = if pinned { &of_lane[..] } else { &self.processors };
+        let ours = self.arms.iter().filter(|arm| !arm.server.address.is_attached());
+        for process in ours.filter_map(|arm| arm.server.process) {
+            process::bind(process, processors);
+        }
     }
 
     /// True where clients and servers talk over a wire: not where the database is embedded or invented.

@@ -142,6 +142,9 @@ impl Lanes<'_> {
         let pinned = context.cell.pinned && !free;
         let bound = prepare_thread(pinned.then(|| context.processor(number)));
         let mut schedule = Schedule::new(&context.cell, frame, context.arms.len(), 0);
+        if number == context.lanes_here.first {
+            context.bind_servers(frame, pinned);
+        }
         let mut opened = self.open(context, number, frame, pinned)?;
         shared.serving.lock().unwrap_or_else(PoisonError::into_inner).append(&mut opened.serving);
         let lane = &mut opened.lane;
