@@ -43,7 +43,6 @@ use tithe_plugin::{
     workspace::Workspace,
 };
 
-pub use self::started_arm::StartedArm;
 use self::{
     context::CellContext,
     lanes::Lanes,
@@ -51,6 +50,7 @@ use self::{
     slices::Slices,
     watch::{FrameConditions, Watch},
 };
+pub use self::{record::NOTHING_DONE, started_arm::StartedArm};
 use super::Schedule;
 
 /// All arms of a cell, ready to be measured.

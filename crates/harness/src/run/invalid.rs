@@ -2,6 +2,8 @@
 
 use tithe_machine::fault::Fault;
 
+use crate::load::frame::NOTHING_DONE;
+
 /// Invalid frames in a row, for one reason, after which a cell is given up.
 const MOST: u32 = 3;
 /// Invalid frames in a row, for whatever reasons, after which a cell is given up.
@@ -20,7 +22,8 @@ impl InvalidInARow {
     /// Takes in the next frame, and why it is invalid.
     ///
     /// # Errors
-    /// The reason, once three frames in a row have had it, or eight some reason.
+    /// The reason, once three frames in a row have had it, or eight some reason. A disk that stands still for some
+    /// seconds passes: that nothing was done counts among the eight alone.
     pub(super) fn add(&mut self, invalid: Option<&str>) -> Result<(), Fault> {
         let reason = without_numbers(invalid.unwrap_or_default());
         self.count = match invalid {
@@ -31,7 +34,7 @@ impl InvalidInARow {
         self.reason = reason;
         self.in_all = if invalid.is_some() { self.in_all + 1 } else { 0 };
         match invalid {
-            Some(words) if self.count >= MOST => {
+            Some(words) if self.count >= MOST && !words.ends_with(NOTHING_DONE) => {
                 Err(Fault::Machine(format!("{MOST} frames in a row were invalid for the same reason: {words}")))
             }
             Some(words) if self.in_all >= MOST_OF_ANY => {
@@ -80,6 +83,10 @@ mod tests {
         assert_eq!(check(&[late, late, None, late, late]), (5, None));
         assert_eq!(check(&[late, late, other, late, late, other]), (6, None));
         assert_eq!(check(&[None, None, None, None]), (4, None));
+        let stood_still = format!("arm 1: {NOTHING_DONE}");
+        let seven = [Some(stood_still.as_str()); 7];
+        assert_eq!(check(&[&seven[..], &[None], &seven[..]].concat()), (15, None));
+        assert_eq!(check(&[&seven[..], &seven[..1]].concat()).0, 8);
         let mixed = [late, other].repeat(5);
         let words = "8 frames in a row were invalid, the last because of: arm 1: wrong answer";
         assert_eq!(check(&mixed), (8, Some(words.to_owned())));

@@ -56,6 +56,9 @@ impl Traffic {
     }
 }
 
+/// Why a frame must not be used in which an arm did nothing: its server, or the disk below it, stood still.
+pub const NOTHING_DONE: &str = "no operation succeeded";
+
 /// What all lanes saw of `arm`, which `has` slots in this frame.
 pub(super) fn measured(context: &CellContext<'_>, arm: usize, has: bool, seen: &[LaneRecord<'_>]) -> ArmMeasured {
     let recorders = || seen.iter().map(|seen| &seen.opened.lane.arms[arm].recorder);
@@ -71,7 +74,7 @@ pub(super) fn measured(context: &CellContext<'_>, arm: usize, has: bool, seen: &
         profiles: recorders().map(|recorder| profile(recorder.phases())).collect(),
         invalid: recorders()
             .find_map(|recorder| recorder.invalid.clone())
-            .or_else(|| nothing.then(|| "no operation succeeded".to_owned())),
+            .or_else(|| nothing.then(|| NOTHING_DONE.to_owned())),
         record,
     }
 }
