@@ -178,11 +178,16 @@ impl Live {
             starts_asked: measure.starts.is_some(),
             seen: SlotTotals::default(),
             frames: 0,
-            start_spread: plan.start_spread.clone(),
+            start_spread: plan.spread_between_starts(false).to_vec(),
             asked_effects: vec![Vec::new(); arms.saturating_sub(1)],
             cpu_effects: vec![Vec::new(); arms.saturating_sub(1)],
             sides: [Vec::new(), Vec::new()],
         }
+    }
+
+    /// Says that all arms stand on one server, for which `plan` knows another spread between starts.
+    pub fn on_one_server(&mut self, plan: &Plan) {
+        self.start_spread = plan.spread_between_starts(true).to_vec();
     }
 
     /// Takes the slots of one complete frame that is not invalid, measured on the start of this number.

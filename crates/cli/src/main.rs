@@ -421,6 +421,9 @@ fn main() {
     if std::env::args_os().nth(1).is_some_and(|command| command == commands::child::NAME) {
         end(commands::child::child(&ChildArgs::parse_from(std::env::args_os().skip(1)).machine));
     }
+    if std::env::args_os().nth(1).is_some_and(|command| command == commands::child::KEEPER) {
+        end(commands::child::keep());
+    }
     let cli = Cli::parse();
     end(match cli.command {
         Command::Run(arguments) => commands::run::run(&arguments),

@@ -107,6 +107,7 @@ fn planned(
     if let Some(path) = &arguments.start_spread {
         let plan = &mut planned.prepared.plan;
         plan.start_spread = spread_file::read(path, &plan.experiment.database)?;
+        plan.one_server_spread = None;
     }
     Ok(planned)
 }

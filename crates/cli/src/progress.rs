@@ -331,6 +331,11 @@ impl Observer for Progress<'_> {
                 self.say(&live::heading(&self.status));
                 self.draw("starting the arms");
             }
+            Event::OneServer { .. } => {
+                if let Some(live) = &mut self.live {
+                    live.on_one_server(self.plan);
+                }
+            }
             Event::ArmStarted { arm, version, .. } => self.draw(&format!("{} started: {version}", self.arm(*arm))),
             Event::Loading { arm, done, of, .. } => {
                 let (done, of) = (number::count(*done), number::count(*of));

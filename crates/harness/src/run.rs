@@ -31,7 +31,7 @@ use tithe_machine::{
     descriptors,
     fault::Fault,
     launch::{Command, Install},
-    sandbox,
+    sandbox::{self, borrowed_threads::BorrowedThreads},
     watch::{stalls::Home, swap},
 };
 use tithe_model::{
@@ -103,6 +103,8 @@ pub struct Run<'a> {
     rotates: bool,
     /// What starts this program again, to measure an embedded database in a process of its own.
     child_process: Option<Command>,
+    /// Threads of servers that Tithe did not start; `None` where nobody would give them back.
+    borrowed_threads: Option<BorrowedThreads>,
     /// The agents that offer its load; `None` where Tithe's own process does.
     team: Option<&'a Team<'a>>,
 }
@@ -136,7 +138,8 @@ impl<'a> Run<'a> {
         let of_arms = plan.experiment.arms.iter().map(|arm| arms::install_of(product, arm, &install));
         let installs = of_arms.collect::<Result<Vec<_>, _>>();
         let installs = installs.map_err(|missing| Fault::Machine(format!("{} was not found", missing.what)))?;
-        Ok(Self { product, installs, plan, workloads, cancelled, arms, rotates, child_process: None, team: None })
+        let (child_process, borrowed_threads, team) = (None, None, None);
+        Ok(Self { product, installs, plan, workloads, cancelled, arms, rotates, child_process, borrowed_threads, team })
     }
 
     /// The same, which measures an embedded database in a process of its own for every start. `program` is this one,
@@ -144,6 +147,14 @@ impl<'a> Run<'a> {
     #[must_use]
     pub fn child_process(mut self, program: Command) -> Self {
         self.child_process = Some(program);
+        self
+    }
+
+    /// The same, which binds threads of servers that it attaches to while they serve its clients. `keeper` is this
+    /// program, with the arguments by which it calls [`keep`](tithe_machine::sandbox::borrowed_threads::keep).
+    #[must_use]
+    pub fn borrowing_threads(mut self, keeper: Command) -> Self {
+        self.borrowed_threads = Some(BorrowedThreads::new(keeper));
         self
     }
 
@@ -340,6 +351,7 @@ impl<'a> Run<'a> {
         let mut runner = runner
             .loaded_by(self.team.map(|team| team as &dyn LoadMachines))
             .left_cold(cold)
+            .borrowing(self.borrowed_threads.as_ref())
             .in_workspaces(epoch_setup.take_workspaces())
             .pausing_in(epoch_setup.pauses_in(cell, self.rotates));
         let arms = runner.arms().len();

@@ -40,6 +40,7 @@ impl ServerTask {
 /// One look at every process of the machine, to sum up servers with all their descendants.
 pub struct ProcessSnapshot {
     children: HashMap<i32, Vec<i32>>,
+    own_ns: HashMap<i32, u64>,
     reaped_ns: HashMap<i32, u64>,
     cpu_times: HashMap<i32, CpuTimes>,
 }
@@ -64,7 +65,12 @@ pub struct TreeUsage {
 impl ProcessSnapshot {
     /// Looks at `/proc`.
     pub fn take() -> Self {
-        let mut snapshot = Self { children: HashMap::new(), reaped_ns: HashMap::new(), cpu_times: HashMap::new() };
+        let mut snapshot = Self {
+            children: HashMap::new(),
+            own_ns: HashMap::new(),
+            reaped_ns: HashMap::new(),
+            cpu_times: HashMap::new(),
+        };
         // SAFETY: sysconf has no preconditions.
         let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
         for process in processes() {
@@ -76,6 +82,7 @@ impl ProcessSnapshot {
             let field = |number: usize| fields.get(number).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
             snapshot.children.entry(field(1) as i32).or_default().push(process);
             let ns = |number: usize| field(number).max(0) as u64 * (1_000_000_000 / ticks);
+            snapshot.own_ns.insert(process, ns(11) + ns(12));
             snapshot.reaped_ns.insert(process, ns(13) + ns(14));
             snapshot.cpu_times.insert(process, CpuTimes { user_ns: ns(11) + ns(13), system_ns: ns(12) + ns(14) });
         }
@@ -104,7 +111,9 @@ impl ProcessSnapshot {
             if let Some(cpu_times) = self.cpu_times.get(&member) {
                 *usage.cpu_times.get_or_insert_default() += *cpu_times;
             }
-            usage.cpu_ns += cpu_clock(member).map_or(0, clock::read);
+            // Who has gone since was not yet among those that its parent has outlived.
+            let gone_ns = || self.own_ns.get(&member).copied().unwrap_or(0);
+            usage.cpu_ns += cpu_clock(member).map_or_else(gone_ns, clock::read);
             if let Ok(io) = std::fs::read_to_string(format!("/proc/{member}/io")) {
                 add(&mut usage.read_bytes, value(&io, "read_bytes:"));
                 add(&mut usage.written_bytes, value(&io, "write_bytes:"));

@@ -96,6 +96,16 @@ pub struct Plan {
     /// What is known of the spread between starts, for cells with fewer than [`STARTS_MIN`]; empty where starts do not
     /// differ.
     pub start_spread: Vec<StartSpread>,
+    /// The same of arms that stand on one server; `None` where no arm is attached, or where it is not told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_server_spread: Option<Vec<StartSpread>>,
+}
+
+impl Plan {
+    /// What is known of the spread between starts of arms that stand on one server, or on servers of their own.
+    pub fn spread_between_starts(&self, one_server: bool) -> &[StartSpread] {
+        self.one_server_spread.as_deref().filter(|_| one_server).unwrap_or(&self.start_spread)
+    }
 }
 
 /// One database × workload × load shape × resources. Arms are compared within a cell only.
@@ -258,7 +268,9 @@ pub fn plan(experiment: Experiment, catalogue: &Catalogue) -> Result<Plan, Vec<D
     }
     let simulated = catalogue.entry(&experiment.database).is_some_and(|entry| entry.simulated);
     let start_spread = if simulated { Vec::new() } else { start_spread::built_in(&experiment.database) };
-    Ok(Plan { format: FORMAT, experiment, cells, start_spread })
+    let attached = !simulated && experiment.arms.iter().any(|arm| arm.url.is_some());
+    let one_server_spread = attached.then(|| start_spread::on_one_server(&experiment.database));
+    Ok(Plan { format: FORMAT, experiment, cells, start_spread, one_server_spread })
 }
 
 /// Why an experiment makes no plan.

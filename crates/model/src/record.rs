@@ -338,6 +338,11 @@ pub enum Event {
         /// Index of the cell.
         cell: u32,
     },
+    /// All arms of the cell stand on one server, so that a start of it is one for all of them.
+    OneServer {
+        /// Index of the cell.
+        cell: u32,
+    },
     /// An arm's server was started or attached to.
     ArmStarted {
         /// Index of the cell.

@@ -13,6 +13,9 @@ use crate::{
 pub struct CellFacts {
     /// How arms are paired (`twin`, `session`).
     pub mode: String,
+    /// All arms stand on one server, so that a start of it is one for all of them.
+    #[serde(default)]
+    pub one_server: bool,
     /// Lines about the workload.
     pub notes: Vec<(String, String)>,
     /// Why the cell ended; `None` while it has not.

@@ -1,8 +1,9 @@
 //! What is known of the luck of a start: how much identical arms differ from one start of the servers to the next.
 //!
-//! The figures are data with a source, one line a database and metric. Tithe brings `data/start-spread.csv`; a file of
-//! the same form, from the user's own machine, takes its place for the databases that it names. What it says:
-//! FORMAT.md.
+//! The figures are data with a source, one line a database and metric. Tithe brings `data/start-spread.csv` for arms
+//! that have a server each, and `data/one-server-spread.csv` for arms that stand on one server, where a start that is
+//! lucky is so for all of them. A file of the same form, from the user's own machine, takes the place of both for the
+//! databases that it names. What it says: FORMAT.md.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::Metric;
 
-/// What Tithe brings.
+/// What Tithe brings of arms that have a server each.
 const BUILT_IN: &str = include_str!("../data/start-spread.csv");
+
+/// What Tithe brings of arms that stand on one server.
+const ON_ONE_SERVER: &str = include_str!("../data/one-server-spread.csv");
 
 /// First line of every such file that is no comment.
 const HEAD: &str = "database,metric,spread,degrees,source";
@@ -39,9 +43,14 @@ pub struct StartSpread {
     pub source: String,
 }
 
-/// What Tithe knows of `database`, one for each metric that was measured; never empty.
+/// What Tithe knows of arms of `database` that have a server each, one for each metric that was measured; never empty.
 pub fn built_in(database: &str) -> Vec<StartSpread> {
     of_or_other(BUILT_IN, database)
+}
+
+/// The same of arms that stand on one server.
+pub fn on_one_server(database: &str) -> Vec<StartSpread> {
+    of_or_other(ON_ONE_SERVER, database)
 }
 
 /// What `text`, a file that is a part of the program, says of `database`, else of `other`.
@@ -159,15 +168,18 @@ mod tests {
 
     #[test]
     fn what_tithe_brings_can_be_read() {
-        let lines = parse(BUILT_IN).expect("readable");
-        assert!(lines.iter().any(|(database, _)| database == OTHER));
-        for (database, spread) in &lines {
-            assert_eq!(
-                parse(&format!("{HEAD}\n{}", line(database, spread))),
-                Ok(vec![(database.clone(), spread.clone())])
-            );
+        for text in [BUILT_IN, ON_ONE_SERVER] {
+            let lines = parse(text).expect("readable");
+            assert!(lines.iter().any(|(database, _)| database == OTHER));
+            for (database, spread) in &lines {
+                assert_eq!(
+                    parse(&format!("{HEAD}\n{}", line(database, spread))),
+                    Ok(vec![(database.clone(), spread.clone())])
+                );
+            }
         }
         assert_eq!(built_in("a database of tomorrow"), built_in(OTHER));
+        assert_eq!(on_one_server("a database of tomorrow"), on_one_server(OTHER));
     }
 
     #[test]

@@ -186,6 +186,7 @@ fn every_field_of_a_plan() {
     let mut plan = plan(experiment, &catalogue).expect("what was parsed can be planned");
     // What is left out where nothing was asked for has its row, too.
     plan.cells[0].reconnect_every = Some(1);
+    plan.one_server_spread = Some(Vec::new());
     check_rows("### plan.json", &[fields(&plan), fields(&plan.cells[0])].concat(), true);
     for field in fields(&plan.experiment) {
         assert!(section("### plan.json").contains(&format!("`{field}`")), "{field}");
@@ -198,6 +199,7 @@ fn every_event() {
     let events = [
         Event::RunStarted { tithe: String::new(), resumed: false },
         Event::CellStarted { cell },
+        Event::OneServer { cell },
         Event::ArmStarted { cell, epoch, arm, version: String::new() },
         Event::FrameDone { cell, frame, invalid: None },
         Event::CellDone { cell, reason: CellEnding::Budget },

@@ -91,7 +91,7 @@ impl<'a> Measured<'a> {
                 false => frame_epochs.chain(finding_epochs).collect(),
             },
             asked_metric: experiment.measure.primary,
-            start_spread: &records.plan.start_spread,
+            start_spread: records.plan.spread_between_starts(records.cells[index].one_server),
             alpha: stopping::alpha(arms.saturating_sub(1), ended_by(CellEnding::Precision)),
             margin: experiment.measure.margin,
             precision: experiment.measure.precision,

@@ -101,6 +101,7 @@ impl Invented {
                 .collect(),
             cells: vec![CellFacts {
                 mode: "twin".to_owned(),
+                one_server: false,
                 notes: vec![("requestdistribution".to_owned(), "zipfian".to_owned())],
                 ending: Some(CellEnding::Budget),
                 arms: facts.collect(),
@@ -184,7 +185,13 @@ impl Invented {
             },
             published: Vec::new(),
         };
-        Plan { format: tithe_model::plan::FORMAT, experiment, cells: vec![cell], start_spread: Vec::new() }
+        Plan {
+            format: tithe_model::plan::FORMAT,
+            experiment,
+            cells: vec![cell],
+            start_spread: Vec::new(),
+            one_server_spread: None,
+        }
     }
 
     /// The slots of one frame of the first cell.

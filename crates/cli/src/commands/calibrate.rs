@@ -148,6 +148,7 @@ fn measure(arguments: &CalibrateArgs, prepared: Prepared) -> Result<(PathBuf, En
     let mut observer = Progress::new(&plan, arguments.quiet, None);
     let run = Run::new(database, install, &plan, &workloads, cancelled)?
         .child_process(child::program(&arguments.experiment.machine))
+        .borrowing_threads(child::keeper())
         .loaded_by(team.as_ref());
     let ending = run.carry_out(&mut folder, None, &mut observer)?;
     drop(observer);

@@ -1,10 +1,14 @@
-//! The command that Tithe calls itself for every start of an embedded database: it measures frames as the run that has
-//! started it asks for them over the standard input, and answers over the standard output.
+//! The commands that Tithe calls itself. One for every start of an embedded database: it measures frames as the run that
+//! has started it asks for them over the standard input, and answers over the standard output. One for threads of servers
+//! that somebody else has started: it gives them their processors back when the run has ended.
 
-use std::io::{IsTerminal, stdin, stdout};
+use std::{
+    collections::BTreeMap,
+    io::{IsTerminal, stdin, stdout},
+};
 
 use tithe_harness::run;
-use tithe_machine::launch::Command;
+use tithe_machine::{launch::Command, sandbox::borrowed_threads};
 
 use crate::{
     MachineArgs,
@@ -14,6 +18,9 @@ use crate::{
 
 /// What the command is called.
 pub const NAME: &str = "measure-apart";
+
+/// What the keeper of borrowed threads is called.
+pub const KEEPER: &str = "give-threads-back";
 
 /// What the child has of this process's environment: where libraries are, and what its last words may be. No variable
 /// that may hold a key is among them.
@@ -39,4 +46,15 @@ pub fn program(machine: &MachineArgs) -> Command {
         arguments: std::iter::once(NAME.to_owned()).chain(folders).collect(),
         environment: INHERITED.into_iter().filter_map(inherited).collect(),
     }
+}
+
+/// Runs the keeper of borrowed threads; returns the exit status.
+pub fn keep() -> Result<i32, Stop> {
+    borrowed_threads::keep(&mut stdin().lock()).map_err(|error| Stop::new(exit::USAGE, error.to_string()))?;
+    Ok(exit::OK)
+}
+
+/// How this very program is started to be the keeper.
+pub fn keeper() -> Command {
+    Command { program: "/proc/self/exe".into(), arguments: vec![KEEPER.to_owned()], environment: BTreeMap::new() }
 }

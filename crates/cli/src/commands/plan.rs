@@ -10,6 +10,7 @@ use tithe_machine::{
     watch::swap,
 };
 use tithe_model::{
+    experiment::Url,
     plan::{Cell, Plan, STARTS_MIN, Starts},
     record::{Role, TOLD_BY_PROVIDER},
     start_spread,
@@ -50,7 +51,13 @@ pub fn plan(arguments: &AskedArgs) -> Result<i32, Stop> {
 /// What is known from elsewhere of how much starts differ, for cells whose own are too few to tell; by how much it
 /// widens their intervals.
 fn few_starts(plan: &Plan) -> String {
-    let Some(known) = start_spread::of_metric(&plan.start_spread, plan.experiment.measure.primary) else {
+    let arms = &plan.experiment.arms;
+    // Two spellings of one server are found when it is asked who it is.
+    let mut places = arms.iter().map(|arm| arm.url.as_ref().map(Url::place));
+    let first = places.next().flatten();
+    let one_server = first.is_some() && arms.len() > 1 && places.all(|place| place == first);
+    let known = plan.spread_between_starts(one_server);
+    let Some(known) = start_spread::of_metric(known, plan.experiment.measure.primary) else {
         return String::new();
     };
     let spread = KnownSpread { spread: known.spread, degrees: known.degrees };
@@ -65,8 +72,11 @@ fn few_starts(plan: &Plan) -> String {
     if cells.is_empty() {
         return cells;
     }
-    let attached = plan.experiment.arms.iter().any(|arm| arm.url.is_some());
-    let advice = if attached { "" } else { "; with four `starts` or more their own spread is used" };
+    let advice = if arms.iter().any(|arm| arm.url.is_some()) {
+        ""
+    } else {
+        "; with four `starts` or more their own spread is used"
+    };
     format!(
         "{cells}                  because starts differ by {} ({}){advice}\n",
         number::share(known.spread),

@@ -51,6 +51,7 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let mut observer = Progress::new(&plan, arguments.quiet, before.as_ref());
     let run = Run::new(database, install, &plan, &workloads, cancelled)?
         .child_process(child::program(&options.machine))
+        .borrowing_threads(child::keeper())
         .loaded_by(team.as_ref());
     let ending = run.carry_out(&mut folder, before.as_ref(), &mut observer)?;
     drop(observer);

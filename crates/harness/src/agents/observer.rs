@@ -203,7 +203,7 @@ impl ObserverConfig {
         };
         let of_these: Vec<_> = serving.iter().filter(belongs).copied().collect();
         if let Some((_, given_up)) = watching.take() {
-            given_up.finish(true);
+            drop(given_up.finish(true));
         }
         *watching = Some((ticket, ServerWatch::start(schedule, &served(lanes, &mains, &of_these))));
         Ok(())
@@ -255,7 +255,7 @@ impl ObserverConfig {
 /// What was used in the frame of `ticket`.
 fn used(ticket: u64, invalid: bool, watching: &mut Watching) -> Result<Vec<SlotUsage>, String> {
     match watching.take_if(|(of, _)| *of == ticket) {
-        Some((_, watch)) => Ok(watch.finish(invalid).told()),
+        Some((_, watch)) => watch.finish(invalid).map(|figures| figures.told()),
         None => Err("it was started anew and has not read this frame".to_owned()),
     }
 }

@@ -41,6 +41,8 @@ pub enum Served {
 pub struct ServerWatch {
     schedule: Schedule,
     lanes: usize,
+    /// Somebody is read.
+    any_seen: bool,
     over: Arc<AtomicBool>,
     thread: JoinHandle<Readings>,
 }
@@ -95,6 +97,7 @@ impl ServerWatch {
     /// From now to its start no arm serves anybody.
     pub fn start(schedule: Schedule, served: &[Vec<Served>]) -> Self {
         let watches = watches(served, schedule.design);
+        let any_seen = watches.iter().flatten().any(Option::is_some);
         let lanes = served.len();
         let mut planned: Vec<PlannedReading> =
             (0..lanes).flat_map(|lane| planned(lane, &turns(&schedule, lane))).collect();
@@ -108,17 +111,24 @@ impl ServerWatch {
             };
             carry_out(&planned, |at_ns| sleep_until(at_ns, &is_over), || Clock::Real.now(), read)
         });
-        Self { schedule, lanes, over, thread }
+        Self { schedule, lanes, any_seen, over, thread }
     }
 
     /// Ends with the frame, or at once where the frame is `invalid`; what was used in its slots.
-    pub fn finish(self, invalid: bool) -> Figures {
+    ///
+    /// # Errors
+    /// Where there was somebody to be read, and nothing was read in time: that is no server which used no time.
+    pub fn finish(self, invalid: bool) -> Result<Figures, String> {
         self.over.store(invalid, Ordering::Relaxed);
         self.thread.thread().unpark();
         // Who has panicked has seen nothing.
         let readings = self.thread.join().unwrap_or_default();
         let lanes = (0..self.lanes).map(|lane| (lane, turns(&self.schedule, lane)));
-        Figures(lanes.flat_map(|(lane, turns)| figures(lane, &turns, &readings)).collect())
+        let figures = Figures(lanes.flat_map(|(lane, turns)| figures(lane, &turns, &readings)).collect());
+        match self.any_seen && !invalid && figures == Figures::default() {
+            true => Err("what servers used was not read in time in any slot".to_owned()),
+            false => Ok(figures),
+        }
     }
 }
 
@@ -466,11 +476,11 @@ mod tests {
         let schedule = Schedule { slot_ns: 20_000_000, blocks: 2, start_ns, ..schedule(Design::Interleaved, 2) };
         let me = std::process::id() as i32;
         let watch = ServerWatch::start(schedule.clone(), &[vec![Served::Whole(me), Served::Tasks(Vec::new())]]);
-        let figures = watch.finish(false);
+        let figures = watch.finish(false).expect("somebody was read");
         assert!(Clock::Real.now() > start_ns, "the frame was waited for");
         assert!(figures.0.keys().all(|(lane, block, arm)| (*lane, *arm) == (0, 0) && *block < 2), "{figures:?}");
         let invalid = Schedule { start_ns: u64::MAX / 2, ..schedule };
         let watch = ServerWatch::start(invalid, &[vec![Served::Whole(me), Served::Tasks(Vec::new())]]);
-        assert_eq!(watch.finish(true), Figures::default());
+        assert_eq!(watch.finish(true), Ok(Figures::default()));
     }
 }

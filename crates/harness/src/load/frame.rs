@@ -32,7 +32,11 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tithe_machine::{fault::Fault, sandbox::sidecar::Sidecar, watch::process};
+use tithe_machine::{
+    fault::Fault,
+    sandbox::{borrowed_threads::BorrowedThreads, sidecar::Sidecar},
+    watch::process,
+};
 use tithe_model::{
     plan::Cell,
     record::{ArmFrame, Frame, Slot},
@@ -119,6 +123,13 @@ impl<'a> CellRunner<'a> {
         if let Offer::Slices(slices) = &mut self.offer {
             slices.workspaces = workspaces;
         }
+        self
+    }
+
+    /// The same, which binds threads of servers that Tithe did not start by way of `borrowed`.
+    #[must_use]
+    pub fn borrowing(mut self, borrowed: Option<&'a BorrowedThreads>) -> Self {
+        self.context.borrowed_threads = borrowed;
         self
     }
 

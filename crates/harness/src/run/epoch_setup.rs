@@ -146,6 +146,7 @@ impl<'a> EpochSetup<'a> {
             None => Sharing::find(run, &mut setups, workload.writes())?,
         };
         event_log.folder.cell(number, |facts| {
+            facts.one_server = sharing.is_one_server();
             facts.mode = mode(cell, sharing.is_one_server(), self.launches(&experiment.arms));
             facts.notes = workload.describe();
             if run.plan.cells[number].arrivals != cell.arrivals
@@ -169,6 +170,9 @@ impl<'a> EpochSetup<'a> {
             }
             facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
         })?;
+        if sharing.is_one_server() {
+            event_log.add(Event::OneServer { cell: number as u32 })?;
+        }
         let again = workload.writes() && cell.starts_per_epoch() > 1;
         let fingerprints = match workload.offered_by() {
             // What another program loads is loaded anew: its data are not known to be the same in every start.

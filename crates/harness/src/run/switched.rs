@@ -67,7 +67,8 @@ impl Run<'_> {
         }
         let workload = self.workloads[cell.workload].as_ref();
         let arms = epoch_setup.take_arms();
-        let mut runner = CellRunner::new(self.product, workload, cell, part.number as u32, true, arms);
+        let mut runner = CellRunner::new(self.product, workload, cell, part.number as u32, true, arms)
+            .borrowing(self.borrowed_threads.as_ref());
         let mut measured = Epoch::default();
         for pair in 0..cell.pairs() {
             let first = first_of_pair(cell.seed, pair);

@@ -6,6 +6,7 @@
 //! behind is removed by the next one; nothing is removed that does not hold a lock file of Tithe's.
 
 pub mod account;
+pub mod borrowed_threads;
 pub mod certificates;
 pub mod coprocess;
 pub mod copy;

@@ -393,8 +393,7 @@ fn reap(process: i32) -> std::io::Result<Option<Ended>> {
 
 /// The command with account, environment, process group and parent-death signal set.
 pub(super) fn prepared(command: &Command, account: Option<&Account>, folder: &Path) -> std::process::Command {
-    let mut prepared = std::process::Command::new(&command.program);
-    prepared.args(&command.arguments).current_dir(folder).process_group(0).env_clear();
+    let mut prepared = outliving(command, folder);
     // PATH for what a server starts itself; the C locale so that messages can be read by programs.
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
     prepared.env("PATH", path).env("LC_ALL", "C").env("HOME", folder).envs(&command.environment);
@@ -402,6 +401,14 @@ pub(super) fn prepared(command: &Command, account: Option<&Account>, folder: &Pa
         prepared.uid(account.user).gid(account.group);
     }
     die_with_tithe(&mut prepared);
+    prepared
+}
+
+/// As [`prepared`], of what does not end with Tithe, has no account of its own, and is told of nothing but its
+/// arguments.
+pub(super) fn outliving(command: &Command, folder: &Path) -> std::process::Command {
+    let mut prepared = std::process::Command::new(&command.program);
+    prepared.args(&command.arguments).current_dir(folder).process_group(0).env_clear();
     prepared
 }
 

@@ -154,7 +154,7 @@ pub fn processors() -> Vec<usize> {
 }
 
 /// The logical processors that `task` may use, 0 being the calling thread; `None` where that cannot be seen.
-fn processors_of(task: i32) -> Option<Vec<usize>> {
+pub fn processors_of(task: i32) -> Option<Vec<usize>> {
     // SAFETY: `set` is zeroed, and the kernel fills it within the size that it is told.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();

@@ -1,13 +1,22 @@
-//! The one thread of a launched Redis runs where a client does, on the same processor in all arms.
+//! Who serves a client runs where the client does: the one thread of a launched Redis on the same processor in all arms,
+//! and a thread of a MariaDB or MySQL that somebody else has started for as long as it is measured, and no longer.
 //!
-//! Without Redis this test says that it is skipped; with `CI` set it fails.
+//! Without the server a test says that it is skipped; with `CI` set it fails.
 
-use std::{cell::Cell, fs, process::Stdio};
+use std::{
+    cell::Cell,
+    fs,
+    process::{Child, Stdio},
+};
 
 use tithe_databases::redis::Redis;
 use tithe_machine::watch::process;
 
-use crate::support::{Bench, err, out, server::found, status, wait_until};
+use crate::support::{
+    Bench, err, out,
+    server::{OtherServer, found},
+    status, wait_until,
+};
 
 /// The processors on which each `redis-server` that was started below `tithe` may run.
 fn allowed(tithe: u32) -> Vec<String> {
@@ -50,4 +59,59 @@ fn the_thread_of_redis_runs_on_the_processor_of_a_client_in_all_arms() {
     unsafe { libc::kill(run.id() as i32, libc::SIGINT) };
     let output = run.wait_with_output().expect("the child ends");
     assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
+}
+
+/// Threads of the process `server` that may not run on all processors.
+fn bound_threads(server: i32) -> usize {
+    let all = process::processors();
+    let threads = fs::read_dir(format!("/proc/{server}/task")).expect("the server's threads").flatten();
+    let numbers = threads.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|thread| process::processors_of(*thread).is_some_and(|its| its != all)).count()
+}
+
+/// Waits until `condition`.
+fn awaited(condition: impl Fn() -> bool) -> bool {
+    let seen = Cell::new(false);
+    wait_until(|| {
+        seen.set(condition());
+        seen.get()
+    });
+    seen.get()
+}
+
+/// Measures a `server` that somebody else has started, whose threads are bound meanwhile. Once the run was ended by
+/// `end`, all have their processors back. What is known of net time shows that nothing was left to the kernel.
+fn threads_are_borrowed(server: &OtherServer, database: &str, end: impl Fn(&mut Child)) -> String {
+    let url = format!("{database}://tithe@{}", server.place("127.0.0.1"));
+    let arms: String = ["plain", "again"].map(|arm| format!("[[arm]]\nname = \"{arm}\"\nurl = \"{url}\"\n")).concat();
+    let bench = Bench::new("borrowed");
+    let experiment = format!(
+        "title = \"Borrowed\"\ndatabase = \"{database}\"\n[data]\nrecords = 500\n[load]\nclients = 1\n[measure]\n\
+         budget = \"16 s\"\nprecision = \"0.01%\"\n[[workload]]\nycsb = \"c\"\n{arms}"
+    );
+    bench.file("e.toml", &experiment);
+    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
+    let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    // The connections of both arms.
+    assert!(awaited(|| bound_threads(server.process()) == 2), "{database}: not bound");
+    end(&mut run);
+    let output = run.wait_with_output().expect("the child ends");
+    assert!(awaited(|| bound_threads(server.process()) == 0), "{database}: not given back");
+    out(&output) + &err(&output)
+}
+
+#[test]
+fn threads_of_a_server_that_is_not_ours_are_bound_and_given_back() {
+    for mysql in [false, true] {
+        let Some(server) = OtherServer::without_tls(mysql) else { return };
+        let database = if mysql { "mysql" } else { "mariadb" };
+        let told = threads_are_borrowed(&server, database, |_| ());
+        assert!(told.contains("net time per op") && !told.contains("cannot be told"), "{database}: {told}");
+    }
+}
+
+#[test]
+fn threads_are_given_back_where_tithe_is_killed() {
+    let Some(server) = OtherServer::without_tls(false) else { return };
+    threads_are_borrowed(&server, "mariadb", |run| run.kill().expect("tithe is killed"));
 }

@@ -199,6 +199,11 @@ impl OtherServer {
         *port
     }
 
+    /// Its main process.
+    pub fn process(&self) -> i32 {
+        self.launched.process.expect("it was started here")
+    }
+
     /// Has a Redis carry out `command`, whose parts stand between spaces.
     pub fn tell_redis(&self, command: &str) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port())).expect("connected");

@@ -130,6 +130,8 @@ impl OrderedFrame<'_, '_, '_> {
         if self.asked.time_is_real() && Clock::Real.now() > start_ns {
             let twice = |ahead_ns: u64| Some((2 * ahead_ns).min(START_AHEAD_MAX_NS));
             let _ = self.team.ahead_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, twice);
+            // Nobody goes on reading beside the next frame. What it has read until now is of no frame.
+            drop(watch.finish(true));
             return Err(invalid("agents were told too late when the first slot begins"));
         }
         Ok(watch)

@@ -74,7 +74,7 @@ impl Watch<'_> {
     /// When an observer does not say.
     pub fn finish(self, invalid: bool) -> Result<Option<Figures>, String> {
         match self {
-            Self::Here(watch) => Ok(Some(watch.finish(invalid))),
+            Self::Here(watch) => watch.finish(invalid).map(Some),
             Self::Nobody => Ok(None),
             Self::There(ticket, observers) => {
                 let mut figures = Figures::default();

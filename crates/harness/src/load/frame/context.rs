@@ -1,7 +1,6 @@
 //! What all ways of offering load stand on: the arms, the processors and the clocks of a cell.
 
 use std::{
-    cell::LazyCell,
     path::PathBuf,
     sync::{Arc, atomic::AtomicU64},
 };
@@ -11,7 +10,7 @@ use tithe_machine::{
     fault::Fault,
     proc::ProcessSnapshot,
     remote::{RemoteServer, RemoteUsage},
-    sandbox::sidecar::Sidecar,
+    sandbox::{borrowed_threads::BorrowedThreads, sidecar::Sidecar},
     watch::process,
 };
 use tithe_model::{experiment::Design, plan::Cell};
@@ -52,6 +51,8 @@ pub(super) struct CellContext<'a> {
     pub sidecars: Vec<Option<Sidecar>>,
     /// The only arm whose server can be asked for anything now; `None` where all are there.
     pub reached: Option<usize>,
+    /// What binds the threads of servers that Tithe did not start, and gives them back; `None` where nobody would.
+    pub borrowed_threads: Option<&'a BorrowedThreads>,
     /// Keys are rotated: what a server does in the background of its slots is its own.
     pub rotates: bool,
 }
@@ -80,6 +81,7 @@ impl<'a> CellContext<'a> {
             cold: false,
             fresh: false,
             pauses_in: None,
+            borrowed_threads: None,
             reached: None,
             paused_ns: arms.iter().map(|_| Arc::default()).collect(),
             sidecars: arms.iter().map(|arm| arm.setup.rotates_volume().then(Sidecar::default)).collect(),
@@ -97,6 +99,15 @@ impl<'a> CellContext<'a> {
     /// Threads that offer load, on all machines together.
     pub fn lanes(&self) -> usize {
         self.lanes_here.of
+    }
+
+    /// Lanes that are at the same arm as lane `number` in each of its slots, itself among them: all, but for a duet.
+    pub fn lanes_beside(&self, number: usize) -> usize {
+        let arms = self.arms.len().max(1);
+        match self.cell.design {
+            Design::Duet => (0..self.lanes()).filter(|lane| lane % arms == number % arms).count(),
+            _ => self.lanes(),
+        }
     }
 
     /// The clock of lane `number`, which is in this process.
@@ -186,11 +197,10 @@ impl<'a> CellContext<'a> {
         if self.time_is_virtual() {
             return vec![Reading::default(); self.arms.len()];
         }
-        // Servers on other machines need none.
-        let snapshot = LazyCell::new(ProcessSnapshot::take);
         let here = |arm: &StartedArm| Reading {
             tree: match self.own_process(arm) {
-                Some(process) => Some(snapshot.usage(process)),
+                // One for each arm: what comes before it may have opened and closed a session of another arm's.
+                Some(process) => Some(ProcessSnapshot::take().usage(process)),
                 None => self.database.usage(&arm.server, &arm.setup),
             },
             wal_bytes: self.database.wal_position(&arm.server, &arm.setup),

@@ -107,13 +107,12 @@ impl<'a> Opening<'a> {
         let reconnects = context.cell.reconnect_every.is_some();
         let switches = (started.on.clone(), started.off.clone());
         let mut arm = Arm::new(connections, self.recorder(), switches, context.timeout(started))?;
+        let lanes = context.lanes_beside(self.how.lane);
         match (started.server.process, task) {
             _ if context.servers_remote => arm.watch_whole(None),
-            (Some(process), task) if reconnects => {
-                arm.watch_whole(TaskWatch::of_changing(process, &task, context.lanes()))
-            }
-            (Some(process), _) if context.rotates => arm.watch_whole(TaskWatch::whole(process, context.lanes())),
-            (Some(process), ServerTask::Unknown) => arm.watch_whole(TaskWatch::whole(process, context.lanes())),
+            (Some(process), task) if reconnects => arm.watch_whole(TaskWatch::of_changing(process, &task, lanes)),
+            (Some(process), _) if context.rotates => arm.watch_whole(TaskWatch::whole(process, lanes)),
+            (Some(process), ServerTask::Unknown) => arm.watch_whole(TaskWatch::whole(process, lanes)),
             _ => {}
         }
         Ok((arm, connect_ns))
@@ -218,16 +217,31 @@ impl CellContext<'_> {
         }
     }
 
-    /// Opens one connection to an arm, and binds whoever serves it to the lane's processor. Of a server that Tithe did
-    /// not start only what ends with the connection is bound: a thread may serve somebody else afterwards.
+    /// Opens one connection to an arm, and binds whoever serves it to the lane's processor, or to none. Of a server that
+    /// Tithe did not start a process ends with the connection, and a thread, which may serve somebody else afterwards,
+    /// is borrowed.
     fn connect(&self, started: &StartedArm, how: &Connect, pinned: bool) -> Result<Session, Fault> {
         let open = || data::connect(self.database, &started.server, &started.setup, how, self.workload);
         let mut session = self.timeout(started).bound(open)?;
         let task = self.task(&mut session);
-        let stays = started.server.address.is_attached() && !matches!(task, ServerTask::Process(_));
-        if let (true, Some(thread)) = (pinned && !stays, task.thread()) {
-            process::pin(thread, self.processor(how.lane));
-        }
+        self.place(&task, started.server.address.is_attached(), pinned.then(|| self.processor(how.lane)));
         Ok(session)
+    }
+
+    /// Binds who serves a connection to `processor`, or to none. Whom the kernel lets nobody bind is found by
+    /// [`Opening::stall_watch`].
+    fn place(&self, task: &ServerTask, attached: bool, processor: Option<usize>) {
+        let Some(thread) = task.thread() else { return };
+        let borrowed = self.borrowed_threads.filter(|_| attached && matches!(task, ServerTask::Thread { .. }));
+        match (borrowed, processor) {
+            (Some(borrowed), Some(processor)) => drop(borrowed.bind(thread, processor)),
+            (Some(borrowed), None) => borrowed.let_go(thread),
+            (None, Some(processor)) if !attached || matches!(task, ServerTask::Process(_)) => {
+                process::pin(thread, processor);
+            }
+            // A thread that a server of ours keeps for its next client is still bound from an earlier frame.
+            (None, None) if !attached => drop(process::bind(thread, &self.processors)),
+            (None, _) => {}
+        }
     }
 }

@@ -69,17 +69,32 @@ impl Lanes<'_> {
         let mut before = None;
         let mut count = || before = Some(watch.count(&pause_gate));
         let lag = lag(context, asked.done);
+        // The sessions of this process stay open until the counters were read: of a backend that has ended with its
+        // session the kernel no longer tells all.
+        let mut lanes = Vec::new();
         let measured = match self.machines {
             Some(machines) => self.measure_remotely(context, (asked, lag), machines, &mut count)?,
-            None => self.measure_here(context, asked, lag, &pause_gate, &mut |_| {
-                count();
-                Some(Clock::Real.now() + START_AHEAD_NS)
-            })?,
+            None => {
+                let mut start = |_| {
+                    count();
+                    Some(Clock::Real.now() + START_AHEAD_NS)
+                };
+                let ended = self.lanes_here(context, asked, lag, &pause_gate, &mut start)?;
+                ended.map(|ended| {
+                    lanes = ended;
+                    LanesMeasured::of(context, asked, &lanes)
+                })
+            }
         };
         let Some(measured) = measured.filter(|_| !asked.cancelled.load(Ordering::SeqCst)) else { return Ok(None) };
         // Of a frame that was invalid before its first slot nothing was counted.
         let before = before.unwrap_or_else(|| watch.count(&pause_gate));
-        Ok(Some(measured.with(watch.grown_since(before, pause_gate))))
+        let (mut counters, grown) = watch.grown_since(before, pause_gate);
+        if self.machines.is_some() {
+            // Their sessions have ended, and with the backends what these had counted.
+            counters.iter_mut().for_each(|counters| counters.switches = None);
+        }
+        Ok(Some(measured.with((counters, grown))))
     }
 
     /// One frame of the lanes that are in this process; `start` is called with whoever serves them when all are
@@ -96,6 +111,19 @@ impl Lanes<'_> {
         pause_gate: &PauseGate,
         start: &mut dyn FnMut(Vec<Serving>) -> Option<u64>,
     ) -> Result<Option<LanesMeasured>, Fault> {
+        let ended = self.lanes_here(context, asked, lag, pause_gate, start)?;
+        Ok(ended.map(|lanes| LanesMeasured::of(context, asked, &lanes)))
+    }
+
+    /// As [`measure_here`](Self::measure_here): the lanes as they have ended, with their sessions open.
+    fn lanes_here<'s>(
+        &'s self,
+        context: &'s CellContext<'s>,
+        asked: &FrameRequest<'_>,
+        lag: Vec<u64>,
+        pause_gate: &PauseGate,
+        start: &mut dyn FnMut(Vec<Serving>) -> Option<u64>,
+    ) -> Result<Option<Vec<LaneRecord<'s>>>, Fault> {
         let here = context.lanes_here;
         let (barrier, start_ns) = (Barrier::of(here.count + 1), AtomicU64::new(0));
         let serving = Mutex::default();
@@ -109,24 +137,12 @@ impl Lanes<'_> {
             let threads: Vec<_> = (here.first..here.first + here.count).map(lane).collect();
             begin(shared, start);
             let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|words| Err(panicked(&*words))));
-            ended.collect::<Vec<Result<Option<LaneRecord<'_>>, Fault>>>()
+            ended.collect::<Vec<Result<Option<LaneRecord<'s>>, Fault>>>()
         });
         // Where a lane could not connect or panicked, the others saw nothing, and its fault is the one that is told.
-        let seen = seen.into_iter().collect::<Result<Vec<Option<LaneRecord<'_>>>, Fault>>()?;
-        let Some(seen) = seen.into_iter().collect::<Option<Vec<LaneRecord<'_>>>>() else { return Ok(None) };
-        if asked.cancelled.load(Ordering::SeqCst) {
-            return Ok(None);
-        }
-        let schedule = Schedule::new(&context.cell, asked.number, context.arms.len(), 0);
-        let arm = |arm| record::measured(context, arm, schedule.has(arm), &seen);
-        Ok(Some(LanesMeasured {
-            slots: seen.iter().flat_map(|seen| seen.slots.iter().copied()).collect(),
-            arms: (0..context.arms.len()).map(arm).collect(),
-            stalls: seen.first().map(|seen| seen.opened.stalls.clone()).unwrap_or_default(),
-            agents: Vec::new(),
-            invalid: None,
-            invented_ns: None,
-        }))
+        let seen = seen.into_iter().collect::<Result<Vec<Option<LaneRecord<'s>>>, Fault>>()?;
+        let seen = seen.into_iter().collect::<Option<Vec<LaneRecord<'s>>>>();
+        Ok(seen.filter(|_| !asked.cancelled.load(Ordering::SeqCst)))
     }
 
     /// One lane's part of a frame; `None` where another lane has failed.
@@ -194,6 +210,20 @@ fn begin(shared: &Shared<'_>, start: &mut dyn FnMut(Vec<Serving>) -> Option<u64>
 }
 
 impl LanesMeasured {
+    /// What the lanes of this process saw in the frame that was `asked` for.
+    fn of(context: &CellContext<'_>, asked: &FrameRequest<'_>, lanes: &[LaneRecord<'_>]) -> Self {
+        let schedule = Schedule::new(&context.cell, asked.number, context.arms.len(), 0);
+        let arm = |arm| record::measured(context, arm, schedule.has(arm), lanes);
+        Self {
+            slots: lanes.iter().flat_map(|lane| lane.slots.iter().copied()).collect(),
+            arms: (0..context.arms.len()).map(arm).collect(),
+            stalls: lanes.first().map(|lane| lane.opened.stalls.clone()).unwrap_or_default(),
+            agents: Vec::new(),
+            invalid: None,
+            invented_ns: None,
+        }
+    }
+
     /// The same with what the counters of each arm's server and the machine's say.
     fn with(self, (counters, grown): (Vec<Counters>, FrameConditions)) -> Measured {
         let Self { slots, mut arms, stalls, agents, invalid, invented_ns } = self;

@@ -107,7 +107,8 @@ fn runner<'a>(
     let slot_fixed = plan.experiment.measure.slot_ms.is_some();
     let longest_ns = cell.budget_ns(started.len()) / u64::from(FRAMES_MIN);
     let runner = CellRunner::new(product, workload, cell, *number, slot_fixed, started);
-    Ok(runner.in_frames_of(longest_ns).freshly_started())
+    let cold = plan.experiment.resources[cell.resources].limits.cold;
+    Ok(runner.in_frames_of(longest_ns).freshly_started().left_cold(cold))
 }
 
 /// An embedded database has no port.

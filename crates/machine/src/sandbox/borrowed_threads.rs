@@ -1,0 +1,221 @@
+//! Threads of a server that Tithe did not start, bound to a processor while they serve Tithe's clients.
+//!
+//! Such a thread may serve somebody else afterwards, so it must be let go again, and by somebody who outlives Tithe: the
+//! *keeper*, a process that Tithe starts for this alone. It is told which processors a thread might use before the
+//! thread is bound, and gives them back when Tithe has ended, however that ended. A thread that has gone meanwhile is
+//! left alone, whoever has its number by then.
+//!
+//! Left out: threads that serve several clients at once. What they do for others is not Tithe's to slow down.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, BufRead, Write},
+    path::Path,
+    process::{Child, ChildStdin, Stdio},
+    sync::{Mutex, PoisonError},
+};
+
+use super::process::outliving;
+use crate::{launch::Command, proc::stat_fields, watch::process};
+
+/// The threads that were bound, each until the keeper gives it its processors back.
+pub struct BorrowedThreads {
+    /// How this program is started again, with the arguments by which it calls [`keep`].
+    program: Command,
+    keeper: Mutex<Option<Keeper>>,
+}
+
+struct Keeper {
+    child: Child,
+    /// `None` once there is nothing more to tell.
+    told: Option<ChildStdin>,
+    /// By the thread's number.
+    threads: BTreeMap<i32, BorrowedThread>,
+}
+
+/// A thread as it was before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct BorrowedThread {
+    number: i32,
+    /// When it began, in ticks since the machine was started: with the number it names one thread for ever.
+    began: u64,
+    /// The logical processors that it might use.
+    processors: Vec<usize>,
+}
+
+impl BorrowedThreads {
+    /// None yet. `program` starts the keeper when the first is bound.
+    pub fn new(program: Command) -> Self {
+        Self { program, keeper: Mutex::new(None) }
+    }
+
+    /// Binds `thread` to one logical processor. `false` where the kernel refuses, and where nobody would give the thread
+    /// its processors back.
+    pub fn bind(&self, thread: i32, processor: usize) -> bool {
+        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        if keeper.is_none() {
+            *keeper = Keeper::start(&self.program).ok();
+        }
+        keeper.as_mut().is_some_and(|keeper| keeper.knows(thread)) && process::pin(thread, processor)
+    }
+
+    /// Gives `thread` its processors back, where it was bound.
+    pub fn let_go(&self, thread: i32) {
+        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = keeper.as_ref().and_then(|keeper| keeper.threads.get(&thread)) {
+            thread.let_go();
+        }
+    }
+}
+
+impl Keeper {
+    fn start(program: &Command) -> io::Result<Self> {
+        let mut prepared = outliving(program, Path::new("/"));
+        let mut child = prepared.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        Ok(Self { told: child.stdin.take(), child, threads: BTreeMap::new() })
+    }
+
+    /// True once the keeper has been told of `thread`, as it was before it was bound for the first time.
+    fn knows(&mut self, thread: i32) -> bool {
+        let Some(now) = BorrowedThread::as_it_is(thread) else { return false };
+        if self.threads.get(&thread).is_some_and(|known| known.began == now.began) {
+            return true;
+        }
+        let told = self.told.as_mut().is_some_and(|told| told.write_all(now.line().as_bytes()).is_ok());
+        if told {
+            self.threads.insert(thread, now);
+        }
+        told
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        drop(self.told.take());
+        // It has nothing to wait for. Were it lost, nobody could do more than it.
+        let _ = self.child.wait();
+    }
+}
+
+impl BorrowedThread {
+    fn as_it_is(number: i32) -> Option<Self> {
+        Some(Self { number, began: began(number)?, processors: process::processors_of(number)? })
+    }
+
+    /// Gives it its processors back, unless it has gone.
+    fn let_go(&self) {
+        if began(self.number) == Some(self.began) {
+            process::bind(self.number, &self.processors);
+        }
+    }
+
+    /// As the keeper is told.
+    fn line(&self) -> String {
+        let processors: Vec<String> = self.processors.iter().map(usize::to_string).collect();
+        format!("{} {} {}\n", self.number, self.began, processors.join(","))
+    }
+
+    /// What such a line says; `None` of any other.
+    fn of_line(line: &str) -> Option<Self> {
+        let mut fields = line.split_ascii_whitespace();
+        let (number, began) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        let processors: Option<Vec<usize>> = fields.next()?.split(',').map(|number| number.parse().ok()).collect();
+        let processors = processors.filter(|all| all.iter().all(|number| *number < libc::CPU_SETSIZE as usize))?;
+        Some(Self { number, began, processors }).filter(|thread| thread.number > 0)
+    }
+}
+
+/// When a thread began, in ticks since the machine was started (proc(5), `starttime`); `None` where there is none.
+fn began(thread: i32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
+    stat_fields(&stat).nth(19)?.parse().ok()
+}
+
+/// The keeper's work: takes in what it is told by `input` to its end, and then gives all threads their processors back.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn keep(input: &mut dyn BufRead) -> io::Result<()> {
+    // What ends Tithe by a signal to all of its processes is what the keeper is there for.
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: to ignore a signal takes no handler and concerns this process alone.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    give_back(input)
+}
+
+/// As [`keep`], for whom signals end.
+fn give_back(input: &mut dyn BufRead) -> io::Result<()> {
+    let mut threads = Vec::new();
+    let read = input.lines().try_for_each(|line| {
+        threads.extend(BorrowedThread::of_line(&line?));
+        Ok(())
+    });
+    threads.iter().for_each(BorrowedThread::let_go);
+    read
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// A thread that stands still, its number, and what ends it.
+    fn standing() -> (i32, mpsc::Sender<()>) {
+        let (number_to, number) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        std::thread::spawn(move || {
+            // SAFETY: gettid has no preconditions.
+            number_to.send(unsafe { libc::gettid() }).expect("somebody listens");
+            ended.recv().ok();
+        });
+        (number.recv().expect("it has begun"), end)
+    }
+
+    #[test]
+    fn a_line_says_what_a_thread_was() {
+        let (number, _end) = standing();
+        let thread = BorrowedThread::as_it_is(number).expect("it is there");
+        assert_eq!(BorrowedThread::of_line(&thread.line()), Some(thread));
+        for line in ["", "12", "12 34", "12 34 x", "0 34 0", "-1 34 0", "12 34 99999", "x 34 0"] {
+            assert_eq!(BorrowedThread::of_line(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_keeper_gives_back_what_it_was_told_and_leaves_alone_who_came_later() {
+        let all = process::processors();
+        let (first, _end) = standing();
+        let (second, _end) = standing();
+        let of = |number| BorrowedThread::as_it_is(number).expect("it is there");
+        // As if the number of the second were somebody else's by now.
+        let later = BorrowedThread { began: of(second).began + 1, ..of(second) };
+        let told = [of(first).line(), "what nobody can read\n".to_owned(), later.line()].concat();
+        assert!(process::pin(first, all[0]) && process::pin(second, all[0]));
+        give_back(&mut told.as_bytes()).expect("it can be read");
+        assert_eq!(process::processors_of(first), Some(all.clone()));
+        assert_eq!(process::processors_of(second), Some(vec![all[0]]));
+    }
+
+    #[test]
+    fn nothing_is_bound_that_nobody_would_give_back() {
+        let all = process::processors();
+        let (thread, _end) = standing();
+        let program = Command { program: "/nowhere/tithe".into(), arguments: Vec::new(), environment: BTreeMap::new() };
+        assert!(!BorrowedThreads::new(program).bind(thread, all[0]));
+        assert_eq!(process::processors_of(thread), Some(all));
+    }
+
+    #[test]
+    fn a_thread_is_bound_until_all_is_over() {
+        let all = process::processors();
+        let (thread, _end) = standing();
+        // A keeper that keeps nothing, to see what is done without one.
+        let program = Command { program: "/bin/cat".into(), arguments: Vec::new(), environment: BTreeMap::new() };
+        let borrowed = BorrowedThreads::new(program);
+        assert!(borrowed.bind(thread, all[0]) && process::is_bound(thread, all[0]));
+        borrowed.let_go(thread);
+        assert_eq!(process::processors_of(thread), Some(all));
+    }
+}
