@@ -5,7 +5,7 @@
 #   --broker-ca ca.pem        the authority that signed its certificate; leave it out where the system trusts it
 #   --creds rack7.creds       what it is let in by, readable by you alone; or --nkey rack7.nk
 #   --target …                what it may connect to, and nothing else, whatever a plan says; may be given several times
-#   --lanes 8                 load threads; all processors but one where it is left out
+#   --lanes 8                 load threads; one for each processor where it is left out
 #   --name rack7              how it is called in reports; the host's name where it is left out
 #
 # It serves one run after the other until Ctrl-C, which ends the run that it has a part in.

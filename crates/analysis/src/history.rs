@@ -2,8 +2,8 @@
 //!
 //! A series is one arm of one cell in all runs that did the same work with it on the same machine. What is not the same
 //! stands in a series of its own, which says what is different; the version of the server is not part of that, because
-//! its changes are what a history is kept for. A cost whose protection was not proven, or that has no interval, keeps
-//! its place and is not counted.
+//! its changes are what a history is kept for. A cost whose protection was not proven, whose set-up was not symmetric,
+//! or that has no interval, keeps its place and is not counted.
 //!
 //! Changes are found by [`change_points`]: of the series of a history that has none, at most one in twenty names one,
 //! whatever the number of series.
@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use tithe_model::quantity::{fixed, moment};
 
 use crate::{
-    Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Interval, Proof,
-    compare::{as_share, difference},
+    Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Flag, Interval, Proof,
+    compare::{as_share, asked_notes, difference},
     statistics::{
         change_points::{ChangePoint, change_points, values_min},
         distribution::normal_upper,
@@ -69,7 +69,8 @@ impl Point {
     /// True where the cost is known and is that of the protection.
     pub fn counts(&self) -> bool {
         let Interval { low, high, .. } = self.estimate.effect;
-        matches!(self.proof, Proof::Baseline | Proof::Proven) && low.is_finite() && high.is_finite()
+        let known = low.is_finite() && high.is_finite();
+        known && is_symmetric(&self.estimate) && matches!(self.proof, Proof::Baseline | Proof::Proven)
     }
 }
 
@@ -161,6 +162,7 @@ pub fn history(runs: &[(String, Analysis)]) -> History {
         ),
     }
     notes.extend(controls(&order));
+    notes.extend(not_symmetric(&order));
     let mut series: Vec<(Conditions, Series)> = Vec::new();
     for (run, analysis) in order {
         for (cell, arm, estimate) in deciding(analysis) {
@@ -206,6 +208,32 @@ fn controls(runs: &[&(String, Analysis)]) -> Vec<String> {
     told.collect()
 }
 
+/// The runs whose costs of a cell are not counted because their set-up was not symmetric.
+fn not_symmetric(runs: &[&(String, Analysis)]) -> Vec<String> {
+    let mut cells: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (run, analysis) in runs {
+        for (cell, _, _) in deciding(analysis).filter(|(_, _, estimate)| !is_symmetric(estimate)) {
+            let named = cells.entry(&cell.id).or_default();
+            if !named.contains(&run.as_str()) {
+                named.push(run);
+            }
+        }
+    }
+    let told = cells.into_iter().map(|(cell, runs)| {
+        format!(
+            "Cell {cell} of {}: its plain arm differs from itself (A/A), so its set-up is not symmetric and its costs are not \
+             counted.",
+            runs.join(", ")
+        )
+    });
+    told.collect()
+}
+
+/// False where the plain arm of the same cell differs from itself, so that the cost is no answer.
+fn is_symmetric(estimate: &Estimate) -> bool {
+    !estimate.flags.contains(&Flag::Asymmetric)
+}
+
 /// The protected arms of a run with the cost that decides.
 fn deciding(analysis: &Analysis) -> impl Iterator<Item = (&CellAnalysis, &ArmAnalysis, &Estimate)> {
     let arms = analysis.cells.iter().flat_map(|cell| cell.arms.iter().map(move |arm| (cell, arm)));
@@ -224,7 +252,7 @@ fn conditions(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estim
         ("figure", estimate.title.clone()),
         ("machine", format!("{}, {} processors", machine.processor, machine.processors)),
     ];
-    same.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(cell.notes.iter().cloned()).collect()
+    same.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(asked_notes(cell).cloned()).collect()
 }
 
 fn point(run: &str, analysis: &Analysis, (cell, arm, estimate): (&CellAnalysis, &ArmAnalysis, &Estimate)) -> Point {
@@ -354,6 +382,32 @@ pub(crate) mod tests {
         let (start, end, level) = series.levels()[0];
         assert_eq!((start, end), (0, 6));
         assert!(level.low < 0.1f64.ln_1p() && 0.1f64.ln_1p() < level.high, "{level:?}");
+    }
+
+    #[test]
+    fn a_set_up_that_is_not_symmetric_is_shown_and_not_counted() {
+        let asymmetric = |analysis: &mut Analysis| {
+            analysis.cells[0].arms[1].estimates[0].flags.push(Flag::Asymmetric);
+        };
+        let history = history(&[run(0, 10.0, |_| ()), run(1, 10.0, asymmetric), run(2, 10.0, asymmetric)]);
+        let series = &history.series[0];
+        assert_eq!((series.points.len(), series.counted().len()), (3, 1));
+        expect!["Cell c/in-memory of commit-1, commit-2: its plain arm differs from itself (A/A), so its set-up is not symmetric and its costs are not counted."].assert_eq(&history.notes.join("\n"));
+    }
+
+    #[test]
+    fn the_rate_at_a_share_of_saturation_splits_no_series() {
+        let series = |arrivals: &str| {
+            let at = |day: u64| {
+                run(day, 10.0, |analysis| {
+                    arrivals.clone_into(&mut analysis.cells[0].arrivals);
+                    analysis.cells[0].notes.push(("rate".to_owned(), format!("{}/s", 900 + day)));
+                })
+            };
+            history(&[at(0), at(1), at(2)]).series.len()
+        };
+        assert_eq!(series("70 % of saturation, Poisson arrivals"), 1);
+        assert_eq!(series("2,000/s, Poisson arrivals"), 3);
     }
 
     #[test]

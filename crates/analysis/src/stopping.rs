@@ -185,8 +185,8 @@ impl Live {
         }
     }
 
-    /// Says that all arms stand on one server, for which `plan` knows another spread between starts.
-    pub fn on_one_server(&mut self, plan: &Plan) {
+    /// Says that arms share the luck of a start, for which `plan` knows another spread.
+    pub fn starts_shared(&mut self, plan: &Plan) {
         self.start_spread = plan.spread_between_starts(true).to_vec();
     }
 

@@ -81,7 +81,7 @@ fn lowered(sentence: &str) -> String {
 fn of_database(database: &'static dyn Product) -> String {
     let mut text = format!("# {}\n\n", database.title());
     let how = match (database.embedded(), database.entry().schemes) {
-        (true, _) => "It runs inside Tithe's own process: no server, no wire.".to_owned(),
+        (true, _) => "It is a library: no server, no wire. Each start is measured in a process of its own.".to_owned(),
         (false, []) => "Tithe launches its servers.".to_owned(),
         (false, schemes) => {
             let schemes: Vec<String> = schemes.iter().map(|scheme| format!("`{scheme}://`")).collect();
@@ -143,7 +143,7 @@ fn of_protection(owner: &str, protection: &'static dyn Protection, attached: boo
         owner,
         entry.title,
         entry.id,
-        if entry.attachable { ", also on an attached server" } else { "" },
+        if attached && entry.attachable { ", also on an attached server" } else { "" },
         entry.protects_against,
         entry.leaves_open
     );

@@ -331,9 +331,9 @@ impl Observer for Progress<'_> {
                 self.say(&live::heading(&self.status));
                 self.draw("starting the arms");
             }
-            Event::OneServer { .. } => {
+            Event::StartsShared { .. } => {
                 if let Some(live) = &mut self.live {
-                    live.on_one_server(self.plan);
+                    live.starts_shared(self.plan);
                 }
             }
             Event::ArmStarted { arm, version, .. } => self.draw(&format!("{} started: {version}", self.arm(*arm))),

@@ -1,30 +1,33 @@
 //! The run folder: everything that a run saw, written as it happens, and read back for reports.
 //!
 //! Files only grow, line by line, so that a killed run keeps what it measured. A frame counts once its line
-//! stands in `frames.jsonl`; its slots are written before that line. FORMAT.md documents every file.
+//! stands in `frames.jsonl`; its slots and its intervals in the HdrHistogram logs are written before that line, and
+//! taken out again where it never came. FORMAT.md documents every file.
 
 mod hdr_log;
 mod parts;
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::{BTreeMap, HashMap, hash_map::Entry},
     fs::{self, File, OpenOptions},
-    io::Write,
+    io::{ErrorKind, Write},
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tithe_machine::{fault::Fault, sandbox::try_lock};
 use tithe_model::{
-    experiment::mask_passwords,
-    histogram::Histogram,
-    plan::{FORMAT, Plan},
+    experiment::{Arm, mask_passwords},
+    plan::{Cell, FORMAT, Plan},
     record::{Event, Finding, Frame, Machine, Slot},
     records::{CellFacts, Records},
     slots,
 };
 
 pub use parts::{CellRecords, Parts};
+
+/// Folder of the HdrHistogram logs in a run folder.
+const HISTOGRAMS: &str = "histograms";
 
 /// An open run folder. Only one process writes to it at a time.
 pub struct RunFolder {
@@ -49,7 +52,7 @@ impl RunFolder {
             fs::create_dir_all(parent).map_err(failed)?;
         }
         fs::create_dir(path).map_err(failed)?;
-        for folder in ["histograms", "logs"] {
+        for folder in [HISTOGRAMS, "logs"] {
             fs::create_dir(path.join(folder)).map_err(failed)?;
         }
         fs::write(path.join("experiment.toml"), mask_passwords(experiment)).map_err(failed)?;
@@ -77,6 +80,7 @@ impl RunFolder {
         replace(&path.join("frames.jsonl"), &lines(&records.frames)?)?;
         replace(&path.join("evidence.jsonl"), &lines(&records.findings)?)?;
         replace(&path.join("events.jsonl"), &lines(&records.events)?)?;
+        replace_histograms(&path.join(HISTOGRAMS), &records.plan, &records.frames)?;
         drop(folder);
         Ok((Self::open(path, records.cells.clone())?, records))
     }
@@ -114,15 +118,8 @@ impl RunFolder {
     pub fn frame(&mut self, plan: &Plan, frame: &Frame, slots: &[Slot]) -> Result<(), Fault> {
         let rows: String = slots.iter().map(slots::line).collect();
         add(&mut self.slots, rows.as_bytes(), "the slots of a frame")?;
-        let cell = &plan.cells[frame.cell as usize];
-        for (arm, seen) in plan.experiment.arms.iter().zip(&frame.arms) {
-            let name = format!("{}--{}.hlog", file_name(&cell.id), file_name(&arm.name));
-            for (operation, histogram) in &seen.latency {
-                self.histogram(&name, operation, frame, histogram)?;
-            }
-            for (operation, histogram) in &seen.intended {
-                self.histogram(&name, &format!("Intended-{operation}"), frame, histogram)?;
-            }
+        for (name, intervals) in intervals_of(plan, frame)? {
+            self.intervals(&name, frame, &intervals)?;
         }
         add(&mut self.frames, &lines(std::slice::from_ref(frame))?, "the records of a frame")
     }
@@ -157,23 +154,73 @@ impl RunFolder {
         let _ = fs::copy(log, self.path.join("logs").join(name));
     }
 
-    /// Adds one interval to the HdrHistogram log `name`.
-    fn histogram(&mut self, name: &str, tag: &str, frame: &Frame, seen: &Histogram) -> Result<(), Fault> {
-        let failed = |error: &dyn std::fmt::Display| Fault::Machine(format!("cannot write {name}: {error}"));
-        let path = self.path.join("histograms").join(name);
-        let fresh = !path.exists();
-        let file = match self.histograms.entry(path) {
+    /// Adds the `intervals` of `frame` to the HdrHistogram log `name`.
+    fn intervals(&mut self, name: &str, frame: &Frame, intervals: &str) -> Result<(), Fault> {
+        let failed = |error| Fault::machine(format!("cannot write {name}"), error);
+        let file = match self.histograms.entry(self.path.join(HISTOGRAMS).join(name)) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let file = OpenOptions::new().create(true).append(true).open(entry.key());
-                entry.insert(file.map_err(|error| failed(&error))?)
+                entry.insert(file.map_err(failed)?)
             }
         };
-        let interval = hdr_log::interval(tag, frame, seen).ok_or_else(|| failed(&format!("{tag:?} is no tag")))?;
         // The header stands at the top of the file only.
-        let header = if fresh { hdr_log::header(frame) } else { String::new() };
-        file.write_all((header + &interval).as_bytes()).map_err(|error| failed(&error))
+        let is_empty = file.metadata().map_err(failed)?.len() == 0;
+        let header = if is_empty { hdr_log::header(frame) } else { String::new() };
+        add(file, (header + intervals).as_bytes(), name)
     }
+}
+
+/// Name of the HdrHistogram log of `arm` in `cell`.
+fn log_name(cell: &Cell, arm: &Arm) -> String {
+    format!("{}--{}.hlog", file_name(&cell.id), file_name(&arm.name))
+}
+
+/// What `frame` adds to the HdrHistogram logs, by their names.
+fn intervals_of(plan: &Plan, frame: &Frame) -> Result<Vec<(String, String)>, Fault> {
+    let cell = &plan.cells[frame.cell as usize];
+    let mut all = Vec::new();
+    for (arm, seen) in plan.experiment.arms.iter().zip(&frame.arms) {
+        let name = log_name(cell, arm);
+        let latency = seen.latency.iter().map(|(operation, histogram)| (operation.clone(), histogram));
+        let intended = seen.intended.iter().map(|(operation, histogram)| (format!("Intended-{operation}"), histogram));
+        let mut intervals = String::new();
+        for (tag, histogram) in latency.chain(intended) {
+            let interval = hdr_log::interval(&tag, frame, histogram);
+            intervals += &interval.ok_or_else(|| Fault::Machine(format!("cannot write {name}: {tag:?} is no tag")))?;
+        }
+        if !intervals.is_empty() {
+            all.push((name, intervals));
+        }
+    }
+    Ok(all)
+}
+
+/// Has the HdrHistogram logs in `folder` hold the intervals of `frames` and no others: a frame that a kill came upon
+/// has its intervals in some logs, the last of them torn, and its number goes to another one.
+fn replace_histograms(folder: &Path, plan: &Plan, frames: &[Frame]) -> Result<(), Fault> {
+    fs::create_dir_all(folder).map_err(|error| Fault::machine(folder.display(), error))?;
+    let mut logs: BTreeMap<String, String> = BTreeMap::new();
+    for cell in &plan.cells {
+        logs.extend(plan.experiment.arms.iter().map(|arm| (log_name(cell, arm), String::new())));
+    }
+    for frame in frames {
+        for (name, intervals) in intervals_of(plan, frame)? {
+            let log = logs.entry(name).or_default();
+            if log.is_empty() {
+                *log = hdr_log::header(frame);
+            }
+            log.push_str(&intervals);
+        }
+    }
+    for (name, log) in logs {
+        let path = folder.join(name);
+        match log.is_empty() {
+            true => remove(&path)?,
+            false => replace(&path, log.as_bytes())?,
+        }
+    }
+    Ok(())
 }
 
 /// Reads a run folder. Lines that a kill cut in half, and slots of frames that did not complete, are left out; a frame
@@ -325,6 +372,14 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
     fs::rename(&next, path).map_err(failed)
 }
 
+/// Removes the file `path`, where there is one.
+fn remove(path: &Path) -> Result<(), Fault> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Fault::machine(path.display(), error)),
+        _ => Ok(()),
+    }
+}
+
 /// `name` with everything but letters, digits, `-` and `_` replaced.
 pub fn file_name(name: &str) -> String {
     name.chars()
@@ -334,7 +389,84 @@ pub fn file_name(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tithe_model::{
+        histogram::Histogram,
+        record::{ArmFrame, Host, Stalls},
+    };
+    use tithe_plugin::simulated::Simulated;
+
     use super::*;
+
+    const EXPERIMENT: &str = "title = \"Logs\"\ndatabase = \"simulated\"\n[data]\nrecords = 1000\n[load]\nclients = 3\n\
+        [measure]\nbudget = \"30 s\"\nslot = \"20 ms\"\nprecision = \"0.01%\"\naa_arm = false\n\
+        [[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"seal\" }]\n";
+
+    fn plan() -> Plan {
+        let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
+        let catalogue = crate::catalogue::catalogue(&[&Simulated], kinds);
+        let experiment = tithe_model::parse::parse(EXPERIMENT, &catalogue, &|_| Err(std::io::Error::other("no file")));
+        tithe_model::plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan")
+    }
+
+    /// Frame `number` of two arms, in which one operation was done.
+    fn frame(number: u32) -> Frame {
+        let mut seen = Histogram::default();
+        seen.record(1000 + u64::from(number));
+        let arm = ArmFrame { latency: [("READ".to_owned(), seen)].into(), ..ArmFrame::default() };
+        Frame {
+            cell: 0,
+            frame: number,
+            epoch: 0,
+            start: 0,
+            start_unix_ns: 1_700_000_000_000_000_000 + u64::from(number) * 1_000_000_000,
+            duration_ns: 1_000_000_000,
+            invalid: None,
+            free: false,
+            slot_ns: 20_000_000,
+            settling_ns: 1_000_000,
+            stalls: Stalls::Waits,
+            arms: vec![arm.clone(), arm],
+            agents: Vec::new(),
+            host: Host::default(),
+        }
+    }
+
+    #[test]
+    fn the_logs_of_a_run_that_is_resumed_hold_its_frames_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, plan) = (folder.path().join("run"), plan());
+        let logs = || -> Vec<Option<String>> {
+            let names = plan.experiment.arms.iter().map(|arm| log_name(&plan.cells[0], arm));
+            names.map(|name| fs::read_to_string(path.join(HISTOGRAMS).join(name)).ok()).collect()
+        };
+        let mut run = RunFolder::create(&path, EXPERIMENT, &plan, &Machine::default()).expect("a run folder");
+        run.frame(&plan, &frame(0), &[]).expect("written");
+        run.frame(&plan, &frame(1), &[]).expect("written");
+        let whole = logs();
+        assert!(whole.iter().flatten().all(|log| log.matches("StartTime").count() == 1), "{whole:?}");
+        assert_eq!(whole.iter().flatten().map(|log| log.matches("Tag=READ,").count()).sum::<usize>(), 4);
+
+        // Killed in its third frame: one log has it, the other a part of it, and it has no line of its own.
+        let next = intervals_of(&plan, &frame(2)).expect("intervals");
+        run.intervals(&next[0].0, &frame(2), &next[0].1).expect("written");
+        run.intervals(&next[1].0, &frame(2), &next[1].1[..20]).expect("written");
+        assert_ne!(logs(), whole);
+        drop(run);
+        let (mut run, records) = RunFolder::resume(&path).expect("resumed");
+        assert_eq!((records.frames.len(), logs()), (2, whole.clone()));
+        run.frame(&plan, &frame(2), &[]).expect("written");
+        let longer = whole.iter().zip(&next).map(|(log, (_, interval))| Some(log.clone()? + interval));
+        assert_eq!(logs(), longer.collect::<Vec<_>>());
+        drop(run);
+
+        // Killed in its first frame.
+        fs::write(path.join("frames.jsonl"), "").expect("written");
+        let (mut run, _) = RunFolder::resume(&path).expect("resumed");
+        assert!(logs().iter().all(Option::is_none), "{:?}", logs());
+        run.frame(&plan, &frame(0), &[]).expect("written");
+        run.frame(&plan, &frame(1), &[]).expect("written");
+        assert_eq!(logs(), whole);
+    }
 
     #[test]
     fn a_folder_of_another_format_is_refused_before_anything_of_it_is_read() {

@@ -68,16 +68,44 @@ pub fn wait_until_ready(
 ) -> Result<(), Fault> {
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
-        let fault = match database.facts(server, setup) {
-            Ok(_) => return Ok(()),
-            Err(fault) => fault,
-        };
+        let answer = database.facts(server, setup);
+        // Looked at before an answer is believed: it is somebody else's where this server found its port taken.
         if let Some(words) = running.ended() {
             return Err(Fault::Machine(words));
         }
-        if Instant::now() > deadline {
-            return Err(fault);
+        match answer {
+            Ok(_) => return Ok(()),
+            Err(fault) if Instant::now() > deadline => return Err(fault),
+            Err(_) => {}
         }
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tithe_machine::launch::Command;
+    use tithe_plugin::simulated::{Simulated, test_bench::Bench};
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_has_ended_is_not_ready_whoever_answers() {
+        // It answers whether anything runs or not, as another arm's server does at a port that both were given.
+        let bench = Bench::plain();
+        let arguments = vec!["-c".to_owned(), "echo the port is taken; exit 1".to_owned()];
+        let command = Command { program: "/bin/sh".into(), arguments, ..Command::default() };
+        let launch = Launch { server: Some(command), ..Launch::default() };
+        let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+        let place = sandbox.place("ended").expect("a place");
+        let mut running = sandbox.start(&launch, &place.folder.join(LOG)).expect("a shell").expect("a process");
+        let begun = Instant::now();
+        while running.ended().is_none() {
+            assert!(begun.elapsed().as_secs() < 60, "it does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let outcome = wait_until_ready(&Simulated, &bench.server, &bench.setup, &mut running);
+        let told = |words: &str| words.contains("the server ended") && words.contains("the port is taken");
+        assert!(matches!(&outcome, Err(Fault::Machine(words)) if told(words)), "{outcome:?}");
     }
 }

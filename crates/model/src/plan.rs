@@ -96,15 +96,16 @@ pub struct Plan {
     /// What is known of the spread between starts, for cells with fewer than [`STARTS_MIN`]; empty where starts do not
     /// differ.
     pub start_spread: Vec<StartSpread>,
-    /// The same of arms that stand on one server; `None` where no arm is attached, or where it is not told apart.
+    /// The same of arms that stand on one server and only read; `None` where no arm is attached, or where it is not
+    /// told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_server_spread: Option<Vec<StartSpread>>,
 }
 
 impl Plan {
-    /// What is known of the spread between starts of arms that stand on one server, or on servers of their own.
-    pub fn spread_between_starts(&self, one_server: bool) -> &[StartSpread] {
-        self.one_server_spread.as_deref().filter(|_| one_server).unwrap_or(&self.start_spread)
+    /// What is known of the spread between starts of arms that share them, or have servers of their own.
+    pub fn spread_between_starts(&self, shared: bool) -> &[StartSpread] {
+        self.one_server_spread.as_deref().filter(|_| shared).unwrap_or(&self.start_spread)
     }
 }
 

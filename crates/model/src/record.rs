@@ -338,8 +338,9 @@ pub enum Event {
         /// Index of the cell.
         cell: u32,
     },
-    /// All arms of the cell stand on one server, so that a start of it is one for all of them.
-    OneServer {
+    /// All arms of the cell stand on one server and only read, so that the luck of its start is the same for all of
+    /// them.
+    StartsShared {
         /// Index of the cell.
         cell: u32,
     },

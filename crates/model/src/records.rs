@@ -13,9 +13,9 @@ use crate::{
 pub struct CellFacts {
     /// How arms are paired (`twin`, `session`).
     pub mode: String,
-    /// All arms stand on one server, so that a start of it is one for all of them.
+    /// All arms stand on one server and only read, so that the luck of its start is the same for all of them.
     #[serde(default)]
-    pub one_server: bool,
+    pub shares_starts: bool,
     /// Lines about the workload.
     pub notes: Vec<(String, String)>,
     /// Why the cell ended; `None` while it has not.

@@ -1,9 +1,9 @@
 //! What is known of the luck of a start: how much identical arms differ from one start of the servers to the next.
 //!
 //! The figures are data with a source, one line a database and metric. Tithe brings `data/start-spread.csv` for arms
-//! that have a server each, and `data/one-server-spread.csv` for arms that stand on one server, where a start that is
-//! lucky is so for all of them. A file of the same form, from the user's own machine, takes the place of both for the
-//! databases that it names. What it says: FORMAT.md.
+//! that have a server each, and `data/one-server-spread.csv` for arms that stand on one server and only read, where a
+//! start that is lucky is so for all of them. A file of the same form, from the user's own machine, takes the place of
+//! both for the databases that it names. What it says: FORMAT.md.
 
 use std::collections::BTreeSet;
 

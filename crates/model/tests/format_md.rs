@@ -199,7 +199,7 @@ fn every_event() {
     let events = [
         Event::RunStarted { tithe: String::new(), resumed: false },
         Event::CellStarted { cell },
-        Event::OneServer { cell },
+        Event::StartsShared { cell },
         Event::ArmStarted { cell, epoch, arm, version: String::new() },
         Event::FrameDone { cell, frame, invalid: None },
         Event::CellDone { cell, reason: CellEnding::Budget },

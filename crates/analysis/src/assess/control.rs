@@ -6,7 +6,7 @@
 
 use tithe_model::experiment::Metric;
 
-use super::{measured::Measured, slots};
+use super::{measured::Measured, over_run};
 use crate::{
     ArmAnalysis, Estimate, Flag, Interval, Outcome,
     statistics::{
@@ -30,8 +30,9 @@ pub(super) fn asymmetry(
 ) -> Option<String> {
     let index = arms.iter().position(|arm| arm.aa)?;
     let alpha = std::mem::replace(&mut measured.alpha, sidak(DIFFERS, cells));
-    let Interval { low, high, .. } = slots::deciding(measured, index, primary).effect;
+    let effect = over_run::deciding(measured, index, primary).map(|estimate| estimate.effect);
     measured.alpha = alpha;
+    let Interval { low, high, .. } = effect?;
     let differs = measured.frames.len() >= precision::MIN_FRAMES && (low > 0.0 || high < 0.0);
     differs.then(|| {
         let name = &arms[index].name;

@@ -129,9 +129,10 @@ impl Counted {
             (true, true) => {
                 let effect = self.over_starts(measured, &sums, ratio_effect(both, measured.alpha), 1.0);
                 let estimate = || {
-                    let estimate = ratio(measured, figure(), self.title, effect, (sums.frames, sums.starts));
+                    let widened = self.has_luck() && sums.known(measured.asked(Metric::Cpu)).is_some();
+                    let stands_on = (sums.frames, sums.starts);
+                    let estimate = ratio(measured, figure(), self.title, effect, stands_on, widened);
                     let mut estimate = with_difference(estimate);
-                    estimate.widened = self.has_luck() && sums.known(measured.asked(Metric::Cpu)).is_some();
                     estimate.text += &estimate.on_starts();
                     estimate
                 };

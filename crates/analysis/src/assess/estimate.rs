@@ -42,10 +42,13 @@ pub(super) fn ratio(
     title: &str,
     interval: Interval,
     (frames, starts): (usize, usize),
+    widened: bool,
 ) -> Estimate {
     let times = (interval.half_width() / measured.precision).powi(2);
-    let more_s = || times.is_finite().then_some((times - 1.0) * frames as f64 * measured.frame_s);
-    Estimate { starts, ..judged(measured, name, title, interval, frames, more_s) }
+    // What is known of starts from elsewhere no further frame makes narrower.
+    let narrows = times.is_finite() && !widened;
+    let more_s = || narrows.then_some((times - 1.0) * frames as f64 * measured.frame_s);
+    Estimate { starts, widened, ..judged(measured, name, title, interval, frames, more_s) }
 }
 
 /// An estimate with its verdict. `more_s` is asked only where the precision is not reached.

@@ -91,7 +91,7 @@ impl<'a> Measured<'a> {
                 false => frame_epochs.chain(finding_epochs).collect(),
             },
             asked_metric: experiment.measure.primary,
-            start_spread: records.plan.spread_between_starts(records.cells[index].one_server),
+            start_spread: records.plan.spread_between_starts(records.cells[index].shares_starts),
             alpha: stopping::alpha(arms.saturating_sub(1), ended_by(CellEnding::Precision)),
             margin: experiment.measure.margin,
             precision: experiment.measure.precision,
@@ -245,7 +245,8 @@ impl<'a> Measured<'a> {
 
     /// Said where figures stand on too few starts to tell how much starts differ.
     fn few_starts(&self) -> Option<String> {
-        if self.cell.design.is_switched() {
+        // Both sides are one server, or the intervals are no sum of frames and starts.
+        if self.cell.design.is_switched() || self.cell.design == Design::Sequential {
             return None;
         }
         let starts = self.starts();

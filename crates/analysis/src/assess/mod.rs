@@ -136,7 +136,9 @@ fn assess_cell(
     let asymmetry = control::asymmetry(&mut measured, &arms, primary, cells);
     if asymmetry.is_some() {
         let estimates = arms.iter_mut().flat_map(|arm| &mut arm.estimates);
-        estimates.filter(|estimate| estimate.p.is_some()).for_each(|estimate| estimate.flags.push(Flag::Asymmetric));
+        // A figure that decides is flagged even where no p goes with it.
+        let flagged = estimates.filter(|estimate| estimate.p.is_some() || estimate.primary);
+        flagged.for_each(|estimate| estimate.flags.push(Flag::Asymmetric));
     }
     over_run::judge(&mut measured, &mut arms, primary, cells);
     control::hold(&mut arms);

@@ -28,7 +28,7 @@ pub(super) fn judge(measured: &mut Measured<'_>, arms: &mut [ArmAnalysis], prima
 }
 
 /// The deciding figure of arm `arm` at the error of `measured`.
-fn deciding(measured: &Measured<'_>, arm: usize, primary: Metric) -> Option<Estimate> {
+pub(super) fn deciding(measured: &Measured<'_>, arm: usize, primary: Metric) -> Option<Estimate> {
     match measured.cell.design {
         Design::Sequential => sequential::estimates(measured, arm, primary).into_iter().find(|it| it.primary),
         Design::Switched { .. } => Some(switched::deciding(measured, arm, primary)),

@@ -10,6 +10,7 @@ use crate::{
     CONFIDENCE, Interval,
     statistics::{
         inference::sidak,
+        precision,
         starts::{IntervalOptions, StartEffect, infer_over_starts},
     },
 };
@@ -130,6 +131,9 @@ fn of_cell(records: &Records, index: usize) -> CellResolution {
 }
 
 fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str, cells: usize) -> Option<Resolution> {
+    if measured.frames.len() < precision::MIN_FRAMES {
+        return None;
+    }
     let effects = slots::effects(measured, 1, metric);
     let asked = |alpha: f64| IntervalOptions { alpha, ..measured.asked(metric) };
     let interval = |alpha: f64| infer_over_starts(&effects, asked(alpha)).inference.interval;

@@ -19,7 +19,7 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
         let frames = plain.len().min(protected.len());
         let logarithms = |costs: &[f64]| costs.iter().map(|cost| cost.ln()).collect::<Vec<_>>();
         let effect = welch(&logarithms(&plain), &logarithms(&protected), measured.alpha);
-        let mut estimate = ratio(measured, Figure::Metric(metric), title, effect, (frames, measured.starts()));
+        let mut estimate = ratio(measured, Figure::Metric(metric), title, effect, (frames, measured.starts()), false);
         estimate.primary = metric == primary;
         estimate.difference = (frames > 0).then(|| welch(&plain, &protected, measured.alpha));
         estimate.unit = "µs/op".into();

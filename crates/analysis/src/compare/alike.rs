@@ -63,12 +63,19 @@ fn unlike((one, one_records): (&CellAnalysis, u64), (other, other_records): (&Ce
     tell("clients", &one.clients.to_string(), &other.clients.to_string());
     tell("load", &one.arrivals, &other.arrivals);
     tell("records", &one_records.to_string(), &other_records.to_string());
-    for (name, value) in &one.notes {
+    for (name, value) in asked_notes(one) {
         if let Some((_, other)) = other.notes.iter().find(|(known, _)| known == name) {
             tell(name, value, other);
         }
     }
     unlike
+}
+
+/// The notes of `cell` that say what was asked of it. At a share of saturation its rate is what the run itself found,
+/// and another in every run.
+pub(crate) fn asked_notes(cell: &CellAnalysis) -> impl Iterator<Item = &(String, String)> {
+    let found = cell.arrivals.contains("of saturation");
+    cell.notes.iter().filter(move |(name, _)| !found || name != "rate")
 }
 
 /// Adds the arms that all `cells` have, and the reasons for those that they do not.
@@ -102,7 +109,8 @@ fn comparable(cell: &CellAnalysis) -> impl Iterator<Item = &ArmAnalysis> {
     cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline || (!arm.aa && !arm.estimates.is_empty()))
 }
 
-/// The deciding cost of the first run's arm, in all runs.
+/// The deciding cost of an arm, in all runs. One that decides in one run only is judged over one run only, and not
+/// compared.
 fn matched(
     (subjects, runs): (&[Analysis], &[String]),
     cell: &CellAnalysis,
@@ -113,9 +121,15 @@ fn matched(
     };
     let mut sides = Vec::new();
     for (run, arm) in arms.iter().enumerate() {
-        let Some(estimate) = arm.estimates.iter().find(|estimate| estimate.name == primary.name) else {
-            return Err(format!("Arm {} of cell {} has no {} in {}.", arm.name, cell.id, primary.title, runs[run]));
+        let Some(estimate) = arm.primary() else {
+            return Err(format!("Arm {} of cell {} was not measured in {}.", arm.name, cell.id, runs[run]));
         };
+        if estimate.name != primary.name {
+            return Err(format!(
+                "Arm {} of cell {} is decided by {} in {} and by {} in {}.",
+                arm.name, cell.id, primary.title, runs[0], estimate.title, runs[run]
+            ));
+        }
         let between_runs = between_runs(&subjects[run].database, &estimate.name);
         let (estimate, proof) = (estimate.clone(), arm.proof.clone());
         sides.push(Side { run, estimate, proof, counted: Counted::Frames, between_runs });
@@ -130,7 +144,7 @@ fn matched(
 }
 
 /// How much identical runs on `database` are known to differ in `figure` beyond what their intervals say.
-fn between_runs(database: &str, figure: &Figure) -> Option<KnownSpread> {
+pub(crate) fn between_runs(database: &str, figure: &Figure) -> Option<KnownSpread> {
     // What decides is a metric; anything else is taken as net time.
     let metric = if let Figure::Metric(metric) = figure { *metric } else { Metric::Net };
     KnownSpread::of_metric(&run_spread::built_in(database), metric)
@@ -163,8 +177,11 @@ pub(super) fn not_in_first(subjects: &[Analysis], runs: &[String]) -> Vec<String
 pub(super) fn notes(subjects: &[Analysis], runs: &[String], matches: &[Match]) -> Vec<String> {
     let mut notes: Vec<String> = judged_over_run(subjects).into_iter().collect();
     notes.extend((0..runs.len()).filter_map(|run| on_few_starts(run, runs, matches)));
-    notes.extend(judged_over_runs(subjects, matches));
+    let sides = matches.iter().flat_map(|it| &it.sides);
+    let known = sides.filter_map(|side| Some((subjects[side.run].database.as_str(), side.between_runs?)));
+    notes.extend(judged_over_runs(known));
     notes.extend(subjects[0].cells.iter().filter_map(|cell| controls_of(cell, subjects, runs)));
+    notes.extend(not_symmetric(runs, matches));
     let first = &subjects[0];
     for (subject, name) in subjects.iter().zip(runs).skip(1) {
         // What it swaps to, and when it was started, makes no other machine.
@@ -220,15 +237,26 @@ fn judged_over_run(subjects: &[Analysis]) -> Option<String> {
 }
 
 /// Said of the databases of which identical runs are known to differ by more than their intervals say.
-fn judged_over_runs(subjects: &[Analysis], matches: &[Match]) -> BTreeSet<String> {
-    let sides = matches.iter().flat_map(|it| &it.sides);
-    let known = sides.filter_map(|side| Some((&subjects[side.run].database, side.between_runs?)));
+pub(crate) fn judged_over_runs<'a>(known: impl Iterator<Item = (&'a str, KnownSpread)>) -> BTreeSet<String> {
     let told = known.map(|(database, known)| {
         format!(
             "Identical runs on {database} differ by more than each says, by {} % (standard deviation): differences are judged as if \
              each run erred by ±{} % besides.",
             fixed(100.0 * known.spread, 2),
             fixed(100.0 * known.widening(1, 2.0 * USUAL), 2)
+        )
+    });
+    told.collect()
+}
+
+/// Said of the cells of a run that are shown and not ranked because their set-up was not symmetric.
+fn not_symmetric(runs: &[String], matches: &[Match]) -> BTreeSet<String> {
+    let sides = matches.iter().flat_map(|matched| matched.sides.iter().map(move |side| (&matched.cell, side)));
+    let told = sides.filter(|(_, side)| !side.is_symmetric()).map(|(cell, side)| {
+        format!(
+            "Cell {cell} of {}: its plain arm differs from itself (A/A), so its set-up is not symmetric and its costs are not \
+             ranked.",
+            runs[side.run]
         )
     });
     told.collect()

@@ -4,7 +4,8 @@
 //! points. Absolute levels of different runs belong to different hours: they are shown beside their cost and
 //! not compared. Differences rest on the intervals of the runs, which hold for the next start of the servers, too, and
 //! on what is known of how much identical runs differ beyond those ([`run_spread`]). What cannot be compared is refused
-//! with its reason ([`Comparison::refused`]); an arm that was not proven is shown and not ranked.
+//! with its reason ([`Comparison::refused`]); an arm that was not proven, or whose set-up was not symmetric, is shown
+//! and not ranked.
 //!
 //! [`run_spread`]: tithe_model::run_spread
 
@@ -13,10 +14,11 @@ mod false_alarms;
 
 use tithe_model::plan::STARTS_MIN;
 
+pub(crate) use alike::{asked_notes, between_runs, judged_over_runs};
 pub use false_alarms::Budget;
 
 use crate::{
-    Analysis, CONFIDENCE, Estimate, Interval, Proof,
+    Analysis, CONFIDENCE, Estimate, Flag, Interval, Proof,
     statistics::{distribution::normal_upper, starts::KnownSpread},
 };
 
@@ -84,7 +86,13 @@ impl Side {
     /// True where the cost is known and is that of the protection.
     pub fn counts(&self) -> bool {
         let Interval { low, high, .. } = self.estimate.effect;
-        matches!(self.proof, Proof::Proven | Proof::Baseline) && low.is_finite() && high.is_finite()
+        let known = low.is_finite() && high.is_finite();
+        known && self.is_symmetric() && matches!(self.proof, Proof::Proven | Proof::Baseline)
+    }
+
+    /// False where the plain arm of the same cell differs from itself, so that the cost is no answer.
+    pub fn is_symmetric(&self) -> bool {
+        !self.estimate.flags.contains(&Flag::Asymmetric)
     }
 
     /// The run rests on fewer starts of the servers than tell how much these differ.
@@ -300,6 +308,39 @@ mod tests {
             .assert_eq(&reasons(&|analysis| drop(analysis.cells[0].arms.pop())));
         let records = compare(&[subject("one", |_| ()), Analysis { records: 5, ..subject("two", |_| ()) }], &[]);
         assert!(records.unwrap_err()[0].contains("records 1000 and 5"));
+        expect!["Arm tls of cell c/in-memory is decided by net time per op in one and by CPU per op in two."]
+            .assert_eq(&reasons(&|analysis| {
+                let estimates = &mut analysis.cells[0].arms[1].estimates;
+                estimates.iter_mut().for_each(|it| it.primary = it.title == "CPU per op");
+            }));
+    }
+
+    #[test]
+    fn the_rate_at_a_share_of_saturation_is_found_and_not_asked_for() {
+        let refused = |arrivals: &str| {
+            let at = |rate: &str| {
+                subject(rate, |analysis| {
+                    arrivals.clone_into(&mut analysis.cells[0].arrivals);
+                    analysis.cells[0].notes.push(("rate".to_owned(), rate.to_owned()));
+                })
+            };
+            compare(&[at("900/s"), at("910/s")], &[]).map_or_else(|why| why, |compared| compared.refused).join(" ")
+        };
+        assert_eq!(refused("70 % of saturation, Poisson arrivals"), "");
+        assert!(refused("2,000/s, Poisson arrivals").contains("rate 900/s and 910/s"));
+    }
+
+    #[test]
+    fn a_set_up_that_is_not_symmetric_is_shown_and_not_ranked() {
+        let asymmetric = |analysis: &mut Analysis| {
+            other(analysis);
+            analysis.cells[0].arms[1].estimates[0].flags.push(Flag::Asymmetric);
+        };
+        let compared = compare(&[subject("one", |_| ()), subject("two", asymmetric)], &[]).expect("runs alike");
+        let tls = &compared.matches[0];
+        assert_eq!((tls.sides.len(), tls.least(), tls.changes().len()), (2, None, 0));
+        assert!(tls.sides[0].counts() && !tls.sides[1].counts());
+        expect!["Cell c/in-memory of MariaDB 11.8.3: its plain arm differs from itself (A/A), so its set-up is not symmetric and its costs are not ranked."].assert_eq(compared.notes.last().expect("a note"));
     }
 
     #[test]

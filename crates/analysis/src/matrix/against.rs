@@ -1,16 +1,17 @@
 //! Matrices against each other: what a protection costs over the hosts of one and of another, in the form in which runs
 //! are compared.
 //!
-//! A figure that is not pooled, because its matrix has two hosts or none that counts, is refused with that reason.
+//! A figure that is not pooled, because its matrix has two hosts or none that counts, is refused with that reason. One
+//! that rests on a single run errs like any run, also by what its interval does not hold.
 
-use tithe_model::experiment::Metric;
+use tithe_model::{experiment::Metric, plan::STARTS_MIN};
 
-use super::{Answer, Basis, Gathered, MatrixFigure, figures};
+use super::{Answer, Basis, Gathered, MatrixFigure, Repeat, figures};
 use crate::{
     Estimate, Figure, Interval, Proof,
     assess::estimate::stated,
-    compare::{Comparison, Counted, Match, Side},
-    statistics::verdict,
+    compare::{Comparison, Counted, Match, Side, between_runs, judged_over_runs},
+    statistics::{starts::KnownSpread, verdict},
 };
 
 /// One matrix and what it is called.
@@ -53,7 +54,9 @@ pub fn compare(matrices: &[Named]) -> Result<Comparison, Vec<String>> {
         refused.push("Nothing is left to compare.".to_owned());
         return Err(refused);
     }
-    let notes = matrices.iter().flat_map(notes).collect();
+    let mut notes: Vec<String> = matrices.iter().flat_map(notes).collect();
+    let all = matrices.iter().flat_map(|matrix| &matrix.figures);
+    notes.extend(judged_over_runs(all.filter_map(|it| Some((it.database.as_str(), known_between_runs(it)?)))));
     let margin = first.figures.first().map_or(0.0, |figure| figure.margin);
     Ok(Comparison { runs, matches, refused, notes, margin })
 }
@@ -76,7 +79,7 @@ fn matched(matrices: &[Named], figure: &MatrixFigure) -> Result<Match, String> {
             estimate: estimate(same, effect, count),
             proof: Proof::Proven,
             counted,
-            between_runs: None,
+            between_runs: known_between_runs(same),
         });
     }
     let cell = format!("{} · {}", figure.experiment, figure.cell);
@@ -106,11 +109,42 @@ fn counted(figure: &MatrixFigure) -> (usize, Counted) {
     }
 }
 
+/// The run that `figure` rests on alone; `None` where hosts or repeats say themselves how much runs differ.
+fn only_run(figure: &MatrixFigure) -> Option<&Repeat> {
+    let host = figure.counting().next()?;
+    host.repeats.first().filter(|_| matches!(figure.answer, Answer::One(_)))
+}
+
+/// How much runs like the one that `figure` rests on are known to differ beyond what their intervals say.
+fn known_between_runs(figure: &MatrixFigure) -> Option<KnownSpread> {
+    only_run(figure)?;
+    between_runs(&figure.database, &Figure::Metric(metric(&figure.figure)))
+}
+
+/// The metric whose title `figure` is; as in comparisons of runs, anything else is taken as net time.
+fn metric(figure: &str) -> Metric {
+    match figure {
+        "time per op" => Metric::Time,
+        "CPU per op" => Metric::Cpu,
+        "client CPU per op" => Metric::ClientCpu,
+        "server CPU per op" => Metric::ServerCpu,
+        _ => Metric::Net,
+    }
+}
+
 /// A figure over `count` hosts or repeats as comparisons take it.
 fn estimate(figure: &MatrixFigure, effect: Interval, count: usize) -> Estimate {
     let (verdict, text) = verdict::verdict(effect, figure.margin, "cost");
-    let name = Figure::Metric(Metric::Net);
-    Estimate { primary: true, ..stated(name, &figure.figure, effect, verdict, text, count) }
+    let name = Figure::Metric(metric(&figure.figure));
+    let mut estimate = Estimate { primary: true, ..stated(name, &figure.figure, effect, verdict, text, count) };
+    if let Some(run) = only_run(figure) {
+        estimate.starts = run.starts;
+        // A task does not keep whether few starts widened its interval: they do, but where no start or run differs.
+        let few = (1..STARTS_MIN as usize).contains(&run.starts);
+        estimate.widened = few && known_between_runs(figure).is_some();
+        estimate.text += &estimate.on_starts();
+    }
+    estimate
 }
 
 /// On how much the figures of `matrix` rest.
@@ -136,6 +170,7 @@ mod tests {
     use super::*;
     use crate::{
         compare::Budget,
+        matrix::State,
         report::{comparison, html, matrix::sample, sample::without_style},
     };
 
@@ -168,6 +203,30 @@ mod tests {
         );
         let refused = compare(&[named("before", 6), named("two", 2)]).expect_err("two hosts are not pooled");
         assert_eq!(refused[0], "tls.toml · c · tls has no interval over hosts in two.");
+    }
+
+    /// What one run has shown, on so many starts of its servers.
+    fn one_run(name: &str, starts: usize) -> Named {
+        let mut gathered = sample::first(1);
+        let State::Whole(outcome) = &mut gathered.tasks[0].state else { panic!("the first task is whole") };
+        outcome.cells[0].arms.iter_mut().for_each(|arm| arm.starts = starts);
+        Named::of(name.to_owned(), &gathered)
+    }
+
+    #[test]
+    fn a_single_run_errs_by_what_identical_runs_differ_by() {
+        let compared = compare(&[one_run("before", 8), one_run("after", 2)]).expect("one run each");
+        let [before, after] = compared.matches[0].sides.as_slice() else { panic!("{:?}", compared.matches[0]) };
+        let known = between_runs("postgresql", &Figure::Metric(Metric::Net));
+        assert!(known.is_some() && before.between_runs == known && after.between_runs == known);
+        let stands_on = |side: &Side| (side.estimate.starts, side.estimate.widened);
+        assert_eq!([before, after].map(stands_on), [(8, false), (2, true)]);
+        assert!(after.estimate.text.ends_with(" on these 2 starts"), "{}", after.estimate.text);
+        assert!(compared.notes.iter().any(|note| note.starts_with("Identical runs on postgresql differ by more")));
+        // Hosts show themselves how much runs differ.
+        let pooled = compare(&[named("before", 6), named("after", 6)]).expect("the same");
+        assert!(pooled.matches.iter().flat_map(|it| &it.sides).all(|side| side.between_runs.is_none()));
+        assert!(pooled.notes.iter().all(|note| !note.starts_with("Identical runs")), "{:?}", pooled.notes);
     }
 
     #[test]

@@ -2,13 +2,14 @@
 //!
 //! Hosts are told apart by the boot of their kernel, which nothing shares but what runs on one kernel: a host that was
 //! measured again and again counts once. Runs that do not say on which boot they were measured count as one host. Hosts
-//! of which the protection was not proven are shown and not pooled.
+//! of which the protection was not proven are shown and not pooled. Tasks whose set-up was not symmetric are left out,
+//! and so are those that another figure decides: net time and processor time are not one cost.
 
 use tithe_model::record::{Host, Machine};
 
 use super::{ArmOutcome, CellOutcome, Gathered, Outcome, Row};
 use crate::{
-    Interval, Proof,
+    Flag, Interval, Proof,
     statistics::hosts::{PooledEffect, UnitEffect, combined, together},
     stopping,
 };
@@ -71,6 +72,8 @@ pub struct Repeat {
     pub started_unix_s: u64,
     /// What it showed, with the run's own interval.
     pub effect: Interval,
+    /// Starts of the servers behind it.
+    pub starts: usize,
     /// The same as a unit.
     pub unit: UnitEffect,
 }
@@ -203,15 +206,27 @@ fn said<'a>(outcome: &'a Outcome, cell: &str, arm: &str) -> Result<TaskEffect<'a
     let cell = outcome.cells.iter().find(|it| it.cell == cell).ok_or("it has no such cell")?;
     let found = cell.arms.iter().find(|it| it.arm == arm);
     match found.and_then(|arm| Some((arm, arm.unit()?))) {
+        Some((arm, _)) if arm.flags.contains(&Flag::Asymmetric) => Err("set-up not symmetric".to_owned()),
         Some((arm, unit)) => Ok(TaskEffect { outcome, cell, arm, unit }),
         None => Err(cell.failed.clone().unwrap_or_else(|| "too few frames for an interval".to_owned())),
     }
 }
 
+/// `said`, where it is decided by the figure of the `first` task; else why it is left out.
+fn decided_alike<'a>(first: Option<&TaskEffect<'_>>, said: TaskEffect<'a>) -> Result<TaskEffect<'a>, String> {
+    match first {
+        Some(first) if first.arm.figure != said.arm.figure => {
+            Err(format!("decided by {}, not {}", said.arm.figure, first.arm.figure))
+        }
+        _ => Ok(said),
+    }
+}
+
 fn figure(rows: &[&Row], cell: &str, arm: &str, alpha: f64) -> MatrixFigure {
-    let (mut all, mut left_out) = (Vec::new(), Vec::new());
+    let mut all: Vec<TaskEffect<'_>> = Vec::new();
+    let mut left_out = Vec::new();
     for (row, outcome) in rows.iter().filter_map(|row| Some((row, row.outcome()?))) {
-        match said(outcome, cell, arm) {
+        match said(outcome, cell, arm).and_then(|said| decided_alike(all.first(), said)) {
             Ok(said) => all.push(said),
             Err(reason) => left_out.push((row.task, reason)),
         }
@@ -276,7 +291,13 @@ fn host(of_host: &[&TaskEffect<'_>], alpha: f64) -> Option<HostFigure> {
 impl Repeat {
     fn of(said: &TaskEffect<'_>) -> Self {
         let TaskEffect { outcome, arm, unit, .. } = *said;
-        Self { task: outcome.task, started_unix_s: outcome.started_unix_s, effect: arm.effect, unit }
+        Self {
+            task: outcome.task,
+            started_unix_s: outcome.started_unix_s,
+            effect: arm.effect,
+            starts: arm.starts,
+            unit,
+        }
     }
 }
 
@@ -289,4 +310,34 @@ fn worse(one: Proof, other: &Proof) -> Proof {
         Proof::Disproven(_) => 3,
     };
     if rank(other) > rank(&one) { other.clone() } else { one }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{matrix::State, report::matrix::sample};
+
+    /// What TLS costs on five hosts, after a `change` of what the third of them said.
+    fn changed(change: impl Fn(&mut ArmOutcome)) -> MatrixFigure {
+        let mut gathered = sample::full();
+        let State::Whole(outcome) = &mut gathered.tasks[2].state else { panic!("the third task is whole") };
+        change(&mut outcome.cells[0].arms[0]);
+        figures(&gathered).remove(0)
+    }
+
+    #[test]
+    fn costs_in_two_figures_are_not_pooled() {
+        assert!(matches!(changed(|_| ()).answer, Answer::Over(Basis::Hosts(5), _)));
+        let figure = changed(|arm| "CPU per op".clone_into(&mut arm.figure));
+        assert_eq!(figure.figure, "net time per op");
+        assert_eq!(figure.left_out, [(2, "decided by CPU per op, not net time per op".to_owned())]);
+        assert!(matches!(figure.answer, Answer::Over(Basis::Hosts(4), _)), "{:?}", figure.answer);
+    }
+
+    #[test]
+    fn a_set_up_that_was_not_symmetric_is_left_out() {
+        let figure = changed(|arm| arm.flags.push(Flag::Asymmetric));
+        assert_eq!(figure.left_out, [(2, "set-up not symmetric".to_owned())]);
+        assert!(matches!(figure.answer, Answer::Over(Basis::Hosts(4), _)), "{:?}", figure.answer);
+    }
 }

@@ -1,19 +1,20 @@
 //! The costs in Bencher's Metric Format: a benchmark for each arm of each cell, with a measure for each figure.
 //!
 //! A measure is a cost in percent, with the ends of its interval as far as they are known. The format has no place for
-//! a proof, so arms that are not proven are left out, and so is what was not measured.
+//! a proof, so arms that are not proven are left out, and so is what was not measured or has a set-up that is not
+//! symmetric.
 
 use serde_json::{Map, Value, json};
 
 use super::number;
-use crate::{Analysis, Estimate, Proof};
+use crate::{Analysis, Estimate, Flag, Proof};
 
 /// The costs as one JSON object; it ends with a line break.
 pub fn render(analysis: &Analysis) -> String {
     let mut benchmarks = Map::new();
     for cell in &analysis.cells {
         for arm in cell.arms.iter().filter(|arm| matches!(arm.proof, Proof::Baseline | Proof::Proven)) {
-            let told = arm.estimates.iter().filter(|estimate| estimate.effect.estimate.is_finite());
+            let told = arm.estimates.iter().filter(|estimate| is_told(estimate));
             let measures: Map<String, Value> = told.map(|estimate| (measure(estimate), metric(estimate))).collect();
             if !measures.is_empty() {
                 benchmarks.insert(format!("{} · {}", cell.id, arm.name), Value::Object(measures));
@@ -21,6 +22,11 @@ pub fn render(analysis: &Analysis) -> String {
         }
     }
     format!("{:#}\n", Value::Object(benchmarks))
+}
+
+/// True of what was measured in a set-up that is symmetric.
+fn is_told(estimate: &Estimate) -> bool {
+    estimate.effect.estimate.is_finite() && !estimate.flags.contains(&Flag::Asymmetric)
 }
 
 /// The slug of a figure, of small letters, digits and hyphens: `latency-p99-9-read-cost-percent`.
@@ -57,5 +63,14 @@ mod tests {
         };
         assert_eq!(names.len(), sample::full().cells.iter().map(proven).sum::<usize>(), "{names:?}");
         assert_eq!(render(&sample::empty()), "{}\n");
+    }
+
+    #[test]
+    fn a_set_up_that_is_not_symmetric_is_left_out() {
+        let mut analysis = sample::full();
+        analysis.cells[0].arms[1].estimates[0].flags.push(Flag::Asymmetric);
+        let benchmarks: Value = serde_json::from_str(&render(&analysis)).expect("JSON");
+        let tls = &benchmarks["c/in-memory · tls"];
+        assert!(tls.get("net-cost-percent").is_none() && tls.get("cpu-cost-percent").is_some(), "{tls}");
     }
 }

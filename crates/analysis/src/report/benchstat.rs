@@ -1,10 +1,11 @@
 //! The costs as columns like those of Go's benchstat: name, plain, protected, delta.
 //!
 //! `~` stands where no difference was found or it is too noisy to tell, as there. What is not benchstat's: the
-//! interval behind the delta, a word where the protection was not proven to be on, and what an A/A arm is.
+//! interval behind the delta, a word where the protection was not proven to be on or the set-up is not symmetric, and
+//! what an A/A arm is.
 
 use super::{number, table};
-use crate::{Analysis, ArmAnalysis, Estimate, Outcome, Proof};
+use crate::{Analysis, ArmAnalysis, Estimate, Flag, Outcome, Proof};
 
 /// The costs that have levels, a line each, ending with a line break.
 pub fn render(analysis: &Analysis) -> String {
@@ -43,14 +44,21 @@ fn delta(estimate: &Estimate) -> String {
 
 fn about(estimate: &Estimate, arm: &ArmAnalysis) -> String {
     let figure = number::cost(&estimate.effect, estimate.verdict);
-    let doubt = match arm.proof {
-        _ if arm.aa => " A/A, the plain arm again: no cost is the truth",
-        Proof::Baseline | Proof::Proven => "",
-        Proof::Unproven(_) => " unproven",
-        Proof::ToldByProvider(_) => " told by the provider",
-        Proof::Disproven(_) => " disproven",
-    };
-    format!("({}, n={}){doubt}", figure.rest, estimate.count)
+    let asymmetric = estimate.flags.contains(&Flag::Asymmetric).then_some("set-up not symmetric");
+    let words: Vec<&str> = what_it_is(arm).into_iter().chain(asymmetric).collect();
+    let known = format!("({}, n={})", figure.rest, estimate.count);
+    if words.is_empty() { known } else { format!("{known} {}", words.join(", ")) }
+}
+
+/// What an arm is that is no proven one.
+fn what_it_is(arm: &ArmAnalysis) -> Option<&'static str> {
+    match arm.proof {
+        _ if arm.aa => Some("A/A, the plain arm again: no cost is the truth"),
+        Proof::Baseline | Proof::Proven => None,
+        Proof::Unproven(_) => Some("unproven"),
+        Proof::ToldByProvider(_) => Some("told by the provider"),
+        Proof::Disproven(_) => Some("disproven"),
+    }
 }
 
 #[cfg(test)]
@@ -65,5 +73,21 @@ mod tests {
         expect_file!["golden/full.benchstat.txt"].assert_eq(&render(&sample::full()));
         expect_file!["golden/controlled.benchstat.txt"].assert_eq(&render(&sample::controlled()));
         assert_eq!(render(&sample::empty()).lines().count(), 1);
+    }
+
+    #[test]
+    fn a_set_up_that_is_not_symmetric_is_named() {
+        let mut analysis = sample::full();
+        for arm in &mut analysis.cells[0].arms[1..3] {
+            arm.estimates[0].flags.push(Flag::Asymmetric);
+        }
+        let text = render(&analysis);
+        let line = |name: &str| {
+            let found = text.lines().find(|line| line.split(' ').next() == Some(name));
+            found.expect("a line").to_owned()
+        };
+        assert!(line("c/in-memory/tls/net").ends_with(", n=30) set-up not symmetric"), "{text}");
+        assert!(line("c/in-memory/audit/net").ends_with(") unproven, set-up not symmetric"), "{text}");
+        assert!(line("c/in-memory/tls/cpu").ends_with(", n=30)"), "{text}");
     }
 }

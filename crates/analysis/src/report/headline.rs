@@ -107,11 +107,14 @@ pub(super) fn answer(analysis: &Analysis, markup: &Markup) -> String {
     sentences.join(" ")
 }
 
-/// What is told of each arm, in the experiment's order.
-fn by_arm<'a>(told: &[&'a Decided<'a>]) -> Vec<Vec<&'a Decided<'a>>> {
-    let mut arms: Vec<Vec<&Decided>> = Vec::new();
-    for it in told {
-        match arms.iter_mut().find(|arm| arm[0].arm.name == it.arm.name) {
+/// An arm in all cells that one figure decides.
+type OfArm<'a> = Vec<&'a Decided<'a>>;
+
+/// What is told of each arm in each figure, in the experiment's order.
+fn by_arm<'a>(told: &[&'a Decided<'a>]) -> Vec<OfArm<'a>> {
+    let mut arms: Vec<OfArm<'a>> = Vec::new();
+    for it in told.iter().copied() {
+        match arms.iter_mut().find(|arm| arm[0].arm.name == it.arm.name && title(arm) == it.estimate.title) {
             Some(arm) => arm.push(it),
             None => arms.push(vec![it]),
         }
@@ -119,14 +122,35 @@ fn by_arm<'a>(told: &[&'a Decided<'a>]) -> Vec<Vec<&'a Decided<'a>>> {
     arms
 }
 
-/// `tls adds 14.9 to 16.3 µs to an operation (+38.7% to +42.3%), audit 4.4 to 5.2 µs (…), in net time per op.`:
-/// from the least end of any interval to the largest, of all cells where the arm costs something.
-fn costs(told: &[&Decided<'_>], markup: &Markup) -> Option<String> {
+/// `arms` by the figures that decide, each where its first arm is: costs in two figures make no range.
+fn by_figure(arms: Vec<OfArm<'_>>) -> Vec<Vec<OfArm<'_>>> {
+    let mut figures: Vec<Vec<OfArm<'_>>> = Vec::new();
+    for arm in arms {
+        match figures.iter_mut().find(|figure| title(&figure[0]) == title(&arm)) {
+            Some(figure) => figure.push(arm),
+            None => figures.push(vec![arm]),
+        }
+    }
+    figures
+}
+
+/// What the cells of an arm are decided by.
+fn title<'a>(arm: &[&'a Decided<'a>]) -> &'a str {
+    &arm[0].estimate.title
+}
+
+/// A sentence for each figure in which something costs, that with the dearest arm first.
+fn costs(told: &[&Decided<'_>], markup: &Markup) -> Vec<String> {
     let most = |arm: &[&Decided<'_>]| arm.iter().map(|it| it.judged.effect.estimate).fold(f64::MIN, f64::max);
     let costs = |it: &&Decided<'_>| it.judged.verdict == Outcome::Costs;
-    let mut arms: Vec<Vec<&Decided>> = by_arm(told).into_iter().filter(|arm| arm.iter().any(costs)).collect();
+    let mut arms: Vec<OfArm> = by_arm(told).into_iter().filter(|arm| arm.iter().any(costs)).collect();
     arms.sort_by(|a, b| most(b).total_cmp(&most(a)));
-    let title = (markup.text)(&arms.first()?[0].estimate.title);
+    by_figure(arms).iter().map(|arms| costs_in(arms, markup)).collect()
+}
+
+/// `tls adds 14.9 to 16.3 µs to an operation (+38.7% to +42.3%), audit 4.4 to 5.2 µs (…), in net time per op.`:
+/// from the least end of any interval to the largest, of all cells where the arm costs something.
+fn costs_in(arms: &[OfArm<'_>], markup: &Markup) -> String {
     let named = arms.iter().take(NAMED).enumerate().map(|(index, arm)| {
         let (amount, share) = added(arm);
         let name = (markup.name)(&arm[0].arm.name);
@@ -140,7 +164,7 @@ fn costs(told: &[&Decided<'_>], markup: &Markup) -> Option<String> {
         0 => String::new(),
         others => format!(", {} less", words::plural(others as u64, "other")),
     };
-    Some(format!("{named}{others}, in {title}{}.", on_starts(&arms)))
+    format!("{named}{others}, in {}{}.", (markup.text)(title(&arms[0])), on_starts(arms))
 }
 
 /// What an arm adds to an operation, and what that is of it in parentheses; the share alone where the amount is not
@@ -168,10 +192,20 @@ fn added(arm: &[&Decided<'_>]) -> (String, String) {
     }
 }
 
-/// `No cost found: auth (at most 0.7%), checksums (at most 1.6%).`
-fn none_found(told: &[&Decided<'_>], markup: &Markup) -> Option<String> {
+/// A sentence for each figure in which some arm costs nothing anywhere; it names the figure where there are several.
+fn none_found(told: &[&Decided<'_>], markup: &Markup) -> Vec<String> {
     let none = |it: &&Decided<'_>| it.judged.verdict == Outcome::NoneFound;
-    let arms: Vec<Vec<&Decided>> = by_arm(told).into_iter().filter(|arm| arm.iter().all(none)).collect();
+    let arms: Vec<OfArm> = by_arm(told).into_iter().filter(|arm| arm.iter().all(none)).collect();
+    let several = told.iter().any(|it| it.estimate.title != told[0].estimate.title);
+    let found_in = |arms: &Vec<OfArm<'_>>| {
+        let figure = if several { format!(" in {}", (markup.text)(title(&arms[0]))) } else { String::new() };
+        none_found_in(arms, &figure, markup)
+    };
+    by_figure(arms).iter().map(found_in).collect()
+}
+
+/// `No cost found: auth (at most 0.7%), checksums (at most 1.6%).`
+fn none_found_in(arms: &[OfArm<'_>], figure: &str, markup: &Markup) -> String {
     let named = arms.iter().take(NAMED).map(|arm| {
         let most = arm.iter().max_by(|a, b| a.judged.effect.high.total_cmp(&b.judged.effect.high));
         let bound = most.map(|it| number::bound(it.judged.effect.high.max(0.0), &it.judged.effect));
@@ -182,11 +216,11 @@ fn none_found(told: &[&Decided<'_>], markup: &Markup) -> Option<String> {
         0 => String::new(),
         others => format!(" and {}", words::plural(others as u64, "other")),
     };
-    (!arms.is_empty()).then(|| format!("No cost found{}: {named}{others}.", on_starts(&arms)))
+    format!("No cost found{figure}{}: {named}{others}.", on_starts(arms))
 }
 
 /// What a sentence about `arms` says of starts that are few.
-fn on_starts(arms: &[Vec<&Decided<'_>>]) -> String {
+fn on_starts(arms: &[OfArm<'_>]) -> String {
     words::on_starts_of(arms.iter().flatten().map(|it| it.estimate))
 }
 
@@ -215,23 +249,26 @@ fn open(all: &[Decided<'_>], markup: &Markup) -> Vec<String> {
     sentences
 }
 
-/// What the plain arm differs from itself, by the A/A arm: of several cells, where that may be most.
+/// What the plain arm differs from itself, by the A/A arm: of several cells, where that may be most, and of how many it
+/// is not known.
 fn control(analysis: &Analysis, cells: &[String], markup: &Markup) -> Option<String> {
     let reach = |it: &Decided<'_>| it.judged.effect.low.abs().max(it.judged.effect.high.abs());
     let known = |it: &Decided<'_>| it.judged.effect.half_width().is_finite();
     let all = decided(analysis, true);
-    let most = all.iter().filter(|it| known(it)).max_by(|a, b| reach(a).total_cmp(&reach(b)))?;
+    let told: Vec<&Decided> = all.iter().filter(|it| known(it)).collect();
+    let most = told.iter().max_by(|a, b| reach(a).total_cmp(&reach(b)))?;
     let figure =
         number::in_line(&most.judged.effect, most.judged.difference.as_ref(), &most.estimate.unit, Outcome::Costs);
     let (name, on_starts) = ((markup.text)(&most.arm.name), most.estimate.on_starts());
-    Some(match all.len() {
-        1 => format!("The plain arm differs from itself by {figure}{on_starts} ({name}, where no cost is the truth)."),
-        _ => format!(
-            "The plain arm differs from itself by {figure}{on_starts} at {}, and by less elsewhere ({name}, where no cost is the \
-             truth).",
-            (markup.text)(&cells[most.number])
-        ),
-    })
+    let place = if all.len() > 1 { format!(" at {}", (markup.text)(&cells[most.number])) } else { String::new() };
+    let less = if told.len() > 1 { ", and by less elsewhere" } else { "" };
+    let open = match all.len() - told.len() {
+        0 => String::new(),
+        unknown => format!("; of {} it is not known", words::plural(unknown as u64, "cell")),
+    };
+    Some(format!(
+        "The plain arm differs from itself by {figure}{on_starts}{place}{less}{open} ({name}, where no cost is the truth)."
+    ))
 }
 
 fn of_all(some: usize, all: usize) -> String {
@@ -267,4 +304,46 @@ pub(super) fn control_of(cell: &CellAnalysis) -> Option<&ArmAnalysis> {
 pub(super) fn control_interval<'a>(cell: &'a CellAnalysis, estimate: &Estimate) -> Option<&'a Interval> {
     let control = control_of(cell)?.estimates.iter().find(|control| control.name == estimate.name)?;
     Some(&control.effect).filter(|effect| effect.half_width().is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    /// The answer on TLS in two cells, of which CPU decides the second, after a `change` of its estimates there.
+    fn in_two_figures(change: impl Fn(&mut Estimate)) -> String {
+        let mut analysis = sample::many(2);
+        for estimate in &mut analysis.cells[1].arms[1].estimates {
+            estimate.primary = estimate.title == "CPU per op";
+            change(estimate);
+        }
+        answer(&analysis, &PLAIN)
+    }
+
+    #[test]
+    fn costs_in_two_figures_make_no_range() {
+        let told = in_two_figures(|_| ());
+        let net = "tls adds 14.9 to 16.3 µs to an operation (+38.7% to +42.3%), in net time per op.";
+        assert!(told.ends_with(&format!("(+45.0% to +47.6%), in CPU per op. {net}")), "{told}");
+        let told = in_two_figures(|estimate| {
+            estimate.effect = Interval { estimate: 0.001, low: -0.001, high: 0.003 };
+            estimate.verdict = Outcome::NoneFound;
+        });
+        assert!(told.starts_with(&format!("{net} No cost found in CPU per op: tls (at most 0.")), "{told}");
+    }
+
+    #[test]
+    fn what_is_not_known_of_the_plain_arm_is_not_less() {
+        let mut analysis = sample::controlled();
+        let control = &mut analysis.cells[0].arms[3].estimates[0];
+        control.over_run = None;
+        (control.effect.low, control.effect.high) = (f64::NEG_INFINITY, f64::INFINITY);
+        let told = answer(&analysis, &PLAIN);
+        assert!(
+            told.ends_with(" at reads only; of 1 cell it is not known (A/A, where no cost is the truth)."),
+            "{told}"
+        );
+        assert!(!told.contains("elsewhere"), "{told}");
+    }
 }

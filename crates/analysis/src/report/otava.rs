@@ -2,12 +2,12 @@
 //! time, columns that tell runs apart, and a column for each arm of each cell.
 //!
 //! Lines of several runs make the series, under one header. The format has no place for a proof or an interval: a cost
-//! that is not proven or has no interval is an empty field.
+//! that is not proven, has no interval or is of a set-up that is not symmetric is an empty field.
 
 use tithe_model::quantity::moment;
 
 use super::{csv::record, number};
-use crate::{Analysis, Estimate, Interval, Proof};
+use crate::{Analysis, Estimate, Flag, Interval, Proof};
 
 /// The header and the run's line; lines end with CR LF (RFC 4180).
 pub fn render(analysis: &Analysis) -> String {
@@ -35,8 +35,10 @@ pub fn render(analysis: &Analysis) -> String {
 }
 
 fn percent(estimate: &Estimate) -> String {
+    let symmetric = !estimate.flags.contains(&Flag::Asymmetric);
     let Interval { estimate, low, high } = estimate.effect;
-    if low.is_finite() && high.is_finite() { number::percent(estimate).to_string() } else { String::new() }
+    let known = low.is_finite() && high.is_finite();
+    if known && symmetric { number::percent(estimate).to_string() } else { String::new() }
 }
 
 #[cfg(test)]
@@ -54,5 +56,20 @@ mod tests {
         assert_eq!(text.lines().count(), 2);
         // A run that measured nothing has a place in time and no figures.
         assert_eq!(render(&sample::empty()).lines().next(), Some("time,run,version,tithe"));
+    }
+
+    #[test]
+    fn a_set_up_that_is_not_symmetric_is_an_empty_field() {
+        let mut analysis = sample::full();
+        let tls = |analysis: &Analysis| {
+            let text = render(analysis);
+            let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+            let (names, values) = (lines.next().expect("a header"), lines.next().expect("a run"));
+            let place = names.iter().position(|name| name == "c/in-memory.tls.net_cost_percent").expect("a column");
+            values[place].clone()
+        };
+        assert!(!tls(&analysis).is_empty());
+        analysis.cells[0].arms[1].estimates[0].flags.push(Flag::Asymmetric);
+        assert_eq!(tls(&analysis), "");
     }
 }

@@ -255,7 +255,7 @@ fn audit() -> ArmAnalysis {
         estimates: vec![
             Estimate::new("net", "net time per op", Interval::of_percent(12.9, 8.4, 17.6), (38.42, 43.4), "µs")
                 .primary(Interval::of_percent(13.3, 3.9, 23.5))
-                .counted(15, 2)
+                .counted(30, 2)
                 .flags(&[Flag::Drift]),
             Estimate::new("cpu", "CPU per op", Interval::of_percent(12.4, 11.9, 12.9), (34.1, 38.3), "µs"),
             Estimate::new("latency_p50_READ", "READ p50", Interval::of_percent(11.1, 10.6, 11.6), (36.9, 41.0), "µs"),

@@ -17,7 +17,7 @@ use super::{
     summary::{self, Summary},
     words,
 };
-use crate::{Analysis, CellAnalysis, Interval, Sweep, SweepArm, SweepStep};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Flag, Interval, Proof, Sweep, SweepArm, SweepStep};
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -309,7 +309,7 @@ fn sweep(analysis: &Analysis, sweep: &Sweep) -> Vec<Block> {
     };
     let costs = sweep.arms.iter().flat_map(|arm| {
         let line = |(cell, cost): &(String, String)| {
-            (format!("{}, {cell}", arm.name), words::with_difference(analysis, &arm.name, cell, cost))
+            (format!("{}, {cell}", arm.name), with_doubt(analysis, &arm.name, cell, cost))
         };
         arm.costs.iter().map(line)
     });
@@ -318,6 +318,27 @@ fn sweep(analysis: &Analysis, sweep: &Sweep) -> Vec<Block> {
         Block::Table(Table { columns, rows: sweep.arms.iter().map(row).collect(), sticky: 1 }),
         Block::Facts(costs.collect()),
     ]
+}
+
+/// What the deciding figure of arm `arm` says in the cell called `cell`: `said`, with its difference; as in the cell's
+/// own table in parentheses where it is no answer, and with the word that says why.
+fn with_doubt(analysis: &Analysis, arm: &str, cell: &str, said: &str) -> String {
+    let told = words::with_difference(analysis, arm, cell, said);
+    let of_cell = analysis.cells.iter().find(|it| it.id == cell);
+    let of_arm = of_cell.and_then(|cell| cell.arms.iter().find(|it| it.name == arm));
+    match of_arm.and_then(doubt) {
+        Some(doubt) => format!("({told}) {doubt}"),
+        None => told,
+    }
+}
+
+/// Why the deciding figure of `arm` is no answer; `None` where it is one.
+fn doubt(arm: &ArmAnalysis) -> Option<&'static str> {
+    let asymmetric = arm.primary().is_some_and(|estimate| estimate.flags.contains(&Flag::Asymmetric));
+    match arm.proof {
+        Proof::Baseline | Proof::Proven => asymmetric.then_some("set-up not symmetric"),
+        Proof::Unproven(_) | Proof::ToldByProvider(_) | Proof::Disproven(_) => Some(words::proof(&arm.proof).0),
+    }
 }
 
 fn machine(analysis: &Analysis) -> Vec<Block> {
@@ -426,4 +447,27 @@ pub(super) fn clean(text: &mut String) {
         }
     }
     *text = cleaned;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn a_cost_with_more_clients_carries_its_doubt() {
+        let told = |change: &dyn Fn(&mut ArmAnalysis)| {
+            let mut analysis = sample::swept();
+            change(&mut analysis.cells[0].arms[1]);
+            let mut blocks = sweeps(&analysis);
+            let Some(Block::Facts(facts)) = blocks.pop() else { panic!("no costs") };
+            facts.into_iter().map(|(label, cost)| format!("{label}: {cost}")).collect::<Vec<_>>()
+        };
+        let cost = "costs 40.5% [38.7, 42.3], +15.6 µs [14.9, 16.3]";
+        assert_eq!(told(&|_| ())[1], format!("tls, c.clients-1: {cost}"));
+        let disproven = told(&|arm| arm.proof = Proof::Disproven(vec!["it was off".to_owned()]));
+        assert_eq!(disproven[1], format!("tls, c.clients-1: ({cost}) DISPROVEN"));
+        let asymmetric = told(&|arm| arm.estimates[0].flags.push(Flag::Asymmetric));
+        assert_eq!(asymmetric[1], format!("tls, c.clients-1: ({cost}) set-up not symmetric"));
+    }
 }

@@ -51,7 +51,13 @@ impl KnownSpread {
     /// By how much it widens either side of an interval of error `alpha` on so many starts, which their frames widen
     /// further; in the effect's unit.
     pub fn widening(&self, starts: usize, alpha: f64) -> f64 {
-        t_upper(alpha / 2.0, self.degrees) * self.spread / (starts.max(1) as f64).sqrt()
+        let starts = starts.max(1);
+        self.widening_of(&vec![1.0 / starts as f64; starts], alpha)
+    }
+
+    /// The same of starts with these shares in the estimate.
+    fn widening_of(&self, shares: &[f64], alpha: f64) -> f64 {
+        t_upper(alpha / 2.0, self.degrees) * self.spread * shares.iter().map(|share| share * share).sum::<f64>().sqrt()
     }
 }
 
@@ -135,11 +141,16 @@ fn inferred(values: &[f64], asked: IntervalOptions) -> Inference {
     inference
 }
 
-/// Starts that are too few for their own spread: the frames' interval about the mean of the starts, wider by the known
-/// spread of that mean. Both parts are independent, so that their squares add.
+/// Starts that are too few for their own spread: the frames' interval about the mean of the starts, each weighed by its
+/// frames, wider by the known spread of that mean. Both parts are independent, so that their squares add.
 fn widened(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
     let centres: Vec<f64> = starts.iter().map(|start| hodges_lehmann(start, 0.5).estimate).collect();
-    let centre = if centres.len() > 1 { mean(&centres) } else { 0.0 };
+    let all: usize = starts.iter().map(Vec::len).sum();
+    let shares: Vec<f64> = starts.iter().map(|start| start.len() as f64 / all as f64).collect();
+    let centre = match centres.len() {
+        0 | 1 => 0.0,
+        _ => centres.iter().zip(&shares).map(|(centre, share)| centre * share).sum(),
+    };
     let shifted = |(start, of_start): (&Vec<f64>, &f64)| {
         let shift = if centres.len() > 1 { centre - of_start } else { 0.0 };
         start.iter().map(|effect| effect + shift).collect::<Vec<f64>>()
@@ -158,10 +169,10 @@ fn widened(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
         p,
         trend_p,
     };
-    let known = asked.known.filter(|known| known.spread > 0.0);
+    let known = asked.known.filter(|known| known.spread > 0.0 && !starts.is_empty());
     let Some(known) = known else { return of_frames(inference, p_of_frames, false) };
     let quantile = t_upper(asked.alpha / 2.0, known.degrees);
-    inference.interval = inference.interval.widened(known.widening(starts.len(), asked.alpha));
+    inference.interval = inference.interval.widened(known.widening_of(&shares, asked.alpha));
     let Interval { estimate, low, high } = inference.interval;
     let half = if estimate > 0.0 { estimate - low } else { high - estimate };
     let p = if half.is_finite() { t_two_sided(estimate * quantile / half, known.degrees) } else { 1.0 };

@@ -124,6 +124,28 @@ fn one_start_without_what_is_known_of_starts_would_err_often() {
     assert!(missed.count() > 250);
 }
 
+/// A run that was stopped in its third start, of which one frame is left.
+#[test]
+fn a_start_that_was_cut_short_counts_for_its_frames_alone() {
+    let mut noise = Noise::new(9);
+    let known = Some(KnownSpread { spread: 0.004, degrees: 1000.0 });
+    let asked = IntervalOptions { alpha: 0.05, by_decision: false, known };
+    let missed = (0..EXPERIMENTS).filter(|_| {
+        let mut effects = cell(&mut noise, Shape { starts: 3, frames: 10 }, 0.004, false);
+        effects.truncate(21);
+        misses(&infer_over_starts(&effects, asked))
+    });
+    let wrong = 100.0 * missed.count() as f64 / EXPERIMENTS as f64;
+    assert!(wrong <= TOLERATED, "{wrong}");
+}
+
+#[test]
+fn nothing_stands_on_no_start() {
+    let known = Some(KnownSpread { spread: 0.01, degrees: 7.0 });
+    let of_nothing = infer_over_starts(&[], IntervalOptions { alpha: 0.05, by_decision: false, known });
+    assert!(!of_nothing.widened && of_nothing.starts == 0, "{of_nothing:?}");
+}
+
 /// Effects of a cell of 60 frames that are divided among starts as a run divides them: eight are planned, and from the
 /// fourth on what is left goes to as many as the widest interval advises.
 fn divided(noise: &mut Noise, spread: f64, start_s: f64, asked: IntervalOptions) -> Vec<StartEffect> {

@@ -101,7 +101,7 @@ impl Invented {
                 .collect(),
             cells: vec![CellFacts {
                 mode: "twin".to_owned(),
-                one_server: false,
+                shares_starts: false,
                 notes: vec![("requestdistribution".to_owned(), "zipfian".to_owned())],
                 ending: Some(CellEnding::Budget),
                 arms: facts.collect(),

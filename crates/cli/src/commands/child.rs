@@ -1,6 +1,6 @@
-//! The commands that Tithe calls itself. One for every start of an embedded database: it measures frames as the run that
-//! has started it asks for them over the standard input, and answers over the standard output. One for threads of servers
-//! that somebody else has started: it gives them their processors back when the run has ended.
+//! The commands that Tithe calls itself. One for every start of an embedded database: it measures frames as the run
+//! that has started it asks for them over the standard input, and answers over the standard output. One for threads of
+//! servers that somebody else has started: it gives them their processors back when the run has ended.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +8,7 @@ use std::{
 };
 
 use tithe_harness::run;
-use tithe_machine::{launch::Command, sandbox::borrowed_threads};
+use tithe_machine::{launch::Command, watch::borrowed_threads};
 
 use crate::{
     MachineArgs,

@@ -124,10 +124,13 @@ fn judge(comparison: &Comparison, threshold: f64) -> i32 {
     let mut status = exit::OK;
     for matched in &comparison.matches {
         let of_sides = exit::of_proofs(matched.sides.iter().map(|side| &side.proof));
-        let words = match of_sides {
-            exit::OK => continue,
-            exit::DISPROVEN => "disproven: some claim of its protection does not hold",
-            _ => "not proven to be on",
+        // Each later run's cost against the first one's; of a single run its cost.
+        let expected = matched.sides.len().saturating_sub(1).max(1);
+        let (words, of_sides) = match of_sides {
+            exit::OK if matched.changes().len() >= expected => continue,
+            exit::OK => ("no interval to hold against the threshold", exit::FAILED),
+            exit::DISPROVEN => ("disproven: some claim of its protection does not hold", of_sides),
+            _ => ("not proven to be on", of_sides),
         };
         anstream::eprintln!("tithe: {} · {}: {words}", matched.cell, matched.arm);
         status = exit::worse(status, of_sides);

@@ -11,7 +11,7 @@ use tithe_machine::{
 };
 use tithe_model::{
     experiment::Url,
-    plan::{Cell, Plan, STARTS_MIN, Starts},
+    plan::{Cell, STARTS_MIN, Starts},
     record::{Role, TOLD_BY_PROVIDER},
     start_spread,
 };
@@ -32,7 +32,7 @@ pub fn plan(arguments: &AskedArgs) -> Result<i32, Stop> {
     let Planned { prepared, lacks } = prepare::prepare_planned(source, arguments)?;
     composed.iter().for_each(|text| anstream::println!("{text}"));
     anstream::print!("{}", tithe_model::plan::outline(&prepared.plan, &offer::catalogue()));
-    anstream::print!("{}", few_starts(&prepared.plan));
+    anstream::print!("{}", few_starts(&prepared));
     anstream::print!("{}", swap(&prepared));
     if lacks.is_empty() {
         anstream::print!("{}", differences(&prepared)?);
@@ -50,13 +50,13 @@ pub fn plan(arguments: &AskedArgs) -> Result<i32, Stop> {
 
 /// What is known from elsewhere of how much starts differ, for cells whose own are too few to tell; by how much it
 /// widens their intervals.
-fn few_starts(plan: &Plan) -> String {
+fn few_starts(Prepared { plan, workloads, .. }: &Prepared) -> String {
     let arms = &plan.experiment.arms;
     // Two spellings of one server are found when it is asked who it is.
     let mut places = arms.iter().map(|arm| arm.url.as_ref().map(Url::place));
     let first = places.next().flatten();
     let one_server = first.is_some() && arms.len() > 1 && places.all(|place| place == first);
-    let known = plan.spread_between_starts(one_server);
+    let known = plan.spread_between_starts(one_server && workloads.iter().all(|workload| !workload.writes()));
     let Some(known) = start_spread::of_metric(known, plan.experiment.measure.primary) else {
         return String::new();
     };

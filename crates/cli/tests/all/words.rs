@@ -316,8 +316,8 @@ fn a_running_server_is_planned_from_its_url() {
             Measured load     at most 2 min
             Everything else   roughly 50 s: starting, loading, warming up, evidence
             Disk              roughly 154 MB at a time
-            Few starts        cell c: one start, so its intervals reach ±1.8% at least
-                              because starts differ by 0.76% (three arms over 8 starts, workload A, 50,000 records, 2 clients, 2 processors, 2026-11)
+            Few starts        cell c: one start, so its intervals reach ±0.18% at least
+                              because starts differ by 0.07% (three arms of one PostgreSQL 15 over 6 starts of 32 s, workload C, 10,000 records, 1 client, 2 processors, 2026-11)
 
             What each arm changes
               pgaudit:log=read

@@ -34,8 +34,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tithe_machine::{
     fault::Fault,
-    sandbox::{borrowed_threads::BorrowedThreads, sidecar::Sidecar},
-    watch::process,
+    sandbox::sidecar::Sidecar,
+    watch::{borrowed_threads::BorrowedThreads, process},
 };
 use tithe_model::{
     plan::Cell,

@@ -145,8 +145,10 @@ impl<'a> EpochSetup<'a> {
             Some(_) => Sharing::in_turn(setups.len()),
             None => Sharing::find(run, &mut setups, workload.writes())?,
         };
+        // What a start does to data that change is not known to be the same for all arms.
+        let shares_starts = sharing.is_one_server() && !workload.writes();
         event_log.folder.cell(number, |facts| {
-            facts.one_server = sharing.is_one_server();
+            facts.shares_starts = shares_starts;
             facts.mode = mode(cell, sharing.is_one_server(), self.launches(&experiment.arms));
             facts.notes = workload.describe();
             if run.plan.cells[number].arrivals != cell.arrivals
@@ -170,8 +172,8 @@ impl<'a> EpochSetup<'a> {
             }
             facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
         })?;
-        if sharing.is_one_server() {
-            event_log.add(Event::OneServer { cell: number as u32 })?;
+        if shares_starts {
+            event_log.add(Event::StartsShared { cell: number as u32 })?;
         }
         let again = workload.writes() && cell.starts_per_epoch() > 1;
         let fingerprints = match workload.offered_by() {

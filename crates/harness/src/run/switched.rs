@@ -5,6 +5,8 @@
 //! protection must be seen on one side and not on the other. A pair is an epoch and a start to whoever reads the
 //! records, because the switch is what repeats.
 
+use std::slice;
+
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_model::{
     experiment::ProviderSwitch,
@@ -19,6 +21,7 @@ use tithe_plugin::{
 
 use super::{
     Epoch, EpochPlan, EventLog, Run, RunState, epoch_setup::EpochSetup, proof, switched_server::SwitchedServer,
+    usable_slots,
 };
 use crate::load::frame::{CellRunner, StartedArm};
 
@@ -122,7 +125,7 @@ impl Run<'_> {
             event_log.add(Event::FrameDone { cell: part.number as u32, frame: frame.frame, invalid })?;
             // A pair counts whole or not at all, so that nothing ends a cell between its sides.
             _ = event_log.observer.frame(&frame, &slots);
-            run_state.served.add(&slots);
+            run_state.served.add(usable_slots(slice::from_ref(&frame), &slots));
             run_state.invalid.add(frame.invalid.as_deref())?;
             measured.frames += 1;
             measured.load_ns += cell.load_ns(&frame, &slots, self.plan.experiment.arms.len());

@@ -6,7 +6,6 @@
 //! behind is removed by the next one; nothing is removed that does not hold a lock file of Tithe's.
 
 pub mod account;
-pub mod borrowed_threads;
 pub mod certificates;
 pub mod coprocess;
 pub mod copy;
@@ -78,6 +77,9 @@ pub struct Sandbox {
     /// The address that its servers listen on.
     listen: IpAddr,
     servers: u32,
+    /// The port that was last given to the server in each folder: none may listen on its own yet when others are given
+    /// theirs.
+    ports: Mutex<BTreeMap<PathBuf, u16>>,
     /// Control groups of servers that are kept to limits, by the servers' folders.
     groups: BTreeMap<PathBuf, Group>,
 }
@@ -98,7 +100,8 @@ impl Sandbox {
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o711))
             .map_err(|error| Fault::machine("sandbox", error))?;
         let listen = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        Ok(Self { folder, account, _lock: lock, listen, servers: 0, groups: BTreeMap::new() })
+        let ports = Mutex::default();
+        Ok(Self { folder, account, _lock: lock, listen, servers: 0, ports, groups: BTreeMap::new() })
     }
 
     /// The same for servers that listen on `address`, in place of 127.0.0.1.
@@ -138,12 +141,18 @@ impl Sandbox {
         self.place_again(folder)
     }
 
-    /// The same `folder` for a server that is started anew, with another free port, which the kernel draws.
+    /// The same `folder` for a server that is started anew, with another free port, which the kernel draws and no other
+    /// server of this sandbox was given. The one before is given up.
     ///
     /// # Errors
     /// When no port is free.
     pub fn place_again(&self, folder: PathBuf) -> Result<Place, Fault> {
-        Ok(Place { folder, listen: self.listen, port: free_port(self.listen)? })
+        // Locked until the port is noted, so that nobody else is given it meanwhile.
+        let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let given: Vec<u16> = ports.values().copied().collect();
+        let port = free_port(self.listen, &given)?;
+        ports.insert(folder.clone(), port);
+        Ok(Place { folder, listen: self.listen, port })
     }
 
     /// Carries out everything that stands before the server's start.
@@ -431,19 +440,42 @@ pub fn is_own(address: IpAddr) -> bool {
     TcpListener::bind((address, 0)).is_ok()
 }
 
-/// A port of `address` that nobody listens on.
-fn free_port(address: IpAddr) -> Result<u16, Fault> {
+/// A port of `address` that nobody listens on, and that is none of those `given` to servers that will.
+fn free_port(address: IpAddr, given: &[u16]) -> Result<u16, Fault> {
     let failed = |error| Fault::machine(format!("no free port on {address}"), error);
-    let listener = TcpListener::bind((address, 0)).map_err(failed)?;
-    Ok(listener.local_addr().map_err(failed)?.port())
+    // Those that are given are held, so that the kernel draws none of them twice: one more than there are is free.
+    let mut held = Vec::new();
+    for _ in 0..=given.len() {
+        let listener = TcpListener::bind((address, 0)).map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        if !given.contains(&port) {
+            return Ok(port);
+        }
+        held.push(listener);
+    }
+    Err(Fault::Machine(format!("no free port on {address} but those of servers that are being started")))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::{
+        collections::BTreeSet,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
 
     use super::*;
     use crate::launch::Command;
+
+    #[test]
+    fn no_two_servers_of_a_sandbox_are_given_one_port() {
+        let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+        // So many that the kernel draws some port twice.
+        let places: Vec<Place> = (0..500).map(|_| sandbox.place("one").expect("a place")).collect();
+        let ports: BTreeSet<u16> = places.iter().map(|place| place.port).collect();
+        assert_eq!(ports.len(), places.len());
+        let again = sandbox.place_again(places[0].folder.clone()).expect("a place");
+        assert!(!ports.contains(&again.port), "neither another server's port nor the one before");
+    }
 
     #[test]
     fn a_sandbox_runs_its_steps_and_vanishes() {

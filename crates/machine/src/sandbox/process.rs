@@ -62,10 +62,15 @@ impl Running {
         Some(format!("the server ended ({status}); its log ends with: {}", last_lines(&self.log)))
     }
 
-    /// Sends `signal` to the server's main process.
-    pub fn signal(&self, signal: i32) {
-        // SAFETY: the child has not been waited for, so its number is still its own.
-        unsafe { libc::kill(self.process(), signal) };
+    /// Sends `signal` to the server's main process; false where that has ended, and nothing is sent.
+    pub fn signal(&mut self, signal: i32) -> bool {
+        // One that has ended may have been waited for, and then its number may be another process's by now.
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return false;
+        }
+        // SAFETY: kill has no preconditions; the child has just been seen to run, and only this value waits for it, so
+        // its number is still its own.
+        unsafe { libc::kill(self.process(), signal) == 0 }
     }
 
     /// Tells the server to stop, without waiting for it.
@@ -406,7 +411,7 @@ pub(super) fn prepared(command: &Command, account: Option<&Account>, folder: &Pa
 
 /// As [`prepared`], of what does not end with Tithe, has no account of its own, and is told of nothing but its
 /// arguments.
-pub(super) fn outliving(command: &Command, folder: &Path) -> std::process::Command {
+pub(crate) fn outliving(command: &Command, folder: &Path) -> std::process::Command {
     let mut prepared = std::process::Command::new(&command.program);
     prepared.args(&command.arguments).current_dir(folder).process_group(0).env_clear();
     prepared
@@ -514,14 +519,36 @@ mod tests {
         assert_eq!(late.as_deref(), Some(": waiting"));
     }
 
-    #[test]
-    fn a_server_that_stands_still_is_stopped_all_the_same() {
-        let log = std::env::temp_dir().join(format!("tithe-test-process-{}", std::process::id()));
+    /// A server that is a shell with `script`, and its log, called `name`.
+    fn server(name: &str, script: &str) -> (Running, PathBuf) {
+        let log = std::env::temp_dir().join(format!("tithe-test-process-{name}-{}", std::process::id()));
         File::create(&log).expect("a log");
-        let script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done";
         let arguments = vec!["-c".to_owned(), script.to_owned()];
         let command = Command { program: "/bin/sh".into(), arguments, ..Command::default() };
-        let running = start(&command, None, None, &log, libc::SIGTERM).expect("a shell");
+        (start(&command, None, None, &log, libc::SIGTERM).expect("a shell"), log)
+    }
+
+    #[test]
+    fn a_server_that_has_ended_is_sent_nothing() {
+        let (mut running, log) = server("ended", "exec sleep 600");
+        assert!(running.signal(libc::SIGKILL), "it runs");
+        let begun = Instant::now();
+        while running.ended().is_none() {
+            assert!(begun.elapsed().as_secs() < 60, "it does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // Its number is free for others from here on.
+        assert!(!running.signal(libc::SIGTERM));
+        running.discard(libc::SIGKILL);
+        assert!(!running.signal(libc::SIGCONT));
+        drop(running);
+        std::fs::remove_file(&log).expect("removed");
+    }
+
+    #[test]
+    fn a_server_that_stands_still_is_stopped_all_the_same() {
+        let script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+        let (mut running, log) = server("still", script);
         let begun = Instant::now();
         while std::fs::read_to_string(&log).is_ok_and(|said| said.is_empty()) {
             assert!(begun.elapsed().as_secs() < 60, "it said nothing");

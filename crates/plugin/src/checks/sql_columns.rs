@@ -13,13 +13,13 @@ use crate::{
         canary::{Collected, Source},
         needles::{NEEDLE_BYTES, Needles, Tally},
         relay::Relay,
-        scan::{Places, search, shows, unseen},
+        scan::{Places, Report, search, shows, unseen},
         wire_canary::{BELOW_TLS, spoken_in_tls},
     },
     columns::{Chosen, connect_sql, sql::Treatment},
     database::sql_of,
     evidence::{Check, CheckContext, CheckEntry},
-    session::{Discard, Parameter, SqlSession},
+    session::{Discard, Parameter, SqlSession, Table},
     setup::{Columns, Setup, Transport},
     sql::{Column, ColumnType, Described, SqlTable, describe, insert},
 };
@@ -55,6 +55,15 @@ impl Subject {
     /// A session that shows what the server holds.
     fn connect_raw(&self, context: &CheckContext<'_>) -> Result<Box<dyn SqlSession>, Fault> {
         sql_of(context.database)?.connect(context.server, context.setup, &context.how())
+    }
+
+    /// Has a server that Tithe did not launch write every table to its files that a check adds rows to.
+    fn write_out(&self, context: &CheckContext<'_>) -> Result<(), Fault> {
+        self.keyed().try_for_each(|keyed| {
+            // Nothing but the name is asked of it.
+            let table = Table { name: keyed.name.to_owned(), ..context.table.clone() };
+            context.database.write_out(context.server, context.setup, &table)
+        })
     }
 
     fn keyed(&self) -> impl Iterator<Item = &'static SqlTable> {
@@ -411,15 +420,29 @@ impl Check for SqlDiskCanary {
         with_rows(subject, session.as_mut(), &mut Source::new(context, self.id()), |_, rows| {
             sql_of(context.database)?.quiesce(context.server, context.setup, &names)?;
             context.database.quiesce(context.server, context.setup, context.table)?;
+            let written = subject.write_out(context);
             let tokens = tokens(rows, &chosen);
             let needles: Vec<_> = tokens.iter().map(|token| ("canary", token.as_slice())).collect();
             let report = search(context.server, Places::ALL, &needles)?;
-            Ok(match report.unreadable.first() {
-                _ if report.total().hits() > 0 => Observation::Exposed(report.describe_found()),
-                Some(file) => Observation::Unknown(format!("cannot read {file}")),
-                None => Observation::Protected(format!("none of {} canaries in {}", tokens.len(), report.extent())),
-            })
+            Ok(conclude_on_disk(&report, tokens.len(), written))
         })
+    }
+}
+
+/// What a `report` on so many `canaries` says where the server has `written` its tables to its files, or would not.
+fn conclude_on_disk(report: &Report, canaries: usize, written: Result<(), Fault>) -> Observation {
+    // What was found was written. What was not found may not have been.
+    if report.total().hits() > 0 {
+        return Observation::Exposed(report.describe_found());
+    }
+    match (written, report.unreadable.first()) {
+        (Err(fault), _) => Observation::Unknown(format!("the server was not made to write the tables: {fault}")),
+        (Ok(()), Some(file)) => Observation::Unknown(format!("cannot read {file}")),
+        (Ok(()), None) if report.bytes == 0 => Observation::Unknown("nothing stands in these files yet".to_owned()),
+        (Ok(()), None) if canaries == 0 => {
+            Observation::Unknown("no encrypted column holds what could be told from chance".to_owned())
+        }
+        (Ok(()), None) => Observation::Protected(format!("none of {canaries} canaries in {}", report.extent())),
     }
 }
 
@@ -523,6 +546,7 @@ impl Check for SqlWrapperIdle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checks::scan::{File, FileKind};
 
     #[test]
     fn runs_of_numbers_are_looked_for_in_every_form_and_short_ones_are_not() {
@@ -535,6 +559,28 @@ mod tests {
             \x80\x00\x00\x01\x80\x00\x00\x02\x80\x00\x00\x03
             \x00\x00\x00\x04\x00\x00\x00\x01\x00\x00\x00\x04\x00\x00\x00\x02\x00\x00\x00\x04\x00\x00\x00\x03"]]
         .assert_eq(&told.join("\n"));
+    }
+
+    #[test]
+    fn what_is_not_found_is_protected_only_where_it_could_have_been() {
+        let report = |bytes| Report { files: 1, bytes, ..Report::default() };
+        let refused = || Err(Fault::Refused("no right".to_owned()));
+        let unknown = |words: &str| Observation::Unknown(words.to_owned());
+        let protected = Observation::Protected("none of 9 canaries in 1 file, 4.1 kB".to_owned());
+        assert_eq!(conclude_on_disk(&report(4096), 9, Ok(())), protected);
+        let words = "the server was not made to write the tables: refused: no right";
+        assert_eq!(conclude_on_disk(&report(4096), 9, refused()), unknown(words));
+        assert_eq!(conclude_on_disk(&report(0), 9, Ok(())), unknown("nothing stands in these files yet"));
+        let words = "no encrypted column holds what could be told from chance";
+        assert_eq!(conclude_on_disk(&report(4096), 0, Ok(())), unknown(words));
+        let unreadable = Report { unreadable: vec!["base/1: no".to_owned()], ..report(4096) };
+        assert_eq!(conclude_on_disk(&unreadable, 9, Ok(())), unknown("cannot read base/1: no"));
+
+        let canary = b"what a canary is";
+        let file = File { path: "base/1".into(), name: "base/1".to_owned(), kind: FileKind::Data };
+        let found = vec![(file, Needles::new([("canary", &canary[..])]).count(canary))];
+        let exposed = conclude_on_disk(&Report { found, ..report(4096) }, 9, refused());
+        assert!(matches!(exposed, Observation::Exposed(_)), "{exposed:?}");
     }
 
     #[test]

@@ -53,7 +53,10 @@ fn of_match(comparison: &Comparison, matched: &Match, threshold: Option<f64>) ->
                     format!("{} in {}: {}", words::proof(&side.proof).0, comparison.runs[side.run], not_ranked(side));
                 (format!("<error message=\"{}\"/>", text(&why)), "error")
             }
-            (None, None) => ("<skipped message=\"not enough data\"/>".to_owned(), "skipped"),
+            (None, None) => {
+                let why = matched.sides.iter().find(|side| !side.counts()).map_or("not enough data", not_ranked);
+                (format!("<skipped message=\"{}\"/>", text(why)), "skipped")
+            }
             (None, Some(change)) if threshold.is_some_and(|threshold| change.beyond(threshold)) => {
                 let told = sentences(comparison, matched).join("\n");
                 let why = number::points(&change.points);

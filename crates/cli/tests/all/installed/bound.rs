@@ -1,5 +1,5 @@
-//! Who serves a client runs where the client does: the one thread of a launched Redis on the same processor in all arms,
-//! and a thread of a MariaDB or MySQL that somebody else has started for as long as it is measured, and no longer.
+//! Who serves a client runs where the client does: the one thread of a launched Redis on the same processor in all
+//! arms, and a thread of a MariaDB or MySQL that somebody else has started for as long as it is measured and no longer.
 //!
 //! Without the server a test says that it is skipped; with `CI` set it fails.
 

@@ -10,8 +10,8 @@ use tithe_machine::{
     fault::Fault,
     proc::ProcessSnapshot,
     remote::{RemoteServer, RemoteUsage},
-    sandbox::{borrowed_threads::BorrowedThreads, sidecar::Sidecar},
-    watch::process,
+    sandbox::sidecar::Sidecar,
+    watch::{borrowed_threads::BorrowedThreads, process},
 };
 use tithe_model::{experiment::Design, plan::Cell};
 use tithe_plugin::{database::Database, workload::Workload};

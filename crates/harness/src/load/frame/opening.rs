@@ -217,9 +217,9 @@ impl CellContext<'_> {
         }
     }
 
-    /// Opens one connection to an arm, and binds whoever serves it to the lane's processor, or to none. Of a server that
-    /// Tithe did not start a process ends with the connection, and a thread, which may serve somebody else afterwards,
-    /// is borrowed.
+    /// Opens one connection to an arm, and binds whoever serves it to the lane's processor, or to none. Of a server
+    /// that Tithe did not start a process ends with the connection, and a thread, which may serve somebody else
+    /// afterwards, is borrowed.
     fn connect(&self, started: &StartedArm, how: &Connect, pinned: bool) -> Result<Session, Fault> {
         let open = || data::connect(self.database, &started.server, &started.setup, how, self.workload);
         let mut session = self.timeout(started).bound(open)?;

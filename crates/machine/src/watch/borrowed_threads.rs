@@ -1,7 +1,7 @@
 //! Threads of a server that Tithe did not start, bound to a processor while they serve Tithe's clients.
 //!
-//! Such a thread may serve somebody else afterwards, so it must be let go again, and by somebody who outlives Tithe: the
-//! *keeper*, a process that Tithe starts for this alone. It is told which processors a thread might use before the
+//! Such a thread may serve somebody else afterwards, so it must be let go again, and by somebody who outlives Tithe:
+//! the *keeper*, a process that Tithe starts for this alone. It is told which processors a thread might use before the
 //! thread is bound, and gives them back when Tithe has ended, however that ended. A thread that has gone meanwhile is
 //! left alone, whoever has its number by then.
 //!
@@ -15,8 +15,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::process::outliving;
-use crate::{launch::Command, proc::stat_fields, watch::process};
+use super::process;
+use crate::{launch::Command, proc::stat_fields, sandbox::process::outliving};
 
 /// The threads that were bound, each until the keeper gives it its processors back.
 pub struct BorrowedThreads {
@@ -49,8 +49,8 @@ impl BorrowedThreads {
         Self { program, keeper: Mutex::new(None) }
     }
 
-    /// Binds `thread` to one logical processor. `false` where the kernel refuses, and where nobody would give the thread
-    /// its processors back.
+    /// Binds `thread` to one logical processor. `false` where the kernel refuses, and where nobody would give the
+    /// thread its processors back.
     pub fn bind(&self, thread: i32, processor: usize) -> bool {
         let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         if keeper.is_none() {
