@@ -28,6 +28,9 @@ use tithe_model::experiment::Design;
 use super::query::SlotUsage;
 use crate::load::{Schedule, Turn, frame::machines::Serving};
 
+/// Why a frame is invalid whose servers were too busy to be looked at.
+pub const NOT_READ: &str = "what servers used was not read in time";
+
 /// Who serves one lane in one arm.
 #[derive(Debug, Clone)]
 pub enum Served {
@@ -126,7 +129,7 @@ impl ServerWatch {
         let lanes = (0..self.lanes).map(|lane| (lane, turns(&self.schedule, lane)));
         let figures = Figures(lanes.flat_map(|(lane, turns)| figures(lane, &turns, &readings)).collect());
         match self.any_seen && !invalid && figures == Figures::default() {
-            true => Err("what servers used was not read in time in any slot".to_owned()),
+            true => Err(format!("{NOT_READ} in any slot")),
             false => Ok(figures),
         }
     }

@@ -2,7 +2,7 @@
 
 use tithe_machine::fault::Fault;
 
-use crate::load::frame::NOTHING_DONE;
+use crate::{agents::server_watch::NOT_READ, load::frame::NOTHING_DONE};
 
 /// Invalid frames in a row, for one reason, after which a cell is given up.
 const MOST: u32 = 3;
@@ -23,7 +23,8 @@ impl InvalidInARow {
     ///
     /// # Errors
     /// The reason, once three frames in a row have had it, or eight some reason. A disk that stands still for some
-    /// seconds passes: that nothing was done counts among the eight alone.
+    /// seconds passes, and so does a machine that is too busy to be watched: that nothing was done or read counts among
+    /// the eight alone.
     pub(super) fn add(&mut self, invalid: Option<&str>) -> Result<(), Fault> {
         let reason = without_numbers(invalid.unwrap_or_default());
         self.count = match invalid {
@@ -34,7 +35,7 @@ impl InvalidInARow {
         self.reason = reason;
         self.in_all = if invalid.is_some() { self.in_all + 1 } else { 0 };
         match invalid {
-            Some(words) if self.count >= MOST && !words.ends_with(NOTHING_DONE) => {
+            Some(words) if self.count >= MOST && !passes(words) => {
                 Err(Fault::Machine(format!("{MOST} frames in a row were invalid for the same reason: {words}")))
             }
             Some(words) if self.in_all >= MOST_OF_ANY => {
@@ -43,6 +44,11 @@ impl InvalidInARow {
             _ => Ok(()),
         }
     }
+}
+
+/// True of what a machine does that is busy for some seconds.
+fn passes(reason: &str) -> bool {
+    reason.ends_with(NOTHING_DONE) || reason.contains(NOT_READ)
 }
 
 /// `text` with every number in it made the same: counts, ports and times differ where the reason does not.
@@ -84,6 +90,8 @@ mod tests {
         assert_eq!(check(&[late, late, other, late, late, other]), (6, None));
         assert_eq!(check(&[None, None, None, None]), (4, None));
         let stood_still = format!("arm 1: {NOTHING_DONE}");
+        let unwatched = format!("{NOT_READ} in any slot");
+        assert_eq!(check(&[Some(unwatched.as_str()); 4]), (4, None));
         let seven = [Some(stood_still.as_str()); 7];
         assert_eq!(check(&[&seven[..], &[None], &seven[..]].concat()), (15, None));
         assert_eq!(check(&[&seven[..], &seven[..1]].concat()).0, 8);

@@ -329,7 +329,7 @@ fn slots_grow_with_the_way_to_an_agent() {
     };
     // Half of the way there and back is 1.5 ms, and 80 times that 120.
     let (bench, output) = measured(Duration::from_millis(3), "");
-    assert_eq!(status(&output), 0, "{}", err(&output));
+    assert_eq!(status(&output), 0, "{}{}", err(&output), bench.kept("events.jsonl"));
     let frames = bench.kept_lines("frames.jsonl");
     let longest = frames.iter().filter_map(|frame| frame["slot_ns"].as_u64()).max().expect("frames");
     assert!(longest >= 120_000_000, "{longest} ns");

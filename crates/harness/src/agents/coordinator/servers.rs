@@ -10,7 +10,7 @@ use crate::{
     agents::{
         offset::Offset,
         query::Watched,
-        server_watch::{Figures, ServerWatch, served},
+        server_watch::{Figures, NOT_READ, ServerWatch, served},
     },
     load::{
         Schedule,
@@ -104,7 +104,7 @@ pub(super) fn charge(parts: &mut [PartResult], used: &Figures) -> Result<(), Str
     let all: BTreeSet<(u32, u32)> = slots().map(|slot| (slot.lane, slot.block)).collect();
     if 2 * unseen.len() > all.len() {
         let (unseen, all) = (unseen.len(), all.len());
-        return Err(format!("what servers used was not read in time in {unseen} of {all} blocks"));
+        return Err(format!("{NOT_READ} in {unseen} of {all} blocks"));
     }
     for PartResult { slots, arms, .. } in parts {
         for slot in slots {
