@@ -35,7 +35,12 @@ pub(super) fn log_over_start(measured: &Measured<'_>) -> Vec<LogAt> {
 /// `None` where no log is seen.
 fn change(course: &[LogAt]) -> Option<(usize, f64)> {
     let (first, last) = (course.first()?, course.last()?);
-    let changes = first.arms.iter().zip(&last.arms).map(|(from, to)| Some(((*to)? / (*from)?).ln())).enumerate();
+    // Of a log that holds less than a byte an operation at either end it is other work that moves.
+    let of_arm = |(from, to): (&Option<f64>, &Option<f64>)| {
+        let (from, to) = ((*from)?, (*to)?);
+        (from.max(to) >= 1.0).then(|| (to / from).ln())
+    };
+    let changes = first.arms.iter().zip(&last.arms).map(of_arm).enumerate();
     let seen = changes.filter_map(|(arm, change)| Some((arm, change.filter(|change| change.is_finite())?)));
     seen.max_by(|one, other| one.1.abs().total_cmp(&other.1.abs()))
 }
