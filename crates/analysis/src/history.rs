@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use tithe_model::quantity::{fixed, moment};
 
 use crate::{
-    Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Flag, Interval, Proof,
+    Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Interval, Proof,
     compare::{as_share, asked_notes, difference},
     statistics::{
         change_points::{ChangePoint, change_points, values_min},
@@ -70,7 +70,7 @@ impl Point {
     pub fn counts(&self) -> bool {
         let Interval { low, high, .. } = self.estimate.effect;
         let known = low.is_finite() && high.is_finite();
-        known && is_symmetric(&self.estimate) && matches!(self.proof, Proof::Baseline | Proof::Proven)
+        known && self.estimate.is_symmetric() && matches!(self.proof, Proof::Baseline | Proof::Proven)
     }
 }
 
@@ -212,7 +212,7 @@ fn controls(runs: &[&(String, Analysis)]) -> Vec<String> {
 fn not_symmetric(runs: &[&(String, Analysis)]) -> Vec<String> {
     let mut cells: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (run, analysis) in runs {
-        for (cell, _, _) in deciding(analysis).filter(|(_, _, estimate)| !is_symmetric(estimate)) {
+        for (cell, _, _) in deciding(analysis).filter(|(_, _, estimate)| !estimate.is_symmetric()) {
             let named = cells.entry(&cell.id).or_default();
             if !named.contains(&run.as_str()) {
                 named.push(run);
@@ -227,11 +227,6 @@ fn not_symmetric(runs: &[&(String, Analysis)]) -> Vec<String> {
         )
     });
     told.collect()
-}
-
-/// False where the plain arm of the same cell differs from itself, so that the cost is no answer.
-fn is_symmetric(estimate: &Estimate) -> bool {
-    !estimate.flags.contains(&Flag::Asymmetric)
 }
 
 /// The protected arms of a run with the cost that decides.
@@ -308,7 +303,7 @@ pub(crate) mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::report::sample as analyses;
+    use crate::{Flag, report::sample as analyses};
 
     /// A run of the first cell and its first two arms, on day `day`, with a cost of `cost` percent.
     fn run(day: u64, cost: f64, change: impl Fn(&mut Analysis)) -> (String, Analysis) {

@@ -361,6 +361,16 @@ impl Estimate {
         }
     }
 
+    /// False where the plain arm of the same cell differs from itself, so that the cost is no answer.
+    pub fn is_symmetric(&self) -> bool {
+        !self.flags.contains(&Flag::Asymmetric)
+    }
+
+    /// The values behind the interval: frames, or groups of neighbours that were averaged.
+    pub fn values(&self) -> usize {
+        self.count / self.batch.max(1)
+    }
+
     /// The estimate as headlines and statuses judge it.
     pub fn headline(&self) -> OverRun {
         let Self { effect, difference, verdict, .. } = *self;

@@ -20,7 +20,6 @@ mod switched_server;
 mod together;
 
 use std::{
-    collections::BTreeSet,
     slice,
     sync::{
         Arc,
@@ -203,8 +202,9 @@ impl<'a> Run<'a> {
             rotations: Rotations::default(),
             invalid: InvalidInARow::default(),
         };
-        let kept = before.into_iter().flat_map(|records| usable_slots(&records.frames, &records.slots));
-        run_state.served.add(kept);
+        if let Some(before) = before {
+            run_state.served.add(&before.frames, &before.slots);
+        }
         let mut ending = Ending::Complete;
         for number in 0..self.plan.cells.len() {
             match before.and_then(|records| records.cells[number].ending.as_ref()) {
@@ -419,7 +419,7 @@ impl<'a> Run<'a> {
             } else {
                 let advice = event_log.observer.frame(&frame, &slots);
                 starts.follow(advice);
-                run_state.served.add(usable_slots(slice::from_ref(&frame), &slots));
+                run_state.served.add(slice::from_ref(&frame), &slots);
                 measured += 1;
                 spent_ns += cell.load_ns(&frame, &slots, arms);
                 // Every planned epoch is run, whatever the precision, and every start to its end: they carry what
@@ -644,14 +644,6 @@ fn load_before(cell: &Cell, number: usize, arms: usize, before: Option<&Records>
     before.frames.iter().filter(of_frame).map(load_ns).sum()
 }
 
-/// Those of `slots` that say what a server can serve: of `frames` that are neither invalid nor free. What was served in
-/// the others is no saturation that a later cell could be offered a share of.
-fn usable_slots<'a>(frames: &'a [Frame], slots: &'a [Slot]) -> impl Iterator<Item = &'a Slot> {
-    let usable = frames.iter().filter(|frame| frame.invalid.is_none() && !frame.free);
-    let usable: BTreeSet<(u32, u32)> = usable.map(|frame| (frame.cell, frame.frame)).collect();
-    slots.iter().filter(move |slot| usable.contains(&(slot.cell, slot.frame)))
-}
-
 /// Where everything that happens is kept and told.
 struct EventLog<'a> {
     folder: &'a mut RunFolder,
@@ -672,35 +664,5 @@ impl EventLog<'_> {
     fn found(&mut self, finding: Finding) -> Result<(), Fault> {
         self.folder.finding(&finding)?;
         self.add(Event::Evidence(finding))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slots_of_invalid_and_of_free_frames_say_nothing_of_what_was_served() {
-        let frame = |number: u32, invalid: Option<&str>, free: bool| Frame {
-            cell: 1,
-            frame: number,
-            epoch: 0,
-            start: 0,
-            start_unix_ns: 0,
-            duration_ns: 0,
-            invalid: invalid.map(str::to_owned),
-            free,
-            slot_ns: 0,
-            settling_ns: 0,
-            stalls: Default::default(),
-            arms: Vec::new(),
-            agents: Vec::new(),
-            host: Default::default(),
-        };
-        let frames = [frame(0, None, false), frame(1, Some("late"), false), frame(2, None, true)];
-        let slot = |cell, frame, arm| Slot { cell, frame, arm, ..Slot::default() };
-        let slots = [slot(1, 0, 0), slot(1, 0, 1), slot(1, 1, 0), slot(1, 2, 0), slot(0, 0, 0)];
-        let usable: Vec<Slot> = usable_slots(&frames, &slots).copied().collect();
-        assert_eq!(usable, [slot(1, 0, 0), slot(1, 0, 1)], "frames are numbered in each cell anew");
     }
 }

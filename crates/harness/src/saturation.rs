@@ -1,11 +1,11 @@
 //! How much each arm of a cell served at most: what a rate "at 70 % of saturation" is a share of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_model::{
     experiment::Arrivals,
     plan::{Cell, Plan},
-    record::Slot,
+    record::{Frame, Slot},
 };
 
 /// Operations and the time that they took, by cell and arm.
@@ -20,9 +20,13 @@ struct Work {
 }
 
 impl Served {
-    /// Adds `slots` of any cells.
-    pub fn add<'a>(&mut self, slots: impl IntoIterator<Item = &'a Slot>) {
-        for slot in slots {
+    /// Adds those of `slots`, which are of `frames` of any cells, that say what a server can serve: of frames that are
+    /// neither invalid nor free. What was served in the others is no saturation that a later cell could be offered a
+    /// share of.
+    pub fn add(&mut self, frames: &[Frame], slots: &[Slot]) {
+        let usable = frames.iter().filter(|frame| frame.invalid.is_none() && !frame.free);
+        let usable: BTreeSet<(u32, u32)> = usable.map(|frame| (frame.cell, frame.frame)).collect();
+        for slot in slots.iter().filter(|slot| usable.contains(&(slot.cell, slot.frame))) {
             let work = self.0.entry((slot.cell, slot.arm)).or_default();
             work.operations += slot.operations;
             work.wall_ns += slot.wall_ns;
@@ -47,5 +51,37 @@ impl Served {
             }
         }
         most.into_values().min_by(f64::total_cmp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_of_invalid_and_of_free_frames_say_nothing_of_what_was_served() {
+        let frame = |number: u32, invalid: Option<&str>, free: bool| Frame {
+            cell: 1,
+            frame: number,
+            epoch: 0,
+            start: 0,
+            start_unix_ns: 0,
+            duration_ns: 0,
+            invalid: invalid.map(str::to_owned),
+            free,
+            slot_ns: 0,
+            settling_ns: 0,
+            stalls: Default::default(),
+            arms: Vec::new(),
+            agents: Vec::new(),
+            host: Default::default(),
+        };
+        let frames = [frame(0, None, false), frame(1, Some("late"), false), frame(2, None, true)];
+        let slot = |cell, frame, arm| Slot { cell, frame, arm, operations: 1, ..Slot::default() };
+        let slots = [slot(1, 0, 0), slot(1, 0, 1), slot(1, 1, 0), slot(1, 2, 0), slot(0, 0, 0)];
+        let mut served = Served::default();
+        served.add(&frames, &slots);
+        let operations: Vec<_> = served.0.iter().map(|(of, work)| (*of, work.operations)).collect();
+        assert_eq!(operations, [((1, 0), 1), ((1, 1), 1)], "frames are numbered in each cell anew");
     }
 }

@@ -24,7 +24,7 @@ mod published;
 pub mod resolution;
 mod sequential;
 mod sizes;
-mod slots;
+pub(crate) mod slots;
 mod stand_in;
 mod sums;
 mod sweep;

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The metrics of slots in the order of the report, with the title of each.
-pub(super) const METRICS: [(Metric, &str); 5] = [
+pub(crate) const METRICS: [(Metric, &str); 5] = [
     (Metric::Net, "net time per op"),
     (Metric::Time, "time per op"),
     (Metric::Cpu, "CPU per op"),

@@ -252,7 +252,7 @@ pub(crate) fn judged_over_runs<'a>(known: impl Iterator<Item = (&'a str, KnownSp
 /// Said of the cells of a run that are shown and not ranked because their set-up was not symmetric.
 fn not_symmetric(runs: &[String], matches: &[Match]) -> BTreeSet<String> {
     let sides = matches.iter().flat_map(|matched| matched.sides.iter().map(move |side| (&matched.cell, side)));
-    let told = sides.filter(|(_, side)| !side.is_symmetric()).map(|(cell, side)| {
+    let told = sides.filter(|(_, side)| !side.estimate.is_symmetric()).map(|(cell, side)| {
         format!(
             "Cell {cell} of {}: its plain arm differs from itself (A/A), so its set-up is not symmetric and its costs are not \
              ranked.",

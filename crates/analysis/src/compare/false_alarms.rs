@@ -72,8 +72,7 @@ impl Side {
     /// The independent values behind the cost, and what one of them is.
     fn values(&self) -> (usize, &'static str) {
         let (starts, count) = (self.estimate.starts, self.estimate.count);
-        // Neighbours that were averaged are one value.
-        let frames = count / self.estimate.batch.max(1);
+        let frames = self.estimate.values();
         match self.counted {
             Counted::Hosts => (count, "host"),
             Counted::Repeats => (count, "repeat"),

@@ -18,7 +18,7 @@ pub(crate) use alike::{asked_notes, between_runs, judged_over_runs};
 pub use false_alarms::Budget;
 
 use crate::{
-    Analysis, CONFIDENCE, Estimate, Flag, Interval, Proof,
+    Analysis, CONFIDENCE, Estimate, Interval, Proof,
     statistics::{distribution::normal_upper, starts::KnownSpread},
 };
 
@@ -87,12 +87,7 @@ impl Side {
     pub fn counts(&self) -> bool {
         let Interval { low, high, .. } = self.estimate.effect;
         let known = low.is_finite() && high.is_finite();
-        known && self.is_symmetric() && matches!(self.proof, Proof::Proven | Proof::Baseline)
-    }
-
-    /// False where the plain arm of the same cell differs from itself, so that the cost is no answer.
-    pub fn is_symmetric(&self) -> bool {
-        !self.estimate.flags.contains(&Flag::Asymmetric)
+        known && self.estimate.is_symmetric() && matches!(self.proof, Proof::Proven | Proof::Baseline)
     }
 
     /// The run rests on fewer starts of the servers than tell how much these differ.
@@ -260,7 +255,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::report::{comparison, html, sample};
+    use crate::{
+        Flag,
+        report::{comparison, html, sample},
+    };
 
     fn subject(run: &str, change: impl Fn(&mut Analysis)) -> Analysis {
         let mut analysis = sample::full();

@@ -9,7 +9,7 @@ use tithe_model::{experiment::Metric, plan::STARTS_MIN};
 use super::{Answer, Basis, Gathered, MatrixFigure, Repeat, figures};
 use crate::{
     Estimate, Figure, Interval, Proof,
-    assess::estimate::stated,
+    assess::{estimate::stated, slots::METRICS},
     compare::{Comparison, Counted, Match, Side, between_runs, judged_over_runs},
     statistics::{starts::KnownSpread, verdict},
 };
@@ -123,13 +123,7 @@ fn known_between_runs(figure: &MatrixFigure) -> Option<KnownSpread> {
 
 /// The metric whose title `figure` is; as in comparisons of runs, anything else is taken as net time.
 fn metric(figure: &str) -> Metric {
-    match figure {
-        "time per op" => Metric::Time,
-        "CPU per op" => Metric::Cpu,
-        "client CPU per op" => Metric::ClientCpu,
-        "server CPU per op" => Metric::ServerCpu,
-        _ => Metric::Net,
-    }
+    METRICS.into_iter().find(|(_, title)| *title == figure).map_or(Metric::Net, |(metric, _)| metric)
 }
 
 /// A figure over `count` hosts or repeats as comparisons take it.

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::number;
-use crate::{Analysis, Estimate, Flag, Proof};
+use crate::{Analysis, Estimate, Proof};
 
 /// The costs as one JSON object; it ends with a line break.
 pub fn render(analysis: &Analysis) -> String {
@@ -26,7 +26,7 @@ pub fn render(analysis: &Analysis) -> String {
 
 /// True of what was measured in a set-up that is symmetric.
 fn is_told(estimate: &Estimate) -> bool {
-    estimate.effect.estimate.is_finite() && !estimate.flags.contains(&Flag::Asymmetric)
+    estimate.effect.estimate.is_finite() && estimate.is_symmetric()
 }
 
 /// The slug of a figure, of small letters, digits and hyphens: `latency-p99-9-read-cost-percent`.
@@ -50,7 +50,7 @@ mod tests {
     use expect_test::expect_file;
 
     use super::*;
-    use crate::report::sample;
+    use crate::{Flag, report::sample};
 
     #[test]
     fn a_benchmark_for_each_proven_arm() {

@@ -5,7 +5,7 @@
 //! what an A/A arm is.
 
 use super::{number, table};
-use crate::{Analysis, ArmAnalysis, Estimate, Flag, Outcome, Proof};
+use crate::{Analysis, ArmAnalysis, Estimate, Outcome, Proof};
 
 /// The costs that have levels, a line each, ending with a line break.
 pub fn render(analysis: &Analysis) -> String {
@@ -44,7 +44,7 @@ fn delta(estimate: &Estimate) -> String {
 
 fn about(estimate: &Estimate, arm: &ArmAnalysis) -> String {
     let figure = number::cost(&estimate.effect, estimate.verdict);
-    let asymmetric = estimate.flags.contains(&Flag::Asymmetric).then_some("set-up not symmetric");
+    let asymmetric = (!estimate.is_symmetric()).then_some("set-up not symmetric");
     let words: Vec<&str> = what_it_is(arm).into_iter().chain(asymmetric).collect();
     let known = format!("({}, n={})", figure.rest, estimate.count);
     if words.is_empty() { known } else { format!("{known} {}", words.join(", ")) }
@@ -66,7 +66,7 @@ mod tests {
     use expect_test::expect_file;
 
     use super::*;
-    use crate::report::sample;
+    use crate::{Flag, report::sample};
 
     #[test]
     fn a_line_for_each_cost() {

@@ -33,7 +33,7 @@ impl Decided<'_> {
     }
 
     fn symmetric(&self) -> bool {
-        !self.estimate.flags.contains(&Flag::Asymmetric)
+        self.estimate.is_symmetric()
     }
 
     /// There is an answer that can be relied on.

@@ -7,7 +7,7 @@
 use tithe_model::quantity::moment;
 
 use super::{csv::record, number};
-use crate::{Analysis, Estimate, Flag, Interval, Proof};
+use crate::{Analysis, Estimate, Interval, Proof};
 
 /// The header and the run's line; lines end with CR LF (RFC 4180).
 pub fn render(analysis: &Analysis) -> String {
@@ -35,7 +35,7 @@ pub fn render(analysis: &Analysis) -> String {
 }
 
 fn percent(estimate: &Estimate) -> String {
-    let symmetric = !estimate.flags.contains(&Flag::Asymmetric);
+    let symmetric = estimate.is_symmetric();
     let Interval { estimate, low, high } = estimate.effect;
     let known = low.is_finite() && high.is_finite();
     if known && symmetric { number::percent(estimate).to_string() } else { String::new() }
@@ -46,7 +46,7 @@ mod tests {
     use expect_test::expect_file;
 
     use super::*;
-    use crate::report::sample;
+    use crate::{Flag, report::sample};
 
     #[test]
     fn a_line_for_a_run() {

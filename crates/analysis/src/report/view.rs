@@ -17,7 +17,7 @@ use super::{
     summary::{self, Summary},
     words,
 };
-use crate::{Analysis, ArmAnalysis, CellAnalysis, Flag, Interval, Proof, Sweep, SweepArm, SweepStep};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Interval, Proof, Sweep, SweepArm, SweepStep};
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -334,7 +334,7 @@ fn with_doubt(analysis: &Analysis, arm: &str, cell: &str, said: &str) -> String 
 
 /// Why the deciding figure of `arm` is no answer; `None` where it is one.
 fn doubt(arm: &ArmAnalysis) -> Option<&'static str> {
-    let asymmetric = arm.primary().is_some_and(|estimate| estimate.flags.contains(&Flag::Asymmetric));
+    let asymmetric = arm.primary().is_some_and(|estimate| !estimate.is_symmetric());
     match arm.proof {
         Proof::Baseline | Proof::Proven => asymmetric.then_some("set-up not symmetric"),
         Proof::Unproven(_) | Proof::ToldByProvider(_) | Proof::Disproven(_) => Some(words::proof(&arm.proof).0),
@@ -452,7 +452,7 @@ pub(super) fn clean(text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::{Flag, report::sample};
 
     #[test]
     fn a_cost_with_more_clients_carries_its_doubt() {

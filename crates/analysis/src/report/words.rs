@@ -30,7 +30,7 @@ pub fn outcome_code(outcome: Outcome) -> &'static str {
 pub fn outcome(estimate: &Estimate, margin: f64) -> String {
     let (effect, on_starts) = (&estimate.effect, estimate.on_starts());
     match estimate.verdict {
-        _ if estimate.flags.contains(&Flag::Asymmetric) => "set-up not symmetric".to_owned(),
+        _ if !estimate.is_symmetric() => "set-up not symmetric".to_owned(),
         Outcome::Costs if !effect.estimate.is_finite() => "costs, none on plain".to_owned(),
         Outcome::Costs if effect.high <= margin => {
             format!("costs {}{on_starts}, below margin", number::bound(effect.estimate, effect))
@@ -64,7 +64,7 @@ pub fn on_starts_of<'a>(estimates: impl Iterator<Item = &'a Estimate> + Clone) -
 pub fn control(estimate: &Estimate) -> &'static str {
     let effect = &estimate.effect;
     match estimate.verdict {
-        _ if estimate.flags.contains(&Flag::Asymmetric) => "set-up not symmetric",
+        _ if !estimate.is_symmetric() => "set-up not symmetric",
         _ if estimate.flags.contains(&Flag::NotEnoughFrames) => "not enough frames",
         _ if !effect.half_width().is_finite() => "no cost is the truth",
         _ if effect.holds(0.0) => "holds the truth: no cost",
@@ -107,7 +107,7 @@ pub fn neighbours(cell: &CellAnalysis) -> Option<String> {
 pub fn outcome_short(estimate: &Estimate, margin: f64) -> String {
     let on_starts = estimate.on_starts();
     match estimate.verdict {
-        _ if estimate.flags.contains(&Flag::Asymmetric) => "set-up not symmetric".to_owned(),
+        _ if !estimate.is_symmetric() => "set-up not symmetric".to_owned(),
         Outcome::Costs if estimate.effect.high <= margin => format!("costs{on_starts}, below margin"),
         Outcome::Costs => format!("costs{on_starts}"),
         Outcome::Gains => format!("saves{on_starts}: check set-up"),

@@ -51,13 +51,12 @@ impl KnownSpread {
     /// By how much it widens either side of an interval of error `alpha` on so many starts, which their frames widen
     /// further; in the effect's unit.
     pub fn widening(&self, starts: usize, alpha: f64) -> f64 {
-        let starts = starts.max(1);
-        self.widening_of(&vec![1.0 / starts as f64; starts], alpha)
+        self.widening_by(1.0 / starts.max(1) as f64, alpha)
     }
 
-    /// The same of starts with these shares in the estimate.
-    fn widening_of(&self, shares: &[f64], alpha: f64) -> f64 {
-        t_upper(alpha / 2.0, self.degrees) * self.spread * shares.iter().map(|share| share * share).sum::<f64>().sqrt()
+    /// The same where the squares of the starts' shares in the estimate add up to `squares`.
+    fn widening_by(&self, squares: f64, alpha: f64) -> f64 {
+        t_upper(alpha / 2.0, self.degrees) * self.spread * squares.sqrt()
     }
 }
 
@@ -147,13 +146,9 @@ fn widened(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
     let centres: Vec<f64> = starts.iter().map(|start| hodges_lehmann(start, 0.5).estimate).collect();
     let all: usize = starts.iter().map(Vec::len).sum();
     let shares: Vec<f64> = starts.iter().map(|start| start.len() as f64 / all as f64).collect();
-    let centre = match centres.len() {
-        0 | 1 => 0.0,
-        _ => centres.iter().zip(&shares).map(|(centre, share)| centre * share).sum(),
-    };
+    let centre: f64 = centres.iter().zip(&shares).map(|(centre, share)| centre * share).sum();
     let shifted = |(start, of_start): (&Vec<f64>, &f64)| {
-        let shift = if centres.len() > 1 { centre - of_start } else { 0.0 };
-        start.iter().map(|effect| effect + shift).collect::<Vec<f64>>()
+        start.iter().map(|effect| effect + (centre - of_start)).collect::<Vec<f64>>()
     };
     let frames: Vec<f64> = starts.iter().zip(&centres).flat_map(shifted).collect();
     let mut inference = inferred(&frames, asked);
@@ -172,7 +167,8 @@ fn widened(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
     let known = asked.known.filter(|known| known.spread > 0.0 && !starts.is_empty());
     let Some(known) = known else { return of_frames(inference, p_of_frames, false) };
     let quantile = t_upper(asked.alpha / 2.0, known.degrees);
-    inference.interval = inference.interval.widened(known.widening_of(&shares, asked.alpha));
+    inference.interval =
+        inference.interval.widened(known.widening_by(shares.iter().map(|share| share * share).sum(), asked.alpha));
     let Interval { estimate, low, high } = inference.interval;
     let half = if estimate > 0.0 { estimate - low } else { high - estimate };
     let p = if half.is_finite() { t_two_sided(estimate * quantile / half, known.degrees) } else { 1.0 };

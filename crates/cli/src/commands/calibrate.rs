@@ -146,10 +146,8 @@ fn measure(arguments: &CalibrateArgs, prepared: Prepared) -> Result<(PathBuf, En
     let mut folder = create(&prepared, &arguments.experiment.runs)?;
     let Prepared { plan, database, install, workloads, .. } = prepared;
     let mut observer = Progress::new(&plan, arguments.quiet, None);
-    let run = Run::new(database, install, &plan, &workloads, cancelled)?
-        .child_process(child::program(&arguments.experiment.machine))
-        .borrowing_threads(child::keeper())
-        .loaded_by(team.as_ref());
+    let run = Run::new(database, install, &plan, &workloads, cancelled)?.loaded_by(team.as_ref());
+    let run = child::may_start(run, &arguments.experiment.machine);
     let ending = run.carry_out(&mut folder, None, &mut observer)?;
     drop(observer);
     Ok((folder.path().to_owned(), ending))

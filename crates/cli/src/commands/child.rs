@@ -7,7 +7,7 @@ use std::{
     io::{IsTerminal, stdin, stdout},
 };
 
-use tithe_harness::run;
+use tithe_harness::run::{self, Run};
 use tithe_machine::{launch::Command, watch::borrowed_threads};
 
 use crate::{
@@ -37,8 +37,13 @@ pub fn child(machine: &MachineArgs) -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-/// How this very program is started for it, whatever has become of its file.
-pub fn program(machine: &MachineArgs) -> Command {
+/// `run`, which starts this very program for both.
+pub fn may_start<'a>(run: Run<'a>, machine: &MachineArgs) -> Run<'a> {
+    run.child_process(program(machine)).borrowing_threads(keeper())
+}
+
+/// How this very program is started to measure, whatever has become of its file.
+fn program(machine: &MachineArgs) -> Command {
     let folders = machine.pg_bin.iter().flat_map(|folder| ["--pg-bin".to_owned(), folder.display().to_string()]);
     let inherited = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
     Command {
@@ -55,6 +60,6 @@ pub fn keep() -> Result<i32, Stop> {
 }
 
 /// How this very program is started to be the keeper.
-pub fn keeper() -> Command {
+fn keeper() -> Command {
     Command { program: "/proc/self/exe".into(), arguments: vec![KEEPER.to_owned()], environment: BTreeMap::new() }
 }

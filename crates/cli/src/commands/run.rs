@@ -49,10 +49,8 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let mut folder = begun.map_or_else(|| create(&prepared, &options.runs), Ok)?;
     let Prepared { plan, database, install, workloads, .. } = prepared;
     let mut observer = Progress::new(&plan, arguments.quiet, before.as_ref());
-    let run = Run::new(database, install, &plan, &workloads, cancelled)?
-        .child_process(child::program(&options.machine))
-        .borrowing_threads(child::keeper())
-        .loaded_by(team.as_ref());
+    let run = Run::new(database, install, &plan, &workloads, cancelled)?.loaded_by(team.as_ref());
+    let run = child::may_start(run, &options.machine);
     let ending = run.carry_out(&mut folder, before.as_ref(), &mut observer)?;
     drop(observer);
     let path = folder.path().to_owned();

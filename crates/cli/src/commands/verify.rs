@@ -51,9 +51,8 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
     let mut verifier = Verifier::new(&prepared, format == "text");
     let cancelled = interrupt::listen();
     let Prepared { plan, database, install, workloads, .. } = &prepared;
-    let run = Run::new(*database, install.clone(), plan, workloads, cancelled)?
-        .child_process(child::program(&arguments.machine))
-        .borrowing_threads(child::keeper());
+    let run = Run::new(*database, install.clone(), plan, workloads, cancelled)?;
+    let run = child::may_start(run, &arguments.machine);
     let ending = run.carry_out(&mut folder, None, &mut verifier);
     // Those of a cell that ended before its time.
     verifier.tell();

@@ -21,7 +21,6 @@ use tithe_plugin::{
 
 use super::{
     Epoch, EpochPlan, EventLog, Run, RunState, epoch_setup::EpochSetup, proof, switched_server::SwitchedServer,
-    usable_slots,
 };
 use crate::load::frame::{CellRunner, StartedArm};
 
@@ -125,7 +124,7 @@ impl Run<'_> {
             event_log.add(Event::FrameDone { cell: part.number as u32, frame: frame.frame, invalid })?;
             // A pair counts whole or not at all, so that nothing ends a cell between its sides.
             _ = event_log.observer.frame(&frame, &slots);
-            run_state.served.add(usable_slots(slice::from_ref(&frame), &slots));
+            run_state.served.add(slice::from_ref(&frame), &slots);
             run_state.invalid.add(frame.invalid.as_deref())?;
             measured.frames += 1;
             measured.load_ns += cell.load_ns(&frame, &slots, self.plan.experiment.arms.len());

@@ -94,7 +94,7 @@ pub fn sentences(comparison: &Comparison, matched: &Match) -> Vec<String> {
 /// Why a cost does not count.
 fn not_ranked(side: &Side) -> &'static str {
     match side.proof {
-        Proof::Proven | Proof::Baseline if !side.is_symmetric() => "its set-up was not symmetric",
+        Proof::Proven | Proof::Baseline if !side.estimate.is_symmetric() => "its set-up was not symmetric",
         Proof::Proven | Proof::Baseline => "not enough data",
         Proof::Unproven(_) => "its protection was not proven to be on",
         Proof::ToldByProvider(_) => "nobody but its provider says that its protection was on",

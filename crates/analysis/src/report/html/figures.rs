@@ -67,7 +67,7 @@ fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> String {
     let total = estimate.total.map_or(String::new(), |total| {
         number::in_line(&total, estimate.total_difference.as_ref(), unit, crate::Outcome::Costs)
     });
-    let count = number::count((estimate.count / estimate.batch.max(1)) as u64);
+    let count = number::count(estimate.values() as u64);
     let count = if estimate.batch > 1 { format!("{count} × {}", estimate.batch) } else { count };
     let count = match estimate.spread {
         Some(spread) => format!(

@@ -86,7 +86,7 @@ fn figures(arm: &ArmAnalysis, margin: f64, footnotes: &Footnotes) -> Table {
 
 /// `30`, or `15 × 2` where frames were averaged in pairs.
 fn count(estimate: &Estimate) -> String {
-    let count = number::count((estimate.count / estimate.batch.max(1)) as u64);
+    let count = number::count(estimate.values() as u64);
     if estimate.batch > 1 { format!("{count} × {}", estimate.batch) } else { count }
 }
 
@@ -96,7 +96,7 @@ fn batches(arm: &ArmAnalysis) -> Option<Block> {
     let text = format!(
         "{}: {} groups of {} frames each, averaged because neighbours in time were correlated.",
         count(estimate),
-        number::count((estimate.count / estimate.batch.max(1)) as u64),
+        number::count(estimate.values() as u64),
         estimate.batch
     );
     Some(Block::Notes(vec![Note { mark: "n".to_owned(), text, tone: Tone::Faint }]))

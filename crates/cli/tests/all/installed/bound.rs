@@ -48,12 +48,7 @@ fn the_thread_of_redis_runs_on_the_processor_of_a_client_in_all_arms() {
     // Both servers on one processor, in one frame on this and in another on that.
     for processor in lanes {
         let both = [processor.clone(), processor];
-        let seen = Cell::new(false);
-        wait_until(|| {
-            seen.set(allowed(run.id()) == both);
-            seen.get()
-        });
-        assert!(seen.get(), "not seen: {both:?}");
+        assert!(awaited(|| allowed(run.id()) == both), "not seen: {both:?}");
     }
     // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
     unsafe { libc::kill(run.id() as i32, libc::SIGINT) };

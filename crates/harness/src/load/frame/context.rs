@@ -1,6 +1,7 @@
 //! What all ways of offering load stand on: the arms, the processors and the clocks of a cell.
 
 use std::{
+    cell::LazyCell,
     path::PathBuf,
     sync::{Arc, atomic::AtomicU64},
 };
@@ -8,7 +9,7 @@ use std::{
 use tithe_machine::{
     clock::{Clock, VirtualTime},
     fault::Fault,
-    proc::ProcessSnapshot,
+    proc::{ProcessSnapshot, TreeUsage},
     remote::{RemoteServer, RemoteUsage},
     sandbox::sidecar::Sidecar,
     watch::{borrowed_threads::BorrowedThreads, process},
@@ -197,24 +198,26 @@ impl<'a> CellContext<'a> {
         if self.time_is_virtual() {
             return vec![Reading::default(); self.arms.len()];
         }
-        let here = |arm: &StartedArm| Reading {
-            tree: match self.own_process(arm) {
-                // One for each arm: what comes before it may have opened and closed a session of another arm's.
-                Some(process) => Some(ProcessSnapshot::take().usage(process)),
-                None => self.database.usage(&arm.server, &arm.setup),
-            },
+        // Of all arms before any is asked for something, which opens and closes a session of its server.
+        let snapshot = LazyCell::new(ProcessSnapshot::take);
+        let tree = |arm: &StartedArm| Some(snapshot.usage(self.own_process(arm)?));
+        let trees: Vec<Option<TreeUsage>> = self.arms.iter().map(tree).collect();
+        let here = |arm: &StartedArm, tree: Option<TreeUsage>| Reading {
+            tree: tree.or_else(|| self.database.usage(&arm.server, &arm.setup)),
             wal_bytes: self.database.wal_position(&arm.server, &arm.setup),
             log_bytes: (!arm.server.paths.logs.is_empty()).then(|| sizes(&arm.server.paths.logs).0),
             disk_bytes: (!arm.server.paths.data.is_empty()).then(|| sizes(&arm.server.paths.data).1),
             lost: false,
         };
-        let reading = |arm: &StartedArm| match &arm.server.remote {
+        let reading = |arm: &StartedArm, tree: Option<TreeUsage>| match &arm.server.remote {
             Some(remote) => self.read_remote(remote, arm),
-            None => here(arm),
+            None => here(arm, tree),
         };
-        let reading = |arm: &StartedArm| self.timeout(arm).bound(|| reading(arm));
-        let numbered = self.arms.iter().enumerate();
-        numbered.map(|(number, arm)| if self.is_reached(number) { reading(arm) } else { Reading::default() }).collect()
+        let read = |(number, (arm, tree)): (usize, (&StartedArm, Option<TreeUsage>))| match self.is_reached(number) {
+            true => self.timeout(arm).bound(|| reading(arm, tree)),
+            false => Reading::default(),
+        };
+        self.arms.iter().zip(trees).enumerate().map(read).collect()
     }
 }
 
