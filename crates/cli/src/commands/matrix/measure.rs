@@ -58,19 +58,14 @@ fn all(planned: &Planned, arguments: &RunArgs) -> Result<i32, Stop> {
     let mut before: Option<u64> = None;
     for replicate in 0..matrix.replicates {
         let tasks = matrix.tasks().filter(|task| task.machine == machine && task.replicate == replicate);
-        let (mut open, mut begun) = (Vec::new(), None::<u64>);
-        for task in tasks {
-            match folder.state(task.index) {
-                State::Whole(outcome) => begun = begun.into_iter().chain([outcome.started_unix_s]).min(),
-                _ => open.push(task),
-            }
-        }
-        if begun.is_none() {
+        let tasks: Vec<Task> = tasks.collect();
+        let begun = || tasks.iter().filter_map(|task| started(&folder, *task)).min();
+        if begun().is_none() {
             let due_unix_s = before.map_or(0.0, |before| before as f64 + matrix.every_s);
             wait(due_unix_s, cancelled);
         }
-        before = Some(begun.unwrap_or_else(|| now_unix_s() as u64));
-        for task in open {
+        let now = now_unix_s() as u64;
+        for task in tasks.iter().copied().filter(|task| started(&folder, *task).is_none()) {
             if cancelled.load(Ordering::SeqCst) {
                 return Ok(exit::INTERRUPTED);
             }
@@ -83,8 +78,18 @@ fn all(planned: &Planned, arguments: &RunArgs) -> Result<i32, Stop> {
                 }
             };
         }
+        // As its tasks say, which begin somewhat later than now; where each has failed, nobody says.
+        before = Some(begun().unwrap_or(now));
     }
     Ok(status)
+}
+
+/// When `task` was begun, s since 1970; `None` where it is not done.
+fn started(folder: &Folder, task: Task) -> Option<u64> {
+    match folder.state(task.index) {
+        State::Whole(outcome) => Some(outcome.started_unix_s),
+        _ => None,
+    }
 }
 
 /// The kind of machine that this host is.
