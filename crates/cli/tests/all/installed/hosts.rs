@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use support::{delay::DelayRelay, hosts::Hosts, out};
+use support::{delay::DelayRelay, hosts::Hosts, out, wait_until};
 
 /// The devices of the network that this process is in.
 fn devices() -> Vec<String> {
@@ -76,6 +76,8 @@ fn nothing_is_left_of_hosts_after_a_panic_either() {
             // One that nobody waits for, and that no signal but the last ends.
             let daemon = "trap '' HUP INT TERM; exec >/dev/null 2>&1; sleep 1000 & sleep 1000 &";
             assert!(hosts[1].output(Command::new("setsid").args(["-f", "sh", "-c", daemon])).status.success());
+            // Its shell starts them after `setsid` has ended.
+            wait_until(|| processes_in(network).len() >= 3);
             assert!(processes_in(network).len() >= 3, "{:?}", processes_in(network));
             assert!(!panics, "as was asked for");
             Some(())
