@@ -11,11 +11,14 @@ pub(super) mod published;
 
 use std::collections::BTreeSet;
 
-pub use super::tone::Tone;
 use super::{
     headline, number,
     summary::{self, Summary},
     words,
+};
+pub use super::{
+    table::{Column, Entry, Table},
+    tone::Tone,
 };
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Interval, Proof, Sweep, SweepArm, SweepStep};
 
@@ -47,67 +50,6 @@ pub enum Block {
     Verbatim(Vec<String>),
     /// Footnotes and warnings.
     Notes(Vec<Note>),
-}
-
-/// A table. The first `sticky` columns say what a row is about and are repeated where a table is split.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Table {
-    /// Columns, at least `sticky`.
-    pub columns: Vec<Column>,
-    /// Rows, each as long as `columns`.
-    pub rows: Vec<Vec<Entry>>,
-    /// Number of columns that name the row.
-    pub sticky: usize,
-}
-
-/// A column of a table.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Column {
-    /// What it shows.
-    pub title: String,
-    /// How many observations stand behind its figures (`n = 30`), or empty.
-    pub note: String,
-    /// True when its entries are numbers, to be aligned at the decimal point.
-    pub figures: bool,
-}
-
-impl Column {
-    pub(super) fn text(title: &str) -> Self {
-        Self { title: title.to_owned(), note: String::new(), figures: false }
-    }
-
-    pub(super) fn figures(title: impl Into<String>, note: impl Into<String>) -> Self {
-        Self { title: title.into(), note: note.into(), figures: true }
-    }
-}
-
-/// One place of a table: a text, or a number with its interval.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Entry {
-    /// The text, or the number with its unit.
-    pub lead: String,
-    /// The interval and the marks of footnotes; empty for a text.
-    pub rest: String,
-    /// The same in another unit, to be read with it: `+0.62 µs` and `[0.58, 0.66]`; empty for none.
-    pub beside: (String, String),
-    /// A text that says the same in fewer columns, or nothing.
-    pub short: Option<String>,
-    /// What it means.
-    pub tone: Tone,
-}
-
-impl Entry {
-    pub(super) fn text(text: impl Into<String>, tone: Tone) -> Self {
-        Self { lead: text.into(), tone, ..Self::default() }
-    }
-
-    pub(super) fn figure(figure: number::Figure, tone: Tone) -> Self {
-        Self { lead: figure.lead, rest: figure.rest, tone, ..Self::default() }
-    }
-
-    pub(super) fn absent() -> Self {
-        Self::text("–", Tone::Faint)
-    }
 }
 
 /// Findings on one claim that came out the same.

@@ -1,22 +1,22 @@
 //! All in which MariaDB differs from MySQL.
 
-use tithe_machine::fault::Fault;
 use tithe_model::catalogue::{DatabaseEntry, NetworkLogin};
-use tithe_plugin::session::SqlSession as _;
 
 use super::{
+    access::{ACCESS, TITLE},
+    at_rest::{is_encrypted, write_table},
     inspect::{QUERIES, canary_checks},
     install::find,
     launch::{RESERVED, launch, memory_needed, stored},
     protection,
     rotation::KeyRotator,
 };
-use crate::mysql_family::{self, Flavour, proof::NATIVE, session::WireSession, target::product};
+use crate::mysql_family::{self, Flavour, proof::NATIVE};
 
 /// What MariaDB says of itself.
 const ENTRY: DatabaseEntry = DatabaseEntry {
     id: "mariadb",
-    title: "MariaDB",
+    title: TITLE,
     schemes: &["mariadb"],
     reserved_settings: RESERVED,
     network_login: NetworkLogin::Password(NATIVE),
@@ -37,12 +37,9 @@ pub static FLAVOUR: Flavour = Flavour {
     queries: &QUERIES,
     canary_checks,
     rotator: Some(|server, setup| Ok(Box::new(KeyRotator::new(server, setup)?))),
-    product: product(ENTRY.title),
-    is_own: |version| version.contains("MariaDB"),
-    otherwise: "for MySQL write `database = \"mysql\"` and mysql://",
-    thread: "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()",
+    access: &ACCESS,
     reported: &REPORTED,
-    is_encrypted: |session| Ok(!encrypts(session)? || unencrypted(session)?.is_empty()),
+    is_encrypted,
     write_table,
 };
 
@@ -75,30 +72,3 @@ const REPORTED: [&str; 26] = [
     "version_malloc_library",
     "version_ssl_library",
 ];
-
-/// Has the server write all of the table `name`, and end what it still has to remove from it.
-///
-/// # Errors
-/// The server's error.
-pub fn write_table(session: &mut WireSession, name: &str) -> Result<(), Fault> {
-    session.run(&format!("FLUSH TABLES {name} FOR EXPORT"))?;
-    session.run("UNLOCK TABLES").map(drop)
-}
-
-/// True when the server encrypts tables.
-fn encrypts(session: &mut WireSession) -> Result<bool, Fault> {
-    let value = session.shown("GLOBAL VARIABLES", "innodb_encrypt_tables")?;
-    Ok(value.is_some_and(|value| value != "OFF"))
-}
-
-/// Tablespaces that are not, or not wholly, encrypted; `mysql/…` among them.
-///
-/// # Errors
-/// The server's error.
-pub fn unencrypted(session: &mut WireSession) -> Result<Vec<String>, Fault> {
-    let sql = "SELECT s.NAME FROM information_schema.INNODB_SYS_TABLESPACES s \
-               LEFT JOIN information_schema.INNODB_TABLESPACES_ENCRYPTION e ON e.SPACE = s.SPACE \
-               WHERE s.NAME <> 'innodb_temporary' AND (e.ENCRYPTION_SCHEME IS NULL OR e.ENCRYPTION_SCHEME = 0 \
-               OR e.MIN_KEY_VERSION = 0 OR e.ROTATING_OR_FLUSHING <> 0)";
-    Ok(session.run(sql)?.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
-}

@@ -6,22 +6,23 @@ use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{evidence::Check, matrix::State, product::CanaryChecks, session::Table, setup::Setup};
 
 use super::{
+    access::ACCESS,
     accounts,
+    at_rest::unencrypted,
     evidence::{LOG, audit_complete::AuditComplete},
-    flavour::{FLAVOUR, unencrypted},
 };
 use crate::{
     inspect::{Judgement, Rules},
     mysql_family::{
         evidence::general_log::GeneralLogComplete,
-        inspect::{InspectionQueries, OtherTable, files, logs_in_the_clear, other_tables, setting},
+        inspect::{InspectionQueries, OtherTable, files, logs_in_the_clear, other_tables},
         session::WireSession,
     },
 };
 
 /// How MariaDB's own rows are looked at.
 pub static QUERIES: InspectionQueries = InspectionQueries {
-    open: |target| Ok(FLAVOUR.open(target)?.method().to_owned()),
+    open: |target| Ok(ACCESS.open(target)?.method().to_owned()),
     accounts: accounts::read,
     is_of_administrator: |grant| grant.contains("ALL PRIVILEGES ON *.*"),
     at_rest,
@@ -43,11 +44,11 @@ fn at_rest(session: &mut WireSession) -> Result<Judgement, Fault> {
     let Some(tables) = session.shown("GLOBAL VARIABLES", "innodb_encrypt_tables")? else {
         return Ok(Judgement::unseen("the server does not show its setting innodb_encrypt_tables"));
     };
-    let binlog = [setting(session, "encrypt_binlog")?, setting(session, "log_bin")?];
+    let binlog = [session.setting("encrypt_binlog")?, session.setting("log_bin")?];
     let mut words = Vec::new();
     let mut exceptions = Vec::new();
     for (name, wanted) in SWITCHES {
-        let value = setting(session, name)?;
+        let value = session.setting(name)?;
         words.push(format!("{name} = {value}"));
         if value != wanted {
             exceptions.push(format!("{name} is not {wanted}"));
@@ -57,10 +58,10 @@ fn at_rest(session: &mut WireSession) -> Result<Judgement, Fault> {
     if binlog == ["OFF", "ON"] {
         exceptions.push("the binary log is not encrypted".to_owned());
     }
-    let off = tables == "OFF" && setting(session, "innodb_encrypt_log")? != "ON";
+    let off = tables == "OFF" && session.setting("innodb_encrypt_log")? != "ON";
     exceptions.extend(logs_in_the_clear(session)?);
     let (others, mut doubts) = other_tables(session)?;
-    let encrypts_aria = setting(session, "aria_encrypt_tables")? == "ON";
+    let encrypts_aria = session.setting("aria_encrypt_tables")? == "ON";
     others.iter().for_each(|table| judge_table(table, encrypts_aria, &mut exceptions, &mut doubts));
     match unencrypted(session) {
         Ok(open) => {
@@ -69,7 +70,7 @@ fn at_rest(session: &mut WireSession) -> Result<Judgement, Fault> {
         }
         Err(fault) => doubts.push(format!("tablespaces (GRANT PROCESS ON *.*: {fault})")),
     }
-    if setting(session, "server_audit_logging")? == "ON" {
+    if session.setting("server_audit_logging")? == "ON" {
         words.push("the audit log beside it is in the clear".to_owned());
     }
     let state = if off { State::Off } else { State::Enforced };
@@ -93,11 +94,11 @@ fn judge_table(table: &OtherTable, encrypts_aria: bool, exceptions: &mut Vec<Str
 }
 
 fn auditing(session: &mut WireSession) -> Result<Judgement, Fault> {
-    let general = setting(session, "general_log")?;
+    let general = session.setting("general_log")?;
     let logging = session.shown("GLOBAL VARIABLES", "server_audit_logging")?;
-    let events = setting(session, "server_audit_events")?.to_ascii_uppercase();
-    let excluded = setting(session, "server_audit_excl_users")?;
-    let included = setting(session, "server_audit_incl_users")?;
+    let events = session.setting("server_audit_events")?.to_ascii_uppercase();
+    let excluded = session.setting("server_audit_excl_users")?;
+    let included = session.setting("server_audit_incl_users")?;
     let Some(logging) = logging else {
         let state = if general == "ON" { State::Available } else { State::Off };
         return Ok(Judgement::whole(state, format!("server_audit is not loaded, general_log = {general}")));
@@ -120,8 +121,8 @@ fn auditing(session: &mut WireSession) -> Result<Judgement, Fault> {
 /// # Errors
 /// When the server refuses.
 pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<CanaryChecks, Fault> {
-    let mut session = FLAVOUR.administrator(server, setup)?;
-    let mut setting = |name: &str| setting(&mut session, name);
+    let mut session = ACCESS.administrator(server, setup)?;
+    let mut setting = |name: &str| session.setting(name);
     let mut audit: Option<Box<dyn Check>> = None;
     let mut log = None;
     if setting("server_audit_logging")? == "ON" {

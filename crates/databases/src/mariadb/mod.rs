@@ -3,7 +3,9 @@
 //! Most of it is shared with MySQL ([`crate::mysql_family`]); what differs is in [`flavour`]. Each protection is one
 //! file below [`protection`], each check that only MariaDB has one file below [`evidence`].
 
+mod access;
 mod accounts;
+mod at_rest;
 mod evidence;
 mod flavour;
 mod inspect;

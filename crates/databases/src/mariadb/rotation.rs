@@ -13,7 +13,7 @@
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{rotation::Rotator, session::SqlSession as _, setup::Setup};
 
-use super::flavour::FLAVOUR;
+use super::access::ACCESS;
 use crate::mysql_family::{schema::measured_tables, session::WireSession};
 
 /// The numbers of the two keys in the key file, that of the credentials' first key and that of the second one.
@@ -34,7 +34,7 @@ impl KeyRotator {
     /// # Errors
     /// The server's error; [`Fault::Refused`] when there is no table.
     pub fn new(server: &Server, setup: &Setup) -> Result<Self, Fault> {
-        let mut session = FLAVOUR.administrator(server, setup)?;
+        let mut session = ACCESS.administrator(server, setup)?;
         let tables = measured_tables(&mut session)?;
         if tables.is_empty() {
             return Err(Fault::Refused("there is no table whose key could be changed".to_owned()));

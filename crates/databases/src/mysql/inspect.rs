@@ -12,23 +12,24 @@ use tithe_plugin::{
 };
 
 use super::{
+    access::ACCESS,
     accounts,
+    at_rest::{KEYRING_UNTOLD, keyring, unencrypted, unencrypted_databases, unencrypted_logs},
     evidence::LOG,
-    flavour::{FLAVOUR, KEYRING_UNTOLD, keyring, unencrypted, unencrypted_databases, unencrypted_logs},
     launch::{BINLOG, REDO, REDO_FILES, TABLES, UNDO, UNDO_FILES},
 };
 use crate::{
     inspect::{Judgement, Rules},
     mysql_family::{
         evidence::general_log::GeneralLogComplete,
-        inspect::{InspectionQueries, files, logs_in_the_clear, other_tables, setting},
+        inspect::{InspectionQueries, files, logs_in_the_clear, other_tables},
         session::WireSession,
     },
 };
 
 /// How MySQL's own rows are looked at.
 pub static QUERIES: InspectionQueries = InspectionQueries {
-    open: |target| Ok(FLAVOUR.open(target)?.method().to_owned()),
+    open: |target| Ok(ACCESS.open(target)?.method().to_owned()),
     accounts: accounts::read,
     // Where MariaDB says ALL PRIVILEGES, MySQL names every one of them.
     is_of_administrator: |grant| grant.contains(" ON *.* ") && grant.contains("CREATE USER"),
@@ -42,7 +43,7 @@ fn at_rest(session: &mut WireSession) -> Result<Judgement, Fault> {
     let mut on = [false; 6];
     let names = [TABLES, CHECKED, REDO, UNDO, BINLOG, "log_bin"];
     for (on, name) in on.iter_mut().zip(names) {
-        let value = setting(session, name)?;
+        let value = session.setting(name)?;
         words.push(format!("{name} = {value}"));
         *on = value == "ON";
     }
@@ -91,7 +92,7 @@ const CHECKED: &str = "table_encryption_privilege_check";
 /// An audit log is a plugin of MySQL Enterprise, or a plugin or component of Percona Server. What such a one leaves out
 /// is not known here, so it is never called enforced.
 fn auditing(session: &mut WireSession) -> Result<Judgement, Fault> {
-    let general = setting(session, "general_log")?;
+    let general = session.setting("general_log")?;
     let plugins = "SELECT PLUGIN_NAME FROM information_schema.PLUGINS \
                    WHERE PLUGIN_TYPE = 'AUDIT' AND PLUGIN_STATUS = 'ACTIVE' AND PLUGIN_NAME LIKE '%audit%'";
     let plugins: Vec<String> = session.run(plugins)?.into_iter().flatten().flatten().collect();
@@ -101,7 +102,7 @@ fn auditing(session: &mut WireSession) -> Result<Judgement, Fault> {
         return Ok(Judgement::whole(State::Available, seen));
     }
     let state = if general == "ON" { State::Available } else { State::Off };
-    let edition = setting(session, "version_comment")?;
+    let edition = session.setting("version_comment")?;
     Ok(Judgement::whole(
         state,
         format!(
@@ -115,8 +116,8 @@ fn auditing(session: &mut WireSession) -> Result<Judgement, Fault> {
 /// # Errors
 /// When the server refuses.
 pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<CanaryChecks, Fault> {
-    let mut session = FLAVOUR.administrator(server, setup)?;
-    let mut setting = |name: &str| setting(&mut session, name);
+    let mut session = ACCESS.administrator(server, setup)?;
+    let mut setting = |name: &str| session.setting(name);
     let mut audit: Option<Box<dyn Check>> = None;
     let mut log = None;
     if setting("general_log")? == "ON" {

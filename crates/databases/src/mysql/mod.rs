@@ -5,7 +5,9 @@
 //! MySQL Enterprise and of Percona Server: the Community edition has none, and the general log is what it has in its
 //! place.
 
+mod access;
 mod accounts;
+mod at_rest;
 mod evidence;
 mod flavour;
 mod get;

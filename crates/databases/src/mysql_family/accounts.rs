@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use tithe_machine::fault::Fault;
 
-use super::{inspect::setting, session::WireSession};
+use super::session::WireSession;
 use crate::{
     evidence::whole::{Exception, is_loopback},
     inspect::{Judgement, Rules, limited},
@@ -59,8 +59,8 @@ impl Gate {
     /// The server's error.
     pub fn read(session: &mut WireSession) -> Result<Self, Fault> {
         Ok(Self {
-            requires_tls: setting(session, "require_secure_transport")? == "ON",
-            knows_no_names: setting(session, "skip_name_resolve")? == "ON",
+            requires_tls: session.setting("require_secure_transport")? == "ON",
+            knows_no_names: session.setting("skip_name_resolve")? == "ON",
         })
     }
 

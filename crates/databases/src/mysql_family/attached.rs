@@ -3,14 +3,14 @@
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{database::IDLE_AT_LEAST_S, setup::Setup};
 
-use super::Flavour;
+use super::access::Access;
 
 /// Looks whether `server` takes writes and leaves silent connections open.
 ///
 /// # Errors
 /// [`Fault::Refused`] with what stands against it and what to change; the server's error.
-pub fn check(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<(), Fault> {
-    let mut session = flavour.administrator(server, setup)?;
+pub fn check(access: &Access, server: &Server, setup: &Setup) -> Result<(), Fault> {
+    let mut session = access.administrator(server, setup)?;
     if !["0", "OFF"].contains(&session.value("SELECT @@GLOBAL.read_only")?.as_str()) {
         return Err(Fault::Refused(
             "it is read-only (`read_only`), as replicas are, and Tithe loads records of its own: name the server that it \

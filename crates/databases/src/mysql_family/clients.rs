@@ -11,7 +11,7 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use super::{Flavour, session::WireSession};
+use super::{access::Access, session::WireSession};
 use crate::evidence::marked::OWN;
 
 /// The list of processes, by a session of its own.
@@ -26,8 +26,8 @@ impl Clients {
     ///
     /// # Errors
     /// A refusal of either side, or a broken connection.
-    pub fn open(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<Self, Fault> {
-        let mut session = flavour.administrator(server, setup)?;
+    pub fn open(access: &Access, server: &Server, setup: &Setup) -> Result<Self, Fault> {
+        let mut session = access.administrator(server, setup)?;
         let mut on = |name: &str| session.shown("GLOBAL VARIABLES", name).map(|value| value.as_deref() == Some("ON"));
         let (required, schema) = (on("require_secure_transport")?, on("performance_schema")?);
         let account = session.account()?;

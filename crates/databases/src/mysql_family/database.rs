@@ -28,19 +28,19 @@ impl Database for Family {
     }
 
     fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
-        self.0.product.check_url(url, setup)
+        self.0.access.product.check_url(url, setup)
     }
 
     fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
-        self.0.product.endpoint(url)
+        self.0.access.product.endpoint(url)
     }
 
     fn check_attached(&self, server: &Server, setup: &Setup) -> Result<(), Fault> {
-        attached::check(self.0, server, setup)
+        attached::check(self.0.access, server, setup)
     }
 
     fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
-        schema::identity(self.0, server, setup).map(Some)
+        schema::identity(self.0.access, server, setup).map(Some)
     }
 
     fn keeps_apart(&self) -> bool {
@@ -49,7 +49,7 @@ impl Database for Family {
 
     fn ask(&self, server: &Server, setup: &Setup, question: &str) -> Result<Option<String>, Fault> {
         // Not as clients connect: they begin in a database that may not be there yet.
-        let mut rows = self.0.administrator(server, setup)?.run(question)?;
+        let mut rows = self.0.access.administrator(server, setup)?.run(question)?;
         Ok(if rows.is_empty() { None } else { rows.swap_remove(0).pop().flatten() })
     }
 
@@ -58,7 +58,7 @@ impl Database for Family {
     }
 
     fn cache_use(&self, server: &Server, setup: &Setup) -> Option<CacheUse> {
-        schema::cache_use(self.0, server, setup)
+        schema::cache_use(self.0.access, server, setup)
     }
 
     fn in_place_of(&self, install: &Install, name: &str) -> Option<Vec<String>> {
@@ -84,7 +84,7 @@ impl Database for Family {
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
-        let session = self.0.measured(server, setup, how, &[])?;
+        let session = self.0.access.measured(server, setup, how, &[])?;
         let records = YcsbOverSql::new(Box::new(session), &setup.space, &how.table, &schema::YCSB_DIALECT)?;
         Ok(Session::KeyValue(Box::new(records)))
     }
@@ -94,11 +94,11 @@ impl Database for Family {
     }
 
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        schema::create(self.0, server, setup, table)
+        schema::create(self.0.access, server, setup, table)
     }
 
     fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        schema::remove(self.0, server, setup, table)
+        schema::remove(self.0.access, server, setup, table)
     }
 
     fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
@@ -106,7 +106,7 @@ impl Database for Family {
     }
 
     fn write_out(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-        inspect::write_out(self.0, server, setup, table)
+        inspect::write_out(self.0.access, server, setup, table)
     }
 
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
@@ -118,7 +118,7 @@ impl Database for Family {
     }
 
     fn connection_list(&self, server: &Server, setup: &Setup) -> Result<Box<dyn ConnectionList>, Fault> {
-        Ok(Box::new(Clients::open(self.0, server, setup)?))
+        Ok(Box::new(Clients::open(self.0.access, server, setup)?))
     }
 
     fn rotator(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Rotator>, Fault> {
@@ -127,11 +127,11 @@ impl Database for Family {
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
-        self.0.product.reach(server, setup)
+        self.0.access.product.reach(server, setup)
     }
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
-        schema::redo_written(self.0, server, setup)
+        schema::redo_written(self.0.access, server, setup)
     }
 }
 

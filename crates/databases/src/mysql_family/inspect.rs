@@ -11,6 +11,7 @@ use tithe_plugin::{
 
 use super::{
     Flavour,
+    access::Access,
     accounts::{self, Account, Gate, ReadAccounts},
     proof::CACHING_SHA2,
     schema::{YCSB_DIALECT, tls_of},
@@ -42,10 +43,10 @@ pub struct InspectionQueries {
 ///
 /// # Errors
 /// When the server cannot be reached.
-pub fn inspect(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
+pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
     let queries = flavour.queries;
-    let target = flavour.product.target(server, setup)?;
-    let mut session = flavour.open(&target)?;
+    let target = flavour.access.product.target(server, setup)?;
+    let mut session = flavour.access.open(&target)?;
     let method = session.method().to_owned();
     let tls = tls_of(&mut session)?;
     let accounts = (queries.accounts)(&mut session);
@@ -111,10 +112,10 @@ fn proxies(session: &mut WireSession) -> Result<Judgement, Fault> {
 /// # Errors
 /// The server's error.
 pub fn logs_in_the_clear(session: &mut WireSession) -> Result<Vec<String>, Fault> {
-    let output = setting(session, "log_output")?;
+    let output = session.setting("log_output")?;
     let mut open = Vec::new();
     for name in ["general_log", "slow_query_log"] {
-        if setting(session, name)? == "ON" && output != "NONE" {
+        if session.setting(name)? == "ON" && output != "NONE" {
             open.push(format!("{name} = ON (log_output = {output}) writes statements in the clear"));
         }
     }
@@ -170,11 +171,11 @@ fn selects(rights: &str) -> bool {
 ///
 /// # Errors
 /// The server's error, with the rights that are missing.
-pub fn write_out(flavour: &'static Flavour, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+pub fn write_out(access: &Access, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     if is_local(server) {
         return Ok(());
     }
-    let mut session = flavour.administrator(server, setup)?;
+    let mut session = access.administrator(server, setup)?;
     let export = format!("FLUSH TABLES {} FOR EXPORT", YCSB_DIALECT.qualified(&setup.space, table));
     session.run(&export).map_err(|fault| match fault {
         Fault::Refused(words) => Fault::Refused(format!(
@@ -183,14 +184,6 @@ pub fn write_out(flavour: &'static Flavour, server: &Server, setup: &Setup, tabl
         fault => fault,
     })?;
     session.run("UNLOCK TABLES").map(drop)
-}
-
-/// The value of a global setting; empty where the server has none of this name.
-///
-/// # Errors
-/// The server's error.
-pub fn setting(session: &mut WireSession, name: &str) -> Result<String, Fault> {
-    session.shown("GLOBAL VARIABLES", name).map(Option::unwrap_or_default)
 }
 
 /// The file of `table` in `folder`, the parts of the `journal` and the `log`; `None` where the file cannot be seen from

@@ -1,8 +1,10 @@
 //! MariaDB and MySQL as one database: protocol, session, tables, and the checks that mean the same on both.
 //!
 //! [`Family`] is the plug-in of either. Each product has a folder of its own for its launch, its protections and what
-//! it says about itself; all in which the two differ is in its [`Flavour`].
+//! it says about itself; all in which the two differ is in its [`Flavour`], of which sessions and checks know the
+//! [`Access`] alone.
 
+pub mod access;
 pub mod accounts;
 mod attached;
 mod clients;
@@ -29,16 +31,10 @@ use tithe_machine::{
 };
 use tithe_model::catalogue::{DatabaseEntry, UrlTls, WireProtocol};
 use tithe_plugin::{
-    database::{Connect, Download},
-    product::FindCanaryChecks,
-    protection::Protection,
-    rotation::Rotator,
-    session::SqlSession as _,
-    setup::Setup,
+    database::Download, product::FindCanaryChecks, protection::Protection, rotation::Rotator, setup::Setup,
 };
 
-use self::{inspect::InspectionQueries, session::WireSession};
-use crate::target::{Product, Target, is_local};
+use self::{access::Access, inspect::InspectionQueries, session::WireSession};
 
 /// A product of the family: the plug-in. Its implementation is in `database.rs`, that for SQL tables in `sql.rs`.
 pub struct Family(pub &'static Flavour);
@@ -78,14 +74,8 @@ pub struct Flavour {
     pub canary_checks: FindCanaryChecks,
     /// What changes the keys of a running server, if anything does.
     pub rotator: Option<OpenRotator>,
-    /// Port, names and URL options.
-    pub product: Product,
-    /// True for a version of this product, as servers say it first.
-    pub is_own: fn(&str) -> bool,
-    /// What to write instead where a server is of the other product.
-    pub otherwise: &'static str,
-    /// Statement that tells the number which the kernel has given to the session's thread in the server.
-    pub thread: &'static str,
+    /// How sessions come to its servers.
+    pub access: &'static Access,
     /// Variables whose values go into the report, where the server has them. None of them is a secret.
     pub reported: &'static [&'static str],
     /// True when the server encrypts nothing in the background any more.
@@ -96,45 +86,3 @@ pub struct Flavour {
 
 /// Opens what changes the keys of a server with this set-up. Fails with the server's error.
 pub type OpenRotator = fn(&Server, &Setup) -> Result<Box<dyn Rotator>, Fault>;
-
-impl Flavour {
-    /// Opens a connection to `target`, a server of this product.
-    ///
-    /// # Errors
-    /// A refusal of either side, a broken connection, or a server of the other product.
-    pub fn open(&'static self, target: &Target) -> Result<WireSession, Fault> {
-        WireSession::open(self, target)
-    }
-
-    /// A session that is not measured. It runs none of the statements of the clients' sessions.
-    ///
-    /// # Errors
-    /// As [`Flavour::open`].
-    pub fn administrator(&'static self, server: &Server, setup: &Setup) -> Result<WireSession, Fault> {
-        self.open(&self.product.target(server, setup)?)
-    }
-
-    /// A session as measured clients have it, which first runs `before` and then the arm's own statements.
-    ///
-    /// # Errors
-    /// As [`Flavour::open`]; the server's error.
-    pub fn measured(
-        &'static self,
-        server: &Server,
-        setup: &Setup,
-        how: &Connect,
-        before: &[&str],
-    ) -> Result<WireSession, Fault> {
-        let mut session = self.administrator(server, setup)?;
-        if let Some(process) = server.process
-            && (is_local(server) || session.has_thread())
-        {
-            session.find_thread(process);
-        }
-        for statement in before.iter().copied().chain(setup.session_statements.iter().map(String::as_str)) {
-            session.run(statement)?;
-        }
-        session.set_blocking(how.blocking)?;
-        Ok(session)
-    }
-}

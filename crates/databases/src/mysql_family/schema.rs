@@ -17,7 +17,7 @@ use tithe_plugin::{
     setup::{SPACE, Setup},
 };
 
-use super::{Flavour, session::WireSession};
+use super::{Flavour, access::Access, session::WireSession};
 use crate::{
     target::is_local,
     ycsb_over_sql::{KEY_COLUMN, YcsbDialect},
@@ -49,9 +49,9 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// An administrator's session that waits [`LOCK_TIMEOUT_S`] for the locks of others on a server that has others.
 ///
 /// # Errors
-/// As [`Flavour::administrator`].
-fn hurried(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<WireSession, Fault> {
-    let mut session = flavour.administrator(server, setup)?;
+/// As [`Access::administrator`].
+fn hurried(access: &Access, server: &Server, setup: &Setup) -> Result<WireSession, Fault> {
+    let mut session = access.administrator(server, setup)?;
     if !is_local(server) {
         session.run(&format!("SET SESSION lock_wait_timeout = {LOCK_TIMEOUT_S}"))?;
     }
@@ -76,14 +76,14 @@ fn run_unlocked(session: &mut WireSession, statement: &str) -> Result<(), Fault>
 ///
 /// # Errors
 /// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
-pub fn create(flavour: &'static Flavour, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+pub fn create(access: &Access, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     if is_local(server) {
-        let mut session = flavour.administrator(server, setup)?;
+        let mut session = access.administrator(server, setup)?;
         for statement in &setup.statements {
             session.run(statement)?;
         }
     }
-    let mut session = own_database(flavour, server, setup)?;
+    let mut session = own_database(access, server, setup)?;
     // Left over from a run that was killed: `observe` has seen that everything here is ours.
     let name = YCSB_DIALECT.qualified(&setup.space, table);
     run_unlocked(&mut session, &format!("DROP TABLE IF EXISTS {name}"))?;
@@ -94,8 +94,8 @@ pub fn create(flavour: &'static Flavour, server: &Server, setup: &Setup, table: 
 ///
 /// # Errors
 /// As [`create`].
-pub fn own_database(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<WireSession, Fault> {
-    let mut session = hurried(flavour, server, setup)?;
+pub fn own_database(access: &Access, server: &Server, setup: &Setup) -> Result<WireSession, Fault> {
+    let mut session = hurried(access, server, setup)?;
     let space = &setup.space;
     if existing(&mut session, space)? == Existing::Nothing {
         session.run(&format!("CREATE DATABASE {space}")).map_err(|fault| match fault {
@@ -124,8 +124,8 @@ fn table_text(space: &str, table: &Table) -> String {
 ///
 /// # Errors
 /// As [`create`].
-pub fn remove(flavour: &'static Flavour, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-    let (mut session, space) = (hurried(flavour, server, setup)?, &setup.space);
+pub fn remove(access: &Access, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let (mut session, space) = (hurried(access, server, setup)?, &setup.space);
     if existing(&mut session, space)? == Existing::Nothing {
         return Ok(());
     }
@@ -181,8 +181,8 @@ fn tables(session: &mut WireSession, space: &str) -> Result<Vec<(String, String)
 ///
 /// # Errors
 /// The server's error; [`Fault::Server`] when it does not come to rest.
-pub fn quiesce(flavour: &'static Flavour, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-    let mut session = hurried(flavour, server, setup)?;
+pub fn quiesce(flavour: &Flavour, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let mut session = hurried(flavour.access, server, setup)?;
     run_unlocked(&mut session, &format!("ANALYZE TABLE {}", YCSB_DIALECT.qualified(&setup.space, table)))?;
     await_rest(&mut session, "background encryption", flavour.is_encrypted)?;
     if !is_local(server) {
@@ -240,8 +240,8 @@ fn await_rest(
 ///
 /// # Errors
 /// The server's error.
-pub fn identity(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<String, Fault> {
-    let mut session = flavour.administrator(server, setup)?;
+pub fn identity(access: &Access, server: &Server, setup: &Setup) -> Result<String, Fault> {
+    let mut session = access.administrator(server, setup)?;
     let mut identity = session.value("SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir)")?;
     for name in ["server_uuid", "server_uid"] {
         identity.extend(session.shown("GLOBAL VARIABLES", name)?.map(|number| format!(" {number}")));
@@ -250,8 +250,8 @@ pub fn identity(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Re
 }
 
 /// Bytes of redo log written since the server's start.
-pub fn redo_written(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Option<u64> {
-    let mut session = flavour.administrator(server, setup).ok()?;
+pub fn redo_written(access: &Access, server: &Server, setup: &Setup) -> Option<u64> {
+    let mut session = access.administrator(server, setup).ok()?;
     session.shown("GLOBAL STATUS", "Innodb_os_log_written").ok()??.parse().ok()
 }
 
@@ -260,8 +260,8 @@ pub fn redo_written(flavour: &'static Flavour, server: &Server, setup: &Setup) -
 ///
 /// # Errors
 /// The server's error.
-pub fn facts(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
-    let mut session = flavour.administrator(server, setup)?;
+pub fn facts(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+    let mut session = flavour.access.administrator(server, setup)?;
     let number = session.value("SELECT VERSION()")?;
     let mut facts = BTreeMap::from([
         ("build".to_owned(), session.value("SELECT CONCAT(@@version_comment, ', ', @@version_compile_machine)")?),
@@ -277,12 +277,12 @@ pub fn facts(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Resul
         let client = format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake);
         facts.insert("tls as the client sees it".to_owned(), client);
     }
-    Ok(ArmFacts { version: format!("{} {number}", flavour.product.title), facts, configuration: Vec::new() })
+    Ok(ArmFacts { version: format!("{} {number}", flavour.access.product.title), facts, configuration: Vec::new() })
 }
 
 /// Pages that were asked of InnoDB's buffer pool (documentation, "InnoDB Status Variables").
-pub fn cache_use(flavour: &'static Flavour, server: &Server, setup: &Setup) -> Option<CacheUse> {
-    let mut session = flavour.administrator(server, setup).ok()?;
+pub fn cache_use(access: &Access, server: &Server, setup: &Setup) -> Option<CacheUse> {
+    let mut session = access.administrator(server, setup).ok()?;
     let mut number = |name: &str| session.shown("GLOBAL STATUS", name).ok()??.parse().ok();
     Some(CacheUse { asked: number("Innodb_buffer_pool_read_requests")?, missed: number("Innodb_buffer_pool_reads")? })
 }

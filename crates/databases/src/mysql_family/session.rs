@@ -16,15 +16,13 @@ use tithe_plugin::{
 };
 
 use super::{
-    Flavour,
     dialect::DIALECT,
     protocol::{
         BYTES_PARAMETER, Body, INTEGER_PARAMETER, NULL_PARAMETER, TEXT_PARAMETER, affected, binary_row, column_type,
         ends_rows, is_unprepared, next_packet, put_packet, put_value, server_error, take_length, take_text_value,
     },
-    startup,
+    startup::Opened,
 };
-use crate::target::Target;
 
 const COM_QUIT: u8 = 0x01;
 const COM_QUERY: u8 = 0x03;
@@ -34,7 +32,8 @@ const COM_STMT_EXECUTE: u8 = 0x17;
 /// One connection.
 pub struct WireSession {
     wire: Wire,
-    flavour: &'static Flavour,
+    /// Statement that tells its thread in the server.
+    thread: &'static str,
     method: String,
     offers_tls: bool,
     task: ServerTask,
@@ -74,15 +73,12 @@ enum Event {
 }
 
 impl WireSession {
-    /// Connects to `target`, a server of `flavour`. It blocks until [`WireSession::set_blocking`].
-    ///
-    /// # Errors
-    /// As [`Flavour::open`].
-    pub fn open(flavour: &'static Flavour, target: &Target) -> Result<Self, Fault> {
-        let startup::Opened { wire, method, offers_tls } = startup::open(flavour, target)?;
-        Ok(Self {
+    /// A session on an open connection, whose server tells by `thread` which thread serves it.
+    pub fn new(opened: Opened, thread: &'static str) -> Self {
+        let Opened { wire, method, offers_tls } = opened;
+        Self {
             wire,
-            flavour,
+            thread,
             method,
             offers_tls,
             task: ServerTask::Unknown,
@@ -90,7 +86,7 @@ impl WireSession {
             awaited: Awaited::First,
             columns: Vec::new(),
             rows: 0,
-        })
+        }
     }
 
     /// Lets reads and writes wait in the kernel, or not.
@@ -104,7 +100,7 @@ impl WireSession {
     /// Finds out which thread of the server `process`, which runs on this machine, serves this connection. Where the
     /// server does not tell, nobody is watched.
     pub fn find_thread(&mut self, process: i32) {
-        let asked = self.value(self.flavour.thread);
+        let asked = self.value(self.thread);
         let is_there = |thread: &i32| Path::new(&format!("/proc/{process}/task/{thread}")).exists();
         if let Some(thread) = asked.ok().and_then(|thread| thread.parse().ok()).filter(is_there) {
             self.task = ServerTask::Thread { process, thread };
@@ -159,6 +155,14 @@ impl WireSession {
     pub fn shown(&mut self, what: &str, name: &str) -> Result<Option<String>, Fault> {
         let rows = self.run(&format!("SHOW {what} LIKE '{name}'"))?;
         Ok(rows.into_iter().next().and_then(|row| row.into_iter().nth(1)).flatten())
+    }
+
+    /// The value of a global setting; empty where the server has none of this name.
+    ///
+    /// # Errors
+    /// The server's error.
+    pub fn setting(&mut self, name: &str) -> Result<String, Fault> {
+        self.shown("GLOBAL VARIABLES", name).map(Option::unwrap_or_default)
     }
 
     /// Sends one request of a byte and what follows it, and waits until all of it is sent.

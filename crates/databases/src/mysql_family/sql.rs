@@ -21,7 +21,7 @@ impl SqlDatabase for Family {
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
-        Ok(Box::new(self.0.measured(server, setup, how, &[&format!("USE {}", setup.space)])?))
+        Ok(Box::new(self.0.access.measured(server, setup, how, &[&format!("USE {}", setup.space)])?))
     }
 
     fn create(
@@ -32,7 +32,7 @@ impl SqlDatabase for Family {
         definition: &str,
         indexes: &[String],
     ) -> Result<(), Fault> {
-        let mut session = schema::own_database(self.0, server, setup)?;
+        let mut session = schema::own_database(self.0.access, server, setup)?;
         session.run(&format!("DROP TABLE IF EXISTS {name}"))?;
         let mark = schema::MARK;
         session
@@ -41,12 +41,12 @@ impl SqlDatabase for Family {
     }
 
     fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
-        let mut session = schema::own_database(self.0, server, setup)?;
+        let mut session = schema::own_database(self.0.access, server, setup)?;
         names.iter().try_for_each(|name| session.run(&format!("DROP TABLE IF EXISTS {name}")).map(drop))
     }
 
     fn quiesce(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
-        let mut session = schema::own_database(self.0, server, setup)?;
+        let mut session = schema::own_database(self.0.access, server, setup)?;
         names.iter().try_for_each(|name| session.run(&format!("ANALYZE TABLE {name}")).map(drop))?;
         if is_local(server) {
             names.iter().try_for_each(|name| (self.0.write_table)(&mut session, name))?;

@@ -9,7 +9,6 @@ use tithe_machine::{fault::Fault, sandbox::is_own};
 use tithe_plugin::wire::Wire;
 
 use super::{
-    Flavour,
     proof::{CACHING_SHA2, NATIVE, prove},
     protocol::{
         Body, Greeting, Packet, capability, greeting, next_packet, put_client_start, put_packet, put_value,
@@ -44,20 +43,17 @@ pub struct Opened {
     pub offers_tls: bool,
 }
 
-/// Opens a connection to a server of `flavour` and has it let in.
+/// Opens a connection to `target` and has it let in, unless `check` refuses the version that the server says it is.
 ///
 /// # Errors
-/// A refusal of either side, a broken connection, or a server of the other product.
-pub fn open(flavour: &Flavour, target: &Target) -> Result<Opened, Fault> {
+/// A refusal of either side, or a broken connection.
+pub fn open(target: &Target, check: impl FnOnce(&str) -> Result<(), Fault>) -> Result<Opened, Fault> {
     let mut wire = target.dial()?;
     let packet = receive(&mut wire)?;
     let greeting = greeting(&wire.unread()[packet.body.clone()])?;
     wire.consume(packet.body.end);
     let Greeting { version, capabilities, .. } = &greeting;
-    if !(flavour.is_own)(version) {
-        let (title, otherwise) = (flavour.product.title, flavour.otherwise);
-        return Err(Fault::Refused(format!("the server says that it is {version}, which is not {title}: {otherwise}")));
-    }
+    check(version)?;
     if capabilities & WANTED != WANTED {
         let lacks = WANTED & !capabilities;
         return Err(Fault::Refused(format!("{version} lacks capabilities 0x{lacks:08x} of MySQL 5.7")));

@@ -47,7 +47,8 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("log_destination", "evidence reads the log where Tithe puts it"),
     ("log_directory", "as log_destination"),
     ("log_filename", "as log_destination"),
-    ("logging_collector", "as log_destination"),
+    ("log_rotation_age", "as log_destination"),
+    ("log_rotation_size", "as log_destination"),
     ("password_encryption", "decided by the protection `scram`"),
     ("port", "Tithe chooses a free one"),
     ("ssl", "decided by the protection `tls`"),
@@ -60,6 +61,10 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("ssl_min_protocol_version", "decided by the protection `tls`"),
     ("unix_socket_directories", "clients come by TCP, as the measured ones do"),
 ];
+
+/// The setting that has a process of the server write its log: what the processes of clients say goes to it through a
+/// pipe. Off, each of them writes to the file itself.
+const COLLECTOR: &str = "logging_collector";
 
 /// Memory beside `shared_buffers` that a server lives in, bytes: the default of `maintenance_work_mem`, which the
 /// vacuum between epochs may take. While serving, one was seen to hold 4 MB of its own.
@@ -74,9 +79,10 @@ pub fn memory_needed(settings: &BTreeMap<String, String>) -> Option<u64> {
 }
 
 /// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, what is logged.
-const STORAGE_NEUTRAL: [&str; 8] = [
+const STORAGE_NEUTRAL: [&str; 9] = [
     "effective_cache_size",
     "log_statement",
+    COLLECTOR,
     "maintenance_work_mem",
     "max_connections",
     "max_wal_size",
@@ -179,13 +185,21 @@ fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
     if let Some(connections) = setup.more_connections(300) {
         settings.insert("max_connections".to_owned(), connections.to_string());
     }
+    settings.insert(COLLECTOR.to_owned(), "off".to_owned());
     settings.extend(setup.settings.iter().map(|(name, value)| (name.clone(), value.clone())));
+    let collects = settings.get(COLLECTOR).is_some_and(|value| !is_off(value));
     let mut own = |name: &str, value: String| drop(settings.insert(name.to_owned(), value));
     own("listen_addresses", place.listen.to_string());
     own("port", place.port.to_string());
     own("unix_socket_directories", String::new());
-    own("logging_collector", "off".to_owned());
     own("log_destination", "stderr".to_owned());
+    if collects {
+        // What the server says before its collector is there goes to the same file.
+        own("log_directory", text(&place.folder));
+        own("log_filename", SERVER_LOG.to_owned());
+        own("log_rotation_age", "0".to_owned());
+        own("log_rotation_size", "0".to_owned());
+    }
     if let Authentication::Password { mechanism } = &setup.authentication {
         own("password_encryption", mechanism.clone());
     }
@@ -208,6 +222,14 @@ fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
         }
     }
     settings
+}
+
+/// True for a value that switches a setting off: a word for it, or what that begins with (documentation, "Parameter
+/// Names and Values").
+fn is_off(value: &str) -> bool {
+    let value = value.to_ascii_lowercase();
+    // An `o` could be `on` as well.
+    !["", "o"].contains(&value.as_str()) && ["off", "false", "no", "0"].iter().any(|word| word.starts_with(&value))
 }
 
 /// Settings in the syntax of `postgresql.conf`. A name that could not be one is made into one that the server

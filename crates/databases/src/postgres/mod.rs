@@ -12,6 +12,7 @@ mod hba;
 mod inspect;
 mod install;
 mod launch;
+mod log_writer;
 mod protection;
 mod protocol;
 mod schema;
@@ -26,6 +27,7 @@ use std::collections::BTreeMap;
 use tithe_machine::{
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
+    proc::ServerTask,
 };
 use tithe_model::{
     catalogue::{DatabaseEntry, NetworkLogin, UrlTls, WireProtocol},
@@ -122,6 +124,13 @@ impl Database for Postgres {
         }
         let records = YcsbOverSql::new(Box::new(session), &setup.space, &how.table, &schema::YCSB_DIALECT)?;
         Ok(Session::KeyValue(Box::new(records)))
+    }
+
+    fn log_writer(&self, task: &ServerTask) -> Option<i32> {
+        match task {
+            ServerTask::Process(backend) => log_writer::log_writer(*backend),
+            _ => None,
+        }
     }
 
     fn sql(&self) -> Option<&dyn SqlDatabase> {

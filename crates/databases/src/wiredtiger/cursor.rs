@@ -63,12 +63,17 @@ pub struct Session {
 // `Sync`.
 unsafe impl Send for Session {}
 
-impl Session {
-    /// Takes an open session of `engine`.
-    pub fn new(raw: NonNull<ffi::Session>, engine: Arc<Engine>) -> Self {
-        Self { raw, cursors: Vec::new(), engine }
+impl Engine {
+    /// A new session.
+    ///
+    /// # Errors
+    /// When the engine has no more.
+    pub fn session(self: &Arc<Self>) -> Result<Session, Fault> {
+        Ok(Session { raw: self.raw_session()?, cursors: Vec::new(), engine: self.clone() })
     }
+}
 
+impl Session {
     /// Opens a cursor.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! One open database of WiredTiger, behind a safe interface: opening, sessions, statistics, checkpoint, backup, close.
+//! One open database of WiredTiger, behind a safe interface: opening, errors, threads, close.
 //!
 //! The engine works in threads of its own (eviction, checkpoint, journal), which inherit the name of the thread that
 //! opened it: by that name their processor time is theirs and not that of another arm.
@@ -18,19 +18,15 @@ use std::{
     time::Duration,
 };
 
-use tithe_machine::{fault::Fault, proc::TreeUsage};
+use tithe_machine::fault::Fault;
 
 use super::{
-    cursor::Session,
     encryptor::{self, cipher::PageCipher},
     ffi,
     library::Library,
     messages::Messages,
     settings::Settings,
 };
-
-/// The folder of the journal within the data folder.
-pub const JOURNAL: &str = "journal";
 
 /// An open database. Closed when dropped, after every session.
 pub struct Engine {
@@ -98,15 +94,11 @@ impl Engine {
         Ok(Arc::new(engine))
     }
 
-    /// A new session.
+    /// An open session, which the caller closes before the engine.
     ///
     /// # Errors
     /// When the engine has no more.
-    pub fn session(self: &Arc<Self>) -> Result<Session, Fault> {
-        Ok(Session::new(self.raw_session()?, self.clone()))
-    }
-
-    fn raw_session(&self) -> Result<NonNull<ffi::Session>, Fault> {
+    pub fn raw_session(&self) -> Result<NonNull<ffi::Session>, Fault> {
         let mut session = ptr::null_mut();
         // SAFETY: the connection is open; the configuration ends with a zero byte; the session is written before it
         // returns. Reads and writes see a snapshot, as MongoDB's do.
@@ -144,62 +136,16 @@ impl Engine {
         if status == ffi::OK { Ok(()) } else { Err(self.fault(status)) }
     }
 
-    /// Writes everything that was committed to the tables.
-    ///
-    /// # Errors
-    /// The engine's words.
-    pub fn checkpoint(self: &Arc<Self>) -> Result<(), Fault> {
-        self.session()?.checkpoint()
-    }
-
-    /// Copies the database to the empty folder `to`, as it is at this moment, while it is in use.
-    ///
-    /// # Errors
-    /// The engine's words, or those of the machine.
-    pub fn backup(self: &Arc<Self>, from: &Path, to: &Path) -> Result<(), Fault> {
-        let mut session = self.session()?;
-        let cursor = session.cursor("backup:", "")?;
-        let fault = |error| Fault::machine("cannot copy the database", error);
-        fs::create_dir_all(to.join(JOURNAL)).map_err(fault)?;
-        while session.next(cursor)? {
-            let name = session.key_text(cursor)?;
-            // The engine names files of the journal without their folder.
-            let path =
-                if name.starts_with("WiredTigerLog.") { Path::new(JOURNAL).join(&name) } else { PathBuf::from(&name) };
-            fs::copy(from.join(&path), to.join(&path)).map_err(fault)?;
-        }
-        Ok(())
-    }
-
-    /// The engine's statistics by their names, as `statistics:` has them.
-    ///
-    /// # Errors
-    /// The engine's words.
-    pub fn statistics(self: &Arc<Self>) -> Result<Statistics, Fault> {
-        let mut session = self.session()?;
-        let cursor = session.cursor("statistics:", "statistics=(fast)")?;
-        let mut all = Vec::with_capacity(512);
-        while session.next(cursor)? {
-            all.push(session.statistic(cursor)?);
-        }
-        Ok(Statistics(all))
-    }
-
-    /// What the engine has used so far, beside its clients: processor time of its own threads, and bytes of tables and
-    /// journal, as it counts them.
-    ///
-    /// # Errors
-    /// The engine's words.
-    pub fn usage(self: &Arc<Self>) -> Result<TreeUsage, Fault> {
-        let statistics = self.statistics()?;
-        Ok(TreeUsage {
-            cpu_ns: threads_cpu_ns(&self.threads),
-            cpu_times: None,
-            read_bytes: Some(statistics.value(BYTES_READ)),
-            written_bytes: Some(statistics.value(BYTES_WRITTEN) + statistics.value(JOURNAL_BYTES)),
-            switches: None,
-            memory_bytes: statistics.value(CACHE_BYTES),
-        })
+    /// Processor time of the engine's own threads so far, ns.
+    pub fn threads_cpu_ns(&self) -> u64 {
+        let Ok(tasks) = fs::read_dir("/proc/self/task") else { return 0 };
+        let of_task = |task: PathBuf| {
+            let known = fs::read_to_string(task.join("comm")).ok()?;
+            // The first number of schedstat is the time on the processor, ns (proc(5)).
+            let text = fs::read_to_string(task.join("schedstat")).ok().filter(|_| known.trim_end() == self.threads)?;
+            text.split_ascii_whitespace().next()?.parse::<u64>().ok()
+        };
+        tasks.flatten().filter_map(|task| of_task(task.path())).sum()
     }
 }
 
@@ -209,31 +155,6 @@ impl Drop for Engine {
         // SAFETY: every session holds the engine, so there is none left; the connection is not used again. What cannot
         // be written now is in the journal.
         unsafe { ((*self.raw.as_ptr()).close)(self.raw.as_ptr(), ptr::null()) };
-    }
-}
-
-/// Bytes of table pages that were read from files.
-pub const BYTES_READ: &str = "block-manager: bytes read";
-/// Bytes of table pages that were written to files.
-pub const BYTES_WRITTEN: &str = "block-manager: bytes written";
-/// Bytes that were written to the journal, compressed and encrypted.
-pub const JOURNAL_BYTES: &str = "log: log bytes written";
-/// Bytes that the cache holds.
-pub const CACHE_BYTES: &str = "cache: bytes currently in the cache";
-/// Bytes that the cache may hold.
-pub const CACHE_LIMIT: &str = "cache: maximum bytes configured";
-/// How often a page was asked for.
-pub const PAGES_ASKED: &str = "cache: pages requested from the cache";
-/// How often it had to be read.
-pub const PAGES_READ: &str = "cache: pages read into cache";
-
-/// Names and values.
-pub struct Statistics(Vec<(String, u64)>);
-
-impl Statistics {
-    /// The value called `name`; 0 where the engine has none of this name.
-    pub fn value(&self, name: &str) -> u64 {
-        self.0.iter().find(|(known, _)| known == name).map_or(0, |(_, value)| *value)
     }
 }
 
@@ -309,18 +230,6 @@ unsafe extern "C" fn handle_message(
 /// A message without the time and the addresses that it begins with: `[1700000000:1][12:0x7f], file:a.wt: words`.
 fn without_place(message: &str) -> &str {
     message.rsplit_once("], ").map_or(message, |(_, words)| words)
-}
-
-/// Processor time of all threads of this process with this name, ns.
-fn threads_cpu_ns(name: &str) -> u64 {
-    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return 0 };
-    let of_task = |task: PathBuf| {
-        let known = fs::read_to_string(task.join("comm")).ok()?;
-        // The first number of schedstat is the time on the processor, ns (proc(5)).
-        let text = fs::read_to_string(task.join("schedstat")).ok().filter(|_| known.trim_end() == name)?;
-        text.split_ascii_whitespace().next()?.parse::<u64>().ok()
-    };
-    tasks.flatten().filter_map(|task| of_task(task.path())).sum()
 }
 
 /// Makes the journal durable again and again, as MongoDB's journal flusher does. Ends when dropped.

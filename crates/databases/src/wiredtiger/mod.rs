@@ -5,6 +5,7 @@
 //! holds what MongoDB would: documents by record id, an `_id` index, a journal. What a server adds (the wire, sessions,
 //! the query planner, replication) is left out, so a figure is that of the engine and larger than MongoDB's would be.
 
+mod backup;
 mod cursor;
 mod document;
 mod encryptor;
@@ -19,6 +20,7 @@ mod page_encryption;
 mod rotation;
 mod session;
 mod settings;
+mod statistics;
 #[cfg(test)]
 mod tests;
 
@@ -55,6 +57,7 @@ use engine::Engine;
 use library::Library;
 use session::{RecordIds, TableSession};
 use settings::Settings;
+use statistics::{CACHE_LIMIT, JOURNAL_BYTES, PAGES_ASKED, PAGES_READ};
 
 /// WiredTiger, loaded by Tithe.
 pub struct WiredTiger;
@@ -94,7 +97,7 @@ impl Database for WiredTiger {
             return Some(CacheUse::default());
         }
         let statistics = opened(server, setup).ok()?.engine.statistics().ok()?;
-        Some(CacheUse { asked: statistics.value(engine::PAGES_ASKED), missed: statistics.value(engine::PAGES_READ) })
+        Some(CacheUse { asked: statistics.value(PAGES_ASKED), missed: statistics.value(PAGES_READ) })
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {
@@ -104,7 +107,7 @@ impl Database for WiredTiger {
 
     fn launch(&self, _install: &Install, setup: &Setup, place: &Place) -> Launch {
         let data = place.folder.join("data");
-        let journal = data.join(engine::JOURNAL);
+        let journal = data.join(settings::JOURNAL);
         let mut steps = vec![
             Step::Folder(data.clone()),
             Step::Write { path: data.join(MARK), content: Content::Text(String::new()), mode: 0o600 },
@@ -159,7 +162,7 @@ impl Database for WiredTiger {
         let mut facts = BTreeMap::from([
             ("cipher".to_owned(), cipher.to_owned()),
             ("aes".to_owned(), if hardware { "processor's instructions" } else { "portable code" }.to_owned()),
-            ("cache_bytes".to_owned(), statistics.value(engine::CACHE_LIMIT).to_string()),
+            ("cache_bytes".to_owned(), statistics.value(CACHE_LIMIT).to_string()),
         ]);
         if setup.at_rest.is_some() {
             let place = if setup.key_server.is_some() { "KMIP server" } else { "file" };
@@ -174,7 +177,7 @@ impl Database for WiredTiger {
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
         let statistics = opened(server, setup).ok()?.engine.statistics().ok()?;
-        Some(statistics.value(engine::JOURNAL_BYTES))
+        Some(statistics.value(JOURNAL_BYTES))
     }
 
     fn usage(&self, server: &Server, setup: &Setup) -> Option<TreeUsage> {

@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 
 use tithe_machine::fault::Fault;
 
-use super::{encryptor, engine::JOURNAL, library::Library};
+use super::{encryptor, library::Library};
+
+/// The folder of the journal within the data folder.
+pub const JOURNAL: &str = "journal";
 
 /// Names and sentences of all settings.
 pub const HELP: [(&str, &str); 7] = [

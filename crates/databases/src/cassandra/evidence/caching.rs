@@ -3,10 +3,10 @@
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
-use crate::cassandra::{
-    protection::VALIDITIES,
-    store::{administrator, settings},
-};
+use crate::cassandra::store::{administrator, settings};
+
+/// Settings that say how long what was looked up is remembered: 2 s where nothing is said.
+pub const VALIDITIES: [&str; 3] = ["credentials_validity", "permissions_validity", "roles_validity"];
 
 /// Reads the server's own view of how long it remembers. Without caching all of it must be 0, with caching none of it.
 /// Id `auth-caching`.

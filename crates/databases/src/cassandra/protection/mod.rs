@@ -8,8 +8,6 @@ mod tls;
 
 use tithe_plugin::{protection::Protection, protections::COLUMNS};
 
-pub use password::VALIDITIES;
-
 /// In the order of `tithe ls`.
 pub const ALL: &[&dyn Protection] = &[
     &tls::TLS,

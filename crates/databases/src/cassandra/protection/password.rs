@@ -11,15 +11,16 @@ use tithe_plugin::{
 };
 
 use crate::{
-    cassandra::evidence::{PROBES, accounts::Accounts, caching::Caching},
+    cassandra::evidence::{
+        PROBES,
+        accounts::Accounts,
+        caching::{Caching, VALIDITIES},
+    },
     evidence::password_asked::PasswordAsked,
 };
 
 /// `PasswordAuthenticator` with `CassandraAuthorizer`: each connection is checked once, each request for its rights.
 pub struct Password;
-
-/// How long what was looked up is remembered: 2 s where nothing is said.
-pub const VALIDITIES: [&str; 3] = ["credentials_validity", "permissions_validity", "roles_validity"];
 
 impl Protection for Password {
     fn entry(&self) -> &'static ProtectionEntry {

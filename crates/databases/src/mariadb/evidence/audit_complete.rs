@@ -3,27 +3,26 @@
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry, Watch};
 
-use super::FLAVOUR;
 use crate::{
     evidence::marked::{Counts, End, Gained, Log, LogWatch, Reader, SESSIONS},
+    mariadb::access::ACCESS,
     mysql_family::{
         evidence::{
             count_marked,
             logs_free::plant,
             served::{HERE, file_here},
         },
-        inspect::setting,
         schema::YCSB_DIALECT,
     },
 };
 
 /// The audit log. A server does not show it to its clients.
-pub static AUDIT_LOG: Log = Log { plant: |context, token| plant(&FLAVOUR, context, token), served };
+pub static AUDIT_LOG: Log = Log { plant: |context, token| plant(&ACCESS, context, token), served };
 
 /// The audit log of an attached server from now on: a file of the server's machine.
 fn served(context: &CheckContext<'_>) -> Result<Reader, String> {
-    let mut session = FLAVOUR.administrator(context.server, context.setup).map_err(|fault| fault.to_string())?;
-    let mut value = |name: &str| setting(&mut session, name).map_err(|fault| fault.to_string());
+    let mut session = ACCESS.administrator(context.server, context.setup).map_err(|fault| fault.to_string())?;
+    let mut value = |name: &str| session.setting(name).map_err(|fault| fault.to_string());
     let (on, output) = (value("server_audit_logging")?, value("server_audit_output_type")?);
     if on != "ON" {
         // What the server says of itself: there is nothing to read, and nothing comes.
@@ -105,7 +104,7 @@ impl Check for AuditComplete {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        let account = FLAVOUR.product.target(context.server, context.setup)?.user;
+        let account = ACCESS.product.target(context.server, context.setup)?.user;
         count_marked(
             context,
             &AUDIT_LOG,

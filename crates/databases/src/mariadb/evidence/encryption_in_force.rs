@@ -7,7 +7,7 @@ use tithe_plugin::{
 };
 
 use crate::{
-    mariadb::flavour::{FLAVOUR, unencrypted},
+    mariadb::{access::ACCESS, at_rest::unencrypted},
     mysql_family::{
         evidence::{all, first, switches_off},
         session::WireSession,
@@ -54,7 +54,7 @@ impl Check for EncryptionInForce {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        let mut session = FLAVOUR.administrator(context.server, context.setup)?;
+        let mut session = ACCESS.administrator(context.server, context.setup)?;
         let cipher = ("file_key_management_encryption_algorithm", self.cipher.as_str());
         let off = switches_off(&mut session, SWITCHES.into_iter().chain([cipher]))?;
         let open = unencrypted(&mut session)?;

@@ -11,7 +11,8 @@ use tithe_plugin::{
 
 use super::innodb_file::{Cipher, Keys, examine};
 use crate::mariadb::{
-    flavour::{FLAVOUR, write_table},
+    access::ACCESS,
+    at_rest::write_table,
     rotation::{KEYS, KeyRotator},
 };
 
@@ -32,7 +33,7 @@ impl KeyRotated {
     /// Every measured table, by the server's word and by its file.
     fn state(&self, context: &CheckContext<'_>) -> Result<Vec<Table>, Fault> {
         let keys = KeyRotator::new(context.server, context.setup)?.keys()?;
-        let mut session = FLAVOUR.administrator(context.server, context.setup)?;
+        let mut session = ACCESS.administrator(context.server, context.setup)?;
         let page_bytes = session.value("SELECT @@innodb_page_size")?;
         let page_bytes = page_bytes.parse().map_err(|_| Fault::Wrong("the size of a page is no number".to_owned()))?;
         let folder = session.value("SELECT @@datadir")?;

@@ -11,7 +11,8 @@ use tithe_plugin::{
 use super::parts::EncryptedLogs;
 use crate::{
     mysql::{
-        flavour::{FLAVOUR, KEYRING_UNTOLD, keyring, unencrypted, unencrypted_logs},
+        access::ACCESS,
+        at_rest::{KEYRING_UNTOLD, keyring, unencrypted, unencrypted_logs},
         launch::{BINLOG, REDO, TABLES, UNDO},
     },
     mysql_family::{
@@ -42,7 +43,7 @@ impl Check for EncryptionInForce {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let EncryptedLogs { redo, undo, binlog } = self.0;
-        let mut session = FLAVOUR.administrator(context.server, context.setup)?;
+        let mut session = ACCESS.administrator(context.server, context.setup)?;
         let (active, keyring) = match keyring(&mut session)? {
             // Without a keyring a server encrypts nothing, so that what is encrypted shows that it has one.
             None => (true, KEYRING_UNTOLD.to_owned()),

@@ -15,7 +15,8 @@ use tithe_plugin::{
 };
 
 use crate::mysql::{
-    flavour::{FLAVOUR, KEYRING_UNTOLD, keyring},
+    access::ACCESS,
+    at_rest::{KEYRING_UNTOLD, keyring},
     launch::KEYS,
 };
 
@@ -38,7 +39,7 @@ impl Check for KeyringApart {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let file = context.server.folder.join(KEYS);
-        let mut session = FLAVOUR.administrator(context.server, context.setup)?;
+        let mut session = ACCESS.administrator(context.server, context.setup)?;
         let told = keyring(&mut session)?;
         if let Some(told) = &told {
             let used = told.iter().find(|(name, _)| name == "Data_file").map(|(_, value)| value.as_str());

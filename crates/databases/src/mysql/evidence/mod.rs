@@ -4,7 +4,7 @@ pub mod encryption_in_force;
 pub mod keyring_apart;
 pub mod parts;
 
-use super::{accounts, flavour::FLAVOUR};
+use super::{access::ACCESS, accounts};
 use crate::{
     evidence::{ConnectionProbes, marked::Log},
     mysql_family::{
@@ -15,13 +15,13 @@ use crate::{
 
 /// How the shared checks reach MySQL.
 pub static PROBES: ConnectionProbes = ConnectionProbes {
-    target: |context| FLAVOUR.product.target(context.server, context.setup),
-    open: |_, target| Ok(FLAVOUR.open(target)?.method().to_owned()),
-    tls_of_server: |_, target| tls_of(&mut FLAVOUR.open(target)?),
+    target: |context| ACCESS.product.target(context.server, context.setup),
+    open: |_, target| Ok(ACCESS.open(target)?.method().to_owned()),
+    tls_of_server: |_, target| tls_of(&mut ACCESS.open(target)?),
     tls_source: "SHOW SESSION STATUS of a client's session",
-    others: |context| others(&FLAVOUR, context, accounts::read),
+    others: |context| others(&ACCESS, context, accounts::read),
 };
 
 /// MySQL's logs; of an attached server the general log.
 pub static LOG: Log =
-    Log { plant: |context, token| plant(&FLAVOUR, context, token), served: |context| general_log(&FLAVOUR, context) };
+    Log { plant: |context, token| plant(&ACCESS, context, token), served: |context| general_log(&ACCESS, context) };

@@ -7,7 +7,7 @@ use tithe_plugin::{
     evidence::CheckContext,
 };
 
-use crate::{evidence::marked::Log, mysql_family::Flavour, target::Target};
+use crate::{evidence::marked::Log, mysql_family::access::Access, target::Target};
 
 /// For logs that are meant to tell who did what: that they tell the values too is not a failure, but good to know.
 pub fn disclosure(log: &Log) -> LogsFree {
@@ -19,9 +19,9 @@ pub fn disclosure(log: &Log) -> LogsFree {
 ///
 /// # Errors
 /// When the login is not refused.
-pub fn plant(flavour: &'static Flavour, context: &CheckContext<'_>, token: &str) -> Result<(), Fault> {
-    let target = flavour.product.target(context.server, context.setup)?;
-    match flavour.open(&Target { user: token.to_owned(), ..target }) {
+pub fn plant(access: &Access, context: &CheckContext<'_>, token: &str) -> Result<(), Fault> {
+    let target = access.product.target(context.server, context.setup)?;
+    match access.open(&Target { user: token.to_owned(), ..target }) {
         Err(Fault::Refused(_)) => Ok(()),
         Err(fault) => Err(fault),
         Ok(_) => Err(Fault::Wrong("an account that does not exist was let in".to_owned())),

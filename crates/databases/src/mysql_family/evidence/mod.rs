@@ -10,7 +10,7 @@ use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::CheckContext;
 
 use super::{
-    Flavour,
+    access::Access,
     accounts::{Gate, ReadAccounts, in_plaintext},
     session::WireSession,
 };
@@ -23,8 +23,8 @@ use crate::evidence::{
 ///
 /// # Errors
 /// The server's error: a client's account has no right to read the table of accounts.
-pub fn others(flavour: &'static Flavour, context: &CheckContext<'_>, accounts: ReadAccounts) -> Result<Whole, Fault> {
-    let mut session = flavour.administrator(context.server, context.setup)?;
+pub fn others(access: &Access, context: &CheckContext<'_>, accounts: ReadAccounts) -> Result<Whole, Fault> {
+    let mut session = access.administrator(context.server, context.setup)?;
     let gate = Gate::read(&mut session)?;
     if gate.requires_tls {
         return Ok(Whole::of("require_secure_transport = ON", Vec::new()));

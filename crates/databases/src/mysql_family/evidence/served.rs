@@ -8,23 +8,23 @@ use tithe_plugin::{evidence::CheckContext, session::SqlSession as _};
 
 use crate::{
     evidence::marked::{Gained, OWN, ROTATED, Reader, growing},
-    mysql_family::{Flavour, inspect::setting, session::WireSession},
+    mysql_family::{access::Access, session::WireSession},
 };
 
 /// The general log from now on: the table where the server writes one, else the file.
 ///
 /// # Errors
 /// Why it cannot be read, with what to change.
-pub fn general_log(flavour: &'static Flavour, context: &CheckContext<'_>) -> Result<Reader, String> {
-    let mut session = administrator(flavour, context)?;
-    let mut value = |name: &str| setting(&mut session, name).map_err(|fault| fault.to_string());
+pub fn general_log(access: &'static Access, context: &CheckContext<'_>) -> Result<Reader, String> {
+    let mut session = administrator(access, context)?;
+    let mut value = |name: &str| session.setting(name).map_err(|fault| fault.to_string());
     let (on, output, file) = (value("general_log")?, value("log_output")?, value("general_log_file")?);
     if on != "ON" {
         // What the server says of itself: there is nothing to read, and nothing comes.
         return Ok(Box::new(|_| Ok(Gained::default())));
     }
     if output.contains("TABLE") {
-        return table(flavour, &mut session);
+        return table(access, &mut session);
     }
     if !output.contains("FILE") {
         return Err(format!("log_output = {output}: the general log goes nowhere; set TABLE or FILE"));
@@ -40,12 +40,12 @@ pub fn general_log(flavour: &'static Flavour, context: &CheckContext<'_>) -> Res
 /// What makes a file readable.
 pub const HERE: &str = "run Tithe on the server's machine, by an account that may read it";
 
-fn administrator(flavour: &'static Flavour, context: &CheckContext<'_>) -> Result<WireSession, String> {
-    flavour.administrator(context.server, context.setup).map_err(|fault| fault.to_string())
+fn administrator(access: &Access, context: &CheckContext<'_>) -> Result<WireSession, String> {
+    access.administrator(context.server, context.setup).map_err(|fault| fault.to_string())
 }
 
 /// The table `mysql.general_log` from its last row on, each row as the line that the file would have.
-fn table(flavour: &'static Flavour, session: &mut WireSession) -> Result<Reader, String> {
+fn table(access: &'static Access, session: &mut WireSession) -> Result<Reader, String> {
     let rows = match counted(session) {
         Ok(rows) => rows,
         Err(Fault::Refused(_)) => {
@@ -57,7 +57,7 @@ fn table(flavour: &'static Flavour, session: &mut WireSession) -> Result<Reader,
         Err(fault) => return Err(fault.to_string()),
     };
     Ok(Box::new(move |context| {
-        let mut session = flavour.administrator(context.server, context.setup)?;
+        let mut session = access.administrator(context.server, context.setup)?;
         // A table that was emptied or put in the place of another one is read from its start.
         let is_anew = counted(&mut session)? < rows;
         let rows = if is_anew { 0 } else { rows };
@@ -84,7 +84,7 @@ fn counted(session: &mut WireSession) -> Result<u64, Fault> {
 /// # Errors
 /// Why it cannot be read here.
 pub fn file_here(session: &mut WireSession, name: &str) -> Result<Reader, String> {
-    let mut value = |name: &str| setting(session, name).map_err(|fault| fault.to_string());
+    let mut value = |name: &str| session.setting(name).map_err(|fault| fault.to_string());
     let (host, folder) = (value("hostname")?, value("datadir")?);
     let here = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     if host != here.trim() {

@@ -136,6 +136,31 @@ fn a_plain_server() {
 }
 
 #[test]
+fn a_log_that_a_process_of_the_server_writes() {
+    let changes = |value: &str| {
+        let mut setup = plain();
+        setup.settings.insert("logging_collector".to_owned(), value.to_owned());
+        let version = "postgres (PostgreSQL) 15.18";
+        difference(&shown(&plain(), version), &shown(&setup, version))
+    };
+    expect![[r#"
+        - logging_collector = 'off'
+        + log_directory = '/run/arm'
+        + log_filename = 'server.log'
+        + log_rotation_age = '0'
+        + log_rotation_size = '0'
+        + logging_collector = 'on'
+    "#]]
+    .assert_eq(&changes("on"));
+    for off in ["Off", "of", "F", "no", "0"] {
+        assert!(!changes(off).contains("log_directory"), "{off}");
+    }
+    for on in ["o", "yes", "1", ""] {
+        assert!(changes(on).contains("log_directory"), "{on}");
+    }
+}
+
+#[test]
 fn tls() {
     check(
         &[chosen("tls", &[])],

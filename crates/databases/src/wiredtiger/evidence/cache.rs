@@ -4,7 +4,10 @@ use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_model::quantity::size;
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
-use crate::wiredtiger::{engine, opened};
+use crate::wiredtiger::{
+    opened,
+    statistics::{BYTES_READ, CACHE_BYTES, CACHE_LIMIT, PAGES_ASKED, PAGES_READ},
+};
 
 /// Asks the engine how often a page that was wanted had to be read. A disclosure: it says what was measured, not that
 /// something is protected. Id `cache-fits`.
@@ -25,7 +28,7 @@ impl Check for CacheFits {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let statistics = opened(context.server, context.setup)?.engine.statistics()?;
-        let (asked, read) = (statistics.value(engine::PAGES_ASKED), statistics.value(engine::PAGES_READ));
+        let (asked, read) = (statistics.value(PAGES_ASKED), statistics.value(PAGES_READ));
         if asked == 0 {
             return Ok(Observation::Unknown("no page was asked for yet".to_owned()));
         }
@@ -33,9 +36,9 @@ impl Check for CacheFits {
         let quotation = format!(
             "{read} of {asked} page requests read from a file ({:.2} %, {}); the cache holds {} of {}",
             share * 100.0,
-            size(statistics.value(engine::BYTES_READ)),
-            size(statistics.value(engine::CACHE_BYTES)),
-            size(statistics.value(engine::CACHE_LIMIT)),
+            size(statistics.value(BYTES_READ)),
+            size(statistics.value(CACHE_BYTES)),
+            size(statistics.value(CACHE_LIMIT)),
         );
         Ok(if share <= LIMIT { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
     }

@@ -12,10 +12,9 @@ use crate::wiredtiger::{
         self,
         keystore::{self, Keystore},
     },
-    engine::JOURNAL,
     folder, master_key, opened,
     rotation::{count, dump_and_load, rotate_master_key},
-    settings::Settings,
+    settings::{JOURNAL, Settings},
 };
 
 /// Changes both keys of a copy, tells how long it took, and opens the result. A disclosure. Id `key-rotation`.

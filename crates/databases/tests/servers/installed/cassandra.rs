@@ -276,9 +276,9 @@ fn a_plain_server_and_every_protection() {
         .assert_eq(seen.lines().find(|line| line.starts_with("audit: ")).expect("a line"));
 }
 
-/// TLS is there and plaintext is served beside it.
+/// TLS is there and plaintext is served beside it; the same node is warmed up.
 #[test]
-fn a_node_with_optional_tls_is_caught() {
+fn a_node_with_optional_tls_is_caught_and_its_warm_up_ends_by_itself() {
     let asked = chosen("tls", &[]);
     let mistakes = [("optional: false, require_client_auth: false", "optional: true, require_client_auth: false")];
     let Some(sandbox) = Sandbox::start_wrong(&Cassandra, std::slice::from_ref(&asked), &mistakes) else { return };
@@ -289,6 +289,7 @@ fn a_node_with_optional_tls_is_caught() {
         tls: available but not enforced
     "#]]
     .assert_eq(&super::misconfigured::shown(&sandbox, &[Feature::Transport]));
+    warm_up_ends_by_itself_and_is_told(&sandbox);
 }
 
 fn nothing_falls_back(plain: &Sandbox, protected: &Sandbox) {
@@ -424,12 +425,10 @@ fn several_nodes_speak_tls_among_themselves() {
 }
 
 /// A warm-up ends by itself when the node is steady, or at its cap, and says which.
-#[test]
-fn a_warm_up_ends_by_itself_and_is_told() {
-    let Some(sandbox) = Sandbox::start(&Cassandra, &[]) else { return };
+fn warm_up_ends_by_itself_and_is_told(sandbox: &Sandbox) {
     let workload = ycsb(1000, &[("readproportion", "0.5"), ("updateproportion", "0.5")]);
-    load(&sandbox, workload.as_ref());
-    let mut runner = runner(&sandbox, workload.as_ref(), 2, Arrivals::Closed, None);
+    load(sandbox, workload.as_ref());
+    let mut runner = runner(sandbox, workload.as_ref(), 2, Arrivals::Closed, None);
     let (window_ns, at_most_ns) = (250_000_000, 15_000_000_000);
     let mut told = Vec::new();
     let mut tell = |done_ns| told.push(done_ns);

@@ -138,22 +138,28 @@ fn reconnects(sandbox: &Sandbox) {
     }
 }
 
-#[test]
-fn connections_are_opened_anew_while_measuring() {
-    let databases: [&'static dyn Product; 3] = [&Postgres, &MariaDb, &Redis];
-    for database in databases {
-        let password = match database.id() {
-            "postgres" => "scram",
-            "redis" => "requirepass",
-            _ => "password",
-        };
-        let resumed = chosen(database, "tls", &[("resumption", OptionValue::Flag(true))]);
-        for protections in [vec![], vec![resumed, chosen(database, password, &[])]] {
-            // The others are looked at where one is not installed.
-            let Some(sandbox) = Sandbox::start(database, &protections) else { continue };
-            reconnects(&sandbox);
-        }
+/// Connections are opened anew while a plain server of `database` is measured, and one with TLS and a `password`.
+fn opened_anew(database: &'static dyn Product, password: &str) {
+    let resumed = chosen(database, "tls", &[("resumption", OptionValue::Flag(true))]);
+    for protections in [vec![], vec![resumed, chosen(database, password, &[])]] {
+        let Some(sandbox) = Sandbox::start(database, &protections) else { return };
+        reconnects(&sandbox);
     }
+}
+
+#[test]
+fn connections_to_postgresql_are_opened_anew_while_measuring() {
+    opened_anew(&Postgres, "scram");
+}
+
+#[test]
+fn connections_to_mariadb_are_opened_anew_while_measuring() {
+    opened_anew(&MariaDb, "password");
+}
+
+#[test]
+fn connections_to_redis_are_opened_anew_while_measuring() {
+    opened_anew(&Redis, "requirepass");
 }
 
 #[test]

@@ -68,10 +68,10 @@ fn encrypted_columns_are_proven_and_consistent(database: Tested) {
     }
 }
 
-fn a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are(database: Tested) {
-    let Some(sandbox) = Sandbox::start(database, &[]) else { return };
+fn a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are(sandbox: &Sandbox) {
+    let database = sandbox.database;
     let workload = workload(&[("compute", "client")]);
-    let plain = arm(&sandbox, &sandbox.setup, &workload);
+    let plain = arm(sandbox, &sandbox.setup, &workload);
     plain.load();
     for (id, options, expected) in [
         ("columns", [("share", OptionValue::Number(0.0))].as_slice(), "wrapper-idle: holds"),
@@ -80,17 +80,16 @@ fn a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are(database
         let mut setup = sandbox.setup.clone();
         let chosen = sandbox::chosen(database, id, options);
         sandbox::protection(database, id).apply(&chosen, &mut setup);
-        let protected = arm(&sandbox, &setup, &workload);
+        let protected = arm(sandbox, &setup, &workload);
         assert_eq!(evidence(sandbox::protection(database, id), &chosen, protected, plain), [expected]);
         protected.run(0, 60);
         protected.check(false).expect("consistent when used");
     }
 }
 
-fn answers_come_in_the_order_of_what_was_sent_and_a_refusal_is_its_own(database: Tested) {
-    let Some(sandbox) = Sandbox::start(database, &[]) else { return };
+fn answers_come_in_the_order_of_what_was_sent_and_a_refusal_is_its_own(sandbox: &Sandbox) {
     let workload = workload(&[]);
-    let arm = arm(&sandbox, &sandbox.setup, &workload);
+    let arm = arm(sandbox, &sandbox.setup, &workload);
     data::create(arm.database, arm.server, arm.setup, &workload).expect("tables");
     let Session::Sql(mut session) = arm.connect() else { panic!("a session of statements") };
     assert!(session.pipelines());
@@ -118,13 +117,10 @@ macro_rules! on {
             }
 
             #[test]
-            fn answers_come_in_the_order_of_what_was_sent_and_a_refusal_is_its_own() {
-                super::answers_come_in_the_order_of_what_was_sent_and_a_refusal_is_its_own($database);
-            }
-
-            #[test]
-            fn a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are() {
-                super::a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are($database);
+            fn sessions_are_told_for_what_they_are_and_answer_in_order() {
+                let Some(sandbox) = Sandbox::start($database, &[]) else { return };
+                a_wrapped_session_and_ordinary_statements_are_told_for_what_they_are(&sandbox);
+                answers_come_in_the_order_of_what_was_sent_and_a_refusal_is_its_own(&sandbox);
             }
         }
     };

@@ -1,0 +1,41 @@
+//! What MariaDB says of its encryption at rest, and how it writes a table out.
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::session::SqlSession as _;
+
+use crate::mysql_family::session::WireSession;
+
+/// Has the server write all of the table `name`, and end what it still has to remove from it.
+///
+/// # Errors
+/// The server's error.
+pub fn write_table(session: &mut WireSession, name: &str) -> Result<(), Fault> {
+    session.run(&format!("FLUSH TABLES {name} FOR EXPORT"))?;
+    session.run("UNLOCK TABLES").map(drop)
+}
+
+/// True when the server encrypts nothing in the background any more.
+///
+/// # Errors
+/// The server's error.
+pub fn is_encrypted(session: &mut WireSession) -> Result<bool, Fault> {
+    Ok(!encrypts(session)? || unencrypted(session)?.is_empty())
+}
+
+/// True when the server encrypts tables.
+fn encrypts(session: &mut WireSession) -> Result<bool, Fault> {
+    let value = session.shown("GLOBAL VARIABLES", "innodb_encrypt_tables")?;
+    Ok(value.is_some_and(|value| value != "OFF"))
+}
+
+/// Tablespaces that are not, or not wholly, encrypted; `mysql/…` among them.
+///
+/// # Errors
+/// The server's error.
+pub fn unencrypted(session: &mut WireSession) -> Result<Vec<String>, Fault> {
+    let sql = "SELECT s.NAME FROM information_schema.INNODB_SYS_TABLESPACES s \
+               LEFT JOIN information_schema.INNODB_TABLESPACES_ENCRYPTION e ON e.SPACE = s.SPACE \
+               WHERE s.NAME <> 'innodb_temporary' AND (e.ENCRYPTION_SCHEME IS NULL OR e.ENCRYPTION_SCHEME = 0 \
+               OR e.MIN_KEY_VERSION = 0 OR e.ROTATING_OR_FLUSHING <> 0)";
+    Ok(session.run(sql)?.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+}

@@ -1,0 +1,61 @@
+//! What MySQL says of its encryption at rest.
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::session::SqlSession as _;
+
+use crate::mysql_family::session::WireSession;
+
+/// Tablespaces that are not encrypted, but for the two that MySQL cannot encrypt: the system tablespace, and that of
+/// temporary tables. Those of undo logs are asked for by `undo`.
+///
+/// # Errors
+/// The server's error; it tells only accounts with the right PROCESS.
+pub fn unencrypted(session: &mut WireSession, undo: bool) -> Result<Vec<String>, Fault> {
+    let sql = "SELECT NAME, SPACE_TYPE FROM information_schema.INNODB_TABLESPACES \
+               WHERE ENCRYPTION <> 'Y' AND NAME NOT IN ('innodb_system', 'innodb_temporary') ORDER BY NAME";
+    let rows = session.run(sql)?.into_iter().map(|row| <[_; 2]>::try_from(row).unwrap_or_default());
+    let wanted = rows.filter(|[_, kind]| undo || kind.as_deref() != Some("Undo"));
+    Ok(wanted.filter_map(|[name, _]| name).collect())
+}
+
+/// Names of the databases in which new tables are not encrypted unless they ask for it: each keeps what was the
+/// server's default when it was made.
+///
+/// # Errors
+/// The server's error.
+pub fn unencrypted_databases(session: &mut WireSession) -> Result<Vec<String>, Fault> {
+    let sql = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE DEFAULT_ENCRYPTION <> 'YES' \
+               AND SCHEMA_NAME NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys') ORDER BY SCHEMA_NAME";
+    Ok(session.run(sql)?.into_iter().flatten().flatten().collect())
+}
+
+/// Names of the binary logs that are not encrypted; none where there is no binary log.
+///
+/// # Errors
+/// The server's error; it tells only accounts with the right REPLICATION CLIENT.
+pub fn unencrypted_logs(session: &mut WireSession) -> Result<Vec<String>, Fault> {
+    if session.shown("GLOBAL VARIABLES", "log_bin")?.as_deref() != Some("ON") {
+        return Ok(Vec::new());
+    }
+    // Name, size, `Yes` or `No`.
+    let rows = session.run("SHOW BINARY LOGS")?.into_iter();
+    let rows = rows.map(|row| <[_; 3]>::try_from(row).unwrap_or_default());
+    Ok(rows.filter(|[.., encrypted]| encrypted.as_deref() != Some("Yes")).filter_map(|[name, ..]| name).collect())
+}
+
+/// What a server says about its keyring that says nothing.
+pub const KEYRING_UNTOLD: &str = "not told, performance_schema is off";
+
+/// What the server says about its keyring, as `name = value`; empty where there is none, and `None` where the
+/// performance schema is off: its tables are empty then, whatever the server does.
+///
+/// # Errors
+/// The server's error.
+pub fn keyring(session: &mut WireSession) -> Result<Option<Vec<(String, String)>>, Fault> {
+    if session.shown("GLOBAL VARIABLES", "performance_schema")?.as_deref() == Some("OFF") {
+        return Ok(None);
+    }
+    let rows = session.run("SELECT STATUS_KEY, STATUS_VALUE FROM performance_schema.keyring_component_status")?;
+    let pairs = rows.into_iter().map(|row| <[_; 2]>::try_from(row).unwrap_or_default());
+    Ok(Some(pairs.map(|pair| pair.map(Option::unwrap_or_default).into()).collect()))
+}
