@@ -388,8 +388,10 @@ impl Observer for Progress<'_> {
             Event::CellDone { reason, .. } => {
                 let frames = self.end(reason);
                 let answers = live::answers(&self.status, size().0);
-                let sign = if self.claims.all_hold() { "✓" } else { "!" };
-                self.say(&format!("  {sign} {}; {}", self.claims.in_words(), words::ending(Some(reason))));
+                let is_well = self.claims.all_hold() && !matches!(reason, CellEnding::Failed(_));
+                let sign = if is_well { "✓" } else { "!" };
+                let claims = (self.claims.looked_at() > 0).then(|| format!("{}; ", self.claims.in_words()));
+                self.say(&format!("  {sign} {}{}", claims.unwrap_or_default(), words::ending(Some(reason))));
                 match frames {
                     Some(few) => self.say(&format!("  not enough frames: {few} of {FRAMES_MIN}")),
                     None => answers.iter().for_each(|line| self.say(line)),

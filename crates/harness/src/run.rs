@@ -9,7 +9,7 @@ pub mod child_process;
 mod data_sets;
 mod draw;
 mod epoch_setup;
-mod invalid;
+pub mod invalid;
 mod located;
 mod proof;
 mod rotating;
@@ -182,7 +182,7 @@ impl<'a> Run<'a> {
             let busiest = self.plan.cells.iter().map(|cell| cell.clients).max().unwrap_or(0);
             descriptors::allow(u64::from(busiest) * self.plan.experiment.arms.len() as u64)?;
         }
-        if self.plan.experiment.arms.iter().any(|arm| arm.url.is_some()) {
+        if self.plan.experiment.is_attached() {
             // What lies between may swallow what is said: nothing is waited for that long.
             wire::hasten(FIRST_ANSWER_S);
         }

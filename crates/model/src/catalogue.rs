@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
-use crate::experiment::{Arm, OptionValue, Protection};
+use crate::experiment::{Arm, OptionValue, Protection, is_attached};
 
 /// Everything that this build of Tithe knows.
 #[derive(Debug, Clone, Default)]
@@ -203,7 +203,7 @@ impl OfferedDatabase {
         if address.is_unspecified() || address.is_multicast() {
             return Some(format!("must be one address of this machine, which {address} is not"));
         }
-        if arms.iter().any(|arm| arm.url.is_some()) {
+        if is_attached(arms) {
             return Some("needs servers that Tithe starts: leave out every `url`".to_owned());
         }
         if self.entry.embedded || self.entry.simulated {

@@ -35,6 +35,7 @@ use crate::{
     diagnostic::Diagnostic,
     experiment::{
         Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, Protection, Resources, Values,
+        is_attached,
     },
     plan,
 };
@@ -92,6 +93,11 @@ fn parse_with(
 ) -> Result<Experiment, Vec<Diagnostic>> {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut problems = Problems::new(text, &errors);
+    if let Some(place) = experiments_of_a_matrix(document.get_ref()) {
+        let help = "`tithe matrix plan` shows its tasks, `tithe matrix run` measures them; or name an experiment of it";
+        problems.at(place, "this is a matrix, not an experiment", help);
+        return Err(problems.into_sorted());
+    }
     let top = Table::open(&keys::TOP, &[], document.get_ref(), 0..0, &mut problems);
     let mut experiment = experiment(&top, catalogue, read, &mut problems);
     if problems.is_empty() {
@@ -99,6 +105,12 @@ fn parse_with(
         check_plan(&experiment, catalogue, &top, &mut problems);
     }
     if problems.is_empty() { Ok(experiment) } else { Err(problems.into_sorted()) }
+}
+
+/// Where a matrix file names its experiments; `None` of any other file.
+fn experiments_of_a_matrix(document: &DeTable<'_>) -> Option<Range<usize>> {
+    let key = |name: &str| document.iter().map(|(key, _)| key).find(|key| key.get_ref() == name);
+    key("experiments").filter(|_| key("database").is_none()).map(Spanned::span)
 }
 
 /// Where in the text of an experiment the value is to which `path` leads, or the innermost around it: keys, and numbers
@@ -250,11 +262,6 @@ fn database<'c>(item: &Item<'_>, catalogue: &'c Catalogue, problems: &mut Proble
 /// True when some arm is switched on by statements in its connections.
 fn is_switched(arms: &[Arm]) -> bool {
     arms.iter().any(|arm| !arm.on.is_empty())
-}
-
-/// True when Tithe does not start the servers.
-fn is_attached(arms: &[Arm]) -> bool {
-    arms.iter().any(|arm| arm.url.is_some())
 }
 
 /// The server settings of `table`. Some are Tithe's own, some those of a protection in `arms`, and an attached server

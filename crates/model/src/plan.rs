@@ -269,7 +269,7 @@ pub fn plan(experiment: Experiment, catalogue: &Catalogue) -> Result<Plan, Vec<D
     }
     let simulated = catalogue.entry(&experiment.database).is_some_and(|entry| entry.simulated);
     let start_spread = if simulated { Vec::new() } else { start_spread::built_in(&experiment.database) };
-    let attached = !simulated && experiment.arms.iter().any(|arm| arm.url.is_some());
+    let attached = !simulated && experiment.is_attached();
     let one_server_spread = attached.then(|| start_spread::on_one_server(&experiment.database));
     Ok(Plan { format: FORMAT, experiment, cells, start_spread, one_server_spread })
 }
@@ -336,7 +336,7 @@ fn cell(
         Design::Interleaved | Design::Duet => SLOT_READS_NS,
     };
     let slot_ns = chosen.unwrap_or_else(|| usual.max(slot_min_ns(arrivals, clients))).max(1);
-    let attached = experiment.arms.iter().any(|arm| arm.url.is_some());
+    let attached = experiment.is_attached();
     // What a server writes after a restart is not what it writes in the long run: every page is logged whole again.
     let entry = catalogue.entry(&experiment.database).filter(|_| !attached);
     let limits = experiment.resources[resources].limits;

@@ -72,10 +72,9 @@ fn few_starts(Prepared { plan, workloads, .. }: &Prepared) -> String {
     if cells.is_empty() {
         return cells;
     }
-    let advice = if arms.iter().any(|arm| arm.url.is_some()) {
-        ""
-    } else {
-        "; with four `starts` or more their own spread is used"
+    let advice = match plan.experiment.is_attached() {
+        true => "",
+        false => "; with four `starts` or more their own spread is used",
     };
     format!(
         "{cells}                  because starts differ by {} ({}){advice}\n",

@@ -74,7 +74,7 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
             path.join("report.html").display(),
             path.display()
         );
-        if ending != Ending::Complete {
+        if ending != Ending::Complete && !plan.experiment.is_attached() {
             anstream::println!("continue: tithe run --resume {}", path.display());
         }
     }
@@ -89,7 +89,7 @@ fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
     let against = arguments.against.as_deref().map(programs).transpose()?;
     let change = |experiment: &mut Experiment| change(experiment, arguments, against.as_deref());
     let prepared = prepare::prepare_source(source, &asked.experiment, asked.quick, change)?;
-    if against.is_some() && prepared.plan.experiment.arms.iter().any(|arm| arm.url.is_some()) {
+    if against.is_some() && prepared.plan.experiment.is_attached() {
         let why = "--against is about two builds that tithe starts, and this experiment attaches to running servers";
         return Err(Stop::new(exit::USAGE, format!("{why}; nothing was started")));
     }
@@ -192,7 +192,7 @@ fn free_name(path: &Path) -> PathBuf {
 /// Takes up a run that ended early. Nothing in its folder is changed before it is certain that it can be.
 fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Option<Records>), Stop> {
     let (Records { mut plan, .. }, _) = folder::open(path)?;
-    if plan.experiment.arms.iter().any(|arm| arm.url.is_some()) {
+    if plan.experiment.is_attached() {
         // The records hold no password: what the run attached to cannot be known from them.
         return Err(Stop::new(exit::USAGE, "a run on attached servers cannot be resumed; run its experiment again"));
     }

@@ -12,12 +12,12 @@ use tithe_analysis::report::{
 };
 use tithe_harness::{
     folder::RunFolder,
-    run::{Advice, Ending, Observer, Run},
+    run::{Advice, Ending, Observer, Run, invalid::is_of_a_busy_machine},
 };
 use tithe_machine::watch::host;
 use tithe_model::{
     experiment::{Arm, Design, Limits},
-    plan::WarmUp,
+    plan::{Starts, WarmUp},
     record::{Event, Finding, Frame, Phase, Role, Slot, Verdict},
 };
 
@@ -36,6 +36,9 @@ const RECORDS: u64 = 1000;
 /// Shortest slot, ns: on a busy machine a lane may sleep through a shorter one, and a frame without an operation would
 /// look like a server that serves none.
 const SLOT_NS: u64 = 200_000_000;
+
+/// Frames of a cell at the most: one is enough, unless the machine was too busy for it.
+const FRAMES_MAX: u32 = 5;
 
 /// Runs the command; returns the exit status.
 pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
@@ -62,7 +65,7 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
     let _ = std::fs::remove_dir_all(&path);
     // A provider's word is no proof, whatever else holds.
     let told = prepared.plan.experiment.arms.iter().any(|arm| arm.switch.is_some() && arm.protections.is_empty());
-    let (status, words) = conclude(&ending?, &claims, (invalid, told));
+    let (status, words) = conclude(&ending?, &claims, (invalid.0.len() as u64, told));
     match format {
         "oscal" => anstream::print!("{}", oscal::render(&observed)),
         "sarif" => anstream::print!("{}", sarif::render(&observed)),
@@ -95,7 +98,7 @@ fn conclude(ending: &Ending, claims: &Claims, (invalid, told): (u64, bool)) -> (
     (status, words)
 }
 
-/// The same experiment with little data and one short frame a cell.
+/// The same experiment with little data and one short frame a cell, servers started once and not warmed up.
 fn small(prepared: Prepared, machine: &MachineArgs) -> Result<Prepared, Stop> {
     let mut plan = prepared.plan;
     // Another program's data come in sizes of its own.
@@ -105,12 +108,16 @@ fn small(prepared: Prepared, machine: &MachineArgs) -> Result<Prepared, Stop> {
     // So little data would be kept to next to no memory.
     plan.experiment.resources.iter_mut().for_each(|resources| resources.limits = Limits::default());
     for cell in &mut plan.cells {
-        (cell.blocks, cell.frames_max, cell.epochs) = (2, 1, 1);
+        (cell.blocks, cell.frames_max, cell.epochs) = (2, FRAMES_MAX, 1);
         cell.slot_ns = cell.slot_ns.max(SLOT_NS);
+        // What is not timed need not be warm.
+        cell.after_start = WarmUp::None;
+        if let Starts::Several(_) = cell.starts {
+            cell.starts = Starts::Once;
+        }
         if cell.design.is_switched() {
-            // One pair of sides of a frame each, without load before it.
+            // One pair of sides of a frame each.
             (cell.design, cell.frames_max) = (Design::Switched { frames_a_side: 1 }, 2);
-            cell.after_start = WarmUp::None;
         }
     }
     prepare::of_plan(prepared.text, plan, machine)
@@ -122,7 +129,7 @@ struct Verifier<'a> {
     /// Those of the present cell.
     findings: Vec<Finding>,
     claims: Claims,
-    invalid: u64,
+    invalid: InvalidFrames,
     /// What was seen so far, for a document in place of words.
     observed: Assessment,
     /// Version of each arm's server in the present cell, as far as it was started.
@@ -142,7 +149,7 @@ impl<'a> Verifier<'a> {
             observations: Vec::new(),
         };
         let (findings, claims, versions) = (Vec::new(), Claims::default(), BTreeMap::new());
-        Self { prepared, findings, claims, invalid: 0, observed, versions, is_told }
+        Self { prepared, findings, claims, invalid: InvalidFrames::default(), observed, versions, is_told }
     }
 
     fn tell(&mut self) {
@@ -185,9 +192,13 @@ impl Observer for Verifier<'_> {
                 self.observe(finding);
                 self.findings.push(finding.clone());
             }
-            Event::FrameDone { invalid: Some(reason), .. } => {
-                self.invalid += 1;
-                self.say(&format!("  ✗ {reason}\n"));
+            Event::FrameDone { cell, invalid, .. } => {
+                let repeats = !self.prepared.plan.cells[*cell as usize].design.is_switched();
+                self.invalid.add(*cell, invalid.as_deref(), repeats);
+                if let Some(reason) = invalid {
+                    let mark = if repeats && is_of_a_busy_machine(reason) { "!" } else { "✗" };
+                    self.say(&format!("  {mark} {reason}\n"));
+                }
             }
             Event::CellDone { .. } => self.tell(),
             Event::Warning { message } => self.say(&format!("  warning: {message}\n")),
@@ -195,8 +206,23 @@ impl Observer for Verifier<'_> {
         }
     }
 
-    fn frame(&mut self, _frame: &Frame, _slots: &[Slot]) -> Advice {
-        Advice { enough: true, starts: None }
+    fn frame(&mut self, frame: &Frame, _slots: &[Slot]) -> Advice {
+        Advice { enough: !frame.invalid.as_deref().is_some_and(is_of_a_busy_machine), starts: None }
+    }
+}
+
+/// The cell of each invalid frame, without those that were offered once more because the machine had been busy.
+#[derive(Debug, Default)]
+struct InvalidFrames(Vec<u32>);
+
+impl InvalidFrames {
+    /// Takes in the next frame of `cell`, which may stand for those before it where the cell `repeats` frames.
+    fn add(&mut self, cell: u32, invalid: Option<&str>, repeats: bool) {
+        match invalid {
+            Some(_) => self.0.push(cell),
+            None if repeats => self.0.retain(|invalid| *invalid != cell),
+            None => {}
+        }
     }
 }
 
@@ -310,6 +336,20 @@ mod tests {
                   control: seen
         "#]]
         .assert_eq(&format!("told\n{}", reported(&findings, &[arm("plain"), arm("tls")], 80)));
+    }
+
+    #[test]
+    fn a_frame_that_was_offered_once_more_stands_for_those_before_it_in_its_cell() {
+        let left = |frames: &[(u32, Option<&str>)], repeats| {
+            let mut invalid = InvalidFrames::default();
+            frames.iter().for_each(|(cell, reason)| invalid.add(*cell, *reason, repeats));
+            invalid.0
+        };
+        let (busy, wrong) = (Some("arm 1: no operation succeeded"), Some("arm 1: wrong answer"));
+        assert!(left(&[(0, busy), (0, busy), (0, None)], true).is_empty());
+        assert_eq!(left(&[(0, wrong), (1, busy), (1, None)], true), [0]);
+        assert_eq!(left(&[(0, busy), (0, None)], false), [0], "a side of a switched server does not stand for another");
+        assert_eq!(left(&[(0, busy); 5], true), [0; 5]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl InvalidInARow {
         self.reason = reason;
         self.in_all = if invalid.is_some() { self.in_all + 1 } else { 0 };
         match invalid {
-            Some(words) if self.count >= MOST && !passes(words) => {
+            Some(words) if self.count >= MOST && !is_of_a_busy_machine(words) => {
                 Err(Fault::Machine(format!("{MOST} frames in a row were invalid for the same reason: {words}")))
             }
             Some(words) if self.in_all >= MOST_OF_ANY => {
@@ -46,8 +46,8 @@ impl InvalidInARow {
     }
 }
 
-/// True of what a machine does that is busy for some seconds.
-fn passes(reason: &str) -> bool {
+/// True where a frame is invalid for the `reason` of a machine that was busy for some seconds: the next one may not be.
+pub fn is_of_a_busy_machine(reason: &str) -> bool {
     reason.ends_with(NOTHING_DONE) || reason.contains(NOT_READ)
 }
 

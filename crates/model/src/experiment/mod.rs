@@ -56,6 +56,16 @@ impl Experiment {
     pub fn switch(&self) -> Option<&ProviderSwitch> {
         self.arms.iter().find_map(|arm| arm.switch.as_ref())
     }
+
+    /// True where some arm is a running server, which is not Tithe's to start.
+    pub fn is_attached(&self) -> bool {
+        is_attached(&self.arms)
+    }
+}
+
+/// True where one of `arms` is a running server.
+pub fn is_attached(arms: &[Arm]) -> bool {
+    arms.iter().any(|arm| arm.url.is_some())
 }
 
 /// The data set that every arm holds.

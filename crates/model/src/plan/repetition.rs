@@ -103,8 +103,7 @@ pub(super) fn repetitions(experiment: &Experiment, catalogue: &Catalogue, cell: 
 
 /// True where Tithe starts the servers, and may do so between two frames.
 pub(super) fn starts_are_ours(experiment: &Experiment, cell: &Cell) -> bool {
-    let attached = experiment.arms.iter().any(|arm| arm.url.is_some());
-    !attached && !cell.program && cell.design != Design::Sequential
+    !experiment.is_attached() && !cell.program && cell.design != Design::Sequential
 }
 
 /// Most starts that `load_s` seconds of load pay for, where each takes `start_s`.

@@ -54,6 +54,16 @@ name = "plain"
 }
 
 #[test]
+fn a_matrix_in_place_of_an_experiment() {
+    check(
+        "title = \"Hosts\"\nexperiments = [\"postgres.toml\"]\nreplicates = 3\n",
+        expect![[r#"
+            2:1 this is a matrix, not an experiment (`tithe matrix plan` shows its tasks, `tithe matrix run` measures them; or name an experiment of it)
+        "#]],
+    );
+}
+
+#[test]
 fn renamed_keys() {
     let published = "\n[[published]]\nsource = \"a report\"\narm = \"tls\"\nfigure = \"time\"\nplain = 32.4\nprotected = 40.9\nguarded = 40.9\n";
     check(
