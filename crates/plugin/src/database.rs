@@ -9,7 +9,7 @@ use tithe_machine::{
     clock::Clock,
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
-    proc::TreeUsage,
+    proc::{ServerTask, TreeUsage},
 };
 use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 
@@ -139,6 +139,12 @@ pub trait Database: Sync {
     /// # Errors
     /// The refusal or the broken connection.
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault>;
+
+    /// The process of the server that writes its log for whoever serves clients, of whom `task` is one; `None` where
+    /// each of them writes by itself, and where it cannot be seen.
+    fn log_writer(&self, _task: &ServerTask) -> Option<i32> {
+        None
+    }
 
     /// Creates `table` in a schema of Tithe's own name.
     ///

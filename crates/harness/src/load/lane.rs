@@ -22,7 +22,7 @@ use tithe_model::{experiment::Arrivals, record::Slot, schedule::block_order};
 
 use self::slot_run::SlotRun;
 pub use self::{
-    arm::Arm,
+    arm::{Arm, LogWriter},
     connection::{ClientConnection, Reconnect},
 };
 use super::{Schedule, Turn, arrivals, pause_gate::PauseGate};
@@ -141,6 +141,7 @@ impl<'a> Lane<'a> {
         arm.toggle(true);
         let stalls_before = self.stalls.read();
         let simulated_before = self.clock.simulated_server_cpu();
+        let log_writer_before_ns = arm.log_writer_ns();
         let before =
             Usage { server: arm.server_usage(), client: watch.read(), cpu_times: self.clock.thread_cpu_times() };
         let mut slot_run =
@@ -150,6 +151,7 @@ impl<'a> Lane<'a> {
         // In the opposite order: each reading encloses those that were nearer to the slot.
         let after =
             Usage { cpu_times: self.clock.thread_cpu_times(), client: watch.read(), server: arm.server_usage() };
+        let (charged_ns, here_ns) = arm.of_log_writer(log_writer_before_ns);
         arm.recorder.spent(after.cpu_times_since(&before).map(|cpu_times| cpu_times.since(idle_cpu_times)));
         if let Err(fault) = result {
             arm.recorder.invalidate(fault.to_string());
@@ -160,7 +162,8 @@ impl<'a> Lane<'a> {
         after.charge(&before, &mut slot);
         slot.client_cpu_ns = slot.client_cpu_ns.saturating_sub(idle_cpu_ns);
         slot.server_cpu_ns += self.clock.simulated_server_cpu() - simulated_before;
-        let cpu_ns = slot.client_cpu_ns + slot.server_cpu_ns;
+        let cpu_ns = slot.client_cpu_ns + slot.server_cpu_ns + here_ns;
+        slot.server_cpu_ns += charged_ns;
         let shares = Shares { wall_ns: slot.wall_ns, cpu_ns, wait_ns: slot.wait_ns };
         slot.stalled_ns = self.stalls.since(stalls_before, shares);
         slot

@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::support::{
-    Bench,
+    Bench, FEW_OPERATIONS,
     delay::DelayRelay,
     err,
     hosts::{Host, Hosts},
@@ -163,7 +163,8 @@ fn one_agent_and_three_offer_the_same_operations() {
     let Some(broker) = Broker::start() else { return };
     let counted = |agents: &[u32]| {
         let bench = Bench::new("agents-same");
-        bench.file("e.toml", &experiment("30 s", 3, "d"));
+        let few = format!("[settings]\n{FEW_OPERATIONS}\n[data]");
+        bench.file("e.toml", &experiment("15 s", 3, "d").replace("[data]", &few));
         let expected = agents.len().to_string();
         let _agents: Vec<Killed> = agents
             .iter()
@@ -233,11 +234,12 @@ fn postgres_is_measured_by_two_agents_with_tls_proven() {
     }
     let Some(broker) = Broker::start() else { return };
     let bench = Bench::new("agents-postgres");
+    // Agents find the servers again where these are started anew, once.
     bench.file(
         "e.toml",
         "title = \"TLS from two load machines\"\ndatabase = \"postgres\"\n[data]\nrecords = 1000\n[load]\nclients = 4\nagents = 2\n\
-         [measure]\nbudget = \"30 s\"\nprecision = \"50%\"\naa_arm = false\n[[workload]]\nycsb = \"d\"\n[[arm]]\nname = \"plain\"\n\
-         [[arm]]\nname = \"tls\"\nprotections = [{ use = \"tls\" }, { use = \"scram\" }]\n",
+         [measure]\nbudget = \"16 s\"\nprecision = \"50%\"\nwarmup = \"500 ms\"\naa_arm = false\nstarts = 2\n\
+         [[workload]]\nycsb = \"d\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"tls\"\nprotections = [{ use = \"tls\" }, { use = \"scram\" }]\n",
     );
     let (_one, _other) = (broker.agent(&bench, "rack1", 1), broker.agent(&bench, "rack2", 1));
     let output = run(&broker, &bench, "e.toml", &[]).output().expect("tithe starts");

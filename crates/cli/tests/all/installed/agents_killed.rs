@@ -31,6 +31,9 @@ use crate::support::{
 /// How long a run may take to end once nobody is killed any more: a hung one fails.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
+/// How often what a run has kept is read anew: a frame takes many times as long.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
 /// The parts that can be killed.
 const PARTS: [&str; 5] = ["agent a0", "agent a1", "broker", "coordinator", "observer"];
 
@@ -116,7 +119,7 @@ impl<'b> Play<'b> {
         let begun = Instant::now();
         while !holds(self) && !self.has_ended() {
             assert!(begun.elapsed() < TIMEOUT, "{complaint}: {}", self.told());
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -282,7 +285,7 @@ fn report(tally: &Tally, took: Duration) {
 fn of_the_simulated_database() {
     let bench = Bench::new("killed-simulated");
     let experiment = "title = \"Killed\"\ndatabase = \"simulated\"\n[data]\nrecords = 1000\n[load]\nclients = 2\nagents = 2\n\
-         [measure]\nbudget = \"120 s\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"a\"\n\
+         [measure]\nbudget = \"45 s\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"a\"\n\
          [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"seal\" }]\n";
     play(&bench, experiment, (12, 300), None);
 }
@@ -294,9 +297,9 @@ fn of_postgres() {
     }
     let bench = Bench::new("killed-postgres");
     let experiment = "title = \"Killed\"\ndatabase = \"postgres\"\n[data]\nrecords = 500\n[load]\nclients = 2\nagents = 2\n\
-         [measure]\nbudget = \"30 s\"\nprecision = \"0.01%\"\naa_arm = false\nstarts = 1\n[[workload]]\nycsb = \"a\"\n\
-         [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"tls\"\nprotections = [{ use = \"tls\" }]\n";
-    play(&bench, experiment, (3, 8_000), None);
+         [measure]\nbudget = \"16 s\"\nprecision = \"0.01%\"\nwarmup = \"500 ms\"\naa_arm = false\nstarts = 1\n\
+         [[workload]]\nycsb = \"a\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"tls\"\nprotections = [{ use = \"tls\" }]\n";
+    play(&bench, experiment, (3, 4_000), None);
 }
 
 #[test]
@@ -304,7 +307,7 @@ fn of_a_postgres_that_is_observed() {
     let Some(server) = Server::start() else { return };
     let bench = Bench::new("killed-observed");
     let experiment = experiment("postgres", &server.address(), "");
-    let experiment = experiment.replace("agents = 1", "agents = 2").replace("50%", "0.01%");
+    let experiment = experiment.replace("agents = 1", "agents = 2").replace("50%", "0.01%").replace("30 s", "16 s");
     play(&bench, &experiment, (3, 4_000), Some(server.port()));
     assert_eq!(schemas(&server), "0");
 }

@@ -278,6 +278,10 @@ fn told_that_nobody_answers(clients: u8, soon: bool) {
 #[test]
 fn a_network_that_swallows_everything_is_told_long_before_any_answer_is_given_up() {
     told_that_nobody_answers(1, false);
+}
+
+#[test]
+fn a_network_that_swallows_everything_of_many_clients_is_told_as_soon() {
     told_that_nobody_answers(8, false);
 }
 

@@ -7,6 +7,7 @@ use std::{
     cell::Cell,
     fs,
     process::{Child, Stdio},
+    time::Duration,
 };
 
 use tithe_databases::redis::Redis;
@@ -14,7 +15,7 @@ use tithe_machine::watch::process;
 
 use crate::support::{
     Bench, err, out,
-    server::{OtherServer, found},
+    server::{OtherServer, Server, found},
     status, wait_until,
 };
 
@@ -45,10 +46,15 @@ fn the_thread_of_redis_runs_on_the_processor_of_a_client_in_all_arms() {
     bench.file("e.toml", &experiment);
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
     let run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
-    // Both servers on one processor, in one frame on this and in another on that.
+    // Both servers on one processor, in one frame on this and in another on that. A look reads all of /proc, and frames
+    // are many times as long as looks are apart.
     for processor in lanes {
         let both = [processor.clone(), processor];
-        assert!(awaited(|| allowed(run.id()) == both), "not seen: {both:?}");
+        let look = || {
+            std::thread::sleep(Duration::from_millis(50));
+            allowed(run.id()) == both
+        };
+        assert!(awaited(look), "not seen: {both:?}");
     }
     // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
     unsafe { libc::kill(run.id() as i32, libc::SIGINT) };
@@ -95,18 +101,59 @@ fn threads_are_borrowed(server: &OtherServer, database: &str, end: impl Fn(&mut 
     out(&output) + &err(&output)
 }
 
+fn threads_are_given_back(database: &str) {
+    let Some(server) = OtherServer::without_tls(database == "mysql") else { return };
+    let told = threads_are_borrowed(&server, database, |_| ());
+    assert!(told.contains("net time per op") && !told.contains("cannot be told"), "{database}: {told}");
+}
+
 #[test]
-fn threads_of_a_server_that_is_not_ours_are_bound_and_given_back() {
-    for mysql in [false, true] {
-        let Some(server) = OtherServer::without_tls(mysql) else { return };
-        let database = if mysql { "mysql" } else { "mariadb" };
-        let told = threads_are_borrowed(&server, database, |_| ());
-        assert!(told.contains("net time per op") && !told.contains("cannot be told"), "{database}: {told}");
-    }
+fn threads_of_a_mariadb_that_is_not_ours_are_bound_and_given_back() {
+    threads_are_given_back("mariadb");
+}
+
+#[test]
+fn threads_of_a_mysql_that_is_not_ours_are_bound_and_given_back() {
+    threads_are_given_back("mysql");
 }
 
 #[test]
 fn threads_are_given_back_where_tithe_is_killed() {
     let Some(server) = OtherServer::without_tls(false) else { return };
     threads_are_borrowed(&server, "mariadb", |run| run.kill().expect("tithe is killed"));
+}
+
+/// Measures a PostgreSQL that somebody else has started: who writes its log is bound meanwhile, and once the run was
+/// ended by `end` has its processors back.
+fn log_writer_is_borrowed(end: impl Fn(&mut Child)) -> String {
+    let Some(server) = Server::start() else { return String::new() };
+    let (writer, all) = (server.log_writer(), process::processors());
+    let url = server.url_of("tithe", false);
+    let arms: String = ["plain", "again"].map(|arm| format!("[[arm]]\nname = \"{arm}\"\nurl = \"{url}\"\n")).concat();
+    let bench = Bench::new("log-writer");
+    let experiment = format!(
+        "title = \"Borrowed\"\ndatabase = \"postgres\"\n[data]\nrecords = 500\n[load]\nclients = 2\n[measure]\n\
+         budget = \"16 s\"\nprecision = \"0.01%\"\n[[workload]]\nycsb = \"c\"\n{arms}"
+    );
+    bench.file("e.toml", &experiment);
+    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
+    let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    for processor in &all[..2] {
+        assert!(awaited(|| process::processors_of(writer) == Some(vec![*processor])), "not bound to {processor}");
+    }
+    end(&mut run);
+    let output = run.wait_with_output().expect("the child ends");
+    assert!(awaited(|| process::processors_of(writer).as_ref() == Some(&all)), "not given back");
+    out(&output) + &err(&output)
+}
+
+#[test]
+fn who_writes_the_log_of_a_postgresql_that_is_not_ours_is_bound_and_given_back() {
+    let told = log_writer_is_borrowed(|_| ());
+    assert!(told.is_empty() || told.contains("net time per op") && !told.contains("cannot be told"), "{told}");
+}
+
+#[test]
+fn who_writes_the_log_is_given_back_where_tithe_is_killed() {
+    log_writer_is_borrowed(|run| run.kill().expect("tithe is killed"));
 }

@@ -23,10 +23,10 @@ fn check(database: &dyn Product, arms: &[&str], expect: Expect) {
     }
     let described: String = arms.iter().map(|protections| arm(protections)).collect();
     let bench = Bench::new(&format!("kept-{}", database.id()));
-    // The least load of which an interval can be given: half a second an arm in each of 15 frames.
-    let budget = format!("{} s", 8 * (arms.len() + 1));
+    // The least load of which an interval can be given over two epochs: eight frames each, of one slice of each arm.
+    let budget = format!("{} s", (2 * 8 * SLICE_MS * (arms.len() + 1)).div_ceil(1000));
     let text = EXPERIMENT.replace("DATABASE", database.id()).replace("SETTINGS", &small_logs_text(database.id()));
-    let text = text.replace("BUDGET", &budget) + &described;
+    let text = text.replace("BUDGET", &budget).replace("SLICE", &SLICE_MS.to_string()) + &described;
     bench.file("e.toml", &text);
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
@@ -54,6 +54,9 @@ fn check(database: &dyn Product, arms: &[&str], expect: Expect) {
     assert_eq!(sandboxes.count(), 0, "nothing is left of servers and kept data sets");
 }
 
+/// Length of a slice, ms.
+const SLICE_MS: usize = 200;
+
 const EXPERIMENT: &str = r#"title = "Kept"
 database = "DATABASE"
 SETTINGS[data]
@@ -63,9 +66,11 @@ clients = 2
 [measure]
 budget = "BUDGET"
 precision = "50%"
-slot = "100 ms"
+design = "slices"
+slot = "SLICE ms"
 warmup = "0 s"
 epochs = 2
+aa_arm = false
 [[workload]]
 name = "TPC-C"
 tpcc = "client-side"

@@ -211,7 +211,10 @@ database = "redis"
 [data]
 records = 500
 [measure]
-budget = "30 s"
+budget = "10 s"
+design = "slices"
+slot = "200 ms"
+starts = 2
 [[workload]]
 ycsb = "c"
 [[arm]]

@@ -6,9 +6,15 @@ use crate::support;
 
 use std::{net::IpAddr, process::Output};
 
-use support::{Bench, err, hosts::Hosts, out, server::found, status};
+use support::{
+    Bench, err,
+    hosts::Hosts,
+    out,
+    server::{found, start_on_copy},
+    small::small_logs,
+    status,
+};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
-use tithe_harness::serve;
 use tithe_machine::{fault::Fault, sandbox::Sandbox, secret::Secret};
 use tithe_model::catalogue::NetworkLogin;
 use tithe_plugin::{
@@ -21,7 +27,7 @@ fn experiment(database: &dyn Product, address: IpAddr, protections: &[&str]) -> 
     let arm = |id: &&str| format!("[[arm]]\nname = \"{id}\"\nprotections = [{{ use = \"{id}\" }}]\n");
     format!(
         "title = \"Listening\"\ndatabase = \"{}\"\n[data]\nrecords = 300\n[load]\nlisten = \"{address}\"\n\
-         [[workload]]\nycsb = \"a\"\n[[arm]]\nname = \"plain\"\n{}",
+         [measure]\naa_arm = false\n[[workload]]\nycsb = \"a\"\n[[arm]]\nname = \"plain\"\n{}",
         database.id(),
         protections.iter().map(arm).collect::<String>()
     )
@@ -36,44 +42,51 @@ fn check(verified: &Output, planned: &Output, line: &str) {
     assert!(out(planned).contains(line), "no {line:?} in {}", out(planned));
 }
 
-#[test]
-fn on_another_loopback_address_nothing_else_changes() {
-    let address: IpAddr = [127, 0, 0, 2].into();
-    let products: [(&dyn Product, &[&str], &str); 2] = [
-        (&Postgres, &["tls", "scram", "columns"], "- pg_hba.conf: host all all 127.0.0.1/32 trust"),
-        (&Redis, &["tls", "requirepass", "acl"], "+ client: password, requirepass"),
-    ];
-    for (database, protections, line) in products {
-        if found(database).is_none() {
-            continue;
-        }
-        let bench = Bench::new("listen-loopback");
-        bench.file("e.toml", &experiment(database, address, protections));
-        check(&bench.tithe(&["verify", "e.toml"]), &bench.tithe(&["plan", "e.toml"]), line);
+/// On another loopback address nothing else changes.
+fn changes_nothing_else(database: &dyn Product, protections: &[&str], line: &str) {
+    if found(database).is_none() {
+        return;
     }
+    let bench = Bench::new("listen-loopback");
+    bench.file("e.toml", &experiment(database, [127, 0, 0, 2].into(), protections));
+    check(&bench.tithe(&["verify", "e.toml"]), &bench.tithe(&["plan", "e.toml"]), line);
 }
 
 #[test]
-fn in_a_network_every_arm_has_a_password_and_is_proven() {
+fn on_another_loopback_address_of_postgresql_nothing_else_changes() {
+    changes_nothing_else(&Postgres, &["tls", "scram", "columns"], "- pg_hba.conf: host all all 127.0.0.1/32 trust");
+}
+
+#[test]
+fn on_another_loopback_address_of_redis_nothing_else_changes() {
+    changes_nothing_else(&Redis, &["tls", "requirepass", "acl"], "+ client: password, requirepass");
+}
+
+/// In a network every arm has a password and is proven.
+fn asks_for_a_password(database: &dyn Product, protections: &[&str], line: &str) {
     let Some(hosts) = Hosts::new(1) else { return };
     let address = IpAddr::V4(hosts[0].address());
-    let products: [(&dyn Product, &[&str], &str); 2] = [
-        (&Postgres, &["tls", "columns"], "- pg_hba.conf: host all all 0.0.0.0/0 scram-sha-256"),
-        (&Redis, &["tls", "columns"], "+ client: TLS 1.3 only"),
-    ];
-    for (database, protections, line) in products {
-        if found(database).is_none() {
-            continue;
-        }
-        let bench = Bench::new("listen-network");
-        bench.file("e.toml", &experiment(database, address, protections));
-        let here = bench.tithe(&["verify", "e.toml"]);
-        assert_eq!(status(&here), 2, "{}{}", out(&here), err(&here));
-        let refusal = format!("`listen` must be an IP address of this machine, which {address} is not");
-        assert!(err(&here).contains(&refusal) && err(&here).contains("e.toml:6:10"), "{}", err(&here));
-        let there = |command: &str| hosts[0].output(&mut bench.command(&[command, "e.toml"]));
-        check(&there("verify"), &there("plan"), line);
+    if found(database).is_none() {
+        return;
     }
+    let bench = Bench::new("listen-network");
+    bench.file("e.toml", &experiment(database, address, protections));
+    let here = bench.tithe(&["verify", "e.toml"]);
+    assert_eq!(status(&here), 2, "{}{}", out(&here), err(&here));
+    let refusal = format!("`listen` must be an IP address of this machine, which {address} is not");
+    assert!(err(&here).contains(&refusal) && err(&here).contains("e.toml:6:10"), "{}", err(&here));
+    let there = |command: &str| hosts[0].output(&mut bench.command(&[command, "e.toml"]));
+    check(&there("verify"), &there("plan"), line);
+}
+
+#[test]
+fn in_a_network_every_arm_of_postgresql_has_a_password_and_is_proven() {
+    asks_for_a_password(&Postgres, &["tls", "columns"], "- pg_hba.conf: host all all 0.0.0.0/0 scram-sha-256");
+}
+
+#[test]
+fn in_a_network_every_arm_of_redis_has_a_password_and_is_proven() {
+    asks_for_a_password(&Redis, &["tls", "columns"], "+ client: TLS 1.3 only");
 }
 
 /// Starts a server of `database` in one host and has clients of another come to it.
@@ -84,12 +97,12 @@ fn is_reached_with_the_password_alone(database: &dyn Product, transport: Transpo
     hosts[0].within(|| {
         let folder = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
         let mut folder = folder.listening_on(hosts[0].address().into());
-        let mut setup = Setup::plain(Default::default(), folder.credentials().expect("credentials"));
+        let mut setup = Setup::plain(small_logs(database.id()), folder.credentials().expect("credentials"));
         setup.transport = transport;
         setup.authentication = Authentication::Password { mechanism: mechanism.to_owned() };
         let place = folder.place("open").expect("a place");
         let launch = database.launch(&install, &setup, &place);
-        let (server, _running) = serve::start(database, &folder, &place, &launch, &setup).expect("the server starts");
+        let (server, _running) = start_on_copy(database, &install, (&folder, &place), &launch, &setup);
         hosts[1].within(|| {
             let facts = database.facts(&server, &setup).expect("who knows the password is let in");
             assert!(!facts.version.is_empty());

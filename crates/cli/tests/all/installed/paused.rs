@@ -98,25 +98,33 @@ fn await_end(processes: &BTreeSet<i32>) {
     assert_eq!(left(), Vec::<i32>::new());
 }
 
-#[test]
-fn the_others_are_paused_and_a_cancelled_run_leaves_none_of_them() {
+/// The others are paused under `load`, and a cancelled run leaves none of them.
+fn pause_and_cancel(load: (&str, &str)) {
     if installed().is_none() {
         return;
     }
-    for load in [OWN, PGBENCH] {
-        let bench = Bench::new("pause");
-        let mut run = start(&bench, load);
-        let seen = watch(&mut run);
-        // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
-        unsafe { libc::kill(run.id() as i32, libc::SIGINT) };
-        let output = run.wait_with_output().expect("the child ends");
-        assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
-        await_end(&seen);
-        let cells = bench.kept("cells.json");
-        assert!(cells.contains("twin, slices, the other servers stopped"), "{cells}");
-        let frames = fs::read_to_string(bench.run_folder().join("frames.jsonl")).unwrap_or_default();
-        assert!(!frames.contains("could not be stopped"), "{frames}");
-    }
+    let bench = Bench::new("pause");
+    let mut run = start(&bench, load);
+    let seen = watch(&mut run);
+    // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
+    unsafe { libc::kill(run.id() as i32, libc::SIGINT) };
+    let output = run.wait_with_output().expect("the child ends");
+    assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
+    await_end(&seen);
+    let cells = bench.kept("cells.json");
+    assert!(cells.contains("twin, slices, the other servers stopped"), "{cells}");
+    let frames = fs::read_to_string(bench.run_folder().join("frames.jsonl")).unwrap_or_default();
+    assert!(!frames.contains("could not be stopped"), "{frames}");
+}
+
+#[test]
+fn the_others_are_paused_and_a_cancelled_run_leaves_none_of_them() {
+    pause_and_cancel(OWN);
+}
+
+#[test]
+fn the_others_are_paused_while_pgbench_is_at_one_of_them() {
+    pause_and_cancel(PGBENCH);
 }
 
 #[test]

@@ -13,9 +13,11 @@ use support::{
     status, wait_until,
 };
 
-/// Half of it is the least load of which an interval of three arms can be given, on one start of their servers; a busy
-/// machine needs more.
-const SHORT: &str = "budget = \"48 s\"\nprecision = \"50%\"\nstarts = 1";
+/// A frame more than the least load of which an interval of three arms can be given, on one start of their servers.
+const SHORT: &str = "budget = \"24 s\"\nslot = \"50 ms\"\nprecision = \"50%\"\nstarts = 1";
+
+/// Load after the start of servers that Tithe has started, in place of as much as makes them steady.
+const HARDLY_WARM: &str = "\nwarmup = \"500 ms\"";
 
 /// Load that does not end by itself, from the first moment of the servers on.
 const ENDLESS: &str = "budget = \"1 h\"\nprecision = \"0.01%\"\nwarmup = \"0 s\"";
@@ -39,12 +41,17 @@ ycsb = "a"
 
 const PASSWORD: &str = "correct-horse-battery-staple";
 
-const LAUNCHED: &str = r#"
+/// Two servers, of which one has a password and keys.
+const PLAIN_AND_TLS: &str = r#"
 [[arm]]
 name = "plain"
 [[arm]]
 name = "tls"
 protections = [{ use = "tls" }, { use = "scram" }]
+"#;
+
+/// A third one, whose clients have keys.
+const COLUMNS: &str = r#"
 [[arm]]
 name = "columns"
 protections = [{ use = "columns", share = 0.5 }]
@@ -82,7 +89,7 @@ fn protections_are_proven_and_priced() {
         return;
     }
     let bench = Bench::new("pg-launched");
-    bench.file("e.toml", &experiment(SHORT, LAUNCHED));
+    bench.file("e.toml", &experiment(&[SHORT, HARDLY_WARM].concat(), &[PLAIN_AND_TLS, COLUMNS].concat()));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     let report = bench.report();
@@ -113,7 +120,7 @@ fn a_killed_run_leaves_no_server_and_goes_on() {
         return;
     }
     let bench = Bench::new("pg-killed");
-    bench.file("e.toml", &experiment(ENDLESS, LAUNCHED));
+    bench.file("e.toml", &experiment(ENDLESS, &[PLAIN_AND_TLS, COLUMNS].concat()));
     let start = |arguments: &[&str]| {
         let mut command = bench.command(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts")
@@ -149,7 +156,7 @@ fn a_server_that_dies_ends_the_cell_and_keeps_what_was_measured() {
         return;
     }
     let bench = Bench::new("pg-dies");
-    bench.file("e.toml", &experiment(ENDLESS, LAUNCHED));
+    bench.file("e.toml", &experiment(ENDLESS, PLAIN_AND_TLS));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
     while bench.frames_so_far() < 3 {
@@ -249,4 +256,19 @@ fn tls_that_is_asked_for_and_not_obtained_is_no_plaintext() {
     assert!(told.contains("TLS was asked for, and the server offers none"), "{told}");
     assert!(!told.contains(PASSWORD));
     assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'tithe'"), "0");
+}
+
+/// The log is read wherever it comes from: here a process of the server writes it.
+#[test]
+fn a_log_that_the_server_collects_proves_an_audit_as_well() {
+    if installed().is_none() {
+        return;
+    }
+    let bench = Bench::new("pg-collector");
+    let arms = "[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"audit\"\nprotections = [{ use = \"pgaudit\" }]\n";
+    let text = experiment(SHORT, arms).replace("[data]", "[settings]\nlogging_collector = true\n[data]");
+    bench.file("e.toml", &text);
+    let output = bench.tithe(&["verify", "e.toml"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    assert!(out(&output).contains("every claim holds"), "{}", out(&output));
 }

@@ -8,6 +8,8 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    thread,
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -95,7 +97,7 @@ impl<'a> Cluster<'a> {
         cluster.spawn(0, Command::new("slurmctld").arg("-D"));
         cluster.start_node(1);
         cluster.start_node(2);
-        wait_until(|| cluster.said("sinfo", &["-h", "-o", "%D %t"]) == "2 idle\n");
+        await_answer(|| cluster.said("sinfo", &["-h", "-o", "%D %t"]) == "2 idle\n");
         assert_eq!(cluster.said("sinfo", &["-h", "-o", "%D %t"]), "2 idle\n", "{}", cluster.logs());
         Some(cluster)
     }
@@ -145,7 +147,7 @@ impl<'a> Cluster<'a> {
             let jobs = self.output("squeue", &["-h"]);
             status(&jobs) == 0 && jobs.stdout.is_empty()
         };
-        wait_until(are_gone);
+        await_answer(are_gone);
         assert!(are_gone(), "{}{}", self.said("squeue", &[]), self.logs());
     }
 
@@ -158,6 +160,18 @@ impl<'a> Cluster<'a> {
         };
         ["slurmctld", "host2", "host3"].map(tail).concat()
     }
+}
+
+/// As [`wait_until`] for what a program of Slurm's is asked: it takes about as long to answer as that waits between two
+/// looks, and the controller looks for what it can do once a second.
+fn await_answer(holds: impl Fn() -> bool) {
+    wait_until(|| {
+        let held = holds();
+        if !held {
+            thread::sleep(Duration::from_millis(200));
+        }
+        held
+    });
 }
 
 /// The path of an installed program.
@@ -214,7 +228,7 @@ fn every_task_is_done_once_though_a_node_is_killed_in_the_middle_of_one() {
 
     // Slurm misses the node, and puts the job back by itself.
     let is_back = || cluster.said("squeue", &["-h", "-t", "PENDING", "-o", "%K %r"]).contains("0 BeginTime");
-    wait_until(is_back);
+    await_answer(is_back);
     assert!(is_back(), "{}{}", cluster.said("squeue", &[]), cluster.logs());
     // The other node's task may have become whole meanwhile.
     let made = |task: usize| {

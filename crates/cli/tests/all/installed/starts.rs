@@ -16,11 +16,12 @@ use support::{
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
 use tithe_plugin::product::Product;
 
-/// The least load of which an interval can be given, one arm in turn with the other many times in a frame.
-const IN_TURN: &str = "budget = \"16 s\"\nslot = \"50 ms\"";
+/// The least load of which an interval can be given, with frames of one slice of each arm.
+const IN_SLICES: &str = "budget = \"6 s\"\nslot = \"200 ms\"\ndesign = \"slices\"";
 
-/// The same with frames of one slice of each arm, for servers that take long to start.
-const IN_SLICES: &str = "budget = \"8 s\"\nslot = \"200 ms\"\ndesign = \"slices\"";
+/// The same with one arm in turn with the other many times in a frame. How arms take turns is no matter of the product:
+/// one that starts soon shows it.
+const IN_TURN: &str = "budget = \"15 s\"\nslot = \"50 ms\"";
 
 /// An arm beside the plain one, and a load that inserts: what was not put back would be inserted twice, and what
 /// clients still believed to be there would be missed.
@@ -72,7 +73,7 @@ fn check(database: &dyn Product, measure: &str, protections: &str) {
 
 #[test]
 fn postgresql_has_its_extension_and_its_data_again() {
-    check(&Postgres, IN_TURN, "{ use = \"pgaudit\" }");
+    check(&Postgres, IN_SLICES, "{ use = \"pgaudit\" }");
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn mariadb_has_its_keys_and_its_data_again() {
 
 #[test]
 fn mysql_has_its_keys_and_its_data_again() {
-    check(&MySql, "budget = \"40 s\"\nslot = \"50 ms\"", "{ use = \"encryption\" }");
+    check(&MySql, IN_SLICES, "{ use = \"encryption\" }");
 }
 
 #[test]
@@ -99,7 +100,7 @@ fn on_a_volume_data_are_put_back_within_it() {
         assert!(std::env::var_os("CI").is_none(), "{volumes}");
         return eprintln!("SKIPPED: {volumes}");
     }
-    check(&Redis, IN_TURN, "{ use = \"volume-fscrypt\", size_mb = 200 }");
+    check(&Redis, IN_SLICES, "{ use = \"volume-fscrypt\", size_mb = 200 }");
 }
 
 #[test]

@@ -21,8 +21,11 @@ database = "wiredtiger"
 [data]
 records = 2_000
 [measure]
-budget = "20 s"
+budget = "6 s"
 precision = "50%"
+design = "slices"
+slot = "200 ms"
+starts = 2
 [[workload]]
 ycsb = "a"
 [[arm]]
@@ -94,8 +97,9 @@ fn engines_are_opened_in_a_process_of_their_own_for_every_start() {
         return;
     }
     let bench = Bench::new("wiredtiger-starts");
-    let text = "title = \"Starts\"\ndatabase = \"wiredtiger\"\n[data]\nrecords = 500\n[measure]\nbudget = \"40 s\"\n\
-                precision = \"90%\"\n[[workload]]\nycsb = \"c\"\n[[workload]]\nycsb = \"d\"\n[[arm]]\nname = \"plain\"\n\
+    let text = "title = \"Starts\"\ndatabase = \"wiredtiger\"\n[data]\nrecords = 500\n[measure]\nbudget = \"16 s\"\n\
+                precision = \"90%\"\ndesign = \"slices\"\nslot = \"200 ms\"\n[[workload]]\nycsb = \"c\"\n\
+                [[workload]]\nycsb = \"d\"\n[[arm]]\nname = \"plain\"\n\
                 [[arm]]\nname = \"gcm\"\nprotections = [{ use = \"page-encryption\", cipher = \"aes-256-gcm\" }]\n";
     bench.file("e.toml", text);
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);

@@ -27,7 +27,7 @@ fn a_running_server_is_measured_from_its_url() {
     let bench = Bench::new("words-attached");
     let url = server.address();
     let audit = ["--protect", "pgaudit:log=read"];
-    let output = bench.tithe(&[&["run", &url, "--records", "500", "--budget", "20 s"], &audit[..]].concat());
+    let output = bench.tithe(&[&["run", &url, "--records", "500", "--budget", "15 s"], &audit[..]].concat());
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     assert!(out(&output).contains("pgaudit:log=read  proven"), "{}", out(&output));
     assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tithe%'"), "0");
@@ -60,7 +60,7 @@ fn one_command_asks_a_running_server_for_tls_and_auditing() {
     let Some(server) = Server::start() else { return };
     let bench = Bench::new("words-both");
     let url = server.url_of("tithe", true);
-    let asked = ["--protect", "tls", "--protect", "pgaudit:log=read", "--records", "500", "--budget", "25 s"];
+    let asked = ["--protect", "tls", "--protect", "pgaudit:log=read", "--records", "500", "--budget", "23 s"];
     let output = bench.tithe(&[&["run", &url], &asked[..]].concat());
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     for arm in ["tls", "pgaudit:log=read"] {

@@ -51,6 +51,18 @@ pub fn small_logs_text(database: &str) -> String {
     small_logs(database).into_iter().map(line).collect()
 }
 
+/// Starts what `launch` makes of `place`, on a copy of a fresh data folder of its kind where that may be shared.
+pub fn start_on_copy(
+    database: &dyn Product,
+    install: &Install,
+    (sandbox, place): (&Sandbox, &Place),
+    launch: &Launch,
+    setup: &Setup,
+) -> (Launched, Option<Running>) {
+    made::prepare(sandbox, place, launch, made::kind(database, install, setup));
+    serve::serve(database, sandbox, place, launch, setup).expect("the server starts")
+}
+
 /// A running PostgreSQL, which stops when it is dropped: before its folder goes.
 pub struct Server {
     programs: PathBuf,
@@ -174,8 +186,7 @@ impl OtherServer {
         let mut launch = database.launch(&install, &setup, &place);
         warm_up_soon(database.id(), &mut launch);
         change(&mut launch, &place, &credentials);
-        made::prepare(&sandbox, &place, &launch, made::kind(database, &install, &setup));
-        let (launched, running) = serve::serve(database, &sandbox, &place, &launch, &setup).expect("the server starts");
+        let (launched, running) = start_on_copy(database, &install, (&sandbox, &place), &launch, &setup);
         if !setup.statements.is_empty() {
             let table = Table { name: "before".to_owned(), fields: 1, field_prefix: "field".to_owned() };
             database.create(&launched, &setup, &table).expect("the administrator's statements");
@@ -269,9 +280,7 @@ impl Server {
             ),
         });
         launch.steps.extend(steps(&place.folder));
-        made::prepare(&sandbox, &place, &launch, made::kind(&Postgres, &install, &setup));
-        let (launched, running) =
-            serve::serve(&Postgres, &sandbox, &place, &launch, &setup).expect("the server starts");
+        let (launched, running) = start_on_copy(&Postgres, &install, (&sandbox, &place), &launch, &setup);
         let authority = credentials.authority;
         Some(Self { programs: install.programs, launched, authority, _running: running, _sandbox: sandbox })
     }
@@ -279,6 +288,15 @@ impl Server {
     /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.launched.folder
+    }
+
+    /// The process that writes its log.
+    pub fn log_writer(&self) -> i32 {
+        let process = self.launched.process.expect("it was started here");
+        let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).expect("its processes");
+        let title = |child: &str| fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default();
+        let writer = children.split(' ').find(|child| title(child).contains("logger"));
+        writer.and_then(|writer| writer.parse().ok()).expect("a process that writes its log")
     }
 
     /// Its port.

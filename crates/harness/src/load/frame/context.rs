@@ -126,14 +126,19 @@ impl<'a> CellContext<'a> {
         self.processors[(number - self.lanes_here.first) % self.processors.len()]
     }
 
+    /// The lane on whose processor, in `frame`, runs what works for the clients of all lanes.
+    pub fn lane_of_servers(&self, frame: u32) -> usize {
+        let LaneRange { first, count, .. } = self.lanes_here;
+        first + frame as usize % count.max(1)
+    }
+
     /// Binds the one thread by which a server of ours serves all its clients, where it has one, to the processor of a
     /// lane: the same for all arms, and another one in the next frame. Where nothing is bound it may run on any.
     pub fn bind_servers(&self, frame: u32, pinned: bool) {
-        let LaneRange { first, count, .. } = self.lanes_here;
         if !self.database.entry().one_thread || self.servers_remote || self.cell.design != Design::Interleaved {
             return;
         }
-        let of_lane = [self.processor(first + frame as usize % count)];
+        let of_lane = [self.processor(self.lane_of_servers(frame))];
         let processors = if pinned { &of_lane[..] } else { &self.processors };
         let ours = self.arms.iter().filter(|arm| !arm.server.address.is_attached());
         for process in ours.filter_map(|arm| arm.server.process) {

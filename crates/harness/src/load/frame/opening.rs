@@ -21,7 +21,7 @@ use super::{
     started_arm::StartedArm,
 };
 use crate::load::{
-    lane::{Arm, ClientConnection, Lane, Reconnect},
+    lane::{Arm, ClientConnection, Lane, LogWriter, Reconnect},
     recorder::Recorder,
     timeout::Timeout,
 };
@@ -43,6 +43,8 @@ struct Opening<'a> {
     lanes: &'a Lanes<'a>,
     how: Connect,
     pinned: bool,
+    /// Whoever writes a server's log is bound to this lane's processor.
+    has_log_writers: bool,
     /// Numbers of its clients over all lanes.
     clients: Vec<u64>,
 }
@@ -65,7 +67,8 @@ impl Lanes<'_> {
         let clients: Vec<u64> = (0..u64::from(context.cell.clients)).filter(of_lane).collect();
         let clock = context.clock(number).clone();
         let how = Connect { blocking: clients.len() == 1, lane: number, clock, table: context.workload.table() };
-        let opening = Opening { context, lanes: self, how, pinned, clients };
+        let has_log_writers = context.lane_of_servers(frame) == number;
+        let opening = Opening { context, lanes: self, how, pinned, has_log_writers, clients };
         let mut tasks = Vec::with_capacity(opening.clients.len() * context.arms.len());
         let mut opened = Vec::with_capacity(context.arms.len());
         let mut serving = Vec::new();
@@ -108,6 +111,10 @@ impl<'a> Opening<'a> {
         let switches = (started.on.clone(), started.off.clone());
         let mut arm = Arm::new(connections, self.recorder(), switches, context.timeout(started))?;
         let lanes = context.lanes_beside(self.how.lane);
+        // A server that is watched as a whole has its writer in what is seen.
+        if !reconnects && !context.rotates {
+            arm = arm.logged_by(self.log_writer(started, &task, lanes, tasks));
+        }
         match (started.server.process, task) {
             _ if context.servers_remote => arm.watch_whole(None),
             (Some(process), task) if reconnects => arm.watch_whole(TaskWatch::of_changing(process, &task, lanes)),
@@ -116,6 +123,25 @@ impl<'a> Opening<'a> {
             _ => {}
         }
         Ok((arm, connect_ns))
+    }
+
+    /// Who writes the log of `started`, of which `task` serves a client: bound to the processor of the lane that has
+    /// such processes, where it goes to `tasks`. Each of `parts` lanes is charged a part of it.
+    fn log_writer(
+        &self,
+        started: &StartedArm,
+        task: &ServerTask,
+        parts: usize,
+        tasks: &mut Vec<ServerTask>,
+    ) -> Option<LogWriter> {
+        let process = self.context.database.log_writer(task)?;
+        let watch = TaskWatch::server(&ServerTask::Process(process))?;
+        if self.has_log_writers {
+            let processor = self.pinned.then(|| self.context.processor(self.how.lane));
+            self.context.place_lasting(process, started.server.address.is_attached(), processor);
+            tasks.push(ServerTask::Process(process));
+        }
+        Some(LogWriter { watch, parts: parts as u64, is_here: self.has_log_writers && self.pinned })
     }
 
     /// An arm whose server is another one's now: it has no connections, and no turns.
@@ -231,15 +257,21 @@ impl CellContext<'_> {
     /// Binds who serves a connection to `processor`, or to none. Whom the kernel lets nobody bind is found by
     /// [`Opening::stall_watch`].
     fn place(&self, task: &ServerTask, attached: bool, processor: Option<usize>) {
-        let Some(thread) = task.thread() else { return };
-        let borrowed = self.borrowed_threads.filter(|_| attached && matches!(task, ServerTask::Thread { .. }));
-        match (borrowed, processor) {
+        match (task, processor) {
+            (ServerTask::Process(process), Some(processor)) => drop(process::pin(*process, processor)),
+            (ServerTask::Process(process), None) if !attached => drop(process::bind(*process, &self.processors)),
+            (ServerTask::Thread { thread, .. }, _) => self.place_lasting(*thread, attached, processor),
+            _ => {}
+        }
+    }
+
+    /// The same of a `thread` that is still there when its client has gone.
+    fn place_lasting(&self, thread: i32, attached: bool, processor: Option<usize>) {
+        match (self.borrowed_threads.filter(|_| attached), processor) {
             (Some(borrowed), Some(processor)) => drop(borrowed.bind(thread, processor)),
             (Some(borrowed), None) => borrowed.let_go(thread),
-            (None, Some(processor)) if !attached || matches!(task, ServerTask::Process(_)) => {
-                process::pin(thread, processor);
-            }
-            // A thread that a server of ours keeps for its next client is still bound from an earlier frame.
+            (None, Some(processor)) if !attached => drop(process::pin(thread, processor)),
+            // One of a server of ours is still bound from an earlier frame.
             (None, None) if !attached => drop(process::bind(thread, &self.processors)),
             (None, _) => {}
         }

@@ -10,6 +10,23 @@ use tithe_machine::{
 use super::{connection::ClientConnection, poll::Poll};
 use crate::load::{recorder::Recorder, timeout::Timeout};
 
+/// The process of a server that writes its log for all whom it serves.
+pub struct LogWriter {
+    /// What it has used.
+    pub watch: TaskWatch,
+    /// Lanes that are at the arm in each of its slots: each is charged an equal part.
+    pub parts: u64,
+    /// It runs on this lane's processor, and so is no neighbour there.
+    pub is_here: bool,
+}
+
+impl LogWriter {
+    /// Of `used_ns` that it has used in a slot: what this lane is charged, and what ran on this lane's processor.
+    fn divide(&self, used_ns: u64) -> (u64, u64) {
+        (used_ns / self.parts.max(1), if self.is_here { used_ns } else { 0 })
+    }
+}
+
 /// All connections of a lane to one arm.
 pub struct Arm<'a> {
     /// The connections; at least one.
@@ -20,6 +37,7 @@ pub struct Arm<'a> {
     pub on: Vec<String>,
     /// Statements that switch it off after the slot.
     pub off: Vec<String>,
+    log_writer: Option<LogWriter>,
     pub(super) poll: Option<Poll>,
     /// Connections without an operation, in an open loop: who waits longest is next.
     pub(super) free: VecDeque<usize>,
@@ -47,7 +65,14 @@ impl<'a> Arm<'a> {
             conn.poll = poll.as_ref().map(|poll| (poll.epoll, number));
         }
         let free = VecDeque::with_capacity(connections.len());
-        Ok(Self { connections, recorder, on, off, poll, free, broken: false })
+        Ok(Self { connections, recorder, on, off, log_writer: None, poll, free, broken: false })
+    }
+
+    /// The same, whose server has its log written by `log_writer`.
+    #[must_use]
+    pub fn logged_by(mut self, log_writer: Option<LogWriter>) -> Self {
+        self.log_writer = log_writer;
+        self
     }
 
     /// Bytes sent and received by all connections so far.
@@ -78,6 +103,18 @@ impl<'a> Arm<'a> {
         self.connections.first().is_some_and(|conn| conn.client.pauses())
     }
 
+    /// Processor time of whoever writes the server's log so far, ns.
+    pub(super) fn log_writer_ns(&self) -> u64 {
+        self.log_writer.as_ref().map_or(0, |writer| writer.watch.read().cpu_ns)
+    }
+
+    /// Since whoever writes the log had used `before_ns`: what this lane is charged of it, and what ran on this lane's
+    /// processor, ns.
+    pub(super) fn of_log_writer(&self, before_ns: u64) -> (u64, u64) {
+        let used_ns = self.log_writer_ns().saturating_sub(before_ns);
+        self.log_writer.as_ref().map_or((0, 0), |writer| writer.divide(used_ns))
+    }
+
     pub(super) fn server_usage(&self) -> TaskUsage {
         self.connections.iter().filter_map(|conn| conn.watch.as_ref()).map(TaskWatch::read).fold(
             TaskUsage::default(),
@@ -96,5 +133,17 @@ impl<'a> Arm<'a> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_lanes_pay_for_the_log_and_one_of_them_has_its_writer() {
+        let lane = |is_here| LogWriter { watch: TaskWatch::this_thread(), parts: 4, is_here };
+        assert_eq!(lane(true).divide(1000), (250, 1000));
+        assert_eq!(lane(false).divide(1000), (250, 0));
     }
 }
