@@ -13,7 +13,7 @@ use tithe_model::{
     experiment::{Design, Metric},
     plan::{Cell, Plan, STARTS_USUAL, Starts, starts_borne},
     record::Slot,
-    start_spread::StartSpread,
+    start_spread::{CostSpread, StartSpread},
 };
 
 use crate::{
@@ -155,6 +155,8 @@ pub struct Live {
     frames: usize,
     /// What is known of the spread between starts.
     start_spread: Vec<StartSpread>,
+    /// What is known of the luck of protections.
+    cost_spread: Option<CostSpread>,
     /// Of each protected arm, in the metric that was asked for.
     asked_effects: Vec<Vec<StartEffect>>,
     /// Of each protected arm, in processor time, which decides where the other cannot.
@@ -179,6 +181,7 @@ impl Live {
             seen: SlotTotals::default(),
             frames: 0,
             start_spread: plan.spread_between_starts(false).to_vec(),
+            cost_spread: plan.cost_spread.clone(),
             asked_effects: vec![Vec::new(); arms.saturating_sub(1)],
             cpu_effects: vec![Vec::new(); arms.saturating_sub(1)],
             sides: [Vec::new(), Vec::new()],
@@ -258,6 +261,7 @@ impl Live {
     /// How the interval of the deciding metric is asked for.
     fn asking(&self, alpha: f64, by_decision: bool) -> IntervalOptions {
         let known = KnownSpread::of_metric(&self.start_spread, self.seen.deciding(self.asked));
+        let known = known.map(|known| known.with_costs(self.cost_spread.as_ref()));
         // One server is both sides.
         IntervalOptions { alpha, by_decision, known: known.filter(|_| !self.cell.design.is_switched()) }
     }

@@ -24,7 +24,7 @@ use crate::{
     quantity,
     record::{Frame, Slot},
     schedule::SplitMix64,
-    start_spread::{self, StartSpread},
+    start_spread::{self, CostSpread, StartSpread},
 };
 
 /// Version of the run folder's format; a reader refuses another.
@@ -100,6 +100,9 @@ pub struct Plan {
     /// told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_server_spread: Option<Vec<StartSpread>>,
+    /// What the luck of protections adds to either; `None` where starts do not differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_spread: Option<CostSpread>,
 }
 
 impl Plan {
@@ -271,7 +274,8 @@ pub fn plan(experiment: Experiment, catalogue: &Catalogue) -> Result<Plan, Vec<D
     let start_spread = if simulated { Vec::new() } else { start_spread::built_in(&experiment.database) };
     let attached = !simulated && experiment.is_attached();
     let one_server_spread = attached.then(|| start_spread::on_one_server(&experiment.database));
-    Ok(Plan { format: FORMAT, experiment, cells, start_spread, one_server_spread })
+    let cost_spread = if simulated { None } else { start_spread::of_costs(&experiment.database) };
+    Ok(Plan { format: FORMAT, experiment, cells, start_spread, one_server_spread, cost_spread })
 }
 
 /// Why an experiment makes no plan.

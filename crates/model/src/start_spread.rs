@@ -2,8 +2,9 @@
 //!
 //! The figures are data with a source, one line a database and metric. Tithe brings `data/start-spread.csv` for arms
 //! that have a server each, and `data/one-server-spread.csv` for arms that stand on one server and only read, where a
-//! start that is lucky is so for all of them. A file of the same form, from the user's own machine, takes the place of
-//! both for the databases that it names. What it says: FORMAT.md.
+//! start that is lucky is so for all of them; `data/cost-spread.csv` has what the luck of a protection adds, as a share
+//! of its cost. A file of the same form as the first two, from the user's own machine, takes the place of both for the
+//! databases that it names. What it says: FORMAT.md.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,10 @@ const BUILT_IN: &str = include_str!("../data/start-spread.csv");
 /// What Tithe brings of arms that stand on one server.
 const ON_ONE_SERVER: &str = include_str!("../data/one-server-spread.csv");
 
-/// First line of every such file that is no comment.
+/// What Tithe brings of what a protection does, whose luck is beside that of identical arms.
+const OF_COSTS: &str = include_str!("../data/cost-spread.csv");
+
+/// First line of every such file that is no comment, but for that of costs.
 const HEAD: &str = "database,metric,spread,degrees,source";
 
 /// The database whose lines stand for all that have none.
@@ -41,6 +45,34 @@ pub struct StartSpread {
     pub degrees: f64,
     /// Where it was measured.
     pub source: String,
+}
+
+/// How much the cost of a protection differs from one start to the next, beside what identical arms do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CostSpread {
+    /// Standard deviation of ln(protected ÷ plain) from one start to the next, as a share of its mean.
+    pub share: f64,
+    /// Degrees of freedom that it stands on.
+    pub degrees: f64,
+    /// Where it was measured.
+    pub source: String,
+}
+
+/// What Tithe knows of what protections of `database` do; `None` only where a part of the program cannot be read.
+pub fn of_costs(database: &str) -> Option<CostSpread> {
+    let of = |name: &str| {
+        let mut fields = OF_COSTS.lines().map(|line| line.splitn(4, ',').collect::<Vec<_>>());
+        fields.find(|fields| fields.first() == Some(&name)).and_then(|fields| cost_spread(&fields))
+    };
+    of(database).or_else(|| of(OTHER))
+}
+
+/// The fields of a line: database, share, degrees, source.
+fn cost_spread(fields: &[&str]) -> Option<CostSpread> {
+    let [_, share, degrees, source] = fields else { return None };
+    let source = source.trim_matches('"').to_owned();
+    Some(CostSpread { share: share.parse().ok()?, degrees: degrees.parse().ok()?, source })
 }
 
 /// What Tithe knows of arms of `database` that have a server each, one for each metric that was measured; never empty.
@@ -180,6 +212,20 @@ mod tests {
         }
         assert_eq!(built_in("a database of tomorrow"), built_in(OTHER));
         assert_eq!(on_one_server("a database of tomorrow"), on_one_server(OTHER));
+    }
+
+    #[test]
+    fn what_tithe_brings_of_costs_can_be_read() {
+        let mut lines = OF_COSTS.lines().filter(|line| !line.starts_with('#'));
+        assert_eq!(lines.next(), Some("database,share,degrees,source"));
+        let databases: Vec<&str> = lines.filter_map(database_of).collect();
+        assert!(databases.contains(&OTHER) && databases.contains(&"postgres"), "{databases:?}");
+        for database in databases {
+            let spread = of_costs(database).expect("readable");
+            assert!((0.0..1.0).contains(&spread.share) && spread.degrees >= 1.0, "{spread:?}");
+            assert!(!spread.source.is_empty() && !spread.source.contains('"'), "{spread:?}");
+        }
+        assert_eq!(of_costs("a database of tomorrow"), of_costs(OTHER));
     }
 
     #[test]

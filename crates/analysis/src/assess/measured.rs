@@ -8,7 +8,7 @@ use tithe_model::{
     plan::{Cell, STARTS_MIN},
     record::{ArmFrame, Frame, Host, Slot, Stalls},
     records::Records,
-    start_spread::{self, StartSpread},
+    start_spread::{self, CostSpread, StartSpread},
 };
 
 use crate::{
@@ -49,6 +49,8 @@ pub(super) struct Measured<'a> {
     asked_metric: Metric,
     /// What is known of the spread between starts.
     start_spread: &'a [StartSpread],
+    /// What is known of the luck of protections.
+    cost_spread: Option<&'a CostSpread>,
     /// Error of each interval.
     pub alpha: f64,
     /// Largest cost that counts as none, natural-log ratio.
@@ -92,6 +94,7 @@ impl<'a> Measured<'a> {
             },
             asked_metric: experiment.measure.primary,
             start_spread: records.plan.spread_between_starts(records.cells[index].shares_starts),
+            cost_spread: records.plan.cost_spread.as_ref(),
             alpha: stopping::alpha(arms.saturating_sub(1), ended_by(CellEnding::Precision)),
             margin: experiment.measure.margin,
             precision: experiment.measure.precision,
@@ -121,7 +124,7 @@ impl<'a> Measured<'a> {
 
     /// How the interval of a figure is asked for that varies from start to start as `metric` does.
     pub fn asked(&self, metric: Metric) -> IntervalOptions {
-        let known = KnownSpread::of_metric(self.start_spread, metric);
+        let known = KnownSpread::of_metric(self.start_spread, metric).map(|known| known.with_costs(self.cost_spread));
         IntervalOptions { alpha: self.alpha, by_decision: self.by_decision, known }
     }
 
@@ -253,10 +256,15 @@ impl<'a> Measured<'a> {
         let known = start_spread::of_metric(self.start_spread, self.seen.deciding(self.asked_metric))?;
         (1..STARTS_MIN as usize).contains(&starts).then(|| {
             let times = if starts == 1 { "once".to_owned() } else { format!("{starts} times") };
+            let of_costs = |costs: &CostSpread| {
+                format!(", and {:.1} % of what a protection costs ({})", 100.0 * costs.share, costs.source)
+            };
             format!(
                 "each server was started {times}, which does not tell how much starts differ: intervals are wider by what is \
-                 known of it, {:.1} % from start to start ({}), and hold where that holds",
-                100.0 * known.spread, known.source
+                 known of it, {:.1} % from start to start ({}){}, and hold where that holds",
+                100.0 * known.spread,
+                known.source,
+                self.cost_spread.map(of_costs).unwrap_or_default()
             )
         })
     }

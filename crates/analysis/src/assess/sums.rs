@@ -51,7 +51,7 @@ impl Sums {
     /// `interval` with the spread of starts that is known, where they are few.
     pub fn widened(&self, interval: Interval, asked: IntervalOptions) -> Interval {
         let Some(known) = self.known(asked) else { return interval };
-        interval.widened(known.widening(self.starts, asked.alpha))
+        interval.widened(known.at_cost(interval.estimate).widening(self.starts, asked.alpha))
     }
 }
 

@@ -182,7 +182,7 @@ mod tests {
             metric: Metric::Cpu,
             title: title.to_owned(),
             spread: Interval { estimate: 0.007, low, high: 0.013 },
-            seen: KnownSpread { spread: 0.0076, degrees: 11.0 },
+            seen: KnownSpread { spread: 0.0076, degrees: 11.0, of_cost: None },
         };
         let cell = |metrics| CellSpread { id: "a".to_owned(), starts: 12, frames: 120, load_s: 120.0, metrics };
         let cells = [

@@ -3,14 +3,15 @@
 //! Where every frame has a start of its own, frames carry the inference ([`infer`]). Where several frames share a
 //! start, starts do: the model and its sources are in [`random_effects`]. Fewer than four starts say too little of
 //! their spread; then the interval is that of the frames, widened by the spread that is known of the product from
-//! elsewhere. What is widened holds where starts differ as they did there, which nothing in the records can show.
+//! elsewhere, and by that of a cost of this size. What is widened holds where starts differ as they did there, which
+//! nothing in the records can show.
 
 use std::collections::BTreeMap;
 
 use tithe_model::{
     experiment::Metric,
     plan::STARTS_MIN,
-    start_spread::{self, StartSpread},
+    start_spread::{self, CostSpread, StartSpread},
 };
 
 use super::{
@@ -39,13 +40,41 @@ pub struct KnownSpread {
     pub spread: f64,
     /// Degrees of freedom that it stands on.
     pub degrees: f64,
+    /// What the luck of a protection adds; `None` where identical arms are all that is compared.
+    pub of_cost: Option<CostShare>,
+}
+
+/// How much the cost of a protection differs from one start to the next, beside what identical arms do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CostShare {
+    /// Standard deviation as a share of the cost.
+    pub share: f64,
+    /// Degrees of freedom that it stands on.
+    pub degrees: f64,
 }
 
 impl KnownSpread {
     /// What `spreads` say of `metric`; `None` where its starts do not differ.
     pub fn of_metric(spreads: &[StartSpread], metric: Metric) -> Option<Self> {
         let known = start_spread::of_metric(spreads, metric)?;
-        Some(Self { spread: known.spread, degrees: known.degrees })
+        Some(Self { spread: known.spread, degrees: known.degrees, of_cost: None })
+    }
+
+    /// The same with what is known of the luck of protections.
+    #[must_use]
+    pub fn with_costs(self, costs: Option<&CostSpread>) -> Self {
+        let of_cost = costs.map(|costs| CostShare { share: costs.share, degrees: costs.degrees });
+        Self { of_cost, ..self }
+    }
+
+    /// The same of an arm whose cost is `effect`. Variances add; the degrees are Satterthwaite's ("An approximate
+    /// distribution of estimates of variance components", Biometrics Bulletin 2, 1946).
+    #[must_use]
+    pub fn at_cost(self, effect: f64) -> Self {
+        let Some(of_cost) = self.of_cost.filter(|of_cost| of_cost.share * effect.abs() > 0.0) else { return self };
+        let (own, cost) = (self.spread.powi(2), (of_cost.share * effect).powi(2));
+        let degrees = (own + cost).powi(2) / (own.powi(2) / self.degrees + cost.powi(2) / of_cost.degrees);
+        Self { spread: (own + cost).sqrt(), degrees, of_cost: None }
     }
 
     /// By how much it widens either side of an interval of error `alpha` on so many starts, which their frames widen
@@ -165,7 +194,9 @@ fn widened(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
         trend_p,
     };
     let known = asked.known.filter(|known| known.spread > 0.0 && !starts.is_empty());
-    let Some(known) = known else { return of_frames(inference, p_of_frames, false) };
+    let Some(known) = known.map(|known| known.at_cost(inference.interval.estimate)) else {
+        return of_frames(inference, p_of_frames, false);
+    };
     let quantile = t_upper(asked.alpha / 2.0, known.degrees);
     inference.interval =
         inference.interval.widened(known.widening_by(shares.iter().map(|share| share * share).sum(), asked.alpha));
@@ -207,4 +238,22 @@ fn trend_within(starts: &[Vec<f64>]) -> f64 {
     }
     placed.sort_by_key(|(place, _)| *place);
     trend_p(&placed.into_iter().map(|(_, effect)| effect).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_protection_does_has_luck_of_its_own() {
+        let of_cost = Some(CostShare { share: 0.04, degrees: 8.0 });
+        let known = KnownSpread { spread: 0.001, degrees: 10.0, of_cost };
+        assert_eq!(known.at_cost(0.0), known);
+        assert_eq!(known.at_cost(f64::NAN), known);
+        let dear = known.at_cost(-0.5);
+        assert!((dear.spread - (1e-6_f64 + 0.02_f64.powi(2)).sqrt()).abs() < 1e-12);
+        assert!(dear.degrees > 8.0 && dear.degrees < 18.0);
+        let widenings = [0.0, 0.1, 0.4, 1.0].map(|effect| known.at_cost(effect).widening(1, 0.05));
+        assert!(widenings.is_sorted(), "{widenings:?}");
+    }
 }

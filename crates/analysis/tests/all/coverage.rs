@@ -82,7 +82,7 @@ fn wrong_over_starts(seed: u64, shape: Shape, spread: f64, heavy: bool) -> f64 {
     let missed = (0..EXPERIMENTS).filter(|_| {
         // What is known was found in another run of 8 starts and three arms: it errs as such a run does.
         let squares: f64 = (0..21).map(|_| noise.normal().powi(2)).sum();
-        let known = Some(KnownSpread { spread: spread * (squares / 21.0).sqrt(), degrees: 21.0 });
+        let known = Some(KnownSpread { spread: spread * (squares / 21.0).sqrt(), degrees: 21.0, of_cost: None });
         let asked = IntervalOptions { alpha: 0.05, by_decision: false, known };
         misses(&infer_over_starts(&cell(&mut noise, shape, spread, heavy), asked))
     });
@@ -128,7 +128,7 @@ fn one_start_without_what_is_known_of_starts_would_err_often() {
 #[test]
 fn a_start_that_was_cut_short_counts_for_its_frames_alone() {
     let mut noise = Noise::new(9);
-    let known = Some(KnownSpread { spread: 0.004, degrees: 1000.0 });
+    let known = Some(KnownSpread { spread: 0.004, degrees: 1000.0, of_cost: None });
     let asked = IntervalOptions { alpha: 0.05, by_decision: false, known };
     let missed = (0..EXPERIMENTS).filter(|_| {
         let mut effects = cell(&mut noise, Shape { starts: 3, frames: 10 }, 0.004, false);
@@ -141,7 +141,7 @@ fn a_start_that_was_cut_short_counts_for_its_frames_alone() {
 
 #[test]
 fn nothing_stands_on_no_start() {
-    let known = Some(KnownSpread { spread: 0.01, degrees: 7.0 });
+    let known = Some(KnownSpread { spread: 0.01, degrees: 7.0, of_cost: None });
     let of_nothing = infer_over_starts(&[], IntervalOptions { alpha: 0.05, by_decision: false, known });
     assert!(!of_nothing.widened && of_nothing.starts == 0, "{of_nothing:?}");
 }

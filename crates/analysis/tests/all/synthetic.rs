@@ -191,6 +191,7 @@ impl Invented {
             cells: vec![cell],
             start_spread: Vec::new(),
             one_server_spread: None,
+            cost_spread: None,
         }
     }
 

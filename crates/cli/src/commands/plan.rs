@@ -60,7 +60,7 @@ fn few_starts(Prepared { plan, workloads, .. }: &Prepared) -> String {
     let Some(known) = start_spread::of_metric(known, plan.experiment.measure.primary) else {
         return String::new();
     };
-    let spread = KnownSpread { spread: known.spread, degrees: known.degrees };
+    let spread = KnownSpread { spread: known.spread, degrees: known.degrees, of_cost: None };
     let alpha = stopping::alpha(plan.experiment.arms.len().saturating_sub(1), false);
     let widened = |cell: &Cell| {
         let starts = starts(cell).filter(|_| !cell.design.is_switched())?;

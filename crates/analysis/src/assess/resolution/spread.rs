@@ -90,7 +90,7 @@ fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str) -> Option<Met
     // Told where starts are enough and some have several frames; else frames hold both scatters.
     let spread = over_starts.spread?;
     let of_starts = &over_starts.inference.merged;
-    let seen = KnownSpread { spread: variance(of_starts).sqrt(), degrees: of_starts.len() as f64 - 1.0 };
+    let seen = KnownSpread { spread: variance(of_starts).sqrt(), degrees: of_starts.len() as f64 - 1.0, of_cost: None };
     Some(MetricSpread { metric, title: title.to_owned(), spread, seen })
 }
 
