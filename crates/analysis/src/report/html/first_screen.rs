@@ -24,8 +24,8 @@ const CELLS: usize = 12;
 /// Sizes of a transaction with one such operation, ms.
 const TRANSACTIONS_MS: [f64; 3] = [1.0, 5.0, 50.0];
 
-/// Ticks are at least so far apart, percent of the drawing.
-const APART: f64 = 24.0;
+/// Ticks are at least so far apart, percent of the drawing: of one of two panels, a name takes more than a quarter.
+const APART: f64 = 34.0;
 
 /// Least width of the band of noise, percent of the drawing.
 const FOG_MIN: f64 = 3.0;
