@@ -142,7 +142,7 @@ pub trait Database: Sync {
 
     /// The process of the server that writes its log for whoever serves clients, of whom `task` is one; `None` where
     /// each of them writes by itself, and where it cannot be seen.
-    fn log_writer(&self, _task: &ServerTask) -> Option<i32> {
+    fn log_writer(&self, _server: &Server, _setup: &Setup, _task: &ServerTask) -> Option<i32> {
         None
     }
 

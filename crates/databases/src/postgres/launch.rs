@@ -187,13 +187,12 @@ fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
     }
     settings.insert(COLLECTOR.to_owned(), "off".to_owned());
     settings.extend(setup.settings.iter().map(|(name, value)| (name.clone(), value.clone())));
-    let collects = settings.get(COLLECTOR).is_some_and(|value| !is_off(value));
     let mut own = |name: &str, value: String| drop(settings.insert(name.to_owned(), value));
     own("listen_addresses", place.listen.to_string());
     own("port", place.port.to_string());
     own("unix_socket_directories", String::new());
     own("log_destination", "stderr".to_owned());
-    if collects {
+    if collects_log(setup) {
         // What the server says before its collector is there goes to the same file.
         own("log_directory", text(&place.folder));
         own("log_filename", SERVER_LOG.to_owned());
@@ -222,6 +221,11 @@ fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
         }
     }
     settings
+}
+
+/// True where a process of the server writes its log.
+pub fn collects_log(setup: &Setup) -> bool {
+    setup.settings.get(COLLECTOR).is_some_and(|value| !is_off(value))
 }
 
 /// True for a value that switches a setting off: a word for it, or what that begins with (documentation, "Parameter

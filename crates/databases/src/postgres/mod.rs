@@ -126,9 +126,12 @@ impl Database for Postgres {
         Ok(Session::KeyValue(Box::new(records)))
     }
 
-    fn log_writer(&self, task: &ServerTask) -> Option<i32> {
+    fn log_writer(&self, server: &Server, setup: &Setup, task: &ServerTask) -> Option<i32> {
         match task {
-            ServerTask::Process(backend) => log_writer::log_writer(*backend),
+            // A server of ours has one where it is told to; nobody looks for it in each frame of all others.
+            ServerTask::Process(backend) if server.address.is_attached() || launch::collects_log(setup) => {
+                log_writer::log_writer(*backend)
+            }
             _ => None,
         }
     }

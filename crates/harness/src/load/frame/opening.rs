@@ -134,7 +134,7 @@ impl<'a> Opening<'a> {
         parts: usize,
         tasks: &mut Vec<ServerTask>,
     ) -> Option<LogWriter> {
-        let process = self.context.database.log_writer(task)?;
+        let process = self.context.database.log_writer(&started.server, &started.setup, task)?;
         let watch = TaskWatch::server(&ServerTask::Process(process))?;
         if self.has_log_writers {
             let processor = self.pinned.then(|| self.context.processor(self.how.lane));
