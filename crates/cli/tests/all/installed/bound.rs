@@ -7,7 +7,6 @@ use std::{
     cell::Cell,
     fs,
     process::{Child, Stdio},
-    time::Duration,
 };
 
 use tithe_databases::redis::Redis;
@@ -46,15 +45,10 @@ fn the_thread_of_redis_runs_on_the_processor_of_a_client_in_all_arms() {
     bench.file("e.toml", &experiment);
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
     let run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
-    // Both servers on one processor, in one frame on this and in another on that. A look reads all of /proc, and frames
-    // are many times as long as looks are apart.
+    // Both servers on one processor, in one frame on this and in another on that.
     for processor in lanes {
         let both = [processor.clone(), processor];
-        let look = || {
-            std::thread::sleep(Duration::from_millis(50));
-            allowed(run.id()) == both
-        };
-        assert!(awaited(look), "not seen: {both:?}");
+        assert!(awaited(|| allowed(run.id()) == both), "not seen: {both:?}");
     }
     // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
     unsafe { libc::kill(run.id() as i32, libc::SIGINT) };
@@ -80,25 +74,33 @@ fn awaited(condition: impl Fn() -> bool) -> bool {
     seen.get()
 }
 
-/// Measures a `server` that somebody else has started, whose threads are bound meanwhile. Once the run was ended by
-/// `end`, all have their processors back. What is known of net time shows that nothing was left to the kernel.
-fn threads_are_borrowed(server: &OtherServer, database: &str, end: impl Fn(&mut Child)) -> String {
-    let url = format!("{database}://tithe@{}", server.place("127.0.0.1"));
+/// Measures two arms of so many `clients` on the server of `database` at `url`, which somebody else has started, until
+/// who works there `is_bound`, and ends the run by `end`. What was said.
+fn measured((database, url, clients): (&str, &str, u32), is_bound: impl FnOnce(), end: impl Fn(&mut Child)) -> String {
     let arms: String = ["plain", "again"].map(|arm| format!("[[arm]]\nname = \"{arm}\"\nurl = \"{url}\"\n")).concat();
     let bench = Bench::new("borrowed");
     let experiment = format!(
-        "title = \"Borrowed\"\ndatabase = \"{database}\"\n[data]\nrecords = 500\n[load]\nclients = 1\n[measure]\n\
+        "title = \"Borrowed\"\ndatabase = \"{database}\"\n[data]\nrecords = 500\n[load]\nclients = {clients}\n[measure]\n\
          budget = \"16 s\"\nprecision = \"0.01%\"\n[[workload]]\nycsb = \"c\"\n{arms}"
     );
     bench.file("e.toml", &experiment);
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
     let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
-    // The connections of both arms.
-    assert!(awaited(|| bound_threads(server.process()) == 2), "{database}: not bound");
+    is_bound();
     end(&mut run);
     let output = run.wait_with_output().expect("the child ends");
-    assert!(awaited(|| bound_threads(server.process()) == 0), "{database}: not given back");
     out(&output) + &err(&output)
+}
+
+/// Measures a `server` that somebody else has started, whose threads are bound meanwhile. Once the run was ended by
+/// `end`, all have their processors back. What is known of net time shows that nothing was left to the kernel.
+fn threads_are_borrowed(server: &OtherServer, database: &str, end: impl Fn(&mut Child)) -> String {
+    let url = format!("{database}://tithe@{}", server.place("127.0.0.1"));
+    // The connections of both arms.
+    let are_bound = || assert!(awaited(|| bound_threads(server.process()) == 2), "{database}: not bound");
+    let told = measured((database, &url, 1), are_bound, end);
+    assert!(awaited(|| bound_threads(server.process()) == 0), "{database}: not given back");
+    told
 }
 
 fn threads_are_given_back(database: &str) {
@@ -128,23 +130,14 @@ fn threads_are_given_back_where_tithe_is_killed() {
 fn log_writer_is_borrowed(end: impl Fn(&mut Child)) -> String {
     let Some(server) = Server::start() else { return String::new() };
     let (writer, all) = (server.log_writer(), process::processors());
-    let url = server.url_of("tithe", false);
-    let arms: String = ["plain", "again"].map(|arm| format!("[[arm]]\nname = \"{arm}\"\nurl = \"{url}\"\n")).concat();
-    let bench = Bench::new("log-writer");
-    let experiment = format!(
-        "title = \"Borrowed\"\ndatabase = \"postgres\"\n[data]\nrecords = 500\n[load]\nclients = 2\n[measure]\n\
-         budget = \"16 s\"\nprecision = \"0.01%\"\n[[workload]]\nycsb = \"c\"\n{arms}"
-    );
-    bench.file("e.toml", &experiment);
-    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
-    for processor in &all[..2] {
-        assert!(awaited(|| process::processors_of(writer) == Some(vec![*processor])), "not bound to {processor}");
-    }
-    end(&mut run);
-    let output = run.wait_with_output().expect("the child ends");
+    let is_bound = || {
+        for processor in &all[..2] {
+            assert!(awaited(|| process::processors_of(writer) == Some(vec![*processor])), "not bound to {processor}");
+        }
+    };
+    let told = measured(("postgres", &server.url_of("tithe", false), 2), is_bound, end);
     assert!(awaited(|| process::processors_of(writer).as_ref() == Some(&all)), "not given back");
-    out(&output) + &err(&output)
+    told
 }
 
 #[test]

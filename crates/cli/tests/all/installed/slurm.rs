@@ -8,7 +8,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
-    thread,
     time::Duration,
 };
 
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Bench, FEW_OPERATIONS, err,
     hosts::{Hosts, Process},
-    known_costs, out, sealed, status, wait_until,
+    known_costs, out, sealed, status, wait_in_steps, wait_until,
 };
 
 /// Where the programs are.
@@ -165,13 +164,7 @@ impl<'a> Cluster<'a> {
 /// As [`wait_until`] for what a program of Slurm's is asked: it takes about as long to answer as that waits between two
 /// looks, and the controller looks for what it can do once a second.
 fn await_answer(holds: impl Fn() -> bool) {
-    wait_until(|| {
-        let held = holds();
-        if !held {
-            thread::sleep(Duration::from_millis(200));
-        }
-        held
-    });
+    wait_in_steps(Duration::from_millis(200), holds);
 }
 
 /// The path of an installed program.

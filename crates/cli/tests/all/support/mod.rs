@@ -189,9 +189,14 @@ pub fn sealed(cost: f64) -> String {
 
 /// Waits until `holds` does. It gives up after minutes, which no machine is too busy for, and the caller looks again.
 pub fn wait_until(holds: impl Fn() -> bool) {
+    wait_in_steps(Duration::from_millis(20), holds);
+}
+
+/// As [`wait_until`], with a `pause` between two looks.
+pub fn wait_in_steps(pause: Duration, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() && begun.elapsed() < Duration::from_secs(300) {
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(pause);
     }
 }
 
