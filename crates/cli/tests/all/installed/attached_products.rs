@@ -8,7 +8,7 @@ use std::{fs, path::Path};
 
 use support::{
     Bench, err, out,
-    server::{OtherServer, Server},
+    server::{OtherServer, Server, free_port},
     status, wait_until,
 };
 
@@ -261,18 +261,14 @@ fn the_general_log_of_a_mysql_is_read_as_a_table_or_as_a_file() {
     the_general_log_is_read("mysql");
 }
 
-/// A free port of this machine.
-fn free_port() -> u16 {
-    std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port").local_addr().expect("an address").port()
-}
-
 /// What an account needs: Tithe's keys, and to ask the server what it is.
 const CAREFUL: &str = "user careful on >an-account-of-the-tests ~tithe* resetchannels -@all +@read +@write +@connection \
                        -@dangerous +info\n";
 
 #[test]
 fn redis_proves_all_that_its_file_asks_for_and_accounts_on_a_twin() {
-    let port = free_port();
+    let taken = free_port();
+    let port = taken.number();
     let settings = format!("tls-port {port}\nCERTIFICATES\ntls-auth-clients no\ntls-protocols TLSv1.3\n{CAREFUL}");
     let Some(server) = OtherServer::redis_with(&settings) else { return };
     let (place, tls) = (server.place("127.0.0.1"), format!("127.0.0.1:{port}"));

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::{IpAddr, Ipv4Addr, TcpStream},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -13,7 +13,7 @@ use tithe_harness::serve;
 use tithe_machine::{
     credentials::Credentials,
     launch::{Address, Content, Install, Launch, Place, Search, Server as Launched, Step},
-    sandbox::{Sandbox, process::Running},
+    sandbox::{Sandbox, ports::Port, process::Running},
 };
 use tithe_plugin::{
     database::Database,
@@ -43,6 +43,11 @@ pub fn found(database: &dyn Product) -> Option<Install> {
             None
         }
     }
+}
+
+/// A port of 127.0.0.1 for a server that is about to be started, nobody else's until it is dropped.
+pub fn free_port() -> Port {
+    Port::draw(IpAddr::V4(Ipv4Addr::LOCALHOST)).expect("a port")
 }
 
 /// [`small_logs`] of `database` as experiments say it.
@@ -158,8 +163,8 @@ impl OtherServer {
             setup.statements = statements.to_vec();
             setup
         };
-        let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).expect("a port");
-        let port = format!("-Dcassandra-foreground=yes\n{MANAGEMENT}{}", free.port());
+        let free = free_port();
+        let port = format!("-Dcassandra-foreground=yes\n{MANAGEMENT}{}", free.number());
         Self::start(&Cassandra, setup, |launch, _, _| replace(launch, "-Dcassandra-foreground=yes", &port))
     }
 

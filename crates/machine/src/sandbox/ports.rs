@@ -1,0 +1,121 @@
+//! Ports for servers that are about to be started.
+//!
+//! Between the choice of a port and the server's own `bind` lies its start, a second or more. Meanwhile the kernel
+//! gives ports of its ephemeral range (RFC 6056, section 2.1) to whoever opens a connection, so ports are drawn below
+//! that range; and each is marked as taken, so that another process of Tithe draws another one.
+
+use std::{
+    fs,
+    net::{IpAddr, TcpListener},
+    ops::Range,
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixListener},
+    },
+};
+
+use crate::{fault::Fault, secret::Secret};
+
+/// The lowest port that is drawn: most ports that services are known by (IANA) lie below.
+const LOWEST: u16 = 10_000;
+
+/// Fewer ports than these below the ephemeral range are no choice: then its own are drawn from.
+const FEWEST: u16 = 1_000;
+
+/// How often a port is drawn before none is said to be free.
+const TRIES: u32 = 1_000;
+
+/// Where the kernel says which ports it gives to connections that are opened.
+const EPHEMERAL: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+
+/// A port that nobody listens on. Until this is dropped, no other process of Tithe in this network namespace is given
+/// it.
+#[derive(Debug)]
+pub struct Port {
+    number: u16,
+    /// A socket without a file, in the same namespace as ports are; the kernel takes it away with its process.
+    _mark: UnixListener,
+}
+
+impl Port {
+    /// Draws one of `address`.
+    ///
+    /// # Errors
+    /// When none is found free.
+    pub fn draw(address: IpAddr) -> Result<Self, Fault> {
+        let range = fs::read_to_string(EPHEMERAL).unwrap_or_default();
+        Self::draw_of(address, beside(&range))
+    }
+
+    fn draw_of(address: IpAddr, ports: Range<u16>) -> Result<Self, Fault> {
+        for _ in 0..TRIES {
+            let random = Secret::random(2);
+            let random = u16::from_le_bytes([random.expose()[0], random.expose()[1]]);
+            let number = ports.start + random % (ports.end - ports.start);
+            let Ok(mark) = mark(number) else { continue };
+            if TcpListener::bind((address, number)).is_ok() {
+                return Ok(Self { number, _mark: mark });
+            }
+        }
+        Err(Fault::Machine(format!("no port from {} to {} is free on {address}", ports.start, ports.end - 1)))
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+}
+
+/// Takes the mark of `port`; fails where somebody has it.
+fn mark(port: u16) -> std::io::Result<UnixListener> {
+    UnixListener::bind_addr(&SocketAddr::from_abstract_name(format!("tithe-port-{port}"))?)
+}
+
+/// The ports below the `ephemeral` ones, or all above [`LOWEST`] where those leave too few.
+fn beside(ephemeral: &str) -> Range<u16> {
+    let first = ephemeral.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0);
+    let end = if first >= LOWEST + FEWEST { first } else { u16::MAX };
+    LOWEST..end
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn ports_are_drawn_beside_those_that_the_kernel_gives() {
+        assert_eq!(beside("32768\t60999\n"), 10_000..32_768);
+        assert_eq!(beside("11000 65535"), 10_000..11_000);
+        assert_eq!(beside("1024 65535"), 10_000..65_535, "all are the kernel's");
+        assert_eq!(beside(""), 10_000..65_535, "it says nothing");
+    }
+
+    #[test]
+    fn no_port_is_given_twice_or_while_somebody_listens() {
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        // Three ports in a row that nobody has, found as any port is.
+        let (ports, first) = loop {
+            let ports = Port::draw(address).expect("a port").number;
+            let ports = ports..ports.saturating_add(3);
+            if let Ok(first) = Port::draw_of(address, ports.clone()) {
+                break (ports, first);
+            }
+        };
+        let mut given = vec![first];
+        while let Ok(port) = Port::draw_of(address, ports.clone()) {
+            given.push(port);
+        }
+        let mut numbers: Vec<u16> = given.iter().map(Port::number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), given.len(), "each once");
+        let told = Port::draw_of(address, ports).expect_err("all are taken").to_string();
+        assert!(told.contains("is free on 127.0.0.1"), "{told}");
+        let last = given.pop().expect("one").number;
+        Port::draw_of(address, last..last + 1).expect("given up, so free again");
+        let _listens = TcpListener::bind((address, last)).expect("nobody has it");
+        Port::draw_of(address, last..last + 1).expect_err("somebody listens");
+    }
+}
