@@ -330,6 +330,8 @@ impl<'a> Run<'a> {
         // A server that has died explains a broken connection better than the connection does.
         let result = result.map_err(|fault| epoch_setup.ended().map_or(fault, Fault::Connection));
         drop(epoch_setup);
+        // The next cell may bind nobody.
+        self.borrowed_threads.iter().for_each(BorrowedThreads::let_go_all);
         sandbox::left_behind().into_iter().try_for_each(|words| event_log.warn(words))?;
         result
     }

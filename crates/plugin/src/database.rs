@@ -26,6 +26,17 @@ use crate::{
 /// have their slots, slices and warm-ups, and while evidence waits for a log.
 pub const IDLE_AT_LEAST_S: u64 = 60;
 
+/// Who writes a server's log for those who serve clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogWriting {
+    /// Each of them by itself, or nobody.
+    Each,
+    /// This process.
+    By(i32),
+    /// A process that cannot be seen, or nobody knows.
+    Unseen,
+}
+
 /// A database that Tithe can launch or attach to.
 pub trait Database: Sync {
     /// What it says of itself.
@@ -140,10 +151,9 @@ pub trait Database: Sync {
     /// The refusal or the broken connection.
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault>;
 
-    /// The process of the server that writes its log for whoever serves clients, of whom `task` is one; `None` where
-    /// each of them writes by itself, and where it cannot be seen.
-    fn log_writer(&self, _server: &Server, _setup: &Setup, _task: &ServerTask) -> Option<i32> {
-        None
+    /// Who writes the log of the server of which `task` serves a client.
+    fn log_writing(&self, _server: &Server, _setup: &Setup, _task: &ServerTask) -> LogWriting {
+        LogWriting::Each
     }
 
     /// Creates `table` in a schema of Tithe's own name.

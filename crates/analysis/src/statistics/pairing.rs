@@ -61,7 +61,8 @@ impl std::iter::Sum for Spent {
 ///
 /// `Time` counts the operations that started after the settling time. `Net` is wall time less the time in which
 /// neighbours had the processor and client or server could have run: what an operation takes when nobody is in the way.
-/// It is never less than the processor time of both, and nothing where neighbours cannot be told.
+/// It is never less than the processor time of both, but for the part of who writes the server's log, which may work on
+/// another processor; and nothing where neighbours cannot be told.
 pub fn spent(slot: &Slot, metric: Metric) -> Spent {
     let all = |cost: f64| Spent { cost, operations: slot.operations as f64 };
     match metric {

@@ -47,10 +47,24 @@ pub struct KnownSpread {
 /// How much the cost of a protection differs from one start to the next, beside what identical arms do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CostShare {
-    /// Standard deviation as a share of the cost.
+    /// Standard deviation of ln(protected ÷ plain) as a share of its mean.
     pub share: f64,
     /// Degrees of freedom that it stands on.
     pub degrees: f64,
+    /// Level of the protected arm, where the effect is a difference in its unit and no logarithm.
+    pub level: Option<f64>,
+}
+
+impl CostShare {
+    /// Standard deviation of `effect`, in its unit. A difference d of the protected arm's level p is a ratio of
+    /// p/(p − d), and where the ratio's logarithm moves by s, the difference moves by p·s.
+    fn spread_of(self, effect: f64) -> f64 {
+        match self.level {
+            None => self.share * effect.abs(),
+            Some(level) if level > 0.0 && effect < level => self.share * level * (level / (level - effect)).ln().abs(),
+            Some(_) => self.share * effect.abs(),
+        }
+    }
 }
 
 impl KnownSpread {
@@ -63,7 +77,7 @@ impl KnownSpread {
     /// The same with what is known of the luck of protections.
     #[must_use]
     pub fn with_costs(self, costs: Option<&CostSpread>) -> Self {
-        let of_cost = costs.map(|costs| CostShare { share: costs.share, degrees: costs.degrees });
+        let of_cost = costs.map(|costs| CostShare { share: costs.share, degrees: costs.degrees, level: None });
         Self { of_cost, ..self }
     }
 
@@ -71,8 +85,8 @@ impl KnownSpread {
     /// distribution of estimates of variance components", Biometrics Bulletin 2, 1946).
     #[must_use]
     pub fn at_cost(self, effect: f64) -> Self {
-        let Some(of_cost) = self.of_cost.filter(|of_cost| of_cost.share * effect.abs() > 0.0) else { return self };
-        let (own, cost) = (self.spread.powi(2), (of_cost.share * effect).powi(2));
+        let Some(of_cost) = self.of_cost.filter(|of_cost| of_cost.spread_of(effect) > 0.0) else { return self };
+        let (own, cost) = (self.spread.powi(2), of_cost.spread_of(effect).powi(2));
         let degrees = (own + cost).powi(2) / (own.powi(2) / self.degrees + cost.powi(2) / of_cost.degrees);
         Self { spread: (own + cost).sqrt(), degrees, of_cost: None }
     }
@@ -101,12 +115,16 @@ pub struct IntervalOptions {
 }
 
 impl IntervalOptions {
-    /// The same for a difference in an amount whose level is `level`: a start that makes an arm dearer by a hundredth
-    /// adds a hundredth of its level.
+    /// The same for a difference in an amount whose level is `level` with the protection: a start that makes an arm
+    /// dearer by a hundredth adds a hundredth of its level.
     #[must_use]
     pub fn at_level(self, level: f64) -> Self {
-        let known = self.known.map(|known| KnownSpread { spread: known.spread * level.max(0.0), ..known });
-        Self { known, ..self }
+        let at = |known: KnownSpread| KnownSpread {
+            spread: known.spread * level.max(0.0),
+            of_cost: known.of_cost.map(|of_cost| CostShare { level: Some(level), ..of_cost }),
+            ..known
+        };
+        Self { known: self.known.map(at), ..self }
     }
 }
 
@@ -246,7 +264,7 @@ mod tests {
 
     #[test]
     fn what_a_protection_does_has_luck_of_its_own() {
-        let of_cost = Some(CostShare { share: 0.04, degrees: 8.0 });
+        let of_cost = Some(CostShare { share: 0.04, degrees: 8.0, level: None });
         let known = KnownSpread { spread: 0.001, degrees: 10.0, of_cost };
         assert_eq!(known.at_cost(0.0), known);
         assert_eq!(known.at_cost(f64::NAN), known);
@@ -255,5 +273,17 @@ mod tests {
         assert!(dear.degrees > 8.0 && dear.degrees < 18.0);
         let widenings = [0.0, 0.1, 0.4, 1.0].map(|effect| known.at_cost(effect).widening(1, 0.05));
         assert!(widenings.is_sorted(), "{widenings:?}");
+    }
+
+    #[test]
+    fn percent_and_difference_of_one_cost_are_widened_alike() {
+        let of_cost = Some(CostShare { share: 0.04, degrees: 8.0, level: None });
+        let known = Some(KnownSpread { spread: 0.001, degrees: 10.0, of_cost });
+        let asked = IntervalOptions { alpha: 0.05, by_decision: false, known };
+        // 20 µs with the protection, 12.5 without.
+        let in_us = asked.at_level(20.0).known.expect("it is known").at_cost(7.5);
+        let in_percent = asked.known.expect("it is known").at_cost((20.0_f64 / 12.5).ln());
+        assert!((in_us.spread - 20.0 * in_percent.spread).abs() < 1e-12, "{in_us:?} {in_percent:?}");
+        assert!((in_us.degrees - in_percent.degrees).abs() < 1e-9, "{in_us:?} {in_percent:?}");
     }
 }

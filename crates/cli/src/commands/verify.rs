@@ -108,7 +108,7 @@ fn small(prepared: Prepared, machine: &MachineArgs) -> Result<Prepared, Stop> {
     // So little data would be kept to next to no memory.
     plan.experiment.resources.iter_mut().for_each(|resources| resources.limits = Limits::default());
     for cell in &mut plan.cells {
-        (cell.blocks, cell.frames_max, cell.epochs) = (2, FRAMES_MAX, 1);
+        (cell.blocks, cell.frames_max, cell.free_frames, cell.epochs) = (1, FRAMES_MAX, 0, 1);
         cell.slot_ns = cell.slot_ns.max(SLOT_NS);
         // What is not timed need not be warm.
         cell.after_start = WarmUp::None;
@@ -211,16 +211,18 @@ impl Observer for Verifier<'_> {
     }
 }
 
-/// The cell of each invalid frame, without those that were offered once more because the machine had been busy.
+/// The cell of each invalid frame, and whether only the machine was too busy for it: those that were offered once more
+/// for that are left out.
 #[derive(Debug, Default)]
-struct InvalidFrames(Vec<u32>);
+struct InvalidFrames(Vec<(u32, bool)>);
 
 impl InvalidFrames {
-    /// Takes in the next frame of `cell`, which may stand for those before it where the cell `repeats` frames.
+    /// Takes in the next frame of `cell`, which stands for those of a busy machine before it where the cell `repeats`
+    /// frames.
     fn add(&mut self, cell: u32, invalid: Option<&str>, repeats: bool) {
         match invalid {
-            Some(_) => self.0.push(cell),
-            None if repeats => self.0.retain(|invalid| *invalid != cell),
+            Some(reason) => self.0.push((cell, is_of_a_busy_machine(reason))),
+            None if repeats => self.0.retain(|invalid| *invalid != (cell, true)),
             None => {}
         }
     }
@@ -343,11 +345,12 @@ mod tests {
         let left = |frames: &[(u32, Option<&str>)], repeats| {
             let mut invalid = InvalidFrames::default();
             frames.iter().for_each(|(cell, reason)| invalid.add(*cell, *reason, repeats));
-            invalid.0
+            invalid.0.into_iter().map(|(cell, _)| cell).collect::<Vec<u32>>()
         };
         let (busy, wrong) = (Some("arm 1: no operation succeeded"), Some("arm 1: wrong answer"));
         assert!(left(&[(0, busy), (0, busy), (0, None)], true).is_empty());
         assert_eq!(left(&[(0, wrong), (1, busy), (1, None)], true), [0]);
+        assert_eq!(left(&[(0, busy), (0, wrong), (0, None)], true), [0], "what was wrong once was wrong");
         assert_eq!(left(&[(0, busy), (0, None)], false), [0], "a side of a switched server does not stand for another");
         assert_eq!(left(&[(0, busy); 5], true), [0; 5]);
     }

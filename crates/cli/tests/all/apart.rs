@@ -120,7 +120,7 @@ fn every_start_has_a_process_that_is_told_its_keys_in_secret_and_every_cipher_is
         arms += &arm(cipher, &format!("use = 'page-encryption', cipher = '{cipher}', key = 'raw'"));
     }
     arms += &arm("aes256cbc", "use = 'page-encryption', cipher = 'aes256cbc'");
-    bench.file("e.toml", &in_slices(&experiment("c", "40 s", "90%", &arms), "slot = \"250 ms\""));
+    bench.file("e.toml", &in_slices(&experiment("c", "40 s", "90%", &arms), "slot = \"100 ms\""));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
     let mut tithe = Tithe::start(command.env("TITHE_TEST_COLUMN_KEY", COLUMN_KEY));
     let mut seen: BTreeMap<i32, (Vec<u8>, Vec<u8>)> = BTreeMap::new();

@@ -312,7 +312,7 @@ fn a_running_server_is_planned_from_its_url() {
               cell  clients  load         slot   frame  frames    starts
               c     1        closed loop  20 ms  1.5 s  15 to 80  1
 
-            A cell ends when net time per operation is known to ±1.00%, or with its last frame.
+            A cell ends when net time per operation (processor time where net time cannot be told) is known to ±1.00%, or with its last frame.
             Measured load     at most 2 min
             Everything else   roughly 50 s: starting, loading, warming up, evidence
             Disk              roughly 154 MB at a time

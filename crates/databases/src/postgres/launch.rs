@@ -186,7 +186,8 @@ fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
         settings.insert("max_connections".to_owned(), connections.to_string());
     }
     settings.insert(COLLECTOR.to_owned(), "off".to_owned());
-    settings.extend(setup.settings.iter().map(|(name, value)| (name.clone(), value.clone())));
+    // Their names are the same in capitals (documentation, "Parameter Names and Values").
+    settings.extend(setup.settings.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())));
     let mut own = |name: &str, value: String| drop(settings.insert(name.to_owned(), value));
     own("listen_addresses", place.listen.to_string());
     own("port", place.port.to_string());
@@ -225,7 +226,8 @@ fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
 
 /// True where a process of the server writes its log.
 pub fn collects_log(setup: &Setup) -> bool {
-    setup.settings.get(COLLECTOR).is_some_and(|value| !is_off(value))
+    let asked = setup.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case(COLLECTOR));
+    asked.is_some_and(|(_, value)| !is_off(value))
 }
 
 /// True for a value that switches a setting off: a word for it, or what that begins with (documentation, "Parameter

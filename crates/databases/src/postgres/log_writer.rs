@@ -4,17 +4,34 @@
 use std::{fs, path::PathBuf};
 
 use tithe_machine::proc::stat_fields;
+use tithe_plugin::database::LogWriting;
 
-/// The log collector of the server of which the process `backend` serves a client; `None` where it has none, or nobody
-/// may look.
-pub fn log_writer(backend: i32) -> Option<i32> {
-    let proc = |process: i32, file: &str| fs::read_to_string(PathBuf::from(format!("/proc/{process}")).join(file)).ok();
-    // State, then parent (proc(5)).
-    let server: i32 = stat_fields(&proc(backend, "stat")?).nth(1)?.parse().ok()?;
-    let children = proc(server, &format!("task/{server}/children"))?;
-    let mut children = children.split_ascii_whitespace().filter_map(|child| child.parse().ok());
+/// Who writes the log of the server of which the process `backend` serves a client.
+pub fn log_writing(backend: i32) -> LogWriting {
+    let Some(children) = parent(backend).and_then(children) else { return LogWriting::Unseen };
     // It is the first that a server starts.
-    children.find(|child| proc(*child, "cmdline").is_some_and(|title| is_collector(&title)))
+    let collector = children.into_iter().find(|child| title(*child).is_some_and(|title| is_collector(&title)));
+    collector.map_or(LogWriting::Each, LogWriting::By)
+}
+
+fn proc(process: i32, file: &str) -> Option<String> {
+    fs::read_to_string(PathBuf::from(format!("/proc/{process}")).join(file)).ok()
+}
+
+fn title(process: i32) -> Option<String> {
+    proc(process, "cmdline")
+}
+
+/// State, then parent (proc(5)).
+fn parent(process: i32) -> Option<i32> {
+    stat_fields(&proc(process, "stat")?).nth(1)?.parse().ok()
+}
+
+/// What `server` has started, in that order; `None` where nobody may look, and on a kernel that does not tell
+/// (`CONFIG_PROC_CHILDREN`).
+fn children(server: i32) -> Option<Vec<i32>> {
+    let children = proc(server, &format!("task/{server}/children"))?;
+    Some(children.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect())
 }
 
 /// True for the title that the log collector gives itself, with the cluster's name in it where the cluster has one
@@ -39,8 +56,8 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_a_server_has_none() {
-        assert_eq!(log_writer(std::process::id() as i32), None);
-        assert_eq!(log_writer(i32::MAX), None);
+    fn a_process_without_a_server_has_none_and_one_that_is_not_there_is_not_seen() {
+        assert_eq!(log_writing(std::process::id() as i32), LogWriting::Each);
+        assert_eq!(log_writing(i32::MAX), LogWriting::Unseen);
     }
 }

@@ -36,7 +36,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     connections::ConnectionList,
-    database::{CacheUse, Connect, Database, SqlDatabase},
+    database::{CacheUse, Connect, Database, LogWriting, SqlDatabase},
     matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
     protection::Protection,
@@ -126,13 +126,16 @@ impl Database for Postgres {
         Ok(Session::KeyValue(Box::new(records)))
     }
 
-    fn log_writer(&self, server: &Server, setup: &Setup, task: &ServerTask) -> Option<i32> {
-        match task {
-            // A server of ours has one where it is told to; nobody looks for it in each frame of all others.
-            ServerTask::Process(backend) if server.address.is_attached() || launch::collects_log(setup) => {
-                log_writer::log_writer(*backend)
-            }
-            _ => None,
+    fn log_writing(&self, server: &Server, setup: &Setup, task: &ServerTask) -> LogWriting {
+        let ServerTask::Process(backend) = task else { return LogWriting::Each };
+        // A server of ours has a collector where it is told to; nobody looks for one in each frame of all others.
+        match (server.address.is_attached(), launch::collects_log(setup)) {
+            (true, _) => log_writer::log_writing(*backend),
+            (false, true) => match log_writer::log_writing(*backend) {
+                LogWriting::Each => LogWriting::Unseen,
+                seen => seen,
+            },
+            (false, false) => LogWriting::Each,
         }
     }
 

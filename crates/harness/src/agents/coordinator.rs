@@ -172,14 +172,14 @@ impl<'a> Team<'a> {
             offsets.push((name, offset));
         }
         for (name, offset) in offsets {
-            let slot_ns = offset::slot_ns(suited.slot_ns, self.slot_fixed, offset.bound_ns);
+            let slot_ns = offset::slot_ns(cell.slot_ns, self.slot_fixed, offset.bound_ns);
             let slot_ns = slot_ns.map_err(|why| Fault::Refused(format!("{name}: {why}")))?;
-            if slot_ns > suited.slot_ns {
-                // A frame keeps its length, as far as it has blocks for it.
-                let frame_ns = suited.slot_ns * u64::from(suited.blocks);
-                suited.slot_ns = slot_ns;
-                suited.blocks = frame_ns.div_ceil(slot_ns).max(4) as u32;
-            }
+            suited.slot_ns = suited.slot_ns.max(slot_ns);
+        }
+        if suited.slot_ns > cell.slot_ns {
+            // A frame keeps its length, as far as it has blocks for it.
+            let frame_ns = cell.slot_ns * u64::from(cell.blocks);
+            suited.blocks = frame_ns.div_ceil(suited.slot_ns).max(4) as u32;
         }
         Ok(suited)
     }

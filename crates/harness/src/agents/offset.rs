@@ -55,7 +55,8 @@ impl Offset {
     }
 }
 
-/// The length of slots, ns, where clocks are known within `bound_ns`: as planned, or as long as that asks for.
+/// The length of slots, ns, where clocks are known within `bound_ns`: as planned, or as long as that asks for and, as
+/// far as may be, a quarter longer, since later frames may know them less well.
 ///
 /// # Errors
 /// In words: where the slot is `fixed` and too short, or would have to be longer than [`SLOT_MAX_NS`].
@@ -63,7 +64,7 @@ pub fn slot_ns(planned_ns: u64, fixed: bool, bound_ns: u64) -> Result<u64, Strin
     let needed_ns = bound_ns.saturating_mul(SLOT_PER_BOUND);
     let ms = |ns: u64| ns as f64 / 1e6;
     match needed_ns {
-        needed if needed <= planned_ns => Ok(planned_ns),
+        needed if fixed && needed <= planned_ns => Ok(planned_ns),
         needed if fixed => Err(format!(
             "its clock is known within {:.3} ms, for which slots must be {:.0} ms long at least, and the experiment asks \
              for {:.0} ms: leave `slot` out",
@@ -71,14 +72,14 @@ pub fn slot_ns(planned_ns: u64, fixed: bool, bound_ns: u64) -> Result<u64, Strin
             ms(needed),
             ms(planned_ns)
         )),
-        needed if needed > SLOT_MAX_NS => Err(format!(
+        needed if needed > SLOT_MAX_NS.max(planned_ns) => Err(format!(
             "its clock is known within {:.3} ms, for which slots would have to be {:.0} ms long, and {:.0} ms is the most: \
              it is too far away from the coordinator",
             ms(bound_ns),
             ms(needed),
             ms(SLOT_MAX_NS)
         )),
-        needed => Ok(needed),
+        needed => Ok((needed + needed / 4).min(SLOT_MAX_NS).max(planned_ns)),
     }
 }
 
@@ -134,7 +135,10 @@ mod tests {
         const US: u64 = 1000;
         const MS: u64 = 1_000_000;
         assert_eq!(slot_ns(20 * MS, true, 250 * US), Ok(20 * MS));
-        assert_eq!(slot_ns(20 * MS, false, 2500 * US), Ok(200 * MS), "5 ms later in one direction");
+        assert_eq!(slot_ns(20 * MS, false, 200 * US), Ok(20 * MS));
+        assert_eq!(slot_ns(20 * MS, false, 240 * US), Ok(24 * MS), "19.2 would be too near");
+        assert_eq!(slot_ns(20 * MS, false, 1500 * US), Ok(150 * MS), "3 ms later in one direction");
+        assert_eq!(slot_ns(20 * MS, false, 3000 * US), Ok(250 * MS), "240 and no more than the longest");
         let told = |fixed, bound_ns| slot_ns(20 * MS, fixed, bound_ns).expect_err("refused");
         expect_test::expect![[r#"
             its clock is known within 2.500 ms, for which slots must be 200 ms long at least, and the experiment asks for 20 ms: leave `slot` out

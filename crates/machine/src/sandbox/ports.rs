@@ -6,6 +6,7 @@
 
 use std::{
     fs,
+    io::{self, ErrorKind},
     net::{IpAddr, TcpListener},
     ops::Range,
     os::{
@@ -52,9 +53,10 @@ impl Port {
             let random = Secret::random(2);
             let random = u16::from_le_bytes([random.expose()[0], random.expose()[1]]);
             let number = ports.start + random % (ports.end - ports.start);
-            let Ok(mark) = mark(number) else { continue };
-            if TcpListener::bind((address, number)).is_ok() {
-                return Ok(Self { number, _mark: mark });
+            match mark(number).and_then(|mark| TcpListener::bind((address, number)).map(|_| mark)) {
+                Ok(mark) => return Ok(Self { number, _mark: mark }),
+                Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+                Err(error) => return Err(Fault::machine(format!("port {number} on {address}"), error)),
             }
         }
         Err(Fault::Machine(format!("no port from {} to {} is free on {address}", ports.start, ports.end - 1)))
@@ -67,7 +69,7 @@ impl Port {
 }
 
 /// Takes the mark of `port`; fails where somebody has it.
-fn mark(port: u16) -> std::io::Result<UnixListener> {
+fn mark(port: u16) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(format!("tithe-port-{port}"))?)
 }
 

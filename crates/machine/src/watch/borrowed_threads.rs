@@ -66,6 +66,12 @@ impl BorrowedThreads {
             thread.let_go();
         }
     }
+
+    /// Gives all that were bound their processors back.
+    pub fn let_go_all(&self) {
+        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        keeper.iter().flat_map(|keeper| keeper.threads.values()).for_each(BorrowedThread::let_go);
+    }
 }
 
 impl Keeper {

@@ -42,6 +42,16 @@ impl Plan {
             let lengths = [switch.side_s, switch.timeout_s].iter().all(|length| (0.0..=SWITCH_MAX_S).contains(length));
             flaws.unless(lengths, "experiment.arms: nobody waits for a `switch` that long");
         }
+        let known = self.start_spread.iter().chain(self.one_server_spread.iter().flatten());
+        let known = known.map(|known| (known.spread, known.degrees));
+        let mut known = known.chain(self.cost_spread.iter().map(|known| (known.share, known.degrees)));
+        let sound =
+            |(spread, degrees): (f64, f64)| spread == 0.0 || (spread.is_finite() && spread > 0.0 && degrees >= 1.0);
+        flaws.unless(
+            known.all(sound),
+            "start_spread, one_server_spread, cost_spread: a spread is 0 or more, and stands on 1 degree of freedom or \
+             more",
+        );
         let measure = &experiment.measure;
         let sizes = [measure.precision, measure.margin, measure.budget_s, measure.warmup_s.unwrap_or(0.0)];
         flaws.unless(sizes.iter().all(|size| *size >= 0.0), "experiment.measure: a size is below 0");

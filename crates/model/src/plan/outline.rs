@@ -134,7 +134,7 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
     let primary = match measure.primary {
         // Another program's waits for a processor are not seen.
         Metric::Net if plan.cells.iter().all(|cell| cell.program) => "processor time per operation",
-        Metric::Net => "net time per operation",
+        Metric::Net => "net time per operation (processor time where net time cannot be told)",
         Metric::Time => "time per operation",
         Metric::Cpu => "processor time per operation",
         Metric::ClientCpu => "processor time of the client per operation",

@@ -244,7 +244,7 @@ fn outline_of_everything() {
               mine.in-memory  4        2,000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
               mine.on-disk    2        2,000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
 
-            A cell ends when net time per operation is known to ±1.00%, or with its last frame.
+            A cell ends when net time per operation (processor time where net time cannot be told) is known to ±1.00%, or with its last frame.
             Measured load     at most 15 min
             Everything else   roughly 15 min: starting, loading, warming up, evidence
             Starting          roughly 42% of the time of cell mine.in-memory, more than 40%: fewer starts or a larger budget leave more to the load
@@ -272,7 +272,7 @@ fn outline_of_attached_arms() {
               cell  clients  load         slot   frame  frames     starts
               c     1        closed loop  20 ms  1 s    15 to 300  1
 
-            A cell ends when net time per operation is known to ±1.00%, or with its last frame.
+            A cell ends when net time per operation (processor time where net time cannot be told) is known to ±1.00%, or with its last frame.
             Measured load     at most 5 min
             Everything else   roughly 2 min: starting, loading, warming up, evidence
             Disk              roughly 5.0 MB at a time

@@ -6,11 +6,13 @@
 use std::{
     collections::BTreeSet,
     fs,
-    net::{Ipv4Addr, TcpListener},
+    net::Ipv4Addr,
     path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
 };
+
+use tithe_machine::sandbox::ports::Port;
 
 use crate::support::{
     Bench, FEW_OPERATIONS,
@@ -18,7 +20,7 @@ use crate::support::{
     err,
     hosts::{Host, Hosts},
     out,
-    server::{found, installed},
+    server::{found, free_port, installed},
     status, wait_until,
 };
 
@@ -52,15 +54,16 @@ impl Drop for Killed {
 
 /// A broker on this machine, for everybody on it.
 pub struct Broker {
-    port: u16,
+    port: Port,
     running: Killed,
 }
 
 impl Broker {
     pub fn start() -> Option<Self> {
         let program = Self::program()?;
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
-        Some(Self { port, running: Self::run(program, port) })
+        let port = free_port();
+        let running = Self::run(program, port.number());
+        Some(Self { port, running })
     }
 
     /// The program; where there is none the test says so and is skipped, and fails where `CI` is set.
@@ -77,11 +80,13 @@ impl Broker {
     /// One in `host`, for everybody in its network.
     pub fn start_in(host: &Host) -> Option<Self> {
         let program = Self::program()?;
-        let port = 4222;
+        // The first that is drawn in a network of its own.
+        let port = host.within(free_port);
+        let number = port.number();
         let mut command = Command::new(program);
-        host.enter(command.args(["-a", "0.0.0.0", "-p", &port.to_string()]));
+        host.enter(command.args(["-a", "0.0.0.0", "-p", &number.to_string()]));
         let running = Killed::start(&mut command);
-        host.within(|| wait_until(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()));
+        host.within(|| wait_until(|| std::net::TcpStream::connect(("127.0.0.1", number)).is_ok()));
         Some(Self { port, running })
     }
 
@@ -89,13 +94,13 @@ impl Broker {
     pub fn restart(&mut self) {
         self.running.kill();
         if let Some(program) = Self::program() {
-            self.running = Self::run(program, self.port);
+            self.running = Self::run(program, self.port());
         }
     }
 
     /// Its port.
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     fn run(program: &str, port: u16) -> Killed {
@@ -105,7 +110,7 @@ impl Broker {
     }
 
     pub fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        format!("nats://127.0.0.1:{}", self.port())
     }
 
     pub fn agent(&self, bench: &Bench, name: &str, lanes: u32) -> Killed {
@@ -200,18 +205,18 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     assert!(seen.contains("known within") && seen.contains("free"), "{seen}");
     let told = |arguments: &[&str]| {
         let output = bench.tithe(arguments);
-        let words = err(&output).replace(&broker.port.to_string(), "PORT");
+        let words = err(&output).replace(&broker.port().to_string(), "PORT");
         format!("{} {}", status(&output), words.trim())
     };
-    let nowhere = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").port();
-    let nobody = format!("nats://127.0.0.1:{nowhere}");
+    let nowhere = free_port();
+    let nobody = format!("nats://127.0.0.1:{}", nowhere.number());
     let all = [
         told(&["run", "e.toml", "--quiet"]),
         told(&["run", "e.toml", "--quiet", "--agents", &url, "--expect", "3", "--wait", "1"]),
         told(&["run", "e.toml", "--quiet", "--agents", &url, "--expect", "1", "--wait", "1"]),
         told(&["run", "sqlite.toml", "--quiet", "--agents", &url]),
         told(&["run", "e.toml", "--quiet", "--agents", "nats://192.0.2.1:4222"]),
-        told(&["run", "e.toml", "--quiet", "--agents", &nobody]).replace(&nowhere.to_string(), "PORT"),
+        told(&["run", "e.toml", "--quiet", "--agents", &nobody]).replace(&nowhere.number().to_string(), "PORT"),
         told(&["agent", "--join", &url, "--target", "tls://db"]),
     ];
     assert!(!bench.path("tithe-runs").exists(), "nothing was started");
@@ -237,7 +242,7 @@ fn postgres_is_measured_by_two_agents_with_tls_proven() {
     // Agents find the servers again where these are started anew, once.
     bench.file(
         "e.toml",
-        "title = \"TLS from two load machines\"\ndatabase = \"postgres\"\n[data]\nrecords = 1000\n[load]\nclients = 4\nagents = 2\n\
+        "title = \"TLS from two load machines\"\ndatabase = \"postgres\"\n[data]\nrecords = 1000\n[load]\nclients = 2\nagents = 2\n\
          [measure]\nbudget = \"16 s\"\nprecision = \"50%\"\nwarmup = \"500 ms\"\naa_arm = false\nstarts = 2\n\
          [[workload]]\nycsb = \"d\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"tls\"\nprotections = [{ use = \"tls\" }, { use = \"scram\" }]\n",
     );

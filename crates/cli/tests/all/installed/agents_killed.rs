@@ -307,7 +307,11 @@ fn of_a_postgres_that_is_observed() {
     let Some(server) = Server::start() else { return };
     let bench = Bench::new("killed-observed");
     let experiment = experiment("postgres", &server.address(), "");
-    let experiment = experiment.replace("agents = 1", "agents = 2").replace("50%", "0.01%").replace("30 s", "16 s");
+    let experiment = experiment
+        .replace("agents = 1", "agents = 2")
+        .replace("50%", "0.01%")
+        .replace("30 s", "16 s")
+        .replace("clients = 1", "clients = 2");
     play(&bench, &experiment, (3, 4_000), Some(server.port()));
     assert_eq!(schemas(&server), "0");
 }

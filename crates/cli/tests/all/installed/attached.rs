@@ -29,7 +29,7 @@ ycsb = "a"
 
 /// [`experiment`] in the shortest frames that there are: one slot of each arm.
 fn in_slices(database: &str, arms: &str) -> String {
-    experiment(database, arms).replace("slot = \"50 ms\"", "design = \"slices\"\nslot = \"200 ms\"")
+    experiment(database, arms).replace("slot = \"50 ms\"", "design = \"slices\"\nslot = \"100 ms\"")
 }
 
 pub fn arm(name: &str, url: &str, rest: &str) -> String {

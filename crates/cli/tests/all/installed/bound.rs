@@ -81,7 +81,7 @@ fn measured((database, url, clients): (&str, &str, u32), is_bound: impl FnOnce()
     let bench = Bench::new("borrowed");
     let experiment = format!(
         "title = \"Borrowed\"\ndatabase = \"{database}\"\n[data]\nrecords = 500\n[load]\nclients = {clients}\n[measure]\n\
-         budget = \"16 s\"\nprecision = \"0.01%\"\n[[workload]]\nycsb = \"c\"\n{arms}"
+         budget = \"6 s\"\nprecision = \"0.01%\"\ndesign = \"slices\"\nslot = \"200 ms\"\n[[workload]]\nycsb = \"c\"\n{arms}"
     );
     bench.file("e.toml", &experiment);
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
@@ -131,7 +131,7 @@ fn log_writer_is_borrowed(end: impl Fn(&mut Child)) -> String {
     let Some(server) = Server::start() else { return String::new() };
     let (writer, all) = (server.log_writer(), process::processors());
     let is_bound = || {
-        for processor in &all[..2] {
+        for processor in all.iter().take(2) {
             assert!(awaited(|| process::processors_of(writer) == Some(vec![*processor])), "not bound to {processor}");
         }
     };

@@ -30,7 +30,7 @@ pub fn experiment(database: &str, url: &str, observed: &str) -> String {
         format!("[[arm]]\nname = \"{name}\"\nurl = \"{url}\"\nobserver = {{ name = \"db1\"{observed} }}\n{rest}\n")
     };
     format!(
-        "title = \"Observed\"\ndatabase = \"{database}\"\n[data]\nrecords = 500\n[load]\nclients = 2\nagents = 1\n\
+        "title = \"Observed\"\ndatabase = \"{database}\"\n[data]\nrecords = 500\n[load]\nclients = 1\nagents = 1\n\
          [measure]\nbudget = \"30 s\"\nprecision = \"50%\"\naa_arm = false\n[[workload]]\nycsb = \"a\"\n{}{}",
         arm("plain", ""),
         arm("columns", "protections = [{ use = \"columns\" }]")
@@ -175,10 +175,11 @@ fn an_observer_that_is_killed_spoils_a_frame_by_its_name_and_the_run_goes_on() {
     let observe = || broker.observer(&bench, "db1", server.port());
     let mut observing = observe();
     let mut run = run(&broker, &bench, "e.toml", &[]);
-    let run = run.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    let mut run = run.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("tithe starts");
     let is_told = || bench.kept_so_far("frames.jsonl").contains("observer db1 was lost");
     // Between two frames its end costs none: the next one waits for it.
     while !is_told() {
+        assert!(run.try_wait().expect("a state").is_none(), "the run has ended");
         let before = bench.frames_so_far();
         wait_until(|| bench.frames_so_far() > before + 1);
         drop(observing);

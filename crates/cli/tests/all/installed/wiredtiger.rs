@@ -97,8 +97,8 @@ fn engines_are_opened_in_a_process_of_their_own_for_every_start() {
         return;
     }
     let bench = Bench::new("wiredtiger-starts");
-    let text = "title = \"Starts\"\ndatabase = \"wiredtiger\"\n[data]\nrecords = 500\n[measure]\nbudget = \"16 s\"\n\
-                precision = \"90%\"\ndesign = \"slices\"\nslot = \"200 ms\"\n[[workload]]\nycsb = \"c\"\n\
+    let text = "title = \"Starts\"\ndatabase = \"wiredtiger\"\n[data]\nrecords = 500\n[measure]\nbudget = \"8 s\"\n\
+                precision = \"90%\"\ndesign = \"slices\"\nslot = \"100 ms\"\n[[workload]]\nycsb = \"c\"\n\
                 [[workload]]\nycsb = \"d\"\n[[arm]]\nname = \"plain\"\n\
                 [[arm]]\nname = \"gcm\"\nprotections = [{ use = \"page-encryption\", cipher = \"aes-256-gcm\" }]\n";
     bench.file("e.toml", text);

@@ -11,8 +11,17 @@ use tithe_machine::{
         stalls::{ProcessorUse, StallWatch},
     },
 };
-use tithe_model::{experiment::Arrivals, plan::Starts, record::Stalls, schedule::block_order};
-use tithe_plugin::{data, database::Connect, session::Session};
+use tithe_model::{
+    experiment::{Arrivals, Design},
+    plan::Starts,
+    record::Stalls,
+    schedule::block_order,
+};
+use tithe_plugin::{
+    data,
+    database::{Connect, LogWriting},
+    session::Session,
+};
 
 use super::{
     context::CellContext,
@@ -35,6 +44,18 @@ pub(super) struct Opened<'a> {
     pub stalls: Stalls,
     /// Who serves its connections, as the servers number them, where they are another machine's.
     pub serving: Vec<Serving>,
+}
+
+/// Lanes of which one is held up by who writes the server's log, at most: of more, the lane is among those that the
+/// mean over lanes leaves out (`midmean`).
+const LOGGED_LANES_MAX: usize = 2;
+
+/// Who works for a lane's clients.
+#[derive(Default)]
+struct ServedBy {
+    tasks: Vec<ServerTask>,
+    /// Why who writes a server's log keeps net time from being told.
+    log_hides: Option<&'static str>,
 }
 
 /// One lane while its connections are opened. The caller is the lane's own thread.
@@ -69,12 +90,12 @@ impl Lanes<'_> {
         let how = Connect { blocking: clients.len() == 1, lane: number, clock, table: context.workload.table() };
         let has_log_writers = context.lane_of_servers(frame) == number;
         let opening = Opening { context, lanes: self, how, pinned, has_log_writers, clients };
-        let mut tasks = Vec::with_capacity(opening.clients.len() * context.arms.len());
+        let mut served_by = ServedBy::default();
         let mut opened = Vec::with_capacity(context.arms.len());
         let mut serving = Vec::new();
         for index in block_order(context.cell.seed, frame.into(), u64::MAX, context.arms.len()) {
             let (mut arm, connect_ns) =
-                if context.is_reached(index) { opening.arm(index, &mut tasks)? } else { (opening.away()?, 0) };
+                if context.is_reached(index) { opening.arm(index, &mut served_by)? } else { (opening.away()?, 0) };
             if context.servers_remote {
                 let processes = arm.connections.iter_mut().filter_map(ClientConnection::serving_process);
                 serving.extend(processes.map(|process| Serving { lane: number, arm: index, process }));
@@ -83,7 +104,7 @@ impl Lanes<'_> {
         }
         opened.sort_by_key(|(index, ..)| *index);
         let (arms, connect_ns) = opened.into_iter().map(|(_, arm, connect_ns)| (arm, connect_ns)).unzip();
-        let (watch, stalls) = opening.stall_watch(&tasks);
+        let (watch, stalls) = opening.stall_watch(&served_by);
         let Connect { clock, .. } = opening.how;
         let lane = Lane::new(number, context.lanes(), clock, context.cell.arrivals, arms, context.cell_index)
             .stalled_as(watch);
@@ -93,16 +114,16 @@ impl Lanes<'_> {
 
 impl<'a> Opening<'a> {
     /// All connections to the arm of number `index`, and how long one took to open, ns; whoever serves them goes to
-    /// `tasks`.
-    fn arm(&self, index: usize, tasks: &mut Vec<ServerTask>) -> Result<(Arm<'a>, u64), Fault> {
+    /// `served_by`.
+    fn arm(&self, index: usize, served_by: &mut ServedBy) -> Result<(Arm<'a>, u64), Fault> {
         let (context, started) = (self.context, &self.context.arms[index]);
         let mut connections = Vec::with_capacity(self.clients.len());
         let begun_ns = self.how.clock.now();
         let mut task = ServerTask::Unknown;
         for client in &self.clients {
-            let (conn, served_by) = self.conn(index, *client)?;
-            tasks.push(served_by.clone());
-            task = served_by;
+            let (conn, serves) = self.conn(index, *client)?;
+            served_by.tasks.push(serves.clone());
+            task = serves;
             connections.push(conn);
         }
         let connect_ns = (self.how.clock.now() - begun_ns) / self.clients.len().max(1) as u64;
@@ -113,7 +134,7 @@ impl<'a> Opening<'a> {
         let lanes = context.lanes_beside(self.how.lane);
         // A server that is watched as a whole has its writer in what is seen.
         if !reconnects && !context.rotates {
-            arm = arm.logged_by(self.log_writer(started, &task, lanes, tasks));
+            arm = arm.logged_by(self.log_writer(started, &task, lanes, served_by));
         }
         match (started.server.process, task) {
             _ if context.servers_remote => arm.watch_whole(None),
@@ -126,22 +147,38 @@ impl<'a> Opening<'a> {
     }
 
     /// Who writes the log of `started`, of which `task` serves a client: bound to the processor of the lane that has
-    /// such processes, where it goes to `tasks`. Each of `parts` lanes is charged a part of it.
+    /// such processes, where it goes to `served_by`. Each of `parts` lanes is charged a part of it.
     fn log_writer(
         &self,
         started: &StartedArm,
         task: &ServerTask,
         parts: usize,
-        tasks: &mut Vec<ServerTask>,
+        served_by: &mut ServedBy,
     ) -> Option<LogWriter> {
-        let process = self.context.database.log_writer(&started.server, &started.setup, task)?;
-        let watch = TaskWatch::server(&ServerTask::Process(process))?;
-        if self.has_log_writers {
-            let processor = self.pinned.then(|| self.context.processor(self.how.lane));
-            self.context.place_lasting(process, started.server.address.is_attached(), processor);
-            tasks.push(ServerTask::Process(process));
+        let context = self.context;
+        let process = match context.database.log_writing(&started.server, &started.setup, task) {
+            LogWriting::Each => return None,
+            LogWriting::By(process) => Some(process),
+            LogWriting::Unseen => None,
+        };
+        let watched = process.and_then(|process| Some((process, TaskWatch::server(&ServerTask::Process(process))?)));
+        let Some((process, watch)) = watched else {
+            served_by.log_hides = Some("who writes the server's log cannot be seen");
+            return None;
+        };
+        let is_duet = context.cell.design == Design::Duet;
+        if is_duet {
+            served_by.log_hides = Some("in a duet, who writes the log of one arm works beside the other");
+        } else if context.lanes() > LOGGED_LANES_MAX {
+            served_by.log_hides = Some("one process writes the server's log for more than two lanes");
         }
-        Some(LogWriter { watch, parts: parts as u64, is_here: self.has_log_writers && self.pinned })
+        let is_here = self.has_log_writers && !is_duet;
+        if is_here {
+            let processor = self.pinned.then(|| context.processor(self.how.lane));
+            context.place_lasting(process, started.server.address.is_attached(), processor);
+            served_by.tasks.push(ServerTask::Process(process));
+        }
+        Some(LogWriter { watch, parts: parts as u64, is_here: is_here && self.pinned })
     }
 
     /// An arm whose server is another one's now: it has no connections, and no turns.
@@ -186,15 +223,16 @@ impl<'a> Opening<'a> {
         connections[..cold].iter_mut().try_for_each(ClientConnection::warm)
     }
 
-    /// How the lane, whose connections are served by `tasks`, sees what neighbours take of its slots.
-    fn stall_watch(&self, tasks: &[ServerTask]) -> (StallWatch, Stalls) {
+    /// How the lane, whose connections are served as `served_by` says, sees what neighbours take of its slots.
+    fn stall_watch(&self, served_by: &ServedBy) -> (StallWatch, Stalls) {
+        let tasks = &served_by.tasks;
         let unseen = |reason: &str| (StallWatch::Unseen, Stalls::Unseen(reason.to_owned()));
         let hidden = self.lanes.stalls_hidden;
         if let Clock::Virtual(time) = &self.how.clock {
             let stalls = hidden.map_or(Stalls::Waits, |reason| Stalls::Unseen(reason.to_owned()));
             return (StallWatch::Virtual(time.clone()), stalls);
         }
-        if let Some(reason) = hidden.or((!self.pinned).then_some(NOT_BOUND)) {
+        if let Some(reason) = hidden.or((!self.pinned).then_some(NOT_BOUND)).or(served_by.log_hides) {
             return unseen(reason);
         }
         if tasks.iter().any(|task| matches!(task, ServerTask::Unknown)) {

@@ -214,10 +214,17 @@ impl LanesMeasured {
     fn of(context: &CellContext<'_>, asked: &FrameRequest<'_>, lanes: &[LaneRecord<'_>]) -> Self {
         let schedule = Schedule::new(&context.cell, asked.number, context.arms.len(), 0);
         let arm = |arm| record::measured(context, arm, schedule.has(arm), lanes);
+        let mut slots: Vec<Slot> = lanes.iter().flat_map(|lane| lane.slots.iter().copied()).collect();
+        // Where one lane does not see who is in its way, the others' net time is not that of all.
+        let stalls = || lanes.iter().map(|lane| &lane.opened.stalls);
+        let unseen = stalls().find(|stalls| matches!(stalls, Stalls::Unseen(_)));
+        if unseen.is_some() {
+            slots.iter_mut().for_each(|slot| slot.stalled_ns = None);
+        }
         Self {
-            slots: lanes.iter().flat_map(|lane| lane.slots.iter().copied()).collect(),
+            slots,
             arms: (0..context.arms.len()).map(arm).collect(),
-            stalls: lanes.first().map(|lane| lane.opened.stalls.clone()).unwrap_or_default(),
+            stalls: unseen.or_else(|| stalls().next()).cloned().unwrap_or_default(),
             agents: Vec::new(),
             invalid: None,
             invented_ns: None,

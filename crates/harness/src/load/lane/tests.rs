@@ -161,23 +161,27 @@ struct Ran {
     lane: Lane<'static>,
 }
 
+/// Frame `frame` of `blocks` slots of 50 ms that begins now.
+fn schedule(lane: &Lane<'_>, frame: u32, blocks: u32) -> Schedule {
+    Schedule {
+        seed: 1,
+        frame,
+        blocks,
+        arms: 1,
+        design: Design::Interleaved,
+        frames: 1,
+        slot_ns: 50_000_000,
+        settling_ns: 0,
+        start_ns: lane.clock.now(),
+    }
+}
+
 /// Runs `blocks` slots of 50 ms, again and again until they count `enough` operations: on a busy machine a thread may
 /// sleep through slots.
 fn run(mut lane: Lane<'static>, blocks: u32, enough: u64) -> Ran {
     let (mut counted, mut slots) = (0, 0);
     for frame in 0..1000 {
-        let schedule = Schedule {
-            seed: 1,
-            frame,
-            blocks,
-            arms: 1,
-            design: Design::Interleaved,
-            frames: 1,
-            slot_ns: 50_000_000,
-            settling_ns: 0,
-            start_ns: lane.clock.now(),
-        };
-        let seen = lane.run(&schedule, &PauseGate::open_to(1), &|| false);
+        let seen = lane.run(&schedule(&lane, frame, blocks), &PauseGate::open_to(1), &|| false);
         assert_eq!(lane.arms[0].recorder.invalid, None);
         counted += seen.iter().map(|slot| slot.operations).sum::<u64>();
         slots += u64::from(blocks);
@@ -384,4 +388,21 @@ fn an_arm_whose_connection_cannot_be_opened_anew_is_invalid() {
     drop(lane);
     drop(std::net::TcpStream::connect(("127.0.0.1", port)).expect("told to end"));
     assert_eq!(server.join().expect("the server ends"), [2]);
+}
+
+#[test]
+fn a_part_of_who_writes_the_log_is_charged_to_the_server() {
+    let (port, servers) = serve(1, Duration::ZERO);
+    let mut lane = lane(port, 1, 10, Arrivals::Closed);
+    // The lane's own thread stands for it: what it uses is known.
+    let writer = LogWriter { watch: TaskWatch::this_thread(), parts: 2, is_here: false };
+    let arm = lane.arms.remove(0).logged_by(Some(writer));
+    lane.arms.push(arm);
+    let slots = lane.run(&schedule(&lane, 0, 4), &PauseGate::open_to(1), &|| false);
+    drop(lane);
+    let answered: u64 = servers.into_iter().map(|server| server.join().expect("the server ends")).sum();
+    assert!(answered > 0);
+    assert!(slots.iter().any(|slot| slot.client_cpu_ns > 0), "{slots:?}");
+    // Its readings enclose those of the client, of which time that it waited for its turn is left out.
+    assert!(slots.iter().all(|slot| 2 * slot.server_cpu_ns + 1 >= slot.client_cpu_ns), "{slots:?}");
 }
