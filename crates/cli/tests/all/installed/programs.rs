@@ -119,7 +119,7 @@ fn pgbench_over_tls_is_proven_and_priced() {
     let arms = SECURED.replace("PASSWORD", "scram");
     let text = experiment("postgres", 100_000, "pgbench = \"tpcb-like\"", &arms);
     // Enough for percentiles, and a part of what the machine can.
-    let (bench, cell) = run("pgbench", &text.replace("clients = 4", "clients = 4\nrate = 100"));
+    let (bench, cell) = run("pgbench", &text.replace("clients = 4", "clients = 4\nrate = 100\narrivals = \"poisson\""));
     assert_is_proven(&bench, &cell);
     // All transactions are in the histogram, so that percentiles are ordered around the median.
     let [p50, p99] = ["latency_p50_TRANSACTION", "latency_p99_TRANSACTION"].map(|name| level(&cell, 1, name));
