@@ -22,7 +22,7 @@ const INFO: &str =
     "INFO {\"server_id\":\"x\",\"version\":\"2.9.10\",\"max_payload\":1048576,\"headers\":true,\"nonce\":\"abc\"}\r\n";
 
 /// Time for what never ends by itself.
-const SHORT: Duration = Duration::from_secs(5);
+const SHORT: Duration = Duration::from_secs(2);
 
 /// What every connection has said.
 type Said = Arc<Mutex<Vec<u8>>>;

@@ -18,10 +18,12 @@ pub fn small_logs(database: &str) -> BTreeMap<String, String> {
     BTreeMap::from([(setting.to_owned(), "32M".to_owned())])
 }
 
-/// What the second compiler of Cassandra's virtual machine makes pays after minutes, and no test takes that long.
+/// What the second compiler of Cassandra's virtual machine makes pays after minutes, as do the threads of its collector,
+/// and no test takes that long. Nor has any to verify the classes of a release.
 pub fn warm_up_soon(database: &str, launch: &mut Launch) {
     if database == "cassandra" {
-        replace(launch, "-XX:+UseG1GC", "-XX:+UseG1GC\n-XX:TieredStopAtLevel=1");
+        let soon = "-XX:+UseSerialGC\n-XX:TieredStopAtLevel=1\n-XX:+UnlockDiagnosticVMOptions\n-XX:-BytecodeVerificationRemote";
+        replace(launch, "-XX:+UseG1GC", soon);
     }
 }
 
