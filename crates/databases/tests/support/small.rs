@@ -18,8 +18,8 @@ pub fn small_logs(database: &str) -> BTreeMap<String, String> {
     BTreeMap::from([(setting.to_owned(), "32M".to_owned())])
 }
 
-/// What the second compiler of Cassandra's virtual machine makes pays after minutes, as do the threads of its collector,
-/// and no test takes that long. Nor has any to verify the classes of a release.
+/// What the second compiler of Cassandra's virtual machine makes pays after minutes, as do the threads of its
+/// collector, and no test takes that long. Nor has any to verify the classes of a release.
 pub fn warm_up_soon(database: &str, launch: &mut Launch) {
     if database == "cassandra" {
         let soon = "-XX:+UseSerialGC\n-XX:TieredStopAtLevel=1\n-XX:+UnlockDiagnosticVMOptions\n-XX:-BytecodeVerificationRemote";

@@ -6,7 +6,11 @@
 pub(super) mod again;
 mod fill;
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use tithe_machine::{
     cgroup,
@@ -54,6 +58,9 @@ use crate::{
         own_swap::{self, OwnSwap},
     },
 };
+
+/// How long a server whose connections have broken may take to be gone.
+const ENDING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The servers of one epoch; they stop when it is dropped.
 pub(super) struct EpochSetup<'a> {
@@ -567,6 +574,18 @@ impl<'a> EpochSetup<'a> {
     pub(super) fn ended(&mut self) -> Option<String> {
         let ended = self.servers.values_mut().find_map(ArmServer::ended);
         self.sandbox.short_of_memory().or(ended)
+    }
+
+    /// The same, once its connections have broken: a process closes them before the kernel says that it is gone.
+    pub(super) fn ended_soon(&mut self) -> Option<String> {
+        let deadline = Instant::now() + ENDING_TIMEOUT;
+        loop {
+            let ended = self.ended();
+            if ended.is_some() || self.servers.is_empty() || Instant::now() > deadline {
+                return ended;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Keeps what the servers said, as files that begin with `prefix`.

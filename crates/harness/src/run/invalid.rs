@@ -2,7 +2,13 @@
 
 use tithe_machine::fault::Fault;
 
-use crate::{agents::server_watch::NOT_READ, load::frame::NOTHING_DONE};
+use crate::{
+    agents::{
+        coordinator::{KNOWN_WITHIN, TOLD_TOO_LATE},
+        server_watch::NOT_READ,
+    },
+    load::frame::NOTHING_DONE,
+};
 
 /// Invalid frames in a row, for one reason, after which a cell is given up.
 const MOST: u32 = 3;
@@ -23,8 +29,8 @@ impl InvalidInARow {
     ///
     /// # Errors
     /// The reason, once three frames in a row have had it, or eight some reason. A disk that stands still for some
-    /// seconds passes, and so does a machine that is too busy to be watched: that nothing was done or read counts among
-    /// the eight alone.
+    /// seconds passes, and so does a machine that is too busy to be watched or for its agents: what
+    /// [`is_of_a_busy_machine`] knows counts among the eight alone.
     pub(super) fn add(&mut self, invalid: Option<&str>) -> Result<(), Fault> {
         let reason = without_numbers(invalid.unwrap_or_default());
         self.count = match invalid {
@@ -48,7 +54,7 @@ impl InvalidInARow {
 
 /// True where a frame is invalid for the `reason` of a machine that was busy for some seconds: the next one may not be.
 pub fn is_of_a_busy_machine(reason: &str) -> bool {
-    reason.ends_with(NOTHING_DONE) || reason.contains(NOT_READ)
+    reason.ends_with(NOTHING_DONE) || [NOT_READ, TOLD_TOO_LATE, KNOWN_WITHIN].iter().any(|words| reason.contains(words))
 }
 
 /// `text` with every number in it made the same: counts, ports and times differ where the reason does not.
@@ -92,6 +98,8 @@ mod tests {
         let stood_still = format!("arm 1: {NOTHING_DONE}");
         let unwatched = format!("{NOT_READ} in any slot");
         assert_eq!(check(&[Some(unwatched.as_str()); 4]), (4, None));
+        let badly_known = Some("the clock of agent rack1 is known within 1606 µs, and 1601 µs is the most");
+        assert_eq!(check(&[badly_known; 4]), (4, None));
         let seven = [Some(stood_still.as_str()); 7];
         assert_eq!(check(&[&seven[..], &[None], &seven[..]].concat()), (15, None));
         assert_eq!(check(&[&seven[..], &seven[..1]].concat()).0, 8);

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use tithe_harness::run::invalid::is_of_a_busy_machine;
 use tithe_machine::sandbox::ports::Port;
 
 use crate::support::{
@@ -142,11 +143,6 @@ fn slots(bench: &Bench) -> Vec<(String, String)> {
         (fields[..5].join(","), fields[5].to_owned())
     };
     text.lines().skip(1).map(row).collect()
-}
-
-/// True for why a frame was left out where it is only that its processes had to wait for a processor.
-pub fn is_of_a_busy_machine(why: &str) -> bool {
-    why.contains("agents were told too late") || (why.contains("the clock of") && why.contains("is known within"))
 }
 
 /// Frames that were left out, with the reason.

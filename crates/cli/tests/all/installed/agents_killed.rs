@@ -14,11 +14,12 @@ use std::{
 };
 
 use serde_json::Value;
+use tithe_harness::run::invalid::is_of_a_busy_machine;
 use tithe_machine::sandbox::SANDBOX_PREFIX;
 use tithe_model::schedule::SplitMix64;
 
 use super::{
-    agents::{Broker, Killed, is_of_a_busy_machine, run},
+    agents::{Broker, Killed, run},
     attached::schemas,
     observer::experiment,
 };

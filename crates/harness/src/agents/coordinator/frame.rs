@@ -6,7 +6,7 @@ use tithe_machine::{clock::Clock, fault::Fault};
 use tithe_model::{plan::Cell, record::AgentFrame};
 
 use super::{
-    POLL_INTERVAL, Team, exchange,
+    KNOWN_WITHIN, POLL_INTERVAL, TOLD_TOO_LATE, Team, exchange,
     membership::Member,
     servers::{self, Watch},
 };
@@ -132,7 +132,7 @@ impl OrderedFrame<'_, '_, '_> {
             let _ = self.team.ahead_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, twice);
             // Nobody goes on reading beside the next frame. What it has read until now is of no frame.
             drop(watch.finish(true));
-            return Err(invalid("agents were told too late when the first slot begins"));
+            return Err(invalid(TOLD_TOO_LATE));
         }
         Ok(watch)
     }
@@ -270,7 +270,7 @@ fn known_enough(hello: &Hello, bound_ns: u64, most_ns: u64) -> Result<(), String
     match bound_ns {
         known if known <= most_ns => Ok(()),
         known => Err(format!(
-            "the clock of {hello} is known within {:.0} µs, and {:.0} µs is the most",
+            "the clock of {hello} {KNOWN_WITHIN} {:.0} µs, and {:.0} µs is the most",
             us(known),
             us(most_ns)
         )),
