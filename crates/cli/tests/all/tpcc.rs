@@ -80,17 +80,17 @@ fn what_cannot_be_encrypted_is_told_before_anything_starts() {
 
 /// Arms that store the same share what one has loaded; an encrypted one loads its own.
 #[test]
-fn hundreds_of_terminals_run_on_data_that_were_loaded_once() {
+fn a_hundred_terminals_run_on_data_that_were_loaded_once() {
     let bench = Bench::new("tpcc-terminals");
     let arms = arm("use = 'ordinary-statements'") + &arm("use = 'columns'");
-    let text = experiment("client-side", &arms).replace("[measure]", "[load]\nclients = 200\n[measure]");
+    let text = experiment("client-side", &arms).replace("[measure]", "[load]\nclients = 100\n[measure]");
     let short = "budget = \"6 s\"\nprecision = \"90%\"\ndesign = \"slices\"\nslot = \"100 ms\"";
     bench.file("e.toml", &text.replace("budget = \"1 h\"", short));
     let output = bench.tithe(&["run", "e.toml", "--quiet", "--json"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     let report: serde_json::Value = serde_json::from_str(&out(&output)).expect("the report is JSON");
     let cell = &report["tithe_report"]["cells"][0];
-    assert_eq!(cell["clients"], 200);
+    assert_eq!(cell["clients"], 100);
     let cells = bench.kept_json("cells.json");
     let by = |arm: usize| cells[0]["arms"][arm]["facts"]["data set"].as_str().expect("an origin").to_owned();
     for (number, loader) in ["plain", "plain", "use = 'columns'"].iter().enumerate() {
