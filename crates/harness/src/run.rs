@@ -328,9 +328,10 @@ impl<'a> Run<'a> {
         switched.as_mut().map_or(Ok(()), |switched| switched.leave(event_log))?;
         epoch_setup.keep_logs(event_log.folder, &format!("{}--epoch{}", file_name(&part.cell.id), part.epoch));
         // A server that has died explains a broken connection better than the connection does.
-        let result = result.map_err(|fault| match &fault {
-            Fault::Connection(_) => epoch_setup.ended_soon().map_or(fault, Fault::Connection),
-            _ => epoch_setup.ended().map_or(fault, Fault::Connection),
+        let result = result.map_err(|fault| {
+            let is_broken = matches!(fault, Fault::Connection(_));
+            let ended = if is_broken { epoch_setup.ended_soon() } else { epoch_setup.ended() };
+            ended.map_or(fault, Fault::Connection)
         });
         drop(epoch_setup);
         // The next cell may bind nobody.

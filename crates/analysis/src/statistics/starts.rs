@@ -60,9 +60,8 @@ impl CostShare {
     /// p/(p − d), and where the ratio's logarithm moves by s, the difference moves by p·s.
     fn spread_of(self, effect: f64) -> f64 {
         match self.level {
-            None => self.share * effect.abs(),
             Some(level) if level > 0.0 && effect < level => self.share * level * (level / (level - effect)).ln().abs(),
-            Some(_) => self.share * effect.abs(),
+            _ => self.share * effect.abs(),
         }
     }
 }

@@ -450,7 +450,8 @@ mod tests {
     #[test]
     fn no_two_servers_of_a_sandbox_are_given_one_port() {
         let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
-        let places: Vec<Place> = (0..100).map(|_| sandbox.place("one").expect("a place")).collect();
+        // So many that some port is drawn twice.
+        let places: Vec<Place> = (0..500).map(|_| sandbox.place("one").expect("a place")).collect();
         let ports: BTreeSet<u16> = places.iter().map(|place| place.port).collect();
         assert_eq!(ports.len(), places.len());
         let again = sandbox.place_again(places[0].folder.clone()).expect("a place");
