@@ -149,6 +149,12 @@ pub fn stat_fields(stat: &str) -> impl Iterator<Item = &str> {
     stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace()
 }
 
+/// The process that has started `process`; `None` where there is none, or nobody may look.
+pub fn parent_of(process: i32) -> Option<i32> {
+    // State, then parent (proc(5)).
+    stat_fields(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?).nth(1)?.parse().ok()
+}
+
 /// The first number after `name` at the start of a line.
 pub fn value(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;

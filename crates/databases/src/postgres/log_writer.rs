@@ -1,36 +1,27 @@
 //! PostgreSQL's log collector (`logging_collector`): what the processes of clients say goes to it through a pipe, and
 //! it writes the file.
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
-use tithe_machine::proc::stat_fields;
+use tithe_machine::proc::parent_of;
 use tithe_plugin::database::LogWriting;
 
 /// Who writes the log of the server of which the process `backend` serves a client.
 pub fn log_writing(backend: i32) -> LogWriting {
-    let Some(children) = parent(backend).and_then(children) else { return LogWriting::Unseen };
+    let Some(children) = parent_of(backend).and_then(children) else { return LogWriting::Unseen };
     // It is the first that a server starts.
     let collector = children.into_iter().find(|child| title(*child).is_some_and(|title| is_collector(&title)));
     collector.map_or(LogWriting::Each, LogWriting::By)
 }
 
-fn proc(process: i32, file: &str) -> Option<String> {
-    fs::read_to_string(PathBuf::from(format!("/proc/{process}")).join(file)).ok()
-}
-
 fn title(process: i32) -> Option<String> {
-    proc(process, "cmdline")
-}
-
-/// State, then parent (proc(5)).
-fn parent(process: i32) -> Option<i32> {
-    stat_fields(&proc(process, "stat")?).nth(1)?.parse().ok()
+    fs::read_to_string(format!("/proc/{process}/cmdline")).ok()
 }
 
 /// What `server` has started, in that order; `None` where nobody may look, and on a kernel that does not tell
 /// (`CONFIG_PROC_CHILDREN`).
 fn children(server: i32) -> Option<Vec<i32>> {
-    let children = proc(server, &format!("task/{server}/children"))?;
+    let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).ok()?;
     Some(children.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect())
 }
 

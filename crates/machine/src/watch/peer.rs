@@ -16,7 +16,7 @@ use std::{
 };
 
 use crate::{
-    proc::{processes, stat_fields, value},
+    proc::{parent_of, processes, value},
     remote::{Ends, Known},
 };
 
@@ -182,10 +182,6 @@ fn main_process(serving: i32, known: Known<'_>) -> i32 {
         main = parent;
     }
     main
-}
-
-fn parent_of(process: i32) -> Option<i32> {
-    stat_fields(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?).nth(1)?.parse().ok()
 }
 
 fn program_of(process: i32) -> Option<String> {
