@@ -11,7 +11,8 @@ const FRAMES_A_START: u32 = 5;
 /// A run of one proven arm that costs 10 % and whatever luck its starts have: 1 % of an operation from start to start.
 fn run(seed: u64, starts: u32, effect: f64) -> Analysis {
     let frames = starts * FRAMES_A_START;
-    let mut records = Invented { seed, frames, effects: vec![0.0, effect], ..Invented::default() }.records();
+    let effects = vec![0.0, effect];
+    let mut records = Invented { seed, frames, effects, latencies: false, ..Invented::default() }.records();
     let mut noise = Noise::new(seed + 1_000_000);
     let luck: Vec<f64> = (0..starts).map(|_| (0.01 * noise.normal()).exp()).collect();
     for slot in records.slots.iter_mut().filter(|slot| slot.arm == 1) {

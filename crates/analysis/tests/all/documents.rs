@@ -53,7 +53,7 @@ fn reports_of_a_document_are_those_of_the_run() {
 
 #[test]
 fn a_document_is_small() {
-    let records: Records = Invented { frames: 5000, ..Invented::default() }.records();
+    let records: Records = Invented { frames: 2000, ..Invented::default() }.records();
     let document = json::render(&assess(&records), &PageData::of(&records, ""));
     assert!(document.len() < 120_000, "{} bytes", document.len());
     let longest = document.lines().map(|line| line.chars().count()).max().unwrap_or_default();

@@ -54,6 +54,8 @@ pub struct Invented {
     /// With more than a lane has, neighbours are not seen.
     pub clients: u32,
     pub primary: Metric,
+    /// Draws the latency of every operation, which takes longer than all else.
+    pub latencies: bool,
 }
 
 impl Default for Invented {
@@ -67,6 +69,7 @@ impl Default for Invented {
             arrivals: Arrivals::Closed,
             clients: 2,
             primary: Metric::Net,
+            latencies: true,
         }
     }
 }
@@ -231,7 +234,7 @@ impl Invented {
             let of_arm = || slots.iter().filter(|slot| slot.arm as usize == arm);
             let operations: u64 = of_arm().map(|slot| slot.operations).sum();
             let mut latency = Histogram::default();
-            for slot in of_arm() {
+            for slot in of_arm().filter(|_| self.latencies) {
                 let mean = slot.latency_sum_ns as f64 / slot.counted as f64;
                 (0..slot.counted).for_each(|_| latency.record((mean * (0.5 + 0.5 * noise.exponential())) as u64));
             }
