@@ -57,8 +57,7 @@ impl Screen {
             Some(doing) => live::panel(&Status { doing, ..self.status.clone() }, columns - 1, rows.saturating_sub(2)),
             None => live::panel(&self.status, columns - 1, rows.saturating_sub(2)),
         };
-        anstream::eprint!("{}", lines.join("\n"));
-        let _ = std::io::stderr().flush();
+        write(&lines.join("\n"));
         self.lines = lines.len();
     }
 
@@ -66,7 +65,7 @@ impl Screen {
     fn clear(&mut self) {
         if self.lines > 0 {
             let up = if self.lines > 1 { format!("\x1b[{}A", self.lines - 1) } else { String::new() };
-            anstream::eprint!("\r{up}\x1b[J");
+            write(&format!("\r{up}\x1b[J"));
             self.lines = 0;
         }
     }
@@ -199,7 +198,7 @@ impl<'a> Progress<'a> {
     fn say(&mut self, line: &str) {
         if !self.quiet {
             self.clear();
-            anstream::eprintln!("{line}");
+            write(&format!("{line}\n"));
         }
     }
 
@@ -419,6 +418,13 @@ impl Observer for Progress<'_> {
         }
         Advice { enough: decision.enough, starts: decision.starts }
     }
+}
+
+/// Writes on standard error, where somebody listens. A terminal that was closed and a full disk end no run: what is on a user's
+/// server has to be removed.
+fn write(text: &str) {
+    let mut stderr = anstream::stderr();
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
 /// Width of the terminal, columns; 80 where it cannot be told.

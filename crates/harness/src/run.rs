@@ -321,11 +321,13 @@ impl<'a> Run<'a> {
         // Who has ceased to answer is not waited for a second time as long as any.
         let timeout_s = if matches!(result, Err(Fault::Connection(_))) { FIRST_ANSWER_S } else { TIMEOUT_S };
         let clear = || epoch_setup.clear(self.workloads[part.cell.workload].as_ref());
-        if let Err(fault) = plain.and_then(|()| answered_within(timeout_s, clear)) {
-            event_log
-                .warn(format!("cell {}: the data on an attached server was not removed: {fault}", part.cell.id))?;
-        }
+        let cleared = plain.and_then(|()| answered_within(timeout_s, clear));
+        // What cannot be written down, on a full disk, must not keep the server from being left as it was found.
+        let told = cleared.or_else(|fault| {
+            event_log.warn(format!("cell {}: the data on an attached server was not removed: {fault}", part.cell.id))
+        });
         switched.as_mut().map_or(Ok(()), |switched| switched.leave(event_log))?;
+        told?;
         epoch_setup.keep_logs(event_log.folder, &format!("{}--epoch{}", file_name(&part.cell.id), part.epoch));
         // A server that has died explains a broken connection better than the connection does.
         let result = result.map_err(|fault| {
@@ -663,8 +665,12 @@ impl EventLog<'_> {
         Ok(())
     }
 
+    /// Whoever watches is told also where it cannot be written down.
     fn warn(&mut self, message: String) -> Result<(), Fault> {
-        self.add(Event::Warning { message })
+        let event = Event::Warning { message };
+        let written = self.folder.event(&event);
+        self.observer.event(&event);
+        written
     }
 
     fn found(&mut self, finding: Finding) -> Result<(), Fault> {

@@ -1,6 +1,6 @@
 //! `tithe inspect`: the security matrix of running servers, side by side.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::atomic::Ordering};
 
 use tithe_analysis::report::{
     controls::Property,
@@ -24,7 +24,7 @@ use super::verify::now_unix_s;
 use crate::{
     InspectArgs,
     exit::{self, Stop},
-    offer, progress,
+    interrupt, offer, progress,
 };
 
 /// One server of the matrix.
@@ -44,9 +44,14 @@ pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
     let required = required(&arguments.require)?;
     let servers = arguments.urls.iter().map(|url| Inspected::of(url)).collect::<Result<Vec<_>, _>>()?;
     wire::hasten(FIRST_ANSWER_S);
+    // Only with a canary is anything on a server that must be removed again; without one ctrl-C ends the program at once.
+    let cancelled = arguments.write_canary.then(interrupt::listen);
     let mut columns = Vec::new();
     let mut unseen = Vec::new();
     for server in &servers {
+        if cancelled.is_some_and(|asked| asked.load(Ordering::SeqCst)) {
+            return Err(Stop::new(exit::INTERRUPTED, "stopped; what was written on the servers before is removed"));
+        }
         match server.see(arguments.write_canary) {
             Ok(column) => columns.push(column),
             Err(fault) => unseen.push(server.unseen(&fault)),

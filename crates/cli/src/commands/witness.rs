@@ -1,6 +1,6 @@
 //! `tithe witness`: evidence before, while and after somebody's own command uses running servers; nothing is timed.
 
-use std::{collections::BTreeMap, io::ErrorKind, process::ExitStatus};
+use std::{collections::BTreeMap, io::ErrorKind, process::ExitStatus, sync::atomic::AtomicBool};
 
 use serde_json::{Value, json};
 use tithe_analysis::report::words;
@@ -61,13 +61,15 @@ pub fn witness(arguments: &WitnessArgs) -> Result<i32, Stop> {
             )
         })
         .collect::<Result<_, _>>()?;
+    // From here on tables of Tithe's are on the servers for a moment, and are removed also where the command is not awaited.
+    let cancelled = interrupt::listen();
     let mut accounts = Vec::new();
     for (target, witness) in targets.iter().zip(&witnesses) {
         accounts.push(before(target, witness)?);
     }
     let mut ended = None;
     if status(&accounts) != exit::DISPROVEN {
-        ended = Some(accompanied(arguments, &targets, &witnesses, &mut accounts)?);
+        ended = Some(accompanied(arguments, (&targets, &witnesses), &mut accounts, cancelled)?);
         for (witness, account) in witnesses.iter().zip(&mut accounts) {
             account.seen.push(unchanged(&account.enforced, witness.enforced()));
             let unreached = |fault| Stop::new(exit::FAILED, format!("{}: after the command: {fault}", account.name));
@@ -132,14 +134,13 @@ type Ended = Option<ExitStatus>;
 /// Runs the command to its end and adds what was seen meanwhile to `accounts`.
 fn accompanied(
     arguments: &WitnessArgs,
-    targets: &[Target],
-    witnesses: &[Witness<'_>],
+    (targets, witnesses): (&[Target], &[Witness<'_>]),
     accounts: &mut [Account],
+    cancelled: &AtomicBool,
 ) -> Result<Ended, Stop> {
     let mut watching: Vec<Watching<'_>> = witnesses.iter().map(Witness::watch).collect::<Result<_, Fault>>()?;
     let places = places(targets, &watching);
     let command = command(&arguments.command, &places)?;
-    let cancelled = interrupt::listen();
     let aside = arguments.format == "json";
     let mut look = || watching.iter_mut().for_each(Watching::look);
     let ended = process::accompany(&command, aside, cancelled, &mut look).map_err(|error| {

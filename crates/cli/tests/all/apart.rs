@@ -197,7 +197,9 @@ fn a_run_that_is_stopped_keeps_what_was_measured_and_leaves_no_process() {
     bench.file("e.toml", &experiment("a", "1 h", "0.01%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
     let mut tithe = Tithe::start(&mut bench.command(&["run", "e.toml", "--quiet"]));
     let process = await_measuring(&bench, &mut tithe);
-    tithe.signal(libc::SIGINT);
+    // Where a terminal is closed, its shell and the kernel both say so.
+    tithe.signal(libc::SIGHUP);
+    tithe.signal(libc::SIGHUP);
     let output = tithe.output();
     assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
     assert!(!is_there(process));

@@ -444,10 +444,12 @@ impl<'a> EpochSetup<'a> {
         };
         let loads = owner == starting.number;
         if loads {
-            data::create(run.product, &server, setup, workload)?;
-            if starting.launch.is_none() {
+            let created = data::create(run.product, &server, setup, workload);
+            // What was made before it failed is removed, too; where all was refused, something else is there.
+            if starting.launch.is_none() && !matches!(created, Err(Fault::Refused(_))) {
                 self.attached.push((server.clone(), setup.clone()));
             }
+            created?;
         }
         let facts = run.product.facts(&server, setup)?;
         tell(part, starting, (facts, None), event_log)?;
@@ -564,9 +566,20 @@ impl<'a> EpochSetup<'a> {
         !self.attached.is_empty()
     }
 
-    /// Removes the data of `workload` from servers that Tithe does not stop.
+    /// Removes the data of `workload` from servers that Tithe does not stop, from each also where another cannot be reached.
+    ///
+    /// # Errors
+    /// The first, once all were tried.
     pub(super) fn clear(&self, workload: &dyn Workload) -> Result<(), Fault> {
-        self.attached.iter().try_for_each(|(server, setup)| data::remove(self.database, server, setup, workload))
+        let remove = |(server, setup): &(Server, Setup)| {
+            let removed = data::remove(self.database, server, setup, workload);
+            removed.map_err(|fault| match &server.address {
+                Address::Attached(url) => fault.of(url.redacted()),
+                _ => fault,
+            })
+        };
+        let failed: Vec<Fault> = self.attached.iter().filter_map(|at| remove(at).err()).collect();
+        failed.into_iter().next().map_or(Ok(()), Err)
     }
 
     /// How the first server that ended by itself did so; that its memory was too little explains more than how it

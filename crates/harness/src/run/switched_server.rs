@@ -107,15 +107,19 @@ impl<'r> SwitchedServer<'r> {
     /// # Errors
     /// When the provider's command fails, and when the server does not say in time that it is.
     pub fn turn(&mut self, arm: usize, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
-        self.turn_unless(arm, &|run: &Run<'_>| run.cancelled(), event_log)
+        let took_s = self.turn_unless(arm, &|run: &Run<'_>| run.cancelled(), event_log)?;
+        self.switched(arm, took_s).map_or(Ok(()), |event| event_log.add(event))
     }
 
-    /// Has the server be `arm`, also after the run was stopped.
+    /// Has the server be `arm`, also after the run was stopped, and whether or not that can be written down.
     ///
     /// # Errors
     /// As [`SwitchedServer::turn`].
     pub fn turn_back(&mut self, arm: usize, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
-        self.turn_unless(arm, &|_| false, event_log)
+        let took_s = self.turn_unless(arm, &|_| false, event_log)?;
+        // A folder that cannot be written ends the run by what is written next.
+        let _ = self.switched(arm, took_s).map_or(Ok(()), |event| event_log.add(event));
+        Ok(())
     }
 
     /// Leaves the server as it was found; says what is to be done where that fails.
@@ -141,14 +145,15 @@ impl<'r> SwitchedServer<'r> {
         }
     }
 
+    /// How long it took to have the server be `arm`, s; `None` where it was already, or where the run was stopped.
     fn turn_unless(
         &mut self,
         arm: usize,
         stopped: &dyn Fn(&Run<'_>) -> bool,
         event_log: &mut EventLog<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<f64>, Fault> {
         if self.now == Some(arm) {
-            return Ok(());
+            return Ok(None);
         }
         let (began, timeout) = (Instant::now(), Duration::from_secs_f64(self.switch.timeout_s));
         // Whatever becomes of it, it is not known to be what it was.
@@ -165,7 +170,7 @@ impl<'r> SwitchedServer<'r> {
                 Err(fault) => fault.to_string(),
             };
             if stopped(self.run) {
-                return Ok(());
+                return Ok(None);
             }
             if Instant::now() > deadline {
                 return Err(Fault::Machine(format!(
@@ -180,7 +185,11 @@ impl<'r> SwitchedServer<'r> {
         let took_s = began.elapsed().as_secs_f64();
         self.now = Some(arm);
         self.took[arm] = format!(", {} after the provider was told to", quantity::precise_duration(took_s));
-        event_log.add(Event::Switched { cell: self.cell, arm: arm as u32, took_s })
+        Ok(Some(took_s))
+    }
+
+    fn switched(&self, arm: usize, took_s: Option<f64>) -> Option<Event> {
+        took_s.map(|took_s| Event::Switched { cell: self.cell, arm: arm as u32, took_s })
     }
 
     fn command(&self, arm: usize) -> &'r [String] {

@@ -3,7 +3,10 @@
 
 use crate::support;
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+};
 
 use serde_json::Value;
 use support::{
@@ -116,6 +119,37 @@ fn without_a_claim_the_verdict_is_the_providers_word() {
     assert!(logs_all(&server) && schemas(&server) == "0");
     let verified = bench.tithe(&["verify", "e.toml"]);
     assert_eq!(status(&verified), 7, "{}{}", out(&verified), err(&verified));
+    assert!(logs_all(&server) && schemas(&server) == "0");
+}
+
+#[test]
+fn a_full_disk_keeps_no_server_from_being_left_as_it_was_found() {
+    let Some(server) = Server::start() else { return };
+    server.psql(CAREFUL);
+    server.psql("ALTER SYSTEM SET log_statement = 'all'");
+    server.psql("SELECT pg_reload_conf()");
+    wait_until(|| logs_all(&server));
+    let bench = Bench::new("switched-full");
+    provider(&bench, &server);
+    let script = fs::read_to_string(bench.path("provider")).expect("the script");
+    // From then on no file of Tithe's may grow; those of the script may.
+    let script = script.replace("#!/bin/sh", "#!/bin/sh\nulimit -S -f unlimited");
+    bench.file("provider", &script.replace("on) value=all ;;", "on) value=all; prlimit --pid $PPID --fsize=1: ;;"));
+    bench.file("e.toml", &experiment(&server, LOGGED, SWITCH));
+    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
+    // SAFETY: `signal` is async-signal-safe. A file that may not grow is then an error, as a full disk is, and no signal.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            Ok(())
+        });
+    }
+    let output = command.output().expect("tithe starts");
+    assert_ne!(status(&output), 0, "{}{}", out(&output), err(&output));
+    assert!(err(&output).contains("File too large"), "{}", err(&output));
+    let told = fs::read_to_string(bench.path("told")).expect("the commands ran");
+    let told: Vec<&str> = told.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(told, ["off", "on", "off", "on"], "{}", err(&output));
     assert!(logs_all(&server) && schemas(&server) == "0");
 }
 

@@ -143,3 +143,12 @@ fn without_escapes(text: &str) -> String {
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| text + part.split_once(|end: char| end.is_ascii_alphabetic()).map_or("", |it| it.1))
 }
+
+#[test]
+fn a_terminal_that_takes_nothing_ends_no_run() {
+    let bench = Bench::new("deaf");
+    bench.file("e.toml", &known_costs(FEW_OPERATIONS, ARMS, "30 s"));
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let output = bench.command(&["run", "e.toml"]).stderr(full).output().expect("tithe starts");
+    assert_eq!(status(&output), 0, "{}", out(&output));
+}
