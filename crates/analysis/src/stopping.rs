@@ -70,16 +70,17 @@ impl SlotTotals {
     pub fn push(&mut self, slots: &[Slot]) {
         self.neighbours |= slots.iter().any(|slot| slot.stalled_ns.is_some());
         self.server |= slots.iter().any(|slot| slot.server_cpu_ns > 0);
-        let stalled = |slot: &Slot| slot.stalled_ns.unwrap_or(0);
+        // Slots of which nobody saw the neighbours have no net time that clients could have slept through.
+        let told = || slots.iter().filter_map(|slot| Some((slot, slot.stalled_ns?)));
         let mut stalled_together: BTreeMap<(u32, u32), u64> = BTreeMap::new();
-        for slot in slots {
-            *stalled_together.entry((slot.block, slot.arm)).or_default() += stalled(slot);
+        for (slot, stalled_ns) in told() {
+            *stalled_together.entry((slot.block, slot.arm)).or_default() += stalled_ns;
         }
-        for slot in slots {
-            let net = slot.wall_ns.saturating_sub(stalled(slot));
+        for (slot, stalled_ns) in told() {
+            let net = slot.wall_ns.saturating_sub(stalled_ns);
             let asleep = net.saturating_sub(slot.client_cpu_ns + slot.server_cpu_ns);
             self.net_ns += net;
-            self.slept_ns += asleep.min(stalled_together[&(slot.block, slot.arm)] - stalled(slot));
+            self.slept_ns += asleep.min(stalled_together[&(slot.block, slot.arm)] - stalled_ns);
         }
     }
 
@@ -382,6 +383,9 @@ mod tests {
         // Both lanes were stalled whenever they did not run.
         assert_eq!(slept(&[slot(0, 0, 60), slot(1, 0, 60)]), (0.0, true));
         assert_eq!(slept(&[slot(0, 0, 0), slot(1, 0, 0)]), (0.0, true));
+        // What nobody saw makes the share no smaller.
+        let unseen = |lane| Slot { stalled_ns: None, ..slot(lane, 1, 0) };
+        assert_eq!(slept(&[slot(0, 0, 30), slot(1, 0, 0), unseen(0), unseen(1)]), (30.0 / 170.0, false));
     }
 
     #[test]

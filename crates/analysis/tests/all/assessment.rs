@@ -427,6 +427,20 @@ fn fifteen_frames_make_an_interval_and_fourteen_do_not() {
 }
 
 #[test]
+fn frames_of_which_nobody_saw_the_neighbours_have_no_part_in_net_time() {
+    let hidden = |frame: u32| frame.is_multiple_of(3);
+    let mut unseen = Invented { frames: 30, ..Invented::default() }.records();
+    let mut removed = unseen.clone();
+    removed.frames.retain(|frame| !hidden(frame.frame));
+    removed.slots.retain(|slot| !hidden(slot.frame));
+    unseen.slots.iter_mut().filter(|slot| hidden(slot.frame)).for_each(|slot| slot.stalled_ns = None);
+    let [unseen, removed] = [unseen, removed].map(|records| estimate(&records, 1, "net"));
+    assert!(removed.total.is_some() && removed.total_difference.is_some());
+    let figures = |it: Estimate| (it.effect, it.difference, it.total, it.total_difference, it.levels, it.count);
+    assert_eq!(figures(unseen), figures(removed));
+}
+
+#[test]
 fn too_much_noise_says_how_long_it_would_take() {
     let records = Invented { frames: 16, spread: 0.3, effects: vec![0.0, 0.0], ..Invented::default() }.records();
     let text: String =
