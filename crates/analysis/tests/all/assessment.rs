@@ -653,6 +653,24 @@ fn counters_that_only_one_arm_has() {
     assert!(!names(&records, 1).contains(&"wal_bytes".to_owned()));
 }
 
+#[test]
+fn a_counter_that_one_arm_has_by_accident_is_no_cost_and_no_saving() {
+    let mut records = Invented { frames: 30, ..Invented::default() }.records();
+    for frame in &mut records.frames {
+        // One page is read in one frame by the protected arm, and one written in another by the plain one.
+        let once = |at: u32| Some(if frame.frame == at { 4096 } else { 0 });
+        (frame.arms[0].counters.read_bytes, frame.arms[1].counters.read_bytes) = (Some(0), once(7));
+        (frame.arms[0].counters.written_bytes, frame.arms[1].counters.written_bytes) = (once(9), Some(0));
+    }
+    let found = ["read_bytes", "written_bytes"].map(|name| estimate(&records, 1, name));
+    expect![[r#"
+        - read_bytes: TooNoisy, too noisy to tell: 0.01 bytes per op, none on the plain arm (n=30/1 0.00 -> 0.00 bytes/op) []
+        - written_bytes: TooNoisy, too noisy to tell: none, 0.01 bytes per op on the plain arm (n=30/1 0.00 -> 0.00 bytes/op) []
+    "#]].assert_eq(&found.iter().map(line).collect::<String>());
+    assert!(found.iter().all(|it| it.difference.expect("both are seen").holds(0.0)));
+    assert!(found.iter().all(|it| it.effect.low == f64::NEG_INFINITY && it.effect.high == f64::INFINITY));
+}
+
 /// Four starts of frames whose log per operation falls by `times` from the first to the last.
 fn falling(frames_each: u32, times: f64) -> Records {
     let mut records = Invented { frames: 4 * frames_each, ..Invented::default() }.records();
