@@ -250,11 +250,17 @@ impl Live {
     }
 
     /// The deciding metric of each protected arm now that the cell has ended for `reason`: the figures of the report.
-    /// `None` where the frames are too few for an interval.
+    /// `None` where the frames are too few for an interval; where they are too few for one arm, its ends are infinite.
     pub fn ended(&self, reason: &CellEnding) -> Option<Vec<Interval>> {
         let alpha = alpha(self.effects().len(), *reason == CellEnding::Precision);
         let of = |effects: &Vec<StartEffect>| {
-            infer_over_starts(effects, self.asking(alpha, *reason == CellEnding::Decided)).inference.interval
+            let asked = self.asking(alpha, *reason == CellEnding::Decided);
+            let interval = infer_over_starts(effects, asked).inference.interval;
+            // Of a server that its provider switches an effect is a pair of sides.
+            match effects.len() < precision::MIN_FRAMES && !self.cell.design.is_switched() {
+                true => Interval { low: f64::NEG_INFINITY, high: f64::INFINITY, ..interval },
+                false => interval,
+            }
         };
         (self.frames >= precision::MIN_FRAMES).then(|| self.effects().iter().map(of).collect())
     }

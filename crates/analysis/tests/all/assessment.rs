@@ -1,7 +1,10 @@
 //! Records in, analysis out: a synthetic run of known cost, and what each rule makes of odd records.
 
 use expect_test::{Expect, expect};
-use tithe_analysis::{Analysis, Estimate, Figure, Flag, Interval, Outcome, Proof, assess::assess};
+use tithe_analysis::{
+    Analysis, Estimate, Figure, Flag, Interval, Outcome, Proof,
+    assess::{assess, resolution::resolutions},
+};
 use tithe_model::{
     ending::CellEnding,
     experiment::{Arrivals, Metric},
@@ -424,6 +427,32 @@ fn fifteen_frames_make_an_interval_and_fourteen_do_not() {
     assert!(few.flags.contains(&Flag::NotEnoughFrames) && few.more_s.is_some_and(|more_s| more_s >= 0.6));
     assert_eq!(enough.verdict, Outcome::Costs);
     assert!(!enough.flags.contains(&Flag::NotEnoughFrames));
+}
+
+#[test]
+fn an_interval_stands_on_the_frames_that_have_an_effect() {
+    let mut records = Invented { frames: 40, ..Invented::default() }.records();
+    // An arm so slow that its slots hold 19 operations in all but three frames.
+    records.slots.iter_mut().filter(|it| it.arm == 1 && it.frame >= 3).for_each(|slot| slot.operations = 19);
+    let few = estimate(&records, 1, "net");
+    assert_eq!((few.verdict, few.text.as_str()), (Outcome::TooNoisy, "not enough frames: 3 of 15"));
+    assert!(few.effect.low.is_infinite() && few.flags.contains(&Flag::NotEnoughFrames) && few.p.is_none());
+    // One frame in 13 counts, so that twelve more take about 160.
+    assert!(few.more_s.is_some_and(|more_s| more_s >= 12.0 * 0.6 * 13.0), "{few:?}");
+    assert!(!estimate(&records, 2, "net").flags.contains(&Flag::NotEnoughFrames));
+    assert!(!estimate(&records, 1, "latency_p50_READ").flags.contains(&Flag::NotEnoughFrames));
+    assert!(resolutions(&records)[0].metrics.is_empty());
+    records.slots.iter_mut().filter(|it| it.arm == 1).for_each(|slot| slot.operations = 19);
+    let none = estimate(&records, 1, "net");
+    assert_eq!((none.text.as_str(), none.more_s), ("not enough frames: 0 of 15", None));
+}
+
+#[test]
+fn no_other_metric_decides_a_calibration_whose_own_has_too_few_frames() {
+    let mut records = Invented { frames: 40, ..Invented::default() }.records();
+    assert_eq!(resolutions(&records)[0].metrics[0].title, "net time per op");
+    records.slots.iter_mut().filter(|slot| slot.frame >= 9).for_each(|slot| slot.stalled_ns = None);
+    assert!(resolutions(&records)[0].metrics.is_empty());
 }
 
 #[test]

@@ -131,6 +131,17 @@ fn a_headline_names_what_is_there_by_the_interval_over_all_cells() {
 }
 
 #[test]
+fn a_headline_names_no_cost_of_an_arm_with_too_few_frames() {
+    let effects = [0.0, 0.05, 0.05, 0.0, 0.0];
+    let mut records = of_cells(7, 2, &effects, &bare(&effects, 20));
+    records.slots.iter_mut().filter(|it| it.arm == 1 && it.frame >= 9).for_each(|slot| slot.operations = 19);
+    let analysis = assess(&records);
+    let [few, enough] = [1, 2].map(|arm: usize| &analysis.cells[0].arms[arm].estimates[0]);
+    assert_eq!((few.over_run, few.headline().verdict), (None, Outcome::TooNoisy));
+    assert_eq!(enough.headline().verdict, Outcome::Costs);
+}
+
+#[test]
 fn a_headline_over_many_cells_has_an_interval_and_so_has_a_threshold() {
     // The machine's mood halves 22 frames to 11 values, of which ranks give no error below 2/2¹¹ = 0.00098; 0.05 over 80
     // comparisons is less.
