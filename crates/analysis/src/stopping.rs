@@ -70,16 +70,17 @@ impl SlotTotals {
     pub fn push(&mut self, slots: &[Slot]) {
         self.neighbours |= slots.iter().any(|slot| slot.stalled_ns.is_some());
         self.server |= slots.iter().any(|slot| slot.server_cpu_ns > 0);
-        let stalled = |slot: &Slot| slot.stalled_ns.unwrap_or(0);
+        // Slots of which nobody saw the neighbours have no net time that clients could have slept through.
+        let told = || slots.iter().filter_map(|slot| Some((slot, slot.stalled_ns?)));
         let mut stalled_together: BTreeMap<(u32, u32), u64> = BTreeMap::new();
-        for slot in slots {
-            *stalled_together.entry((slot.block, slot.arm)).or_default() += stalled(slot);
+        for (slot, stalled_ns) in told() {
+            *stalled_together.entry((slot.block, slot.arm)).or_default() += stalled_ns;
         }
-        for slot in slots {
-            let net = slot.wall_ns.saturating_sub(stalled(slot));
+        for (slot, stalled_ns) in told() {
+            let net = slot.wall_ns.saturating_sub(stalled_ns);
             let asleep = net.saturating_sub(slot.client_cpu_ns + slot.server_cpu_ns);
             self.net_ns += net;
-            self.slept_ns += asleep.min(stalled_together[&(slot.block, slot.arm)] - stalled(slot));
+            self.slept_ns += asleep.min(stalled_together[&(slot.block, slot.arm)] - stalled_ns);
         }
     }
 
@@ -249,11 +250,17 @@ impl Live {
     }
 
     /// The deciding metric of each protected arm now that the cell has ended for `reason`: the figures of the report.
-    /// `None` where the frames are too few for an interval.
+    /// `None` where the frames are too few for an interval; where they are too few for one arm, its ends are infinite.
     pub fn ended(&self, reason: &CellEnding) -> Option<Vec<Interval>> {
         let alpha = alpha(self.effects().len(), *reason == CellEnding::Precision);
         let of = |effects: &Vec<StartEffect>| {
-            infer_over_starts(effects, self.asking(alpha, *reason == CellEnding::Decided)).inference.interval
+            let asked = self.asking(alpha, *reason == CellEnding::Decided);
+            let interval = infer_over_starts(effects, asked).inference.interval;
+            // Of a server that its provider switches an effect is a pair of sides.
+            match effects.len() < precision::MIN_FRAMES && !self.cell.design.is_switched() {
+                true => Interval { low: f64::NEG_INFINITY, high: f64::INFINITY, ..interval },
+                false => interval,
+            }
         };
         (self.frames >= precision::MIN_FRAMES).then(|| self.effects().iter().map(of).collect())
     }
@@ -382,6 +389,9 @@ mod tests {
         // Both lanes were stalled whenever they did not run.
         assert_eq!(slept(&[slot(0, 0, 60), slot(1, 0, 60)]), (0.0, true));
         assert_eq!(slept(&[slot(0, 0, 0), slot(1, 0, 0)]), (0.0, true));
+        // What nobody saw makes the share no smaller.
+        let unseen = |lane| Slot { stalled_ns: None, ..slot(lane, 1, 0) };
+        assert_eq!(slept(&[slot(0, 0, 30), slot(1, 0, 0), unseen(0), unseen(1)]), (30.0 / 170.0, false));
     }
 
     #[test]

@@ -11,7 +11,6 @@ use crate::{
     ArmAnalysis, Estimate, Flag, Interval, Outcome,
     statistics::{
         inference::sidak,
-        precision,
         verdict::{digits, percent},
     },
 };
@@ -30,10 +29,10 @@ pub(super) fn asymmetry(
 ) -> Option<String> {
     let index = arms.iter().position(|arm| arm.aa)?;
     let alpha = std::mem::replace(&mut measured.alpha, sidak(DIFFERS, cells));
-    let effect = over_run::deciding(measured, index, primary).map(|estimate| estimate.effect);
+    let estimate = over_run::deciding(measured, index, primary);
     measured.alpha = alpha;
-    let Interval { low, high, .. } = effect?;
-    let differs = measured.frames.len() >= precision::MIN_FRAMES && (low > 0.0 || high < 0.0);
+    let Interval { low, high, .. } = estimate.filter(|estimate| measured.has_enough_frames(estimate))?.effect;
+    let differs = low > 0.0 || high < 0.0;
     differs.then(|| {
         let name = &arms[index].name;
         format!("arm `{name}` protects nothing and still differs from the baseline: the set-up is not symmetric")

@@ -111,18 +111,17 @@ impl Counted {
         let both = &sums.values;
         let (plain, protected): (Spent, Spent) = (both.iter().map(|it| it.0).sum(), both.iter().map(|it| it.1).sum());
         let amount = |spent: Spent| format!("{} {}", significant(spent.per_operation()), self.noun);
-        let certain = |ratio| Interval { estimate: ratio, low: ratio, high: ratio };
-        let with_difference = |estimate| Estimate {
-            difference: Some(self.over_starts(
-                measured,
-                &sums,
-                total_difference(both, measured.alpha),
-                protected.per_operation(),
-            )),
-            unit: self.unit.into(),
-            ..estimate
-        };
-        let state = |effect, outcome, text| {
+        let in_all = total_difference(both, measured.alpha);
+        let difference = self.over_starts(measured, &sums, in_all, protected.per_operation());
+        let with_difference = |estimate| Estimate { difference: Some(difference), unit: self.unit.into(), ..estimate };
+        // Of what only one arm has there is no ratio. The difference says whether it has it by more than an accident,
+        // such as one page read in one frame.
+        let state = |ratio: f64, outcome, text: String| {
+            let open = Interval { estimate: ratio, low: f64::NEG_INFINITY, high: f64::INFINITY };
+            let (effect, outcome, text) = match difference.holds(0.0) {
+                true => (open, Outcome::TooNoisy, format!("too noisy to tell: {text}")),
+                false => (Interval { low: ratio, high: ratio, ..open }, outcome, text),
+            };
             Some(with_difference(stated(figure(), self.title, effect, outcome, text, alone.len())))
         };
         match (plain.cost > 0.0, protected.cost > 0.0) {
@@ -141,11 +140,11 @@ impl Counted {
             _ if self.sampled => None,
             (false, true) => {
                 let text = format!("{}, none on the plain arm", amount(protected));
-                state(certain(f64::INFINITY), Outcome::Costs, text)
+                state(f64::INFINITY, Outcome::Costs, text)
             }
             (true, false) => {
                 let text = format!("none, {} on the plain arm", amount(plain));
-                state(certain(f64::NEG_INFINITY), Outcome::Gains, text)
+                state(f64::NEG_INFINITY, Outcome::Gains, text)
             }
             (false, false) => {
                 let protected: Spent = alone.into_iter().sum();

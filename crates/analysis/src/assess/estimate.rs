@@ -111,7 +111,7 @@ pub(super) fn with_resolution(measured: &Measured<'_>, mut estimate: Estimate) -
     estimate
 }
 
-/// Takes the interval from a figure of a cell that has fewer frames than one needs, and says so.
+/// Takes the interval from a figure that stands on fewer frames than one needs, and says so.
 ///
 /// What only one arm has, or what can be seen in one only, is told all the same.
 pub(super) fn without_interval(measured: &Measured<'_>, estimate: &mut Estimate) {
@@ -124,10 +124,13 @@ pub(super) fn without_interval(measured: &Measured<'_>, estimate: &mut Estimate)
         .into_iter()
         .flatten()
         .for_each(open);
-    let missing_s = (precision::MIN_FRAMES - measured.frames.len()) as f64 * measured.frame_s;
-    estimate.more_s = Some(estimate.more_s.unwrap_or(0.0).max(missing_s));
+    let behind = measured.frames_behind(estimate);
+    // Where only some frames say anything, no more of the next ones will.
+    let each_s = measured.frame_s * measured.frames.len() as f64 / behind as f64;
+    let missing_s = (precision::MIN_FRAMES - behind) as f64 * each_s;
+    estimate.more_s = missing_s.is_finite().then_some(estimate.more_s.unwrap_or(0.0).max(missing_s));
     (estimate.verdict, estimate.p) = (Outcome::TooNoisy, None);
-    estimate.text = too_few(measured.frames.len());
+    estimate.text = too_few(behind);
     estimate.flags.retain(|flag| *flag != Flag::NotEnoughData);
     estimate.flags.push(Flag::NotEnoughFrames);
 }

@@ -12,9 +12,10 @@ use tithe_model::{
 };
 
 use crate::{
-    Flag,
+    Estimate, Figure, Flag,
     statistics::{
         pairing::MIN_OPERATIONS,
+        precision,
         starts::{IntervalOptions, KnownSpread},
     },
     stopping::{self, SlotTotals},
@@ -120,6 +121,23 @@ impl<'a> Measured<'a> {
     /// Starts of the servers that the frames were measured on.
     pub fn starts(&self) -> usize {
         self.start_numbers().collect::<BTreeSet<_>>().len()
+    }
+
+    /// Frames that `estimate` stands on, which may be fewer than count: a frame in which one of both arms has too few
+    /// pairs of slots has no effect.
+    pub fn frames_behind(&self, estimate: &Estimate) -> usize {
+        match estimate.name {
+            // Their values are groups of frames, ends of frames, and frames that are few on purpose.
+            Figure::Percentile(_) | Figure::Size(_) | Figure::Free(_) => self.frames.len(),
+            // Theirs are pairs of sides, and frames of one arm.
+            _ if self.cell.design.has_one_arm_a_frame() => self.frames.len(),
+            _ => estimate.count,
+        }
+    }
+
+    /// True where `estimate` stands on as many frames as an interval needs.
+    pub fn has_enough_frames(&self, estimate: &Estimate) -> bool {
+        self.frames_behind(estimate) >= precision::MIN_FRAMES
     }
 
     /// How the interval of a figure is asked for that varies from start to start as `metric` does.

@@ -125,10 +125,10 @@ fn assess_cell(
         format!("the run was killed in epoch {}, so its protections were looked at before its frames only", epoch + 1)
     }));
     let mut arms = arms(records, index, &measured, primary);
-    if (1..statistics::precision::MIN_FRAMES).contains(&measured.frames.len()) {
+    if !measured.frames.is_empty() {
         let estimates = arms.iter_mut().flat_map(|arm| &mut arm.estimates);
         estimates
-            .filter(|estimate| !is_spread(estimate))
+            .filter(|estimate| !is_spread(estimate) && !measured.has_enough_frames(estimate))
             .for_each(|estimate| estimate::without_interval(&measured, estimate));
     }
     adjust_p(&mut arms);

@@ -8,21 +8,19 @@
 use tithe_model::experiment::{Design, Metric};
 
 use super::{measured::Measured, sequential, slots, switched};
-use crate::{
-    ArmAnalysis, Estimate, OverRun,
-    statistics::{inference::sidak, precision},
-};
+use crate::{ArmAnalysis, Estimate, OverRun, statistics::inference::sidak};
 
 /// Judges the deciding figure of each of `arms` over all `cells` of the run. Alone a cell is the run.
 pub(super) fn judge(measured: &mut Measured<'_>, arms: &mut [ArmAnalysis], primary: Metric, cells: usize) {
-    if cells < 2 || measured.frames.len() < precision::MIN_FRAMES {
+    if cells < 2 {
         return;
     }
     // An error that is divided over the arms of its cell already is divided further.
     measured.alpha = sidak(measured.alpha, cells);
     for (index, arm) in arms.iter_mut().enumerate() {
         if let Some(estimate) = arm.estimates.iter_mut().find(|estimate| estimate.primary) {
-            estimate.over_run = deciding(measured, index, primary).map(over_run);
+            let judged = deciding(measured, index, primary).filter(|estimate| measured.has_enough_frames(estimate));
+            estimate.over_run = judged.map(over_run);
         }
     }
 }

@@ -106,7 +106,8 @@ impl Resolution {
     }
 }
 
-/// What the records of a calibration say, cell by cell. Cells without enough frames have no metrics.
+/// What the records of a calibration say, cell by cell. Cells whose deciding metric has too few frames have no
+/// metrics.
 pub fn resolutions(records: &Records) -> Vec<CellResolution> {
     (0..records.plan.cells.len()).map(|index| of_cell(records, index)).collect()
 }
@@ -119,22 +120,28 @@ fn of_cell(records: &Records, index: usize) -> CellResolution {
     let mut metrics: Vec<_> = slots::METRICS.into_iter().take(3).filter(|(metric, _)| has_meaning(metric)).collect();
     metrics.sort_by_key(|(metric, _)| *metric != primary);
     let cells = records.plan.cells.len();
-    let metrics = metrics.into_iter().filter_map(|(metric, title)| of_metric(&measured, metric, title, cells));
+    let mut metrics: Vec<_> =
+        metrics.into_iter().map(|(metric, title)| of_metric(&measured, metric, title, cells)).collect();
+    // The first is the one that decides: where it has too few frames, no other decides in its place.
+    if metrics.first().is_some_and(Option::is_none) {
+        metrics.clear();
+    }
     CellResolution {
         id: measured.cell.id.clone(),
         mode: records.cells[index].mode.clone(),
         slot_ms: measured.slot_ns as f64 / 1e6,
         frames: measured.frames.len(),
         load_s: measured.load_s(),
-        metrics: metrics.collect(),
+        metrics: metrics.into_iter().flatten().collect(),
     }
 }
 
 fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str, cells: usize) -> Option<Resolution> {
-    if measured.frames.len() < precision::MIN_FRAMES {
+    let effects = slots::effects(measured, 1, metric);
+    // A frame with too few pairs of slots has no effect.
+    if effects.len() < precision::MIN_FRAMES {
         return None;
     }
-    let effects = slots::effects(measured, 1, metric);
     let asked = |alpha: f64| IntervalOptions { alpha, ..measured.asked(metric) };
     let interval = |alpha: f64| infer_over_starts(&effects, asked(alpha)).inference.interval;
     let alone = interval(1.0 - CONFIDENCE);

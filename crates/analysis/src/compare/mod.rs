@@ -154,10 +154,10 @@ impl Match {
     }
 
     /// How each later run's cost changed against the first run's, judged over all cells of each run; of a single run
-    /// its cost itself. Empty where the first cost does not count.
+    /// its cost itself. Empty where the first cost does not count; without those that have no interval over all cells.
     pub fn changes(&self) -> Vec<Change> {
         let counted: Vec<&Side> = self.sides.iter().filter(|side| side.counts()).collect();
-        match counted.as_slice() {
+        let mut changes = match counted.as_slice() {
             [only] if self.sides.len() == 1 => {
                 let ratio = self.error.map_or(only.over_run(), |error| only.erring(error));
                 vec![Change { run: only.run, points: as_share(&ratio), ratio }]
@@ -173,7 +173,10 @@ impl Match {
                 others.iter().map(change).collect()
             }
             _ => Vec::new(),
-        }
+        };
+        // What may be anything is below every threshold, which would pass for having kept it.
+        changes.retain(|change: &Change| change.ratio.half_width().is_finite());
+        changes
     }
 }
 
@@ -256,7 +259,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Flag,
+        Flag, Outcome, OverRun,
         report::{comparison, html, sample},
     };
 
@@ -367,6 +370,19 @@ mod tests {
         let beyond: Vec<&str> = alone.matches.iter().filter(beyond).map(|it| it.arm.as_str()).collect();
         // Not `audit`, which costs 13 % and is not proven.
         assert_eq!(beyond, ["tls", "columns"]);
+    }
+
+    #[test]
+    fn a_cost_without_an_interval_over_all_cells_is_held_against_no_threshold() {
+        let open = |analysis: &mut Analysis| {
+            let tls = &mut analysis.cells[0].arms[1].estimates[0];
+            let effect = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY, ..tls.effect };
+            tls.over_run = Some(OverRun { effect, difference: None, verdict: Outcome::TooNoisy });
+        };
+        let changes = |subjects: &[Analysis]| compare(subjects, &[]).expect("runs alike").matches[0].changes();
+        assert_eq!(changes(&[subject("one", open)]), []);
+        assert_eq!(changes(&[subject("one", other), subject("two", open)]), []);
+        assert_eq!(changes(&[subject("one", open), subject("two", other)]), []);
     }
 
     #[test]

@@ -226,7 +226,8 @@ pub fn flag_advice(flag: Flag) -> &'static str {
             "Too few samples lie beyond this percentile: raise the budget or read a lower percentile."
         }
         Flag::NotEnoughFrames => {
-            "An interval needs 15 frames, and the cell has fewer: continue the run, or raise the budget."
+            "An interval needs 15 frames, and this figure stands on fewer: continue the run, raise the budget, or make slots \
+             longer where they hold too few operations."
         }
         Flag::NotAtRate => "The offered rate was not sustained: offer at most 70% of what the slowest arm can serve.",
         Flag::ClientSaturated => {

@@ -3,7 +3,7 @@
 use super::{
     distribution::{t_two_sided, t_upper},
     mean,
-    order::hodges_lehmann,
+    order::{hodges_lehmann, sorted},
     variance,
 };
 use crate::Interval;
@@ -33,7 +33,8 @@ pub struct Inference {
 /// The interval of confidence 1 − `alpha` of the centre of `effects`, which are in the order of time.
 ///
 /// Neighbours are averaged in pairs while they are correlated, so that slow noise cannot pass for
-/// precision. Then Hodges–Lehmann, or the t interval for fewer than 10 values. Values that are not finite are left out.
+/// precision. Then Hodges–Lehmann with the interval of ranks, or the t interval for fewer than 10 values. Values that are
+/// not finite are left out. Two values or more have a finite interval, however small `alpha` is.
 pub fn infer(effects: &[f64], alpha: f64) -> Inference {
     let mut merged: Vec<f64> = effects.iter().copied().filter(|effect| effect.is_finite()).collect();
     let mut batch = 1;
@@ -41,9 +42,22 @@ pub fn infer(effects: &[f64], alpha: f64) -> Inference {
         merged = merged.chunks_exact(2).map(|pair| (pair[0] + pair[1]) / 2.0).collect();
         batch *= 2;
     }
-    let interval = if merged.len() >= RANKS_FROM { hodges_lehmann(&merged, alpha) } else { t_interval(&merged, alpha) };
+    let interval = if merged.len() >= RANKS_FROM { rank_interval(&merged, alpha) } else { t_interval(&merged, alpha) };
     let lag1 = lag1(&merged);
     Inference { interval, merged, batch, lag1 }
+}
+
+/// Hodges–Lehmann with the interval of ranks, and with Student's where `alpha` is smaller than ranks can promise.
+fn rank_interval(values: &[f64], alpha: f64) -> Interval {
+    let ranks = hodges_lehmann(values, alpha);
+    if ranks.half_width().is_finite() {
+        return ranks;
+    }
+    // All n values lie on one side of the truth by chance once in 2ⁿ⁻¹ times, so ranks promise no smaller error, and an
+    // error that is divided over many comparisons may be smaller. Student's interval has no such limit. It reaches from
+    // the smallest to the largest value at least, as ranks do at their smallest error: more confidence is never narrower.
+    let (student, sorted) = (t_interval(values, alpha), sorted(values));
+    Interval { low: student.low.min(sorted[0]), high: student.high.max(sorted[sorted.len() - 1]), ..ranks }
 }
 
 /// The mean with Student's interval of confidence 1 − `alpha`; infinite ends for fewer than two values.
@@ -163,6 +177,22 @@ mod tests {
             let rejected: Vec<bool> = holm_adjusted(&p).iter().map(|p| *p <= alpha).collect();
             assert_eq!(rejected, holm(&p, alpha), "{alpha}");
         }
+    }
+
+    #[test]
+    fn a_smaller_error_than_ranks_promise_has_students_interval() {
+        let values = [0.3, -0.1, 0.25, 0.4, 0.05, 0.2, -0.3, 0.15, 0.35, 0.1, 0.45];
+        let at = |alpha: f64| infer(&values, alpha).interval;
+        // Of 11 values ranks give no error below 2/2¹¹ = 0.00098: there they reach from the smallest to the largest.
+        assert_eq!((at(0.00098).low, at(0.00098).high), (-0.3, 0.45));
+        // 0.04 over six cells of seven protected arms: Student's interval is wider on one side only.
+        let (divided, student) = (at(0.04 / 42.0), t_interval(&values, 0.04 / 42.0));
+        assert_eq!((divided.low, divided.high), (-0.3, student.high));
+        assert_eq!(divided.estimate, at(0.05).estimate);
+        let student = t_interval(&values, 1e-6);
+        assert_eq!((at(1e-6).low, at(1e-6).high), (student.low, student.high));
+        let widths = [0.05, 0.01, 0.00098, 0.00095, 1e-4, 1e-6].map(|alpha| at(alpha).half_width());
+        assert!(widths.is_sorted() && widths.iter().all(|width| width.is_finite()), "{widths:?}");
     }
 
     #[test]

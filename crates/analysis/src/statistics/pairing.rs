@@ -1,5 +1,7 @@
 //! Slots to effects: the cost of a slot, the effect of a frame, the ratio of sums.
 
+use std::ops::Add;
+
 use tithe_model::{experiment::Metric, record::Slot};
 
 use super::{distribution::t_upper, order::midmean, variance};
@@ -35,7 +37,7 @@ impl Spent {
     }
 }
 
-impl std::ops::Add for Spent {
+impl Add for Spent {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -57,26 +59,26 @@ impl std::iter::Sum for Spent {
     }
 }
 
-/// What `slot` spent, in the sense of `metric`, ns.
+/// What `slot` spent, in the sense of `metric`, ns; `None` where that cannot be told.
 ///
 /// `Time` counts the operations that started after the settling time. `Net` is wall time less the time in which
 /// neighbours had the processor and client or server could have run: what an operation takes when nobody is in the way.
 /// It is never less than the processor time of both, but for the part of who writes the server's log, which may work on
-/// another processor; and nothing where neighbours cannot be told.
-pub fn spent(slot: &Slot, metric: Metric) -> Spent {
+/// another processor. It cannot be told where neighbours are not seen.
+pub fn spent(slot: &Slot, metric: Metric) -> Option<Spent> {
     let all = |cost: f64| Spent { cost, operations: slot.operations as f64 };
-    match metric {
+    Some(match metric {
         Metric::Time => Spent { cost: slot.latency_sum_ns as f64, operations: slot.counted as f64 },
-        Metric::Net => all(slot.stalled_ns.map_or(0.0, |ns| slot.wall_ns as f64 - ns as f64)),
+        Metric::Net => all(slot.wall_ns as f64 - slot.stalled_ns? as f64),
         Metric::Cpu => all(slot.client_cpu_ns as f64 + slot.server_cpu_ns as f64),
         Metric::ClientCpu => all(slot.client_cpu_ns as f64),
         Metric::ServerCpu => all(slot.server_cpu_ns as f64),
-    }
+    })
 }
 
 /// ns per operation of a slot; `None` where it has too few operations or no cost can be seen.
 pub fn slot_cost(slot: &Slot, metric: Metric) -> Option<f64> {
-    let cost = spent(slot, metric).per_operation();
+    let cost = spent(slot, metric)?.per_operation();
     (slot.operations >= MIN_OPERATIONS && slot.counted >= 1 && cost > 0.0).then_some(cost)
 }
 
@@ -127,11 +129,9 @@ fn pairs(slots: &[Slot], plain: u32, protected: u32, metric: Metric, fewest: usi
     (pairs.len() >= fewest).then_some(pairs)
 }
 
-/// What `arm` spent in a frame, every slot counted; `None` when it has no slot in `slots`.
+/// What `arm` spent in a frame, every slot counted of which that can be told; `None` when there is none in `slots`.
 pub fn frame_spent(slots: &[Slot], arm: u32, metric: Metric) -> Option<Spent> {
-    let mut of_arm = slots.iter().filter(|slot| slot.arm == arm).peekable();
-    of_arm.peek()?;
-    Some(of_arm.map(|slot| spent(slot, metric)).sum())
+    slots.iter().filter(|slot| slot.arm == arm).filter_map(|slot| spent(slot, metric)).reduce(Spent::add)
 }
 
 /// The total effect: ln of protected over plain, each a ratio of sums over all frames, every stall counted.

@@ -1,7 +1,10 @@
 //! Records in, analysis out: a synthetic run of known cost, and what each rule makes of odd records.
 
 use expect_test::{Expect, expect};
-use tithe_analysis::{Analysis, Estimate, Figure, Flag, Interval, Outcome, Proof, assess::assess};
+use tithe_analysis::{
+    Analysis, Estimate, Figure, Flag, Interval, Outcome, Proof,
+    assess::{assess, resolution::resolutions},
+};
 use tithe_model::{
     ending::CellEnding,
     experiment::{Arrivals, Metric},
@@ -427,6 +430,46 @@ fn fifteen_frames_make_an_interval_and_fourteen_do_not() {
 }
 
 #[test]
+fn an_interval_stands_on_the_frames_that_have_an_effect() {
+    let mut records = Invented { frames: 40, ..Invented::default() }.records();
+    // An arm so slow that its slots hold 19 operations in all but three frames.
+    records.slots.iter_mut().filter(|it| it.arm == 1 && it.frame >= 3).for_each(|slot| slot.operations = 19);
+    let few = estimate(&records, 1, "net");
+    assert_eq!((few.verdict, few.text.as_str()), (Outcome::TooNoisy, "not enough frames: 3 of 15"));
+    assert!(few.effect.low.is_infinite() && few.flags.contains(&Flag::NotEnoughFrames) && few.p.is_none());
+    // One frame in 13 counts, so that twelve more take about 160.
+    assert!(few.more_s.is_some_and(|more_s| more_s >= 12.0 * 0.6 * 13.0), "{few:?}");
+    assert!(!estimate(&records, 2, "net").flags.contains(&Flag::NotEnoughFrames));
+    assert!(!estimate(&records, 1, "latency_p50_READ").flags.contains(&Flag::NotEnoughFrames));
+    assert!(resolutions(&records)[0].metrics.is_empty());
+    records.slots.iter_mut().filter(|it| it.arm == 1).for_each(|slot| slot.operations = 19);
+    let none = estimate(&records, 1, "net");
+    assert_eq!((none.text.as_str(), none.more_s), ("not enough frames: 0 of 15", None));
+}
+
+#[test]
+fn no_other_metric_decides_a_calibration_whose_own_has_too_few_frames() {
+    let mut records = Invented { frames: 40, ..Invented::default() }.records();
+    assert_eq!(resolutions(&records)[0].metrics[0].title, "net time per op");
+    records.slots.iter_mut().filter(|slot| slot.frame >= 9).for_each(|slot| slot.stalled_ns = None);
+    assert!(resolutions(&records)[0].metrics.is_empty());
+}
+
+#[test]
+fn frames_of_which_nobody_saw_the_neighbours_have_no_part_in_net_time() {
+    let hidden = |frame: u32| frame.is_multiple_of(3);
+    let mut unseen = Invented { frames: 30, ..Invented::default() }.records();
+    let mut removed = unseen.clone();
+    removed.frames.retain(|frame| !hidden(frame.frame));
+    removed.slots.retain(|slot| !hidden(slot.frame));
+    unseen.slots.iter_mut().filter(|slot| hidden(slot.frame)).for_each(|slot| slot.stalled_ns = None);
+    let [unseen, removed] = [unseen, removed].map(|records| estimate(&records, 1, "net"));
+    assert!(removed.total.is_some() && removed.total_difference.is_some());
+    let figures = |it: Estimate| (it.effect, it.difference, it.total, it.total_difference, it.levels, it.count);
+    assert_eq!(figures(unseen), figures(removed));
+}
+
+#[test]
 fn too_much_noise_says_how_long_it_would_take() {
     let records = Invented { frames: 16, spread: 0.3, effects: vec![0.0, 0.0], ..Invented::default() }.records();
     let text: String =
@@ -637,6 +680,24 @@ fn counters_that_only_one_arm_has() {
     "#]]
     .assert_eq(&text);
     assert!(!names(&records, 1).contains(&"wal_bytes".to_owned()));
+}
+
+#[test]
+fn a_counter_that_one_arm_has_by_accident_is_no_cost_and_no_saving() {
+    let mut records = Invented { frames: 30, ..Invented::default() }.records();
+    for frame in &mut records.frames {
+        // One page is read in one frame by the protected arm, and one written in another by the plain one.
+        let once = |at: u32| Some(if frame.frame == at { 4096 } else { 0 });
+        (frame.arms[0].counters.read_bytes, frame.arms[1].counters.read_bytes) = (Some(0), once(7));
+        (frame.arms[0].counters.written_bytes, frame.arms[1].counters.written_bytes) = (once(9), Some(0));
+    }
+    let found = ["read_bytes", "written_bytes"].map(|name| estimate(&records, 1, name));
+    expect![[r#"
+        - read_bytes: TooNoisy, too noisy to tell: 0.01 bytes per op, none on the plain arm (n=30/1 0.00 -> 0.00 bytes/op) []
+        - written_bytes: TooNoisy, too noisy to tell: none, 0.01 bytes per op on the plain arm (n=30/1 0.00 -> 0.00 bytes/op) []
+    "#]].assert_eq(&found.iter().map(line).collect::<String>());
+    assert!(found.iter().all(|it| it.difference.expect("both are seen").holds(0.0)));
+    assert!(found.iter().all(|it| it.effect.low == f64::NEG_INFINITY && it.effect.high == f64::INFINITY));
 }
 
 /// Four starts of frames whose log per operation falls by `times` from the first to the last.

@@ -131,6 +131,38 @@ fn a_headline_names_what_is_there_by_the_interval_over_all_cells() {
 }
 
 #[test]
+fn a_headline_names_no_cost_of_an_arm_with_too_few_frames() {
+    let effects = [0.0, 0.05, 0.05, 0.0, 0.0];
+    let mut records = of_cells(7, 2, &effects, &bare(&effects, 20));
+    records.slots.iter_mut().filter(|it| it.arm == 1 && it.frame >= 9).for_each(|slot| slot.operations = 19);
+    let analysis = assess(&records);
+    let [few, enough] = [1, 2].map(|arm: usize| &analysis.cells[0].arms[arm].estimates[0]);
+    assert_eq!((few.over_run, few.headline().verdict), (None, Outcome::TooNoisy));
+    assert_eq!(enough.headline().verdict, Outcome::Costs);
+}
+
+#[test]
+fn a_headline_over_many_cells_has_an_interval_and_so_has_a_threshold() {
+    // The machine's mood halves 22 frames to 11 values, of which ranks give no error below 2/2¹¹ = 0.00098; 0.05 over 80
+    // comparisons is less.
+    let effects = [0.0, 0.4, 0.0, 0.0, 0.0, 0.0];
+    let mut records = of_cells(7, 16, &effects, &bare(&effects, 22));
+    let later = records.slots.iter_mut().filter(|slot| slot.arm == 1 && slot.frame >= 11);
+    later.for_each(|slot| slot.wall_ns += slot.wall_ns / 10);
+    let mut analysis = assess(&records);
+    for arm in analysis.cells.iter_mut().flat_map(|cell| &mut cell.arms) {
+        arm.proof = tithe_analysis::Proof::Proven;
+    }
+    let costs = analysis.cells.iter().map(|cell| &cell.arms[1].estimates[0]);
+    for cost in costs.clone() {
+        assert_eq!((cost.batch, cost.headline().verdict), (2, Outcome::Costs), "{:?}", cost.over_run);
+    }
+    let compared = compare::compare(std::slice::from_ref(&analysis), &[]).expect("a run alone");
+    let beyond = compared.matches.iter().flat_map(|it| it.changes()).filter(|change| change.beyond(0.3)).count();
+    assert_eq!(beyond, costs.count());
+}
+
+#[test]
 fn a_single_cell_is_the_whole_run() {
     let effects = [0.0, 0.05, 0.0, 0.0, 0.0];
     let analysis = assess(&of_cells(7, 1, &effects, &bare(&effects, 20)));

@@ -40,6 +40,15 @@ fn an_aa_arm_that_differs_takes_every_answer_back() {
 }
 
 #[test]
+fn few_frames_of_an_aa_arm_take_no_answer_back() {
+    let mut records = with_aa_arm(0.05);
+    assert!(estimate(&records, 1, "net").flags.contains(&Flag::Asymmetric));
+    // Slots of nine frames hold enough operations to say anything.
+    records.slots.iter_mut().filter(|it| it.arm == 2 && it.frame >= 9).for_each(|slot| slot.operations = 19);
+    assert!(!estimate(&records, 1, "net").flags.contains(&Flag::Asymmetric));
+}
+
+#[test]
 fn an_arm_of_the_experiments_that_protects_nothing_says_nothing_about_the_others() {
     // The second arm is a true twin; the third has no protections and is dearer for a reason of the user's.
     let mut records = Invented { effects: vec![0.0, 0.0, 0.05], ..Invented::default() }.records();

@@ -73,6 +73,15 @@ fn the_last_line_of_a_cell_and_its_table_are_one_computation() {
         let tabled: Vec<_> = assess(&records).cells[0].arms[1..].iter().map(|arm| arm.estimates[0].effect).collect();
         assert_eq!(told, tabled, "{ending}");
     }
+    // An arm whose slots hold enough operations in three frames only.
+    let mut records = Invented { frames: 17, ..Invented::default() }.records();
+    records.slots.iter_mut().filter(|it| it.arm == 1 && it.frame >= 3).for_each(|slot| slot.operations = 19);
+    let mut few = live(&records);
+    frames(&records).for_each(|slots| few.push(slots[0].frame, slots));
+    let told = few.ended(&CellEnding::Budget).expect("enough frames of the other arm");
+    let tabled: Vec<_> = assess(&records).cells[0].arms[1..].iter().map(|arm| arm.estimates[0].effect).collect();
+    assert_eq!(told, tabled);
+    assert!(told[0].half_width().is_infinite() && told[1].half_width().is_finite());
     let records = Invented { frames: 14, ..Invented::default() }.records();
     let mut live = live(&records);
     frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
