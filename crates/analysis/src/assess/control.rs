@@ -60,7 +60,7 @@ fn hold_against(estimate: &mut Estimate, control: &Estimate) {
         estimate.flags.push(Flag::WithinControl);
     }
     if doubtful && estimate.verdict == Outcome::Gains {
-        (estimate.verdict, estimate.text) = (Outcome::TooNoisy, no_more_than(&control.effect));
+        (estimate.verdict, estimate.text) = (Outcome::TooNoisy, no_more_than(&control.change()));
     }
     if let (Some(over_run), Some(control)) = (&mut estimate.over_run, &control.over_run)
         && over_run.verdict == Outcome::Gains
