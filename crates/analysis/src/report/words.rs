@@ -35,6 +35,9 @@ pub fn outcome(estimate: &Estimate, margin: f64) -> String {
         Outcome::Costs if effect.high <= margin => format!("{}{on_starts}, below margin", moved(estimate)),
         Outcome::Costs => format!("{}{on_starts}", moved(estimate)),
         Outcome::Gains if !effect.estimate.is_finite() => "saves all of it".to_owned(),
+        Outcome::Gains if estimate.flags.contains(&Flag::WithinControl) => {
+            format!("{}{on_starts}, but A/A over all cells differs as much", moved(estimate))
+        }
         Outcome::Gains => format!("{}{on_starts}: check set-up", moved(estimate)),
         Outcome::NoneFound if estimate.name == Figure::Throughput => {
             let change = estimate.change();
@@ -126,10 +129,12 @@ pub fn outcome_short(estimate: &Estimate, margin: f64) -> String {
         _ if !estimate.is_symmetric() => "set-up not symmetric".to_owned(),
         Outcome::Costs if estimate.effect.high <= margin => format!("costs{on_starts}, below margin"),
         Outcome::Costs => format!("costs{on_starts}"),
+        Outcome::Gains | Outcome::TooNoisy if estimate.flags.contains(&Flag::WithinControl) => {
+            "A/A differs as much".to_owned()
+        }
         Outcome::Gains => format!("saves{on_starts}: check set-up"),
         Outcome::NoneFound => format!("no cost found{on_starts}"),
         Outcome::TooNoisy if estimate.flags.contains(&Flag::NotEnoughFrames) => "not enough frames".to_owned(),
-        Outcome::TooNoisy if estimate.flags.contains(&Flag::WithinControl) => "A/A differs as much".to_owned(),
         Outcome::TooNoisy => format!("too noisy to tell{on_starts}"),
     }
 }
@@ -343,6 +348,16 @@ mod tests {
 
     use super::*;
     use crate::assess::estimate::stated;
+
+    #[test]
+    fn a_saving_that_only_the_control_of_the_run_doubts_is_doubted() {
+        let effect = Interval { estimate: -0.027, low: -0.0325, high: -0.0212 };
+        let mut saving = stated(Figure::Metric(Metric::Net), "", effect, Outcome::Gains, String::new(), 30);
+        assert_eq!(outcome(&saving, 0.03), "saves 2.7%: check set-up");
+        saving.flags.push(Flag::WithinControl);
+        assert_eq!(outcome(&saving, 0.03), "saves 2.7%, but A/A over all cells differs as much");
+        assert_eq!(outcome_short(&saving, 0.03), "A/A differs as much");
+    }
 
     #[test]
     fn fewer_operations_are_what_throughput_costs() {
