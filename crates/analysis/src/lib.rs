@@ -302,8 +302,8 @@ pub struct Estimate {
     pub title: String,
     /// Declared before the run as what decides.
     pub primary: bool,
-    /// Natural-log ratio protected/plain; positive is a cost. Of throughput it is that of what an operation takes, so that
-    /// it is a cost there, too: [`Self::change`] is that of the level.
+    /// Natural-log ratio protected/plain; positive is a cost. Of throughput it is that of what an operation takes, so
+    /// that it is a cost there, too: [`Self::change`] is that of the level.
     pub effect: Interval,
     /// The same with every stall counted (ratio of sums, jackknife), where it differs in meaning.
     #[serde(deserialize_with = "Option::deserialize")]
