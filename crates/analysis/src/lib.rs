@@ -210,7 +210,7 @@ pub struct ArmAnalysis {
     pub findings: Vec<Finding>,
     /// Absolute levels of this arm: for orientation, they belong to this machine and hour.
     pub levels: Vec<Level>,
-    /// The costs against the baseline, the primary first; empty for the baseline.
+    /// The costs against the baseline, the primary first; empty for the baseline and in a cell without frames.
     pub estimates: Vec<Estimate>,
     /// What others published about this arm under these conditions, in the experiment's order.
     pub published: Vec<PublishedCost>,
@@ -302,7 +302,8 @@ pub struct Estimate {
     pub title: String,
     /// Declared before the run as what decides.
     pub primary: bool,
-    /// Natural-log ratio protected/plain; positive is a cost.
+    /// Natural-log ratio protected/plain; positive is a cost. Of throughput it is that of what an operation takes, so
+    /// that it is a cost there, too: [`Self::change`] is that of the level.
     pub effect: Interval,
     /// The same with every stall counted (ratio of sums, jackknife), where it differs in meaning.
     #[serde(deserialize_with = "Option::deserialize")]
@@ -358,6 +359,27 @@ impl Estimate {
             (false, _) => String::new(),
             (true, 0 | 1) => " on this start".to_owned(),
             (true, starts) => format!(" on these {starts} starts"),
+        }
+    }
+
+    /// The effect on the level that the figure has, as figures and levels are printed side by side: throughput falls
+    /// where an operation takes longer.
+    pub fn change(&self) -> Interval {
+        self.on_level(self.effect)
+    }
+
+    /// The same with every stall counted.
+    pub fn total_change(&self) -> Option<Interval> {
+        self.total.map(|total| self.on_level(total))
+    }
+
+    fn on_level(&self, effect: Interval) -> Interval {
+        match self.name {
+            // Subtracted and not negated, so that no change is 0 and not −0.
+            Figure::Throughput => {
+                Interval { estimate: 0.0 - effect.estimate, low: 0.0 - effect.high, high: 0.0 - effect.low }
+            }
+            _ => effect,
         }
     }
 

@@ -59,13 +59,16 @@ fn hold_against(estimate: &mut Estimate, control: &Estimate) {
         estimate.flags.push(Flag::WithinControl);
     }
     if doubtful && estimate.verdict == Outcome::Gains {
-        (estimate.verdict, estimate.text) = (Outcome::TooNoisy, no_more_than(&control.effect));
+        (estimate.verdict, estimate.text) = (Outcome::TooNoisy, no_more_than(&control.change()));
     }
     if let (Some(over_run), Some(control)) = (&mut estimate.over_run, &control.over_run)
         && over_run.verdict == Outcome::Gains
         && !is_below(&over_run.effect, &control.effect)
     {
         over_run.verdict = Outcome::TooNoisy;
+        if !doubtful {
+            estimate.flags.push(Flag::WithinControl);
+        }
     }
 }
 
@@ -130,7 +133,11 @@ mod tests {
     #[test]
     fn a_headline_is_held_against_the_control_of_all_cells() {
         let wide = of(-4.0, 3.0).over_run;
-        let (single, over_run, ..) = held(of(-3.2, -2.1), &Estimate { over_run: wide, ..of(-2.0, -0.4) });
-        assert_eq!((single, over_run), (Outcome::Gains, Outcome::TooNoisy));
+        let (single, over_run, flagged, _) = held(of(-3.2, -2.1), &Estimate { over_run: wide, ..of(-2.0, -0.4) });
+        assert_eq!((single, over_run, flagged), (Outcome::Gains, Outcome::TooNoisy, true));
+        // In its cell, too, it is no larger; the flag is there once.
+        let mut both = of(-1.2, -0.6);
+        hold_against(&mut both, &Estimate { over_run: wide, ..of(-2.0, -0.4) });
+        assert_eq!(both.flags, [Flag::WithinControl]);
     }
 }

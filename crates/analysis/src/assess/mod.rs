@@ -194,7 +194,8 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
             } else {
                 proof::proof(arm, &findings, &measured.epochs)
             },
-            estimates: if index == 0 {
+            // Of a cell without frames there is no figure, not even one that decides.
+            estimates: if index == 0 || measured.frames.is_empty() {
                 Vec::new()
             } else {
                 flagged(estimates(measured, index, primary, &levels), &findings)

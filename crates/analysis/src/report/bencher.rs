@@ -1,13 +1,14 @@
 //! The costs in Bencher's Metric Format: a benchmark for each arm of each cell, with a measure for each figure.
 //!
-//! A measure is a cost in percent, with the ends of its interval as far as they are known. The format has no place for
+//! A measure is a cost in percent, with the ends of its interval as far as they are known; of throughput it is the
+//! operations that are missing, so that more is worse everywhere. The format has no place for
 //! a proof, so arms that are not proven are left out, and so is what was not measured or has a set-up that is not
 //! symmetric.
 
 use serde_json::{Map, Value, json};
 
 use super::number;
-use crate::{Analysis, Estimate, Proof};
+use crate::{Analysis, Estimate, Figure, Proof};
 
 /// The costs as one JSON object; it ends with a line break.
 pub fn render(analysis: &Analysis) -> String {
@@ -36,10 +37,14 @@ fn measure(estimate: &Estimate) -> String {
 }
 
 fn metric(estimate: &Estimate) -> Value {
-    let mut metric = json!({ "value": number::percent(estimate.effect.estimate) });
+    let cost = |effect: f64| match estimate.name {
+        Figure::Throughput => -number::percent(-effect),
+        _ => number::percent(effect),
+    };
+    let mut metric = json!({ "value": cost(estimate.effect.estimate) });
     for (key, end) in [("lower_value", estimate.effect.low), ("upper_value", estimate.effect.high)] {
         if end.is_finite() {
-            metric[key] = json!(number::percent(end));
+            metric[key] = json!(cost(end));
         }
     }
     metric

@@ -37,13 +37,13 @@ fn one_word(name: &str) -> String {
 
 fn delta(estimate: &Estimate) -> String {
     match estimate.verdict {
-        Outcome::Costs | Outcome::Gains => number::cost(&estimate.effect, estimate.verdict).lead,
+        Outcome::Costs | Outcome::Gains => number::cost(&estimate.change(), estimate.verdict).lead,
         Outcome::NoneFound | Outcome::TooNoisy => "~".to_owned(),
     }
 }
 
 fn about(estimate: &Estimate, arm: &ArmAnalysis) -> String {
-    let figure = number::cost(&estimate.effect, estimate.verdict);
+    let figure = number::cost(&estimate.change(), estimate.verdict);
     let asymmetric = (!estimate.is_symmetric()).then_some("set-up not symmetric");
     let words: Vec<&str> = what_it_is(arm).into_iter().chain(asymmetric).collect();
     let known = format!("({}, n={})", figure.rest, estimate.count);

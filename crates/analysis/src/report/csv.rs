@@ -28,7 +28,7 @@ pub const COLUMNS: [(&str, &str); 36] = [
     ("unit", "unit of plain, protected and difference"),
     ("plain", "level of the baseline, for orientation"),
     ("protected", "level of the arm, for orientation"),
-    ("effect_ln", "natural logarithm of protected/plain; positive is a cost"),
+    ("effect_ln", "natural logarithm of protected/plain; positive is a cost, of throughput negative"),
     ("low_ln", "lower end of its interval"),
     ("high_ln", "upper end of its interval"),
     ("cost_percent", "the same in percent of the baseline"),
@@ -70,7 +70,7 @@ pub fn render(analysis: &Analysis) -> String {
 }
 
 fn row(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estimate: &Estimate) -> [String; COLUMNS.len()] {
-    let effect = &estimate.effect;
+    let effect = &estimate.change();
     let difference = |of: fn(&Interval) -> f64| estimate.difference.as_ref().map(of).map_or(String::new(), finite);
     let spread = |of: fn(&Interval) -> f64| estimate.spread.as_ref().map(of).map_or(String::new(), finite);
     let over_run = |of: fn(&OverRun) -> String| estimate.over_run.as_ref().map(of).unwrap_or_default();

@@ -54,7 +54,12 @@ impl Decided<'_> {
         }
         let (range, beside) = number::both(&effect, difference.as_ref(), &self.estimate.unit, verdict);
         let beside = beside.map_or(String::new(), |figure| format!(", {}", figure.rest));
-        let control = if flagged(Flag::WithinControl) { format!(", {}", self.estimate.text) } else { String::new() };
+        let control = match (flagged(Flag::WithinControl), self.estimate.verdict) {
+            (false, _) => String::new(),
+            (true, Outcome::TooNoisy) => format!(", {}", self.estimate.text),
+            // The words of the estimate are those of its cell alone, which tells more.
+            (true, _) => ", and the plain arm differs from itself by as much".to_owned(),
+        };
         format!("too noisy to tell{} ({}{beside}){control}", self.estimate.on_starts(), range.rest)
     }
 
@@ -331,6 +336,18 @@ mod tests {
             estimate.verdict = Outcome::NoneFound;
         });
         assert!(told.starts_with(&format!("{net} No cost found in CPU per op: tls (at most 0.")), "{told}");
+    }
+
+    #[test]
+    fn the_only_comparison_says_why_all_cells_tell_less_than_its_own() {
+        let mut analysis = sample::controlled();
+        analysis.cells[1].arms.truncate(1);
+        analysis.cells[0].arms.remove(1);
+        let auth = &mut analysis.cells[0].arms[1].estimates[0];
+        (auth.verdict, auth.text) = (Outcome::Gains, "saves 0.90% [0.40, 1.4]".to_owned());
+        let told = answer(&analysis, &PLAIN);
+        assert!(told.contains("is too noisy to tell (−1.7% to −0.1%, "), "{told}");
+        assert!(told.contains("), and the plain arm differs from itself by as much."), "{told}");
     }
 
     #[test]

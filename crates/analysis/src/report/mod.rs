@@ -117,6 +117,7 @@ mod tests {
             <tr class="costs"><th scope="row"><b>net time per op</b></th><td>+40.5% [38.7, 42.3] | +15.6 µs [14.9, 16.3] | +44.1% [39.0, 49.4] | 30 | 38.4 → 54.0 µs | costs 40.5% on this start | </td></tr>
             <tr class="costs"><th scope="row">time per op</th><td>+45.4% [43.4, 47.4] | +18.7 µs [17.9, 19.5] |  | 30 | 41.2 → 59.9 µs | costs 45.4% on this start | NEIGHBOURS_IN_TAIL</td></tr>
             <tr class="costs"><th scope="row">CPU per op</th><td>+46.3% [45.0, 47.6] | +15.8 µs [15.3, 16.2] |  | 30 | 34.1 → 49.9 µs | costs 46.3% on this start | </td></tr>
+            <tr class="costs"><th scope="row">throughput</th><td>−31.2% [−32.2, −30.3] |  |  | 30 | 48,310 → 33,230 op/s | 31.2% fewer operations on this start | </td></tr>
             <tr class="costs"><th scope="row">READ p50</th><td>+38.4% [37.9, 38.9] | +14.17 µs [13.99, 14.35] |  | 30 | 36.9 → 51.1 µs | costs 38.4% on this start | </td></tr>
             <tr class="costs"><th scope="row">READ p99</th><td>+9.8% [2.0, 18.2] | +21 µs [4, 39] |  | 12 | 212 → 233 µs | costs 9.8% on this start | NEIGHBOURS_IN_TAIL</td></tr>
             <tr class="noisy"><th scope="row">READ p99.9</th><td>~ not enough data |  |  | 4 | 7.51 → 7.66 ms | too noisy to tell on this start | NEIGHBOURS_IN_TAIL, NOT_ENOUGH_DATA</td></tr>

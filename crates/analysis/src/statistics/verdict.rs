@@ -42,7 +42,7 @@ pub fn verdict(interval: Interval, margin: f64, what: &str) -> (Outcome, String)
             let small = if high <= margin { " (below your margin)" } else { "" };
             format!("costs {}% [{}, {}]{small}", of(estimate), of(low), of(high))
         }
-        Outcome::Gains => format!("runs faster by {}% [{}, {}]", gain(estimate), gain(high), gain(low)),
+        Outcome::Gains => format!("saves {}% [{}, {}]", gain(estimate), gain(high), gain(low)),
         Outcome::NoneFound => format!("no {what} found, at most {}%", digits(percent(high).max(0.0))),
         Outcome::TooNoisy if low.is_finite() && high.is_finite() => {
             format!("too noisy to tell: between {}% and {}%", of(low), of(high))

@@ -42,7 +42,14 @@ fn a_saving_that_the_plain_arm_shows_as_well_is_not_called_one() {
     assert!(found.flags.contains(&Flag::WithinControl));
     assert!(found.text.starts_with("no more than the plain arm differs from itself: A/A −2."), "{}", found.text);
     let throughput = assess(&records).cells[0].arms[1].estimates.iter().find(|it| it.title == "throughput").cloned();
-    assert_eq!(throughput.expect("a closed loop").verdict, Outcome::TooNoisy);
+    let throughput = throughput.expect("a closed loop");
+    assert_eq!(throughput.verdict, Outcome::TooNoisy);
+    // Less time is more operations.
+    assert!(
+        throughput.text.starts_with("no more than the plain arm differs from itself: A/A 2."),
+        "{}",
+        throughput.text
+    );
     // Without the A/A arm it is called one, as ever.
     let alone = Invented { effects: vec![0.0, -0.02, 0.05, -0.02], ..Invented::default() }.records();
     assert_eq!(net(&alone, 1).verdict, Outcome::Gains);

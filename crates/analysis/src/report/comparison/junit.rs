@@ -1,13 +1,13 @@
 //! A comparison of runs as JUnit's XML, which continuous integration shows as tests: a test for each arm of each later
-//! run. It fails where a cost lies beyond the threshold, errs where a protection is not proven, and is skipped where
-//! nothing could be compared.
+//! run. It fails where a cost lies beyond the threshold, errs where its protection or that of the first run is not
+//! proven, and is skipped where nothing could be compared.
 
 use std::fmt::Write;
 
 use super::{against_threshold, not_ranked, sentences};
 use crate::{
     Proof,
-    compare::{Comparison, Match},
+    compare::{Comparison, Match, Side},
     report::{number, view, words},
 };
 
@@ -40,13 +40,16 @@ pub fn render(comparison: &Comparison, threshold: Option<f64>) -> String {
 /// The tests of one arm, each with its outcome: the first run is what the others are held against.
 fn of_match(comparison: &Comparison, matched: &Match, threshold: Option<f64>) -> Vec<(String, &'static str)> {
     let several = matched.sides.len() > 1;
-    let unproven = matched.sides.iter().find(|side| !matches!(side.proof, Proof::Proven | Proof::Baseline));
+    let proven = |side: &Side| matches!(side.proof, Proof::Proven | Proof::Baseline);
     let changes = matched.changes();
     let sides = matched.sides.iter().skip(usize::from(several));
     let test_of = |run: usize| {
         let of = &comparison.runs[run];
         let name = if several { format!("{} in {of}", matched.arm) } else { matched.arm.clone() };
         let change = changes.iter().find(|change| change.run == run);
+        // The cost of a run is held against the first run's: what others are says nothing of either.
+        let both = || matched.sides.iter().take(1).chain(matched.sides.iter().skip(1).filter(|side| side.run == run));
+        let unproven = both().find(|side| !proven(side));
         let (body, outcome) = match (unproven, change) {
             (Some(side), _) => {
                 let why =
@@ -54,7 +57,7 @@ fn of_match(comparison: &Comparison, matched: &Match, threshold: Option<f64>) ->
                 (format!("<error message=\"{}\"/>", text(&why)), "error")
             }
             (None, None) => {
-                let why = matched.sides.iter().find(|side| !side.counts()).map_or("not enough data", not_ranked);
+                let why = both().find(|side| !side.counts()).map_or("not enough data", not_ranked);
                 (format!("<skipped message=\"{}\"/>", text(why)), "skipped")
             }
             (None, Some(change)) if threshold.is_some_and(|threshold| change.beyond(threshold)) => {

@@ -55,10 +55,37 @@ pub fn answer(comparison: &Comparison) -> String {
     }
     let open = all - least.len();
     match (told.is_empty(), open) {
-        (true, _) => "No difference between the runs was found.".to_owned(),
+        (true, _) => no_order(comparison),
         (false, 0) => format!("{}.", told.join("; ")),
         (false, open) => format!("{}; no clear order in {open}.", told.join("; ")),
     }
+}
+
+/// What is said where no run loses less beyond doubt: how many comparisons found no difference, told too little, or had
+/// too few costs that count.
+fn no_order(comparison: &Comparison) -> String {
+    let all = comparison.matches.len();
+    let unranked = comparison.matches.iter().filter(|it| it.differences().is_empty()).count();
+    let noisy = |it: &&Match| it.differences().iter().any(|it| !is_none(it, comparison.margin));
+    let noisy = comparison.matches.iter().filter(noisy).count();
+    let parts = [
+        (all - unranked - noisy, "no difference between the runs was found"),
+        (noisy, "too noisy to tell"),
+        (unranked, "nothing could be ranked"),
+    ];
+    let told = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, words)| match count == all {
+        true => words.to_owned(),
+        false => format!("{words} in {count} of {all} comparisons"),
+    });
+    let told = told.collect::<Vec<_>>().join("; ");
+    let (first, rest) = told.split_at(told.chars().next().map_or(0, char::len_utf8));
+    format!("{}{rest}.", first.to_uppercase())
+}
+
+/// True where two costs differ by the margin, a natural-log ratio, at most.
+fn is_none(difference: &Difference<'_>, margin: f64) -> bool {
+    let margin = margin.exp_m1();
+    difference.points.low >= -margin && difference.points.high <= margin
 }
 
 /// What one match says, run against run.
@@ -79,9 +106,7 @@ pub fn sentences(comparison: &Comparison, matched: &Match) -> Vec<String> {
                 number::factor(ratio),
             );
         }
-        let margin = comparison.margin.exp_m1();
-        let says =
-            if points.low >= -margin && points.high <= margin { "No difference found" } else { "Too noisy to tell" };
+        let says = if is_none(difference, comparison.margin) { "No difference found" } else { "Too noisy to tell" };
         format!("{says} between {} and {}: {}.", name(less), name(more), number::points(points))
     };
     let mut told: Vec<String> = differences.iter().map(sentence).collect();
@@ -192,13 +217,18 @@ mod tests {
 
     /// Two runs of which the second costs more by TLS, with a third cell that only one has.
     fn compared() -> Comparison {
+        let (before, after) = runs();
+        compare(&[before, after], &["before", "<after>"].map(|label| Some(label.to_owned()))).expect("runs alike")
+    }
+
+    fn runs() -> (Analysis, Analysis) {
         let before = sample::full();
         let mut after = Analysis { run: "later".to_owned(), ..before.clone() };
         let effect = &mut after.cells[0].arms[1].estimates[0].effect;
         let more = |effect: f64| (effect.exp() + 0.12).ln();
         *effect = Interval { estimate: more(effect.estimate), low: more(effect.low), high: more(effect.high) };
         after.cells.push(crate::CellAnalysis { id: "other".to_owned(), ..after.cells[0].clone() });
-        compare(&[before, after], &["before", "<after>"].map(|label| Some(label.to_owned()))).expect("runs alike")
+        (before, after)
     }
 
     #[test]
@@ -208,6 +238,45 @@ mod tests {
         expect_file!["../golden/changed.md"].assert_eq(&markdown::render(&compared, Some(0.05)));
         expect_file!["../golden/changed.json"].assert_eq(&json::render(&compared, Some(0.05)));
         expect_file!["../golden/changed.junit.xml"].assert_eq(&junit::render(&compared, Some(0.05)));
+    }
+
+    /// The answer on two runs alike of TLS in two cells, after a `change` of that arm in the second run.
+    fn answered(change: impl Fn(usize, &mut crate::ArmAnalysis)) -> String {
+        let before = sample::many(2);
+        let mut after = Analysis { run: "later".to_owned(), ..before.clone() };
+        after.cells.iter_mut().enumerate().for_each(|(cell, it)| change(cell, &mut it.arms[1]));
+        answer(&compare(&[before, after], &[]).expect("runs alike"))
+    }
+
+    #[test]
+    fn what_was_not_found_is_not_what_could_not_be_seen() {
+        let disproven = || Proof::Disproven(vec!["no TLS on the wire".to_owned()]);
+        let exactly = |arm: &mut crate::ArmAnalysis, half: f64| {
+            let Interval { estimate, low, high } = &mut arm.estimates[0].effect;
+            (*low, *high) = (*estimate - half, *estimate + half);
+        };
+        assert_eq!(answered(|_, arm| arm.proof = disproven()), "Nothing could be ranked.");
+        assert_eq!(answered(|_, arm| exactly(arm, 0.2)), "Too noisy to tell.");
+        let told = answered(|cell, arm| match cell {
+            0 => exactly(arm, 0.001),
+            _ => arm.proof = disproven(),
+        });
+        expect!["No difference between the runs was found in 1 of 2 comparisons; nothing could be ranked in 1 of 2 comparisons."].assert_eq(&told);
+    }
+
+    #[test]
+    fn an_unproven_run_hides_no_failure_of_another() {
+        let (before, after) = runs();
+        let mut unproven = Analysis { run: "last".to_owned(), ..before.clone() };
+        unproven.cells[0].arms[1].proof = Proof::Unproven(vec!["the log was lost".to_owned()]);
+        let labels = ["A", "B", "C"].map(|label| Some(label.to_owned()));
+        let text = junit::render(&compare(&[before, after, unproven], &labels).expect("runs alike"), Some(0.05));
+        let of_tls = |run: &str| {
+            let name = format!("name=\"tls in {run}\">");
+            text.lines().find_map(|line| Some(line.split_once(&name)?.1.to_owned())).expect("a test")
+        };
+        assert!(of_tls("B").starts_with("<failure message=\"+12.0 points"), "{text}");
+        assert!(of_tls("C").starts_with("<error message=\"UNPROVEN in C: "), "{text}");
     }
 
     #[test]

@@ -59,12 +59,12 @@ fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> String {
     let verdict = outcome(estimate, arm, analysis.margin);
     let told = |figure: String| if proven || figure.is_empty() { figure } else { format!("({figure})") };
     let (of, unit) = (estimate.difference.as_ref(), &estimate.unit);
-    let (figure, difference) = match number::both(&estimate.effect, of, unit, estimate.verdict) {
+    let (figure, difference) = match number::both(&estimate.change(), of, unit, estimate.verdict) {
         (figure, None) if estimate.effect.estimate.is_infinite() => (String::new(), Some(figure)),
         both => (both.0.to_string(), both.1),
     };
     let (figure, difference) = (told(figure), told(difference.map_or(String::new(), |it| it.to_string())));
-    let total = estimate.total.map_or(String::new(), |total| {
+    let total = estimate.total_change().map_or(String::new(), |total| {
         number::in_line(&total, estimate.total_difference.as_ref(), unit, crate::Outcome::Costs)
     });
     let count = number::count(estimate.values() as u64);

@@ -190,7 +190,7 @@ fn what_is_no_document_is_refused_in_words() {
         line 8, column 21 is damaged: unknown field `sed`, expected one of `run`, `title`, `database`, `tithe`, `seed`, `records`, `began_unix_s`, `confidence`, `margin`, `machine`, `cells`, `sweeps`, `warnings`
         line 8, column 15 is damaged: invalid value: integer `-42`, expected u64
         line 8, column 17 is no JSON: number out of range
-        line 156, column 3 is damaged: missing field `seed`
+        line 157, column 3 is damaged: missing field `seed`
         line 27, column 22 is damaged: invalid type: null, expected a string
         line 22, column 29 is damaged: invalid type: string "Infinity", expected f64
         line 57, column 443 is damaged: missing field `total`
@@ -198,8 +198,8 @@ fn what_is_no_document_is_refused_in_words() {
         tithe_report.cells[0] is damaged: it has more frames than a cell can have
         page.curves[3] is damaged: it is of a cell or of an arm that is not in the report
         page.moments[0] is damaged: it is of a cell that is not in the report
-        line 196, column 1 is no JSON: trailing characters
-        it ends at line 96, column 368 in the middle of a value: it is cut short
+        line 197, column 1 is no JSON: trailing characters
+        it ends at line 97, column 153 in the middle of a value: it is cut short
     "#]].assert_eq(&told);
 }
 

@@ -212,7 +212,7 @@ pub(super) fn level_entry(level: &Level, arm: &ArmAnalysis) -> Entry {
 /// A cost with its interval, its difference and the marks of its footnotes; in parentheses where the arm is not proven.
 pub(super) fn figure(estimate: &Estimate, proof: &Proof, footnotes: &Footnotes) -> Entry {
     let difference = estimate.difference.as_ref();
-    let mut entry = cost(&estimate.effect, difference, &estimate.unit, estimate.verdict, proof);
+    let mut entry = cost(&estimate.change(), difference, &estimate.unit, estimate.verdict, proof);
     entry.rest.push_str(&footnotes.marks(&estimate.flags));
     entry
 }

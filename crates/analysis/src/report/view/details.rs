@@ -108,7 +108,7 @@ fn change(estimate: &Estimate) -> String {
 
 /// The same effect with every stall counted. It has no verdict of its own: the answer is the typical effect's.
 fn total(estimate: &Estimate, arm: &ArmAnalysis) -> Option<Vec<Entry>> {
-    let total = estimate.total?;
+    let total = estimate.total_change()?;
     Some(vec![
         Entry::text("  every stall counted", Tone::Normal),
         costs::cost(&total, estimate.total_difference.as_ref(), &estimate.unit, Outcome::Costs, &arm.proof),
