@@ -115,10 +115,10 @@ pub fn authentication(target: &Target, method: &str, open: Open) -> Judgement {
     }
 }
 
-/// Comes in the clear, where the user's URL asks for TLS; else asks whether the server `offers` it.
-pub fn transport(target: &Target, tls: &str, offers: Result<bool, Fault>, open: Open) -> Judgement {
+/// Comes in `plaintext`, where the user's URL asks for TLS; else asks whether the server `offers` it.
+pub fn transport(target: &Target, tls: &str, offers: Result<bool, Fault>, plaintext: Open) -> Judgement {
     if target.tls.is_some() {
-        return match Attempt::of(open(&Target { tls: None, ..target.clone() })) {
+        return match Attempt::in_plaintext(plaintext(target)) {
             Ok(Attempt::Refused(words)) => {
                 Judgement::account(State::Enforced, format!("{tls}; plaintext: refused ({words})"))
             }

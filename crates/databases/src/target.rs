@@ -112,6 +112,13 @@ impl Target {
         }
     }
 
+    /// The same without TLS, and without the password: whoever asks for TLS wants it sent in no other way, and a server
+    /// that asks for it has shown already that it serves plaintext.
+    #[must_use]
+    pub fn in_plaintext(&self) -> Self {
+        Self { tls: None, password: None, must_ask: false, ..self.clone() }
+    }
+
     /// Handshakes with this server, as this target has them done.
     pub fn handshakes(&self) -> Handshakes {
         let Some(tls) = &self.tls else { return Handshakes::default() };

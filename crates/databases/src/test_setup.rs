@@ -1,6 +1,10 @@
 //! What tests of launches and protections share; none of it needs a server.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    io::{Read as _, Write as _},
+    net::{Shutdown, TcpListener},
+};
 
 use tithe_machine::{
     credentials::Credentials,
@@ -9,6 +13,11 @@ use tithe_machine::{
 };
 use tithe_model::experiment::{self, OptionValue};
 use tithe_plugin::{protection::Protection, setup::Setup};
+
+use crate::{
+    inspect::{Judgement, Open, transport},
+    target::{Target, Tls},
+};
 
 /// A plain set-up with made-up paths.
 pub fn plain() -> Setup {
@@ -89,4 +98,40 @@ pub fn difference(before: &str, after: &str) -> String {
             .collect()
     };
     missing(after, before, '-') + &missing(before, after, '+')
+}
+
+/// How plaintext is judged of a server that says `said` to whoever comes in `plaintext`, where the URL asks for TLS; and
+/// what it was sent.
+pub fn tried_in_plaintext(said: &[u8], plaintext: Open) -> (String, Vec<u8>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let target = Target {
+        host: "127.0.0.1".to_owned(),
+        port: listener.local_addr().expect("bound").port(),
+        user: "ann".to_owned(),
+        database: "0".to_owned(),
+        password: Some(Secret::new("correct horse")),
+        must_ask: true,
+        tls: Some(Tls::of_url(None, None)),
+        relay: None,
+    };
+    std::thread::scope(|scope| {
+        let server = scope.spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            drop(listener);
+            stream.write_all(said).expect("sent");
+            stream.shutdown(Shutdown::Write).expect("shut");
+            let mut sent = Vec::new();
+            let _ = stream.read_to_end(&mut sent);
+            sent
+        });
+        let Judgement { state, seen, .. } = transport(&target, "TLSv1.3", Ok(true), plaintext);
+        (format!("{}: {seen}", state.words()), server.join().expect("the server ends"))
+    })
+}
+
+/// How plaintext is judged of a server that asks for a password there by saying `asks`, which it must not be sent.
+pub fn asked_in_plaintext(asks: &[u8], plaintext: Open) -> String {
+    let (judged, sent) = tried_in_plaintext(asks, plaintext);
+    assert!(!sent.is_empty() && !sent.windows(7).any(|part| part == b"correct"), "it was sent {sent:?}");
+    judged
 }

@@ -23,7 +23,7 @@ use tithe_plugin::{
     workload::Workload,
 };
 
-use crate::volumes;
+use crate::{limits, volumes};
 
 /// Everything that can protect `product`: its own protections, and the volumes that lie under any.
 pub fn all(product: &dyn Product) -> Vec<&'static dyn Protection> {
@@ -103,6 +103,7 @@ impl<'a> Resolved<'a> {
         settings.extend(plan.experiment.resources[cell.resources].settings.clone());
         let mut setup = Setup::plain(settings, credentials.clone());
         setup.clients = cell.clients;
+        setup.data_bytes = limits::data_bytes(&plan.experiment, cell.workload);
         if let (true, NetworkLogin::Password(mechanism)) = (plan.experiment.load.is_open(), self.network_login) {
             setup.authentication = Authentication::Password { mechanism: mechanism.to_owned() };
         }

@@ -52,6 +52,8 @@ pub struct Setup {
     pub space: String,
     /// Connections that are busy at the same time.
     pub clients: u32,
+    /// What is loaded before measuring, as clients send it, bytes; zero where nothing is.
+    pub data_bytes: u64,
     /// Certificates, keys and passwords of this run; the protections choose among them.
     pub credentials: Credentials,
 }
@@ -74,6 +76,7 @@ impl Setup {
             volume: None,
             space: SPACE.to_owned(),
             clients: 1,
+            data_bytes: 0,
             credentials,
         }
     }

@@ -10,7 +10,7 @@ use tithe_plugin::{
 
 use super::{
     connection::CqlConnection,
-    evidence::{open, plaintext_port},
+    evidence::{open, plaintext, plaintext_port},
     store::settings,
     target::of_clients,
 };
@@ -42,7 +42,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         settings.as_ref().map_err(Clone::clone).map(|all| value(all, "client_encryption_options", "enabled") == "true");
     let rules = |judge: fn(&Settings) -> Rules| settings.as_ref().map(judge).map_err(Clone::clone);
     let authentication = authentication(&target, &method, open).with_rules(rules(of_authentication), RIGHT);
-    let transport = transport(&target, &tls, offers, open).with_rules(rules(of_transport), RIGHT);
+    let transport = transport(&target, &tls, offers, plaintext).with_rules(rules(of_transport), RIGHT);
     let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(client_rows(transport));
     seen.push(inspect_feature(Feature::Authorisation, || authorisation(&mut connection)));
@@ -176,7 +176,10 @@ fn management(connection: &mut CqlConnection) -> Result<Judgement, Fault> {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
+    use crate::test_setup::{asked_in_plaintext, tried_in_plaintext};
 
     fn settings(pairs: &[(&str, &str)]) -> Settings {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -217,5 +220,14 @@ mod tests {
         assert_eq!(node_to_node(&settings(&[all, ("server_encryption_options_optional", "false")])).0, State::Enforced);
         assert_eq!(node_to_node(&settings(&[all, ("server_encryption_options_optional", "true")])).0, State::Available);
         assert_eq!(node_to_node(&settings(&[])).0, State::Off);
+    }
+
+    #[test]
+    fn a_password_asked_for_in_plaintext_is_not_sent() {
+        let asks = b"\x84\0\0\0\x03\0\0\0\x17\0\x15PasswordAuthenticator\x84\0\0\0\x10\0\0\0\x04\xff\xff\xff\xff";
+        expect!["available but not enforced: TLSv1.3; plaintext: served too"]
+            .assert_eq(&asked_in_plaintext(asks, plaintext));
+        expect!["enforced: TLSv1.3; plaintext: refused (at the first message: the server closed the connection)"]
+            .assert_eq(&tried_in_plaintext(b"", plaintext).0);
     }
 }

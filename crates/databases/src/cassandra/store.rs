@@ -325,14 +325,21 @@ fn holds(folder: &Path, table: &Table, before: &[PathBuf], tokens: &[Secret]) ->
     })
 }
 
-/// The node that is spoken to, by the number that it gave itself.
+/// The cluster, whichever of its nodes is spoken to: they all serve the same tables. Its name is no help, because most
+/// are called like every new one.
 ///
 /// # Errors
 /// The server's error.
 pub fn identity(server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
-    let rows = administrator(server, setup)?.run("SELECT host_id FROM system.local")?;
-    let number = rows.into_iter().flatten().flatten().next();
-    Ok(number.map(|bytes| hex(&bytes)))
+    let mut connection = administrator(server, setup)?;
+    let local = connection.run("SELECT host_id FROM system.local")?;
+    let others = connection.run("SELECT host_id FROM system.peers_v2")?;
+    Ok(cluster_of(local.into_iter().chain(others)))
+}
+
+/// The least of the numbers that the nodes of a cluster gave themselves.
+fn cluster_of(nodes: impl Iterator<Item = Vec<Option<Vec<u8>>>>) -> Option<String> {
+    nodes.flatten().flatten().min().map(|least| hex(&least))
 }
 
 /// What the figure depends on, as the server and the client's TLS say it.
@@ -358,7 +365,12 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         ("partitioner".to_owned(), partitioner.rsplit('.').next().unwrap_or_default().to_owned()),
     ]);
     match settings(&mut connection) {
-        Ok(settings) => facts.extend(settings.into_iter().filter(|(name, _)| REPORTED.contains(&name.as_str()))),
+        Ok(settings) => {
+            if let Some(words) = snapshots(&settings).filter(|_| !is_local(server)) {
+                facts.insert("tables that Tithe drops".to_owned(), words.to_owned());
+            }
+            facts.extend(settings.into_iter().filter(|(name, _)| REPORTED.contains(&name.as_str())));
+        }
         Err(Fault::Refused(_) | Fault::Server(_)) if !is_local(server) => {}
         Err(fault) => return Err(fault),
     }
@@ -371,6 +383,12 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     let tls = tls.map(|tls| format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake));
     facts.insert("tls as the client sees it".to_owned(), tls.unwrap_or_else(|| "off".to_owned()));
     Ok(ArmFacts { version: format!("Apache Cassandra {version}"), facts, configuration: Vec::new() })
+}
+
+/// What stays on the disks of somebody else's cluster with these settings when a table is dropped, and how it is removed.
+fn snapshots(settings: &BTreeMap<String, String>) -> Option<&'static str> {
+    let kept = settings.get("auto_snapshot").is_some_and(|value| value == "true");
+    kept.then_some("each leaves a snapshot on every node (auto_snapshot = true): `nodetool clearsnapshot` removes them")
 }
 
 /// The server's settings, as it says them itself.
@@ -429,6 +447,24 @@ mod tests {
         let mut setup = plain();
         setup.columns = Some(tithe_plugin::setup::Columns::of_share(0.5, setup.credentials.key.clone()));
         expect![[r#"CREATE TABLE "sh""op"."usertable" (y_id text PRIMARY KEY, "field0" blob, "field1" text) WITH comment = 'made by tithe'"#]].assert_eq(&table_text("sh\"op", &table(), &setup));
+    }
+
+    #[test]
+    fn every_node_of_a_cluster_tells_the_same_cluster() {
+        let seen_from = |nodes: &[u8]| cluster_of(nodes.iter().map(|node| vec![Some(vec![*node; 2])]));
+        assert_eq!(seen_from(&[2, 1, 3]), Some("0101".to_owned()));
+        assert_eq!(seen_from(&[3, 2, 1]), seen_from(&[2, 1, 3]));
+        assert_ne!(seen_from(&[4]), seen_from(&[1]));
+        assert_eq!(seen_from(&[]), None);
+    }
+
+    #[test]
+    fn what_stays_of_dropped_tables_is_told() {
+        let told = |value: &str| snapshots(&BTreeMap::from([("auto_snapshot".to_owned(), value.to_owned())]));
+        expect![[r#"Some("each leaves a snapshot on every node (auto_snapshot = true): `nodetool clearsnapshot` removes them")"#]]
+            .assert_eq(&format!("{:?}", told("true")));
+        assert_eq!(told("false"), None);
+        assert_eq!(snapshots(&BTreeMap::new()), None);
     }
 
     #[test]

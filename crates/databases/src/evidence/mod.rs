@@ -19,6 +19,8 @@ pub struct ConnectionProbes {
     /// Opens and closes one connection, with something read in between: with TLS 1.3 a server refuses a client
     /// certificate only after the client's handshake. Returns the method of authentication.
     pub open: fn(&CheckContext<'_>, &Target) -> Result<String, Fault>,
+    /// Tries plaintext at a target that speaks TLS: as `open`, [`Target::in_plaintext`].
+    pub plaintext: fn(&Target) -> Result<String, Fault>,
     /// What the server itself says about TLS on the measured connections; begins with the version, as in `TLSv1.3`.
     pub tls_of_server: fn(&CheckContext<'_>, &Target) -> Result<String, Fault>,
     /// Where it says so.
@@ -27,6 +29,10 @@ pub struct ConnectionProbes {
     /// fault says why it cannot.
     pub others: fn(&CheckContext<'_>) -> Result<Whole, Fault>,
 }
+
+/// How a refusal begins by which a client without a password learns that the server asks for one: in Tithe's words, and
+/// in those of Redis.
+const ASKED: [&str; 2] = ["the server asks for ", "NOAUTH "];
 
 /// What an attempt that must be refused came to.
 pub enum Attempt {
@@ -46,6 +52,27 @@ impl Attempt {
             Ok(_) => Ok(Self::Served),
             Err(Fault::Refused(words)) => Ok(Self::Refused(words)),
             Err(fault) => Err(fault),
+        }
+    }
+
+    /// Adds to `quotation` what became of `name`; true where it was served.
+    fn told(self, name: &str, quotation: &mut String) -> bool {
+        let (words, served) = match self {
+            Self::Served => ("served".to_owned(), true),
+            Self::Refused(words) => (format!("refused ({words})"), false),
+        };
+        *quotation += &format!("; {name}: {words}");
+        served
+    }
+
+    /// The outcome of opening a session in plaintext, without a password: a server that asks for one serves plaintext.
+    ///
+    /// # Errors
+    /// As [`Attempt::of`].
+    pub fn in_plaintext<T>(outcome: Result<T, Fault>) -> Result<Self, Fault> {
+        match outcome {
+            Err(Fault::Refused(words)) if ASKED.iter().any(|asked| words.starts_with(asked)) => Ok(Self::Served),
+            outcome => Self::of(outcome),
         }
     }
 }

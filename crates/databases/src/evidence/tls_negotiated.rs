@@ -56,16 +56,16 @@ impl TlsNegotiated {
         impostors
     }
 
-    /// What the server must refuse so that nobody speaks anything else, each with its name.
-    fn other_ways(&self, target: &Target) -> Vec<(&'static str, Target)> {
+    /// Tries what the server must refuse so that nobody speaks anything else, and adds to `quotation` what became of it;
+    /// true where something was served.
+    fn other_ways(&self, context: &CheckContext<'_>, target: &Target, quotation: &mut String) -> Result<bool, Fault> {
         let other = match self.version {
             TlsVersion::V1_2 => TlsVersion::V1_3,
             TlsVersion::V1_3 => TlsVersion::V1_2,
         };
-        vec![
-            ("plaintext", Target { tls: None, ..target.clone() }),
-            ("the other TLS version", with_tls(target, |tls| tls.versions = vec![other])),
-        ]
+        let plaintext = Attempt::in_plaintext((self.probes.plaintext)(target))?.told("plaintext", quotation);
+        let other = with_tls(target, |tls| tls.versions = vec![other]);
+        Ok(self.served(context, vec![("the other TLS version", other)], quotation)? || plaintext)
     }
 
     /// What the server says that the measured connections speak, as far as it is what was asked for; else what is
@@ -92,13 +92,7 @@ impl TlsNegotiated {
     ) -> Result<bool, Fault> {
         let mut served = false;
         for (name, target) in forbidden {
-            match Attempt::of((self.probes.open)(context, &target))? {
-                Attempt::Served => {
-                    served = true;
-                    *quotation += &format!("; {name}: served");
-                }
-                Attempt::Refused(words) => *quotation += &format!("; {name}: refused ({words})"),
-            }
+            served |= Attempt::of((self.probes.open)(context, &target))?.told(name, quotation);
         }
         Ok(served)
     }
@@ -131,8 +125,8 @@ impl Check for TlsNegotiated {
             Err(observation) => return Ok(observation),
         };
         let authority = context.setup.credentials.untrusted_authority.clone();
-        let forbidden = [self.other_ways(&target), self.impostors(&target, authority)].concat();
-        let served = self.served(context, forbidden, &mut quotation)?;
+        let others = self.other_ways(context, &target, &mut quotation)?;
+        let served = self.served(context, self.impostors(&target, authority), &mut quotation)? || others;
         let others = Others::of((self.probes.others)(context), &target.host);
         quotation += &format!("; everybody else: {}", others.words);
         context.narrowed = others.narrowed;
@@ -194,7 +188,7 @@ impl Check for TlsEnforced {
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let target = (self.0.probes.target)(context)?;
         let mut quotation = String::new();
-        let served = self.0.served(context, self.0.other_ways(&target), &mut quotation)?;
+        let served = self.0.other_ways(context, &target, &mut quotation)?;
         let quotation = quotation.trim_start_matches("; ");
         let others = Others::of((self.0.probes.others)(context), &target.host);
         context.narrowed = others.narrowed;

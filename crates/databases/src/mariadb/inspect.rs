@@ -23,6 +23,7 @@ use crate::{
 /// How MariaDB's own rows are looked at.
 pub static QUERIES: InspectionQueries = InspectionQueries {
     open: |target| Ok(ACCESS.open(target)?.method().to_owned()),
+    plaintext: |target| ACCESS.plaintext(target),
     accounts: accounts::read,
     is_of_administrator: |grant| grant.contains("ALL PRIVILEGES ON *.*"),
     at_rest,
@@ -146,7 +147,10 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
+    use crate::test_setup::tried_in_plaintext;
 
     #[test]
     fn tables_of_other_engines() {
@@ -161,5 +165,21 @@ mod tests {
         assert_eq!(judged("Aria", "Page", false), (1, 0));
         assert_eq!(judged("Aria", "Fixed", true), (1, 0));
         assert_eq!(judged("Aria", "Page", true), (0, 1));
+    }
+
+    /// The proof of a password is as good as the password for whoever passes it on.
+    #[test]
+    fn no_proof_of_a_password_is_sent_in_plaintext() {
+        let greeting = b"\x0a11.4.0-MariaDB\0\x01\0\0\x0012345678\0\xfe\xff\x2d\x02\0\xff\x81\x15\0\0\0\0\0\0\0\0\0\0abcdefghijkl\0mysql_native_password\0";
+        let packet = |number: u8, body: &[u8]| [&[body.len() as u8, 0, 0, number], body].concat();
+        let said = |refusal: &[u8]| [packet(0, greeting), packet(2, refusal)].concat();
+        let (judged, sent) = tried_in_plaintext(&said(b"\xff\x57\x0c#HY000TLS is required"), QUERIES.plaintext);
+        assert!(sent.ends_with(b"ann\0\0mysql_native_password\0"), "an empty proof: {sent:?}");
+        expect!["enforced: TLSv1.3; plaintext: refused (3159 (HY000): TLS is required)"].assert_eq(&judged);
+        let (judged, sent) =
+            tried_in_plaintext(&said(b"\xff\x15\x04#28000Access denied for user 'ann'"), QUERIES.plaintext);
+        assert!(sent.ends_with(b"ann\0\0mysql_native_password\0"), "an empty proof: {sent:?}");
+        // What would be asked over TLS.
+        assert!(judged.starts_with("cannot tell: TLSv1.3; plaintext: connection: "), "{judged}");
     }
 }

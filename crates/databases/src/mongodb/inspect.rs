@@ -39,7 +39,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let asks = rules(option(&["security", "authorization"]), "security.authorization", "enabled");
     let authentication = authentication(&target, &method, open).with_rules(asks, RIGHT);
     let requires = rules(option(&["net", "tls", "mode"]), "net.tls.mode", "requireTLS");
-    let transport = transport(&target, &tls, mode, open).with_rules(requires, RIGHT);
+    let transport = transport(&target, &tls, mode, plaintext).with_rules(requires, RIGHT);
     let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(client_rows(transport));
     seen.push(inspect_feature(Feature::Authorisation, || authorisation(&link)));
@@ -83,6 +83,10 @@ fn rules(option: Result<Option<String>, Fault>, name: &str, wanted: &str) -> Res
 
 fn open(target: &Target) -> Result<String, Fault> {
     knock(target, None)
+}
+
+fn plaintext(target: &Target) -> Result<String, Fault> {
+    open(&target.in_plaintext())
 }
 
 /// What the connected account may do, as the server says it.

@@ -30,6 +30,7 @@ use crate::{
 /// How MySQL's own rows are looked at.
 pub static QUERIES: InspectionQueries = InspectionQueries {
     open: |target| Ok(ACCESS.open(target)?.method().to_owned()),
+    plaintext: |target| ACCESS.plaintext(target),
     accounts: accounts::read,
     // Where MariaDB says ALL PRIVILEGES, MySQL names every one of them.
     is_of_administrator: |grant| grant.contains(" ON *.* ") && grant.contains("CREATE USER"),

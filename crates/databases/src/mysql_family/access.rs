@@ -28,6 +28,29 @@ impl Access {
         Ok(WireSession::new(opened, self.thread))
     }
 
+    /// Tries plaintext at `target`, which speaks TLS; without a password, so that nobody who listens can try words on
+    /// its proof, or pass the proof on. Where the server turns down the account without one, it has not said yet
+    /// whether it would take the password: what the account must do is asked of it over TLS.
+    ///
+    /// # Errors
+    /// As [`Access::open`]. A server that only asks for the password is a refusal that says so.
+    pub fn plaintext(&self, target: &Target) -> Result<String, Fault> {
+        match self.open(&target.in_plaintext()) {
+            Err(Fault::Refused(words)) if target.password.is_some() && lacks_password(&words) => {
+                let mut session = self.open(target)?;
+                let of_all = session.setting("require_secure_transport")? == "ON";
+                let made = session.value("SHOW CREATE USER CURRENT_USER()")?;
+                let words = match demand(&made) {
+                    _ if of_all => format!("{words}; require_secure_transport = ON"),
+                    Some(demand) => format!("{words}; REQUIRE {demand} of this account"),
+                    None => format!("the server asks for a password: {words}"),
+                };
+                Err(Fault::Refused(words))
+            }
+            outcome => Ok(outcome?.method().to_owned()),
+        }
+    }
+
     /// Refuses a server of the other product, by the `version` that it says first.
     fn check_version(&self, version: &str) -> Result<(), Fault> {
         if (self.is_own)(version) {
@@ -67,5 +90,32 @@ impl Access {
         }
         session.set_blocking(how.blocking)?;
         Ok(session)
+    }
+}
+
+/// True for the words of a refusal for want of the password (1045, 1698).
+fn lacks_password(words: &str) -> bool {
+    words.starts_with("1045 (") || words.starts_with("1698 (")
+}
+
+/// What an account must do on the way in beside proving itself, by the statement that would make it; MySQL says so where
+/// it is nothing, too.
+fn demand(made: &str) -> Option<&str> {
+    let rest = made.split_once(" REQUIRE ")?.1;
+    rest.split(' ').next().filter(|demand| *demand != "NONE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::demand;
+
+    #[test]
+    fn what_an_account_must_do_is_read() {
+        let mariadb = "CREATE USER `app`@`%` IDENTIFIED BY PASSWORD '*94BD'";
+        let mysql = "CREATE USER `app`@`%` IDENTIFIED WITH 'caching_sha2_password' AS '$A$005$' REQUIRE";
+        assert_eq!(demand(mariadb), None);
+        assert_eq!(demand(&format!("{mariadb} REQUIRE SSL")), Some("SSL"));
+        assert_eq!(demand(&format!("{mysql} NONE PASSWORD EXPIRE DEFAULT")), None);
+        assert_eq!(demand(&format!("{mysql} X509 PASSWORD EXPIRE DEFAULT")), Some("X509"));
     }
 }

@@ -29,6 +29,8 @@ pub type InspectionQuery = fn(&mut WireSession) -> Result<Judgement, Fault>;
 pub struct InspectionQueries {
     /// Opens and closes a connection.
     pub open: Open,
+    /// As [`Access::plaintext`].
+    pub plaintext: Open,
     /// True for a grant, in the words of `SHOW GRANTS`, that lets an account read the table of accounts.
     pub is_of_administrator: fn(&str) -> bool,
     /// All accounts that may log in.
@@ -54,7 +56,7 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     let of_all =
         |judge: &dyn Fn(&[Account]) -> Rules| accounts.as_ref().map(|accounts| judge(accounts)).map_err(Clone::clone);
     let authentication = authentication(&target, &method, queries.open);
-    let mut transport = transport(&target, &tls, Ok(session.offers_tls()), queries.open);
+    let mut transport = transport(&target, &tls, Ok(session.offers_tls()), queries.plaintext);
     // Where the server has no TLS at all, every account says the same.
     if transport.state != State::Off {
         let rules = of_all(&|accounts| accounts::of_transport(accounts, gate));

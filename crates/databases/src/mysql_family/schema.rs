@@ -236,17 +236,28 @@ fn await_rest(
     Ok(())
 }
 
-/// The server: the number that it gave itself, where its version has one, and where it keeps its data.
+/// The cluster that replicates what any of its nodes is told, where it is a node of one. Else the server: the number
+/// that it gave itself, where its version has one, and where it keeps its data.
 ///
 /// # Errors
 /// The server's error.
 pub fn identity(access: &Access, server: &Server, setup: &Setup) -> Result<String, Fault> {
     let mut session = access.administrator(server, setup)?;
+    let galera = session.shown("GLOBAL STATUS", "wsrep_cluster_state_uuid")?;
+    let group = session.shown("GLOBAL VARIABLES", "group_replication_group_name")?;
+    if let Some(cluster) = cluster_of([galera, group]) {
+        return Ok(cluster);
+    }
     let mut identity = session.value("SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir)")?;
     for name in ["server_uuid", "server_uid"] {
         identity.extend(session.shown("GLOBAL VARIABLES", name)?.map(|number| format!(" {number}")));
     }
     Ok(identity)
+}
+
+/// The first of `numbers` that is one: a server of no cluster says nothing, or zeros.
+fn cluster_of(numbers: [Option<String>; 2]) -> Option<String> {
+    numbers.into_iter().flatten().find(|number| number.contains(|digit| !matches!(digit, '0' | '-')))
 }
 
 /// Bytes of redo log written since the server's start.
@@ -302,6 +313,15 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+
+    #[test]
+    fn every_node_of_a_cluster_tells_the_same_cluster() {
+        let some = |number: &str| Some(number.to_owned());
+        assert_eq!(cluster_of([some("6fd3-a0"), None]), some("6fd3-a0"));
+        assert_eq!(cluster_of([some(""), some("aaaa-1")]), some("aaaa-1"));
+        assert_eq!(cluster_of([some("00000000-0000"), some("")]), None);
+        assert_eq!(cluster_of([None, None]), None);
+    }
 
     #[test]
     fn a_table_has_keys_and_fields_of_bytes() {

@@ -136,7 +136,8 @@ fn authenticate(wire: &mut Wire, target: &Target, mut plugin: String, mut salt: 
 
 /// The password with a zero behind it.
 fn password_itself(target: &Target) -> Result<Vec<u8>, Fault> {
-    let password = target.password.as_ref().ok_or_else(|| Fault::Refused("the server wants a password".to_owned()))?;
+    let password =
+        target.password.as_ref().ok_or_else(|| Fault::Refused("the server asks for a password".to_owned()))?;
     Ok([password.expose(), &[0]].concat())
 }
 
@@ -147,7 +148,7 @@ fn ask_for_key(target: &Target) -> Result<Vec<u8>, Fault> {
     if address.unwrap_or(target.host == "localhost") {
         return Ok(PUBLIC_KEY.to_vec());
     }
-    Err(Fault::Refused("the server wants the password itself, which is sent over TLS only".to_owned()))
+    Err(Fault::Refused("the server asks for the password itself, which is sent over TLS only".to_owned()))
 }
 
 /// `password` mixed with the salt, over and over, as the server undoes it after decrypting.

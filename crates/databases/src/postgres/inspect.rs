@@ -36,7 +36,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let hba = hba::read(&mut session);
     let rules = |of: fn(&Hba) -> Rules| hba.as_ref().map(of).map_err(Clone::clone);
     let authentication = authentication(&target, &method, open).with_rules(rules(Hba::of_authentication), hba::RIGHT);
-    let mut transport = transport(&target, &tls, offers, open);
+    let mut transport = transport(&target, &tls, offers, plaintext);
     // Where the server has no TLS at all, every rule says the same.
     if transport.state != State::Off {
         transport = transport.with_rules(rules(Hba::of_transport), hba::RIGHT);
@@ -57,6 +57,14 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
 
 fn open(target: &Target) -> Result<String, Fault> {
     Ok(PostgresSession::open(target, true, false)?.greeting().method.clone())
+}
+
+/// As [`open`], [`Target::in_plaintext`].
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn plaintext(target: &Target) -> Result<String, Fault> {
+    open(&target.in_plaintext())
 }
 
 /// Who may do everything stands in a list that everybody may read. Passwords of accounts are readable by superusers
@@ -129,4 +137,25 @@ fn files(session: &mut PostgresSession, table: &Table) -> Option<Paths> {
     let name = YCSB_DIALECT.qualified(SPACE, table).replace('\'', "''");
     let file = session.value(&format!("SELECT pg_relation_filepath('{name}')")).ok()?;
     Some(Paths { data: vec![folder.join(file)], journal: vec![folder.join("pg_wal")], logs: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::test_setup::{asked_in_plaintext, tried_in_plaintext};
+
+    #[test]
+    fn a_password_asked_for_in_plaintext_is_not_sent() {
+        for asks in [&b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0"[..], b"R\0\0\0\x08\0\0\0\x03"] {
+            assert_eq!(
+                asked_in_plaintext(asks, plaintext),
+                "available but not enforced: TLSv1.3; plaintext: served too"
+            );
+        }
+        let refuses = b"E\0\0\0\x1bSFATAL\0C28000\0Mno TLS\0\0";
+        expect!["enforced: TLSv1.3; plaintext: refused (28000: no TLS)"]
+            .assert_eq(&tried_in_plaintext(refuses, plaintext).0);
+    }
 }

@@ -93,7 +93,9 @@ fn authenticate(wire: &mut Wire, target: &Target) -> Result<&'static str, Fault>
                 }
                 AuthRequest::Sasl(mechanisms) => {
                     if !mechanisms.contains(&scram::MECHANISM.as_bytes()) {
-                        return Err(Fault::Refused("the server offers no SCRAM-SHA-256".to_owned()));
+                        return Err(Fault::Refused(
+                            "the server asks for a proof, and offers no SCRAM-SHA-256".to_owned(),
+                        ));
                     }
                     if target.password.is_none() {
                         return Err(Fault::Refused("the server asks for a password, and none is given".to_owned()));

@@ -47,6 +47,14 @@ fn open(target: &Target) -> Result<String, Fault> {
     Ok(RedisConnection::open(target)?.method().to_owned())
 }
 
+/// As [`open`], [`Target::in_plaintext`].
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn plaintext(target: &Target) -> Result<String, Fault> {
+    open(&target.in_plaintext())
+}
+
 /// Redis speaks plaintext on a port of its own, so plaintext on the port of TLS says nothing: the setting does, for
 /// everybody.
 fn client_transport(
@@ -55,7 +63,7 @@ fn client_transport(
     offers: Result<bool, Fault>,
     connection: &mut RedisConnection,
 ) -> Judgement {
-    let seen = transport(target, tls, offers, open);
+    let seen = transport(target, tls, offers, plaintext);
     if target.tls.is_none() {
         return Judgement { scope: Scope::Server, ..seen };
     }
@@ -141,7 +149,10 @@ fn replication(connection: &mut RedisConnection) -> Result<Judgement, Fault> {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
+    use crate::test_setup::{asked_in_plaintext, tried_in_plaintext};
 
     fn read(line: &str) -> Option<(bool, bool)> {
         account(line).map(|account| (account.proves, account.unlimited))
@@ -158,5 +169,13 @@ mod tests {
         assert_eq!(read(&line("~* resetchannels +@all -@dangerous")), Some((true, false)));
         assert_eq!(read(&line("~a -@all +get (~* resetchannels +@all)")), Some((true, true)));
         assert_eq!(account(&line("~* +@all")).map(|account| account.name), Some("`app`".to_owned()));
+    }
+
+    #[test]
+    fn a_password_asked_for_in_plaintext_is_not_sent() {
+        let asks = b"-NOAUTH Authentication required.\r\n+OK\r\n";
+        expect!["available but not enforced: TLSv1.3; plaintext: served too"]
+            .assert_eq(&asked_in_plaintext(asks, plaintext));
+        expect!["enforced: TLSv1.3; plaintext: refused (at the first command: the server closed the connection: a port for TLS (`tls-port`) speaks nothing else; plaintext has a port of its own (`port`), to be named by a URL of its own (on a command line, `--plain URL`))"].assert_eq(&tried_in_plaintext(b"", plaintext).0);
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use tithe_machine::{fault::Fault, launch::Server};
-use tithe_model::record::ArmFacts;
+use tithe_model::{quantity::size, record::ArmFacts};
 use tithe_plugin::{database::IDLE_AT_LEAST_S, session::Table, setup::Setup};
 
 use super::{
@@ -77,11 +77,56 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
         }
     }
     let space = &setup.space;
-    match existing(&mut connection, space)? {
+    let existing = existing(&mut connection, space)?;
+    if existing == Existing::Ours {
         // Left over from a run that was killed.
-        Existing::Ours => clear(&mut connection, space, table),
-        Existing::Nothing => connection.call(&["SET", space, MARK]).map(drop),
+        clear(&mut connection, space, table)?;
     }
+    if !is_local(server) {
+        await_room(&mut connection, setup.data_bytes)?;
+    }
+    if existing == Existing::Nothing {
+        connection.call(&["SET", space, MARK])?;
+    }
+    Ok(())
+}
+
+/// Looks whether somebody else's server has room for so many bytes of data, once it has freed what was removed.
+///
+/// # Errors
+/// [`Fault::Refused`] where it has not; the server's error.
+fn await_room(connection: &mut RedisConnection, data_bytes: u64) -> Result<(), Fault> {
+    let begun = Instant::now();
+    loop {
+        let mut told = |name: &str| info(connection, "memory", name).map(Option::unwrap_or_default);
+        let (used, most, policy) = (told("used_memory")?, told("maxmemory")?, told("maxmemory_policy")?);
+        let looked = room(used.parse().unwrap_or(0), most.parse().unwrap_or(0), &policy, data_bytes);
+        let frees = told("lazyfree_pending_objects")?.parse().is_ok_and(|objects: u64| objects > 0);
+        if looked.is_ok() || !frees || begun.elapsed() > TIMEOUT {
+            return looked;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Looks whether data of so many bytes fit below `most_bytes` of memory, of which `used_bytes` are used; zero is no
+/// limit. Beyond it the server does by its `policy` what no user wants: it removes keys, whoever's they are, or takes no
+/// more writes of anybody.
+fn room(used_bytes: u64, most_bytes: u64, policy: &str, data_bytes: u64) -> Result<(), Fault> {
+    // Names, the sorted set of the keys and the allocator come on top of what clients send.
+    let needed_bytes = data_bytes.saturating_mul(2);
+    if most_bytes == 0 || used_bytes.saturating_add(needed_bytes) <= most_bytes {
+        return Ok(());
+    }
+    let [used, most, needed] = [used_bytes, most_bytes, needed_bytes].map(size);
+    let comes = match policy {
+        "noeviction" => "what goes beyond is refused to every client".to_owned(),
+        policy => format!("what goes beyond removes keys of others ({policy})"),
+    };
+    Err(Fault::Refused(format!(
+        "its memory has no room for the data: {used} of {most} (maxmemory) are used, the data may take {needed}, and \
+         {comes}: load fewer records, or measure a server with more memory"
+    )))
 }
 
 /// Removes the records of `table`, and the mark when nothing else is left of Tithe's.
@@ -282,5 +327,33 @@ fn version(connection: &mut RedisConnection) -> Result<String, Fault> {
         (_, Some(valkey)) => Ok(format!("Valkey {valkey}")),
         (Some(redis), None) => Ok(format!("Redis {redis}")),
         (None, None) => Err(Fault::Wrong("the server does not say its version".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::room;
+
+    #[test]
+    fn data_that_would_evict_keys_of_others_are_refused() {
+        let looked = |used_mb: u64, most_mb: u64, policy: &str| {
+            let words = room(used_mb << 20, most_mb << 20, policy, 100 << 20)
+                .map_or_else(|fault| fault.to_string(), |()| "room".to_owned());
+            format!("{words}\n")
+        };
+        let text = [
+            looked(900, 0, "noeviction"),
+            looked(800, 1000, "allkeys-lru"),
+            looked(801, 1000, "allkeys-lru"),
+            looked(950, 1000, "noeviction"),
+        ];
+        expect![[r#"
+            room
+            room
+            refused: its memory has no room for the data: 839.9 MB of 1.0 GB (maxmemory) are used, the data may take 209.7 MB, and what goes beyond removes keys of others (allkeys-lru): load fewer records, or measure a server with more memory
+            refused: its memory has no room for the data: 996.1 MB of 1.0 GB (maxmemory) are used, the data may take 209.7 MB, and what goes beyond is refused to every client: load fewer records, or measure a server with more memory
+        "#]].assert_eq(&text.concat());
     }
 }

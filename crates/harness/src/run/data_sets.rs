@@ -102,6 +102,8 @@ impl Fingerprint {
             rotates: _,
             compute: _,
             clients: _,
+            // The workload and its records are named apart.
+            data_bytes: _,
             // That of attached servers, of which nothing is kept.
             space: _,
             // Certificates are in no data, passwords are those of all epochs, and keys are compared where they are

@@ -1,6 +1,6 @@
 //! Can the measured account do what it needs, and nothing else, and is the account that everybody knows closed?
 
-use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_machine::{fault::Fault, observation::Observation, secret::Secret};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use crate::{
@@ -11,19 +11,22 @@ use crate::{
         target::of_clients,
     },
     evidence::Attempt,
-    target::is_local,
 };
 
 /// Comes as `cassandra` with the password `cassandra`, which every new cluster has; then, as the measured account,
-/// reads the table of passwords and makes a role, all of which must be refused; then reads Tithe's own table, which
-/// must be served. Id `rights-enforced`.
+/// reads the table of passwords and removes a role, all of which must be refused; then reads Tithe's own table, which
+/// must be served. It changes nothing, whatever is let through. Id `rights-enforced`.
 pub struct Accounts;
 
-/// What the measured account must be refused, each with its name.
-const FORBIDDEN: [(&str, &str); 2] = [
-    ("the table of passwords", "SELECT role, salted_hash FROM system_auth.roles"),
-    ("a new role", "CREATE ROLE tithe_intruder"),
-];
+/// What the measured account must be refused, each with its name. The role is one that nobody has: the server looks at
+/// the rights first, and whoever has them is told that there is no such role.
+fn forbidden() -> [(&'static str, String); 2] {
+    let nobody = Secret::random_text(16);
+    [
+        ("the table of passwords", "SELECT role, salted_hash FROM system_auth.roles".to_owned()),
+        ("removing a role", format!("DROP ROLE tithe_{}", nobody.expose_text())),
+    ]
+}
 
 impl Check for Accounts {
     fn entry(&self) -> CheckEntry {
@@ -46,20 +49,29 @@ impl Check for Accounts {
                 words.push(format!("{name}: served"));
             }
         };
-        for (name, statement) in FORBIDDEN {
-            match connection.run(statement) {
-                // A server without rights takes the statement, and has no table of roles to put it into.
+        for (name, statement) in forbidden() {
+            match connection.run(&statement) {
+                // Whoever has the right is told that there is no such role.
                 Err(Fault::Server(_)) => tell(name, Attempt::Served),
                 outcome => tell(name, Attempt::of(outcome)?),
             }
         }
         tell("the account `cassandra` with its well-known password", Attempt::of(open(&well_known(&target)))?);
         connection.run(&format!("SELECT * FROM {} LIMIT 1", qualified(&target.database, context.table)))?;
-        if served && is_local(context.server) {
-            // What a server without rights let through is taken away again.
-            let _ = connection.run("DROP ROLE IF EXISTS tithe_intruder");
-        }
         let quotation = format!("{}; Tithe's own table: served", words.join("; "));
         Ok(if served { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::forbidden;
+
+    #[test]
+    fn what_is_let_through_changes_nothing() {
+        for ((name, statement), (_, again)) in forbidden().into_iter().zip(forbidden()) {
+            let nobody = statement.strip_prefix("DROP ROLE tithe_").is_some_and(|role| role.len() == 16);
+            assert!(statement.starts_with("SELECT ") || nobody && statement != again, "{name}: {statement}");
+        }
     }
 }

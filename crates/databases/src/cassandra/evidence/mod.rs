@@ -29,6 +29,7 @@ use crate::{
 pub static PROBES: ConnectionProbes = ConnectionProbes {
     target: |context| of_clients(context.server, context.setup),
     open: |_, target| open(target),
+    plaintext,
     tls_of_server: |context, _| tls_of_clients(context.server, context.setup).map_err(named),
     tls_source: "system_views.clients",
     others: |context| Ok(Whole::of("system_views.settings", beside(context).map_err(named)?)),
@@ -64,6 +65,14 @@ pub fn open(target: &Target) -> Result<String, Fault> {
     let mut connection = CqlConnection::open(target)?;
     connection.run("SELECT key FROM system.local")?;
     Ok(connection.method().to_owned())
+}
+
+/// As [`open`], [`Target::in_plaintext`].
+///
+/// # Errors
+/// As [`open`].
+pub fn plaintext(target: &Target) -> Result<String, Fault> {
+    open(&target.in_plaintext())
 }
 
 /// The table's name as the audit log has it.

@@ -23,6 +23,7 @@ use crate::{
 pub static PROBES: ConnectionProbes = ConnectionProbes {
     target: |context| door(context.server, context.setup),
     open: |context, target| knock(target, mechanism(context.setup)),
+    plaintext: |target| knock(&target.in_plaintext(), None),
     tls_of_server,
     tls_source: "serverStatus (connections by TLS version), and the client's own view",
     others: |_| Ok(Whole::of("the port asks for TLS before anybody says who it is", Vec::new())),
@@ -36,7 +37,12 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
 pub fn knock(target: &Target, mechanism: Option<mongodb::options::AuthMechanism>) -> Result<String, Fault> {
     probe(target)?;
     let link = Link::new(direct(target, mechanism))?;
-    link.run(DATABASE, doc! { "find": "knock", "limit": 1 })?;
+    link.run(DATABASE, doc! { "find": "knock", "limit": 1 }).map_err(|fault| match fault {
+        Fault::Refused(words) if target.password.is_none() => {
+            Fault::Refused(format!("the server asks for a password: {words}"))
+        }
+        fault => fault,
+    })?;
     let credential = link.options().credential.as_ref();
     Ok(credential.map_or_else(
         || "none".to_owned(),

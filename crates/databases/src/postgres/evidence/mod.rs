@@ -12,6 +12,7 @@ use tithe_plugin::evidence::CheckContext;
 
 use super::{
     hba,
+    inspect::plaintext,
     schema::{administrator, tls_of},
     session::PostgresSession,
     target::PRODUCT,
@@ -25,6 +26,7 @@ use crate::{
 pub static PROBES: ConnectionProbes = ConnectionProbes {
     target: |context| PRODUCT.target(context.server, context.setup),
     open: |context, target| Ok(open(context, target)?.greeting().method.clone()),
+    plaintext,
     tls_of_server: |context, target| tls_of(&mut open(context, target)?),
     tls_source: "pg_stat_ssl of a client's session",
     others: |context| hba::read(&mut administrator(context.server, context.setup)?)?.in_plaintext(),

@@ -8,6 +8,7 @@ use tithe_plugin::evidence::CheckContext;
 
 use super::{
     connection::{RedisConnection, named},
+    inspect::plaintext,
     store::administrator,
     target::of_clients,
 };
@@ -23,6 +24,7 @@ use crate::{
 pub static PROBES: ConnectionProbes = ConnectionProbes {
     target: |context| of_clients(context.server, context.setup),
     open: |_, target| Ok(RedisConnection::open(target)?.method().to_owned()),
+    plaintext,
     tls_of_server,
     tls_source: "CONFIG GET, and the client's own view",
     others,
