@@ -1,5 +1,6 @@
-//! Ctrl-C: the first asks the run to end and keep what it has, the second ends the program. A terminal that is closed or a
-//! connection that is lost (SIGHUP) asks as the first does, however often: what is on a user's server has to be removed.
+//! Ctrl-C: the first asks the run to end and keep what it has, the second ends the program. A terminal that is closed
+//! or a connection that is lost (SIGHUP) asks as the first does, however often: what is on a user's server has to be
+//! removed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

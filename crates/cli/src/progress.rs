@@ -420,8 +420,8 @@ impl Observer for Progress<'_> {
     }
 }
 
-/// Writes on standard error, where somebody listens. A terminal that was closed and a full disk end no run: what is on a user's
-/// server has to be removed.
+/// Writes on standard error, where somebody listens. A terminal that was closed and a full disk end no run: what is on
+/// a user's server has to be removed.
 fn write(text: &str) {
     let mut stderr = anstream::stderr();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());

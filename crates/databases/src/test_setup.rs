@@ -100,8 +100,8 @@ pub fn difference(before: &str, after: &str) -> String {
     missing(after, before, '-') + &missing(before, after, '+')
 }
 
-/// How plaintext is judged of a server that says `said` to whoever comes in `plaintext`, where the URL asks for TLS; and
-/// what it was sent.
+/// How plaintext is judged of a server that says `said` to whoever comes in `plaintext`, where the URL asks for TLS;
+/// and what it was sent.
 pub fn tried_in_plaintext(said: &[u8], plaintext: Open) -> (String, Vec<u8>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let target = Target {

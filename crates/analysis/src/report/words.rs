@@ -60,6 +60,7 @@ fn moved(estimate: &Estimate) -> String {
     let size = unsigned(change.estimate, &change);
     match (&estimate.name, estimate.verdict) {
         (Figure::Throughput, Outcome::Costs) => format!("{size} fewer operations"),
+        (Figure::Throughput, _) if size.starts_with('×') => format!("{size} as many operations"),
         (Figure::Throughput, _) => format!("{size} more operations"),
         (_, Outcome::Costs) => format!("costs {size}"),
         _ => format!("saves {size}"),
@@ -371,6 +372,7 @@ mod tests {
         assert_eq!(throughput([0.34, 0.33, 0.35], Outcome::Costs), "28.8% fewer operations");
         assert_eq!(throughput([0.01, 0.005, 0.015], Outcome::Costs), "1.0% fewer operations, below margin");
         assert_eq!(throughput([-0.1, -0.12, -0.08], Outcome::Gains), "10.5% more operations: check set-up");
+        assert_eq!(throughput([-0.8, -0.82, -0.78], Outcome::Gains), "×2.23 as many operations: check set-up");
         assert_eq!(throughput([0.0, -0.02, 0.025], Outcome::NoneFound), "no loss found, at most 2.5%");
         assert_eq!(told(Figure::Metric(Metric::Time), [0.34, 0.33, 0.35], Outcome::Costs), "costs 40.5%");
         assert_eq!(

@@ -33,8 +33,8 @@ pub struct Inference {
 /// The interval of confidence 1 − `alpha` of the centre of `effects`, which are in the order of time.
 ///
 /// Neighbours are averaged in pairs while they are correlated, so that slow noise cannot pass for
-/// precision. Then Hodges–Lehmann with the interval of ranks, or the t interval for fewer than 10 values. Values that are
-/// not finite are left out. Two values or more have a finite interval, however small `alpha` is.
+/// precision. Then Hodges–Lehmann with the interval of ranks, or the t interval for fewer than 10 values. Values that
+/// are not finite are left out. Two values or more have a finite interval, however small `alpha` is.
 pub fn infer(effects: &[f64], alpha: f64) -> Inference {
     let mut merged: Vec<f64> = effects.iter().copied().filter(|effect| effect.is_finite()).collect();
     let mut batch = 1;
@@ -55,7 +55,8 @@ fn rank_interval(values: &[f64], alpha: f64) -> Interval {
     }
     // All n values lie on one side of the truth by chance once in 2ⁿ⁻¹ times, so ranks promise no smaller error, and an
     // error that is divided over many comparisons may be smaller. Student's interval has no such limit. It reaches from
-    // the smallest to the largest value at least, as ranks do at their smallest error: more confidence is never narrower.
+    // the smallest to the largest value at least, as ranks do at their smallest error: more confidence is never
+    // narrower.
     let (student, sorted) = (t_interval(values, alpha), sorted(values));
     Interval { low: student.low.min(sorted[0]), high: student.high.max(sorted[sorted.len() - 1]), ..ranks }
 }

@@ -150,8 +150,8 @@ fn a_headline_names_no_cost_of_an_arm_with_too_few_frames() {
 
 #[test]
 fn a_headline_over_many_cells_has_an_interval_and_so_has_a_threshold() {
-    // The machine's mood halves 22 frames to 11 values, of which ranks give no error below 2/2¹¹ = 0.00098; 0.05 over 80
-    // comparisons is less.
+    // The machine's mood halves 22 frames to 11 values, of which ranks give no error below 2/2¹¹ = 0.00098; 0.05 over
+    // 80 comparisons is less.
     let effects = [0.0, 0.4, 0.0, 0.0, 0.0, 0.0];
     let mut records = of_cells(7, 16, &effects, &bare(&effects, 22));
     let later = records.slots.iter_mut().filter(|slot| slot.arm == 1 && slot.frame >= 11);

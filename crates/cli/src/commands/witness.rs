@@ -61,7 +61,8 @@ pub fn witness(arguments: &WitnessArgs) -> Result<i32, Stop> {
             )
         })
         .collect::<Result<_, _>>()?;
-    // From here on tables of Tithe's are on the servers for a moment, and are removed also where the command is not awaited.
+    // From here on tables of Tithe's are on the servers for a moment, and are removed also where the command is not
+    // awaited.
     let cancelled = interrupt::listen();
     let mut accounts = Vec::new();
     for (target, witness) in targets.iter().zip(&witnesses) {

@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::Duration,
@@ -195,7 +196,15 @@ fn a_process_that_is_killed_ends_its_cell_with_words_and_leaves_nothing() {
 fn a_run_that_is_stopped_keeps_what_was_measured_and_leaves_no_process() {
     let bench = Bench::new("apart-stopped");
     bench.file("e.toml", &experiment("a", "1 h", "0.01%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
-    let mut tithe = Tithe::start(&mut bench.command(&["run", "e.toml", "--quiet"]));
+    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
+    // SAFETY: `signal` is async-signal-safe. Whoever has these tests outlive their terminal has told them to ignore it.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGHUP, libc::SIG_DFL);
+            Ok(())
+        });
+    }
+    let mut tithe = Tithe::start(&mut command);
     let process = await_measuring(&bench, &mut tithe);
     // Where a terminal is closed, its shell and the kernel both say so.
     tithe.signal(libc::SIGHUP);

@@ -385,7 +385,8 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     Ok(ArmFacts { version: format!("Apache Cassandra {version}"), facts, configuration: Vec::new() })
 }
 
-/// What stays on the disks of somebody else's cluster with these settings when a table is dropped, and how it is removed.
+/// What stays on the disks of somebody else's cluster with these settings when a table is dropped, and how it is
+/// removed.
 fn snapshots(settings: &BTreeMap<String, String>) -> Option<&'static str> {
     let kept = settings.get("auto_snapshot").is_some_and(|value| value == "true");
     kept.then_some("each leaves a snapshot on every node (auto_snapshot = true): `nodetool clearsnapshot` removes them")

@@ -56,8 +56,8 @@ impl TlsNegotiated {
         impostors
     }
 
-    /// Tries what the server must refuse so that nobody speaks anything else, and adds to `quotation` what became of it;
-    /// true where something was served.
+    /// Tries what the server must refuse so that nobody speaks anything else, and adds to `quotation` what became of
+    /// it; true where something was served.
     fn other_ways(&self, context: &CheckContext<'_>, target: &Target, quotation: &mut String) -> Result<bool, Fault> {
         let other = match self.version {
             TlsVersion::V1_2 => TlsVersion::V1_3,

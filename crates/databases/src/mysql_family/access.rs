@@ -98,8 +98,8 @@ fn lacks_password(words: &str) -> bool {
     words.starts_with("1045 (") || words.starts_with("1698 (")
 }
 
-/// What an account must do on the way in beside proving itself, by the statement that would make it; MySQL says so where
-/// it is nothing, too.
+/// What an account must do on the way in beside proving itself, by the statement that would make it; MySQL says so
+/// where it is nothing, too.
 fn demand(made: &str) -> Option<&str> {
     let rest = made.split_once(" REQUIRE ")?.1;
     rest.split(' ').next().filter(|demand| *demand != "NONE")

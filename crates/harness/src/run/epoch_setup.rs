@@ -566,7 +566,8 @@ impl<'a> EpochSetup<'a> {
         !self.attached.is_empty()
     }
 
-    /// Removes the data of `workload` from servers that Tithe does not stop, from each also where another cannot be reached.
+    /// Removes the data of `workload` from servers that Tithe does not stop, from each also where another cannot be
+    /// reached.
     ///
     /// # Errors
     /// The first, once all were tried.

@@ -137,7 +137,8 @@ fn a_full_disk_keeps_no_server_from_being_left_as_it_was_found() {
     bench.file("provider", &script.replace("on) value=all ;;", "on) value=all; prlimit --pid $PPID --fsize=1: ;;"));
     bench.file("e.toml", &experiment(&server, LOGGED, SWITCH));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    // SAFETY: `signal` is async-signal-safe. A file that may not grow is then an error, as a full disk is, and no signal.
+    // SAFETY: `signal` is async-signal-safe. A file that may not grow is then an error, as a full disk is, and no
+    // signal.
     unsafe {
         command.pre_exec(|| {
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
