@@ -67,6 +67,16 @@ fn logs_all(server: &Server) -> bool {
     server.psql("SHOW log_statement") == "all"
 }
 
+/// A server that logs every statement before Tithe comes.
+fn found_on() -> Option<Server> {
+    let server = Server::start()?;
+    server.psql(CAREFUL);
+    server.psql("ALTER SYSTEM SET log_statement = 'all'");
+    server.psql("SELECT pg_reload_conf()");
+    wait_until(|| logs_all(&server));
+    Some(server)
+}
+
 /// The second arm of the only report.
 fn reported(bench: &Bench) -> Value {
     let text = fs::read_to_string(bench.run_folder().join("report.json")).expect("the report");
@@ -103,12 +113,8 @@ fn a_switch_is_measured_in_pairs_of_sides_and_proven_on_each() {
 
 #[test]
 fn without_a_claim_the_verdict_is_the_providers_word() {
-    let Some(server) = Server::start() else { return };
-    server.psql(CAREFUL);
     // It is left as it was found: on.
-    server.psql("ALTER SYSTEM SET log_statement = 'all'");
-    server.psql("SELECT pg_reload_conf()");
-    wait_until(|| logs_all(&server));
+    let Some(server) = found_on() else { return };
     let bench = Bench::new("switched-told");
     provider(&bench, &server);
     bench.file("e.toml", &experiment(&server, "", SWITCH));
@@ -124,11 +130,7 @@ fn without_a_claim_the_verdict_is_the_providers_word() {
 
 #[test]
 fn a_full_disk_keeps_no_server_from_being_left_as_it_was_found() {
-    let Some(server) = Server::start() else { return };
-    server.psql(CAREFUL);
-    server.psql("ALTER SYSTEM SET log_statement = 'all'");
-    server.psql("SELECT pg_reload_conf()");
-    wait_until(|| logs_all(&server));
+    let Some(server) = found_on() else { return };
     let bench = Bench::new("switched-full");
     provider(&bench, &server);
     let script = fs::read_to_string(bench.path("provider")).expect("the script");
