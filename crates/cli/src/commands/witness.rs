@@ -1,6 +1,11 @@
 //! `tithe witness`: evidence before, while and after somebody's own command uses running servers; nothing is timed.
 
-use std::{collections::BTreeMap, io::ErrorKind, process::ExitStatus, sync::atomic::AtomicBool};
+use std::{
+    collections::BTreeMap,
+    io::ErrorKind,
+    process::ExitStatus,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use serde_json::{Value, json};
 use tithe_analysis::report::words;
@@ -68,9 +73,12 @@ pub fn witness(arguments: &WitnessArgs) -> Result<i32, Stop> {
     for (target, witness) in targets.iter().zip(&witnesses) {
         accounts.push(before(target, witness)?);
     }
+    if cancelled.load(Ordering::SeqCst) {
+        return Err(Stop::new(exit::INTERRUPTED, "stopped; the command was not started"));
+    }
     let mut ended = None;
     if status(&accounts) != exit::DISPROVEN {
-        ended = Some(accompanied(arguments, (&targets, &witnesses), &mut accounts, cancelled)?);
+        ended = Some(accompanied(arguments, &targets, &witnesses, &mut accounts, cancelled)?);
         for (witness, account) in witnesses.iter().zip(&mut accounts) {
             account.seen.push(unchanged(&account.enforced, witness.enforced()));
             let unreached = |fault| Stop::new(exit::FAILED, format!("{}: after the command: {fault}", account.name));
@@ -135,7 +143,8 @@ type Ended = Option<ExitStatus>;
 /// Runs the command to its end and adds what was seen meanwhile to `accounts`.
 fn accompanied(
     arguments: &WitnessArgs,
-    (targets, witnesses): (&[Target], &[Witness<'_>]),
+    targets: &[Target],
+    witnesses: &[Witness<'_>],
     accounts: &mut [Account],
     cancelled: &AtomicBool,
 ) -> Result<Ended, Stop> {

@@ -4,7 +4,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::Duration,
@@ -12,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Bench, assert_valid, err, out, status, wait_until};
+use crate::support::{Bench, assert_valid, begins_with, err, out, status, wait_until};
 
 /// What the command is called that Tithe calls itself.
 const COMMAND: &str = "measure-apart";
@@ -197,13 +196,8 @@ fn a_run_that_is_stopped_keeps_what_was_measured_and_leaves_no_process() {
     let bench = Bench::new("apart-stopped");
     bench.file("e.toml", &experiment("a", "1 h", "0.01%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    // SAFETY: `signal` is async-signal-safe. Whoever has these tests outlive their terminal has told them to ignore it.
-    unsafe {
-        command.pre_exec(|| {
-            libc::signal(libc::SIGHUP, libc::SIG_DFL);
-            Ok(())
-        });
-    }
+    // Whoever has these tests outlive their terminal has told them to ignore it.
+    begins_with(&mut command, libc::SIGHUP, libc::SIG_DFL);
     let mut tithe = Tithe::start(&mut command);
     let process = await_measuring(&bench, &mut tithe);
     // Where a terminal is closed, its shell and the kernel both say so.

@@ -9,7 +9,7 @@ use tithe_plugin::{
 
 use super::{
     build::{Build, at, topology},
-    evidence::knock,
+    evidence::{knock, plaintext},
     link::Link,
     probe::probe,
     store::client,
@@ -83,10 +83,6 @@ fn rules(option: Result<Option<String>, Fault>, name: &str, wanted: &str) -> Res
 
 fn open(target: &Target) -> Result<String, Fault> {
     knock(target, None)
-}
-
-fn plaintext(target: &Target) -> Result<String, Fault> {
-    open(&target.in_plaintext())
 }
 
 /// What the connected account may do, as the server says it.

@@ -99,9 +99,10 @@ fn await_room(connection: &mut RedisConnection, data_bytes: u64) -> Result<(), F
     let begun = Instant::now();
     loop {
         let mut told = |name: &str| info(connection, "memory", name).map(Option::unwrap_or_default);
+        // Asked first, so that what is used is known from when nothing was left to free.
+        let frees = told("lazyfree_pending_objects")?.parse().is_ok_and(|objects: u64| objects > 0);
         let (used, most, policy) = (told("used_memory")?, told("maxmemory")?, told("maxmemory_policy")?);
         let looked = room(used.parse().unwrap_or(0), most.parse().unwrap_or(0), &policy, data_bytes);
-        let frees = told("lazyfree_pending_objects")?.parse().is_ok_and(|objects: u64| objects > 0);
         if looked.is_ok() || !frees || begun.elapsed() > TIMEOUT {
             return looked;
         }

@@ -579,8 +579,7 @@ impl<'a> EpochSetup<'a> {
                 _ => fault,
             })
         };
-        let failed: Vec<Fault> = self.attached.iter().filter_map(|at| remove(at).err()).collect();
-        failed.into_iter().next().map_or(Ok(()), Err)
+        self.attached.iter().map(remove).fold(Ok(()), Result::and)
     }
 
     /// How the first server that ended by itself did so; that its memory was too little explains more than how it

@@ -107,8 +107,8 @@ impl<'r> SwitchedServer<'r> {
     /// # Errors
     /// When the provider's command fails, and when the server does not say in time that it is.
     pub fn turn(&mut self, arm: usize, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
-        let took_s = self.turn_unless(arm, &|run: &Run<'_>| run.cancelled(), event_log)?;
-        self.switched(arm, took_s).map_or(Ok(()), |event| event_log.add(event))
+        let switched = self.turn_unless(arm, &|run: &Run<'_>| run.cancelled(), event_log)?;
+        switched.map_or(Ok(()), |event| event_log.add(event))
     }
 
     /// Has the server be `arm`, also after the run was stopped, and whether or not that can be written down.
@@ -116,9 +116,10 @@ impl<'r> SwitchedServer<'r> {
     /// # Errors
     /// As [`SwitchedServer::turn`].
     pub fn turn_back(&mut self, arm: usize, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
-        let took_s = self.turn_unless(arm, &|_| false, event_log)?;
-        // A folder that cannot be written ends the run by what is written next.
-        let _ = self.switched(arm, took_s).map_or(Ok(()), |event| event_log.add(event));
+        if let Some(event) = self.turn_unless(arm, &|_| false, event_log)? {
+            // A folder that cannot be written ends the run by what is written next.
+            let _ = event_log.add(event);
+        }
         Ok(())
     }
 
@@ -145,13 +146,13 @@ impl<'r> SwitchedServer<'r> {
         }
     }
 
-    /// How long it took to have the server be `arm`, s; `None` where it was already, or where the run was stopped.
+    /// What is to be written down; `None` where the server was `arm` already, or where the run was stopped.
     fn turn_unless(
         &mut self,
         arm: usize,
         stopped: &dyn Fn(&Run<'_>) -> bool,
         event_log: &mut EventLog<'_>,
-    ) -> Result<Option<f64>, Fault> {
+    ) -> Result<Option<Event>, Fault> {
         if self.now == Some(arm) {
             return Ok(None);
         }
@@ -185,11 +186,7 @@ impl<'r> SwitchedServer<'r> {
         let took_s = began.elapsed().as_secs_f64();
         self.now = Some(arm);
         self.took[arm] = format!(", {} after the provider was told to", quantity::precise_duration(took_s));
-        Ok(Some(took_s))
-    }
-
-    fn switched(&self, arm: usize, took_s: Option<f64>) -> Option<Event> {
-        took_s.map(|took_s| Event::Switched { cell: self.cell, arm: arm as u32, took_s })
+        Ok(Some(Event::Switched { cell: self.cell, arm: arm as u32, took_s }))
     }
 
     fn command(&self, arm: usize) -> &'r [String] {

@@ -3,14 +3,11 @@
 
 use crate::support;
 
-use std::{
-    fs,
-    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
-};
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use serde_json::Value;
 use support::{
-    Bench, err, out,
+    Bench, begins_with, err, out,
     server::{OtherServer, Server},
     status, wait_until,
 };
@@ -139,14 +136,8 @@ fn a_full_disk_keeps_no_server_from_being_left_as_it_was_found() {
     bench.file("provider", &script.replace("on) value=all ;;", "on) value=all; prlimit --pid $PPID --fsize=1: ;;"));
     bench.file("e.toml", &experiment(&server, LOGGED, SWITCH));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    // SAFETY: `signal` is async-signal-safe. A file that may not grow is then an error, as a full disk is, and no
-    // signal.
-    unsafe {
-        command.pre_exec(|| {
-            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-            Ok(())
-        });
-    }
+    // A file that may not grow is then an error, as a full disk is, and no signal.
+    begins_with(&mut command, libc::SIGXFSZ, libc::SIG_IGN);
     let output = command.output().expect("tithe starts");
     assert_ne!(status(&output), 0, "{}{}", out(&output), err(&output));
     assert!(err(&output).contains("File too large"), "{}", err(&output));

@@ -12,6 +12,7 @@ pub mod small;
 
 use std::{
     collections::BTreeMap,
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::{
@@ -185,6 +186,17 @@ pub fn arm(name: &str, protection: &str, options: &str) -> String {
 /// An arm that adds this share to the time of an operation.
 pub fn sealed(cost: f64) -> String {
     arm("sealed", "seal", &format!("cost = {cost}"))
+}
+
+/// Has the program of `command` begin with this disposition of `signal`, which a program inherits.
+pub fn begins_with(command: &mut Command, signal: i32, disposition: libc::sighandler_t) {
+    // SAFETY: `signal` is async-signal-safe.
+    unsafe {
+        command.pre_exec(move || {
+            libc::signal(signal, disposition);
+            Ok(())
+        });
+    }
 }
 
 /// Waits until `holds` does. It gives up after minutes, which no machine is too busy for, and the caller looks again.

@@ -23,11 +23,19 @@ use crate::{
 pub static PROBES: ConnectionProbes = ConnectionProbes {
     target: |context| door(context.server, context.setup),
     open: |context, target| knock(target, mechanism(context.setup)),
-    plaintext: |target| knock(&target.in_plaintext(), None),
+    plaintext,
     tls_of_server,
     tls_source: "serverStatus (connections by TLS version), and the client's own view",
     others: |_| Ok(Whole::of("the port asks for TLS before anybody says who it is", Vec::new())),
 };
+
+/// As [`knock`], [`Target::in_plaintext`].
+///
+/// # Errors
+/// As [`knock`].
+pub fn plaintext(target: &Target) -> Result<String, Fault> {
+    knock(&target.in_plaintext(), None)
+}
 
 /// Opens and closes one connection as `target` says, with a read in between. The driver offers every version of TLS
 /// that it knows, so versions and certificates are tried by a greeting of Tithe's own first.
