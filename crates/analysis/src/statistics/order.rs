@@ -1,5 +1,7 @@
 //! Statistics of ranks: midmean, quantile, Walsh averages, the signed-rank distribution.
 
+use std::sync::OnceLock;
+
 use super::distribution::{binomial_quantile, normal_tail, normal_upper};
 use crate::Interval;
 
@@ -63,8 +65,8 @@ pub fn signed_rank_cut(n: usize, alpha: f64) -> u64 {
         return (mean - normal_upper(alpha / 2.0) * deviation).floor().max(0.0) as u64;
     }
     let mut cumulated = 0.0;
-    let within = signed_rank_distribution(n).into_iter().take_while(|chance| {
-        cumulated += chance;
+    let within = signed_rank_distribution(n).iter().take_while(|chance| {
+        cumulated += *chance;
         cumulated <= alpha / 2.0
     });
     within.count() as u64
@@ -125,20 +127,26 @@ pub fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// P(W = 0), P(W = 1), … of the signed-rank statistic: each rank joins the sum with probability one half.
-fn signed_rank_distribution(n: usize) -> Vec<f64> {
-    let mut chances = vec![0.0; n * (n + 1) / 2 + 1];
-    chances[0] = 1.0;
-    let mut reach = 0;
-    for rank in 1..=n {
-        reach += rank;
-        // Downwards, so that `chances[sum - rank]` is still the one without this rank.
-        for sum in (0..=reach).rev() {
-            let joined = if sum >= rank { chances[sum - rank] } else { 0.0 };
-            chances[sum] = (chances[sum] + joined) / 2.0;
+/// P(W = 0), P(W = 1), … of the signed-rank statistic of `n` values, at most [`EXACT_UP_TO`]: each rank joins the sum
+/// with probability one half.
+///
+/// Made once for each `n`, as it takes n³/6 steps and every figure of a report asks for it.
+fn signed_rank_distribution(n: usize) -> &'static [f64] {
+    static MADE: [OnceLock<Vec<f64>>; EXACT_UP_TO + 1] = [const { OnceLock::new() }; EXACT_UP_TO + 1];
+    MADE[n].get_or_init(|| {
+        let mut chances = vec![0.0; n * (n + 1) / 2 + 1];
+        chances[0] = 1.0;
+        let mut reach = 0;
+        for rank in 1..=n {
+            reach += rank;
+            // Downwards, so that `chances[sum - rank]` is still the one without this rank.
+            for sum in (0..=reach).rev() {
+                let joined = if sum >= rank { chances[sum - rank] } else { 0.0 };
+                chances[sum] = (chances[sum] + joined) / 2.0;
+            }
         }
-    }
-    chances
+        chances
+    })
 }
 
 /// Mean and standard deviation of the signed-rank statistic.
