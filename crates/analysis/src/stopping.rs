@@ -339,7 +339,8 @@ impl Live {
         let still = starts.unwrap_or(self.cell.starts_per_epoch()).saturating_sub(arms[widest].starts as u32);
         Decision {
             enough,
-            bought: now.is_finite().then_some(bought),
+            // Further frames narrow nothing of what is known of other starts.
+            bought: (now.is_finite() && !arms[widest].widened).then_some(bought),
             more_s: if reached { Some(0.0) } else { more_s(&arms[widest], self.precision, self.value_s(), alpha) },
             starts,
             starting_s: self.start_s.unwrap_or(0.0) * f64::from(still),

@@ -180,7 +180,7 @@ pub struct RunArgs {
     #[command(flatten)]
     asked: AskedArgs,
     /// Continue this run folder after its last complete frame instead of starting a new one
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "workload", "quick", "against"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "quick", "against", "aa_arm", "until_decided", "design"])]
     resume: Option<PathBuf>,
     /// Compare two builds of the server in place of the experiment's arms: the first arm's set-up by the programs in
     /// this folder (or beside this program), and by those that are installed

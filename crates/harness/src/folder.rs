@@ -64,13 +64,17 @@ impl RunFolder {
         Self::open(path, cells)
     }
 
-    /// Opens the folder of a run that ended early, to continue it. What an unfinished frame left is removed.
+    /// Opens the folder of a run that ended early, to continue it. What an unfinished frame left is removed. Where
+    /// records are damaged, what they were is kept beside: `slots.csv.damaged`, `frames.jsonl.damaged`.
     ///
     /// # Errors
     /// When it is not a run folder, is of another format, or another process writes to it.
     pub fn resume(path: &Path) -> Result<(Self, Records), Fault> {
         let records = read(path)?;
         let folder = Self::open(path, records.cells.clone())?;
+        if !records.damage.is_empty() {
+            ["slots.csv", "frames.jsonl"].into_iter().try_for_each(|name| keep_damaged(path, name))?;
+        }
         let mut text = format!("{}\n", slots::COLUMNS);
         for slot in &records.slots {
             text.push_str(&slots::line(slot));
@@ -219,6 +223,17 @@ fn replace_histograms(folder: &Path, plan: &Plan, frames: &[Frame]) -> Result<()
             true => remove(&path)?,
             false => replace(&path, log.as_bytes())?,
         }
+    }
+    Ok(())
+}
+
+/// Keeps the file called `name` as it is, unless an earlier state of it was kept: what cannot be read today may be
+/// mended by hand.
+fn keep_damaged(path: &Path, name: &str) -> Result<(), Fault> {
+    let kept = path.join(format!("{name}.damaged"));
+    if !kept.exists() {
+        fs::copy(path.join(name), &kept)
+            .map_err(|error| Fault::machine(format!("cannot write {}", kept.display()), error))?;
     }
     Ok(())
 }

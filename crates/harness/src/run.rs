@@ -243,6 +243,14 @@ impl<'a> Run<'a> {
         event_log.warn(format!("cell {} is taken up again, which had failed: {fault}", self.plan.cells[number].id))
     }
 
+    /// Load that cell `number` may take, ns, which is measured as `cell` says: what was planned, and where load
+    /// machines have longer frames as many of these as a cell needs.
+    fn budget_ns(&self, number: usize, cell: &Cell) -> u64 {
+        let arms = self.plan.experiment.arms.len();
+        let least_ns = cell.frame_ns(arms).saturating_mul(u64::from(FRAMES_MIN));
+        self.plan.cells[number].budget_ns(arms).max(least_ns)
+    }
+
     /// Measures one cell over its epochs; returns why it ended.
     fn cell(
         &self,
@@ -277,7 +285,8 @@ impl<'a> Run<'a> {
         let mut epoch = epochs_done;
         let arms = self.plan.experiment.arms.len();
         // The budget is one of load and not of frames: slots that are made longer buy fewer of them.
-        let mut left_ns = cell.budget_ns(arms).saturating_sub(load_before(&cell, number, arms, before));
+        let budget_ns = self.budget_ns(number, &cell);
+        let mut left_ns = budget_ns.saturating_sub(load_before(&cell, number, arms, before));
         let epochs = cell.epochs.max(epochs_done + 1);
         loop {
             let load_ns = left_ns / u64::from((epochs - epoch).max(1));
@@ -366,7 +375,7 @@ impl<'a> Run<'a> {
             .in_workspaces(epoch_setup.take_workspaces())
             .pausing_in(epoch_setup.pauses_in(cell, self.rotates));
         let arms = runner.arms().len();
-        runner = runner.in_frames_of(cell.budget_ns(arms) / u64::from(FRAMES_MIN));
+        runner = runner.in_frames_of(self.budget_ns(number, cell) / u64::from(FRAMES_MIN));
         if !epoch_setup.is_quiet() {
             self.quiesce(runner.arms(), workload)?;
         }

@@ -37,11 +37,8 @@ impl Served {
     /// What the slowest arm served at most in the closed cells that are like cell `number` of `plan` but for their
     /// clients, operations per second; `None` where no such cell was measured.
     pub fn of_slowest(&self, plan: &Plan, number: usize) -> Option<f64> {
-        let settings = |cell: &Cell| &plan.experiment.resources[cell.resources].settings;
         let cell = &plan.cells[number];
-        let alike = |other: &Cell| {
-            other.arrivals == Arrivals::Closed && other.workload == cell.workload && settings(other) == settings(cell)
-        };
+        let alike = |other: &Cell| other.arrivals == Arrivals::Closed && plan.differ_by_load_alone(other, cell);
         let mut most: BTreeMap<u32, f64> = BTreeMap::new();
         for ((of_cell, arm), work) in &self.0 {
             if plan.cells.get(*of_cell as usize).is_some_and(alike) && work.wall_ns > 0 {

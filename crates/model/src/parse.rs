@@ -167,7 +167,7 @@ fn experiment(
     let by_provider = arms.iter().any(|arm| arm.switch.is_some());
     let (measure, aa_arm) = measure(top, by_provider, problems);
     let resources = resources(top, database, &arms, problems);
-    let resources = swept(resources, &sweep(top, problems));
+    let resources = swept(resources.clone(), &sweep(top, &resources, problems));
     let data = data(top, problems);
     let workloads = workloads::workloads(top, catalogue, read, problems);
     let experiment = Experiment {
@@ -186,15 +186,19 @@ fn experiment(
     if problems.is_empty() { aa_arm::added(experiment, aa_arm, catalogue) } else { experiment }
 }
 
-/// The numbers of clients of a sweep; empty without one.
-fn sweep(top: &Table<'_>, problems: &mut Problems) -> Vec<u32> {
+/// The numbers of clients of a sweep over `resources`; empty without one.
+fn sweep(top: &Table<'_>, resources: &[Resources], problems: &mut Problems) -> Vec<u32> {
     let item = top.table("load", &keys::LOAD, problems).and_then(|table| table.get("clients"));
     let Some(item) = item else { return Vec::new() };
-    if item.value.as_str() == Some("sweep") {
-        return SWEEP.to_vec();
-    }
-    if item.value.as_array().is_none() {
+    let is_all = item.value.as_str() == Some("sweep");
+    if !is_all && item.value.as_array().is_none() {
         return Vec::new();
+    }
+    if resources.iter().any(|one| one.clients.is_some()) {
+        item.refuse("names several numbers of clients, and `[[resources]]` have numbers of their own", problems);
+    }
+    if is_all {
+        return SWEEP.to_vec();
     }
     let numbers = item.list(problems).into_iter().filter_map(|item| item.whole(1..=CLIENTS_MAX, problems));
     let mut numbers: Vec<u32> = numbers.filter_map(|number| u32::try_from(number).ok()).collect();

@@ -110,6 +110,16 @@ impl Plan {
     pub fn spread_between_starts(&self, shared: bool) -> &[StartSpread] {
         self.one_server_spread.as_deref().filter(|_| shared).unwrap_or(&self.start_spread)
     }
+
+    /// True where the cells do the same work on servers that are set up alike and may use as much: but for clients and
+    /// arrivals they are one.
+    pub fn differ_by_load_alone(&self, one: &Cell, other: &Cell) -> bool {
+        let set_up = |cell: &Cell| {
+            let resources = &self.experiment.resources[cell.resources];
+            (cell.workload, &resources.settings, resources.limits, cell.reconnect_every)
+        };
+        set_up(one) == set_up(other)
+    }
 }
 
 /// One database × workload × load shape × resources. Arms are compared within a cell only.
@@ -245,7 +255,7 @@ impl Cell {
     /// Pairs of sides of a server that its provider switches; 0 of any other.
     pub fn pairs(&self) -> u32 {
         match self.design {
-            Design::Switched { frames_a_side } => self.frames_max / (2 * frames_a_side.max(1)),
+            Design::Switched { frames_a_side } => self.frames_max / frames_a_side.max(1).saturating_mul(2),
             _ => 0,
         }
     }

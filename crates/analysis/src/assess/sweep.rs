@@ -13,8 +13,7 @@ use crate::{
 /// `throughputs`: those of [`throughputs`], by cell and arm.
 pub(super) fn sweeps(records: &Records, analysed: &[CellAnalysis], throughputs: &[Vec<Vec<f64>>]) -> Vec<Sweep> {
     let cells = &records.plan.cells;
-    let settings = |cell: &Cell| &records.plan.experiment.resources[cell.resources].settings;
-    let alike = |a: &Cell, b: &Cell| a.workload == b.workload && settings(a) == settings(b);
+    let alike = |a: &Cell, b: &Cell| records.plan.differ_by_load_alone(a, b);
     let mut sweeps = Vec::new();
     for (first, cell) in cells.iter().enumerate() {
         let of_sweep: Vec<usize> = (0..cells.len()).filter(|other| alike(&cells[*other], cell)).collect();

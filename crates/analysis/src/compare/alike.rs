@@ -78,13 +78,20 @@ pub(crate) fn asked_notes(cell: &CellAnalysis) -> impl Iterator<Item = &(String,
     cell.notes.iter().filter(move |(name, _)| !found || name != "rate")
 }
 
-/// Adds the arms that all `cells` have, and the reasons for those that they do not.
-pub(super) fn arms(
-    (subjects, runs): (&[Analysis], &[String]),
-    cells: &[&CellAnalysis],
-    matches: &mut Vec<Match>,
-    refused: &mut Vec<String>,
-) {
+/// The arms of cells that do the same work.
+#[derive(Default)]
+pub(super) struct Arms {
+    /// Those that all cells have and that can be compared.
+    pub(super) matches: Vec<Match>,
+    /// Why others cannot: some cell does not have them. Whole sentences, as the next are.
+    pub(super) absent: Vec<String>,
+    /// Why others cannot although all cells have them.
+    pub(super) unjudged: Vec<String>,
+}
+
+/// The arms of `cells`, which do the same work.
+pub(super) fn arms((subjects, runs): (&[Analysis], &[String]), cells: &[&CellAnalysis]) -> Arms {
+    let mut arms = Arms::default();
     let only = cells.iter().all(|cell| comparable(cell).count() == 1);
     for arm in comparable(cells[0]) {
         let same = |cell: &&CellAnalysis| -> Option<ArmAnalysis> {
@@ -93,14 +100,15 @@ pub(super) fn arms(
         };
         let found: Vec<Option<ArmAnalysis>> = cells.iter().map(same).collect();
         if let Some(missing) = found.iter().position(Option::is_none) {
-            refused.push(format!("Arm {} of cell {} is not in {}.", arm.name, cells[0].id, runs[missing]));
+            arms.absent.push(format!("Arm {} of cell {} is not in {}.", arm.name, cells[0].id, runs[missing]));
             continue;
         }
         match matched((subjects, runs), cells[0], &found.into_iter().flatten().collect::<Vec<_>>()) {
-            Ok(matched) => matches.push(matched),
-            Err(reason) => refused.push(reason),
+            Ok(matched) => arms.matches.push(matched),
+            Err(reason) => arms.unjudged.push(reason),
         }
     }
+    arms
 }
 
 /// The arms of `cell` that have a cost to tell: those that protect something, and other builds and set-ups of the

@@ -34,6 +34,8 @@ pub struct Comparison {
     pub matches: Vec<Match>,
     /// What cannot be compared, and why: whole sentences.
     pub refused: Vec<String>,
+    /// Those of them that are about a cost which all runs were to tell: a threshold was not held against it.
+    pub unjudged: Vec<String>,
     /// What the reader should know, whole sentences.
     pub notes: Vec<String>,
     /// The largest difference that counts as none, natural-log ratio: the first run's margin.
@@ -235,11 +237,17 @@ pub fn compare(subjects: &[Analysis], labels: &[Option<String>]) -> Result<Compa
     for (run, label) in runs.iter_mut().zip(labels).filter_map(|(run, label)| Some((run, label.as_ref()?))) {
         run.clone_from(label);
     }
-    let (mut matches, mut refused) = (Vec::new(), Vec::new());
+    let (mut matches, mut refused, mut unjudged) = (Vec::new(), Vec::new(), Vec::new());
     let Some(first) = subjects.first() else { return Err(vec!["There is no run to compare.".to_owned()]) };
     for cell in &first.cells {
         match alike::cells(subjects, &runs, cell) {
-            Ok(cells) => alike::arms((subjects, &runs), &cells, &mut matches, &mut refused),
+            Ok(cells) => {
+                let found = alike::arms((subjects, &runs), &cells);
+                matches.extend(found.matches);
+                refused.extend(found.absent);
+                refused.extend(found.unjudged.iter().cloned());
+                unjudged.extend(found.unjudged);
+            }
             Err(reason) => refused.push(reason),
         }
     }
@@ -249,7 +257,7 @@ pub fn compare(subjects: &[Analysis], labels: &[Option<String>]) -> Result<Compa
         return Err(refused);
     }
     let notes = alike::notes(subjects, &runs, &matches);
-    Ok(Comparison { runs, matches, refused, notes, margin: first.margin })
+    Ok(Comparison { runs, matches, refused, unjudged, notes, margin: first.margin })
 }
 
 #[cfg(test)]
@@ -309,6 +317,15 @@ mod tests {
             .assert_eq(&reasons(&|analysis| drop(analysis.cells[0].arms.pop())));
         let records = compare(&[subject("one", |_| ()), Analysis { records: 5, ..subject("two", |_| ()) }], &[]);
         assert!(records.unwrap_err()[0].contains("records 1000 and 5"));
+        // Where all runs name a cost, no threshold was held against it.
+        let unjudged = |change: &dyn Fn(&mut Analysis)| {
+            compare(&[subject("one", |_| ()), subject("two", change)], &[]).expect("an arm is left").unjudged
+        };
+        assert_eq!(unjudged(&|analysis| drop(analysis.cells[0].arms.pop())), [] as [&str; 0]);
+        assert_eq!(
+            unjudged(&|analysis| analysis.cells[0].arms[1].estimates.clear()),
+            ["Arm tls of cell c/in-memory was not measured in two."]
+        );
         expect!["Arm tls of cell c/in-memory is decided by net time per op in one and by CPU per op in two."]
             .assert_eq(&reasons(&|analysis| {
                 let estimates = &mut analysis.cells[0].arms[1].estimates;

@@ -4,6 +4,8 @@
 //! A figure that is not pooled, because its matrix has two hosts or none that counts, is refused with that reason. One
 //! that rests on a single run errs like any run, also by what its interval does not hold.
 
+use std::collections::BTreeSet;
+
 use tithe_model::{experiment::Metric, plan::STARTS_MIN};
 
 use super::{Answer, Basis, Gathered, MatrixFigure, Repeat, figures};
@@ -20,6 +22,8 @@ pub struct Named {
     pub name: String,
     /// Where it comes from: its title, plan and version.
     pub source: String,
+    /// Its kinds of machine.
+    pub machines: BTreeSet<String>,
     /// What it says.
     pub figures: Vec<MatrixFigure>,
 }
@@ -28,7 +32,19 @@ impl Named {
     /// What `gathered`, which is called `name`, says.
     pub fn of(name: String, gathered: &Gathered) -> Self {
         let source = format!("{}, plan {}, gathered by tithe {}", gathered.title, gathered.plan, gathered.tithe);
-        Self { name, source, figures: figures(gathered) }
+        let machines = gathered.tasks.iter().map(|task| task.machine.clone()).collect();
+        Self { name, source, machines, figures: figures(gathered) }
+    }
+
+    /// What the cell of `figure` is called, with its kind of machine where there are several.
+    fn cell(&self, figure: &MatrixFigure) -> String {
+        let cell = format!("{} · {}", figure.experiment, figure.cell);
+        if self.machines.len() > 1 { format!("{} · {cell}", figure.machine) } else { cell }
+    }
+
+    /// What `figure` is called.
+    pub fn place(&self, figure: &MatrixFigure) -> String {
+        format!("{} · {}", self.cell(figure), figure.arm)
     }
 }
 
@@ -39,16 +55,22 @@ impl Named {
 pub fn compare(matrices: &[Named]) -> Result<Comparison, Vec<String>> {
     let runs: Vec<String> = matrices.iter().map(|matrix| matrix.name.clone()).collect();
     let Some((first, others)) = matrices.split_first() else { return Err(vec!["There is no matrix.".to_owned()]) };
-    let (mut matches, mut refused) = (Vec::new(), Vec::new());
+    let (mut matches, mut refused, mut unjudged) = (Vec::new(), Vec::new(), Vec::new());
     for figure in &first.figures {
-        match matched(matrices, figure) {
+        if let Some(other) = others.iter().find(|other| found(other, first, figure).is_none()) {
+            refused.push(format!("{} is not in {}.", first.place(figure), other.name));
+            continue;
+        }
+        match matched(matrices, first, figure) {
             Ok(matched) => matches.push(matched),
-            Err(reason) => refused.push(reason),
+            Err(reason) => unjudged.push(reason),
         }
     }
+    refused.extend(unjudged.iter().cloned());
     for other in others {
-        let lone = other.figures.iter().filter(|figure| found(first, figure).is_none());
-        refused.extend(lone.map(|figure| format!("{} of {} is not in {}.", place(figure), other.name, first.name)));
+        let lone = other.figures.iter().filter(|figure| found(first, other, figure).is_none());
+        let told = |figure| format!("{} of {} is not in {}.", other.place(figure), other.name, first.name);
+        refused.extend(lone.map(told));
     }
     if matches.is_empty() {
         refused.push("Nothing is left to compare.".to_owned());
@@ -58,21 +80,21 @@ pub fn compare(matrices: &[Named]) -> Result<Comparison, Vec<String>> {
     let all = matrices.iter().flat_map(|matrix| &matrix.figures);
     notes.extend(judged_over_runs(all.filter_map(|it| Some((it.database.as_str(), known_between_runs(it)?)))));
     let margin = first.figures.first().map_or(0.0, |figure| figure.margin);
-    Ok(Comparison { runs, matches, refused, notes, margin })
+    Ok(Comparison { runs, matches, refused, unjudged, notes, margin })
 }
 
-/// The same figure in all matrices.
-fn matched(matrices: &[Named], figure: &MatrixFigure) -> Result<Match, String> {
+/// `figure` of the `first` matrix in all matrices that have it.
+fn matched(matrices: &[Named], first: &Named, figure: &MatrixFigure) -> Result<Match, String> {
     let mut sides = Vec::new();
-    for (run, matrix) in matrices.iter().enumerate() {
-        let same = found(matrix, figure).ok_or_else(|| format!("{} is not in {}.", place(figure), matrix.name))?;
+    let all = matrices.iter().enumerate().filter_map(|(run, it)| Some((run, it, found(it, first, figure)?)));
+    for (run, matrix, same) in all {
         if same.figure != figure.figure {
             let name = &matrix.name;
-            return Err(format!("{} is {} and in {name} {}.", place(figure), figure.figure, same.figure));
+            return Err(format!("{} is {} and in {name} {}.", first.place(figure), figure.figure, same.figure));
         }
         let effect = same
             .together()
-            .ok_or_else(|| format!("{} has no interval over hosts in {}.", place(figure), matrix.name))?;
+            .ok_or_else(|| format!("{} has no interval over hosts in {}.", first.place(figure), matrix.name))?;
         let (count, counted) = counted(same);
         sides.push(Side {
             run,
@@ -82,22 +104,17 @@ fn matched(matrices: &[Named], figure: &MatrixFigure) -> Result<Match, String> {
             between_runs: known_between_runs(same),
         });
     }
-    let cell = format!("{} · {}", figure.experiment, figure.cell);
-    Ok(Match { cell, arm: figure.arm.clone(), title: figure.figure.clone(), sides, error: None })
+    Ok(Match { cell: first.cell(figure), arm: figure.arm.clone(), title: figure.figure.clone(), sides, error: None })
 }
 
-/// The figure of `matrix` that is of the same experiment, cell and arm as `figure`, and of the same kind of machine
-/// where it has several.
-fn found<'a>(matrix: &'a Named, figure: &MatrixFigure) -> Option<&'a MatrixFigure> {
-    let kinds = matrix.figures.iter().any(|other| other.machine != matrix.figures[0].machine);
-    matrix.figures.iter().find(|other| {
-        let same = (&other.experiment, &other.cell, &other.arm) == (&figure.experiment, &figure.cell, &figure.arm);
-        same && (!kinds || other.machine == figure.machine)
+/// The figure of `matrix` that is of the same experiment, cell and arm as `figure` of `other`, and of the same kind of
+/// machine, whose name says nothing where each of them has one kind.
+fn found<'a>(matrix: &'a Named, other: &Named, figure: &MatrixFigure) -> Option<&'a MatrixFigure> {
+    let one_kind = matrix.machines.len() == 1 && other.machines.len() == 1;
+    matrix.figures.iter().find(|it| {
+        let same = (&it.experiment, &it.cell, &it.arm) == (&figure.experiment, &figure.cell, &figure.arm);
+        same && (one_kind || it.machine == figure.machine)
     })
-}
-
-fn place(figure: &MatrixFigure) -> String {
-    format!("{} · {} · {}", figure.experiment, figure.cell, figure.arm)
 }
 
 /// On how many hosts, or repeats on one, a figure rests.
@@ -221,6 +238,26 @@ mod tests {
         let pooled = compare(&[named("before", 6), named("after", 6)]).expect("the same");
         assert!(pooled.matches.iter().flat_map(|it| &it.sides).all(|side| side.between_runs.is_none()));
         assert!(pooled.notes.iter().all(|note| !note.starts_with("Identical runs")), "{:?}", pooled.notes);
+    }
+
+    #[test]
+    fn machines_of_another_kind_are_not_compared() {
+        // Of two kinds of machine one has shown nothing in the later matrix.
+        let kinds = |name: &str, measured: &str| {
+            let mut matrix = named(name, 14);
+            matrix.machines.insert("large".to_owned());
+            matrix.figures.iter_mut().for_each(|figure| measured.clone_into(&mut figure.machine));
+            matrix
+        };
+        let refused = compare(&[kinds("before", "small"), kinds("after", "large")]).expect_err("no kind is in both");
+        assert_eq!(refused[0], "small · tls.toml · c · tls is not in after.");
+        let same = compare(&[kinds("before", "large"), kinds("after", "large")]).expect("the same");
+        assert_eq!(same.matches[0].cell, "large · tls.toml · c");
+        // One kind each may be called otherwise.
+        let mut renamed = named("after", 14);
+        renamed.machines = BTreeSet::from(["big".to_owned()]);
+        renamed.figures.iter_mut().for_each(|figure| "big".clone_into(&mut figure.machine));
+        assert!(compare(&[named("before", 14), renamed]).is_ok());
     }
 
     #[test]

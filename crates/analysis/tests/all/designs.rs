@@ -5,9 +5,11 @@ use tithe_analysis::{Estimate, Figure, Flag, Outcome, Proof, assess::assess, sto
 use tithe_model::{
     ending::CellEnding,
     experiment::{Design, Metric, ProviderSwitch},
+    plan::Starts,
     record::{ArmFrame, Finding, PHASES_NS, Phase, Role, Slot, TOLD_BY_PROVIDER, Verdict},
     records::Records,
     schedule::{first_of_pair, side_of},
+    start_spread,
 };
 
 use crate::synthetic::{Invented, finding};
@@ -162,12 +164,21 @@ fn an_answer_may_be_looked_at_after_every_frame() {
 
 #[test]
 fn the_width_that_the_budget_buys_falls_with_the_root_of_the_frames() {
-    let records = Invented { frames: 80, ..Invented::default() }.records();
-    let mut live = Live::new(&records.plan, 0);
-    records.slots.chunk_by(|a, b| a.frame == b.frame).take(20).for_each(|slots| live.push(slots[0].frame, slots));
-    let decision = live.decide();
+    let mut records = Invented { frames: 80, ..Invented::default() }.records();
+    let decided = |records: &Records, starts: u32| {
+        let mut live = Live::new(&records.plan, 0);
+        let frames = records.slots.chunk_by(|a, b| a.frame == b.frame).take(20);
+        frames.for_each(|slots| live.push(slots[0].frame % starts, slots));
+        live.decide()
+    };
+    let decision = decided(&records, 20);
     let now = decision.arms[decision.widest - 1].half_width();
     assert_eq!(decision.bought, Some(now / 2.0), "four times the frames");
+    // Of what is known of other starts, further frames of this one narrow nothing.
+    records.plan.start_spread = start_spread::built_in("postgres");
+    records.plan.cells[0].starts = Starts::Once;
+    let decision = decided(&records, 1);
+    assert!(decision.bought.is_none() && decision.arms[0].half_width().is_finite(), "{decision:?}");
 }
 
 #[test]

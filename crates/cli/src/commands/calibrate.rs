@@ -48,6 +48,10 @@ const FRAMES_A_START: u32 = 3;
 /// Runs the command; returns the exit status.
 pub fn calibrate(arguments: &CalibrateArgs) -> Result<i32, Stop> {
     arguments.to.as_deref().map_or(Ok(()), spread_file::check)?;
+    if arguments.experiment.budget.is_some() {
+        let told = "calibrate takes its load from --seconds, for each cell, and has no --budget; nothing was started";
+        return Err(Stop::new(exit::USAGE, told));
+    }
     let source = source(arguments.experiment.file.as_deref())?;
     let prepared =
         prepare::prepare_source(source, &arguments.experiment, false, |experiment| change(experiment, arguments))?;

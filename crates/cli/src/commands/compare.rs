@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tithe_analysis::{
     Analysis,
     compare::{self, Comparison},
-    matrix::against,
+    matrix::against::{self, Named},
     report,
 };
 use tithe_model::ending::CellEnding;
@@ -39,17 +39,18 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
         return matrices(arguments, &runs, &labels, threshold);
     }
     let mut subjects = Vec::new();
-    let (mut damaged, mut unmeasured) = (None, exit::OK);
+    let (mut damaged, mut seen) = (None, exit::OK);
     for run in &runs {
         let assessed = records::read(run)?;
         damaged = damaged.or(exit::of_damage(run, &assessed.damage));
         if threshold.is_some() {
-            unmeasured = exit::worse(unmeasured, of_cells(run, &assessed.analysis));
+            seen = exit::worse(seen, of_cells(run, &assessed.analysis));
+            seen = exit::worse(seen, of_arms(run, &assessed.analysis));
         }
         subjects.push(assessed.analysis);
     }
     let mut comparison = compare::compare(&subjects, &labels).map_err(|reasons| {
-        let status = if unmeasured == exit::OK { exit::USAGE } else { unmeasured };
+        let status = if seen == exit::OK { exit::USAGE } else { seen };
         Stop::new(status, format!("these runs cannot be compared:\n  {}", reasons.join("\n  ")))
     })?;
     keep(&mut comparison, arguments)?;
@@ -59,7 +60,7 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
     };
     anstream::print!("{rendered}");
     let judged = threshold.map_or(exit::OK, |threshold| judge(&comparison, threshold));
-    Ok(damaged.unwrap_or(exit::worse(unmeasured, judged)))
+    Ok(damaged.unwrap_or(exit::worse(seen, judged)))
 }
 
 /// Holds `comparison` to the budget of false alarms, where one is given.
@@ -100,7 +101,10 @@ fn matrices(
         format => in_text(&comparison, format, threshold),
     };
     anstream::print!("{rendered}");
-    Ok(threshold.map_or(exit::OK, |threshold| judge(&comparison, threshold)))
+    Ok(threshold.map_or(exit::OK, |threshold| {
+        let seen = named.iter().map(of_hosts).fold(exit::OK, exit::worse);
+        exit::worse(seen, judge(&comparison, threshold))
+    }))
 }
 
 /// Says on standard error which cells of a run were not measured, or not to their end, and returns the status: a
@@ -119,21 +123,56 @@ fn of_cells(run: &Path, analysis: &Analysis) -> i32 {
     status
 }
 
-/// Says on standard error what is not proven and what lies beyond the threshold, and returns the status.
+/// Says on standard error which arms of a run are not proven, and returns the status: of all that it measured, compared
+/// or not.
+fn of_arms(run: &Path, analysis: &Analysis) -> i32 {
+    let mut status = exit::OK;
+    for cell in &analysis.cells {
+        for arm in &cell.arms {
+            let of_arm = exit::of_proofs([&arm.proof].into_iter());
+            status = exit::worse(status, of_arm);
+            tell_proof(&format!("{}: {} · {}", run.display(), cell.id, arm.name), of_arm);
+        }
+    }
+    status
+}
+
+/// Says on standard error which figures of a gathered matrix rest on hosts on which a protection is not proven, and
+/// returns the status.
+fn of_hosts(matrix: &Named) -> i32 {
+    let mut status = exit::OK;
+    for figure in &matrix.figures {
+        let of_figure = exit::of_proofs(figure.hosts.iter().map(|host| &host.proof));
+        status = exit::worse(status, of_figure);
+        tell_proof(&format!("{}: {}", matrix.name, matrix.place(figure)), of_figure);
+    }
+    status
+}
+
+/// Says on standard error what `status`, of one protection or more, means at `place`.
+fn tell_proof(place: &str, status: i32) {
+    match status {
+        exit::OK => (),
+        exit::DISPROVEN => anstream::eprintln!("tithe: {place}: disproven: some claim of its protection does not hold"),
+        _ => anstream::eprintln!("tithe: {place}: not proven to be on"),
+    }
+}
+
+/// Says on standard error what a threshold cannot be held against and what lies beyond it, and returns the status.
 fn judge(comparison: &Comparison, threshold: f64) -> i32 {
     let mut status = exit::OK;
     for matched in &comparison.matches {
-        let of_sides = exit::of_proofs(matched.sides.iter().map(|side| &side.proof));
+        let proven = exit::of_proofs(matched.sides.iter().map(|side| &side.proof)) == exit::OK;
         // Each later run's cost against the first one's; of a single run its cost.
         let expected = matched.sides.len().saturating_sub(1).max(1);
-        let (words, of_sides) = match of_sides {
-            exit::OK if matched.changes().len() >= expected => continue,
-            exit::OK => ("no interval to hold against the threshold", exit::FAILED),
-            exit::DISPROVEN => ("disproven: some claim of its protection does not hold", of_sides),
-            _ => ("not proven to be on", of_sides),
-        };
-        anstream::eprintln!("tithe: {} · {}: {words}", matched.cell, matched.arm);
-        status = exit::worse(status, of_sides);
+        if proven && matched.changes().len() < expected {
+            anstream::eprintln!("tithe: {} · {}: no interval to hold against the threshold", matched.cell, matched.arm);
+            status = exit::FAILED;
+        }
+    }
+    for reason in &comparison.unjudged {
+        anstream::eprintln!("tithe: {reason} So the threshold was not held against it.");
+        status = exit::FAILED;
     }
     for line in report::comparison::against_threshold(comparison, threshold) {
         anstream::eprintln!("tithe: {line}");

@@ -43,6 +43,7 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
             (prepared, None, None)
         }
     };
+    let damaged = before.as_ref().and_then(|records| exit::of_damage(begun.as_ref()?.path(), &records.damage));
     let cancelled = interrupt::listen();
     let asked = team::AgentRequest::of(&arguments.team, &prepared.plan, prepared.database)?;
     let team = asked.as_ref().map(|asked| asked.gather(&prepared.plan, cancelled)).transpose()?;
@@ -78,7 +79,8 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
             anstream::println!("continue: tithe run --resume {}", path.display());
         }
     }
-    Ok(exit::of_damage(&path, &assessed.damage).unwrap_or_else(|| status(ending, analysis)))
+    let damaged = exit::of_damage(&path, &assessed.damage).or(damaged);
+    Ok(damaged.unwrap_or_else(|| status(ending, analysis)))
 }
 
 /// A run from its beginning. What words stand for is shown, so that it can be kept and changed.
@@ -203,6 +205,10 @@ fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Opti
     for what in filled {
         let message = format!("plan.json does not say {what}");
         anstream::eprintln!("tithe: {}: {message}", path.display());
+        folder.event(&Event::Warning { message })?;
+    }
+    // From here on its files say nothing of it any more.
+    for message in records.damage.iter().cloned() {
         folder.event(&Event::Warning { message })?;
     }
     Ok((prepared, folder, Some(records)))

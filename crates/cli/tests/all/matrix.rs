@@ -245,6 +245,16 @@ fn a_thousand_tasks_are_gathered_and_what_is_none_is_named() {
     let compared = bench.tithe(&["compare", "one=g.json", "other=h.json", "--threshold", "1%"]);
     assert_eq!(status(&compared), 0, "{}", err(&compared));
     assert!(out(&compared).contains("No difference found between"), "{}", out(&compared));
+    // One host of hundreds on which a protection was seen not to hold.
+    let text = std::fs::read_to_string(bench.path("g.json")).expect("the document");
+    let disproven = r#""proof":{"proof":"disproven","because":["nothing was encrypted"]}"#;
+    let squeezed: Value = serde_json::from_str(&text).expect("JSON");
+    let text = squeezed.to_string().replacen(r#""proof":{"proof":"proven"}"#, disproven, 1);
+    assert!(text.contains("nothing was encrypted"));
+    std::fs::write(bench.path("h.json"), text).expect("written");
+    let compared = bench.tithe(&["compare", "one=g.json", "other=h.json", "--threshold", "1%"]);
+    assert_eq!(status(&compared), 5, "{}", err(&compared));
+    assert!(err(&compared).contains("other: ") && err(&compared).contains("disproven"), "{}", err(&compared));
     let run = bench.tithe(&["compare", "g.json", "all/task-00000"]);
     assert!(status(&run) == 2 && err(&run).contains("is no gathered matrix"), "{}", err(&run));
     // What stands in a task's place is not measured over.

@@ -77,6 +77,11 @@ pub fn refused(database: &dyn Database, experiment: &Experiment, plan: &Plan) ->
     if experiment.measure.design != Design::Interleaved {
         return Some("agents offer interleaved slots only: leave `design` out".to_owned());
     }
+    if plan.cells.iter().any(|cell| cell.design.is_switched()) {
+        return Some(
+            "agents offer interleaved slots only, and a server that is switched is at one side at a time".to_owned(),
+        );
+    }
     let program = plan.cells.iter().find(|cell| cell.program);
     program.map(|cell| format!("another program offers the load of cell {}, which agents do not run", cell.id))
 }

@@ -3,7 +3,7 @@
 use super::link::Exchange;
 
 /// A slot is at least so many times as long as the bound on a clock's offset: while clocks disagree two arms are served
-/// at once, and that is then 1.25 % of a slot at most.
+/// at once, and that is then 2.5 % of a slot at most, where two agents are wrong in opposite directions.
 pub const SLOT_PER_BOUND: u64 = 80;
 
 /// Longest slot that clocks may ask for, ns; machines whose clocks are known less well cannot take part.

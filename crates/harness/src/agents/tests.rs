@@ -10,6 +10,7 @@ use std::{
 use expect_test::expect;
 use tithe_machine::{credentials::Credentials, fault::Fault, secret::Secret};
 use tithe_model::{
+    experiment::Design,
     plan::Cell,
     record::{Frame, Machine, Slot},
 };
@@ -18,7 +19,7 @@ use tithe_plugin::{simulated::Simulated, workload::Workload};
 use self::local::{Hub, LocalLink};
 use super::{
     agent::{self, AgentConfig, AgentEvent},
-    coordinator::{Team, roll_call},
+    coordinator::{self, Team, roll_call},
     link::{Answer, Link},
     message::{
         Enlistment, FrameOrder, Hello, Keys, Order, PROTOCOL, Place, Reply, Report, Said, Target, coordinator,
@@ -67,6 +68,20 @@ fn plan(workload: &str) -> tithe_model::plan::Plan {
     let text = EXPERIMENT.replace("WORKLOAD", workload);
     let experiment = tithe_model::parse::parse(&text, &catalogue, &|_| Err(std::io::Error::other("no file")));
     tithe_model::plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan")
+}
+
+#[test]
+fn what_agents_cannot_offer_is_refused() {
+    let refused = |change: &dyn Fn(&mut tithe_model::plan::Plan)| {
+        let mut plan = plan("c");
+        change(&mut plan);
+        coordinator::refused(&Simulated, &plan.experiment, &plan).unwrap_or_default()
+    };
+    assert_eq!(refused(&|_| ()), "");
+    expect!["agents offer interleaved slots only: leave `design` out"]
+        .assert_eq(&refused(&|plan| plan.experiment.measure.design = Design::Duet));
+    expect!["agents offer interleaved slots only, and a server that is switched is at one side at a time"]
+        .assert_eq(&refused(&|plan| plan.cells[0].design = Design::Switched { frames_a_side: 5 }));
 }
 
 /// Has agents end when a test does, however it does.

@@ -14,6 +14,7 @@ pub mod machines;
 mod measured;
 mod opening;
 mod part;
+mod process_tree;
 mod record;
 mod slices;
 mod started_arm;

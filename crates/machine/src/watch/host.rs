@@ -16,7 +16,8 @@ pub struct HostSample {
     cpu_stall_us: Option<u64>,
     io_stall_us: Option<u64>,
     processor_ticks: Vec<u64>,
-    throttled_us: Option<u64>,
+    /// By control group, from ours to the root.
+    throttled_us: Option<Vec<u64>>,
     clocks: Clocks,
 }
 
@@ -54,7 +55,7 @@ impl HostSample {
             cpu_pressure: share(self.cpu_stall_us, now.cpu_stall_us),
             io_pressure: share(self.io_stall_us, now.io_stall_us),
             steal: (total > 0).then(|| grown.get(7).copied().unwrap_or(0) as f64 / total as f64),
-            throttled: share(self.throttled_us, now.throttled_us),
+            throttled: share(Some(0), longest(self.throttled_us.as_deref(), now.throttled_us.as_deref())),
         }
     }
 
@@ -109,18 +110,25 @@ impl Clocks {
     }
 }
 
-/// How long the control groups that this process is in were kept from running by their quota, µs: the longest of them.
+/// How long each control group that this process is in was kept from running by its quota since it was made, µs.
 ///
 /// cgroup v2: `throttled_usec` of `cpu.stat`, in every group from ours to the root (Linux, cgroup-v2.rst, "CPU
 /// Interface Files").
-fn throttled_us() -> Option<u64> {
+fn throttled_us() -> Option<Vec<u64>> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let stat = |group: &Path| {
         let text = fs::read_to_string(Path::new("/sys/fs/cgroup").join(group).join("cpu.stat")).ok()?;
         proc::value(&text, "throttled_usec")
     };
-    Path::new(own).ancestors().filter_map(stat).max()
+    let totals: Vec<Option<u64>> = Path::new(own).ancestors().map(stat).collect();
+    totals.iter().any(Option::is_some).then(|| totals.into_iter().map(Option::unwrap_or_default).collect())
+}
+
+/// The most that any group was kept from running between two readings of the same groups, µs: one that has been there
+/// for long may have the largest total, and another be throttled now.
+fn longest(before: Option<&[u64]>, after: Option<&[u64]>) -> Option<u64> {
+    before?.iter().zip(after?).map(|(before, after)| after.saturating_sub(*before)).max()
 }
 
 /// The `some` total of a pressure file, µs.
@@ -272,6 +280,12 @@ mod tests {
         let mounts = "a / ext4 rw 0 0\nb /proc proc rw 0 0\n";
         assert_eq!(file_system(Path::new("/proc/self"), mounts), "proc");
         assert_eq!(file_system(Path::new("/etc"), mounts), "ext4");
+    }
+
+    #[test]
+    fn a_young_group_that_is_throttled_is_seen_behind_an_old_one_that_is_not() {
+        assert_eq!(longest(Some(&[40, 100_000, 7]), Some(&[90, 100_000, 8])), Some(50));
+        assert_eq!(longest(Some(&[40]), None), None);
     }
 
     #[test]

@@ -3,7 +3,11 @@
 //! Swap that Tithe did not make is looked at and left alone; what Tithe sets up where an experiment asks for it is
 //! recognised by the name of its mapping.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
 
 use crate::sandbox::SANDBOX_PREFIX;
 
@@ -33,29 +37,56 @@ pub enum Exposure {
 
 /// The places that this machine swaps to.
 pub fn swaps() -> Vec<Swap> {
-    parse(&fs::read_to_string("/proc/swaps").unwrap_or_default(), &crypt_name)
+    parse(&fs::read_to_string("/proc/swaps").unwrap_or_default(), &crypt_name, &written_back_to)
 }
 
-/// The name of the mapping of dm-crypt that `device` is; `None` for any other device.
+/// The name of a mapping of dm-crypt that `device` is or lies on; `None` where it reaches a disk by any other way.
 fn crypt_name(device: &Path) -> Option<String> {
     let number = fs::metadata(device).ok()?.rdev();
-    let folder = format!("/sys/dev/block/{}:{}/dm", libc::major(number), libc::minor(number));
-    let line = |file: &str| fs::read_to_string(Path::new(&folder).join(file)).ok();
-    line("uuid")?.starts_with("CRYPT-").then(|| line("name").unwrap_or_default())
+    crypt_name_at(Path::new(&format!("/sys/dev/block/{}:{}", libc::major(number), libc::minor(number))))
+}
+
+/// The same of the device that the kernel describes in `folder`.
+fn crypt_name_at(folder: &Path) -> Option<String> {
+    let line = |file: &str| fs::read_to_string(folder.join("dm").join(file)).ok();
+    if line("uuid").is_some_and(|uuid| uuid.starts_with("CRYPT-")) {
+        return Some(line("name").unwrap_or_default());
+    }
+    // A logical volume or an array is as encrypted as each of the devices that it lies on.
+    let below = fs::read_dir(folder.join("slaves")).into_iter().flatten().flatten();
+    let names: Option<Vec<String>> = below.map(|device| crypt_name_at(&device.path())).collect();
+    names?.into_iter().next()
+}
+
+/// The device that compressed memory is written to where it does not fit; `None` where there is none
+/// (Linux, blockdev/zram.rst, "writeback").
+fn written_back_to(zram: &Path) -> Option<PathBuf> {
+    let device = fs::read_to_string(Path::new("/sys/block").join(zram.file_name()?).join("backing_dev")).ok()?;
+    let device = device.trim();
+    (!device.is_empty() && device != "none").then(|| PathBuf::from(device))
 }
 
 /// The places in the text of `/proc/swaps`: path and type are the first two fields, below a line of titles.
-/// `crypt_name` names the mapping that a device is, if it is one of dm-crypt.
-fn parse(text: &str, crypt_name: &dyn Fn(&Path) -> Option<String>) -> Vec<Swap> {
+/// `crypt_name` names a mapping of dm-crypt that a device is or lies on, if there is one, and `written_back_to` where
+/// compressed memory goes.
+fn parse(
+    text: &str,
+    crypt_name: &dyn Fn(&Path) -> Option<String>,
+    written_back_to: &dyn Fn(&Path) -> Option<PathBuf>,
+) -> Vec<Swap> {
     let place = |line: &str| {
         let mut fields = line.split_ascii_whitespace();
         let (path, kind) = (fields.next()?, fields.next()?);
-        let exposure = match (kind, crypt_name(Path::new(path))) {
+        let device = match path.starts_with("/dev/zram") {
+            true => written_back_to(Path::new(path)),
+            false => Some(PathBuf::from(path)),
+        };
+        let exposure = match (kind, device.as_deref().map(crypt_name)) {
             ("file", _) => Exposure::File,
-            (_, Some(name)) if name.starts_with(SANDBOX_PREFIX) => Exposure::Own,
-            (_, Some(_)) => Exposure::Encrypted,
-            _ if path.starts_with("/dev/zram") => Exposure::Memory,
-            _ => Exposure::Open,
+            (_, None) => Exposure::Memory,
+            (_, Some(Some(name))) if name.starts_with(SANDBOX_PREFIX) => Exposure::Own,
+            (_, Some(Some(_))) => Exposure::Encrypted,
+            (_, Some(None)) => Exposure::Open,
         };
         Some(Swap { path: path.to_owned(), exposure })
     };
@@ -103,13 +134,19 @@ mod tests {
     fn each_place_says_how_open_it_is() {
         let text = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/dm-1 partition 100 0 -2\n\
                     /dev/dm-2 partition 100 0 32767\n\
-                    /dev/sda2 partition 100 0 -3\n/swapfile file 100 0 -4\n/dev/zram0 partition 100 0 100\n";
+                    /dev/sda2 partition 100 0 -3\n/swapfile file 100 0 -4\n/dev/zram0 partition 100 0 100\n\
+                    /dev/zram1 partition 100 0 99\n/dev/zram2 partition 100 0 98\n";
         let crypt_name = |device: &Path| match device.to_str() {
             Some("/dev/dm-1") => Some("swap".to_owned()),
             Some("/dev/dm-2") => Some("tithe-sandbox-1-2-swap".to_owned()),
             _ => None,
         };
-        let swaps = parse(text, &crypt_name);
+        let written_back_to = |zram: &Path| match zram.to_str() {
+            Some("/dev/zram1") => Some(PathBuf::from("/dev/sda3")),
+            Some("/dev/zram2") => Some(PathBuf::from("/dev/dm-1")),
+            _ => None,
+        };
+        let swaps = parse(text, &crypt_name, &written_back_to);
         let shown: Vec<String> = swaps.iter().map(|swap| in_words(std::slice::from_ref(swap)) + "\n").collect();
         expect![[r#"
             /dev/dm-1 (encrypted by dm-crypt)
@@ -117,19 +154,39 @@ mod tests {
             /dev/sda2 (not encrypted: keys and data of a server can reach the disk in the clear)
             /swapfile (a file, as open as its file system)
             /dev/zram0 (compressed memory, reaches no disk)
+            /dev/zram1 (not encrypted: keys and data of a server can reach the disk in the clear)
+            /dev/zram2 (encrypted by dm-crypt)
         "#]]
         .assert_eq(&shown.concat());
-        assert_eq!(in_words(&parse("Filename Type Size\n", &|_| None)), "none");
-        expect!["this machine swaps to /dev/sda2 (not encrypted: keys and data of a server can reach the disk in the clear), /swapfile (a file, as open as its file system): what is encrypted in files may reach the disk from memory; Tithe leaves alone swap that it did not make: switch it off, encrypt it, or give each server a limit of `memory`, with which it does not swap"].assert_eq(&warning(&swaps).expect("two places are open"));
+        assert_eq!(in_words(&parse("Filename Type Size\n", &|_| None, &|_| None)), "none");
+        expect!["this machine swaps to /dev/sda2 (not encrypted: keys and data of a server can reach the disk in the clear), /swapfile (a file, as open as its file system), /dev/zram1 (not encrypted: keys and data of a server can reach the disk in the clear): what is encrypted in files may reach the disk from memory; Tithe leaves alone swap that it did not make: switch it off, encrypt it, or give each server a limit of `memory`, with which it does not swap"].assert_eq(&warning(&swaps).expect("two places are open"));
         let protected =
             "Filename Type Size\n/dev/dm-1 partition 100\n/dev/dm-2 partition 100\n/dev/zram0 partition 100\n";
-        assert_eq!(warning(&parse(protected, &crypt_name)), None);
+        assert_eq!(warning(&parse(protected, &crypt_name, &written_back_to)), None);
+    }
+
+    #[test]
+    fn a_logical_volume_is_as_encrypted_as_all_that_it_lies_on() {
+        let devices = tempfile::tempdir().expect("a folder");
+        let device = |path: &str, uuid: &str, name: &str| {
+            let folder = devices.path().join(path).join("dm");
+            fs::create_dir_all(&folder).expect("a folder");
+            fs::write(folder.join("uuid"), format!("{uuid}\n")).expect("written");
+            fs::write(folder.join("name"), name).expect("written");
+        };
+        device("swap", "LVM-abc", "vg-swap");
+        let at = || crypt_name_at(&devices.path().join("swap"));
+        assert_eq!(at(), None, "it lies on nothing that is known");
+        device("swap/slaves/dm-0", "CRYPT-LUKS2-1-sda3_crypt", "sda3_crypt");
+        assert_eq!(at().as_deref(), Some("sda3_crypt"));
+        fs::create_dir_all(devices.path().join("swap/slaves/sdb1")).expect("a folder");
+        assert_eq!(at(), None, "half of it reaches a disk in the clear");
     }
 
     proptest! {
         #[test]
         fn any_text_is_read(text in "([ -~]|\\n|\\t)*") {
-            prop_assert!(parse(&text, &|_| None).len() <= text.lines().count());
+            prop_assert!(parse(&text, &|_| None, &|_| None).len() <= text.lines().count());
         }
     }
 }

@@ -144,6 +144,10 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
     let rest_s: f64 = plan.cells.iter().map(|cell| around_s(plan, catalogue, cell)).sum();
     match experiment.switch() {
         Some(switch) => write_switch(text, switch, &plan.cells, primary)?,
+        None if measure.until_decided => writeln!(
+            text,
+            "\nA cell ends when {primary} gives every arm an answer that is certain, or with its last frame."
+        )?,
         None => writeln!(
             text,
             "\nA cell ends when {primary} is known to ±{:.2}%, or with its last frame.",

@@ -22,6 +22,17 @@ fn with_arms(database: &str, arms: &str) -> String {
 }
 
 #[test]
+fn clients_of_a_sweep_and_of_resources() {
+    let both = "[load]\nclients = \"sweep\"\n[[resources]]\nclients = 4\n[[workload]]";
+    check(
+        &SHORT.replacen("[[workload]]", both, 1),
+        expect![[r#"
+        7:11 `clients` names several numbers of clients, and `[[resources]]` have numbers of their own (write for example `clients = 2`)
+    "#]],
+    );
+}
+
+#[test]
 fn five_mistakes_five_diagnostics() {
     check(
         r#"title = "Five"

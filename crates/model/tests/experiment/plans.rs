@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use tithe_model::{
     catalogue::Catalogue,
     parse::parse_unmeasured,
-    plan::{Plan, Starts, outline, plan, starting_share},
+    plan::{Cell, Plan, Starts, outline, plan, starting_share},
     record::{Frame, Host, Slot, Stalls},
 };
 
@@ -21,6 +21,20 @@ fn check(text: &str, expected: Expect) {
 
 fn check_outline(text: &str, expected: Expect) {
     expected.assert_eq(&outline(&planned(text), &catalogue::catalogue()));
+}
+
+#[test]
+fn cells_of_one_sweep_differ_by_load_alone() {
+    let sets = "[load]\nclients = [1, 2]\n[[resources]]\nname = \"two\"\ncpus = 2\n[[resources]]\nname = \"one\"\n\
+                cpus = 1\n[[resources]]\nname = \"fresh\"\nreconnect_every = 10\n[[workload]]";
+    let plan = planned(&SHORT.replacen("[[workload]]", sets, 1));
+    let set = |cell: &Cell| plan.experiment.resources[cell.resources].name.split(',').next().unwrap_or_default();
+    for one in &plan.cells {
+        let alike = plan.cells.iter().filter(|other| plan.differ_by_load_alone(one, other));
+        let alike: Vec<&str> = alike.map(set).collect();
+        assert_eq!(alike, [set(one); 3], "two numbers of clients, and a share of saturation");
+    }
+    assert_eq!(plan.cells.len(), 9);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A comparison of runs as JUnit's XML, which continuous integration shows as tests: a test for each arm of each later
 //! run. It fails where a cost lies beyond the threshold, errs where its protection or that of the first run is not
-//! proven, and is skipped where nothing could be compared.
+//! proven or the threshold could not be held against it, and is skipped where nothing could be compared.
 
 use std::fmt::Write;
 
@@ -16,8 +16,9 @@ pub fn render(comparison: &Comparison, threshold: Option<f64>) -> String {
     let mut tests: Vec<(String, &str)> =
         comparison.matches.iter().flat_map(|matched| of_match(comparison, matched, threshold)).collect();
     tests.extend(comparison.refused.iter().map(|why| {
-        let skipped = format!("<skipped message=\"{}\"/>", text(why));
-        (test("not compared", why, &skipped), "skipped")
+        let held = threshold.is_none() || !comparison.unjudged.contains(why);
+        let outcome = if held { "skipped" } else { "error" };
+        (test("not compared", why, &format!("<{outcome} message=\"{}\"/>", text(why))), outcome)
     }));
     let count = |what: &str| tests.iter().filter(|(_, outcome)| *outcome == what).count();
     let mut suite = format!(

@@ -232,6 +232,15 @@ mod tests {
     }
 
     #[test]
+    fn what_a_threshold_was_not_held_against_is_an_error_of_its_test() {
+        let (before, mut after) = runs();
+        after.cells[0].arms[1].estimates.clear();
+        let compared = compare(&[before, after], &[]).expect("an arm is left");
+        assert!(junit::render(&compared, Some(0.05)).contains("<error message=\"Arm tls of cell"));
+        assert!(junit::render(&compared, None).contains("<skipped message=\"Arm tls of cell"));
+    }
+
+    #[test]
     fn every_form_says_how_far_costs_are_apart() {
         let compared = compared();
         expect_file!["../golden/changed.txt"].assert_eq(&render(&compared, 100));

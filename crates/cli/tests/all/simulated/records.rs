@@ -158,6 +158,23 @@ fn a_threshold_hides_no_failure() {
 }
 
 #[test]
+fn a_threshold_hides_no_arm_that_is_not_compared() {
+    let lossy = &arm("lossy", "audit", "lose = 0.3");
+    let (before, _) = measured("gate-before", &known_costs(FEW_OPERATIONS, &sealed(0.05), "30 s"));
+    let (after, _) =
+        measured("gate-after", &known_costs(FEW_OPERATIONS, &[&sealed(0.05), lossy.as_str()].concat(), "30 s"));
+    let [before_run, after_run] = [&before, &after].map(|bench| bench.run_folder().display().to_string());
+    let compared = before.tithe(&["compare", &before_run, &after_run, "--threshold", "50%"]);
+    assert_eq!(status(&compared), 5, "{}", err(&compared));
+    assert!(err(&compared).contains("lossy: disproven"), "{}", err(&compared));
+    // An arm that both runs have, of which one has too little to tell.
+    let few: String = after.kept("frames.jsonl").split_inclusive('\n').take(3).collect();
+    std::fs::write(after.run_folder().join("frames.jsonl"), few).expect("written");
+    let compared = before.tithe(&["compare", &before_run, &after_run, "--threshold", "50%"]);
+    assert_eq!(status(&compared), 4, "{}", err(&compared));
+}
+
+#[test]
 fn a_plan_of_another_build_is_fitted_or_refused_and_never_a_panic() {
     let (bench, output) = measured("fitted", &known_costs(FEW_OPERATIONS, ARMS, "30 s"));
     assert_eq!(status(&output), 0, "{}", err(&output));
@@ -251,6 +268,17 @@ fn damaged_slots_are_told_by_file_and_line_and_their_frames_are_left_out() {
         let report = bench.tithe(&["report", &run]);
         assert!(out(&report).contains("slots.csv"), "{words}: {}", out(&report));
     }
+    // Who goes on with such a run is told, and finds what it was beside it.
+    let cells = bench.kept_json("cells.json");
+    let open = serde_json::to_string(&cells).expect("JSON").replace(cells[0]["ending"].as_str().expect("text"), "");
+    std::fs::write(folder.join("cells.json"), open).expect("written");
+    let text = with(21, "0,0,1\n");
+    std::fs::write(folder.join("slots.csv"), &text).expect("written");
+    let resumed = bench.tithe(&["run", "--resume", &run, "--quiet"]);
+    assert_eq!(status(&resumed), 1, "{}", err(&resumed));
+    assert!(err(&resumed).contains("line 21 of slots.csv is damaged"), "{}", err(&resumed));
+    assert!(out(&resumed).contains("line 21 of slots.csv is damaged"), "{}", out(&resumed));
+    assert_eq!(bench.kept("slots.csv.damaged"), text);
     // What a killed run leaves of a frame that did not complete is no damage.
     std::fs::write(folder.join("slots.csv"), format!("{whole}0,{frames},0,0,0,9,9,9,9,9,9,9\n0,{frames},0,0,1,"))
         .expect("written");

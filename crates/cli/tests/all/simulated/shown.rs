@@ -54,7 +54,14 @@ fn a_budget_on_the_command_line_is_held_to_the_files_limits() {
     // The built-in experiment can be made shorter or longer, too; a run that is taken up again cannot.
     let (status, told_of) = told(&["plan", "--budget", "20 min"]);
     assert_eq!(status, 0, "{told_of}");
-    assert_eq!(told(&["run", "--resume", "somewhere", "--budget", "20 min"]).0, 2);
+    for given in
+        [&["--budget", "20 min"][..], &["--design", "duet"], &["--until-decided"], &["--aa-arm"], &["--plain", "x"]]
+    {
+        let (status, words) = told(&[&["run", "--resume", "somewhere"][..], given].concat());
+        assert!(status == 2 && words.contains("cannot be used with"), "{given:?}: {words}");
+    }
+    let (status, words) = told(&["calibrate", "--budget", "20 min"]);
+    assert!(status == 2 && words.contains("--seconds"), "{words}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use tithe_machine::{
 use tithe_model::{experiment::Design, plan::Cell};
 use tithe_plugin::{database::Database, workload::Workload};
 
-use super::{machines::LaneRange, started_arm::StartedArm};
+use super::{machines::LaneRange, process_tree, started_arm::StartedArm};
 use crate::load::{
     pause_gate::{PauseGate, Workers},
     reading::{Reading, sizes},
@@ -184,38 +184,61 @@ impl<'a> CellContext<'a> {
     }
 
     /// The counters of `arm` on the machine of its server, `remote`, where that serves no other arm.
-    fn read_remote(&self, remote: &RemoteServer, arm: &StartedArm) -> Reading {
-        let wal_bytes = self.database.wal_position(&arm.server, &arm.setup);
+    fn read_remote(&self, remote: &RemoteServer) -> Reading {
         let is_same = |other: &&StartedArm| other.server.remote.as_ref() == Some(remote);
         if self.arms.iter().filter(is_same).count() > 1 {
-            return Reading { wal_bytes, ..Reading::default() };
+            return Reading::default();
         }
         match remote.by.usage(remote.process, &remote.paths) {
             Ok(RemoteUsage { tree, log_bytes, disk_bytes }) => {
-                Reading { tree: Some(tree), wal_bytes, log_bytes, disk_bytes, lost: false }
+                Reading { tree: Some(tree), log_bytes, disk_bytes, ..Reading::default() }
             }
             Err(_) => Reading { lost: true, ..Reading::default() },
         }
     }
 
-    /// Looks at every arm's counters.
-    pub fn read_counters(&self) -> Vec<Reading> {
+    /// Looks at every arm's counters where the slots begin: what has to be asked for in a session of Tithe's own comes
+    /// first, so that the session is no part of what grows from here.
+    pub fn counters_at_start(&self) -> Vec<Reading> {
         if self.time_is_virtual() {
             return vec![Reading::default(); self.arms.len()];
         }
-        // Of all arms before any is asked for something, which opens and closes a session of its server.
+        let own = |arm: &StartedArm| self.own_process(arm).map(|process| (process, process_tree::usage(process).1));
+        let before: Vec<Option<(i32, usize)>> = self.arms.iter().map(own).collect();
+        let asked = self.asked();
+        let at_rest = |own: Option<(i32, usize)>| own.map(|(process, members)| process_tree::idle(process, members));
+        let trees = before.into_iter().map(at_rest).collect();
+        with_wal(self.seen(trees), asked)
+    }
+
+    /// Looks at every arm's counters where the slots have ended: what has to be asked for comes last.
+    pub fn counters_at_end(&self) -> Vec<Reading> {
+        if self.time_is_virtual() {
+            return vec![Reading::default(); self.arms.len()];
+        }
         let snapshot = LazyCell::new(ProcessSnapshot::take);
         let tree = |arm: &StartedArm| Some(snapshot.usage(self.own_process(arm)?));
-        let trees: Vec<Option<TreeUsage>> = self.arms.iter().map(tree).collect();
+        let seen = self.seen(self.arms.iter().map(tree).collect());
+        with_wal(seen, self.asked())
+    }
+
+    /// Where the log of each arm's server ends.
+    fn asked(&self) -> Vec<Option<u64>> {
+        let position = |arm: &StartedArm| self.database.wal_position(&arm.server, &arm.setup);
+        let arms = self.arms.iter().enumerate();
+        arms.map(|(number, arm)| self.is_reached(number).then(|| self.timeout(arm).bound(|| position(arm)))?).collect()
+    }
+
+    /// What is seen of each arm's server from outside, whose processes have used `trees`.
+    fn seen(&self, trees: Vec<Option<TreeUsage>>) -> Vec<Reading> {
         let here = |arm: &StartedArm, tree: Option<TreeUsage>| Reading {
             tree: tree.or_else(|| self.database.usage(&arm.server, &arm.setup)),
-            wal_bytes: self.database.wal_position(&arm.server, &arm.setup),
             log_bytes: (!arm.server.paths.logs.is_empty()).then(|| sizes(&arm.server.paths.logs).0),
             disk_bytes: (!arm.server.paths.data.is_empty()).then(|| sizes(&arm.server.paths.data).1),
-            lost: false,
+            ..Reading::default()
         };
         let reading = |arm: &StartedArm, tree: Option<TreeUsage>| match &arm.server.remote {
-            Some(remote) => self.read_remote(remote, arm),
+            Some(remote) => self.read_remote(remote),
             None => here(arm, tree),
         };
         let read = |(number, (arm, tree)): (usize, (&StartedArm, Option<TreeUsage>))| match self.is_reached(number) {
@@ -224,6 +247,12 @@ impl<'a> CellContext<'a> {
         };
         self.arms.iter().zip(trees).enumerate().map(read).collect()
     }
+}
+
+/// The `readings`, each with the end of its server's log.
+fn with_wal(readings: Vec<Reading>, wal_bytes: Vec<Option<u64>>) -> Vec<Reading> {
+    let joined = readings.into_iter().zip(wal_bytes);
+    joined.map(|(reading, wal_bytes)| Reading { wal_bytes, ..reading }).collect()
 }
 
 /// A clock for each of `lanes`, and one where there is none. The only place that asks the database: from here on the

@@ -91,7 +91,7 @@ fn record(context: &CellContext<'_>, arm: usize, seen: &[LaneRecord<'_>]) -> Arm
         let recorder = &seen.opened.lane.arms[arm].recorder;
         add(&mut frame, recorder, &names);
         carry_over::add(&mut phases, recorder.phases());
-        frame.connect_ns += seen.opened.connect_ns[arm] / context.lanes() as u64;
+        frame.connect_ns += seen.opened.connect_ns[arm] / context.lanes_here.count as u64;
         if let Some(of_lane) = recorder.cpu_times {
             *cpu_times.get_or_insert_default() += of_lane;
         }

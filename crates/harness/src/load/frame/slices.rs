@@ -5,15 +5,9 @@
 //! server's is that of all its processes meanwhile. How long either end waited for a processor is not seen. The servers
 //! of the other arms are paused meanwhile.
 
-use std::{
-    sync::atomic::AtomicBool,
-    time::{Duration, Instant},
-};
+use std::sync::atomic::AtomicBool;
 
-use tithe_machine::{
-    fault::Fault,
-    proc::{ProcessSnapshot, TreeUsage},
-};
+use tithe_machine::fault::Fault;
 use tithe_model::{
     experiment::Arrivals,
     record::{ArmFrame, Counters, Slot, Stalls},
@@ -27,12 +21,10 @@ use tithe_plugin::{
 use super::{
     context::CellContext,
     measured::{ArmMeasured, FrameRequest, Measured},
+    process_tree::{idle, usage},
     watch::Watch,
 };
 use crate::load::Schedule;
-
-/// How long a server may take to be rid of what served connections that are closed.
-const REST: Duration = Duration::from_millis(500);
 
 /// What one arm did in a frame.
 #[derive(Default)]
@@ -172,24 +164,5 @@ impl ArmTotals {
         }
         frame.counters = counters;
         frame
-    }
-}
-
-/// What `process` with its descendants has used, and how many they are.
-fn usage(process: i32) -> (TreeUsage, usize) {
-    let snapshot = ProcessSnapshot::take();
-    (snapshot.usage(process), snapshot.tree(process).len())
-}
-
-/// The same once there are no more than `members` of them: a process that served a connection ends a moment after it,
-/// and until its parent has taken note its time may be counted nowhere.
-fn idle(process: i32, members: usize) -> TreeUsage {
-    let deadline = Instant::now() + REST;
-    loop {
-        let (used, now) = usage(process);
-        if now <= members || Instant::now() > deadline {
-            return used;
-        }
-        std::thread::sleep(Duration::from_millis(5));
     }
 }

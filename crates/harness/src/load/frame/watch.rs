@@ -67,7 +67,7 @@ impl<'a> Watch<'a> {
 
     /// Its slots begin: reads all counters, and has the servers are paused whose turn it is not.
     pub fn count(&self, pause_gate: &PauseGate) -> StartCounters {
-        let arms = self.context.read_counters();
+        let arms = self.context.counters_at_start();
         pause_gate.close();
         StartCounters { arms, host: (!self.context.time_is_virtual()).then(HostSample::take) }
     }
@@ -76,7 +76,7 @@ impl<'a> Watch<'a> {
     /// themselves.
     pub fn grown_since(&self, before: StartCounters, pause_gate: PauseGate) -> (Vec<Counters>, FrameConditions) {
         let not_stopped = pause_gate.open();
-        let after = self.context.read_counters();
+        let after = self.context.counters_at_end();
         let lost = |(arm, (before, after)): (&StartedArm, (&Reading, &Reading))| {
             let remote = arm.server.remote.as_ref().filter(|_| before.lost || after.lost)?;
             Some(format!("observer {} was lost", remote.by.name()))
