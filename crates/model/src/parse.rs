@@ -167,7 +167,8 @@ fn experiment(
     let by_provider = arms.iter().any(|arm| arm.switch.is_some());
     let (measure, aa_arm) = measure(top, by_provider, problems);
     let resources = resources(top, database, &arms, problems);
-    let resources = swept(resources.clone(), &sweep(top, &resources, problems));
+    let numbers = sweep(top, &resources, problems);
+    let resources = swept(resources, &numbers);
     let data = data(top, problems);
     let workloads = workloads::workloads(top, catalogue, read, problems);
     let experiment = Experiment {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tithe_model::{experiment::Metric, quantity::fixed, record::Machine, run_spread};
 
-use super::{Counted, Match, Side, USUAL};
+use super::{Counted, Match, Refusal, Side, USUAL};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Figure, Proof, statistics::starts::KnownSpread};
 
 /// What each run is called: its database's version, the processor where that is not enough, then the folder,
@@ -78,20 +78,13 @@ pub(crate) fn asked_notes(cell: &CellAnalysis) -> impl Iterator<Item = &(String,
     cell.notes.iter().filter(move |(name, _)| !found || name != "rate")
 }
 
-/// The arms of cells that do the same work.
-#[derive(Default)]
-pub(super) struct Arms {
-    /// Those that all cells have and that can be compared.
-    pub(super) matches: Vec<Match>,
-    /// Why others cannot: some cell does not have them. Whole sentences, as the next are.
-    pub(super) absent: Vec<String>,
-    /// Why others cannot although all cells have them.
-    pub(super) unjudged: Vec<String>,
-}
-
-/// The arms of `cells`, which do the same work.
-pub(super) fn arms((subjects, runs): (&[Analysis], &[String]), cells: &[&CellAnalysis]) -> Arms {
-    let mut arms = Arms::default();
+/// Adds the arms that all `cells` have, and the reasons for those that they do not.
+pub(super) fn arms(
+    (subjects, runs): (&[Analysis], &[String]),
+    cells: &[&CellAnalysis],
+    matches: &mut Vec<Match>,
+    refused: &mut Vec<Refusal>,
+) {
     let only = cells.iter().all(|cell| comparable(cell).count() == 1);
     for arm in comparable(cells[0]) {
         let same = |cell: &&CellAnalysis| -> Option<ArmAnalysis> {
@@ -100,15 +93,15 @@ pub(super) fn arms((subjects, runs): (&[Analysis], &[String]), cells: &[&CellAna
         };
         let found: Vec<Option<ArmAnalysis>> = cells.iter().map(same).collect();
         if let Some(missing) = found.iter().position(Option::is_none) {
-            arms.absent.push(format!("Arm {} of cell {} is not in {}.", arm.name, cells[0].id, runs[missing]));
+            let reason = format!("Arm {} of cell {} is not in {}.", arm.name, cells[0].id, runs[missing]);
+            refused.push(Refusal::absent(reason));
             continue;
         }
         match matched((subjects, runs), cells[0], &found.into_iter().flatten().collect::<Vec<_>>()) {
-            Ok(matched) => arms.matches.push(matched),
-            Err(reason) => arms.unjudged.push(reason),
+            Ok(matched) => matches.push(matched),
+            Err(reason) => refused.push(Refusal::unjudged(reason)),
         }
     }
-    arms
 }
 
 /// The arms of `cell` that have a cost to tell: those that protect something, and other builds and set-ups of the

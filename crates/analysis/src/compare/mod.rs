@@ -32,14 +32,50 @@ pub struct Comparison {
     pub runs: Vec<String>,
     /// The costs that can be compared, in the order of the first run.
     pub matches: Vec<Match>,
-    /// What cannot be compared, and why: whole sentences.
-    pub refused: Vec<String>,
-    /// Those of them that are about a cost which all runs were to tell: a threshold was not held against it.
-    pub unjudged: Vec<String>,
+    /// What cannot be compared, and why.
+    pub refused: Vec<Refusal>,
     /// What the reader should know, whole sentences.
     pub notes: Vec<String>,
     /// The largest difference that counts as none, natural-log ratio: the first run's margin.
     pub margin: f64,
+}
+
+/// Why something is not compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    /// A whole sentence.
+    pub reason: String,
+    /// It is about a cost that all runs were to tell: a threshold was not held against it.
+    pub unjudged: bool,
+}
+
+impl Refusal {
+    /// Some run was not to tell it.
+    pub(crate) fn absent(reason: String) -> Self {
+        Self { reason, unjudged: false }
+    }
+
+    /// All runs were to tell it.
+    pub(crate) fn unjudged(reason: String) -> Self {
+        Self { reason, unjudged: true }
+    }
+}
+
+impl Comparison {
+    /// Why things are not compared, whole sentences.
+    pub fn reasons(&self) -> Vec<String> {
+        reasons(&self.refused).collect()
+    }
+}
+
+/// Why things are not compared, whole sentences.
+fn reasons(refused: &[Refusal]) -> impl Iterator<Item = String> {
+    refused.iter().map(|refusal| refusal.reason.clone())
+}
+
+/// What is said in place of a comparison where nothing is left of it.
+pub(crate) fn nothing_left(refused: &[Refusal]) -> Vec<String> {
+    reasons(refused).chain(["Nothing is left to compare.".to_owned()]).collect()
 }
 
 /// One arm of one cell in several runs.
@@ -237,27 +273,20 @@ pub fn compare(subjects: &[Analysis], labels: &[Option<String>]) -> Result<Compa
     for (run, label) in runs.iter_mut().zip(labels).filter_map(|(run, label)| Some((run, label.as_ref()?))) {
         run.clone_from(label);
     }
-    let (mut matches, mut refused, mut unjudged) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut matches, mut refused) = (Vec::new(), Vec::new());
     let Some(first) = subjects.first() else { return Err(vec!["There is no run to compare.".to_owned()]) };
     for cell in &first.cells {
         match alike::cells(subjects, &runs, cell) {
-            Ok(cells) => {
-                let found = alike::arms((subjects, &runs), &cells);
-                matches.extend(found.matches);
-                refused.extend(found.absent);
-                refused.extend(found.unjudged.iter().cloned());
-                unjudged.extend(found.unjudged);
-            }
-            Err(reason) => refused.push(reason),
+            Ok(cells) => alike::arms((subjects, &runs), &cells, &mut matches, &mut refused),
+            Err(reason) => refused.push(Refusal::absent(reason)),
         }
     }
-    refused.extend(alike::not_in_first(subjects, &runs));
+    refused.extend(alike::not_in_first(subjects, &runs).into_iter().map(Refusal::absent));
     if matches.is_empty() {
-        refused.push("Nothing is left to compare.".to_owned());
-        return Err(refused);
+        return Err(nothing_left(&refused));
     }
     let notes = alike::notes(subjects, &runs, &matches);
-    Ok(Comparison { runs, matches, refused, unjudged, notes, margin: first.margin })
+    Ok(Comparison { runs, matches, refused, notes, margin: first.margin })
 }
 
 #[cfg(test)]
@@ -305,7 +334,7 @@ mod tests {
     fn what_is_not_alike_is_refused() {
         let reasons =
             |change: &dyn Fn(&mut Analysis)| match compare(&[subject("one", |_| ()), subject("two", change)], &[]) {
-                Ok(compared) => compared.refused.join(" "),
+                Ok(compared) => compared.reasons().join(" "),
                 Err(reasons) => reasons.join(" "),
             };
         expect!["Cell c/in-memory is not the same in one and two: clients 2 and 4; values ycsb and incompressible. Nothing is left to compare."]
@@ -319,7 +348,9 @@ mod tests {
         assert!(records.unwrap_err()[0].contains("records 1000 and 5"));
         // Where all runs name a cost, no threshold was held against it.
         let unjudged = |change: &dyn Fn(&mut Analysis)| {
-            compare(&[subject("one", |_| ()), subject("two", change)], &[]).expect("an arm is left").unjudged
+            let compared = compare(&[subject("one", |_| ()), subject("two", change)], &[]).expect("an arm is left");
+            let unjudged = compared.refused.into_iter().filter(|refusal| refusal.unjudged);
+            unjudged.map(|refusal| refusal.reason).collect::<Vec<_>>()
         };
         assert_eq!(unjudged(&|analysis| drop(analysis.cells[0].arms.pop())), [] as [&str; 0]);
         assert_eq!(
@@ -342,7 +373,7 @@ mod tests {
                     analysis.cells[0].notes.push(("rate".to_owned(), rate.to_owned()));
                 })
             };
-            compare(&[at("900/s"), at("910/s")], &[]).map_or_else(|why| why, |compared| compared.refused).join(" ")
+            compare(&[at("900/s"), at("910/s")], &[]).map_or_else(|why| why, |compared| compared.reasons()).join(" ")
         };
         assert_eq!(refused("70 % of saturation, Poisson arrivals"), "");
         assert!(refused("2,000/s, Poisson arrivals").contains("rate 900/s and 910/s"));

@@ -12,7 +12,7 @@ use super::{Answer, Basis, Gathered, MatrixFigure, Repeat, figures};
 use crate::{
     Estimate, Figure, Interval, Proof,
     assess::{estimate::stated, slots::METRICS},
-    compare::{Comparison, Counted, Match, Side, between_runs, judged_over_runs},
+    compare::{Comparison, Counted, Match, Refusal, Side, between_runs, judged_over_runs, nothing_left},
     statistics::{starts::KnownSpread, verdict},
 };
 
@@ -55,32 +55,30 @@ impl Named {
 pub fn compare(matrices: &[Named]) -> Result<Comparison, Vec<String>> {
     let runs: Vec<String> = matrices.iter().map(|matrix| matrix.name.clone()).collect();
     let Some((first, others)) = matrices.split_first() else { return Err(vec!["There is no matrix.".to_owned()]) };
-    let (mut matches, mut refused, mut unjudged) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut matches, mut refused) = (Vec::new(), Vec::new());
     for figure in &first.figures {
         if let Some(other) = others.iter().find(|other| found(other, first, figure).is_none()) {
-            refused.push(format!("{} is not in {}.", first.place(figure), other.name));
+            refused.push(Refusal::absent(format!("{} is not in {}.", first.place(figure), other.name)));
             continue;
         }
         match matched(matrices, first, figure) {
             Ok(matched) => matches.push(matched),
-            Err(reason) => unjudged.push(reason),
+            Err(reason) => refused.push(Refusal::unjudged(reason)),
         }
     }
-    refused.extend(unjudged.iter().cloned());
     for other in others {
         let lone = other.figures.iter().filter(|figure| found(first, other, figure).is_none());
         let told = |figure| format!("{} of {} is not in {}.", other.place(figure), other.name, first.name);
-        refused.extend(lone.map(told));
+        refused.extend(lone.map(told).map(Refusal::absent));
     }
     if matches.is_empty() {
-        refused.push("Nothing is left to compare.".to_owned());
-        return Err(refused);
+        return Err(nothing_left(&refused));
     }
     let mut notes: Vec<String> = matrices.iter().flat_map(notes).collect();
     let all = matrices.iter().flat_map(|matrix| &matrix.figures);
     notes.extend(judged_over_runs(all.filter_map(|it| Some((it.database.as_str(), known_between_runs(it)?)))));
     let margin = first.figures.first().map_or(0.0, |figure| figure.margin);
-    Ok(Comparison { runs, matches, refused, unjudged, notes, margin })
+    Ok(Comparison { runs, matches, refused, notes, margin })
 }
 
 /// `figure` of the `first` matrix in all matrices that have it.
@@ -203,7 +201,7 @@ mod tests {
         let change = compared.matches[0].changes()[0];
         assert!((change.ratio.estimate - 0.3).abs() < 1e-12 && change.beyond(0.05), "{change:?}");
         assert!(
-            compared.refused.iter().any(|it| it == "pages.toml · c · aegis is not in after."),
+            compared.refused.iter().any(|it| it.reason == "pages.toml · c · aegis is not in after."),
             "{:?}",
             compared.refused
         );

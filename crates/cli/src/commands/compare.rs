@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tithe_analysis::{
-    Analysis,
+    Analysis, Proof,
     compare::{self, Comparison},
     matrix::against::{self, Named},
     report,
@@ -126,36 +126,32 @@ fn of_cells(run: &Path, analysis: &Analysis) -> i32 {
 /// Says on standard error which arms of a run are not proven, and returns the status: of all that it measured, compared
 /// or not.
 fn of_arms(run: &Path, analysis: &Analysis) -> i32 {
-    let mut status = exit::OK;
-    for cell in &analysis.cells {
-        for arm in &cell.arms {
-            let of_arm = exit::of_proofs([&arm.proof].into_iter());
-            status = exit::worse(status, of_arm);
-            tell_proof(&format!("{}: {} · {}", run.display(), cell.id, arm.name), of_arm);
-        }
-    }
-    status
+    let arms = analysis.cells.iter().flat_map(|cell| cell.arms.iter().map(move |arm| (cell, arm)));
+    let told = arms.map(|(cell, arm)| {
+        of_proofs(&format!("{}: {} · {}", run.display(), cell.id, arm.name), [&arm.proof].into_iter())
+    });
+    told.fold(exit::OK, exit::worse)
 }
 
 /// Says on standard error which figures of a gathered matrix rest on hosts on which a protection is not proven, and
 /// returns the status.
 fn of_hosts(matrix: &Named) -> i32 {
-    let mut status = exit::OK;
-    for figure in &matrix.figures {
-        let of_figure = exit::of_proofs(figure.hosts.iter().map(|host| &host.proof));
-        status = exit::worse(status, of_figure);
-        tell_proof(&format!("{}: {}", matrix.name, matrix.place(figure)), of_figure);
-    }
-    status
+    let told = matrix.figures.iter().map(|figure| {
+        let place = format!("{}: {}", matrix.name, matrix.place(figure));
+        of_proofs(&place, figure.hosts.iter().map(|host| &host.proof))
+    });
+    told.fold(exit::OK, exit::worse)
 }
 
-/// Says on standard error what `status`, of one protection or more, means at `place`.
-fn tell_proof(place: &str, status: i32) {
+/// Says on standard error what the worst of these `proofs` means at `place`, and returns the status.
+fn of_proofs<'a>(place: &str, proofs: impl Iterator<Item = &'a Proof>) -> i32 {
+    let status = exit::of_proofs(proofs);
     match status {
         exit::OK => (),
         exit::DISPROVEN => anstream::eprintln!("tithe: {place}: disproven: some claim of its protection does not hold"),
         _ => anstream::eprintln!("tithe: {place}: not proven to be on"),
     }
+    status
 }
 
 /// Says on standard error what a threshold cannot be held against and what lies beyond it, and returns the status.
@@ -170,8 +166,8 @@ fn judge(comparison: &Comparison, threshold: f64) -> i32 {
             status = exit::FAILED;
         }
     }
-    for reason in &comparison.unjudged {
-        anstream::eprintln!("tithe: {reason} So the threshold was not held against it.");
+    for refusal in comparison.refused.iter().filter(|refusal| refusal.unjudged) {
+        anstream::eprintln!("tithe: {} So the threshold was not held against it.", refusal.reason);
         status = exit::FAILED;
     }
     for line in report::comparison::against_threshold(comparison, threshold) {

@@ -55,7 +55,8 @@ impl HostSample {
             cpu_pressure: share(self.cpu_stall_us, now.cpu_stall_us),
             io_pressure: share(self.io_stall_us, now.io_stall_us),
             steal: (total > 0).then(|| grown.get(7).copied().unwrap_or(0) as f64 / total as f64),
-            throttled: share(Some(0), longest(self.throttled_us.as_deref(), now.throttled_us.as_deref())),
+            throttled: longest(self.throttled_us.as_deref(), now.throttled_us.as_deref())
+                .map(|throttled_us| throttled_us as f64 / elapsed_us),
         }
     }
 

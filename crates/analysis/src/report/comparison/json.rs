@@ -23,7 +23,7 @@ pub fn render(comparison: &Comparison, threshold: Option<f64>) -> String {
         "threshold_points": threshold.map(|share| 100.0 * share),
         "beyond": threshold.map(|threshold| all.filter(|change| change.beyond(threshold)).count()),
         "matches": comparison.matches.iter().map(|it| matched(comparison, it, &beyond)).collect::<Vec<_>>(),
-        "refused": comparison.refused,
+        "refused": comparison.reasons(),
         "notes": comparison.notes,
     }});
     format!("{document:#}\n")

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use super::{against_threshold, not_ranked, sentences};
 use crate::{
     Proof,
-    compare::{Comparison, Match, Side},
+    compare::{Comparison, Match, Refusal, Side},
     report::{number, view, words},
 };
 
@@ -15,10 +15,9 @@ use crate::{
 pub fn render(comparison: &Comparison, threshold: Option<f64>) -> String {
     let mut tests: Vec<(String, &str)> =
         comparison.matches.iter().flat_map(|matched| of_match(comparison, matched, threshold)).collect();
-    tests.extend(comparison.refused.iter().map(|why| {
-        let held = threshold.is_none() || !comparison.unjudged.contains(why);
-        let outcome = if held { "skipped" } else { "error" };
-        (test("not compared", why, &format!("<{outcome} message=\"{}\"/>", text(why))), outcome)
+    tests.extend(comparison.refused.iter().map(|Refusal { reason, unjudged }| {
+        let outcome = if *unjudged && threshold.is_some() { "error" } else { "skipped" };
+        (test("not compared", reason, &format!("<{outcome} message=\"{}\"/>", text(reason))), outcome)
     }));
     let count = |what: &str| tests.iter().filter(|(_, outcome)| *outcome == what).count();
     let mut suite = format!(

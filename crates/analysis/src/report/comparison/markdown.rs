@@ -17,7 +17,7 @@ pub fn render(comparison: &Comparison, threshold: Option<f64>) -> String {
         let place = format!("{} · {}: ", matched.cell, matched.arm);
         sentences(comparison, matched).into_iter().map(move |sentence| format!("{place}{sentence}"))
     })));
-    for (title, texts) in [("Not compared", &comparison.refused), ("To know", &comparison.notes)] {
+    for (title, texts) in [("Not compared", &comparison.reasons()), ("To know", &comparison.notes)] {
         if !texts.is_empty() {
             parts.push(format!("### {title}"));
             parts.push(list(texts.iter().cloned()));

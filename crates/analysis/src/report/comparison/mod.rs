@@ -28,7 +28,7 @@ pub fn render(comparison: &Comparison, width: usize) -> String {
             lines.extend(table::wrap(&sentence, width - 2).iter().map(|line| format!("  {line}")));
         }
     }
-    for (title, texts) in [("Not compared", &comparison.refused), ("To know", &comparison.notes)] {
+    for (title, texts) in [("Not compared", &comparison.reasons()), ("To know", &comparison.notes)] {
         if !texts.is_empty() {
             lines.extend([String::new(), title.to_owned()]);
             lines.extend(texts.iter().flat_map(|text| table::wrap(text, width - 2)).map(|line| format!("  {line}")));

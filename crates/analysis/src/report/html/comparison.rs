@@ -54,7 +54,7 @@ fn told(comparison: &Comparison, confidence: f64, sources: &[&str]) -> String {
         body.push_str(&section("told", "Run against run", &lead, &format!("<div class=\"plots\">\n{plots}</div>\n")));
     }
     for (id, title, texts) in
-        [("refused", "Not compared", &comparison.refused), ("notes", "To know", &comparison.notes)]
+        [("refused", "Not compared", &comparison.reasons()), ("notes", "To know", &comparison.notes)]
     {
         if !texts.is_empty() {
             body.push_str(&section(id, title, "", &notes(texts)));

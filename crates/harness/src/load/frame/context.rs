@@ -1,7 +1,6 @@
 //! What all ways of offering load stand on: the arms, the processors and the clocks of a cell.
 
 use std::{
-    cell::LazyCell,
     path::PathBuf,
     sync::{Arc, atomic::AtomicU64},
 };
@@ -9,7 +8,6 @@ use std::{
 use tithe_machine::{
     clock::{Clock, VirtualTime},
     fault::Fault,
-    proc::{ProcessSnapshot, TreeUsage},
     remote::{RemoteServer, RemoteUsage},
     sandbox::sidecar::Sidecar,
     watch::{borrowed_threads::BorrowedThreads, process},
@@ -17,7 +15,11 @@ use tithe_machine::{
 use tithe_model::{experiment::Design, plan::Cell};
 use tithe_plugin::{database::Database, workload::Workload};
 
-use super::{machines::LaneRange, process_tree, started_arm::StartedArm};
+use super::{
+    machines::LaneRange,
+    process_tree::{self, ProcessTree},
+    started_arm::StartedArm,
+};
 use crate::load::{
     pause_gate::{PauseGate, Workers},
     reading::{Reading, sizes},
@@ -203,12 +205,9 @@ impl<'a> CellContext<'a> {
         if self.time_is_virtual() {
             return vec![Reading::default(); self.arms.len()];
         }
-        let own = |arm: &StartedArm| self.own_process(arm).map(|process| (process, process_tree::usage(process).1));
-        let before: Vec<Option<(i32, usize)>> = self.arms.iter().map(own).collect();
+        let before = self.trees();
         let asked = self.asked();
-        let at_rest = |own: Option<(i32, usize)>| own.map(|(process, members)| process_tree::idle(process, members));
-        let trees = before.into_iter().map(at_rest).collect();
-        with_wal(self.seen(trees), asked)
+        with_wal(self.seen(process_tree::at_rest(&before)), asked)
     }
 
     /// Looks at every arm's counters where the slots have ended: what has to be asked for comes last.
@@ -216,10 +215,13 @@ impl<'a> CellContext<'a> {
         if self.time_is_virtual() {
             return vec![Reading::default(); self.arms.len()];
         }
-        let snapshot = LazyCell::new(ProcessSnapshot::take);
-        let tree = |arm: &StartedArm| Some(snapshot.usage(self.own_process(arm)?));
-        let seen = self.seen(self.arms.iter().map(tree).collect());
+        let seen = self.seen(self.trees());
         with_wal(seen, self.asked())
+    }
+
+    /// The processes of each arm's server, where it serves no other arm.
+    fn trees(&self) -> Vec<Option<ProcessTree>> {
+        process_tree::trees(self.arms.iter().map(|arm| self.own_process(arm)))
     }
 
     /// Where the log of each arm's server ends.
@@ -230,18 +232,18 @@ impl<'a> CellContext<'a> {
     }
 
     /// What is seen of each arm's server from outside, whose processes have used `trees`.
-    fn seen(&self, trees: Vec<Option<TreeUsage>>) -> Vec<Reading> {
-        let here = |arm: &StartedArm, tree: Option<TreeUsage>| Reading {
-            tree: tree.or_else(|| self.database.usage(&arm.server, &arm.setup)),
+    fn seen(&self, trees: Vec<Option<ProcessTree>>) -> Vec<Reading> {
+        let here = |arm: &StartedArm, tree: Option<ProcessTree>| Reading {
+            tree: tree.map(|tree| tree.usage).or_else(|| self.database.usage(&arm.server, &arm.setup)),
             log_bytes: (!arm.server.paths.logs.is_empty()).then(|| sizes(&arm.server.paths.logs).0),
             disk_bytes: (!arm.server.paths.data.is_empty()).then(|| sizes(&arm.server.paths.data).1),
             ..Reading::default()
         };
-        let reading = |arm: &StartedArm, tree: Option<TreeUsage>| match &arm.server.remote {
+        let reading = |arm: &StartedArm, tree: Option<ProcessTree>| match &arm.server.remote {
             Some(remote) => self.read_remote(remote),
             None => here(arm, tree),
         };
-        let read = |(number, (arm, tree)): (usize, (&StartedArm, Option<TreeUsage>))| match self.is_reached(number) {
+        let read = |(number, (arm, tree)): (usize, (&StartedArm, Option<ProcessTree>))| match self.is_reached(number) {
             true => self.timeout(arm).bound(|| reading(arm, tree)),
             false => Reading::default(),
         };

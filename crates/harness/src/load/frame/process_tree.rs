@@ -1,26 +1,45 @@
-//! Processor time of a server with its descendants, where a connection may be a process that ends with it.
+//! Processor time of servers with their descendants, where a connection may be a process that ends with it.
 
-use std::time::{Duration, Instant};
+use std::{
+    cell::LazyCell,
+    time::{Duration, Instant},
+};
 
 use tithe_machine::proc::{ProcessSnapshot, TreeUsage};
 
 /// How long a server may take to end the processes of connections that were closed.
 const REST: Duration = Duration::from_millis(500);
 
-/// What `process` with its descendants has used, and how many they are.
-pub(super) fn usage(process: i32) -> (TreeUsage, usize) {
-    let snapshot = ProcessSnapshot::take();
-    (snapshot.usage(process), snapshot.tree(process).len())
+/// A process with its descendants at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ProcessTree {
+    process: i32,
+    /// What they have used.
+    pub usage: TreeUsage,
+    /// How many they are.
+    members: usize,
 }
 
-/// The same once there are no more than `members` of them: a process that served a connection ends a moment after it,
+/// Each of `processes` with its descendants, all at the same moment; nothing is looked at where there are none.
+pub(super) fn trees(processes: impl Iterator<Item = Option<i32>>) -> Vec<Option<ProcessTree>> {
+    let snapshot = LazyCell::new(ProcessSnapshot::take);
+    let tree = |process| {
+        let (usage, members) = (snapshot.usage(process), snapshot.tree(process).len());
+        ProcessTree { process, usage, members }
+    };
+    processes.map(|process| process.map(tree)).collect()
+}
+
+/// The same trees once none has more members than `before`: a process that served a connection ends a moment after it,
 /// and until its parent has taken note its time may be counted nowhere.
-pub(super) fn idle(process: i32, members: usize) -> TreeUsage {
+pub(super) fn at_rest(before: &[Option<ProcessTree>]) -> Vec<Option<ProcessTree>> {
     let deadline = Instant::now() + REST;
     loop {
-        let (used, now) = usage(process);
-        if now <= members || Instant::now() > deadline {
-            return used;
+        let now = trees(before.iter().map(|tree| Some(tree.as_ref()?.process)));
+        let grown =
+            before.iter().zip(&now).any(|both| matches!(both, (Some(was), Some(is)) if is.members > was.members));
+        if !grown || Instant::now() > deadline {
+            return now;
         }
         std::thread::sleep(Duration::from_millis(5));
     }

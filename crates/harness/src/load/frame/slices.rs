@@ -21,7 +21,7 @@ use tithe_plugin::{
 use super::{
     context::CellContext,
     measured::{ArmMeasured, FrameRequest, Measured},
-    process_tree::{idle, usage},
+    process_tree::{ProcessTree, at_rest, trees},
     watch::Watch,
 };
 use crate::load::Schedule;
@@ -105,11 +105,10 @@ impl Slices<'_> {
         cancelled: &AtomicBool,
     ) -> Result<Option<(Slice, u64)>, Fault> {
         let process = context.arms[arm].server.process;
-        let before = process.map(usage);
+        let before = trees([process].into_iter());
         let Some(slice) = self.workspaces[arm].run(self.program, job, cancelled)? else { return Ok(None) };
-        let cpu_ns =
-            process.zip(before).map(|(process, before)| idle(process, before.1).cpu_ns.saturating_sub(before.0.cpu_ns));
-        Ok(Some((slice, cpu_ns.unwrap_or(0))))
+        let used = |trees: &[Option<ProcessTree>]| trees[0].map_or(0, |tree| tree.usage.cpu_ns);
+        Ok(Some((slice, used(&at_rest(&before)).saturating_sub(used(&before)))))
     }
 }
 
