@@ -38,6 +38,12 @@ impl Draw {
     }
 }
 
+/// The number and the value of each arm, in this `order`; arms that have none are left out.
+pub(super) fn in_order<'v, V>(order: &[usize], values: &'v mut BTreeMap<usize, V>) -> Vec<(usize, &'v mut V)> {
+    let mut by_number: BTreeMap<usize, &mut V> = values.iter_mut().map(|(number, value)| (*number, value)).collect();
+    order.iter().filter_map(|number| Some((*number, by_number.remove(number)?))).collect()
+}
+
 /// Makes an `environment` larger by `padding` bytes.
 pub(super) fn pad(environment: &mut BTreeMap<String, String>, padding: usize) {
     environment.insert(PADDING.to_owned(), "x".repeat(padding));
@@ -48,6 +54,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn values_come_in_the_order_that_is_asked_for() {
+        let mut values = BTreeMap::from([(0, 'a'), (1, 'b'), (3, 'd')]);
+        let found: Vec<(usize, char)> =
+            in_order(&[3, 2, 0], &mut values).into_iter().map(|(number, value)| (number, *value)).collect();
+        assert_eq!(found, [(3, 'd'), (0, 'a')]);
+    }
 
     #[test]
     fn starts_differ_and_the_same_seed_draws_the_same() {

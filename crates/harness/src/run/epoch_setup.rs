@@ -41,7 +41,7 @@ use super::{
     arm_server::ArmServer,
     cache,
     data_sets::{self, DataSets, Fingerprint},
-    draw::Draw,
+    draw::{Draw, in_order},
     located,
     sharing::Sharing,
     switched_server::SwitchedServer,
@@ -398,8 +398,10 @@ impl<'a> EpochSetup<'a> {
         })?;
         data_sets::sync(starting.iter().map(|arm| arm.place.folder.as_path()))?;
         starting.iter().try_for_each(|arm| self.begin(arm))?;
-        let by_number: BTreeMap<usize, &StartingArm<'_>> = starting.iter().map(|arm| (arm.number, *arm)).collect();
-        let begun = self.servers.iter_mut().filter_map(|(number, standing)| Some((standing, *by_number.get(number)?)));
+        let order: Vec<usize> = starting.iter().map(|arm| arm.number).collect();
+        let of_number = |number: usize| starting.iter().find(|arm| arm.number == number);
+        let begun = in_order(&order, &mut self.servers).into_iter();
+        let begun = begun.filter_map(|(number, standing)| Some((standing, of_number(number)?)));
         let (product, workload) = (run.product, run.workloads[part.cell.workload].as_ref());
         let facts = together(begun, |(standing, arm)| {
             standing.await_ready(product, arm.setup)?;

@@ -1,8 +1,9 @@
 //! The page in a real browser: headless Chromium lays it out, and a script that only the test adds looks at it.
 //!
-//! The page stands in a frame, so that it can be narrower than a browser's window may be.
+//! Pages stand in frames, so that they can be narrower than a browser's window may be, and all that are looked at by
+//! the same reader share one browser, whose start takes longer than a look.
 
-use std::{path::PathBuf, process::Command};
+use std::{collections::BTreeMap, path::PathBuf, process::Command};
 
 use serde::Deserialize;
 use tithe_analysis::{
@@ -18,7 +19,7 @@ use crate::synthetic::Invented;
 
 const STYLE: &str = include_str!("../../../src/report/html/style.css");
 
-/// Says what it finds in the title of the window, which is then read from the dumped document.
+/// Tells the window what it finds, under the name of its frame; the window's title is read from the dumped document.
 const LOOK: &str = r##"<script>
 const all = (what, where = document) => [...where.querySelectorAll(what)];
 const style = (it) => getComputedStyle(it);
@@ -115,7 +116,7 @@ const unreachable = all('a[href], summary, .wide, pre').filter((it) => {
   it.focus();
   return it.tabIndex < 0 || document.activeElement !== it || style(it).outlineStyle === 'none';
 });
-parent.document.title = 'seen ' + JSON.stringify({
+parent.found(window.name, {
   width: innerWidth,
   paper: light(behind(document.body)),
   overflow: wide.map((it) => it.tagName + '.' + it.className).slice(0, 3),
@@ -217,19 +218,36 @@ fn chromium() -> Option<PathBuf> {
     found
 }
 
-/// What is seen of `page` where it is `width` wide, by a reader whose system is dark or light.
-fn look(chromium: &PathBuf, page: &str, width: u32, dark: bool) -> Seen {
+/// Collects what the frames tell; the title says it when all have told.
+const WINDOW: &str = "<script>
+const seen = {};
+function found(name, what) {
+  seen[name] = what;
+  if (Object.keys(seen).length === FRAMES) document.title = 'seen ' + JSON.stringify(seen);
+}
+</script>";
+
+/// What is seen of each page where it is so wide, by a reader whose system is dark or light. What the console said is
+/// told of all of them.
+fn look(chromium: &PathBuf, pages: &[(&str, u32)], dark: bool) -> Vec<Seen> {
     static LOOKS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = LOOKS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("browser-{}-{number}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("frame.html");
-    let inner = page.replace("</body>", &format!("{LOOK}</body>")).replace('&', "&amp;").replace('"', "&quot;");
-    let frame = format!(
+    let frame = |(number, (page, width)): (usize, &(&str, u32))| {
+        let inner = page.replace("</body>", &format!("{LOOK}</body>")).replace('&', "&amp;").replace('"', "&quot;");
+        format!(
+            "<iframe name=\"{number}\" width=\"{width}\" height=\"900\" style=\"border:0\" srcdoc=\"{inner}\"></iframe>"
+        )
+    };
+    let frames: String = pages.iter().enumerate().map(frame).collect();
+    let window = WINDOW.replace("FRAMES", &pages.len().to_string());
+    let document = format!(
         "<!DOCTYPE html><meta charset=\"utf-8\"><meta name=\"color-scheme\" content=\"light dark\"><title>nothing</title>\
-         <iframe width=\"{width}\" height=\"900\" style=\"border:0\" srcdoc=\"{inner}\"></iframe>"
+         {window}{frames}"
     );
-    std::fs::write(&file, frame).expect("the page");
+    std::fs::write(&file, document).expect("the page");
     let output = Command::new(chromium)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync", "--dump-dom"])
@@ -244,8 +262,10 @@ fn look(chromium: &PathBuf, page: &str, width: u32, dark: bool) -> Seen {
     let title = document.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
     let json = title.and_then(|title| title.strip_prefix("seen ")).unwrap_or_else(|| panic!("no look: {log}"));
     let json = json.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    let console = log.lines().filter(|line| line.contains(":CONSOLE:")).map(str::to_owned).collect();
-    Seen { console, ..serde_json::from_str(&json).unwrap_or_else(|problem| panic!("{problem}: {json}")) }
+    let console: Vec<String> = log.lines().filter(|line| line.contains(":CONSOLE:")).map(str::to_owned).collect();
+    let seen: BTreeMap<usize, Seen> = serde_json::from_str(&json).unwrap_or_else(|problem| panic!("{problem}: {json}"));
+    assert_eq!(seen.len(), pages.len());
+    seen.into_values().map(|seen| Seen { console: console.clone(), ..seen }).collect()
 }
 
 fn invented() -> (Analysis, String) {
@@ -259,8 +279,10 @@ fn invented() -> (Analysis, String) {
 fn the_page_is_whole_on_every_screen_by_day_and_by_night() {
     let Some(chromium) = chromium() else { return };
     let (analysis, page) = invented();
-    for (width, dark) in [(1280, false), (1280, true), (360, false), (360, true)] {
-        let seen = look(&chromium, &page, width, dark);
+    let widths = [1280, 360];
+    let looks = [false, true].map(|dark| (dark, look(&chromium, &widths.map(|width| (page.as_str(), width)), dark)));
+    let looks = looks.into_iter().flat_map(|(dark, seen)| widths.into_iter().zip(seen).map(move |it| (it, dark)));
+    for ((width, seen), dark) in looks {
         assert_eq!(seen.width, width);
         assert_eq!(seen.faults(), Vec::<String>::new(), "{width}, dark: {dark}");
         assert_eq!(seen.paper < 0.2, dark, "{}", seen.paper);
@@ -289,8 +311,10 @@ fn the_page_is_whole_on_every_screen_by_day_and_by_night() {
 fn the_first_screen_answers_at_every_width() {
     let Some(chromium) = chromium() else { return };
     let (_, page) = invented();
-    for width in [390, 1280, 1600] {
-        let seen = look(&chromium, &page, width, width == 1280);
+    let by_day = look(&chromium, &[(&page, 390), (&page, 1600)], false);
+    let by_night = look(&chromium, &[(&page, 1280)], true);
+    for (width, seen) in [390, 1600, 1280].into_iter().zip(by_day.into_iter().chain(by_night)) {
+        assert_eq!(seen.width, width);
         assert_eq!(seen.faults(), Vec::<String>::new(), "{width}");
         assert_eq!(seen.plots.len(), 1, "{width}: {seen:?}");
         assert!(seen.plots[0] < 450, "{width}: the plot begins at {}", seen.plots[0]);
@@ -306,12 +330,16 @@ fn every_kind_of_page_is_whole() {
     let files = std::fs::read_dir(golden).expect("golden pages").flatten().map(|entry| entry.path());
     let pages: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|it| it == "html")).collect();
     assert!(pages.len() > 4, "{pages:?}");
-    for path in pages {
-        // The style sheet is left out of what is compared with these files, and a page without it is another page.
-        let page = std::fs::read_to_string(&path).expect("a page").replace("\nstyle.css\n", STYLE);
-        for (width, dark) in [(1280, false), (1600, false), (390, true), (360, true)] {
-            let faults = look(&chromium, &page, width, dark).faults();
-            assert_eq!(faults, Vec::<String>::new(), "{}, {width}, dark: {dark}", path.display());
+    // The style sheet is left out of what is compared with these files, and a page without it is another page.
+    let read = |path: &PathBuf| std::fs::read_to_string(path).expect("a page").replace("\nstyle.css\n", STYLE);
+    let texts: Vec<String> = pages.iter().map(read).collect();
+    for (widths, dark) in [([1280, 1600], false), ([390, 360], true)] {
+        let looks: Vec<(&str, u32)> =
+            texts.iter().flat_map(|text| widths.map(|width| (text.as_str(), width))).collect();
+        for (number, seen) in look(&chromium, &looks, dark).into_iter().enumerate() {
+            let path = pages[number / widths.len()].display();
+            assert_eq!(seen.width, looks[number].1);
+            assert_eq!(seen.faults(), Vec::<String>::new(), "{path}, {}, dark: {dark}", seen.width);
         }
     }
 }
@@ -323,8 +351,11 @@ fn what_is_wrong_with_a_page_is_seen() {
     let bad = "<script>console.error('an error')</script><p style=\"color:#999;background:#aaa\">hardly read</p>\
                <svg role=\"img\"></svg><svg aria-hidden=\"true\" height=\"20\"><text x=\"20\" y=\"12\" style=\"font-size:9px\">a</text>\
                <text x=\"20\" y=\"12\">b</text></svg><p style=\"width:3000px\">too wide</p><a href=\"#x\" tabindex=\"-1\">skipped</a>";
-    let seen = look(&chromium, &page.replace("</main>", &format!("{bad}</main>")), 1280, false);
-    let faults = seen.faults().join("\n");
+    let moved = with_points_moved(&page);
+    assert_ne!(moved, page);
+    let spoilt = page.replace("</main>", &format!("{bad}</main>"));
+    let seen = look(&chromium, &[(&spoilt, 1280), (&moved, 1280)], false);
+    let faults = seen[0].faults().join("\n");
     for word in [
         "an error",
         "hardly read",
@@ -337,9 +368,7 @@ fn what_is_wrong_with_a_page_is_seen() {
     ] {
         assert!(faults.contains(word), "{word} is not in {faults}");
     }
-    let moved = with_points_moved(&page);
-    assert_ne!(moved, page);
-    assert!(!look(&chromium, &moved, 1280, false).misplaced.is_empty());
+    assert!(!seen[1].misplaced.is_empty());
 }
 
 /// A chart of costs may be wider than the window, and beside its figures stand words for readers of screens alone.
@@ -348,7 +377,8 @@ fn what_a_wide_table_says_to_readers_of_screens_stays_in_its_frame() {
     let Some(chromium) = chromium() else { return };
     let (_, page) = invented();
     let table = "<div class=\"wide\" tabindex=\"0\"><div style=\"width:3000px;text-align:right\"><span class=\"sr\">flag</span></div></div>";
-    let faults = look(&chromium, &page.replace("</main>", &format!("{table}</main>")), 1280, false).faults();
+    let page = page.replace("</main>", &format!("{table}</main>"));
+    let faults = look(&chromium, &[(&page, 1280)], false)[0].faults();
     assert!(faults.is_empty(), "{faults:?}");
 }
 

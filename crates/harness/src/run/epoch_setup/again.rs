@@ -22,7 +22,7 @@ use crate::{
         arm_server::ArmServer,
         cache,
         data_sets::{self, DataSets},
-        draw::Draw,
+        draw::{Draw, in_order},
         together::together,
     },
 };
@@ -60,23 +60,23 @@ impl EpochSetup<'_> {
         if again.written && !put_back {
             together(arms.iter(), |arm| data::quiesce(self.database, &arm.server, &arm.setup, workload))?;
         }
+        let draw = Draw::of(again.part.cell.seed, again.start, arms.len());
         let mut launches = self.stop_all(put_back);
         if put_back {
-            self.put_data_back(again.data_sets)?;
+            self.put_data_back(again.data_sets, &draw)?;
         }
         let limits = again.run.plan.experiment.resources[again.part.cell.resources].limits;
         // What Tithe has copied is on its own account, and would be a cache that the limit of no server holds.
         let emptied = again.cold || (put_back && limits.memory.is_some());
         let emptied = emptied.then(|| self.empty_cache()).transpose()?;
-        let draw = Draw::of(again.part.cell.seed, again.start, arms.len());
         if self.database.embedded() && emptied.is_none() {
             self.redraw_cache(&draw)?;
         }
-        for number in draw.order {
+        for &number in &draw.order {
             let Some(launch) = launches.remove(&number) else { continue };
             self.begin_again(again.run, workload, number, (launch, &arms[number].setup), draw.paddings[number])?;
         }
-        self.await_all(again, put_back, arms)?;
+        self.await_all(again, (put_back, &draw), arms)?;
         for (number, arm) in arms.iter_mut().enumerate() {
             let standing = self.servers.get(&number);
             standing.into_iter().for_each(|standing| arm.server = standing.server.clone());
@@ -95,10 +95,12 @@ impl EpochSetup<'_> {
         stopped.collect()
     }
 
-    /// Puts the data of every arm, whose server is stopped, back to what was loaded.
-    fn put_data_back(&self, data_sets: &DataSets) -> Result<(), Fault> {
-        together(&self.put_back, |(number, fingerprint)| {
-            let Some(standing) = self.servers.get(number) else { return Ok(()) };
+    /// Puts the data of every arm, whose server is stopped, back to what was loaded, in the drawn order: with more arms
+    /// than processors some come first.
+    fn put_data_back(&self, data_sets: &DataSets, draw: &Draw) -> Result<(), Fault> {
+        together(&draw.order, |number| {
+            let fingerprint = self.put_back.get(number);
+            let Some((standing, fingerprint)) = self.servers.get(number).zip(fingerprint) else { return Ok(()) };
             data_sets.restore(fingerprint, &standing.server.folder, &standing.server.paths).map(drop)
         })?;
         data_sets::sync(self.servers.values().map(|standing| standing.server.folder.as_path()))
@@ -135,18 +137,23 @@ impl EpochSetup<'_> {
     }
 
     /// Waits until every server answers, and brings it to where it was: statements that the data which were `put_back`
-    /// do not hold, caches that nobody else fills.
-    fn await_all(&mut self, again: &Again<'_>, put_back: bool, arms: &[StartedArm]) -> Result<(), Fault> {
+    /// do not hold, caches that nobody else fills. In the drawn order, as they are started.
+    fn await_all(
+        &mut self,
+        again: &Again<'_>,
+        (put_back, draw): (bool, &Draw),
+        arms: &[StartedArm],
+    ) -> Result<(), Fault> {
         let (database, workload) = (self.database, again.run.workloads[again.part.cell.workload].as_ref());
         // Before every frame its lanes fill them, and so does the process that an embedded database is opened in.
         let filled = again.part.cell.starts == Starts::EveryFrame || again.run.uses_child_processes();
         let warms = !again.cold && !filled;
-        let names = again.run.plan.experiment.arms.iter().map(|arm| arm.name.as_str());
-        let all = self.servers.values_mut().zip(arms).zip(names);
-        together(all, |((standing, arm), name)| {
+        together(in_order(&draw.order, &mut self.servers), |(number, standing)| {
+            let arm = &arms[number];
             if let Err(fault) = standing.await_ready(database, &arm.setup) {
                 // Its end is told here, with its arm.
                 standing.stopped();
+                let name = &again.run.plan.experiment.arms[number].name;
                 return Err(Fault::Machine(format!("arm {name}: the server did not come back: {fault}")));
             }
             if put_back {
