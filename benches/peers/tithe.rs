@@ -109,7 +109,8 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     let workload = self::workload(&plan)?;
     let mut cell = plan.cells[0].clone();
     cell.blocks = slots.parse().map_err(|_| wrong())?;
-    let arm = StartedArm { server: server(port), data: 0, setup: Setup::bare(), on: Vec::new(), off: Vec::new() };
+    let (on, off) = (Vec::new(), Vec::new());
+    let arm = StartedArm { server: server(port), data: 0, shares_server: false, setup: Setup::bare(), on, off };
     let mut runner = CellRunner::new(database, workload.as_ref(), &cell, 0, true, vec![arm]);
     let Some((frame, slots)) = runner.frame(0, (0, 0), false, &AtomicBool::new(false))? else { return Ok(()) };
     if let Some(reason) = frame.invalid {

@@ -29,12 +29,42 @@ use crate::{
     },
 };
 
-/// The error of each arm's interval, so that all `protected` arms together are right with [`CONFIDENCE`].
-///
-/// Where the width decides when to stop, a smaller error pays for choosing the moment.
-pub fn alpha(protected: usize, by_precision: bool) -> f64 {
-    let alpha = 1.0 - CONFIDENCE;
-    sidak(if by_precision { STOPPING_FACTOR * alpha } else { alpha }, protected)
+/// How the moment at which a cell ends is chosen. A smaller error pays for choosing it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndsBy {
+    /// By its budget: nothing that was measured is looked at.
+    Budget,
+    /// By the width of its intervals.
+    Width,
+    /// By its answers, or, where they do not come, by its budget. Half of the error is for the answers on the way,
+    /// which stand on confidence sequences, and half for the intervals at the end (Bonferroni).
+    Answers,
+}
+
+impl EndsBy {
+    /// Of a cell that answers were waited for in, or that has ended for the reason `ending`.
+    pub fn of(until_decided: bool, ending: Option<&CellEnding>) -> Self {
+        match ending {
+            _ if until_decided => Self::Answers,
+            Some(CellEnding::Precision) => Self::Width,
+            _ => Self::Budget,
+        }
+    }
+
+    /// What is left of the error.
+    fn share(self) -> f64 {
+        match self {
+            Self::Budget => 1.0,
+            Self::Width => STOPPING_FACTOR,
+            Self::Answers => 0.5,
+        }
+    }
+}
+
+/// The error of each arm's interval, so that all `protected` arms together are right with [`CONFIDENCE`] in a cell that
+/// `ends_by` this.
+pub fn alpha(protected: usize, ends_by: EndsBy) -> f64 {
+    sidak(ends_by.share() * (1.0 - CONFIDENCE), protected)
 }
 
 /// How many lanes (client threads) there are in `slots`.
@@ -252,7 +282,7 @@ impl Live {
     /// The deciding metric of each protected arm now that the cell has ended for `reason`: the figures of the report.
     /// `None` where the frames are too few for an interval; where they are too few for one arm, its ends are infinite.
     pub fn ended(&self, reason: &CellEnding) -> Option<Vec<Interval>> {
-        let alpha = alpha(self.effects().len(), *reason == CellEnding::Precision);
+        let alpha = alpha(self.effects().len(), EndsBy::of(self.until_decided, Some(reason)));
         let of = |effects: &Vec<StartEffect>| {
             let asked = self.asking(alpha, *reason == CellEnding::Decided);
             let interval = infer_over_starts(effects, asked).inference.interval;
@@ -308,8 +338,7 @@ impl Live {
 
     /// What the frames so far say.
     pub fn decide(&self) -> Decision {
-        // A confidence sequence needs no correction for looking.
-        let alpha = alpha(self.effects().len(), !self.until_decided);
+        let alpha = alpha(self.effects().len(), if self.until_decided { EndsBy::Answers } else { EndsBy::Width });
         let infer = |effects: &Vec<StartEffect>| infer_over_starts(effects, self.asking(alpha, self.until_decided));
         let arms: Vec<OverStarts> = self.effects().iter().map(infer).collect();
         let width = |arm: &OverStarts| arm.inference.interval.half_width();

@@ -393,7 +393,7 @@ impl<'a> Run<'a> {
         let mut caches = Caches::of(self.cache_use(runner.arms(), child_process.as_ref()));
         let rotating = self.rotate(&runner)?;
         let (mut measured, mut spent_ns) = (0, 0);
-        let mut starts = StartsOfEpoch::new(cell);
+        let mut starts = StartsOfEpoch::new(cell, first_start);
         let mut enough = false;
         let mut free = 0;
         let last_epoch = epoch + 1 >= cell.epochs;

@@ -189,6 +189,9 @@ pub fn lacks(limits: GroupLimits) -> Option<String> {
     (limits.confine() && !root).then(|| "only root makes control groups".to_owned())
 }
 
+/// What limits swap, in version 2 and version 1 of control groups.
+const SWAP_FILES: [&str; 2] = ["memory.swap.max", "memory.memsw.limit_in_bytes"];
+
 /// Control groups of one server; removed when dropped.
 #[derive(Debug)]
 pub struct Group {
@@ -196,6 +199,8 @@ pub struct Group {
     folders: Vec<PathBuf>,
     limits: GroupLimits,
     unified: bool,
+    /// The kernel limits memory and does not count swap.
+    swaps: bool,
 }
 
 impl Group {
@@ -209,7 +214,7 @@ impl Group {
         }
         let found = Controllers::find();
         let unified = if limits.confine() { found.unified } else { found.account_unified };
-        let mut group = Self { folders: Vec::new(), limits, unified };
+        let mut group = Self { folders: Vec::new(), limits, unified, swaps: false };
         for (place, settings) in settings(&found, limits) {
             let folder = place.join(name);
             let failed = |error: io::Error| Fault::machine(format!("control group {}", folder.display()), error);
@@ -218,12 +223,7 @@ impl Group {
                 group.folders.push(folder.clone());
             }
             for (file, value) in settings {
-                let written = fs::write(folder.join(file), &value);
-                // Not every kernel counts swap.
-                match written {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound && file.contains("sw") => {}
-                    other => other.map_err(failed)?,
-                }
+                group.swaps |= !set(&folder, file, &value).map_err(failed)?;
             }
         }
         Ok(group)
@@ -263,7 +263,8 @@ impl Group {
     /// `processors 1, memory 512.0 MB with page cache, by control groups of version 1`.
     pub fn in_words(&self) -> String {
         let cpus = self.limits.cpus.map(|cpus| format!("processors {cpus}"));
-        let in_words = |bytes| format!("memory {} with page cache", quantity::size(bytes));
+        let swaps = if self.swaps { ", swap not limited by this kernel" } else { "" };
+        let in_words = |bytes| format!("memory {} with page cache{swaps}", quantity::size(bytes));
         let memory = self.limits.memory_bytes.map(in_words);
         let account = self.limits.account.then(|| "processor time counted".to_owned());
         let what: Vec<String> = cpus.into_iter().chain(memory).chain(account).collect();
@@ -274,6 +275,15 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.folders.iter().for_each(|folder| remove(folder));
+    }
+}
+
+/// Writes `value` to `file` of the group in `folder`; false where the file is missing that limits swap, which not every
+/// kernel counts.
+fn set(folder: &Path, file: &str, value: &str) -> io::Result<bool> {
+    match OpenOptions::new().write(true).open(folder.join(file)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && SWAP_FILES.contains(&file) => Ok(false),
+        opened => opened?.write_all(value.as_bytes()).map(|()| true),
     }
 }
 
@@ -292,9 +302,9 @@ fn settings(found: &Controllers, limits: GroupLimits) -> Vec<(PathBuf, Vec<(&'st
     if let (Some(bytes), Some(place)) = (limits.memory_bytes, &found.memory) {
         // What does not fit must not go to swap instead.
         let files = match found.unified {
-            true => vec![("memory.max", bytes.to_string()), ("memory.swap.max", "0".to_owned())],
+            true => vec![("memory.max", bytes.to_string()), (SWAP_FILES[0], "0".to_owned())],
             false => {
-                vec![("memory.limit_in_bytes", bytes.to_string()), ("memory.memsw.limit_in_bytes", bytes.to_string())]
+                vec![("memory.limit_in_bytes", bytes.to_string()), (SWAP_FILES[1], bytes.to_string())]
             }
         };
         all.push((place.clone(), files));
@@ -352,6 +362,22 @@ mod tests {
         let all = settings(&Controllers::parse(mounts, OWN, read), limits).into_iter();
         let line = |place: &Path, (file, value): (&str, String)| format!("{} {file} = {value}\n", place.display());
         all.flat_map(|(place, files)| files.into_iter().map(move |file| line(&place, file))).collect()
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_limit_swap_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("memory.max"), "max").expect("written");
+        assert!(set(folder.path(), "memory.max", "1").expect("it is there"));
+        assert!(!set(folder.path(), "memory.swap.max", "0").expect("it may be missing"));
+        assert_eq!(set(folder.path(), "cpu.max", "1").expect_err("it may not").kind(), io::ErrorKind::NotFound);
+        let limits = GroupLimits { memory_bytes: Some(64_000_000), ..GroupLimits::default() };
+        let words = |swaps| Group { folders: Vec::new(), limits, unified: true, swaps }.in_words();
+        assert_eq!(
+            words(true),
+            "memory 64.0 MB with page cache, swap not limited by this kernel, by control groups of version 2"
+        );
+        assert!(!words(false).contains("swap"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the kernel tells of processes: who serves a connection, who descends from whom, and what a server with all its
 //! descendants has used.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Add as _};
 
 use serde::{Deserialize, Serialize};
 
@@ -118,9 +118,8 @@ impl ProcessSnapshot {
                 add(&mut usage.read_bytes, value(&io, "read_bytes:"));
                 add(&mut usage.written_bytes, value(&io, "write_bytes:"));
             }
+            add(&mut usage.switches, switches(member));
             if let Ok(status) = std::fs::read_to_string(format!("/proc/{member}/status")) {
-                add(&mut usage.switches, value(&status, "voluntary_ctxt_switches:"));
-                add(&mut usage.switches, value(&status, "nonvoluntary_ctxt_switches:"));
                 usage.memory_bytes += 1024 * value(&status, "RssAnon:").unwrap_or(0);
                 shared = shared.max(1024 * value(&status, "RssShmem:").unwrap_or(0));
             }
@@ -128,6 +127,17 @@ impl ProcessSnapshot {
         usage.memory_bytes += shared;
         usage
     }
+}
+
+/// Context switches of all threads that `process` has now; what the kernel says of a process itself is its first
+/// thread's alone (proc(5)). `None` where nobody may look.
+fn switches(process: i32) -> Option<u64> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).ok()?.flatten();
+    let of_thread = |status: String| {
+        Some(value(&status, "voluntary_ctxt_switches:")? + value(&status, "nonvoluntary_ctxt_switches:")?)
+    };
+    // A thread that has ended since it was listed has none.
+    threads.filter_map(|thread| of_thread(std::fs::read_to_string(thread.path().join("status")).ok()?)).reduce(u64::add)
 }
 
 /// The processes of this machine, as far as they are shown to this user.
@@ -182,6 +192,28 @@ mod tests {
         child.kill().expect("sleep can be killed");
         child.wait().expect("sleep ends");
         assert!(tree.contains(&(child.id() as i32)), "{tree:?}");
+    }
+
+    /// The thread that sleeps is not the process's first one, which is all that its own `status` counts.
+    #[test]
+    fn switches_of_all_threads_count() {
+        let process = std::process::id() as i32;
+        let seen = || ProcessSnapshot::take().usage(process).switches.expect("they are seen");
+        let (before, (done, wait)) = (seen(), std::sync::mpsc::channel::<()>());
+        let asleep = std::thread::spawn(move || {
+            (0..500).for_each(|_| std::thread::sleep(std::time::Duration::from_micros(10)));
+            // It is there as long as it is looked at.
+            wait.recv()
+        });
+        let began = std::time::Instant::now();
+        while seen() < before + 500 && began.elapsed().as_secs() < 60 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        let after = seen();
+        drop(done);
+        asleep.join().expect("it ends").expect_err("nobody sends");
+        // The looks of this thread are some dozens.
+        assert!(after >= before + 500, "{before} {after}");
     }
 
     /// A tick more or less stands between the clocks. They are read one after the other, so the process is paused

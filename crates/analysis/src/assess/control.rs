@@ -61,9 +61,12 @@ fn hold_against(estimate: &mut Estimate, control: &Estimate) {
     if doubtful && estimate.verdict == Outcome::Gains {
         (estimate.verdict, estimate.text) = (Outcome::TooNoisy, no_more_than(&control.change()));
     }
-    if let (Some(over_run), Some(control)) = (&mut estimate.over_run, &control.over_run)
+    // Of an A/A arm with too few frames nothing is known over all cells.
+    let is_below_control =
+        |effect: &Interval| control.over_run.as_ref().is_some_and(|control| is_below(effect, &control.effect));
+    if let Some(over_run) = &mut estimate.over_run
         && over_run.verdict == Outcome::Gains
-        && !is_below(&over_run.effect, &control.effect)
+        && !is_below_control(&over_run.effect)
     {
         over_run.verdict = Outcome::TooNoisy;
         if !doubtful {
@@ -135,6 +138,8 @@ mod tests {
         let wide = of(-4.0, 3.0).over_run;
         let (single, over_run, flagged, _) = held(of(-3.2, -2.1), &Estimate { over_run: wide, ..of(-2.0, -0.4) });
         assert_eq!((single, over_run, flagged), (Outcome::Gains, Outcome::TooNoisy, true));
+        let (single, over_run, ..) = held(of(-3.2, -2.1), &Estimate { over_run: None, ..of(-2.0, -0.4) });
+        assert_eq!((single, over_run), (Outcome::Gains, Outcome::TooNoisy), "too few frames for all cells");
         // In its cell, too, it is no larger; the flag is there once.
         let mut both = of(-1.2, -0.6);
         hold_against(&mut both, &Estimate { over_run: wide, ..of(-2.0, -0.4) });

@@ -13,7 +13,10 @@ use super::{
 use crate::{
     Estimate, Figure, Interval, Outcome,
     figures::Counter,
-    statistics::pairing::{Spent, ratio_effect, total_difference},
+    statistics::{
+        pairing::{Spent, ratio_effect, total_difference},
+        starts::IntervalOptions,
+    },
 };
 
 /// A counter that is divided by the operations.
@@ -89,13 +92,10 @@ impl Counted {
         Some(Spent { cost, operations: frame.all_operations() as f64 })
     }
 
-    /// `interval` of a figure of level `level`, wider where starts are few: processor time has their luck, an amount
-    /// that is counted has not.
-    fn over_starts(&self, measured: &Measured<'_>, sums: &Sums, interval: Interval, level: f64) -> Interval {
-        match self.has_luck() {
-            true => sums.widened(interval, measured.asked(Metric::Cpu).at_level(level)),
-            false => interval,
-        }
+    /// `interval`, wider where starts are few, as it is `asked` for: processor time has their luck, an amount that is
+    /// counted has not.
+    fn over_starts(&self, sums: &Sums, interval: Interval, asked: IntervalOptions) -> Interval {
+        if self.has_luck() { sums.widened(interval, asked) } else { interval }
     }
 
     /// It is processor time.
@@ -112,7 +112,8 @@ impl Counted {
         let (plain, protected): (Spent, Spent) = (both.iter().map(|it| it.0).sum(), both.iter().map(|it| it.1).sum());
         let amount = |spent: Spent| format!("{} {}", significant(spent.per_operation()), self.noun);
         let in_all = total_difference(both, measured.alpha);
-        let difference = self.over_starts(measured, &sums, in_all, protected.per_operation());
+        let asked = measured.asked(Metric::Cpu);
+        let difference = self.over_starts(&sums, in_all, asked.at_level(protected.per_operation()));
         let with_difference = |estimate| Estimate { difference: Some(difference), unit: self.unit.into(), ..estimate };
         // Of what only one arm has there is no ratio. The difference says whether it has it by more than an accident,
         // such as one page read in one frame.
@@ -126,9 +127,9 @@ impl Counted {
         };
         match (plain.cost > 0.0, protected.cost > 0.0) {
             (true, true) => {
-                let effect = self.over_starts(measured, &sums, ratio_effect(both, measured.alpha), 1.0);
+                let effect = self.over_starts(&sums, ratio_effect(both, measured.alpha), asked);
                 let estimate = || {
-                    let widened = self.has_luck() && sums.known(measured.asked(Metric::Cpu)).is_some();
+                    let widened = self.has_luck() && sums.known(asked).is_some();
                     let stands_on = (sums.frames, sums.starts);
                     let estimate = ratio(measured, figure(), self.title, effect, stands_on, widened);
                     let mut estimate = with_difference(estimate);

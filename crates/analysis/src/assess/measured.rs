@@ -18,7 +18,7 @@ use crate::{
         precision,
         starts::{IntervalOptions, KnownSpread},
     },
-    stopping::{self, SlotTotals},
+    stopping::{self, EndsBy, SlotTotals},
 };
 
 /// A frame that counts.
@@ -96,7 +96,10 @@ impl<'a> Measured<'a> {
             asked_metric: experiment.measure.primary,
             start_spread: records.plan.spread_between_starts(records.cells[index].shares_starts),
             cost_spread: records.plan.cost_spread.as_ref(),
-            alpha: stopping::alpha(arms.saturating_sub(1), ended_by(CellEnding::Precision)),
+            alpha: stopping::alpha(
+                arms.saturating_sub(1),
+                EndsBy::of(experiment.measure.until_decided, records.cells[index].ending.as_ref()),
+            ),
             margin: experiment.measure.margin,
             precision: experiment.measure.precision,
             frame_s: frames.last().map_or(cell.frame_ns(arms), |frame| cell.load_ns(frame.record, &frame.slots, arms))

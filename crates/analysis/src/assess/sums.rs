@@ -21,6 +21,8 @@ pub(super) struct Sums {
     pub frames: usize,
     /// Starts behind them.
     pub starts: usize,
+    /// Sum of the squares of the starts' shares of the frames.
+    squares: f64,
 }
 
 impl Sums {
@@ -35,7 +37,9 @@ impl Sums {
         } else {
             frames.into_iter().map(|(_, spent)| spent).collect()
         };
-        Self { values, frames: count, starts }
+        let share = |of_start: &Vec<(Spent, Spent)>| of_start.len() as f64 / count as f64;
+        let squares = by_start.values().map(|of_start| share(of_start).powi(2)).sum();
+        Self { values, frames: count, starts, squares }
     }
 
     /// Too few starts to tell their own spread.
@@ -51,7 +55,7 @@ impl Sums {
     /// `interval` with the spread of starts that is known, where they are few.
     pub fn widened(&self, interval: Interval, asked: IntervalOptions) -> Interval {
         let Some(known) = self.known(asked) else { return interval };
-        interval.widened(known.at_cost(interval.estimate).widening(self.starts, asked.alpha))
+        interval.widened(known.at_cost(interval.estimate).widening_by(self.squares, asked.alpha))
     }
 }
 

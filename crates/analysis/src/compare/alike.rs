@@ -230,11 +230,15 @@ fn on_few_starts(run: usize, runs: &[String], matches: &[Match]) -> Option<Strin
 /// Said where an answer rests on wider intervals than the sentences about single costs.
 fn judged_over_run(subjects: &[Analysis]) -> Option<String> {
     let estimates = subjects.iter().flat_map(|it| &it.cells).flat_map(|it| &it.arms).flat_map(|it| &it.estimates);
-    estimates.map(|estimate| estimate.over_run).any(|it| it.is_some()).then(|| {
-        "The answer and the status of a threshold are judged over all cells of each run; bars and sentences about one cell \
-         are not, so of many some miss."
-            .to_owned()
-    })
+    estimates.map(|estimate| estimate.over_run).any(|it| it.is_some()).then(|| judged_over_all("run"))
+}
+
+/// The same of `each` that has several cells.
+pub(crate) fn judged_over_all(each: &str) -> String {
+    format!(
+        "The answer and the status of a threshold are judged over all cells of each {each}; bars and sentences about one \
+         cell are not, so of many some miss."
+    )
 }
 
 /// Said of the databases of which identical runs are known to differ by more than their intervals say.

@@ -14,7 +14,7 @@ mod false_alarms;
 
 use tithe_model::plan::STARTS_MIN;
 
-pub(crate) use alike::{asked_notes, between_runs, judged_over_runs};
+pub(crate) use alike::{asked_notes, between_runs, judged_over_all, judged_over_runs};
 pub use false_alarms::Budget;
 
 use crate::{

@@ -8,11 +8,13 @@ use std::collections::BTreeSet;
 
 use tithe_model::{experiment::Metric, plan::STARTS_MIN};
 
-use super::{Answer, Basis, Gathered, MatrixFigure, Repeat, figures};
+use super::{Answer, Basis, Gathered, MatrixFigure, Repeat, figures, figures::over_all};
 use crate::{
-    Estimate, Figure, Interval, Proof,
+    Estimate, Figure, Interval, OverRun, Proof,
     assess::{estimate::stated, slots::METRICS},
-    compare::{Comparison, Counted, Match, Refusal, Side, between_runs, judged_over_runs, nothing_left},
+    compare::{
+        Comparison, Counted, Match, Refusal, Side, between_runs, judged_over_all, judged_over_runs, nothing_left,
+    },
     statistics::{starts::KnownSpread, verdict},
 };
 
@@ -26,6 +28,8 @@ pub struct Named {
     pub machines: BTreeSet<String>,
     /// What it says.
     pub figures: Vec<MatrixFigure>,
+    /// The cost of each of its figures as judged over all cells.
+    over_all: Vec<Option<Interval>>,
 }
 
 impl Named {
@@ -33,7 +37,14 @@ impl Named {
     pub fn of(name: String, gathered: &Gathered) -> Self {
         let source = format!("{}, plan {}, gathered by tithe {}", gathered.title, gathered.plan, gathered.tithe);
         let machines = gathered.tasks.iter().map(|task| task.machine.clone()).collect();
-        Self { name, source, machines, figures: figures(gathered) }
+        let over_all = over_all(gathered).iter().map(MatrixFigure::together).collect();
+        Self { name, source, machines, figures: figures(gathered), over_all }
+    }
+
+    /// The cost of `figure`, which is one of its own, as judged over all cells.
+    fn judged(&self, figure: &MatrixFigure) -> Option<Interval> {
+        let number = self.figures.iter().position(|own| std::ptr::eq(own, figure))?;
+        self.over_all[number]
     }
 
     /// What the cell of `figure` is called, with its kind of machine where there are several.
@@ -75,6 +86,11 @@ pub fn compare(matrices: &[Named]) -> Result<Comparison, Vec<String>> {
         return Err(nothing_left(&refused));
     }
     let mut notes: Vec<String> = matrices.iter().flat_map(notes).collect();
+    let has_cells = |matrix: &Named| {
+        let cells = matrix.figures.iter().map(|it| (&it.machine, &it.experiment, &it.cell));
+        cells.collect::<BTreeSet<_>>().len() > 1
+    };
+    notes.extend(matrices.iter().any(has_cells).then(|| judged_over_all("matrix")));
     let all = matrices.iter().flat_map(|matrix| &matrix.figures);
     notes.extend(judged_over_runs(all.filter_map(|it| Some((it.database.as_str(), known_between_runs(it)?)))));
     let margin = first.figures.first().map_or(0.0, |figure| figure.margin);
@@ -96,7 +112,7 @@ fn matched(matrices: &[Named], first: &Named, figure: &MatrixFigure) -> Result<M
         let (count, counted) = counted(same);
         sides.push(Side {
             run,
-            estimate: estimate(same, effect, count),
+            estimate: estimate(same, (effect, matrix.judged(same)), count),
             proof: Proof::Proven,
             counted,
             between_runs: known_between_runs(same),
@@ -141,11 +157,16 @@ fn metric(figure: &str) -> Metric {
     METRICS.into_iter().find(|(_, title)| *title == figure).map_or(Metric::Net, |(metric, _)| metric)
 }
 
-/// A figure over `count` hosts or repeats as comparisons take it.
-fn estimate(figure: &MatrixFigure, effect: Interval, count: usize) -> Estimate {
+/// A figure over `count` hosts or repeats as comparisons take it, with its cost and that as judged over all cells.
+fn estimate(figure: &MatrixFigure, (effect, judged): (Interval, Option<Interval>), count: usize) -> Estimate {
     let (verdict, text) = verdict::verdict(effect, figure.margin, "cost");
     let name = Figure::Metric(metric(&figure.figure));
-    let mut estimate = Estimate { primary: true, ..stated(name, &figure.figure, effect, verdict, text, count) };
+    let over_run = judged.map(|effect| {
+        let (verdict, _) = verdict::verdict(effect, figure.margin, "cost");
+        OverRun { effect, difference: None, verdict }
+    });
+    let mut estimate =
+        Estimate { primary: true, over_run, ..stated(name, &figure.figure, effect, verdict, text, count) };
     if let Some(run) = only_run(figure) {
         estimate.starts = run.starts;
         // A task does not keep whether few starts widened its interval: they do, but where no start or run differs.
@@ -190,12 +211,16 @@ mod tests {
     #[test]
     fn what_is_pooled_in_both_is_compared_and_the_rest_refused() {
         let mut dearer = named("after", 6);
+        let shift = |effect: &mut Interval| {
+            let Interval { estimate, low, high } = *effect;
+            *effect = Interval { estimate: estimate + 0.3, low: low + 0.3, high: high + 0.3 };
+        };
         for figure in &mut dearer.figures {
             if let Answer::Over(_, together) = &mut figure.answer {
-                let Interval { estimate, low, high } = together.effect;
-                together.effect = Interval { estimate: estimate + 0.3, low: low + 0.3, high: high + 0.3 };
+                shift(&mut together.effect);
             }
         }
+        dearer.over_all.iter_mut().flatten().for_each(shift);
         let compared = compare(&[named("before", 14), dearer]).expect("TLS is in both");
         assert_eq!(compared.matches.len(), 2);
         let change = compared.matches[0].changes()[0];
@@ -212,6 +237,19 @@ mod tests {
         );
         let refused = compare(&[named("before", 6), named("two", 2)]).expect_err("two hosts are not pooled");
         assert_eq!(refused[0], "tls.toml · c · tls has no interval over hosts in two.");
+    }
+
+    #[test]
+    fn the_answer_is_judged_over_all_cells_of_a_matrix() {
+        let half_widths = |count: usize| {
+            let compared = compare(&[named("before", count), named("after", count)]).expect("the same");
+            let estimate = compared.matches[0].sides[0].estimate.clone();
+            (estimate.effect.half_width(), estimate.headline().effect.half_width())
+        };
+        let (of_figure, of_answer) = half_widths(6);
+        assert_eq!(of_figure, of_answer, "one cell is all cells");
+        let (of_figure, of_answer) = half_widths(14);
+        assert!(of_answer > 1.2 * of_figure, "{of_answer} {of_figure}");
     }
 
     /// What one run has shown, on so many starts of its servers.

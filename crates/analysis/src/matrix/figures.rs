@@ -5,13 +5,18 @@
 //! of which the protection was not proven are shown and not pooled. Tasks whose set-up was not symmetric are left out,
 //! and so are those that another figure decides: net time and processor time are not one cost.
 
+use std::collections::BTreeSet;
+
 use tithe_model::record::{Host, Machine};
 
 use super::{ArmOutcome, CellOutcome, Gathered, Outcome, Row};
 use crate::{
     Flag, Interval, Proof,
-    statistics::hosts::{PooledEffect, UnitEffect, combined, together},
-    stopping,
+    statistics::{
+        hosts::{PooledEffect, UnitEffect, combined, together},
+        inference::sidak,
+    },
+    stopping::{self, EndsBy},
 };
 
 /// Digits of the boot's fingerprint by which reports call a host.
@@ -153,12 +158,23 @@ impl MatrixFigure {
 
 /// Every figure of `gathered`: by kind of machine and experiment in the order of the tasks, then by cell and arm.
 pub fn figures(gathered: &Gathered) -> Vec<MatrixFigure> {
+    at_error(gathered, 1)
+}
+
+/// The same with the error divided over all cells of `gathered` as well, as answers about all of them need it. A figure
+/// that rests on one run keeps the interval of that.
+pub(super) fn over_all(gathered: &Gathered) -> Vec<MatrixFigure> {
+    let cells = |rows: &Vec<&Row>| shapes(rows).into_iter().map(|(cell, _)| cell).collect::<BTreeSet<_>>().len();
+    at_error(gathered, groups(gathered).iter().map(cells).sum())
+}
+
+fn at_error(gathered: &Gathered, cells: usize) -> Vec<MatrixFigure> {
     let mut figures = Vec::new();
     for rows in groups(gathered) {
         let shapes = shapes(&rows);
         for (cell, arm) in &shapes {
             let protected = shapes.iter().filter(|(other, _)| other == cell).count();
-            figures.push(figure(&rows, cell, arm, stopping::alpha(protected, false)));
+            figures.push(figure(&rows, cell, arm, sidak(stopping::alpha(protected, EndsBy::Budget), cells)));
         }
     }
     figures
@@ -212,25 +228,32 @@ fn said<'a>(outcome: &'a Outcome, cell: &str, arm: &str) -> Result<TaskEffect<'a
     }
 }
 
-/// `said`, where it is decided by the figure of the `first` task; else why it is left out.
-fn decided_alike<'a>(first: Option<&TaskEffect<'_>>, said: TaskEffect<'a>) -> Result<TaskEffect<'a>, String> {
-    match first {
-        Some(first) if first.arm.figure != said.arm.figure => {
-            Err(format!("decided by {}, not {}", said.arm.figure, first.arm.figure))
-        }
-        _ => Ok(said),
-    }
+/// The figure by which most tasks with a proof decide, of as many the one that comes first; without any proof, the
+/// first task's.
+fn deciding(all: &[TaskEffect<'_>]) -> String {
+    let tasks = |figure: &str| {
+        let alike = all.iter().filter(|said| said.arm.figure == figure && said.arm.proof == Proof::Proven);
+        alike.count()
+    };
+    // The last of several largest is taken.
+    let most = all.iter().rev().max_by_key(|said| tasks(&said.arm.figure));
+    most.map(|said| said.arm.figure.clone()).unwrap_or_default()
 }
 
 fn figure(rows: &[&Row], cell: &str, arm: &str, alpha: f64) -> MatrixFigure {
     let mut all: Vec<TaskEffect<'_>> = Vec::new();
     let mut left_out = Vec::new();
     for (row, outcome) in rows.iter().filter_map(|row| Some((row, row.outcome()?))) {
-        match said(outcome, cell, arm).and_then(|said| decided_alike(all.first(), said)) {
+        match said(outcome, cell, arm) {
             Ok(said) => all.push(said),
             Err(reason) => left_out.push((row.task, reason)),
         }
     }
+    let deciding = deciding(&all);
+    for other in all.extract_if(.., |said| said.arm.figure != deciding) {
+        left_out.push((other.outcome.task, format!("decided by {}, not {deciding}", other.arm.figure)));
+    }
+    left_out.sort_by_key(|(task, _)| *task);
     let hosts = hosts(&all, alpha);
     let counting: Vec<&HostFigure> = hosts.iter().filter(|host| host.counts()).collect();
     let answer = match counting.as_slice() {
@@ -248,7 +271,7 @@ fn figure(rows: &[&Row], cell: &str, arm: &str, alpha: f64) -> MatrixFigure {
         cell: cell.to_owned(),
         arm: arm.to_owned(),
         protections: first.map(|said| said.arm.protections.clone()).unwrap_or_default(),
-        figure: first.map(|said| said.arm.figure.clone()).unwrap_or_default(),
+        figure: deciding,
         margin: first.map(|said| said.outcome.margin).unwrap_or_default(),
         hosts,
         answer,
@@ -319,8 +342,13 @@ mod tests {
 
     /// What TLS costs on five hosts, after a `change` of what the third of them said.
     fn changed(change: impl Fn(&mut ArmOutcome)) -> MatrixFigure {
+        changed_in(2, change)
+    }
+
+    /// The same of a `change` in `task`.
+    fn changed_in(task: usize, change: impl Fn(&mut ArmOutcome)) -> MatrixFigure {
         let mut gathered = sample::full();
-        let State::Whole(outcome) = &mut gathered.tasks[2].state else { panic!("the third task is whole") };
+        let State::Whole(outcome) = &mut gathered.tasks[task].state else { panic!("the task is whole") };
         change(&mut outcome.cells[0].arms[0]);
         figures(&gathered).remove(0)
     }
@@ -331,6 +359,12 @@ mod tests {
         let figure = changed(|arm| "CPU per op".clone_into(&mut arm.figure));
         assert_eq!(figure.figure, "net time per op");
         assert_eq!(figure.left_out, [(2, "decided by CPU per op, not net time per op".to_owned())]);
+        assert!(matches!(figure.answer, Answer::Over(Basis::Hosts(4), _)), "{:?}", figure.answer);
+        // Which of them has the number 0 is no matter; its host was measured once more.
+        let figure = changed_in(0, |arm| "CPU per op".clone_into(&mut arm.figure));
+        assert_eq!(figure.left_out, [(0, "decided by CPU per op, not net time per op".to_owned())]);
+        assert!(matches!(figure.answer, Answer::Over(Basis::Hosts(5), _)), "{:?}", figure.answer);
+        let figure = changed_in(0, |arm| arm.proof = Proof::Disproven(vec!["it was off".to_owned()]));
         assert!(matches!(figure.answer, Answer::Over(Basis::Hosts(4), _)), "{:?}", figure.answer);
     }
 

@@ -14,7 +14,7 @@ use crate::{
         distribution::{normal_upper, t_upper},
         hosts::UnitEffect,
     },
-    stopping,
+    stopping::{self, EndsBy},
 };
 
 /// What one task has shown.
@@ -147,10 +147,11 @@ impl ArmOutcome {
 /// The standard error behind an interval: half of its width over the quantile that it was made with.
 ///
 /// Where starts tell their own spread the quantile is Student's. Elsewhere it is taken as the normal distribution's,
-/// which is never larger, so that no host is taken to be surer than it is.
+/// which is never larger, so that no host is taken to be surer than it is; neither is one whose answers were waited
+/// for.
 fn standard_error(cell: &CellAnalysis, estimate: &Estimate) -> f64 {
     let protected = cell.arms.len().saturating_sub(1);
-    let tail = stopping::alpha(protected, cell.ending == Some(CellEnding::Precision)) / 2.0;
+    let tail = stopping::alpha(protected, EndsBy::of(false, cell.ending.as_ref())) / 2.0;
     let by_starts = !estimate.widened && estimate.starts >= STARTS_MIN as usize;
     let quantile = if by_starts { t_upper(tail, estimate.starts as f64 - 1.0) } else { normal_upper(tail) };
     let error = estimate.effect.half_width() / quantile;

@@ -97,7 +97,7 @@ impl KnownSpread {
     }
 
     /// The same where the squares of the starts' shares in the estimate add up to `squares`.
-    fn widening_by(&self, squares: f64, alpha: f64) -> f64 {
+    pub fn widening_by(&self, squares: f64, alpha: f64) -> f64 {
         t_upper(alpha / 2.0, self.degrees) * self.spread * squares.sqrt()
     }
 }

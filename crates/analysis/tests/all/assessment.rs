@@ -12,7 +12,7 @@ use tithe_model::{
     plan::Starts,
     record::{Finding, Phase, Role, Verdict},
     records::Records,
-    start_spread,
+    start_spread::{self, CostSpread},
 };
 
 use crate::synthetic::{Invented, finding};
@@ -420,6 +420,21 @@ fn words_on_one_start_and_on_two_say_so() {
         };
         assert!(says(&told(2), " on these 2 starts"), "{name}: {}", told(2));
         assert!(!says(&told(4), " starts"), "four starts tell their own spread: {}", told(4));
+    }
+}
+
+/// Of two starts, too, of which the second was cut short.
+#[test]
+fn the_luck_of_a_cost_is_in_counters_what_it_is_in_slots() {
+    let mut records = Invented { effects: vec![0.0, 0.9], spread: 0.001, ..Invented::default() }.records();
+    records.plan.cells[0].starts = Starts::Once;
+    records.plan.start_spread = start_spread::built_in("postgres");
+    records.plan.cost_spread = Some(CostSpread { share: 0.04, degrees: 8.0, source: "invented".to_owned() });
+    for second in [60, 56] {
+        records.frames.iter_mut().for_each(|frame| frame.start = u32::from(frame.frame >= second));
+        let [slots, counter] = ["server_cpu", "server_tree_cpu"].map(|name| estimate(&records, 1, name).effect);
+        let ratio = counter.half_width() / slots.half_width();
+        assert!((ratio - 1.0).abs() < 0.05, "{counter:?} {slots:?}");
     }
 }
 

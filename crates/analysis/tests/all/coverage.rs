@@ -3,11 +3,14 @@
 //! The noise is that of the method's model, fitted to a busy machine: log-normal slots of two arms, a cost per
 //! operation that in one slot of fifty holds a long stall. What both arms share cancels and is left out.
 
-use tithe_analysis::statistics::{
-    allocation::VarianceComponents,
-    inference::infer,
-    order::midmean,
-    starts::{IntervalOptions, KnownSpread, OverStarts, StartEffect, infer_over_starts},
+use tithe_analysis::{
+    statistics::{
+        allocation::VarianceComponents,
+        inference::infer,
+        order::midmean,
+        starts::{IntervalOptions, KnownSpread, OverStarts, StartEffect, infer_over_starts},
+    },
+    stopping::{self, EndsBy},
 };
 
 use crate::synthetic::Noise;
@@ -113,6 +116,22 @@ fn intervals_over_starts_hold_in_every_corner() {
         }
     }
     assert_eq!(report.len(), 3 * 2 * 8);
+}
+
+/// Looked at after every frame from the 15th on, and once more where no look has brought an answer.
+#[test]
+fn waiting_for_an_answer_errs_no_oftener_than_it_may() {
+    let (mut noise, alpha) = (Noise::new(11), stopping::alpha(1, EndsBy::Answers));
+    let wrong = (0..EXPERIMENTS).filter(|_| {
+        let of_start = |start| StartEffect { start, effect: OF_FRAME * noise.normal() };
+        let effects: Vec<StartEffect> = (0..60).map(of_start).collect();
+        let misses_after = |frames: usize, by_decision: bool| {
+            misses(&infer_over_starts(&effects[..frames], IntervalOptions { alpha, by_decision, known: None }))
+        };
+        (15..=60).any(|frames| misses_after(frames, true)) || misses_after(60, false)
+    });
+    let wrong = 100.0 * wrong.count() as f64 / EXPERIMENTS as f64;
+    assert!(wrong <= TOLERATED, "{wrong}");
 }
 
 #[test]

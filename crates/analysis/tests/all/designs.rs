@@ -162,6 +162,21 @@ fn an_answer_may_be_looked_at_after_every_frame() {
     assert_eq!(estimate(&records, 1, "net").effect, decision.arms[0], "the report says what the run went by");
 }
 
+/// Half of the error went on the looks that brought no answer.
+#[test]
+fn an_answer_that_was_waited_for_in_vain_has_what_is_left_of_the_error() {
+    let mut records = Invented { effects: vec![0.0, 0.0], ..Invented::default() }.records();
+    let mut half_width = |until_decided: bool, ending: CellEnding| {
+        records.plan.experiment.measure.until_decided = until_decided;
+        records.cells[0].ending = Some(ending);
+        estimate(&records, 1, "net").effect.half_width()
+    };
+    let (in_vain, at_once) = (half_width(true, CellEnding::Budget), half_width(false, CellEnding::Budget));
+    // 2.24 and 1.96 of the normal distribution.
+    assert!((1.05..1.25).contains(&(in_vain / at_once)), "{in_vain} {at_once}");
+    assert!(half_width(true, CellEnding::Decided) > 1.1 * in_vain, "a confidence sequence is wider");
+}
+
 #[test]
 fn the_width_that_the_budget_buys_falls_with_the_root_of_the_frames() {
     let mut records = Invented { frames: 80, ..Invented::default() }.records();

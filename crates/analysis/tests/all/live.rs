@@ -62,9 +62,11 @@ fn stops_at_a_look_and_the_analysis_says_the_same() {
 
 #[test]
 fn the_last_line_of_a_cell_and_its_table_are_one_computation() {
-    for ending in [CellEnding::Budget, CellEnding::Precision, CellEnding::Decided, CellEnding::Interrupted] {
+    let by_width = [CellEnding::Budget, CellEnding::Precision, CellEnding::Interrupted].map(|ending| (ending, false));
+    let by_answer = [CellEnding::Budget, CellEnding::Decided, CellEnding::Interrupted].map(|ending| (ending, true));
+    for (ending, until_decided) in by_width.into_iter().chain(by_answer) {
         let mut records = Invented { frames: 17, ..Invented::default() }.records();
-        records.plan.experiment.measure.until_decided = ending == CellEnding::Decided;
+        records.plan.experiment.measure.until_decided = until_decided;
         // A run that was interrupted has not ended its cell.
         records.cells[0].ending = Some(ending.clone()).filter(|ending| *ending != CellEnding::Interrupted);
         let mut live = live(&records);

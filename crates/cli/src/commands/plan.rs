@@ -1,6 +1,10 @@
 //! `tithe plan`: what an experiment would do, and what each arm changes.
 
-use tithe_analysis::{report::number, statistics::starts::KnownSpread, stopping};
+use tithe_analysis::{
+    report::number,
+    statistics::starts::KnownSpread,
+    stopping::{self, EndsBy},
+};
 use tithe_harness::{
     arms::{self, Resolved},
     volumes::own_swap,
@@ -61,7 +65,7 @@ fn few_starts(Prepared { plan, workloads, .. }: &Prepared) -> String {
         return String::new();
     };
     let spread = KnownSpread { spread: known.spread, degrees: known.degrees, of_cost: None };
-    let alpha = stopping::alpha(plan.experiment.arms.len().saturating_sub(1), false);
+    let alpha = stopping::alpha(plan.experiment.arms.len().saturating_sub(1), EndsBy::Budget);
     let widened = |cell: &Cell| {
         let starts = starts(cell).filter(|_| !cell.design.is_switched())?;
         let times = if starts == 1 { "one start".to_owned() } else { format!("{starts} starts") };

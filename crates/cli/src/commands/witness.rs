@@ -152,6 +152,7 @@ fn accompanied(
     let places = places(targets, &watching);
     let command = command(&arguments.command, &places)?;
     let aside = arguments.format == "json";
+    watching.iter_mut().for_each(Watching::is_to_start);
     let mut look = || watching.iter_mut().for_each(Watching::look);
     let ended = process::accompany(&command, aside, cancelled, &mut look).map_err(|error| {
         let status = if error.kind() == ErrorKind::NotFound { exit::MISSING } else { exit::MACHINE };

@@ -146,7 +146,8 @@ fn caching(settings: &Settings, method: &str) -> (State, String) {
     (if off { State::Off } else { State::Enforced }, format!("login by {method}, credentials_validity = {validity}"))
 }
 
-fn node_to_node(settings: &Settings) -> (State, String) {
+/// How nodes speak among themselves, and the settings that say so.
+pub fn node_to_node(settings: &Settings) -> (State, String) {
     let of = |part: &str| value(settings, "server_encryption_options", part);
     let (which, optional) = (of("internode_encryption"), of("optional"));
     let seen = format!("internode_encryption = {which}, optional = {optional}");

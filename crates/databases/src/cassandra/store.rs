@@ -221,10 +221,22 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     if let [(name, comment)] = tables(&mut connection, &keyspace)?.as_slice()
         && name == MARKER
         && comment == MARK
+        && !has_definitions(&mut connection, &keyspace)?
     {
         define(&mut connection, &format!("DROP KEYSPACE {}", quoted(&keyspace)))?;
     }
     Ok(())
+}
+
+/// True when somebody keeps types, functions or aggregates in `keyspace`: Tithe makes none.
+fn has_definitions(connection: &mut CqlConnection, keyspace: &str) -> Result<bool, Fault> {
+    for kind in ["types", "functions", "aggregates"] {
+        let asked = format!("SELECT keyspace_name FROM system_schema.{kind} WHERE keyspace_name = {}", text(keyspace));
+        if !connection.texts(&asked)?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What stands where Tithe works.

@@ -26,7 +26,7 @@ impl Check for PasswordAsked {
             Attempt::Served => return Ok(Observation::Exposed("without a password: served".to_owned())),
             Attempt::Refused(words) => words,
         };
-        let wrong = Target { password: Some(Secret::random_text(24)), must_ask: true, ..right.clone() };
+        let wrong = Target { password: Some(Secret::random_text(32)), must_ask: true, ..right.clone() };
         let wrong = match Attempt::of(open(&wrong))? {
             Attempt::Served => return Ok(Observation::Exposed("with a wrong password: served".to_owned())),
             Attempt::Refused(words) => words,

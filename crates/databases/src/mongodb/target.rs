@@ -230,7 +230,18 @@ fn attached(url: &Url, setup: &Setup, password_outside: Option<String>) -> Resul
         options.tls = Some(DriverTls::Disabled);
     }
     match (&mut options.credential, &setup.authentication) {
-        (Some(credential), _) => credential.password = credential.password.take().or(password_outside),
+        (Some(credential), _) => {
+            credential.password = credential.password.take().or(password_outside);
+            match (&credential.mechanism, mechanism(setup)) {
+                // Clients say who they are in the way that is proven, and not in the driver's choice.
+                (None, asked) => credential.mechanism = asked,
+                (Some(named), Some(asked)) if *named != asked => {
+                    let (named, asked) = (mechanism_name(named), mechanism_name(&asked));
+                    return Err(refused(&format!("it asks for {named}, and this arm for {asked}")));
+                }
+                (Some(_), _) => {}
+            }
+        }
         (None, Authentication::None) => {}
         (None, Authentication::Password { .. }) => {
             return Err(refused("this arm asks for a password: it names no user"));
@@ -241,7 +252,28 @@ fn attached(url: &Url, setup: &Setup, password_outside: Option<String>) -> Resul
 
 #[cfg(test)]
 mod tests {
+    use tithe_machine::credentials::Credentials;
+
     use super::*;
+
+    #[test]
+    fn clients_say_who_they_are_in_the_way_that_the_arm_asks_for() {
+        let mechanism = |url: &str, authentication: Authentication| {
+            let mut setup =
+                Setup::plain(Default::default(), Credentials::without_files(Secret::new("a"), Secret::new("b")));
+            setup.authentication = authentication;
+            attached(&Url::new(url), &setup, None).map(|options| options.credential.and_then(|it| it.mechanism))
+        };
+        let scram = |name: &str| Authentication::Password { mechanism: name.to_owned() };
+        let plain = "mongodb://ann:secret@127.0.0.1/";
+        let named = "mongodb://ann:secret@127.0.0.1/?authMechanism=SCRAM-SHA-256";
+        assert_eq!(mechanism(plain, scram("SCRAM-SHA-1")), Ok(Some(AuthMechanism::ScramSha1)));
+        assert_eq!(mechanism(plain, scram("SCRAM-SHA-256")), Ok(Some(AuthMechanism::ScramSha256)));
+        assert_eq!(mechanism(plain, Authentication::None), Ok(None));
+        assert_eq!(mechanism(named, scram("SCRAM-SHA-256")), Ok(Some(AuthMechanism::ScramSha256)));
+        let refused = mechanism(named, scram("SCRAM-SHA-1")).expect_err("they differ").to_string();
+        assert!(refused.contains("it asks for SCRAM-SHA-256, and this arm for SCRAM-SHA-1"), "{refused}");
+    }
 
     #[test]
     fn a_relay_stands_before_one_server_whose_certificate_it_does_not_hide() {

@@ -4,7 +4,7 @@ use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{database::Connect, session::SqlSession as _, setup::Setup};
 
 use super::{session::WireSession, startup};
-use crate::target::{Product, Target, is_local};
+use crate::target::{Product, Target};
 
 /// What differs between the products for their sessions.
 pub struct Access {
@@ -81,7 +81,7 @@ impl Access {
     ) -> Result<WireSession, Fault> {
         let mut session = self.administrator(server, setup)?;
         if let Some(process) = server.process
-            && (is_local(server) || session.has_thread())
+            && session.has_thread()
         {
             session.find_thread(process);
         }

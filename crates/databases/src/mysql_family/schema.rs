@@ -130,10 +130,19 @@ pub fn remove(access: &Access, server: &Server, setup: &Setup, table: &Table) ->
         return Ok(());
     }
     run_unlocked(&mut session, &format!("DROP TABLE IF EXISTS {}", YCSB_DIALECT.qualified(space, table)))?;
-    if tables(&mut session, space)?.len() == 1 {
+    if tables(&mut session, space)?.len() == 1 && !has_programs(&mut session, space)? {
         session.run(&format!("DROP DATABASE {space}"))?;
     }
     Ok(())
+}
+
+/// True when somebody keeps procedures, functions or events in the database `space`: Tithe makes none.
+fn has_programs(session: &mut WireSession, space: &str) -> Result<bool, Fault> {
+    let count = format!(
+        "SELECT (SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = '{space}') \
+         + (SELECT COUNT(*) FROM information_schema.EVENTS WHERE EVENT_SCHEMA = '{space}')"
+    );
+    Ok(session.value(&count)? != "0")
 }
 
 /// What stands where Tithe works.

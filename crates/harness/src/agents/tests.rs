@@ -120,7 +120,7 @@ fn frames(plan: &tithe_model::plan::Plan, team: Option<&Team<'_>>, frames: u32) 
         let setup = resolved.setup(plan, &cell, &credentials).expect("a set-up");
         let place = folder.path().join(number.to_string());
         let server = agent::replica::server(&Simulated, (&setup, workload.as_ref()), &place, true).expect("a server");
-        StartedArm { server, data: number, setup, on: Vec::new(), off: Vec::new() }
+        StartedArm { server, data: number, shares_server: false, setup, on: Vec::new(), off: Vec::new() }
     };
     let arms = resolved.iter().enumerate().map(arm).collect();
     let runner = CellRunner::new(&Simulated, workload.as_ref(), &cell, 0, true, arms);

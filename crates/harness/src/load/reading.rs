@@ -17,9 +17,10 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// What has grown until `later`; levels are those of `later`.
+    /// What has grown until `later`; levels are those of `later`. Of what has become less, as a log that was written
+    /// anew meanwhile, it is not known how much was added.
     pub fn grown(&self, later: &Self) -> Counters {
-        let grown = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
+        let grown = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
         let tree = |field: fn(&TreeUsage) -> Option<u64>| {
             grown(self.tree.as_ref().and_then(field), later.tree.as_ref().and_then(field))
         };
@@ -43,6 +44,9 @@ impl Reading {
     }
 }
 
+/// Files that Chronicle Queue makes large at once and then fills: they hold what has blocks.
+const QUEUE: &str = "cq4";
+
 /// Length and allocated size of all files at and below `paths`, bytes. Files that vanish meanwhile do not count.
 pub(crate) fn sizes(paths: &[PathBuf]) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt;
@@ -54,8 +58,35 @@ pub(crate) fn sizes(paths: &[PathBuf]) -> (u64, u64) {
             waiting.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
         } else {
             // Blocks of 512 bytes whatever the file system's own (stat(2)).
-            sum = (sum.0 + metadata.len(), sum.1 + metadata.blocks() * 512);
+            let allocated = metadata.blocks() * 512;
+            let is_queue = path.extension().is_some_and(|extension| extension == QUEUE);
+            let filled = if is_queue { metadata.len().min(allocated) } else { metadata.len() };
+            sum = (sum.0 + filled, sum.1 + allocated);
         }
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_file_was_made_large_by_is_not_in_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, length, filled) in [("queue.cq4", 80 << 20, 8192), ("audit.log", 8192, 8192)] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, vec![1; 8192]).expect("written");
+            std::fs::File::options().write(true).open(&path).and_then(|file| file.set_len(length)).expect("made large");
+            assert_eq!(sizes(&[path]).0, filled, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_became_less_is_not_known() {
+        let reading = |wal_bytes| Reading { wal_bytes: Some(wal_bytes), log_bytes: Some(5), ..Reading::default() };
+        let grown = reading(70).grown(&reading(60));
+        assert_eq!((grown.wal_bytes, grown.log_bytes), (None, Some(0)));
+        assert_eq!(reading(60).grown(&reading(70)).wal_bytes, Some(10));
+    }
 }

@@ -74,6 +74,8 @@ pub(super) struct EpochSetup<'a> {
     put_back: BTreeMap<usize, Fingerprint>,
     /// All servers stand on copies, and nothing was written since they were started.
     quiet: bool,
+    /// All arms stand on one server at the same time.
+    shares_server: bool,
     /// Servers that Tithe does not stop, once they hold its data.
     attached: Vec<(Server, Setup)>,
     /// What each launched server says, by the arm's name in file names.
@@ -124,6 +126,7 @@ impl<'a> EpochSetup<'a> {
             servers: BTreeMap::new(),
             put_back: BTreeMap::new(),
             quiet: false,
+            shares_server: false,
             attached: Vec::new(),
             logs: Vec::new(),
             volumes: Vec::new(),
@@ -152,6 +155,7 @@ impl<'a> EpochSetup<'a> {
             Some(_) => Sharing::in_turn(setups.len()),
             None => Sharing::find(run, &mut setups, workload.writes())?,
         };
+        self.shares_server = switched.is_none() && sharing.is_one_server();
         // What a start does to data that change is not known to be the same for all arms.
         let shares_starts = sharing.is_one_server() && !workload.writes();
         event_log.folder.cell(number, |facts| {
@@ -482,7 +486,7 @@ impl<'a> EpochSetup<'a> {
         let Some(standing) = self.servers.get(&starting.number) else { return };
         let (server, arm) = (standing.server.clone(), &run.plan.experiment.arms[starting.number]);
         let (setup, on, off) = (starting.setup.clone(), arm.on.clone(), arm.off.clone());
-        let started = StartedArm { server, data, setup, on, off };
+        let started = StartedArm { server, data, shares_server: self.shares_server, setup, on, off };
         self.started_arms.insert(starting.number, started);
     }
 

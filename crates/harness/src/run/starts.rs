@@ -9,6 +9,8 @@ pub(super) struct StartsOfEpoch {
     starts: Starts,
     /// Epochs of the cell.
     epochs: u32,
+    /// Starts of a cell that is to have one epoch which came before it, in a run that is taken up again.
+    earlier: u32,
     /// How many there are to be.
     planned: u32,
     /// How many came after the first.
@@ -18,8 +20,11 @@ pub(super) struct StartsOfEpoch {
 }
 
 impl StartsOfEpoch {
-    pub fn new(cell: &Cell) -> Self {
-        Self { starts: cell.starts, epochs: cell.epochs, planned: cell.starts_per_epoch(), begun: 0, before_ns: 0 }
+    /// Of `cell`, which has had `first_start` starts.
+    pub fn new(cell: &Cell, first_start: u32) -> Self {
+        let earlier = if cell.epochs == 1 { first_start } else { 0 };
+        let planned = cell.starts_per_epoch().saturating_sub(earlier).max(1);
+        Self { starts: cell.starts, epochs: cell.epochs, earlier, planned, begun: 0, before_ns: 0 }
     }
 
     /// Is another start due before the next frame, after `spent_ns` of the epoch's `load_ns`? A frame that is `free`
@@ -47,7 +52,7 @@ impl StartsOfEpoch {
     /// Divides what is left of the load as the observer advises. Several epochs are planned by whoever asks for them.
     pub fn follow(&mut self, advice: Advice) {
         if let (Starts::Several(_), Some(starts), 1) = (self.starts, advice.starts, self.epochs) {
-            self.planned = starts.max(self.begun + 1);
+            self.planned = starts.saturating_sub(self.earlier).max(self.begun + 1);
         }
     }
 
@@ -64,7 +69,7 @@ mod tests {
 
     fn of(starts: Starts, epochs: u32) -> StartsOfEpoch {
         let planned = if let Starts::Several(several) = starts { several } else { 1 };
-        StartsOfEpoch { starts, epochs, planned, begun: 0, before_ns: 0 }
+        StartsOfEpoch { starts, epochs, earlier: 0, planned, begun: 0, before_ns: 0 }
     }
 
     /// Frames of each start, as a run measures those of `frame_ns` within `load_ns`, with `advice` after the
@@ -94,6 +99,14 @@ mod tests {
         // A start has a frame, however short its share is.
         assert_eq!(frames(4, 50, 100), [1, 1]);
         assert_eq!(frames(1, 10, 160), [16]);
+    }
+
+    #[test]
+    fn a_run_that_is_taken_up_again_has_the_starts_that_are_left() {
+        let taken_up = StartsOfEpoch { earlier: 7, planned: 1, ..of(Starts::Several(8), 1) };
+        assert_eq!(measured(taken_up, (10, 100), (2, Some(8))), [10]);
+        let taken_up = StartsOfEpoch { earlier: 3, planned: 5, ..of(Starts::Several(8), 1) };
+        assert_eq!(measured(taken_up, (10, 100), (2, Some(8))), [2, 2, 2, 2, 2]);
     }
 
     #[test]

@@ -57,6 +57,13 @@ impl<'w> Watching<'w> {
         self.relay.as_ref().ok().map(Relay::port)
     }
 
+    /// Says that the command has not been started yet: who is listed so far is none of its connections. Whoever looks
+    /// at several servers says so when it looks at all of them, because each has sessions of Tithe's own, and they may
+    /// be one.
+    pub fn is_to_start(&mut self) {
+        self.listed.exclude_present();
+    }
+
     /// Reads the server's list.
     pub fn look(&mut self) {
         self.listed.look();
@@ -105,7 +112,8 @@ fn transport(asked: bool, wire: Observation, listed: &Listed, ports: &[u16]) -> 
 
 /// What passed the relay.
 fn passed(conversations: &[Conversation]) -> Observation {
-    let spoken: Vec<_> = conversations.iter().filter(|one| !(one.sent.is_empty() && one.received.is_empty())).collect();
+    // Who has said nothing has given nothing away, even where the server greeted.
+    let spoken: Vec<_> = conversations.iter().filter(|one| !one.sent.is_empty()).collect();
     if spoken.is_empty() {
         let words = "the command did not go through Tithe's relay: write {url}, or {host} and {port}, in its arguments, \
                      or have it read TITHE_URL, TITHE_HOST and TITHE_PORT";
@@ -142,9 +150,14 @@ struct Listed {
 impl Listed {
     fn begin(list: Result<Box<dyn ConnectionList>, Fault>) -> Self {
         let mut listed = Self { list, before: BTreeSet::new(), came: BTreeMap::new(), own: None };
-        listed.look();
-        listed.before = std::mem::take(&mut listed.came).into_keys().collect();
+        listed.exclude_present();
         listed
+    }
+
+    /// Who is listed now, or was so far, does not count as having come.
+    fn exclude_present(&mut self) {
+        self.look();
+        self.before.extend(std::mem::take(&mut self.came).into_keys());
     }
 
     fn look(&mut self) {
@@ -294,6 +307,17 @@ mod tests {
         "#]].assert_eq(&text.join("\n"));
     }
 
+    /// Of another look at the same server, which was begun after this one.
+    #[test]
+    fn who_came_before_the_command_was_started_is_none_of_its_connections() {
+        let own = connection("own", 1, tls());
+        let both = vec![own.clone(), connection("other", 2, tls())];
+        let mut listed = Listed::begin(Ok(Box::new(ChangingList(vec![vec![own], both.clone(), both]))));
+        listed.exclude_present();
+        listed.look();
+        assert!(matches!(listed.judged(&[]), Observation::Unknown(_)), "{:?}", listed.judged(&[]));
+    }
+
     #[test]
     fn a_list_that_does_not_have_tithe_itself_proves_nothing() {
         let late = connection("7", 7, tls());
@@ -315,7 +339,7 @@ mod tests {
         };
         let silent = one(b"", b"");
         let text = [
-            format!("{:?}", passed(&[one(&hello, &answer), silent.clone()])),
+            format!("{:?}", passed(&[one(&hello, &answer), silent.clone(), one(b"", b"5.5.5-10.11")])),
             format!("{:?}", passed(&[one(&hello, &answer), one(b"SELECT 1", b"1")])),
         ];
         expect![[r#"

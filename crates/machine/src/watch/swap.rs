@@ -49,7 +49,11 @@ fn crypt_name(device: &Path) -> Option<String> {
 /// The same of the device that the kernel describes in `folder`.
 fn crypt_name_at(folder: &Path) -> Option<String> {
     let line = |file: &str| fs::read_to_string(folder.join("dm").join(file)).ok();
-    if line("uuid").is_some_and(|uuid| uuid.starts_with("CRYPT-")) {
+    // libcryptsetup names mappings that protect integrity alone in the same way.
+    let encrypts = |uuid: String| {
+        uuid.starts_with("CRYPT-") && !["INTEGRITY-", "VERITY-"].iter().any(|kind| uuid[6..].starts_with(kind))
+    };
+    if line("uuid").is_some_and(encrypts) {
         return Some(line("name").unwrap_or_default());
     }
     // A logical volume or an array is as encrypted as each of the devices that it lies on.
@@ -181,6 +185,11 @@ mod tests {
         assert_eq!(at().as_deref(), Some("sda3_crypt"));
         fs::create_dir_all(devices.path().join("swap/slaves/sdb1")).expect("a folder");
         assert_eq!(at(), None, "half of it reaches a disk in the clear");
+        device("whole", "CRYPT-INTEGRITY-1-whole", "whole");
+        let at = || crypt_name_at(&devices.path().join("whole"));
+        assert_eq!(at(), None, "integrity alone hides nothing");
+        device("whole/slaves/dm-1", "CRYPT-LUKS2-2-below", "below");
+        assert_eq!(at().as_deref(), Some("below"));
     }
 
     proptest! {

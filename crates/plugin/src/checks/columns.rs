@@ -52,7 +52,7 @@ impl Check for CiphertextSeen {
         let mut raw = key_value(context.connect_raw()?)?;
         for _ in 0..2 {
             let key = write_everywhere(session.as_mut(), &mut source, context.table.fields, &value)?;
-            if read(session.as_mut(), &key)?.iter().any(|field| field.as_deref() != Some(&value)) {
+            if read(session.as_mut(), &key)? != vec![Some(value.clone()); context.table.fields] {
                 return Ok(Observation::Unknown("the clients do not read what they wrote".to_owned()));
             }
             stored.push(read(raw.as_mut(), &key)?);
@@ -64,11 +64,16 @@ impl Check for CiphertextSeen {
 const BLOCK: usize = 16;
 
 fn conclude(stored: &[Vec<Option<Vec<u8>>>], encrypted: &[usize], value: &[u8], deterministic: bool) -> Observation {
+    let is_missing =
+        |record: &Vec<Option<Vec<u8>>>| encrypted.iter().any(|field| !matches!(record.get(*field), Some(Some(_))));
+    if stored.iter().any(is_missing) {
+        return Observation::Unknown("the server has no value of an encrypted field".to_owned());
+    }
     let fields = stored.first().map_or(0, Vec::len);
     let clear: Vec<usize> = (0..fields).filter(|field| !encrypted.contains(field)).collect();
     let held = |fields: &[usize]| -> Vec<&[u8]> {
         let places = stored.iter().flat_map(|record| fields.iter().map(move |field| (record, *field)));
-        places.map(|(record, field)| record[field].as_deref().unwrap_or_default()).collect()
+        places.map(|(record, field)| record.get(field).and_then(Option::as_deref).unwrap_or_default()).collect()
     };
     let ours = held(encrypted);
     let plain = ours.iter().filter(|bytes| bytes.windows(BLOCK).any(|window| window == &value[..BLOCK])).count();
@@ -247,6 +252,16 @@ mod tests {
             &[0, 1],
             expect![[r#"Exposed("2 of 4 values stand in the server as they were sent")"#]],
         );
+    }
+
+    #[test]
+    fn a_value_that_is_not_there_is_no_ciphertext() {
+        let value = |from: u8| Some((from..from + 60).collect::<Vec<u8>>());
+        let missing = [vec![vec![value(0)], vec![value(100)]], vec![vec![value(0), None], vec![value(100), value(60)]]];
+        for stored in missing {
+            let seen = conclude(&stored, &[0, 1], VALUE, false);
+            assert_eq!(seen, Observation::Unknown("the server has no value of an encrypted field".to_owned()));
+        }
     }
 
     #[test]

@@ -213,6 +213,10 @@ off = ["RESET pgaudit.log"]
     let report = bench.report();
     assert_eq!(report["cells"][0]["mode"], "session");
     assert_eq!(report["cells"][0]["arms"][1]["proof"]["proof"], "proven", "{report}");
+    // The log of the server is that of both arms.
+    let frames = fs::read_to_string(bench.run_folder().join("frames.jsonl")).expect("the frames");
+    assert!(frames.contains("\"wal_bytes\":"), "{frames}");
+    assert!(frames.split("\"wal_bytes\":").skip(1).all(|rest| rest.starts_with("null")), "{frames}");
     assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'tithe'"), "0");
     for (path, bytes) in files(&bench.run_folder()) {
         assert!(!holds(&bytes, PASSWORD), "the password is in {path}");

@@ -174,7 +174,10 @@ impl OtherServer {
         let port = options.lines().find_map(|line| line.strip_prefix(MANAGEMENT)).expect("a port");
         let kept = ["--add-", "-cp ", "\"-Dcassandra.config="];
         let kept: Vec<&str> = options.lines().filter(|line| kept.iter().any(|start| line.starts_with(start))).collect();
-        format!("java -Xmx128m {} org.apache.cassandra.tools.NodeTool -h 127.0.0.1 -p {port}", kept.join(" "))
+        format!(
+            "java -Xmx128m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC {} org.apache.cassandra.tools.NodeTool -h 127.0.0.1 -p {port}",
+            kept.join(" ")
+        )
     }
 
     fn start(

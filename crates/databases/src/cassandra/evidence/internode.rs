@@ -5,6 +5,7 @@ use std::fs;
 use tithe_machine::{fault::Fault, launch::Address, observation::Observation};
 use tithe_plugin::{
     evidence::{Check, CheckContext, CheckEntry},
+    matrix::State,
     setup::TlsVersion,
     wire::Wire,
 };
@@ -12,6 +13,7 @@ use tithe_plugin::{
 use crate::{
     cassandra::{
         cluster::Cluster,
+        inspect::node_to_node,
         store::{administrator, settings},
     },
     evidence::Attempt,
@@ -20,7 +22,8 @@ use crate::{
 
 /// Knocks at the port between nodes of every node: TLS with the run's own certificate must be taken, without one it
 /// must be refused, which is only seen by reading after the handshake. Where there are several nodes, the server's log
-/// must tell of connections among them, and all of them must be encrypted. Id `internode-tls`.
+/// must tell of connections among them, and all of them must be encrypted. That no node is taken without TLS is the
+/// server's word: `optional` must be off. Id `internode-tls`.
 pub struct Internode;
 
 /// What the log says of a connection between nodes.
@@ -42,9 +45,8 @@ impl Check for Internode {
             return Ok(Observation::Unknown("an attached server's port between nodes is not known here".to_owned()));
         };
         let cluster = Cluster::of(context.setup)?;
-        let said = settings(&mut administrator(context.server, context.setup)?)?;
-        let said = said.iter().find(|(name, _)| name.ends_with("internode_encryption"));
-        let mut words = vec![format!("internode_encryption = {}", said.map_or("unknown", |(_, value)| value))];
+        let (state, said) = node_to_node(&settings(&mut administrator(context.server, context.setup)?)?);
+        let mut words = vec![said];
         for node in 1..=cluster.nodes {
             let host = format!("127.0.0.1{node}");
             if let Err(fault) = knock(context, &host, port, true) {
@@ -61,7 +63,7 @@ impl Check for Internode {
         }
         let (encrypted, all) = connections(context)?;
         words.push(format!("{encrypted} of {all} connections in the log are encrypted"));
-        let complete = encrypted == all && (all > 0 || cluster.nodes == 1);
+        let complete = encrypted == all && (all > 0 || cluster.nodes == 1) && state == State::Enforced;
         let quotation = words.join("; ");
         Ok(if complete { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
     }
@@ -81,7 +83,8 @@ fn knock(context: &CheckContext<'_>, host: &str, port: u16, with_certificate: bo
     let mut wire = Wire::connect(host, port)?;
     tls.start(&mut wire, host, port)?;
     wire.set_blocking(false)?;
-    for _ in 0..100 {
+    // One that is busy may be slow to say no.
+    for _ in 0..if with_certificate { 100 } else { 1000 } {
         if wire.fill()? {
             return Ok(());
         }

@@ -24,11 +24,12 @@ pub struct EncryptionInForce {
 }
 
 /// Switches that must be on: everything that canaries cannot look at included.
-const SWITCHES: [(&str, &str); 6] = [
+const SWITCHES: [(&str, &str); 7] = [
     ("innodb_encrypt_tables", "FORCE"),
     ("innodb_encrypt_log", "ON"),
     ("innodb_encrypt_temporary_tables", "ON"),
     ("encrypt_tmp_files", "ON"),
+    ("encrypt_tmp_disk_tables", "ON"),
     ("aria_encrypt_tables", "ON"),
     ("encrypt_binlog", "ON"),
 ];

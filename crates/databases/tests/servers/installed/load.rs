@@ -73,6 +73,7 @@ pub fn runner<'a>(
     let arm = StartedArm {
         server: sandbox.server.clone(),
         data: 0,
+        shares_server: false,
         setup: sandbox.setup.clone(),
         on: Vec::new(),
         off: Vec::new(),

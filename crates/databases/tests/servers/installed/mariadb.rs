@@ -4,7 +4,7 @@ use expect_test::expect;
 use tithe_databases::mariadb::MariaDb;
 use tithe_machine::{
     fault::Fault,
-    launch::{Address, Server},
+    launch::{Address, Search, Server},
     observation::Observation,
     proc::ServerTask,
 };
@@ -79,4 +79,40 @@ fn a_key_that_cannot_be_changed_is_found_out() {
     MariaDb.create(&plain.server, &plain.setup, &table()).expect("a table");
     let mut rotator = MariaDb.rotator(&plain.server, &plain.setup).expect("a rotator");
     assert!(matches!(rotator.rotate(), Err(Fault::Wrong(_))));
+}
+
+/// A password that the client itself cannot prove would be refused by nobody else.
+#[test]
+fn a_wrong_password_is_refused_by_the_server_whatever_proves_it() {
+    let ed25519 = chosen!(MARIADB, "password" { plugin = "ed25519" });
+    let Some(sandbox) = (MARIADB.start)(std::slice::from_ref(&ed25519)) else { return };
+    let checks = protection(&MariaDb, "password").evidence(&ed25519);
+    let check = checks.iter().find(|check| check.id() == "password-asked").expect("the check");
+    let observation = observe(&sandbox, true, check.as_ref());
+    assert_eq!(observation.quotation().matches("1045 (28000)").count(), 2, "{observation:?}");
+    assert!(matches!(observation, Observation::Protected(_)), "{observation:?}");
+}
+
+/// In a pool every statement may be served by another thread.
+#[test]
+fn in_a_pool_no_thread_serves_one_client() {
+    let pool = [("thread_handling", "pool-of-threads")];
+    let Some(sandbox) = Sandbox::start_of(&MariaDb, &Search::default(), &[], &[], &pool) else { return };
+    MariaDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
+    let task = MARIADB.connect(&sandbox, true).server_task();
+    assert!(matches!(task, ServerTask::Unknown), "{task:?}");
+}
+
+#[test]
+fn a_database_in_which_somebody_keeps_an_event_stays() {
+    let Some(sandbox) = (MARIADB.start)(&[]) else { return };
+    MariaDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
+    let mut somebody = MARIADB.connect(&sandbox, true);
+    somebody.run_statement("CREATE EVENT tithe.nightly ON SCHEDULE EVERY 1 DAY DO SELECT 1").expect("an event");
+    let remove = || MariaDb.remove(&sandbox.server, &sandbox.setup, &table()).expect("removed");
+    remove();
+    somebody.run_statement("SELECT 1 FROM tithe.usertable").expect_err("the table is gone");
+    somebody.run_statement("DROP EVENT tithe.nightly").expect("it was left alone");
+    remove();
+    somebody.run_statement("CREATE EVENT tithe.nightly ON SCHEDULE EVERY 1 DAY DO SELECT 1").expect_err("all is gone");
 }

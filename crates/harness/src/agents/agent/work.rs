@@ -143,7 +143,8 @@ impl Work {
             let server =
                 Server { address, process: None, remote: None, paths: Default::default(), folder: PathBuf::new() };
             let (on, off) = (resolved.arm.on.clone(), resolved.arm.off.clone());
-            Ok(StartedArm { server, data, setup, on, off })
+            // Servers are looked at by the coordinator.
+            Ok(StartedArm { server, data, shares_server: false, setup, on, off })
         };
         described.iter().zip(targets).map(arm).collect()
     }

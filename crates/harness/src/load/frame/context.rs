@@ -224,11 +224,12 @@ impl<'a> CellContext<'a> {
         process_tree::trees(self.arms.iter().map(|arm| self.own_process(arm)))
     }
 
-    /// Where the log of each arm's server ends.
+    /// Where the log of each arm's server ends, where that serves no other arm: a log holds what all of them wrote.
     fn asked(&self) -> Vec<Option<u64>> {
         let position = |arm: &StartedArm| self.database.wal_position(&arm.server, &arm.setup);
+        let is_asked = |number: usize, arm: &StartedArm| self.is_reached(number) && !arm.shares_server;
         let arms = self.arms.iter().enumerate();
-        arms.map(|(number, arm)| self.is_reached(number).then(|| self.timeout(arm).bound(|| position(arm)))?).collect()
+        arms.map(|(number, arm)| is_asked(number, arm).then(|| self.timeout(arm).bound(|| position(arm)))?).collect()
     }
 
     /// What is seen of each arm's server from outside, whose processes have used `trees`.

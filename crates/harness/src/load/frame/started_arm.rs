@@ -9,6 +9,8 @@ pub struct StartedArm {
     pub server: Server,
     /// The arm whose data it works on: itself, or one before it on the same attached server.
     pub data: usize,
+    /// Other arms stand on its server at the same time: what the server counts is not this arm's.
+    pub shares_server: bool,
     /// How it is set up.
     pub setup: Setup,
     /// Statements before a slot.

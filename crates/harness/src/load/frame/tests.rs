@@ -149,6 +149,7 @@ fn ended(when: When) -> Option<Fault> {
     let arm = || StartedArm {
         server: bench.server.clone(),
         data: 0,
+        shares_server: false,
         setup: bench.setup.clone(),
         on: Vec::new(),
         off: Vec::new(),
@@ -177,6 +178,7 @@ fn arms_share_the_state_of_their_clients_where_they_share_a_server() {
         let arm = |data| StartedArm {
             server: bench.server.clone(),
             data,
+            shares_server: false,
             setup: bench.setup.clone(),
             on: Vec::new(),
             off: Vec::new(),

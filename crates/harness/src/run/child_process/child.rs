@@ -99,7 +99,8 @@ fn runner<'a>(
             folder: folder.clone(),
         };
         let data = started.len();
-        started.push(StartedArm { server, data, setup, on: arm.on.clone(), off: arm.off.clone() });
+        let (on, off) = (arm.on.clone(), arm.off.clone());
+        started.push(StartedArm { server, data, shares_server: false, setup, on, off });
     }
     if started.len() < plan.experiment.arms.len() {
         return Err(uncalled());
