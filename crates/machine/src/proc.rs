@@ -199,19 +199,19 @@ mod tests {
     fn switches_of_all_threads_count() {
         let process = std::process::id() as i32;
         let seen = || ProcessSnapshot::take().usage(process).switches.expect("they are seen");
-        let (before, (done, wait)) = (seen(), std::sync::mpsc::channel::<()>());
-        let asleep = std::thread::spawn(move || {
-            (0..500).for_each(|_| std::thread::sleep(std::time::Duration::from_micros(10)));
-            // It is there as long as it is looked at.
-            wait.recv()
+        let (before, meeting) = (seen(), std::sync::Barrier::new(2));
+        let after = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                (0..500).for_each(|_| std::thread::sleep(std::time::Duration::from_micros(10)));
+                meeting.wait();
+                // It is there as long as it is looked at.
+                meeting.wait();
+            });
+            meeting.wait();
+            let after = seen();
+            meeting.wait();
+            after
         });
-        let began = std::time::Instant::now();
-        while seen() < before + 500 && began.elapsed().as_secs() < 60 {
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-        let after = seen();
-        drop(done);
-        asleep.join().expect("it ends").expect_err("nobody sends");
         // The looks of this thread are some dozens.
         assert!(after >= before + 500, "{before} {after}");
     }

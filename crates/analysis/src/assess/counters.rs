@@ -130,8 +130,7 @@ impl Counted {
                 let effect = self.over_starts(&sums, ratio_effect(both, measured.alpha), asked);
                 let estimate = || {
                     let widened = self.has_luck() && sums.known(asked).is_some();
-                    let stands_on = (sums.frames, sums.starts);
-                    let estimate = ratio(measured, figure(), self.title, effect, stands_on, widened);
+                    let estimate = ratio(measured, figure(), self.title, effect, sums.stands_on(), widened);
                     let mut estimate = with_difference(estimate);
                     estimate.text += &estimate.on_starts();
                     estimate

@@ -225,7 +225,7 @@ fn achieved(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
     let share = |sum: Spent| 100.0 / sum.per_operation();
     let (plain, protected) = (frames.iter().map(|it| it.0).sum(), frames.iter().map(|it| it.1).sum());
     let title = "share of the intended operations done";
-    let mut estimate = ratio(measured, Figure::Throughput, title, effect, (sums.frames, sums.starts), false);
+    let mut estimate = ratio(measured, Figure::Throughput, title, effect, sums.stands_on(), false);
     estimate.text =
         format!("{:.1}% of the intended operations done, {:.1}% on the plain arm", share(protected), share(plain));
     estimate.flags = limits_of_time(measured, arm);

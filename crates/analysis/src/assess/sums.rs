@@ -17,12 +17,8 @@ use crate::{
 pub(super) struct Sums {
     /// Of each start where there are enough, else of each frame.
     pub values: Vec<(Spent, Spent)>,
-    /// Frames behind them.
-    pub frames: usize,
-    /// Starts behind them.
-    pub starts: usize,
-    /// Sum of the squares of the starts' shares of the frames.
-    squares: f64,
+    /// Frames of each start behind them.
+    of_starts: Vec<usize>,
 }
 
 impl Sums {
@@ -31,20 +27,23 @@ impl Sums {
         let frames: Vec<(u32, (Spent, Spent))> = frames.filter_map(|(start, spent)| Some((start, spent?))).collect();
         let mut by_start: BTreeMap<u32, Vec<(Spent, Spent)>> = BTreeMap::new();
         frames.iter().for_each(|(start, spent)| by_start.entry(*start).or_default().push(*spent));
-        let (starts, count) = (by_start.len(), frames.len());
-        let values = if starts >= STARTS_MIN as usize && measured.starts() < measured.frames.len() {
+        let of_starts: Vec<usize> = by_start.values().map(Vec::len).collect();
+        let values = if of_starts.len() >= STARTS_MIN as usize && measured.starts() < measured.frames.len() {
             by_start.values().map(|of_start| sum(of_start)).collect()
         } else {
             frames.into_iter().map(|(_, spent)| spent).collect()
         };
-        let share = |of_start: &Vec<(Spent, Spent)>| of_start.len() as f64 / count as f64;
-        let squares = by_start.values().map(|of_start| share(of_start).powi(2)).sum();
-        Self { values, frames: count, starts, squares }
+        Self { values, of_starts }
+    }
+
+    /// How many frames, and how many starts, are behind them.
+    pub fn stands_on(&self) -> (usize, usize) {
+        (self.of_starts.iter().sum(), self.of_starts.len())
     }
 
     /// Too few starts to tell their own spread.
     fn are_few(&self) -> bool {
-        self.starts < STARTS_MIN as usize
+        self.of_starts.len() < STARTS_MIN as usize
     }
 
     /// The spread of starts that is known, where they are few.
@@ -55,7 +54,7 @@ impl Sums {
     /// `interval` with the spread of starts that is known, where they are few.
     pub fn widened(&self, interval: Interval, asked: IntervalOptions) -> Interval {
         let Some(known) = self.known(asked) else { return interval };
-        interval.widened(known.at_cost(interval.estimate).widening_by(self.squares, asked.alpha))
+        interval.widened(known.at_cost(interval.estimate).widening_over(&self.of_starts, asked.alpha))
     }
 }
 

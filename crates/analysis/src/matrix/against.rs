@@ -41,12 +41,6 @@ impl Named {
         Self { name, source, machines, figures: figures(gathered), over_all }
     }
 
-    /// The cost of `figure`, which is one of its own, as judged over all cells.
-    fn judged(&self, figure: &MatrixFigure) -> Option<Interval> {
-        let number = self.figures.iter().position(|own| std::ptr::eq(own, figure))?;
-        self.over_all[number]
-    }
-
     /// What the cell of `figure` is called, with its kind of machine where there are several.
     fn cell(&self, figure: &MatrixFigure) -> String {
         let cell = format!("{} · {}", figure.experiment, figure.cell);
@@ -68,7 +62,7 @@ pub fn compare(matrices: &[Named]) -> Result<Comparison, Vec<String>> {
     let Some((first, others)) = matrices.split_first() else { return Err(vec!["There is no matrix.".to_owned()]) };
     let (mut matches, mut refused) = (Vec::new(), Vec::new());
     for figure in &first.figures {
-        if let Some(other) = others.iter().find(|other| found(other, first, figure).is_none()) {
+        if let Some(other) = others.iter().find(|other| position(other, first, figure).is_none()) {
             refused.push(Refusal::absent(format!("{} is not in {}.", first.place(figure), other.name)));
             continue;
         }
@@ -78,7 +72,7 @@ pub fn compare(matrices: &[Named]) -> Result<Comparison, Vec<String>> {
         }
     }
     for other in others {
-        let lone = other.figures.iter().filter(|figure| found(first, other, figure).is_none());
+        let lone = other.figures.iter().filter(|figure| position(first, other, figure).is_none());
         let told = |figure| format!("{} of {} is not in {}.", other.place(figure), other.name, first.name);
         refused.extend(lone.map(told).map(Refusal::absent));
     }
@@ -100,8 +94,9 @@ pub fn compare(matrices: &[Named]) -> Result<Comparison, Vec<String>> {
 /// `figure` of the `first` matrix in all matrices that have it.
 fn matched(matrices: &[Named], first: &Named, figure: &MatrixFigure) -> Result<Match, String> {
     let mut sides = Vec::new();
-    let all = matrices.iter().enumerate().filter_map(|(run, it)| Some((run, it, found(it, first, figure)?)));
-    for (run, matrix, same) in all {
+    let all = matrices.iter().enumerate().filter_map(|(run, it)| Some((run, it, position(it, first, figure)?)));
+    for (run, matrix, number) in all {
+        let same = &matrix.figures[number];
         if same.figure != figure.figure {
             let name = &matrix.name;
             return Err(format!("{} is {} and in {name} {}.", first.place(figure), figure.figure, same.figure));
@@ -112,7 +107,7 @@ fn matched(matrices: &[Named], first: &Named, figure: &MatrixFigure) -> Result<M
         let (count, counted) = counted(same);
         sides.push(Side {
             run,
-            estimate: estimate(same, (effect, matrix.judged(same)), count),
+            estimate: estimate(same, (effect, matrix.over_all[number]), count),
             proof: Proof::Proven,
             counted,
             between_runs: known_between_runs(same),
@@ -123,9 +118,9 @@ fn matched(matrices: &[Named], first: &Named, figure: &MatrixFigure) -> Result<M
 
 /// The figure of `matrix` that is of the same experiment, cell and arm as `figure` of `other`, and of the same kind of
 /// machine, whose name says nothing where each of them has one kind.
-fn found<'a>(matrix: &'a Named, other: &Named, figure: &MatrixFigure) -> Option<&'a MatrixFigure> {
+fn position(matrix: &Named, other: &Named, figure: &MatrixFigure) -> Option<usize> {
     let one_kind = matrix.machines.len() == 1 && other.machines.len() == 1;
-    matrix.figures.iter().find(|it| {
+    matrix.figures.iter().position(|it| {
         let same = (&it.experiment, &it.cell, &it.arm) == (&figure.experiment, &figure.cell, &figure.arm);
         same && (one_kind || it.machine == figure.machine)
     })

@@ -96,8 +96,14 @@ impl KnownSpread {
         self.widening_by(1.0 / starts.max(1) as f64, alpha)
     }
 
+    /// The same where each start has so many of the `frames` and weighs as much in the estimate.
+    pub fn widening_over(&self, frames: &[usize], alpha: f64) -> f64 {
+        let all = frames.iter().sum::<usize>() as f64;
+        self.widening_by(frames.iter().map(|of_start| (*of_start as f64 / all).powi(2)).sum(), alpha)
+    }
+
     /// The same where the squares of the starts' shares in the estimate add up to `squares`.
-    pub fn widening_by(&self, squares: f64, alpha: f64) -> f64 {
+    fn widening_by(&self, squares: f64, alpha: f64) -> f64 {
         t_upper(alpha / 2.0, self.degrees) * self.spread * squares.sqrt()
     }
 }
@@ -190,9 +196,9 @@ fn inferred(values: &[f64], asked: IntervalOptions) -> Inference {
 /// frames, wider by the known spread of that mean. Both parts are independent, so that their squares add.
 fn widened(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
     let centres: Vec<f64> = starts.iter().map(|start| hodges_lehmann(start, 0.5).estimate).collect();
-    let all: usize = starts.iter().map(Vec::len).sum();
-    let shares: Vec<f64> = starts.iter().map(|start| start.len() as f64 / all as f64).collect();
-    let centre: f64 = centres.iter().zip(&shares).map(|(centre, share)| centre * share).sum();
+    let of_starts: Vec<usize> = starts.iter().map(Vec::len).collect();
+    let all = of_starts.iter().sum::<usize>() as f64;
+    let centre: f64 = centres.iter().zip(&of_starts).map(|(centre, frames)| centre * (*frames as f64 / all)).sum();
     let shifted = |(start, of_start): (&Vec<f64>, &f64)| {
         start.iter().map(|effect| effect + (centre - of_start)).collect::<Vec<f64>>()
     };
@@ -215,8 +221,7 @@ fn widened(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
         return of_frames(inference, p_of_frames, false);
     };
     let quantile = t_upper(asked.alpha / 2.0, known.degrees);
-    inference.interval =
-        inference.interval.widened(known.widening_by(shares.iter().map(|share| share * share).sum(), asked.alpha));
+    inference.interval = inference.interval.widened(known.widening_over(&of_starts, asked.alpha));
     let Interval { estimate, low, high } = inference.interval;
     let half = if estimate > 0.0 { estimate - low } else { high - estimate };
     let p = if half.is_finite() { t_two_sided(estimate * quantile / half, known.degrees) } else { 1.0 };

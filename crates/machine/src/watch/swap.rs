@@ -50,10 +50,8 @@ fn crypt_name(device: &Path) -> Option<String> {
 fn crypt_name_at(folder: &Path) -> Option<String> {
     let line = |file: &str| fs::read_to_string(folder.join("dm").join(file)).ok();
     // libcryptsetup names mappings that protect integrity alone in the same way.
-    let encrypts = |uuid: String| {
-        uuid.starts_with("CRYPT-") && !["INTEGRITY-", "VERITY-"].iter().any(|kind| uuid[6..].starts_with(kind))
-    };
-    if line("uuid").is_some_and(encrypts) {
+    let hides = |kind: &str| !kind.starts_with("INTEGRITY-") && !kind.starts_with("VERITY-");
+    if line("uuid").is_some_and(|uuid| uuid.strip_prefix("CRYPT-").is_some_and(hides)) {
         return Some(line("name").unwrap_or_default());
     }
     // A logical volume or an array is as encrypted as each of the devices that it lies on.

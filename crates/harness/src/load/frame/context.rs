@@ -178,19 +178,20 @@ impl<'a> CellContext<'a> {
         self.reached.is_none_or(|reached| reached == number)
     }
 
-    /// The server process of `arm` where it serves no other arm: what it does is that arm's then.
-    fn own_process(&self, arm: &StartedArm) -> Option<i32> {
-        let process = arm.server.process?;
-        let served = self.arms.iter().filter(|other| other.server.process == Some(process)).count();
-        (served == 1).then_some(process)
+    /// True where the server of arm `number` can be asked now and serves no other arm: what it counts is that arm's
+    /// then.
+    fn counts(&self, number: usize) -> bool {
+        let arm = &self.arms[number];
+        let (process, remote) = (arm.server.process, arm.server.remote.as_ref());
+        let is_same = |other: &&StartedArm| {
+            (process.is_some() && other.server.process == process)
+                || (remote.is_some() && other.server.remote.as_ref() == remote)
+        };
+        self.is_reached(number) && !arm.shares_server && self.arms.iter().filter(is_same).count() <= 1
     }
 
-    /// The counters of `arm` on the machine of its server, `remote`, where that serves no other arm.
-    fn read_remote(&self, remote: &RemoteServer) -> Reading {
-        let is_same = |other: &&StartedArm| other.server.remote.as_ref() == Some(remote);
-        if self.arms.iter().filter(is_same).count() > 1 {
-            return Reading::default();
-        }
+    /// The counters of an arm on the machine of its server, `remote`.
+    fn read_remote(remote: &RemoteServer) -> Reading {
         match remote.by.usage(remote.process, &remote.paths) {
             Ok(RemoteUsage { tree, log_bytes, disk_bytes }) => {
                 Reading { tree: Some(tree), log_bytes, disk_bytes, ..Reading::default() }
@@ -219,17 +220,17 @@ impl<'a> CellContext<'a> {
         with_wal(seen, self.asked())
     }
 
-    /// The processes of each arm's server, where it serves no other arm.
+    /// The processes of each arm's server, where they count.
     fn trees(&self) -> Vec<Option<ProcessTree>> {
-        process_tree::trees(self.arms.iter().map(|arm| self.own_process(arm)))
+        let arms = self.arms.iter().enumerate();
+        process_tree::trees(arms.map(|(number, arm)| arm.server.process.filter(|_| self.counts(number))))
     }
 
-    /// Where the log of each arm's server ends, where that serves no other arm: a log holds what all of them wrote.
+    /// Where the log of each arm's server ends, where that counts.
     fn asked(&self) -> Vec<Option<u64>> {
         let position = |arm: &StartedArm| self.database.wal_position(&arm.server, &arm.setup);
-        let is_asked = |number: usize, arm: &StartedArm| self.is_reached(number) && !arm.shares_server;
         let arms = self.arms.iter().enumerate();
-        arms.map(|(number, arm)| is_asked(number, arm).then(|| self.timeout(arm).bound(|| position(arm)))?).collect()
+        arms.map(|(number, arm)| self.counts(number).then(|| self.timeout(arm).bound(|| position(arm)))?).collect()
     }
 
     /// What is seen of each arm's server from outside, whose processes have used `trees`.
@@ -241,10 +242,10 @@ impl<'a> CellContext<'a> {
             ..Reading::default()
         };
         let reading = |arm: &StartedArm, tree: Option<ProcessTree>| match &arm.server.remote {
-            Some(remote) => self.read_remote(remote),
+            Some(remote) => Self::read_remote(remote),
             None => here(arm, tree),
         };
-        let read = |(number, (arm, tree)): (usize, (&StartedArm, Option<ProcessTree>))| match self.is_reached(number) {
+        let read = |(number, (arm, tree)): (usize, (&StartedArm, Option<ProcessTree>))| match self.counts(number) {
             true => self.timeout(arm).bound(|| reading(arm, tree)),
             false => Reading::default(),
         };
