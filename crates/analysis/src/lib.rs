@@ -328,6 +328,10 @@ pub struct Estimate {
     /// Its starts are too few to tell their own spread: the interval is wider by the spread that is known of the
     /// product.
     pub widened: bool,
+    /// Degrees of freedom that the known spread stands on; `None` where the interval is not widened, and in documents
+    /// of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_degrees: Option<f64>,
     /// Plain and protected levels in `unit`, for orientation.
     #[serde(deserialize_with = "Option::deserialize")]
     pub levels: Option<(f64, f64)>,
@@ -430,7 +434,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// True where `effect` lies in it; false of an interval that is not known.
+    /// True where `effect` lies in it. One that is open to both sides holds everything.
     pub fn holds(&self, effect: f64) -> bool {
         self.low <= effect && effect <= self.high
     }
@@ -444,6 +448,12 @@ impl Interval {
     pub(crate) fn widened(&self, more: f64) -> Self {
         let further = |end: f64| (end - self.estimate).hypot(more);
         Self { low: self.estimate - further(self.low), high: self.estimate + further(self.high), ..*self }
+    }
+
+    /// The interval with either end `factor` times as far from the estimate.
+    pub(crate) fn scaled(&self, factor: f64) -> Self {
+        let further = |end: f64| self.estimate + factor * (end - self.estimate);
+        Self { low: further(self.low), high: further(self.high), ..*self }
     }
 }
 

@@ -147,6 +147,11 @@ impl SlotTotals {
             asked => asked,
         }
     }
+
+    /// True when `metric` can be told.
+    pub fn tells(&self, metric: Metric) -> bool {
+        self.deciding(metric) == metric
+    }
 }
 
 /// What is known after the frames so far.

@@ -149,6 +149,7 @@ pub fn of_settings(database: &dyn Product, install: &Install, experiment: &Exper
         let problem = format!("{} knows no setting `{name}`", install.version);
         let help = match nearest(name, known.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
+            None if known.len() == 1 => format!("did you mean `{}`?", known[0]),
             None => "correct its name or remove it: the server would not start".to_owned(),
         };
         Some(Diagnostic { range: parse::place(text, &path), problem, help })

@@ -122,7 +122,9 @@ fn every_setting_of_a_protection_is_refused() {
                 let mut setup = Setup::bare();
                 protection.apply(&chosen, &mut setup);
                 for name in setup.settings.keys() {
-                    for spelled in [name.clone(), name.to_ascii_uppercase()] {
+                    let modifiers =
+                        database.entry().setting_modifiers.iter().map(|modifier| format!("{modifier}{name}"));
+                    for spelled in [name.clone(), name.to_ascii_uppercase()].into_iter().chain(modifiers) {
                         match diagnostic_about(&with_setting(*database, &chosen, &spelled), &catalogue) {
                             said if said.contains("cannot be set") => refused += 1,
                             said if said.is_empty() => drop(combined.insert(format!("{} {spelled}", database.id()))),
@@ -233,6 +235,47 @@ fn settings_that_a_launch_writes_for_a_protection_are_refused() {
         let protection = arms::named(*database, use_).expect("a protection");
         let said = diagnostic_about(&with_setting(*database, &ways(protection)[0], name), &catalogue);
         assert_eq!(said, format!("`{name}` cannot be set: the protection `{use_}` of arm `protected` sets it"));
+    }
+}
+
+/// Nor what would undo a protection without touching what it sets: who else is taken for a client, and where else a
+/// server writes, which may be outside a protected volume.
+#[test]
+fn settings_that_undo_a_protection_are_refused() {
+    const OF_BOTH: [&str; 7] = [
+        "innodb_data_home_dir",
+        "innodb-log-group-home-dir",
+        "innodb_tmpdir",
+        "log_bin_index",
+        "relay_log",
+        "slow_query_log_file",
+        "ssl_capath",
+    ];
+    let catalogue = whole_catalogue();
+    for (id, names) in [
+        ("mongodb", &["net.tls.allowInvalidCertificates", "net.tls.clusterCAFile", "net.ssl.CAFile"][..]),
+        ("redis", &["tls-ca-cert-dir"][..]),
+        ("mysql", &OF_BOTH[..]),
+        ("mysql", &["innodb_redo_log_archive_dirs", "innodb_temp_tablespaces_dir"][..]),
+        ("mariadb", &OF_BOTH[..]),
+        ("mariadb", &["aria_log_dir_path", "innodb_undo_directory", "log_slow_query_file"][..]),
+    ] {
+        let Some(database) = tithe_databases::all().iter().find(|database| database.id() == id) else { continue };
+        let tls = arms::named(*database, "tls").expect("a protection");
+        for name in names {
+            let said = diagnostic_about(&with_setting(*database, &ways(tls)[0], name), &catalogue);
+            assert!(said.contains("cannot be set: "), "{id} {name}: {said}");
+        }
+    }
+}
+
+/// The binary log of a server is switched on and off by the experiment; where it lies is not its to say.
+#[test]
+fn a_binary_log_is_the_experiments_to_switch() {
+    let catalogue = whole_catalogue();
+    for database in tithe_databases::all().iter().filter(|database| ["mariadb", "mysql"].contains(&database.id())) {
+        let tls = arms::named(*database, "tls").expect("a protection");
+        assert_eq!(diagnostic_about(&with_setting(*database, &ways(tls)[0], "log_bin"), &catalogue), "");
     }
 }
 

@@ -233,6 +233,11 @@ fn check_rotation(
         if experiment.measure.design != Design::Interleaved {
             return refused("for which each arm needs slots of its own: say `design = \"interleaved\"`".to_owned());
         }
+        if experiment.measure.starts.is_some_and(|starts| starts > 1) {
+            return refused(
+                "over many frames of one start: leave `starts` out; `epochs` sets servers up afresh".to_owned(),
+            );
+        }
         let described: &[experiment::Workload] = &experiment.workloads;
         let program = workloads.iter().zip(described).find(|(workload, _)| workload.offered_by().program().is_some());
         if let Some((_, described)) = program {

@@ -2,7 +2,7 @@
 
 use tithe_machine::launch::{Install, Missing, Place, Search};
 use tithe_model::{
-    catalogue::{Catalogue, OfferedDatabase, Overrides, WorkloadEntry, plain_name},
+    catalogue::{Catalogue, OfferedDatabase, Overrides, WorkloadEntry},
     experiment,
 };
 use tithe_plugin::{configuration::configuration, product::Product, protection::Protection, setup::Setup};
@@ -43,7 +43,7 @@ fn overridden(
     plain.settings.insert(setting.to_owned(), GIVEN.to_owned());
     let mut protected = plain.clone();
     protection.apply(chosen, &mut protected);
-    let alike = |name: &&String| plain_name(name) == plain_name(setting);
+    let alike = |name: &&String| database.entry().is_one_setting(name, setting);
     let kept = protected.settings.get(setting).is_some_and(|value| value.contains(GIVEN));
     let twice = protected.settings.keys().filter(alike).count() > 1;
     !kept || twice || shows(database, &plain) && !shows(database, &protected)

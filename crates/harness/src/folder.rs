@@ -61,7 +61,7 @@ impl RunFolder {
         let cells = vec![CellFacts::default(); plan.cells.len()];
         write_json(&path.join("cells.json"), &cells)?;
         fs::write(path.join("slots.csv"), format!("{}\n", slots::COLUMNS)).map_err(failed)?;
-        Self::open(path, cells)
+        Self::open(path, cells, lock(path)?)
     }
 
     /// Opens the folder of a run that ended early, to continue it. What an unfinished frame left is removed. Where
@@ -70,8 +70,11 @@ impl RunFolder {
     /// # Errors
     /// When it is not a run folder, is of another format, or another process writes to it.
     pub fn resume(path: &Path) -> Result<(Self, Records), Fault> {
+        // Nothing is written into a folder that is nobody's run.
+        text(&path.join("plan.json"))?;
+        // Whoever still writes there would go on writing after it was read.
+        let lock = lock(path)?;
         let records = read(path)?;
-        let folder = Self::open(path, records.cells.clone())?;
         if !records.damage.is_empty() {
             ["slots.csv", "frames.jsonl"].into_iter().try_for_each(|name| keep_damaged(path, name))?;
         }
@@ -85,25 +88,16 @@ impl RunFolder {
         replace(&path.join("evidence.jsonl"), &lines(&records.findings)?)?;
         replace(&path.join("events.jsonl"), &lines(&records.events)?)?;
         replace_histograms(&path.join(HISTOGRAMS), &records.plan, &records.frames)?;
-        drop(folder);
-        Ok((Self::open(path, records.cells.clone())?, records))
+        Ok((Self::open(path, records.cells.clone(), lock)?, records))
     }
 
-    fn open(path: &Path, cells: Vec<CellFacts>) -> Result<Self, Fault> {
-        let append = |name: &str| {
-            let file = OpenOptions::new().create(true).append(true).open(path.join(name));
-            file.map_err(|error| Fault::machine(format!("cannot write {name} in {}", path.display()), error))
-        };
-        let lock = append("lock")?;
-        if !try_lock(&lock) {
-            return Err(Fault::Machine(format!("another tithe is writing to {}", path.display())));
-        }
+    fn open(path: &Path, cells: Vec<CellFacts>, lock: File) -> Result<Self, Fault> {
         Ok(Self {
             path: path.to_owned(),
-            frames: append("frames.jsonl")?,
-            slots: append("slots.csv")?,
-            findings: append("evidence.jsonl")?,
-            events: append("events.jsonl")?,
+            frames: append(path, "frames.jsonl")?,
+            slots: append(path, "slots.csv")?,
+            findings: append(path, "evidence.jsonl")?,
+            events: append(path, "events.jsonl")?,
             cells,
             histograms: HashMap::new(),
             _lock: lock,
@@ -173,6 +167,21 @@ impl RunFolder {
         let header = if is_empty { hdr_log::header(frame) } else { String::new() };
         add(file, (header + intervals).as_bytes(), name)
     }
+}
+
+/// Takes the right to write into the run folder `path`, until what is returned is dropped.
+fn lock(path: &Path) -> Result<File, Fault> {
+    let lock = append(path, "lock")?;
+    match try_lock(&lock) {
+        true => Ok(lock),
+        false => Err(Fault::Machine(format!("another tithe is writing to {}", path.display()))),
+    }
+}
+
+/// The file `name` of the run folder `path`, to add to.
+fn append(path: &Path, name: &str) -> Result<File, Fault> {
+    let file = OpenOptions::new().create(true).append(true).open(path.join(name));
+    file.map_err(|error| Fault::machine(format!("cannot write {name} in {}", path.display()), error))
 }
 
 /// Name of the HdrHistogram log of `arm` in `cell`.

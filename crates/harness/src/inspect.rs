@@ -73,7 +73,7 @@ pub fn with_canary(
     };
     let nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let table = Table { name: format!("tithe_inspect_{nonce:016x}"), fields: 2, field_prefix: "field".to_owned() };
-    product.create(server, setup, &table)?;
+    create(product, server, setup, &table)?;
     let looked = find(server, setup, &table).map(|CanaryChecks { paths, audit }| {
         let server = Server { paths, ..server.clone() };
         let on_disk = |places| -> (Feature, Box<dyn Check>) {
@@ -103,11 +103,110 @@ pub fn with_canary(
     product.remove(server, setup, &table).and(looked)
 }
 
+/// Makes `table`. Where that fails, what was made before it failed is removed again; what Tithe did not make is refused
+/// then as it is here.
+///
+/// # Errors
+/// Why it cannot be made, whatever becomes of what was made before.
+pub(crate) fn create(product: &dyn Product, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let created = product.create(server, setup, table);
+    if created.is_err() {
+        // Why it could not be made says more than why it could not be removed.
+        let _ = product.remove(server, setup, table);
+    }
+    created
+}
+
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::{net::TcpListener, sync::Mutex};
+
+    use tithe_machine::{
+        launch::{Address, Install, Launch, Missing, Place, Search},
+        paths::Paths,
+    };
+    use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
+    use tithe_plugin::{
+        database::{Connect, Database},
+        product::FindCanaryChecks,
+        protection::Protection,
+        session::Session,
+    };
 
     use super::*;
+
+    /// A server that refuses a table after it has made something for it.
+    #[derive(Default)]
+    struct Refusing {
+        asked: Mutex<Vec<&'static str>>,
+    }
+
+    impl Refusing {
+        /// Notes that it was asked for this, and refuses.
+        fn refuse<T>(&self, asked: &'static str) -> Result<T, Fault> {
+            self.asked.lock().expect("no test panics here").push(asked);
+            Err(Fault::Refused(asked.to_owned()))
+        }
+    }
+
+    impl Database for Refusing {
+        fn entry(&self) -> &'static DatabaseEntry {
+            &DatabaseEntry::BARE
+        }
+
+        fn find(&self, _search: &Search) -> Result<Install, Missing> {
+            Ok(Install::default())
+        }
+
+        fn launch(&self, _install: &Install, _setup: &Setup, _place: &Place) -> Launch {
+            Launch::default()
+        }
+
+        fn connect(&self, _server: &Server, _setup: &Setup, _how: &Connect) -> Result<Session, Fault> {
+            self.refuse("connect")
+        }
+
+        fn create(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
+            self.refuse("create")
+        }
+
+        fn remove(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
+            self.refuse("remove")
+        }
+
+        fn quiesce(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
+            self.refuse("quiesce")
+        }
+
+        fn facts(&self, _server: &Server, _setup: &Setup) -> Result<ArmFacts, Fault> {
+            self.refuse("facts")
+        }
+    }
+
+    impl Product for Refusing {
+        fn protections(&self) -> &'static [&'static dyn Protection] {
+            &[]
+        }
+
+        fn canary_checks(&self) -> Option<FindCanaryChecks> {
+            Some(|_, _, _| Ok(CanaryChecks { paths: Paths::default(), audit: None }))
+        }
+    }
+
+    #[test]
+    fn what_was_made_before_a_refusal_is_removed_and_the_refusal_is_told() {
+        let product = Refusing::default();
+        let server = Server {
+            address: Address::Nowhere,
+            process: None,
+            remote: None,
+            paths: Paths::default(),
+            folder: Default::default(),
+        };
+        let outcome = with_canary(&product, &server, &Setup::bare(), &mut []);
+        assert_eq!(outcome, Err(Fault::Refused("create".to_owned())));
+        assert_eq!(*product.asked.lock().expect("no test panics here"), ["create", "remove"]);
+    }
 
     /// What `met` says of a port where `said` is said by itself, or to what comes.
     fn met_at(said: &'static [u8], by_itself: bool) -> Option<String> {

@@ -266,10 +266,6 @@ impl<'a> Run<'a> {
                 cell = team.suited(&cell)?;
             }
         }
-        // A key is changed over many frames, and a server that is started anew would never come to the end of it.
-        if self.rotates {
-            cell.starts = Starts::Once;
-        }
         run_state.rotations = Rotations::default();
         run_state.invalid = InvalidInARow::default();
         if let Some(words) = limits::crowding(self.product, &self.plan.experiment, cell.resources) {

@@ -38,7 +38,7 @@ use tithe_plugin::{
     setup::{Setup, Transport},
 };
 
-use crate::arms;
+use crate::{arms, inspect};
 
 /// When something was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -171,7 +171,7 @@ impl<'a> Witness<'a> {
         if self.protections.is_empty() {
             return Ok(Vec::new());
         }
-        self.product.create(&self.server, &self.setup, &self.table)?;
+        inspect::create(self.product, &self.server, &self.setup, &self.table)?;
         let seen = self.checks().map(|(chosen, check)| self.finding(when, chosen, check.as_ref())).collect();
         self.product.remove(&self.server, &self.setup, &self.table)?;
         Ok(seen)

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use crate::secret::Secret;
 
+/// Name of the file that [`Credentials::untrusted_client`] is, beside that of its authority.
+pub const UNTRUSTED_CLIENT: &str = "untrusted-client.pem";
+
 /// Certificates, keys and passwords made for one run, in its sandbox.
 #[derive(Debug, Clone)]
 pub struct Credentials {
@@ -43,5 +46,11 @@ impl Credentials {
             key,
             second_key: Secret::random(32),
         }
+    }
+
+    /// Certificate and key, PEM in one file, of a client that [`Credentials::untrusted_authority`] has signed: for the
+    /// negative check.
+    pub fn untrusted_client(&self) -> PathBuf {
+        self.untrusted_authority.with_file_name(UNTRUSTED_CLIENT)
     }
 }

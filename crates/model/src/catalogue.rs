@@ -72,6 +72,11 @@ pub struct DatabaseEntry {
     pub one_thread: bool,
     /// True when it compiles its own code while it runs, so that operations become cheaper for minutes after a start.
     pub compiles: bool,
+    /// What may stand before the name of a setting, which is the same setting then: `loose_`.
+    pub setting_modifiers: &'static [&'static str],
+    /// True when what tells an attached server of it from others is its process's, so that it calls itself otherwise once
+    /// it was started anew.
+    pub identity_of_process: bool,
     /// Settings that Tithe sets itself and an experiment may therefore not set, with the reason.
     pub reserved_settings: &'static [(&'static str, &'static str)],
     /// Settings that an experiment may set, with a sentence each; empty where the server itself refuses unknown names.
@@ -102,12 +107,29 @@ impl DatabaseEntry {
         one_thread: false,
         compiles: false,
         start_s: 2.0,
+        setting_modifiers: &[],
+        identity_of_process: false,
         reserved_settings: &[],
         known_settings: &[],
         server_programs: &[],
         wire_protocol: None,
         network_login: NetworkLogin::Refused("its servers are for clients on this machine"),
     };
+
+    /// True when `name` and `other` stand for one setting.
+    pub fn is_one_setting(&self, name: &str, other: &str) -> bool {
+        self.bare_setting(name) == self.bare_setting(other)
+    }
+
+    /// The plain name of a setting without what may stand before it.
+    fn bare_setting(&self, name: &str) -> String {
+        let name = plain_name(name);
+        let mut bare = name.as_str();
+        while let Some(rest) = self.setting_modifiers.iter().find_map(|modifier| bare.strip_prefix(modifier)) {
+            bare = rest;
+        }
+        bare.to_owned()
+    }
 }
 
 /// How the clients of all arms prove who they are to servers that other machines can reach: what an arm without a
@@ -188,6 +210,12 @@ impl OfferedDatabase {
         self.protections.iter().find(|entry| entry.id == id).copied()
     }
 
+    /// True when the key of `chosen` is changed while it is measured.
+    pub fn rotates(&self, chosen: &Protection) -> bool {
+        let flag = self.protection(&chosen.id).and_then(|entry| entry.rotated_by);
+        flag.is_some_and(|flag| chosen.options.get(flag) == Some(&OptionValue::Flag(true)))
+    }
+
     /// True when `chosen` takes the setting called `name` for itself. A protection that this database does not have, or
     /// whose options are not complete, is refused elsewhere.
     pub fn overrides(&self, chosen: &Protection, name: &str) -> bool {
@@ -250,6 +278,8 @@ pub struct ProtectionEntry {
     pub at_rest: bool,
     /// True when it has clients prove who they are, which servers without it do not ask for.
     pub login: bool,
+    /// The flag that has its key changed while it is measured, if it has one.
+    pub rotated_by: Option<&'static str>,
 }
 
 /// Statements by which a session switches a protection. In them `{option}` stands for what an arm chose.
@@ -276,6 +306,7 @@ impl ProtectionEntry {
         switch: None,
         at_rest: false,
         login: false,
+        rotated_by: None,
     };
 
     /// The option called `name`.

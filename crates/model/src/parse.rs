@@ -31,7 +31,7 @@ pub use matrix::matrix;
 use reader::{Item, Problems, Table, Text};
 
 use crate::{
-    catalogue::{Catalogue, OfferedDatabase, plain_name},
+    catalogue::{Catalogue, DatabaseEntry, OfferedDatabase},
     diagnostic::Diagnostic,
     experiment::{
         Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, Protection, Resources, Values,
@@ -286,18 +286,17 @@ fn settings(
         );
     }
     let settings = item.pairs(problems);
-    let reserved = database.map_or(&[][..], |database| database.entry.reserved_settings);
-    let known: Vec<&str> =
-        database.map_or(&[][..], |database| database.entry.known_settings).iter().map(|(name, _)| *name).collect();
+    let entry = database.map_or(&DatabaseEntry::BARE, |database| &database.entry);
+    let known: Vec<&str> = entry.known_settings.iter().map(|(name, _)| *name).collect();
     for (name, pair) in &settings {
-        if let Some((reserved, reason)) = reserved.iter().find(|(reserved, _)| plain_name(reserved) == plain_name(name))
-        {
+        let of_tithe = entry.reserved_settings.iter().find(|(reserved, _)| entry.is_one_setting(reserved, name));
+        if let Some((reserved, reason)) = of_tithe {
             let problem = format!("`{reserved}` cannot be set: {reason}");
             problems.at(pair.key_range.clone(), problem, "remove it from the settings");
         } else if let Some((arm, protection)) = database.and_then(|database| taken(database, arms, name)) {
             let problem = format!("`{name}` cannot be set: the protection `{protection}` of arm `{arm}` sets it");
             problems.at(pair.key_range.clone(), problem, "remove it from the settings, or the protection from the arm");
-        } else if !known.is_empty() && !known.iter().any(|known| plain_name(known) == plain_name(name)) {
+        } else if !known.is_empty() && !known.iter().any(|known| entry.is_one_setting(known, name)) {
             let problem = format!("there is no setting {}", wording::quote(name));
             problems.at(pair.key_range.clone(), problem, wording::suggest(name, &known, "the database has"));
         }

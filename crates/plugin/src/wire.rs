@@ -309,7 +309,10 @@ impl Wire {
     fn decrypt_with(&mut self, tls: &mut Tls, count: usize) -> Result<(), Fault> {
         let mut rest = &tls.received[..count];
         while !rest.is_empty() {
-            tls.connection.read_tls(&mut rest)?;
+            // What follows the end that the other side has declared is nobody's, and is not taken.
+            if tls.connection.read_tls(&mut rest)? == 0 {
+                break;
+            }
             let state = match tls.connection.process_new_packets() {
                 Ok(state) => state,
                 Err(error) => {

@@ -52,7 +52,8 @@ pub(super) fn hold(arms: &mut [ArmAnalysis]) {
 fn hold_against(estimate: &mut Estimate, control: &Estimate) {
     let doubtful = match estimate.verdict {
         Outcome::Gains => !is_below(&estimate.effect, &control.effect),
-        Outcome::Costs => control.effect.holds(estimate.effect.estimate),
+        // Of a control that saw nothing it cannot be said that it differs by as much.
+        Outcome::Costs => control.effect.half_width().is_finite() && control.effect.holds(estimate.effect.estimate),
         Outcome::NoneFound | Outcome::TooNoisy => false,
     };
     if doubtful {
@@ -130,6 +131,8 @@ mod tests {
         assert_eq!((single, over_run, flagged), (Outcome::Costs, Outcome::Costs, true));
         assert!(text.starts_with("costs"), "{text}");
         assert!(!held(of(2.0, 4.0), &of(-0.5, 1.0)).2);
+        let unknown = Interval { estimate: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        assert!(!held(of(2.0, 4.0), &Estimate { effect: unknown, ..of(0.0, 0.1) }).2);
         assert_eq!(held(of(-1.0, 1.0), &of(-0.5, 1.0)).0, Outcome::NoneFound);
     }
 

@@ -21,11 +21,12 @@ pub(super) fn paired(
     over_starts: &OverStarts,
     seconds_each: f64,
 ) -> Estimate {
-    let OverStarts { inference, count, starts, spread, widened, p, trend_p, within: _ } = over_starts;
+    let OverStarts { inference, count, starts, spread, widened, known_degrees, p, trend_p, within: _ } = over_starts;
     let more_s = || stopping::more_s(over_starts, measured.precision, seconds_each, measured.alpha);
     let mut estimate = judged(measured, name, title, inference.interval, *count, more_s);
     estimate.batch = inference.batch.max(1);
-    (estimate.starts, estimate.spread, estimate.widened) = (*starts, *spread, *widened);
+    (estimate.starts, estimate.spread) = (*starts, *spread);
+    (estimate.widened, estimate.known_degrees) = (*widened, *known_degrees);
     estimate.p = Some(*p).filter(|p| p.is_finite() && !inference.merged.is_empty());
     estimate.text += &estimate.on_starts();
     if *trend_p < DRIFT_P {
@@ -88,6 +89,7 @@ pub(crate) fn stated(
         starts: 0,
         spread: None,
         widened: false,
+        known_degrees: None,
         levels: None,
         unit: "".into(),
         verdict,

@@ -6,7 +6,7 @@ use tithe_model::{
     ending::CellEnding,
     experiment::{Arm, Arrivals, Design, Metric},
     plan::{Cell, STARTS_MIN},
-    record::{ArmFrame, Frame, Host, Slot, Stalls},
+    record::{ArmFrame, Finding, Frame, Host, Phase, Slot, Stalls},
     records::Records,
     start_spread::{self, CostSpread, StartSpread},
 };
@@ -77,8 +77,11 @@ impl<'a> Measured<'a> {
         let slots = || frames.iter().flat_map(|frame| &frame.slots);
         let ended_by = |reason: CellEnding| records.cells[index].ending == Some(reason);
         let of_cell = |cell: u32| cell as usize == index;
-        let frame_epochs = records.frames.iter().filter(|frame| of_cell(frame.cell)).map(|frame| frame.epoch);
-        let finding_epochs = records.findings.iter().filter(|it| of_cell(it.cell)).map(|it| it.epoch);
+        let frame_epochs = || records.frames.iter().filter(|frame| of_cell(frame.cell)).map(|frame| frame.epoch);
+        let findings = || records.findings.iter().filter(|it| of_cell(it.cell));
+        // One that was given up while it was looked at before its first frame has none that anything would have to be
+        // proven of.
+        let given_up = |it: &&Finding| it.phase == Phase::Before && frame_epochs().next().is_some();
         Self {
             lanes: stopping::lanes(slots()),
             seen: SlotTotals::of(frames.iter().map(|frame| frame.slots.as_slice())),
@@ -91,7 +94,7 @@ impl<'a> Measured<'a> {
             // Every pair of sides is an epoch of its own, and counts whole or not at all.
             epochs: match cell.design.is_switched() {
                 true => frames.iter().map(|frame| frame.record.epoch).collect(),
-                false => frame_epochs.chain(finding_epochs).collect(),
+                false => frame_epochs().chain(findings().filter(|it| !given_up(it)).map(|it| it.epoch)).collect(),
             },
             asked_metric: experiment.measure.primary,
             start_spread: records.plan.spread_between_starts(records.cells[index].shares_starts),

@@ -122,7 +122,10 @@ fn assess_cell(
     notes.extend(stand_in::stand_ins(records.cells[index].arms.iter()));
     let findings: Vec<Finding> = records.findings.iter().filter(|it| it.cell as usize == index).cloned().collect();
     notes.extend(proof::cut_short(&findings, &measured.epochs).into_iter().map(|epoch| {
-        format!("the run was killed in epoch {}, so its protections were looked at before its frames only", epoch + 1)
+        format!(
+            "the run was killed in epoch {}, so not every protection was looked at again after its frames",
+            epoch + 1
+        )
     }));
     let mut arms = arms(records, index, &measured, primary);
     if !measured.frames.is_empty() {

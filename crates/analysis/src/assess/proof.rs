@@ -11,7 +11,7 @@ use crate::Proof;
 
 /// What `findings` prove about `arm`, which was measured in `epochs`.
 ///
-/// Every protection needs a claim before and a claim after each epoch's frames, and every claim must hold. A
+/// Every protection needs a claim before each epoch's frames, all of these again after them, and every claim must hold. A
 /// claim that fails outweighs one that could not be told. One that only strengthens a proof is not missed where nobody
 /// can look at it. Disclosures prove nothing either way. Where nothing fails and what is needed is open, a provider who
 /// says that it is on is named for it, and that is no proof. An epoch that was
@@ -61,24 +61,34 @@ fn not_looked_at(arm: &Arm, claims: &[&Finding], epochs: &BTreeSet<u32>) -> Vec<
     let mut missing = Vec::new();
     for protection in &arm.protections {
         for epoch in epochs {
-            for phase in [Phase::Before, Phase::After] {
-                if phase == Phase::After && epochs.last() != Some(epoch) && is_cut_short(claims, *epoch) {
-                    continue;
-                }
-                let looked = |it: &&Finding| {
-                    (it.epoch, it.phase, it.role) == (*epoch, phase, Role::Claim) && it.protection == protection.id
-                };
-                if !claims.iter().any(looked) {
-                    missing.push(format!("{}: not looked at {}", protection.id, when(phase, *epoch)));
-                }
+            let in_phase = |phase: Phase| checks(claims, &protection.id, (*epoch, phase));
+            let (before, after) = (in_phase(Phase::Before), in_phase(Phase::After));
+            if before.is_empty() {
+                missing.push(format!("{}: not looked at {}", protection.id, when(Phase::Before, *epoch)));
+            }
+            let when = when(Phase::After, *epoch);
+            match () {
+                () if epochs.last() != Some(epoch) && is_cut_short(claims, *epoch) => {}
+                () if after.is_empty() => missing.push(format!("{}: not looked at {when}", protection.id)),
+                () => missing.extend(
+                    before.difference(&after).map(|check| format!("{}: {check} not looked at {when}", protection.id)),
+                ),
             }
         }
     }
     missing
 }
 
-/// Epochs in which nothing was looked at after the frames, though a later epoch was measured: the run was killed in
-/// them and resumed.
+/// The checks of needed claims about `protection` that were carried out in this phase of an epoch.
+fn checks<'a>(claims: &[&'a Finding], protection: &str, (epoch, phase): (u32, Phase)) -> BTreeSet<&'a str> {
+    let such = claims
+        .iter()
+        .filter(|it| (it.epoch, it.phase, it.role, it.protection.as_str()) == (epoch, phase, Role::Claim, protection));
+    such.map(|it| it.check.as_str()).collect()
+}
+
+/// Epochs in which not everything was looked at again after the frames, though a later epoch was measured: the run was
+/// killed in them and resumed.
 pub(super) fn cut_short(findings: &[Finding], epochs: &BTreeSet<u32>) -> Vec<u32> {
     let claims: Vec<&Finding> = findings.iter().filter(|finding| finding.role.is_claim()).collect();
     let earlier = epochs.iter().filter(|epoch| epochs.last() != Some(epoch));
@@ -86,8 +96,11 @@ pub(super) fn cut_short(findings: &[Finding], epochs: &BTreeSet<u32>) -> Vec<u32
 }
 
 fn is_cut_short(claims: &[&Finding], epoch: u32) -> bool {
-    let of_epoch = |phase: Phase| claims.iter().any(|claim| (claim.epoch, claim.phase) == (epoch, phase));
-    of_epoch(Phase::Before) && !of_epoch(Phase::After)
+    let in_phase = |phase: Phase| -> BTreeSet<(u32, &str, &str)> {
+        let such = claims.iter().filter(|it| (it.epoch, it.phase) == (epoch, phase));
+        such.map(|it| (it.arm, it.protection.as_str(), it.check.as_str())).collect()
+    };
+    !in_phase(Phase::Before).is_subset(&in_phase(Phase::After))
 }
 
 fn quote(finding: &Finding) -> String {

@@ -116,8 +116,8 @@ fn of_cell(records: &Records, index: usize) -> CellResolution {
     let measured = Measured::new(records, index);
     let asked = records.plan.experiment.measure.primary;
     let primary = measured.seen.deciding(asked);
-    let has_meaning = |metric: &Metric| *metric != Metric::Net || measured.seen.net();
-    let mut metrics: Vec<_> = slots::METRICS.into_iter().take(3).filter(|(metric, _)| has_meaning(metric)).collect();
+    let told = |(metric, _): &(Metric, &str)| measured.seen.tells(*metric);
+    let mut metrics: Vec<_> = slots::METRICS.into_iter().take(3).filter(told).collect();
     metrics.sort_by_key(|(metric, _)| *metric != primary);
     let cells = records.plan.cells.len();
     let mut metrics: Vec<_> =

@@ -25,7 +25,8 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
         estimate.unit = "µs/op".into();
         estimate
     };
-    let mut estimates: Vec<Estimate> = slots::METRICS.into_iter().take(3).map(of).collect();
+    let told = |(metric, _): &(Metric, &str)| *metric == primary || measured.seen.tells(*metric);
+    let mut estimates: Vec<Estimate> = slots::METRICS.into_iter().take(3).filter(told).map(of).collect();
     estimates.sort_by_key(|estimate| !estimate.primary);
     estimates
 }

@@ -34,17 +34,12 @@ const UNFINISHED: f64 = 0.01;
 
 /// The slot metrics of arm `arm` that have a meaning here, `primary` first, and the throughput after them.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
-    let has_meaning = |metric: Metric| match metric {
-        Metric::Net => measured.seen.net(),
-        Metric::ServerCpu => measured.seen.server(),
-        Metric::Time | Metric::Cpu | Metric::ClientCpu => true,
-    };
     let mut estimates = Vec::new();
     let mut of_time = None;
     for (metric, title) in METRICS {
         let mut estimate = of_metric(measured, &measured.frames, arm, metric, (Figure::Metric(metric), title));
         estimate.primary = metric == primary;
-        if !estimate.primary && (estimate.count == 0 || !has_meaning(metric)) {
+        if !estimate.primary && (estimate.count == 0 || !measured.seen.tells(metric)) {
             continue;
         }
         (estimate.total, estimate.total_difference) = total(measured, arm, metric);

@@ -20,17 +20,12 @@ use crate::{
 
 /// The slot metrics of arm `arm` that have a meaning here, `primary` first, and the throughput after them.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
-    let has_meaning = |metric: Metric| match metric {
-        Metric::Net => measured.seen.net(),
-        Metric::ServerCpu => measured.seen.server(),
-        Metric::Time | Metric::Cpu | Metric::ClientCpu => true,
-    };
     let mut estimates: Vec<Estimate> = METRICS
         .into_iter()
         .map(|of| of_metric(measured, arm, of, primary))
         .filter(|estimate| estimate.primary || estimate.count > 0)
         .filter(|estimate| match estimate.name {
-            Figure::Metric(metric) => estimate.primary || has_meaning(metric),
+            Figure::Metric(metric) => estimate.primary || measured.seen.tells(metric),
             _ => true,
         })
         .collect();

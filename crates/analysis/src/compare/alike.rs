@@ -30,21 +30,23 @@ pub(super) fn names(subjects: &[Analysis]) -> Vec<String> {
     told.iter().find(apart).cloned().unwrap_or_else(numbered)
 }
 
-/// The cells of all runs that do the same work as `cell` of the first.
+/// The cells of all runs that do the same work as `cell` of the first. What its costs are in another run is known to
+/// nobody where that has it and does something else in it.
 pub(super) fn cells<'a>(
     subjects: &'a [Analysis],
     runs: &[String],
     cell: &'a CellAnalysis,
-) -> Result<Vec<&'a CellAnalysis>, String> {
+) -> Result<Vec<&'a CellAnalysis>, Refusal> {
     let first = &subjects[0];
     let mut cells = vec![cell];
     for (subject, name) in subjects.iter().zip(runs).skip(1) {
         let Some(other) = subject.cells.iter().find(|other| other.id == cell.id) else {
-            return Err(format!("Cell {} is not in {name}.", cell.id));
+            return Err(Refusal::absent(format!("Cell {} is not in {name}.", cell.id)));
         };
         let unlike = unlike((cell, first.records), (other, subject.records));
         if !unlike.is_empty() {
-            return Err(format!("Cell {} is not the same in {} and {name}: {}.", cell.id, runs[0], unlike.join("; ")));
+            let reason = format!("Cell {} is not the same in {} and {name}: {}.", cell.id, runs[0], unlike.join("; "));
+            return Err(Refusal::unjudged(reason));
         }
         cells.push(other);
     }

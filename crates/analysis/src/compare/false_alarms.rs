@@ -3,8 +3,9 @@
 //! Who compares *r* times a year, with *c* costs each time, and allows *a* false alarms a year, lets each cost err by
 //! *a* ÷ (*r* · *c*), one-sided (Bonferroni). The intervals of both runs are widened to that error by Student's
 //! quantiles, with one degree of freedom less than there are values behind them: starts of the servers where frames
-//! share them, else frames; of gathered matrices hosts, or repeats on one host. *n* values all lie on one side by
-//! chance once in 2^*n* times; an error below that cannot be had from them, and is refused.
+//! share them, else frames; of gathered matrices hosts, or repeats on one host. Where a spread from elsewhere widened
+//! an interval, they are no more than that spread stands on. *n* values all lie on one side by chance once in 2^*n*
+//! times; an error below that cannot be had from them, and is refused.
 
 use tithe_model::{plan::STARTS_MIN, quantity::fixed};
 
@@ -58,15 +59,16 @@ impl Comparison {
                 matched.arm,
                 self.runs[side.run],
                 if values == 1 { "" } else { "s" },
-                if side.counted == Counted::Frames { "measure longer" } else { "measure on more hosts" },
+                side.remedy(),
             )
         });
         told.collect()
     }
 }
 
-/// Values that the spread between starts of other runs counts for.
-const KNOWN_VALUES: usize = 8;
+/// Values that a spread from elsewhere counts for where a document does not say what it stands on: the fewest starts
+/// that `tithe calibrate --starts` takes.
+const UNTOLD_VALUES: usize = STARTS_MIN as usize;
 
 impl Side {
     /// The independent values behind the cost, and what one of them is.
@@ -77,10 +79,25 @@ impl Side {
             Counted::Hosts => (count, "host"),
             Counted::Repeats => (count, "repeat"),
             Counted::Frames if starts >= STARTS_MIN as usize && starts < count => (starts, "start"),
-            // What is known of starts from elsewhere stands on few of them: its line of seven degrees of freedom, as of
-            // eight values, is the weakest that Tithe brings.
-            Counted::Frames if self.estimate.widened => (frames.min(KNOWN_VALUES), "frame"),
+            Counted::Frames if self.estimate.widened && self.known_values() < frames => {
+                (self.known_values(), "known start")
+            }
             Counted::Frames => (frames, "frame"),
+        }
+    }
+
+    /// Values that the spread from elsewhere counts for, by which the interval is widened: one more than its degrees of
+    /// freedom.
+    fn known_values(&self) -> usize {
+        self.estimate.known_degrees.map_or(UNTOLD_VALUES, |degrees| degrees as usize + 1)
+    }
+
+    /// How it comes to rest on more values.
+    fn remedy(&self) -> &'static str {
+        match self.counted {
+            Counted::Frames if self.estimate.widened => "measure over more starts",
+            Counted::Frames => "measure longer",
+            Counted::Hosts | Counted::Repeats => "measure on more hosts",
         }
     }
 
@@ -88,10 +105,7 @@ impl Side {
     pub(super) fn erring(&self, error: f64) -> Interval {
         let degrees = (self.values().0 as f64 - 1.0).max(1.0);
         let widen = t_upper(error, degrees) / t_upper(USUAL, degrees);
-        let Interval { estimate, low, high } = self.estimate.headline().effect;
-        let own =
-            Interval { low: estimate - widen * (estimate - low), high: estimate + widen * (high - estimate), estimate };
-        self.of_any_run(own, error)
+        self.of_any_run(self.estimate.headline().effect.scaled(widen), error)
     }
 }
 
@@ -146,6 +160,33 @@ mod tests {
             c/in-memory · tls in after rests on 8 starts, and an error of 2.7e-3 needs 9: measure longer, compare fewer costs, or allow more false alarms."#]].assert_eq(&compared(0.04, 8).keep(budget(1.0, 365.0)).expect_err("8 starts").join("\n"));
         assert!(compared(0.04, 9).keep(budget(1.0, 365.0)).is_ok());
         assert!(compared(0.04, 1).keep(budget(1.0, 1e12)).is_err());
+    }
+
+    #[test]
+    fn an_interval_that_was_widened_from_elsewhere_stands_on_no_more_than_that() {
+        let on_one_start = |known_degrees: Option<f64>| {
+            let mut comparison = compared(0.04, 1);
+            for side in &mut comparison.matches[0].sides {
+                (side.estimate.widened, side.estimate.known_degrees) = (true, known_degrees);
+            }
+            comparison
+        };
+        let error = 0.01;
+        let widening = |known_degrees: Option<f64>| {
+            let comparison = on_one_start(known_degrees);
+            let side = &comparison.matches[0].sides[0];
+            side.erring(error).half_width() / side.estimate.effect.half_width()
+        };
+        let student = |degrees: f64| t_upper(error, degrees) / t_upper(USUAL, degrees);
+        // The last two: more than the frames have, and a document that does not say it.
+        for (known, degrees) in [(Some(6.0), 6.0), (Some(21.4), 21.0), (Some(1e6), 29.0), (None, 3.0)] {
+            let (found, right) = (widening(known), student(degrees));
+            assert!((found - right).abs() < 1e-9, "{known:?}: {found} {right}");
+        }
+        expect![[r#"
+            c/in-memory · tls in before rests on 7 known starts, and an error of 4.0e-3 needs 8: measure over more starts, compare fewer costs, or allow more false alarms.
+            c/in-memory · tls in after rests on 7 known starts, and an error of 4.0e-3 needs 8: measure over more starts, compare fewer costs, or allow more false alarms."#]].assert_eq(&on_one_start(Some(6.0)).keep(budget(1.0, 250.0)).expect_err("7 starts").join("\n"));
+        assert!(on_one_start(Some(7.0)).keep(budget(1.0, 250.0)).is_ok());
     }
 
     /// The one-sided error is what is asked for: of so many normal samples, so many intervals lie above the truth.

@@ -278,7 +278,7 @@ pub fn compare(subjects: &[Analysis], labels: &[Option<String>]) -> Result<Compa
     for cell in &first.cells {
         match alike::cells(subjects, &runs, cell) {
             Ok(cells) => alike::arms((subjects, &runs), &cells, &mut matches, &mut refused),
-            Err(reason) => refused.push(Refusal::absent(reason)),
+            Err(refusal) => refused.push(refusal),
         }
     }
     refused.extend(alike::not_in_first(subjects, &runs).into_iter().map(Refusal::absent));

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use tithe_model::{experiment::Metric, plan::STARTS_MIN};
 
-use super::{Answer, Basis, Gathered, MatrixFigure, Repeat, figures, figures::over_all};
+use super::{Answer, Basis, CellOutcome, Gathered, MatrixFigure, Repeat, figures, figures::over_all};
 use crate::{
     Estimate, Figure, Interval, OverRun, Proof,
     assess::{estimate::stated, slots::METRICS},
@@ -30,7 +30,12 @@ pub struct Named {
     pub figures: Vec<MatrixFigure>,
     /// The cost of each of its figures as judged over all cells.
     over_all: Vec<Option<Interval>>,
+    /// What some of its tasks were to measure and did not, or not to the end.
+    unmeasured: BTreeSet<Place>,
 }
+
+/// Kind of machine, experiment, and the cell where it is not all of them.
+type Place = (String, String, Option<String>);
 
 impl Named {
     /// What `gathered`, which is called `name`, says.
@@ -38,7 +43,7 @@ impl Named {
         let source = format!("{}, plan {}, gathered by tithe {}", gathered.title, gathered.plan, gathered.tithe);
         let machines = gathered.tasks.iter().map(|task| task.machine.clone()).collect();
         let over_all = over_all(gathered).iter().map(MatrixFigure::together).collect();
-        Self { name, source, machines, figures: figures(gathered), over_all }
+        Self { name, source, machines, figures: figures(gathered), over_all, unmeasured: unmeasured(gathered) }
     }
 
     /// What the cell of `figure` is called, with its kind of machine where there are several.
@@ -51,6 +56,33 @@ impl Named {
     pub fn place(&self, figure: &MatrixFigure) -> String {
         format!("{} · {}", self.cell(figure), figure.arm)
     }
+
+    /// True where some task was to tell `figure` of `other` and could not.
+    fn was_to_tell(&self, other: &Self, figure: &MatrixFigure) -> bool {
+        let one_kind = one_kind(self, other);
+        self.unmeasured.iter().any(|(machine, experiment, cell)| {
+            let same = *experiment == figure.experiment && cell.as_ref().is_none_or(|cell| *cell == figure.cell);
+            same && (one_kind || *machine == figure.machine)
+        })
+    }
+}
+
+/// What some task of `gathered` was to measure and did not, or not to the end.
+fn unmeasured(gathered: &Gathered) -> BTreeSet<Place> {
+    let mut places = BTreeSet::new();
+    for row in &gathered.tasks {
+        let place = |cell: Option<&CellOutcome>| {
+            (row.machine.clone(), row.experiment.clone(), cell.map(|outcome| outcome.cell.clone()))
+        };
+        match row.outcome() {
+            Some(outcome) => {
+                let failed = outcome.cells.iter().filter(|cell| cell.failed.is_some());
+                places.extend(failed.map(|cell| place(Some(cell))));
+            }
+            None => places.extend([place(None)]),
+        }
+    }
+    places
 }
 
 /// Compares `matrices`, of which the first is the one to compare with.
@@ -63,7 +95,8 @@ pub fn compare(matrices: &[Named]) -> Result<Comparison, Vec<String>> {
     let (mut matches, mut refused) = (Vec::new(), Vec::new());
     for figure in &first.figures {
         if let Some(other) = others.iter().find(|other| position(other, first, figure).is_none()) {
-            refused.push(Refusal::absent(format!("{} is not in {}.", first.place(figure), other.name)));
+            let reason = format!("{} is not in {}.", first.place(figure), other.name);
+            refused.push(lacking(other, (first, figure), reason));
             continue;
         }
         match matched(matrices, first, figure) {
@@ -73,8 +106,10 @@ pub fn compare(matrices: &[Named]) -> Result<Comparison, Vec<String>> {
     }
     for other in others {
         let lone = other.figures.iter().filter(|figure| position(first, other, figure).is_none());
-        let told = |figure| format!("{} of {} is not in {}.", other.place(figure), other.name, first.name);
-        refused.extend(lone.map(told).map(Refusal::absent));
+        refused.extend(lone.map(|figure| {
+            let reason = format!("{} of {} is not in {}.", other.place(figure), other.name, first.name);
+            lacking(first, (other, figure), reason)
+        }));
     }
     if matches.is_empty() {
         return Err(nothing_left(&refused));
@@ -89,6 +124,12 @@ pub fn compare(matrices: &[Named]) -> Result<Comparison, Vec<String>> {
     notes.extend(judged_over_runs(all.filter_map(|it| Some((it.database.as_str(), known_between_runs(it)?)))));
     let margin = first.figures.first().map_or(0.0, |figure| figure.margin);
     Ok(Comparison { runs, matches, refused, notes, margin })
+}
+
+/// The refusal of a `figure` of `other` that `matrix` has not, for that `reason`. What tasks of `matrix` were to tell
+/// and could not was held against no threshold.
+fn lacking(matrix: &Named, (other, figure): (&Named, &MatrixFigure), reason: String) -> Refusal {
+    if matrix.was_to_tell(other, figure) { Refusal::unjudged(reason) } else { Refusal::absent(reason) }
 }
 
 /// `figure` of the `first` matrix in all matrices that have it.
@@ -119,11 +160,16 @@ fn matched(matrices: &[Named], first: &Named, figure: &MatrixFigure) -> Result<M
 /// The figure of `matrix` that is of the same experiment, cell and arm as `figure` of `other`, and of the same kind of
 /// machine, whose name says nothing where each of them has one kind.
 fn position(matrix: &Named, other: &Named, figure: &MatrixFigure) -> Option<usize> {
-    let one_kind = matrix.machines.len() == 1 && other.machines.len() == 1;
+    let one_kind = one_kind(matrix, other);
     matrix.figures.iter().position(|it| {
         let same = (&it.experiment, &it.cell, &it.arm) == (&figure.experiment, &figure.cell, &figure.arm);
         same && (one_kind || it.machine == figure.machine)
     })
+}
+
+/// True where the kinds of machine of two matrices need not have one name, because each has one.
+fn one_kind(one: &Named, other: &Named) -> bool {
+    one.machines.len() == 1 && other.machines.len() == 1
 }
 
 /// On how many hosts, or repeats on one, a figure rests.
@@ -232,6 +278,60 @@ mod tests {
         );
         let refused = compare(&[named("before", 6), named("two", 2)]).expect_err("two hosts are not pooled");
         assert_eq!(refused[0], "tls.toml · c · tls has no interval over hosts in two.");
+    }
+
+    #[test]
+    fn what_a_matrix_was_to_tell_and_could_not_was_held_against_no_threshold() {
+        let unjudged = |matrices: &[Named]| {
+            let refused = compare(matrices).expect("TLS is in both").refused;
+            refused.into_iter().filter(|it| it.unjudged).map(|it| it.reason).collect::<Vec<_>>()
+        };
+        // No task of the second experiment was started: of the later matrix, then of the first one.
+        let matrices = [named("before", 14), named("after", 6)];
+        assert_eq!(
+            unjudged(&matrices),
+            ["pages.toml · c · aegis is not in after.", "pages.toml · a · aegis is not in after."]
+        );
+        let compared = compare(&matrices).expect("TLS is in both");
+        let outcome = |threshold| {
+            let tests = comparison::junit::render(&compared, threshold);
+            let reason = "message=\"pages.toml · c · aegis is not in after.\"";
+            ["error", "skipped"].map(|outcome| tests.contains(&format!("<{outcome} {reason}/>")))
+        };
+        assert_eq!([outcome(Some(0.05)), outcome(None)], [[true, false], [false, true]]);
+        assert_eq!(unjudged(&[named("before", 6), named("after", 14)]).len(), 2);
+        // A cell that failed wherever it was measured.
+        let mut failed = sample::full();
+        failed.tasks.truncate(12);
+        for row in &mut failed.tasks {
+            let State::Whole(outcome) = &mut row.state else { continue };
+            for cell in outcome.cells.iter_mut().filter(|cell| cell.cell == "a") {
+                cell.failed = Some("the disk is full".to_owned());
+                cell.arms.clear();
+            }
+        }
+        let failed = Named::of("after".to_owned(), &failed);
+        assert_eq!(unjudged(&[named("before", 14), failed]), ["pages.toml · a · aegis is not in after."]);
+        // An experiment that the later matrix has not.
+        let mut smaller = sample::full();
+        smaller.tasks.truncate(6);
+        let smaller = Named::of("after".to_owned(), &smaller);
+        assert_eq!(unjudged(&[named("before", 14), smaller]), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_single_run_is_judged_over_all_cells_of_its_matrix() {
+        // One run of either experiment: three cells.
+        let mut gathered = sample::full();
+        let others = gathered.tasks.iter_mut().filter(|row| ![0, 7].contains(&row.task));
+        others.for_each(|row| row.state = State::Missing);
+        let compared = compare(&[Named::of("alone".to_owned(), &gathered)]).expect("two runs");
+        assert_eq!(compared.matches.len(), 4);
+        for estimate in compared.matches.iter().map(|matched| &matched.sides[0].estimate) {
+            let (own, judged) = (estimate.effect, estimate.headline().effect);
+            assert!(judged.half_width() > 1.2 * own.half_width(), "{own:?} {judged:?}");
+            assert!((judged.estimate - own.estimate).abs() < 1e-12, "{own:?} {judged:?}");
+        }
     }
 
     #[test]

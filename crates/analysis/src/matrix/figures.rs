@@ -13,6 +13,7 @@ use super::{ArmOutcome, CellOutcome, Gathered, Outcome, Row};
 use crate::{
     Flag, Interval, Proof,
     statistics::{
+        distribution::t_upper,
         hosts::{PooledEffect, UnitEffect, combined, together},
         inference::sidak,
     },
@@ -79,6 +80,8 @@ pub struct Repeat {
     pub effect: Interval,
     /// Starts of the servers behind it.
     pub starts: usize,
+    /// Degrees of freedom by which its interval is widened for a smaller error.
+    pub degrees: f64,
     /// The same as a unit.
     pub unit: UnitEffect,
 }
@@ -161,8 +164,8 @@ pub fn figures(gathered: &Gathered) -> Vec<MatrixFigure> {
     at_error(gathered, 1)
 }
 
-/// The same with the error divided over all cells of `gathered` as well, as answers about all of them need it. A figure
-/// that rests on one run keeps the interval of that.
+/// The same with the error divided over all cells of `gathered` as well, as answers about all of them need it. The
+/// interval of a run is widened to that error.
 pub(super) fn over_all(gathered: &Gathered) -> Vec<MatrixFigure> {
     let cells = |rows: &Vec<&Row>| shapes(rows).into_iter().map(|(cell, _)| cell).collect::<BTreeSet<_>>().len();
     at_error(gathered, groups(gathered).iter().map(cells).sum())
@@ -174,10 +177,35 @@ fn at_error(gathered: &Gathered, cells: usize) -> Vec<MatrixFigure> {
         let shapes = shapes(&rows);
         for (cell, arm) in &shapes {
             let protected = shapes.iter().filter(|(other, _)| other == cell).count();
-            figures.push(figure(&rows, cell, arm, sidak(stopping::alpha(protected, EndsBy::Budget), cells)));
+            let error = Divided { of_cell: stopping::alpha(protected, EndsBy::Budget), cells };
+            figures.push(figure(&rows, cell, arm, error));
         }
     }
     figures
+}
+
+/// The error of an interval: that in a cell, whose arms hold together, divided over so many cells.
+#[derive(Debug, Clone, Copy)]
+struct Divided {
+    of_cell: f64,
+    cells: usize,
+}
+
+impl Divided {
+    fn alpha(self) -> f64 {
+        sidak(self.of_cell, self.cells)
+    }
+
+    /// The interval of one run, which errs as in a cell, widened by the ratio of Student's quantiles. A run that ended
+    /// by its precision, or had an A/A arm, errs less in its cell. The ratio falls with the error, so it is then larger
+    /// than it need be.
+    fn widened(self, repeat: &Repeat) -> Interval {
+        if self.cells < 2 {
+            return repeat.effect;
+        }
+        let quantile = |alpha: f64| t_upper(alpha / 2.0, repeat.degrees);
+        repeat.effect.scaled(quantile(self.alpha()) / quantile(self.of_cell))
+    }
 }
 
 /// The tasks of each experiment on each kind of machine.
@@ -240,7 +268,7 @@ fn deciding(all: &[TaskEffect<'_>]) -> String {
     most.map(|said| said.arm.figure.clone()).unwrap_or_default()
 }
 
-fn figure(rows: &[&Row], cell: &str, arm: &str, alpha: f64) -> MatrixFigure {
+fn figure(rows: &[&Row], cell: &str, arm: &str, error: Divided) -> MatrixFigure {
     let mut all: Vec<TaskEffect<'_>> = Vec::new();
     let mut left_out = Vec::new();
     for (row, outcome) in rows.iter().filter_map(|row| Some((row, row.outcome()?))) {
@@ -254,13 +282,13 @@ fn figure(rows: &[&Row], cell: &str, arm: &str, alpha: f64) -> MatrixFigure {
         left_out.push((other.outcome.task, format!("decided by {}, not {deciding}", other.arm.figure)));
     }
     left_out.sort_by_key(|(task, _)| *task);
-    let hosts = hosts(&all, alpha);
+    let hosts = hosts(&all, error);
     let counting: Vec<&HostFigure> = hosts.iter().filter(|host| host.counts()).collect();
     let answer = match counting.as_slice() {
         [only] => only.answer.clone(),
         several => {
             let units: Vec<(Interval, UnitEffect)> = several.iter().map(|host| (host.effect(), host.unit)).collect();
-            Answer::of(&units, alpha, Basis::Hosts)
+            Answer::of(&units, error.alpha(), Basis::Hosts)
         }
     };
     let first = all.first();
@@ -280,7 +308,7 @@ fn figure(rows: &[&Row], cell: &str, arm: &str, alpha: f64) -> MatrixFigure {
 }
 
 /// What was said, host by host, the dearest first.
-fn hosts(all: &[TaskEffect<'_>], alpha: f64) -> Vec<HostFigure> {
+fn hosts(all: &[TaskEffect<'_>], error: Divided) -> Vec<HostFigure> {
     let mut by_host: Vec<Vec<&TaskEffect<'_>>> = Vec::new();
     for said in all {
         let boot = &said.outcome.machine.boot;
@@ -289,20 +317,21 @@ fn hosts(all: &[TaskEffect<'_>], alpha: f64) -> Vec<HostFigure> {
             None => by_host.push(vec![said]),
         }
     }
-    let mut hosts: Vec<HostFigure> = by_host.iter().filter_map(|of_host| host(of_host, alpha)).collect();
+    let mut hosts: Vec<HostFigure> = by_host.iter().filter_map(|of_host| host(of_host, error)).collect();
     hosts.sort_by(|one, other| other.unit.effect.total_cmp(&one.unit.effect));
     hosts
 }
 
-fn host(of_host: &[&TaskEffect<'_>], alpha: f64) -> Option<HostFigure> {
+fn host(of_host: &[&TaskEffect<'_>], error: Divided) -> Option<HostFigure> {
     let first = of_host.first()?;
     let repeats: Vec<Repeat> = of_host.iter().map(|said| Repeat::of(said)).collect();
     let units: Vec<UnitEffect> = repeats.iter().map(|repeat| repeat.unit).collect();
-    let pairs: Vec<(Interval, UnitEffect)> = repeats.iter().map(|repeat| (repeat.effect, repeat.unit)).collect();
+    let pairs: Vec<(Interval, UnitEffect)> =
+        repeats.iter().map(|repeat| (error.widened(repeat), repeat.unit)).collect();
     let boot = &first.outcome.machine.boot;
     Some(HostFigure {
         host: if boot.is_empty() { "not told".to_owned() } else { boot.chars().take(HOST_DIGITS).collect() },
-        answer: Answer::of(&pairs, alpha, Basis::Repeats),
+        answer: Answer::of(&pairs, error.alpha(), Basis::Repeats),
         unit: combined(&units)?,
         proof: of_host.iter().map(|said| &said.arm.proof).fold(Proof::Proven, worse),
         machine: first.outcome.machine.clone(),
@@ -319,6 +348,7 @@ impl Repeat {
             started_unix_s: outcome.started_unix_s,
             effect: arm.effect,
             starts: arm.starts,
+            degrees: arm.degrees(),
             unit,
         }
     }
@@ -366,6 +396,16 @@ mod tests {
         assert!(matches!(figure.answer, Answer::Over(Basis::Hosts(5), _)), "{:?}", figure.answer);
         let figure = changed_in(0, |arm| arm.proof = Proof::Disproven(vec!["it was off".to_owned()]));
         assert!(matches!(figure.answer, Answer::Over(Basis::Hosts(4), _)), "{:?}", figure.answer);
+    }
+
+    #[test]
+    fn no_run_is_taken_to_stand_on_more_than_it_does() {
+        let gathered = sample::full();
+        let arm = &gathered.tasks[0].outcome().expect("the task is whole").cells[0].arms[0];
+        let degrees = |(starts, count): (usize, usize)| ArmOutcome { starts, count, ..arm.clone() }.degrees();
+        // Shared starts, a start for each frame, few starts, few frames.
+        let found = [(8, 30), (4, 30), (30, 30), (2, 30), (5, 5), (1, 1)].map(degrees);
+        assert_eq!(found, [7.0, 3.0, 7.0, 3.0, 4.0, 1.0]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::{
     statistics::{
         distribution::{normal_upper, t_upper},
         hosts::UnitEffect,
+        inference::FEWEST_MERGED,
     },
     stopping::{self, EndsBy},
 };
@@ -141,6 +142,21 @@ impl ArmOutcome {
         let by_starts = self.starts >= STARTS_MIN as usize;
         let degrees = if by_starts { self.starts as f64 - 1.0 } else { f64::INFINITY };
         known.then_some(UnitEffect { effect: self.effect.estimate, variance: self.error * self.error, degrees })
+    }
+
+    /// Degrees of freedom of the quantiles by which its interval is widened for a smaller error.
+    ///
+    /// Where frames share starts they are those of the starts. A task does not keep how many neighbouring frames were
+    /// averaged, nor what the spread stands on by which an interval on few starts is wider. The fewest that may be are
+    /// taken there: with more the interval would be widened too little.
+    pub fn degrees(&self) -> f64 {
+        let values = match self.starts {
+            // The fewest starts by which `tithe calibrate --starts` tells a spread.
+            few if few < STARTS_MIN as usize => self.count.min(STARTS_MIN as usize),
+            starts if starts < self.count => starts,
+            _ => self.count.min(FEWEST_MERGED),
+        };
+        (values as f64 - 1.0).max(1.0)
     }
 }
 

@@ -7,13 +7,16 @@
 use std::fmt::Write;
 
 use ring::digest;
-use tithe_model::record::{Finding, Phase, Role, Verdict};
+use tithe_model::{
+    ending::CellEnding,
+    record::{Finding, Phase, Role, Verdict},
+};
 
 use super::{
     controls::{self, Property},
     view,
 };
-use crate::Analysis;
+use crate::{Analysis, CellAnalysis};
 
 /// Names of this program's documents are hashed below this one (RFC 9562, 6.6): drawn once.
 const NAMESPACE: [u8; 16] =
@@ -30,6 +33,8 @@ pub struct Assessment {
     pub tithe: String,
     /// When it began, s since 1970.
     pub unix_s: u64,
+    /// True where everything was looked at that was to be.
+    pub complete: bool,
     /// What was seen, in order.
     pub observations: Vec<Observation>,
 }
@@ -160,6 +165,9 @@ pub fn of_run(analysis: &Analysis) -> Result<Assessment, String> {
         "the report does not say when it was measured, and a document for auditors has to: no frame was measured, or an \
          earlier version made the report; make it again from its run folder",
     )?;
+    let is_whole = |cell: &CellAnalysis| {
+        !matches!(cell.ending, None | Some(CellEnding::Failed(_) | CellEnding::Interrupted)) && cell.frames > 0
+    };
     let arms = analysis.cells.iter().flat_map(|cell| cell.arms.iter().map(move |arm| (cell, arm)));
     let observations = arms.flat_map(|(cell, arm)| {
         let subject = format!("{} · {}, {}", cell.id, arm.name, arm.facts.version);
@@ -170,6 +178,7 @@ pub fn of_run(analysis: &Analysis) -> Result<Assessment, String> {
         source: analysis.run.clone(),
         tithe: analysis.tithe.clone(),
         unix_s,
+        complete: analysis.cells.iter().all(is_whole),
         observations: observations.collect(),
     })
 }

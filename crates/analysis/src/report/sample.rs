@@ -62,6 +62,7 @@ impl Estimate {
             starts: 1,
             spread: None,
             widened: false,
+            known_degrees: None,
             count: 30,
             batch: 1,
             levels: Some(levels),

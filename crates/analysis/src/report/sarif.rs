@@ -30,7 +30,7 @@ pub fn render(assessment: &Assessment) -> String {
                 "rules": rules.values().map(|it| rule(it)).collect::<Vec<_>>(),
             }},
             "automationDetails": { "id": line(&assessment.source) },
-            "invocations": [{ "executionSuccessful": true, "startTimeUtc": moment(assessment.unix_s) }],
+            "invocations": [{ "executionSuccessful": assessment.complete, "startTimeUtc": moment(assessment.unix_s) }],
             "results": results,
         }],
     });

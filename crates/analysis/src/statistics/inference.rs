@@ -9,7 +9,7 @@ use super::{
 use crate::Interval;
 
 /// Averaging neighbours stops when fewer than this many values would be left.
-const FEWEST_MERGED: usize = 8;
+pub(crate) const FEWEST_MERGED: usize = 8;
 
 /// From this many values on the signed-rank interval is used, below it the t interval.
 const RANKS_FROM: usize = 10;

@@ -105,6 +105,7 @@ fn over_groups(
         spread: None,
         within: None,
         widened: false,
+        known_degrees: None,
         p: f64::NAN,
         trend_p: 1.0,
     }

@@ -148,6 +148,8 @@ pub struct OverStarts {
     pub within: Option<f64>,
     /// The interval was widened by what is known from elsewhere.
     pub widened: bool,
+    /// Degrees of freedom of the spread that it was widened by.
+    pub known_degrees: Option<f64>,
     /// Two-sided p of no effect; NaN of nothing.
     pub p: f64,
     /// Two-sided p of an effect that did not move with the frames.
@@ -177,6 +179,7 @@ fn by_frames(effects: &[StartEffect], asked: IntervalOptions) -> OverStarts {
         spread: None,
         within: None,
         widened: false,
+        known_degrees: None,
         p: signed_rank_p(&inference.merged),
         trend_p: trend_p(&inference.merged),
         inference,
@@ -206,26 +209,27 @@ fn widened(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
     let mut inference = inferred(&frames, asked);
     let (p_of_frames, trend_p) = (signed_rank_p(&inference.merged), trend_p(&inference.merged));
     let values = inference.merged.len() * inference.batch;
-    let of_frames = |inference, p, widened| OverStarts {
+    let of_frames = |inference, p, known_degrees: Option<f64>| OverStarts {
         inference,
         count: values,
         starts: starts.len(),
         spread: None,
         within: None,
-        widened,
+        widened: known_degrees.is_some(),
+        known_degrees,
         p,
         trend_p,
     };
     let known = asked.known.filter(|known| known.spread > 0.0 && !starts.is_empty());
     let Some(known) = known.map(|known| known.at_cost(inference.interval.estimate)) else {
-        return of_frames(inference, p_of_frames, false);
+        return of_frames(inference, p_of_frames, None);
     };
     let quantile = t_upper(asked.alpha / 2.0, known.degrees);
     inference.interval = inference.interval.widened(known.widening_over(&of_starts, asked.alpha));
     let Interval { estimate, low, high } = inference.interval;
     let half = if estimate > 0.0 { estimate - low } else { high - estimate };
     let p = if half.is_finite() { t_two_sided(estimate * quantile / half, known.degrees) } else { 1.0 };
-    of_frames(inference, p.max(p_of_frames), true)
+    of_frames(inference, p.max(p_of_frames), Some(known.degrees))
 }
 
 /// Starts with several frames: random effects.
@@ -245,6 +249,7 @@ fn by_starts(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
         spread: Some(found.spread),
         within: Some(variance_within(starts)),
         widened: false,
+        known_degrees: None,
         p,
         trend_p: trend_within(starts),
     }
@@ -277,6 +282,18 @@ mod tests {
         assert!(dear.degrees > 8.0 && dear.degrees < 18.0);
         let widenings = [0.0, 0.1, 0.4, 1.0].map(|effect| known.at_cost(effect).widening(1, 0.05));
         assert!(widenings.is_sorted(), "{widenings:?}");
+    }
+
+    #[test]
+    fn a_widened_interval_says_on_how_much_the_spread_stands() {
+        let known = Some(KnownSpread { spread: 0.001, degrees: 6.0, of_cost: None });
+        let asked = IntervalOptions { alpha: 0.05, by_decision: false, known };
+        let degrees = [1, 3, 4, 20].map(|starts: u32| {
+            let frame = |frame: u32| StartEffect { start: frame % starts, effect: 0.01 * f64::from(frame % 7) };
+            let found = infer_over_starts(&(0..20).map(frame).collect::<Vec<_>>(), asked);
+            (found.widened, found.known_degrees)
+        });
+        assert_eq!(degrees, [(true, Some(6.0)), (true, Some(6.0)), (false, None), (false, None)]);
     }
 
     #[test]

@@ -423,6 +423,22 @@ fn words_on_one_start_and_on_two_say_so() {
     }
 }
 
+#[test]
+fn an_estimate_that_is_widened_says_on_how_much_that_stands() {
+    let mut records = Invented::default().records();
+    records.plan.cells[0].starts = Starts::Once;
+    records.plan.start_spread = start_spread::built_in("postgres");
+    let mut degrees = |starts: u32| {
+        for (number, frame) in (0..).zip(&mut records.frames) {
+            frame.start = number % starts;
+        }
+        estimate(&records, 1, "net").known_degrees
+    };
+    // The line of the product has 21, and what is known of the luck of protections 8.
+    assert!(degrees(1).is_some_and(|degrees| (8.0..=29.0).contains(&degrees)));
+    assert_eq!(degrees(4), None);
+}
+
 /// Of two starts, too, of which the second was cut short.
 #[test]
 fn the_luck_of_a_cost_is_in_counters_what_it_is_in_slots() {
@@ -657,6 +673,35 @@ fn a_protection_is_proven_by_claims_before_and_after_each_epoch() {
             ),
             Proven,
         ]"#]].assert_eq(&format!("{stories:#?}"));
+}
+
+#[test]
+fn every_claim_is_looked_at_again_after_the_frames_unless_the_run_was_killed_there() {
+    let proof = |change: &dyn Fn(&mut Records)| {
+        let mut records = Invented { frames: 2, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+        records.findings.push(Finding { check: "files".to_owned(), ..finding(1, Phase::Before) });
+        change(&mut records);
+        assess(&records).cells[0].arms[1].proof.clone()
+    };
+    let missing = Proof::Unproven(vec!["audit: files not looked at after epoch 1".to_owned()]);
+    assert_eq!(proof(&|_| ()), missing);
+    let in_epoch = |records: &mut Records, epoch: u32| {
+        records.findings.extend([Phase::Before, Phase::After].map(|phase| Finding { epoch, ..finding(1, phase) }));
+    };
+    // It was killed while it was looking, and went on in an epoch of its own.
+    let went_on = |records: &mut Records| {
+        in_epoch(records, 1);
+        records.frames[1].epoch = 1;
+    };
+    assert_eq!(proof(&went_on), Proof::Proven);
+    // Nothing was left to be measured, so that it was looked at and no more.
+    assert_eq!(proof(&|records| in_epoch(records, 1)), Proof::Proven);
+    // An epoch that was given up before its first frame has nothing to be proven of.
+    let given_up = |records: &mut Records| {
+        went_on(records);
+        records.findings.push(Finding { epoch: 2, ..finding(1, Phase::Before) });
+    };
+    assert_eq!(proof(&given_up), Proof::Proven);
 }
 
 #[test]

@@ -49,10 +49,8 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
         }
         subjects.push(assessed.analysis);
     }
-    let mut comparison = compare::compare(&subjects, &labels).map_err(|reasons| {
-        let status = if seen == exit::OK { exit::USAGE } else { seen };
-        Stop::new(status, format!("these runs cannot be compared:\n  {}", reasons.join("\n  ")))
-    })?;
+    let mut comparison =
+        compare::compare(&subjects, &labels).map_err(|reasons| incomparable("runs", &reasons, seen))?;
     keep(&mut comparison, arguments)?;
     let rendered = match arguments.format.as_str() {
         "html" => report::html::comparison(&comparison, &subjects),
@@ -61,6 +59,13 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
     anstream::print!("{rendered}");
     let judged = threshold.map_or(exit::OK, |threshold| judge(&comparison, threshold));
     Ok(damaged.unwrap_or(exit::worse(seen, judged)))
+}
+
+/// Why nothing of these `what` can be compared. What is not measured or not proven may be the reason, so the status
+/// that was `seen` for that goes first.
+fn incomparable(what: &str, reasons: &[String], seen: i32) -> Stop {
+    let status = if seen == exit::OK { exit::USAGE } else { seen };
+    Stop::new(status, format!("these {what} cannot be compared:\n  {}", reasons.join("\n  ")))
 }
 
 /// Holds `comparison` to the budget of false alarms, where one is given.
@@ -92,19 +97,33 @@ fn matrices(
     let name = |path: &Path, label: &Option<String>| label.clone().unwrap_or_else(|| path.display().to_string());
     let named = paths.iter().zip(labels).map(|(path, label)| matrix::named(path, name(path, label)));
     let named = named.collect::<Result<Vec<_>, Stop>>()?;
-    let mut comparison = against::compare(&named).map_err(|reasons| {
-        Stop::new(exit::USAGE, format!("these matrices cannot be compared:\n  {}", reasons.join("\n  ")))
-    })?;
+    let (named, unmeasured): (Vec<Named>, Vec<Vec<String>>) = named.into_iter().unzip();
+    let mut seen = exit::OK;
+    if threshold.is_some() {
+        seen = exit::worse(of_tasks(&named, &unmeasured), named.iter().map(of_hosts).fold(exit::OK, exit::worse));
+    }
+    let mut comparison = against::compare(&named).map_err(|reasons| incomparable("matrices", &reasons, seen))?;
     keep(&mut comparison, arguments)?;
     let rendered = match arguments.format.as_str() {
         "html" => report::html::compared_matrices(&comparison, &named),
         format => in_text(&comparison, format, threshold),
     };
     anstream::print!("{rendered}");
-    Ok(threshold.map_or(exit::OK, |threshold| {
-        let seen = named.iter().map(of_hosts).fold(exit::OK, exit::worse);
-        exit::worse(seen, judge(&comparison, threshold))
-    }))
+    let judged = threshold.map_or(exit::OK, |threshold| judge(&comparison, threshold));
+    Ok(exit::worse(seen, judged))
+}
+
+/// Says on standard error what was `unmeasured` of the later matrices, or of a single one, and returns the status.
+///
+/// What the first one lacks matters where a later one tells it: nothing was held against that, and [`judge`] says so.
+fn of_tasks(matrices: &[Named], unmeasured: &[Vec<String>]) -> i32 {
+    let later = matrices.iter().zip(unmeasured).skip(usize::from(matrices.len() > 1));
+    let mut status = exit::OK;
+    for (matrix, line) in later.flat_map(|(matrix, lines)| lines.iter().map(move |line| (matrix, line))) {
+        anstream::eprintln!("tithe: {}: {line}", matrix.name);
+        status = exit::FAILED;
+    }
+    status
 }
 
 /// Says on standard error which cells of a run were not measured, or not to their end, and returns the status: a
@@ -158,11 +177,8 @@ fn of_proofs<'a>(place: &str, proofs: impl Iterator<Item = &'a Proof>) -> i32 {
 fn judge(comparison: &Comparison, threshold: f64) -> i32 {
     let mut status = exit::OK;
     for matched in &comparison.matches {
-        let proven = exit::of_proofs(matched.sides.iter().map(|side| &side.proof)) == exit::OK;
-        // Each later run's cost against the first one's; of a single run its cost.
-        let expected = matched.sides.len().saturating_sub(1).max(1);
-        if proven && matched.changes().len() < expected {
-            anstream::eprintln!("tithe: {} · {}: no interval to hold against the threshold", matched.cell, matched.arm);
+        for line in report::comparison::not_judged(comparison, matched) {
+            anstream::eprintln!("tithe: {line}");
             status = exit::FAILED;
         }
     }

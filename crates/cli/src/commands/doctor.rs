@@ -48,7 +48,7 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<i32, Stop> {
         if std::path::Path::new("/proc/self/schedstat").exists() {
             "seen (schedstat)"
         } else {
-            "hidden: net time is wall time here"
+            "hidden: net time cannot be told here, and CPU per op decides"
         }
         .to_owned(),
     );

@@ -59,11 +59,11 @@ pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
         }
     }
     let text = match arguments.format.as_str() {
-        _ if columns.is_empty() => String::new(),
-        "markdown" => markdown(&columns),
         "json" => json(&columns),
-        "oscal" => oscal::render(&observed(&columns, &required)),
-        "sarif" => sarif::render(&observed(&columns, &required)),
+        "sarif" => sarif::render(&observed(&columns, &required, unseen.is_empty())),
+        _ if columns.is_empty() => String::new(),
+        "oscal" => oscal::render(&observed(&columns, &required, unseen.is_empty())),
+        "markdown" => markdown(&columns),
         _ => plain(&columns, progress::columns()),
     };
     anstream::print!("{text}");
@@ -250,8 +250,9 @@ fn json(columns: &[Column]) -> String {
     format!("{:#}\n", serde_json::Value::from(columns.iter().map(column).collect::<Vec<_>>()))
 }
 
-/// What was seen, one observation for each feature of each server. What is not enforced fails where it was required.
-fn observed(columns: &[Column], required: &[Feature]) -> Assessment {
+/// What was seen, one observation for each feature of each server, of all that were asked for where it is `complete`.
+/// What is not enforced fails where it was required.
+fn observed(columns: &[Column], required: &[Feature], complete: bool) -> Assessment {
     let unix_s = now_unix_s();
     let observation = |column: &Column, cell: &FeatureStatus| {
         let outcome = match lack(cell) {
@@ -279,6 +280,7 @@ fn observed(columns: &[Column], required: &[Feature]) -> Assessment {
         source: columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", "),
         tithe: env!("CARGO_PKG_VERSION").to_owned(),
         unix_s,
+        complete,
         observations: pairs.map(|(column, cell)| observation(column, cell)).collect(),
     }
 }
@@ -429,7 +431,7 @@ mod tests {
     #[test]
     fn auditors_are_told_what_was_required_and_is_not_there() {
         let outcomes = |required: &[Feature]| {
-            let seen = observed(&[column()], required).observations;
+            let seen = observed(&[column()], required, true).observations;
             let all = seen.iter().map(|it| format!("{} {}", it.check, it.outcome.word()));
             all.collect::<Vec<_>>().join("; ")
         };

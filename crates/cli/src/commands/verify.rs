@@ -59,7 +59,8 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
     let ending = run.carry_out(&mut folder, None, &mut verifier);
     // Those of a cell that ended before its time.
     verifier.tell();
-    let Verifier { claims, invalid, observed, .. } = verifier;
+    let Verifier { claims, invalid, mut observed, .. } = verifier;
+    observed.complete = matches!(ending, Ok(Ending::Complete));
     drop(folder);
     // Nothing was measured, so there is nothing to keep.
     let _ = std::fs::remove_dir_all(&path);
@@ -146,6 +147,8 @@ impl<'a> Verifier<'a> {
             source: format!("experiment {:?} on {}", experiment.title, experiment.database),
             tithe: env!("CARGO_PKG_VERSION").to_owned(),
             unix_s: now_unix_s(),
+            // Until it has ended.
+            complete: false,
             observations: Vec::new(),
         };
         let (findings, claims, versions) = (Vec::new(), Claims::default(), BTreeMap::new());

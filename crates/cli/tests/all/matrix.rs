@@ -192,6 +192,28 @@ fn a_run_on_a_disk_of_the_host_moves_when_it_is_whole_and_what_fails_leaves_its_
 }
 
 #[test]
+fn two_folders_of_one_plan_do_not_meet_on_a_disk_of_the_host() {
+    let bench = bench("local-twice", 2);
+    std::fs::create_dir(bench.path("disk")).expect("a folder");
+    let local = ["matrix", "run", "m.toml", "--task", "0", "--quiet", "--local", "disk", "--into"];
+    let first = bench.command(&[&local[..], &["one"]].concat()).spawn().expect("tithe starts");
+    let begun =
+        || names(&bench.path("disk")).iter().any(|name| bench.path("disk").join(name).join("plan.json").exists());
+    wait_until(begun);
+    // It lives and does nothing.
+    // SAFETY: the child is running.
+    unsafe { libc::kill(first.id() as i32, libc::SIGSTOP) };
+    let refused = bench.tithe(&[&local[..], &["other"]].concat());
+    assert_eq!(status(&refused), 1, "{}", err(&refused));
+    assert!(err(&refused).contains("another tithe measures this task at"), "{}", err(&refused));
+    assert!(begun());
+    // SAFETY: as above.
+    unsafe { libc::kill(first.id() as i32, libc::SIGCONT) };
+    let ended = first.wait_with_output().expect("the child ends");
+    assert_eq!((status(&ended), names(&bench.path("disk")).len()), (0, 0));
+}
+
+#[test]
 fn a_thousand_tasks_are_gathered_and_what_is_none_is_named() {
     let bench = bench("thousand", 1000);
     task(&bench, "0", 0);
@@ -243,13 +265,20 @@ fn a_thousand_tasks_are_gathered_and_what_is_none_is_named() {
     assert_eq!(status(&compared), 2, "h.json is not there: {}", err(&compared));
     std::fs::copy(bench.path("g.json"), bench.path("h.json")).expect("copied");
     let compared = bench.tithe(&["compare", "one=g.json", "other=h.json", "--threshold", "1%"]);
+    assert_eq!(status(&compared), 4, "tasks are missing: {}", err(&compared));
+    let told = err(&compared);
+    assert!(told.contains("tithe: other: task 14: no folder") && !told.contains("tithe: one: "), "{told}");
+    // Of a matrix that has no such tasks nothing is missing.
+    let mut whole = document.clone();
+    let tasks = whole["tithe_matrix"]["tasks"].as_array_mut().expect("rows");
+    tasks.retain(|row| row["state"]["whole"].is_object());
+    std::fs::write(bench.path("h.json"), whole.to_string()).expect("written");
+    let compared = bench.tithe(&["compare", "one=g.json", "other=h.json", "--threshold", "1%"]);
     assert_eq!(status(&compared), 0, "{}", err(&compared));
     assert!(out(&compared).contains("No difference found between"), "{}", out(&compared));
     // One host of hundreds on which a protection was seen not to hold.
-    let text = std::fs::read_to_string(bench.path("g.json")).expect("the document");
     let disproven = r#""proof":{"proof":"disproven","because":["nothing was encrypted"]}"#;
-    let squeezed: Value = serde_json::from_str(&text).expect("JSON");
-    let text = squeezed.to_string().replacen(r#""proof":{"proof":"proven"}"#, disproven, 1);
+    let text = whole.to_string().replacen(r#""proof":{"proof":"proven"}"#, disproven, 1);
     assert!(text.contains("nothing was encrypted"));
     std::fs::write(bench.path("h.json"), text).expect("written");
     let compared = bench.tithe(&["compare", "one=g.json", "other=h.json", "--threshold", "1%"]);

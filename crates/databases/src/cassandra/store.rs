@@ -144,22 +144,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     let mut connection = administrator(server, setup)?;
     let cluster = Cluster::of(setup)?;
     if existing(&mut connection, &keyspace, setup, table)? == Existing::NoKeyspace {
-        let replication = cluster.replication;
-        define(
-            &mut connection,
-            &format!(
-                "CREATE KEYSPACE {} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': {replication}}}",
-                quoted(&keyspace)
-            ),
-        )?;
-        define(
-            &mut connection,
-            &format!(
-                "CREATE TABLE {}.{MARKER} ({KEY} text PRIMARY KEY) WITH comment = {}",
-                quoted(&keyspace),
-                text(MARK)
-            ),
-        )?;
+        make_keyspace(&mut connection, &keyspace, cluster.replication)?;
     }
     define(&mut connection, &format!("DROP TABLE IF EXISTS {}", qualified(&keyspace, table)))?;
     define(&mut connection, &table_text(&keyspace, table, setup))?;
@@ -173,6 +158,22 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
         setup.statements.iter().try_for_each(|statement| connection.run(statement).map(drop))?;
     }
     Ok(())
+}
+
+/// Makes `keyspace` with the table that says that it is Tithe's. Where that fails the keyspace is removed again:
+/// without the table nobody would know it for Tithe's later.
+fn make_keyspace(connection: &mut CqlConnection, keyspace: &str, replication: usize) -> Result<(), Fault> {
+    let name = quoted(keyspace);
+    let strategy = format!("{{'class': 'SimpleStrategy', 'replication_factor': {replication}}}");
+    define(connection, &format!("CREATE KEYSPACE {name} WITH replication = {strategy}"))?;
+    let marker = format!("CREATE TABLE {name}.{MARKER} ({KEY} text PRIMARY KEY) WITH comment = {}", text(MARK));
+    let marked = define(connection, &marker);
+    let is_marker = |(name, _): &(String, String)| name == MARKER;
+    if marked.is_err() && tables(connection, keyspace).is_ok_and(|tables| tables.iter().all(is_marker)) {
+        // Why it could not be marked says more than why it could not be removed.
+        let _ = define(connection, &format!("DROP KEYSPACE {name}"));
+    }
+    marked
 }
 
 /// Changes what tables there are or what they are like, and waits until every node knows: until then a node refuses

@@ -1,9 +1,7 @@
 //! Is TLS spoken as asked for, and nothing else let in? Of an attached server the two are asked apart: its owner may
 //! have reasons to serve others in plaintext, and the arm speaks TLS all the same.
 
-use std::path::PathBuf;
-
-use tithe_machine::{fault::Fault, launch::Address, observation::Observation};
+use tithe_machine::{credentials::Credentials, fault::Fault, launch::Address, observation::Observation};
 use tithe_plugin::{
     evidence::{Check, CheckContext, CheckEntry},
     setup::{TlsVersion, Transport},
@@ -17,9 +15,9 @@ use crate::target::{Target, Tls};
 
 /// Asks the server what the measured connections speak, then tries what must be refused: plaintext, the
 /// other TLS version, a server whose authority the client does not know and, where asked for, a client without a
-/// certificate, which TLS 1.3 lets through the handshake and only the first answer refuses. Whether others are served
-/// in plaintext is read off the server's own lists; where they cannot be read, the claim says so. Of a server that
-/// Tithe launched. Id `tls-negotiated`.
+/// certificate and one with a certificate of an authority that the server does not know, which TLS 1.3 lets through the
+/// handshake and only the first answer refuses. Whether others are served in plaintext is read off the server's own
+/// lists; where they cannot be read, the claim says so. Of a server that Tithe launched. Id `tls-negotiated`.
 #[derive(Clone, Copy)]
 pub struct TlsNegotiated {
     probes: &'static ConnectionProbes,
@@ -46,12 +44,16 @@ impl TlsNegotiated {
         }
     }
 
-    /// What the client must refuse, and the server where it is to know its clients, each with its name.
-    fn impostors(&self, target: &Target, untrusted_authority: PathBuf) -> Vec<(&'static str, Target)> {
-        let authority = |tls: &mut Tls| tls.authority = Some(untrusted_authority.clone());
+    /// What the client must refuse, and the server where it is to know its clients, each with its name. A server that
+    /// takes anybody's certificate refuses a client without one all the same.
+    fn impostors(&self, target: &Target, credentials: &Credentials) -> Vec<(&'static str, Target)> {
+        let authority = |tls: &mut Tls| tls.authority = Some(credentials.untrusted_authority.clone());
         let mut impostors = vec![("a server of an unknown authority", with_tls(target, authority))];
         if self.mutual {
+            let stranger = credentials.untrusted_client();
+            let identity = |tls: &mut Tls| tls.identity = Some((stranger.clone(), stranger.clone()));
             impostors.push(("a client without a certificate", with_tls(target, |tls| tls.identity = None)));
+            impostors.push(("a client of an unknown authority", with_tls(target, identity)));
         }
         impostors
     }
@@ -124,9 +126,9 @@ impl Check for TlsNegotiated {
             Ok(quotation) => quotation,
             Err(observation) => return Ok(observation),
         };
-        let authority = context.setup.credentials.untrusted_authority.clone();
+        let impostors = self.impostors(&target, &context.setup.credentials);
         let others = self.other_ways(context, &target, &mut quotation)?;
-        let served = self.served(context, self.impostors(&target, authority), &mut quotation)? || others;
+        let served = self.served(context, impostors, &mut quotation)? || others;
         let others = Others::of((self.probes.others)(context), &target.host);
         quotation += &format!("; everybody else: {}", others.words);
         context.narrowed = others.narrowed;
@@ -148,7 +150,7 @@ impl Check for TlsSpoken {
     }
 
     fn claim(&self) -> String {
-        let mutual = if self.0.mutual { "clients without a certificate and " } else { "" };
+        let mutual = if self.0.mutual { "clients without a certificate or of an unknown authority and " } else { "" };
         format!(
             "the server says that clients speak {}; {mutual}servers of unknown authorities are refused",
             self.0.version()
@@ -161,7 +163,7 @@ impl Check for TlsSpoken {
             Ok(quotation) => quotation,
             Err(observation) => return Ok(observation),
         };
-        let impostors = self.0.impostors(&target, context.setup.credentials.untrusted_authority.clone());
+        let impostors = self.0.impostors(&target, &context.setup.credentials);
         let served = self.0.served(context, impostors, &mut quotation)?;
         Ok(if served { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
     }
@@ -250,7 +252,50 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::evidence::whole::Exception;
+    use crate::{evidence::whole::Exception, target::launched, test_setup::plain};
+
+    static NOBODY: ConnectionProbes = ConnectionProbes {
+        target: |_| Err(nobody()),
+        open: |_, _| Err(nobody()),
+        plaintext: |_| Err(nobody()),
+        tls_of_server: |_, _| Err(nobody()),
+        tls_source: "nobody",
+        others: |_| Err(nobody()),
+    };
+
+    fn nobody() -> Fault {
+        Fault::Connection("nobody is there".to_owned())
+    }
+
+    /// Whom impostors trust, and which certificate they show.
+    fn impostors(mutual: bool) -> String {
+        let transport = Transport::Tls { version: TlsVersion::V1_3, mutual, resumption: false };
+        let mut setup = plain();
+        setup.transport = transport;
+        let target = launched("db", 7, "ann", "a", &setup);
+        let shown = |(name, target): (&str, Target)| {
+            let Tls { authority, identity, .. } = target.tls.expect("TLS");
+            let shows = identity.map(|(certificate, _)| certificate);
+            let [trusts, shows] = [authority, shows].map(|file| file.unwrap_or_default().display().to_string());
+            format!("{name}: trusts {trusts}, shows `{shows}`\n")
+        };
+        let impostors = TlsNegotiated::new(&NOBODY, transport).impostors(&target, &setup.credentials);
+        impostors.into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn a_server_that_is_to_know_its_clients_meets_one_of_an_authority_that_it_does_not_know() {
+        expect![[r#"
+            a server of an unknown authority: trusts /m/untrusted.pem, shows ``
+        "#]]
+        .assert_eq(&impostors(false));
+        expect![[r#"
+            a server of an unknown authority: trusts /m/untrusted.pem, shows `/m/client.pem`
+            a client without a certificate: trusts /m/ca.pem, shows ``
+            a client of an unknown authority: trusts /m/ca.pem, shows `/m/untrusted-client.pem`
+        "#]]
+        .assert_eq(&impostors(true));
+    }
 
     #[test]
     fn doubts_about_other_accounts_count_where_nobody_is_known_to_be_let_in() {

@@ -47,6 +47,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     schemes: &["mongodb", "mongodb+srv"],
     url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: None },
     password_variable: target::PASSWORD_VARIABLE,
+    identity_of_process: true,
     reserved_settings: launch::RESERVED,
     start_s: 2.0,
     server_programs: &["mongod"],
@@ -65,6 +66,10 @@ impl Database for MongoDb {
 
     fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
         target::endpoint(url)
+    }
+
+    fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
+        store::identity(server, setup)
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {

@@ -114,6 +114,29 @@ fn drop_collection(link: &Link, there: &[String], table: &Table) -> Result<(), F
     link.run(DATABASE, doc! { "drop": &table.name }).map(drop)
 }
 
+/// The server that takes the writes, whichever URL leads to it, through its replica set or not; `None` where it says
+/// nothing that tells it from others.
+///
+/// # Errors
+/// The server's error.
+pub fn identity(server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
+    Ok(identity_in(&administrator(server, setup)?.admin(doc! { "isMaster": 1 })?))
+}
+
+/// The same, as the answer to `isMaster` has it: the number of the process, which servers say from 4.4 on, or else the
+/// place of the primary in its set. Of a sharded cluster a router answers, one of several before the same data.
+fn identity_in(hello: &Document) -> Option<String> {
+    let text = |name: &str| hello.get_str(name).ok();
+    if text("msg") == Some("isdbgrid") {
+        return None;
+    }
+    let version = hello.get_document("topologyVersion").ok();
+    match version.and_then(|version| version.get_object_id("processId").ok()) {
+        Some(process) => Some(process.to_hex()),
+        None => Some(format!("{} {}", text("setName")?, text("primary")?)),
+    }
+}
+
 /// Writes everything in memory to the data files of a launched server. On an attached one its owner decides that.
 ///
 /// # Errors
@@ -134,5 +157,28 @@ pub fn journal_position(server: &Server, setup: &Setup) -> Option<u64> {
         Bson::Int64(bytes) => u64::try_from(*bytes).ok(),
         Bson::Double(bytes) => Some(*bytes as u64),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mongodb::bson::oid::ObjectId;
+
+    use super::*;
+
+    #[test]
+    fn two_urls_of_one_server_tell_the_same_server() {
+        let process = |number: u8| doc! { "processId": ObjectId::from_bytes([number; 12]), "counter": 6_i64 };
+        let alone = identity_in(&doc! { "ismaster": true, "topologyVersion": process(1) });
+        assert_eq!(alone.as_deref(), Some("010101010101010101010101"));
+        let in_set = doc! { "setName": "rs0", "primary": "db:27017", "topologyVersion": process(1) };
+        assert_eq!(identity_in(&in_set), alone);
+        // Sets of one name, whose members call themselves alike.
+        assert_ne!(identity_in(&doc! { "setName": "rs0", "topologyVersion": process(2) }), alone);
+        let older = doc! { "setName": "rs0", "primary": "db:27017", "me": "db:27017" };
+        assert_eq!(identity_in(&older).as_deref(), Some("rs0 db:27017"));
+        assert_eq!(identity_in(&doc! { "ismaster": true }), None);
+        // Which router answers is luck.
+        assert_eq!(identity_in(&doc! { "msg": "isdbgrid", "topologyVersion": process(3) }), None);
     }
 }

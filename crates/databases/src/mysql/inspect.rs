@@ -96,20 +96,36 @@ fn auditing(session: &mut WireSession) -> Result<Judgement, Fault> {
     let general = session.setting("general_log")?;
     let plugins = "SELECT PLUGIN_NAME FROM information_schema.PLUGINS \
                    WHERE PLUGIN_TYPE = 'AUDIT' AND PLUGIN_STATUS = 'ACTIVE' AND PLUGIN_NAME LIKE '%audit%'";
-    let plugins: Vec<String> = session.run(plugins)?.into_iter().flatten().flatten().collect();
-    if !plugins.is_empty() {
-        let seen =
-            format!("{} is active, general_log = {general}: what it leaves out is not known", plugins.join(", "));
-        return Ok(Judgement::whole(State::Available, seen));
+    let components = "SELECT component_urn FROM mysql.component WHERE component_urn LIKE '%audit_log%'";
+    let mut names =
+        |sql: &str| -> Result<Vec<String>, Fault> { Ok(session.run(sql)?.into_iter().flatten().flatten().collect()) };
+    let (plugins, components) = (names(plugins)?, names(components));
+    Ok(audited(plugins, components, &general, &session.setting("version_comment")?))
+}
+
+/// What audits on a server of this `edition`: the `plugins` and `components` that are active there, and its general
+/// log. Not every account is told of components.
+fn audited(plugins: Vec<String>, components: Result<Vec<String>, Fault>, general: &str, edition: &str) -> Judgement {
+    let (active, untold) = match components {
+        Ok(components) => ([plugins, components].concat(), None),
+        Err(fault) => (plugins, Some(fault)),
+    };
+    if !active.is_empty() {
+        let seen = format!("{} is active, general_log = {general}: what it leaves out is not known", active.join(", "));
+        return Judgement::whole(State::Available, seen);
     }
-    let state = if general == "ON" { State::Available } else { State::Off };
-    let edition = session.setting("version_comment")?;
-    Ok(Judgement::whole(
-        state,
-        format!(
-            "no audit plugin (MySQL Enterprise and Percona Server have one; this is {edition}), general_log = {general}"
-        ),
-    ))
+    let of_edition = format!("MySQL Enterprise and Percona Server have one; this is {edition}");
+    match untold {
+        Some(fault) if general != "ON" => Judgement::unseen(format!(
+            "no audit plugin ({of_edition}), general_log = {general}; whether a component audits is not told \
+             ({fault}): GRANT SELECT ON mysql.component"
+        )),
+        _ => {
+            let state = if general == "ON" { State::Available } else { State::Off };
+            let seen = format!("no audit plugin or component is seen ({of_edition}), general_log = {general}");
+            Judgement::whole(state, seen)
+        }
+    }
 }
 
 /// Where canaries can be looked for: the table's own file, the redo and undo logs, and the general log.
@@ -131,4 +147,37 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
     let folder = Path::new(&folder);
     let journal = REDO_FILES.iter().chain(&UNDO_FILES).map(|name| folder.join(name)).collect();
     Ok(CanaryChecks { paths: files(folder, journal, log.as_deref(), table).unwrap_or_default(), audit })
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn audit_logs_are_plugins_or_components() {
+        let refused = || Err(Fault::Refused("1142 (42000): SELECT command denied".to_owned()));
+        let component = || Ok(vec!["file://component_audit_log_filter".to_owned()]);
+        let mut text = String::new();
+        for (plugins, components, general) in [
+            (vec!["audit_log".to_owned()], refused(), "OFF"),
+            (Vec::new(), component(), "OFF"),
+            (Vec::new(), Ok(Vec::new()), "OFF"),
+            (Vec::new(), Ok(Vec::new()), "ON"),
+            (Vec::new(), refused(), "ON"),
+            (Vec::new(), refused(), "OFF"),
+        ] {
+            let Judgement { state, scope, seen } = audited(plugins, components, general, "X");
+            text += &format!("{}, {}: {seen}\n", state.words(), scope.words());
+        }
+        expect![[r#"
+            available but not enforced, whole server: audit_log is active, general_log = OFF: what it leaves out is not known
+            available but not enforced, whole server: file://component_audit_log_filter is active, general_log = OFF: what it leaves out is not known
+            off, whole server: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is X), general_log = OFF
+            available but not enforced, whole server: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is X), general_log = ON
+            available but not enforced, whole server: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is X), general_log = ON
+            cannot tell, this account: no audit plugin (MySQL Enterprise and Percona Server have one; this is X), general_log = OFF; whether a component audits is not told (refused: 1142 (42000): SELECT command denied): GRANT SELECT ON mysql.component
+        "#]].assert_eq(&text);
+    }
 }

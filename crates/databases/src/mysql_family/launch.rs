@@ -12,19 +12,25 @@ pub const SERVER_LOG: &str = "server.log";
 pub const GENERAL_LOG: &str = "general.log";
 
 /// What may stand before a name in an option file.
-const MODIFIERS: [&str; 5] = ["loose_", "skip_", "disable_", "enable_", "maximum_"];
+pub const MODIFIERS: [&str; 5] = ["loose_", "skip_", "disable_", "enable_", "maximum_"];
 
 /// The variables in `help`, as a server prints it, where one called `name` is not among them and looks like a slip:
-/// plugins bring variables that a server does not know before it has loaded them, and a unique beginning is enough.
+/// plugins bring variables that a server does not know before it has loaded them. The beginning of a name, which a server
+/// takes for the whole, is none here: those that begin so.
 pub fn in_place_of(help: &str, name: &str) -> Option<Vec<String>> {
     let (_, variables) = help.split_once("\nVariables (")?;
     let names = variables.lines().skip(3).map_while(|line| line.split_whitespace().next());
     let known: Vec<String> = names.map(plain_name).collect();
     let name = plain_name(name);
-    let is_known = known.iter().any(|known| known.starts_with(&name));
-    let is_modified = MODIFIERS.iter().any(|modifier| name.starts_with(modifier));
+    if known.contains(&name) || MODIFIERS.iter().any(|modifier| name.starts_with(modifier)) {
+        return None;
+    }
+    let begun: Vec<String> = known.iter().filter(|known| known.starts_with(&name)).cloned().collect();
+    if !begun.is_empty() {
+        return Some(begun);
+    }
     nearest(&name, known.iter().map(String::as_str))?;
-    (!is_known && !is_modified).then_some(known)
+    Some(known)
 }
 
 /// The lines of one option file, by name.
@@ -165,11 +171,16 @@ mod tests {
                             ------------------- -----\ninnodb-buffer-pool-size  1\nskip-networking  FALSE\n\nTo see what\n";
         let is_refused = |name: &str| in_place_of(HELP, name).is_some();
         assert!(is_refused("innodb_bufer_pool_size") && is_refused("inodb-buffer-pool-size"));
-        for name in
-            ["innodb_buffer_pool_size", "INNODB-buffer-pool", "loose_innodb_bufer_pool_size", "server_audit_events"]
-        {
+        for name in [
+            "innodb_buffer_pool_size",
+            "INNODB-buffer-pool-size",
+            "loose_innodb_bufer_pool_size",
+            "server_audit_events",
+        ] {
             assert!(!is_refused(name), "{name}");
         }
+        // A server would take it, and nobody here would know for what.
+        assert_eq!(in_place_of(HELP, "INNODB-buffer"), Some(vec!["innodb_buffer_pool_size".to_owned()]));
         assert_eq!(in_place_of(HELP, "skip_networkin"), None);
         assert_eq!(in_place_of("a server that says nothing", "x"), None);
     }

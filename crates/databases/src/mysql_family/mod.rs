@@ -47,6 +47,7 @@ pub const ENTRY: DatabaseEntry = DatabaseEntry {
     password_variable: target::PASSWORD_VARIABLE,
     wire_protocol: Some(WireProtocol::MySql),
     server_programs: &["mariadbd", "mysqld"],
+    setting_modifiers: &launch::MODIFIERS,
     ..DatabaseEntry::BARE
 };
 

@@ -104,10 +104,21 @@ pub fn own_database(access: &Access, server: &Server, setup: &Setup) -> Result<W
             )),
             fault => fault,
         })?;
-        session.run(&format!("CREATE TABLE {space}.{MARKER} (nothing int) COMMENT '{MARK}'"))?;
+        mark(&mut session, space)?;
     }
     session.run(&format!("USE {space}"))?;
     Ok(session)
+}
+
+/// Marks the database `space`, which was made just now. Where that fails it is removed again: without the mark nobody
+/// would know it for Tithe's later. Some servers make no table without a primary key.
+fn mark(session: &mut WireSession, space: &str) -> Result<(), Fault> {
+    let marked = session.run(&format!("CREATE TABLE {space}.{MARKER} (nothing int PRIMARY KEY) COMMENT '{MARK}'"));
+    if marked.is_err() && tables(session, space).is_ok_and(|tables| tables.is_empty()) {
+        // Why it could not be marked says more than why it could not be removed.
+        let _ = session.run(&format!("DROP DATABASE {space}"));
+    }
+    marked.map(drop)
 }
 
 /// The statement that makes `table`. Keys and values are bytes, so that ciphertext costs no more to carry than text,

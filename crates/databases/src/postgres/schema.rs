@@ -119,8 +119,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     let name = YCSB_DIALECT.qualified(&setup.space, table);
     // Left over from a run that was killed: `observe` has seen that everything here is ours.
     run_unlocked(&mut session, &setup.space, &format!("DROP TABLE IF EXISTS {name}"))?;
-    session.run(&table_text(&setup.space, table))?;
-    mark(&mut session, &name)
+    session.run(&marked(&table_text(&setup.space, table), &name)).map(drop)
 }
 
 /// An administrator's session in the schema of this arm, which is made where it is not there.
@@ -137,26 +136,22 @@ pub fn own_schema(server: &Server, setup: &Setup) -> Result<PostgresSession, Fau
     Ok(session)
 }
 
+/// Makes the schema `space` with Tithe's mark, without which nobody would know it for Tithe's later. What is sent as
+/// one is done whole or not at all (documentation, "Multiple Statements In A Simple Query").
 fn make_schema(session: &mut PostgresSession, space: &str) -> Result<(), Fault> {
-    match session.run(&format!("CREATE SCHEMA {space}")) {
+    match session.run(&format!("CREATE SCHEMA {space}; COMMENT ON SCHEMA {space} IS '{MARK}'")) {
         Err(Fault::Refused(words)) => {
             let right = session
                 .value("SELECT format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user)")?;
-            return Err(Fault::Refused(format!(
-                "Tithe works in a schema of its own, `{space}`: {words}; say `{right}`"
-            )));
+            Err(Fault::Refused(format!("Tithe works in a schema of its own, `{space}`: {words}; say `{right}`")))
         }
-        outcome => drop(outcome?),
+        outcome => outcome.map(drop),
     }
-    session.run(&format!("COMMENT ON SCHEMA {space} IS '{MARK}'")).map(drop)
 }
 
-/// Marks the table `name` as made by Tithe.
-///
-/// # Errors
-/// The server's error.
-pub fn mark(session: &mut PostgresSession, name: &str) -> Result<(), Fault> {
-    session.run(&format!("COMMENT ON TABLE {name} IS '{MARK}'")).map(drop)
+/// The statements that make the table `name` by `definition`, and mark it as made by Tithe, to be sent as one.
+pub fn marked(definition: &str, name: &str) -> String {
+    format!("{definition}; COMMENT ON TABLE {name} IS '{MARK}'")
 }
 
 /// The statement that makes `table`. Values are bytes, so that ciphertext costs no more to carry than text. Keys are

@@ -41,8 +41,7 @@ impl SqlDatabase for Postgres {
     ) -> Result<(), Fault> {
         let mut session = schema::own_schema(server, setup)?;
         run_unlocked(&mut session, &setup.space, &format!("DROP TABLE IF EXISTS {name}"))?;
-        session.run(definition)?;
-        schema::mark(&mut session, name)?;
+        session.run(&schema::marked(definition, name))?;
         indexes.iter().try_for_each(|index| session.run(index).map(drop))
     }
 

@@ -47,6 +47,7 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("requirepass", "decided by the protection `requirepass`"),
     ("syslog-enabled", "as logfile"),
     ("tls-auth-clients", "decided by the protection `tls`"),
+    ("tls-ca-cert-dir", "decided by the protection `tls`"),
     ("tls-ca-cert-file", "decided by the protection `tls`"),
     ("tls-cert-file", "decided by the protection `tls`"),
     ("tls-key-file", "decided by the protection `tls`"),

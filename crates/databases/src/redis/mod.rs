@@ -51,6 +51,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     password_variable: target::PRODUCT.password_variable,
     keeps_data: true,
     one_thread: true,
+    identity_of_process: true,
     reserved_settings: launch::RESERVED,
     server_programs: &["redis-server", "valkey-server"],
     wire_protocol: Some(WireProtocol::Redis),

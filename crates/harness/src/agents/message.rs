@@ -13,7 +13,7 @@ use super::query::observer_clock;
 use crate::load::frame::machines::{LaneRange, PartRequest, PartResult, Serving};
 
 /// Version of what is said here; the program's own version counts as well.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 
 /// Where who asks for agents is answered by all of them.
 pub const ROLL_CALL: &str = "tithe.roll-call";

@@ -350,7 +350,7 @@ impl<'a> CellRunner<'a> {
 
 /// Why a frame must not be used; the first of all reasons.
 fn why_invalid(grown: &FrameConditions, arms: &[ArmMeasured]) -> Option<String> {
-    let of_arm = |(number, arm): (usize, &ArmMeasured)| Some(format!("arm {number}: {}", arm.invalid.as_ref()?));
+    let of_arm = |(number, arm): (usize, &ArmMeasured)| Some(format!("arm {number}: {}", arm.why_invalid()?));
     let of_arms = || arms.iter().enumerate().find_map(of_arm);
     let lost = || grown.observer_lost.clone();
     grown.not_stopped.clone().or_else(lost).or_else(of_arms).or_else(|| grown.clock_fault.clone())

@@ -84,7 +84,9 @@ impl<'a> Lane<'a> {
                 done[arm] = recorder.lead_in;
                 // Clients that pause cannot go faster to catch up.
                 let enough = self.arms[arm].is_paced() || done[arm] >= lag.get(arm).copied().unwrap_or(0);
-                if enough || recorder.invalid.is_some() || self.clock.now() >= begun_ns + timeout_ns {
+                // Nor do those of a server that refuses nearly everything.
+                let fails = recorder.invalid.is_some() || recorder.failed > done[arm];
+                if enough || fails || self.clock.now() >= begun_ns + timeout_ns {
                     break;
                 }
             }

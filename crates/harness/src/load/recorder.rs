@@ -18,6 +18,8 @@ pub struct Recorder {
     pub lead_in: u64,
     /// Operations that failed.
     pub failed: u64,
+    /// What the first of them failed with.
+    pub first_failure: Option<String>,
     /// Operations intended but not started or not finished in their slot.
     pub unfinished: u64,
     /// Processor time of the client by mode; `None` where it cannot be told.
@@ -38,6 +40,7 @@ impl Recorder {
             operations: 0,
             lead_in: 0,
             failed: 0,
+            first_failure: None,
             unfinished: 0,
             cpu_times: None,
             invalid: None,
@@ -49,7 +52,13 @@ impl Recorder {
         self.latency.iter_mut().chain(&mut self.intended).for_each(Histogram::clear);
         self.phases.fill(PhaseTimes::default());
         (self.operations, self.lead_in, self.failed, self.unfinished) = (0, 0, 0, 0);
-        (self.cpu_times, self.invalid) = (None, None);
+        (self.first_failure, self.cpu_times, self.invalid) = (None, None, None);
+    }
+
+    /// Counts an operation that failed with `message`.
+    pub fn fail(&mut self, message: String) {
+        self.failed += 1;
+        self.first_failure.get_or_insert(message);
     }
 
     /// Adds processor time of the client, where it could be told by mode.

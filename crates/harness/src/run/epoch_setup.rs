@@ -451,8 +451,8 @@ impl<'a> EpochSetup<'a> {
         let loads = owner == starting.number;
         if loads {
             let created = data::create(run.product, &server, setup, workload);
-            // What was made before it failed is removed, too; where all was refused, something else is there.
-            if starting.launch.is_none() && !matches!(created, Err(Fault::Refused(_))) {
+            let remove = || data::remove(run.product, &server, setup, workload);
+            if starting.launch.is_none() && leaves_data(&created, remove) {
                 self.attached.push((server.clone(), setup.clone()));
             }
             created?;
@@ -615,6 +615,15 @@ impl<'a> EpochSetup<'a> {
     }
 }
 
+/// True where the end of the epoch must remove data of Tithe's from an attached server, on which they were `created` or
+/// that has failed. What was made before a refusal, `remove` removes now. Where that is refused in the same words,
+/// something else stands there, and nothing was made.
+fn leaves_data(created: &Result<(), Fault>, remove: impl FnOnce() -> Result<(), Fault>) -> bool {
+    let Err(Fault::Refused(_)) = created else { return true };
+    let removed = remove();
+    removed.is_err() && removed != *created
+}
+
 /// Keeps and tells what is known of an arm that was `starting` and is there.
 fn tell(
     part: &EpochPlan<'_>,
@@ -654,4 +663,30 @@ fn mode(cell: &Cell, shared: bool, launched: bool) -> String {
         Design::Switched { .. } => format!("{servers}, switched by the server's provider"),
     };
     if cell.pinned { mode } else { format!("{mode}, not bound to processors") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_made_before_a_refusal_is_removed_and_nothing_else_is_touched() {
+        let refused = |words: &str| Err(Fault::Refused(words.to_owned()));
+        let broken = || Err(Fault::Connection("it broke".to_owned()));
+        // Whether it is removed at once, and whether something may be left.
+        let seen = |created: Result<(), Fault>, removed: Result<(), Fault>| {
+            let mut asked = false;
+            let left = leaves_data(&created, || {
+                asked = true;
+                removed
+            });
+            (asked, left)
+        };
+        assert_eq!(seen(Ok(()), Ok(())), (false, true));
+        assert_eq!(seen(broken(), Ok(())), (false, true));
+        assert_eq!(seen(refused("no right to a table"), Ok(())), (true, false));
+        assert_eq!(seen(refused("no right to a table"), broken()), (true, true));
+        assert_eq!(seen(refused("no right to a table"), refused("no right to remove")), (true, true));
+        assert_eq!(seen(refused("somebody else's"), refused("somebody else's")), (true, false));
+    }
 }

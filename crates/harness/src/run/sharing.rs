@@ -142,10 +142,15 @@ pub(super) fn identity(database: &dyn Database, arm: &Arm, url: &Url, setup: &Se
     let server = Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() };
     let said = database.check_attached(&server, setup).and_then(|()| database.identity(&server, setup));
     let said = said.map_err(|fault| fault.of(format_args!("arm {}", arm.name)))?;
-    Ok(said.unwrap_or_else(|| {
-        let redacted = url.redacted();
-        redacted.rsplit_once('@').map_or(redacted.as_str(), |(_, place)| place).to_owned()
-    }))
+    Ok(said.unwrap_or_else(|| place_of(url)))
+}
+
+/// Where `url` leads, whoever comes by it and in whichever way: its hosts.
+pub(super) fn place_of(url: &Url) -> String {
+    let redacted = url.redacted();
+    let rest = redacted.split_once("://").map_or(redacted.as_str(), |(_, rest)| rest);
+    let authority = rest.split_once('/').map_or(rest, |(authority, _)| authority);
+    authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts).to_owned()
 }
 
 #[cfg(test)]
@@ -201,6 +206,16 @@ mod tests {
             -
             refused: arms a and a?tls stand on one server and need data of their own, which Tithe does not keep apart there: give each a server of its own"#]],
         );
+    }
+
+    #[test]
+    fn a_server_that_says_nothing_of_itself_is_known_by_its_hosts() {
+        let place = |url: &str| place_of(&Url::new(url));
+        for url in ["x://db:1", "x://db:1/", "x://ann:secret@db:1/admin?tls=true", "x://ben@db:1/?tls=false"] {
+            assert_eq!(place(url), "db:1", "{url}");
+        }
+        assert_eq!(place("x://ann@one:1,two:2/?replicaSet=a"), "one:1,two:2");
+        assert_ne!(place("x://ann@db:1/"), place("x://ann@db:2/"));
     }
 
     #[test]

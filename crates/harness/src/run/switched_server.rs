@@ -39,8 +39,8 @@ pub(super) struct SwitchedServer<'r> {
     cell: u32,
     /// The server as the clients of each arm reach it.
     servers: Vec<(Server, Setup)>,
-    /// What it says of itself, so that both arms are known to be one.
-    identity: Option<String>,
+    /// What it was when it was last reached, so that both arms are known to be one.
+    reached: Option<Reached>,
     /// Environment variables that the commands do not see: secrets of Tithe's are in them.
     hidden: Vec<String>,
     /// The arm that it was when it was found; `None` before anybody has asked.
@@ -49,6 +49,23 @@ pub(super) struct SwitchedServer<'r> {
     now: Option<usize>,
     /// How long the last switch to each arm took, in words.
     took: [String; 2],
+}
+
+/// A server that a URL led to.
+#[derive(Debug, PartialEq)]
+struct Reached {
+    /// What it says of itself.
+    identity: String,
+    /// Its hosts, as the URL has them.
+    place: String,
+}
+
+impl Reached {
+    /// True for the server that is `known`. One that its provider has started anew says otherwise of itself where that
+    /// is `of_process`, and is known by its place.
+    fn is(&self, known: &Self, of_process: bool) -> bool {
+        self.identity == known.identity || of_process && self.place == known.place
+    }
 }
 
 impl<'r> SwitchedServer<'r> {
@@ -65,7 +82,7 @@ impl<'r> SwitchedServer<'r> {
         let password = run.product.entry().password_variable.to_owned();
         let hidden = std::iter::once(password).chain(column_keys).filter(|name| !name.is_empty()).collect();
         let took = [String::new(), String::new()];
-        Some(Self { run, switch, cell, servers, identity: None, hidden, found: None, now: None, took })
+        Some(Self { run, switch, cell, servers, reached: None, hidden, found: None, now: None, took })
     }
 
     /// Asks the server what it is, before anything is switched.
@@ -90,16 +107,17 @@ impl<'r> SwitchedServer<'r> {
         let Some(described) = self.run.plan.experiment.arms.get(arm) else { return Ok(()) };
         let Some(url) = described.url.as_ref().filter(|_| self.now == Some(arm)) else { return Ok(()) };
         let identity = sharing::identity(self.run.product, described, url, setup)?;
-        match &self.identity {
-            Some(known) if *known != identity => Err(Fault::Refused(format!(
+        let reached = Reached { identity, place: sharing::place_of(url) };
+        if let Some(known) = &self.reached
+            && !reached.is(known, self.run.product.entry().identity_of_process)
+        {
+            return Err(Fault::Refused(format!(
                 "arm {} is another server than the first arm: a provider switches one server, which is both",
                 described.name
-            ))),
-            _ => {
-                self.identity = Some(identity);
-                Ok(())
-            }
+            )));
         }
+        self.reached = Some(reached);
+        Ok(())
     }
 
     /// Has the server be `arm`. Where the run is stopped while the server is waited for, it may not be yet.
@@ -258,6 +276,17 @@ fn truth(answer: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_was_started_anew_is_known_by_its_place_where_it_calls_itself_otherwise() {
+        let reached = |identity: &str, place: &str| Reached { identity: identity.to_owned(), place: place.to_owned() };
+        let known = reached("run 1", "db:1");
+        for of_process in [false, true] {
+            assert!(reached("run 1", "other:1").is(&known, of_process));
+            assert!(!reached("run 2", "other:1").is(&known, of_process));
+            assert_eq!(reached("run 2", "db:1").is(&known, of_process), of_process);
+        }
+    }
 
     #[test]
     fn what_servers_call_true_and_false() {

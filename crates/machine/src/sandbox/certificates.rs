@@ -22,7 +22,11 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 
-use crate::{credentials::Credentials, fault::Fault, secret::Secret};
+use crate::{
+    credentials::{Credentials, UNTRUSTED_CLIENT},
+    fault::Fault,
+    secret::Secret,
+};
 
 /// Name of the client in its certificate, and of the account that it stands for.
 pub const CLIENT_NAME: &str = "tithe";
@@ -48,6 +52,7 @@ pub struct Certificates {
     server: Identity,
     client: Identity,
     untrusted_authority: String,
+    untrusted_client: Identity,
 }
 
 /// A certificate and its key, PEM.
@@ -58,7 +63,8 @@ struct Identity {
 
 impl Certificates {
     /// Makes an authority, a server certificate for `localhost`, 127.0.0.1, ::1 and `address`, a client certificate for
-    /// [`CLIENT_NAME`], and another authority that has signed none of them; valid around `now`.
+    /// [`CLIENT_NAME`], and another authority, which has signed none of them, but a client certificate of its own for
+    /// the same name; valid around `now`.
     ///
     /// # Errors
     /// When the operating system gives no random bytes.
@@ -68,7 +74,7 @@ impl Certificates {
 
     fn try_make(address: IpAddr, now: OffsetDateTime) -> Result<Self, rcgen::Error> {
         let (authority, issuer) = authority("Tithe run authority", now)?;
-        let (untrusted_authority, _) = authority_of_nothing(now)?;
+        let (untrusted_authority, untrusted_issuer) = untrusted_authority(now)?;
         let mut server = leaf("localhost", ExtendedKeyUsagePurpose::ServerAuth, now);
         // The nodes of a cluster are each other's clients, and show the certificate that they serve with.
         server.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
@@ -89,6 +95,7 @@ impl Certificates {
             server: Identity::signed(&server, &issuer)?,
             client: Identity::signed(&client, &issuer)?,
             untrusted_authority: pem_of(&untrusted_authority),
+            untrusted_client: Identity::signed(&client, &untrusted_issuer)?,
         })
     }
 
@@ -101,6 +108,7 @@ impl Certificates {
         made.map_err(|error| Fault::machine(folder.display(), error))?;
         let public = |name, content: &str| write(folder.join(name), content, 0o644);
         let private = |name, key: &Secret| write(folder.join(name), key.expose_text(), 0o600);
+        private(UNTRUSTED_CLIENT, &self.untrusted_client.in_one())?;
         Ok(Credentials {
             authority: public("authority.pem", &self.authority)?,
             server_certificate: public("server.pem", &self.server.certificate)?,
@@ -120,6 +128,11 @@ impl Identity {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, issuer)?;
         Ok(Self { certificate: pem_of(&certificate), key: Secret::new(pem("PRIVATE KEY", &key.serialize_der())) })
+    }
+
+    /// Certificate and key in one text, as some drivers want them.
+    fn in_one(&self) -> Secret {
+        Secret::new(format!("{}{}", self.certificate, self.key.expose_text()))
     }
 }
 
@@ -147,7 +160,7 @@ fn authority(name: &str, now: OffsetDateTime) -> Result<(Certificate, Issuer<'st
 }
 
 /// The other authority has a name of its own, so that a refusal is about who signed and not about a bad signature.
-fn authority_of_nothing(now: OffsetDateTime) -> Result<(Certificate, Issuer<'static, KeyPair>), rcgen::Error> {
+fn untrusted_authority(now: OffsetDateTime) -> Result<(Certificate, Issuer<'static, KeyPair>), rcgen::Error> {
     authority("Tithe untrusted authority", now)
 }
 
@@ -235,11 +248,12 @@ mod tests {
     }
 
     fn identified(authority: &Path, credentials: &Credentials) -> ClientConfig {
+        showing(authority, &credentials.client_certificate, &credentials.client_key)
+    }
+
+    fn showing(authority: &Path, certificate: &Path, key: &Path) -> ClientConfig {
         client(authority)
-            .with_client_auth_cert(
-                certificates(&credentials.client_certificate),
-                PrivateKeyDer::from_pem_file(&credentials.client_key).unwrap(),
-            )
+            .with_client_auth_cert(certificates(certificate), PrivateKeyDer::from_pem_file(key).unwrap())
             .unwrap()
     }
 
@@ -298,6 +312,9 @@ mod tests {
         // Authorities of different runs have the same name and different keys.
         let another_run = identified(&credentials.authority, &theirs);
         assert_eq!(refused(another_run), certificate(CertificateError::BadSignature));
+        let stranger = credentials.untrusted_client();
+        let of_another_authority = showing(&credentials.authority, &stranger, &stranger);
+        assert_eq!(refused(of_another_authority), certificate(CertificateError::UnknownIssuer));
         let anonymous = client(&credentials.authority).with_no_client_auth();
         assert_eq!(refused(anonymous), rustls::Error::NoCertificatesPresented);
         fs::remove_dir_all(folder).unwrap();
@@ -319,7 +336,8 @@ mod tests {
         let folder = test_folder("keys_are_for_their_owner_and_files_are_not_overwritten");
         let credentials = prepare(&folder, HERE).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&credentials.server_key), mode(&credentials.client_key)), (0o600, 0o600));
+        let keys = [&credentials.server_key, &credentials.client_key, &credentials.untrusted_client()];
+        assert_eq!(keys.map(|key| mode(key)), [0o600; 3]);
         assert!(matches!(prepare(&folder, HERE), Err(Fault::Machine(_))));
         fs::remove_dir_all(folder).unwrap();
     }

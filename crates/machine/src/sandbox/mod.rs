@@ -26,7 +26,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, TcpListener},
     os::{
         fd::AsRawFd,
-        unix::fs::{MetadataExt, PermissionsExt},
+        unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     },
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
@@ -318,7 +318,7 @@ pub fn make_folder(path: &Path, account: Option<&Account>) -> Result<(), Fault> 
 
 /// Writes a file of `account`, where there is one.
 pub fn write(path: &Path, bytes: &[u8], mode: u32, account: Option<&Account>) -> Result<(), Fault> {
-    use std::{io::Write, os::unix::fs::OpenOptionsExt};
+    use std::io::Write;
     let failed = |error| Fault::machine(format!("cannot write {}", path.display()), error);
     // Created with its final permissions: a secret is never readable by others, not for a moment.
     let mut file =
@@ -349,7 +349,7 @@ pub fn remove_abandoned(parent: &Path) {
     folders.extend(paused::sandboxes_in_use());
     folders.extend(below.filter(|folder| is_sandbox(folder)));
     for folder in folders {
-        if let Ok(lock) = File::open(folder.join(LOCK))
+        if let Some(lock) = its_lock(&folder)
             && (try_lock(&lock) || release(&folder, &lock))
         {
             // Volumes are busy until their users are gone.
@@ -362,6 +362,14 @@ pub fn remove_abandoned(parent: &Path) {
             let _ = fs::remove_dir(&folder);
         }
     }
+}
+
+/// The file of the lock in the sandbox `folder`. Anybody may make such a folder where all may write: what is no file there
+/// is not waited for, and a link is not followed.
+fn its_lock(folder: &Path) -> Option<File> {
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let lock = fs::OpenOptions::new().read(true).custom_flags(flags).open(folder.join(LOCK)).ok()?;
+    lock.metadata().is_ok_and(|seen| seen.is_file()).then_some(lock)
 }
 
 /// Takes the lock of a sandbox whose maker was killed and cannot go, because it waits for a file system in user space
@@ -441,7 +449,12 @@ pub fn is_own(address: IpAddr) -> bool {
 mod tests {
     use std::{
         collections::BTreeSet,
-        sync::atomic::{AtomicUsize, Ordering},
+        ffi::CString,
+        os::unix::ffi::OsStrExt as _,
+        sync::{
+            atomic::{AtomicUsize, Ordering},
+            mpsc,
+        },
     };
 
     use super::*;
@@ -605,6 +618,25 @@ mod tests {
         remove_abandoned(&parent);
         let left = ["417-00000001", "417-00000002", "417-00000003", "mine"].map(|name| at(name).exists());
         assert_eq!(left, [false, false, true, true], "what has no lock of Tithe's is not Tithe's");
+        fs::remove_dir_all(&parent).expect("clean up");
+    }
+
+    #[test]
+    fn a_lock_that_is_no_file_is_not_waited_for() {
+        let parent = parent("pipe");
+        let folder = parent.join("tithe-sandbox-1-1");
+        fs::create_dir(&folder).expect("folder");
+        let pipe = CString::new(folder.join(LOCK).as_os_str().as_bytes()).expect("a name");
+        // SAFETY: the name ends with a zero and lives through the call.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        let (over, is_over) = mpsc::channel();
+        let below = parent.clone();
+        std::thread::spawn(move || {
+            remove_abandoned(&below);
+            let _ = over.send(());
+        });
+        assert!(is_over.recv_timeout(Duration::from_secs(60)).is_ok(), "it waits for the other end of a pipe");
+        assert!(folder.exists());
         fs::remove_dir_all(&parent).expect("clean up");
     }
 }

@@ -62,7 +62,9 @@ impl Check for LogsFree {
         let setup = context.setup;
         let at_rest = setup.at_rest.as_ref().map(|at_rest| ("data key", &at_rest.key));
         let columns = setup.columns.as_ref().map(|columns| ("data key", &columns.key));
-        let ours = [Some(("data key", &setup.credentials.key)), Some(("password", &setup.credentials.password))];
+        let credentials = &setup.credentials;
+        let second = setup.rotates.then_some(("data key", &credentials.second_key));
+        let ours = [Some(("data key", &credentials.key)), second, Some(("password", &credentials.password))];
         let secrets =
             ours.into_iter().chain([at_rest, columns]).flatten().map(|(what, secret)| (what, secret.expose()));
         let tokens = canaries.tokens(&self.targets);

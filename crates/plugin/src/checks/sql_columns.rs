@@ -245,20 +245,22 @@ fn with_rows(
     source: &mut Source,
     observe: impl FnOnce(&mut dyn SqlSession, &[Pair]) -> Result<Observation, Fault>,
 ) -> Result<Observation, Fault> {
-    let mut rows = Vec::new();
-    for table in subject.keyed() {
+    let mut rows: Vec<Pair> = Vec::new();
+    let mut write = |(row, twin): Pair, session: &mut dyn SqlSession| {
+        let written = row.write(subject, session).and_then(|()| twin.write(subject, session));
+        rows.push((row, twin));
+        written
+    };
+    let written = subject.keyed().try_for_each(|table| {
         let row = Row::draw(table, source);
         let twin = row.twin(source);
-        row.write(subject, session)?;
-        twin.write(subject, session)?;
-        rows.push((row, twin));
-    }
-    let observation = observe(session, &rows);
-    for (row, twin) in &rows {
-        row.remove(subject, session)?;
-        twin.remove(subject, session)?;
-    }
-    observation
+        write((row, twin), session)
+    });
+    let observation = written.and_then(|()| observe(session, &rows));
+    // Whatever failed, none of them may stay: the measured transactions would meet it.
+    let removed = rows.iter().flat_map(|(row, twin)| [row, twin]).map(|row| row.remove(subject, session));
+    let removed = removed.fold(Ok(()), Result::and);
+    observation.and_then(|observation| removed.map(|()| observation))
 }
 
 /// What the server holds for encrypted columns must be no plaintext, must repeat no block where it is randomised, and

@@ -232,7 +232,15 @@ fn tls_speaks_the_version_asked_for() {
 
 #[test]
 fn last_words_are_heard_though_the_good_bye_comes_with_them() {
-    let certificates = Certificates::make("last-words");
+    // Whatever is sent after the good-bye is nobody's: more of it than is received at a time ends the connection, too.
+    for (test, after) in [("last-words", 0), ("last-noise", 100_000)] {
+        good_bye(test, after);
+    }
+}
+
+/// A server that sends its last words with its good-bye, and so many bytes after it.
+fn good_bye(test: &str, after: usize) {
+    let certificates = Certificates::make(test);
     let config = Arc::clone(&certificates.server);
     let (port, server) = serve(move |mut stream| {
         let mut connection = ServerConnection::new(config).expect("a connection");
@@ -245,6 +253,7 @@ fn last_words_are_heard_though_the_good_bye_comes_with_them() {
         while connection.wants_write() {
             connection.write_tls(&mut together).expect("written");
         }
+        together.resize(together.len() + after, 0);
         stream.write_all(&together).expect("sent");
         // The connection stays open until the client leaves: the good-bye alone must end it.
         let _ = stream.read_to_end(&mut Vec::new());

@@ -67,13 +67,8 @@ pub fn spreads(records: &Records) -> Vec<CellSpread> {
 
 fn of_cell(records: &Records, index: usize) -> CellSpread {
     let measured = Measured::new(records, index);
-    let has_meaning = |metric: Metric| match metric {
-        Metric::Net => measured.seen.net(),
-        Metric::ServerCpu => measured.seen.server(),
-        Metric::Time | Metric::Cpu | Metric::ClientCpu => true,
-    };
     let primary = measured.seen.deciding(records.plan.experiment.measure.primary);
-    let mut metrics: Vec<_> = slots::METRICS.into_iter().filter(|(metric, _)| has_meaning(*metric)).collect();
+    let mut metrics: Vec<_> = slots::METRICS.into_iter().filter(|(metric, _)| measured.seen.tells(*metric)).collect();
     metrics.sort_by_key(|(metric, _)| *metric != primary);
     CellSpread {
         id: measured.cell.id.clone(),

@@ -4,10 +4,9 @@
 
 use std::fmt::Write;
 
-use super::{against_threshold, not_ranked, sentences};
+use super::{against_threshold, behind, is_proven, judged, not_held, not_ranked, sentences};
 use crate::{
-    Proof,
-    compare::{Comparison, Match, Refusal, Side},
+    compare::{Comparison, Match, Refusal},
     report::{number, view, words},
 };
 
@@ -16,7 +15,7 @@ pub fn render(comparison: &Comparison, threshold: Option<f64>) -> String {
     let mut tests: Vec<(String, &str)> =
         comparison.matches.iter().flat_map(|matched| of_match(comparison, matched, threshold)).collect();
     tests.extend(comparison.refused.iter().map(|Refusal { reason, unjudged }| {
-        let outcome = if *unjudged && threshold.is_some() { "error" } else { "skipped" };
+        let outcome = if *unjudged { unheld(threshold) } else { "skipped" };
         (test("not compared", reason, &format!("<{outcome} message=\"{}\"/>", text(reason))), outcome)
     }));
     let count = |what: &str| tests.iter().filter(|(_, outcome)| *outcome == what).count();
@@ -40,16 +39,12 @@ pub fn render(comparison: &Comparison, threshold: Option<f64>) -> String {
 /// The tests of one arm, each with its outcome: the first run is what the others are held against.
 fn of_match(comparison: &Comparison, matched: &Match, threshold: Option<f64>) -> Vec<(String, &'static str)> {
     let several = matched.sides.len() > 1;
-    let proven = |side: &Side| matches!(side.proof, Proof::Proven | Proof::Baseline);
     let changes = matched.changes();
-    let sides = matched.sides.iter().skip(usize::from(several));
     let test_of = |run: usize| {
         let of = &comparison.runs[run];
         let name = if several { format!("{} in {of}", matched.arm) } else { matched.arm.clone() };
         let change = changes.iter().find(|change| change.run == run);
-        // The cost of a run is held against the first run's: what others are says nothing of either.
-        let both = || matched.sides.iter().take(1).chain(matched.sides.iter().skip(1).filter(|side| side.run == run));
-        let unproven = both().find(|side| !proven(side));
+        let unproven = behind(matched, run).find(|side| !is_proven(side));
         let (body, outcome) = match (unproven, change) {
             (Some(side), _) => {
                 let why =
@@ -57,8 +52,8 @@ fn of_match(comparison: &Comparison, matched: &Match, threshold: Option<f64>) ->
                 (format!("<error message=\"{}\"/>", text(&why)), "error")
             }
             (None, None) => {
-                let why = both().find(|side| !side.counts()).map_or("not enough data", not_ranked);
-                (format!("<skipped message=\"{}\"/>", text(why)), "skipped")
+                let outcome = unheld(threshold);
+                (format!("<{outcome} message=\"{}\"/>", text(&not_held(comparison, matched, run))), outcome)
             }
             (None, Some(change)) if threshold.is_some_and(|threshold| change.beyond(threshold)) => {
                 let told = sentences(comparison, matched).join("\n");
@@ -69,7 +64,12 @@ fn of_match(comparison: &Comparison, matched: &Match, threshold: Option<f64>) ->
         };
         (test(&matched.cell, &name, &body), outcome)
     };
-    sides.map(|side| test_of(side.run)).collect()
+    judged(matched).map(|side| test_of(side.run)).collect()
+}
+
+/// The outcome of a test of what was to be held against `threshold` and could not be.
+fn unheld(threshold: Option<f64>) -> &'static str {
+    if threshold.is_some() { "error" } else { "skipped" }
 }
 
 fn test(class: &str, name: &str, body: &str) -> String {

@@ -127,6 +127,40 @@ fn not_ranked(side: &Side) -> &'static str {
     }
 }
 
+/// The sides that a threshold is held against: those of the later runs, or that of a single run.
+fn judged(matched: &Match) -> impl Iterator<Item = &Side> {
+    matched.sides.iter().skip(usize::from(matched.sides.len() > 1))
+}
+
+/// What a change up to `run` rests on: the first run and that one. What others are says nothing of either.
+fn behind(matched: &Match, run: usize) -> impl Iterator<Item = &Side> {
+    matched.sides.iter().take(1).chain(matched.sides.iter().skip(1).filter(move |side| side.run == run))
+}
+
+fn is_proven(side: &Side) -> bool {
+    matches!(side.proof, Proof::Proven | Proof::Baseline)
+}
+
+/// Why there is no change up to `run` to hold against a threshold, although both costs are proven.
+fn not_held(comparison: &Comparison, matched: &Match, run: usize) -> String {
+    let uncounted = behind(matched, run).find(|side| !side.counts());
+    uncounted
+        .map_or("not enough data".to_owned(), |side| format!("{} in {}", not_ranked(side), comparison.runs[side.run]))
+}
+
+/// The proven costs of `matched` that a threshold could not be held against, each with the reason.
+pub fn not_judged(comparison: &Comparison, matched: &Match) -> Vec<String> {
+    let changes = matched.changes();
+    let proven = judged(matched).map(|side| side.run).filter(|run| behind(matched, *run).all(is_proven));
+    let open = proven.filter(|run| changes.iter().all(|change| change.run != *run));
+    let told = open.map(|run| {
+        let (cell, arm, name) = (&matched.cell, &matched.arm, &comparison.runs[run]);
+        let why = not_held(comparison, matched, run);
+        format!("{cell} · {arm}: the threshold was not held against the cost in {name}: {why}")
+    });
+    told.collect()
+}
+
 /// What an operation took without and with the protection, and on how many starts of the servers that rests:
 /// `38.4 → 54.0 µs, 8 starts`. Levels belong to their run's hour; over hosts there are none: `5 hosts`.
 pub fn rests_on(side: &Side) -> String {
@@ -143,7 +177,7 @@ pub fn rests_on(side: &Side) -> String {
 /// The cost of a side with its interval; in parentheses where its protection is not proven.
 pub fn figure(side: &Side) -> String {
     let figure = number::cost(&side.estimate.effect, side.estimate.verdict);
-    if matches!(side.proof, Proof::Proven | Proof::Baseline) { figure.to_string() } else { format!("({figure})") }
+    if is_proven(side) { figure.to_string() } else { format!("({figure})") }
 }
 
 /// Every change beyond `threshold`, a share; where there is none, that nothing grew, and what came nearest.
@@ -238,6 +272,32 @@ mod tests {
         let compared = compare(&[before, after], &[]).expect("an arm is left");
         assert!(junit::render(&compared, Some(0.05)).contains("<error message=\"Arm tls of cell"));
         assert!(junit::render(&compared, None).contains("<skipped message=\"Arm tls of cell"));
+    }
+
+    #[test]
+    fn a_cost_that_does_not_count_was_not_held_against_the_threshold_and_the_reason_is_told() {
+        let told = |change: &dyn Fn(&mut crate::Estimate)| {
+            let (before, mut after) = runs();
+            change(&mut after.cells[0].arms[1].estimates[0]);
+            let compared = compare(&[before, after], &["A", "B"].map(|label| Some(label.to_owned())));
+            let compared = compared.expect("runs alike");
+            let lines: Vec<String> = compared.matches.iter().flat_map(|it| not_judged(&compared, it)).collect();
+            let [with, without] = [Some(0.05), None].map(|threshold| junit::render(&compared, threshold));
+            (lines, with, without)
+        };
+        let asymmetric = |estimate: &mut crate::Estimate| estimate.flags.push(crate::Flag::Asymmetric);
+        let (lines, with, without) = told(&asymmetric);
+        // Nothing of the arms that are not proven: the status of their proof tells them.
+        expect![
+            "c/in-memory · tls: the threshold was not held against the cost in B: its set-up was not symmetric in B"
+        ]
+        .assert_eq(&lines.join("\n"));
+        let test = |outcome: &str| format!("\"tls in B\"><{outcome} message=\"its set-up was not symmetric in B\"/>");
+        assert!(with.contains(&test("error")) && with.contains("errors=\"3\""), "{with}");
+        assert!(without.contains(&test("skipped")), "{without}");
+        let open = |estimate: &mut crate::Estimate| estimate.effect.high = f64::INFINITY;
+        assert!(told(&open).1.contains("<error message=\"not enough data in B\"/>"));
+        assert_eq!(told(&|_| ()).0, [] as [&str; 0]);
     }
 
     #[test]

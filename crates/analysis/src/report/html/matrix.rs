@@ -90,7 +90,7 @@ fn map(kind: &[(usize, &MatrixFigure)], dearest: f64) -> String {
 fn place(index: usize, figure: &MatrixFigure, dearest: f64) -> String {
     let shade = figure.together().map_or(0.0, |it| SHADE * (it.estimate / dearest).clamp(0.0, 1.0));
     let (proven, all) = (figure.counting().count(), figure.hosts.len());
-    let (mark, sign) = if proven == all { ("good", "✓") } else { ("warn", "?") };
+    let (mark, sign) = if all > 0 && proven == all { ("good", "✓") } else { ("warn", "?") };
     let told = cost(figure).map_or_else(
         || text(&both(figure).unwrap_or_else(|| basis(&figure.answer))),
         |it| format!("<b>{}</b> <small>{}</small>", text(&it.lead), text(&it.rest)),

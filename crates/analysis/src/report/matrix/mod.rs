@@ -88,7 +88,7 @@ fn table(group: &[MatrixFigure]) -> Table {
     ];
     let row = |figure: &MatrixFigure| {
         let (proven, all) = (figure.counting().count(), figure.hosts.len());
-        let tone = if proven == all { Tone::Good } else { Tone::Caution };
+        let tone = if all > 0 && proven == all { Tone::Good } else { Tone::Caution };
         vec![
             Entry::text(format!("{} · {}", figure.cell, figure.arm), Tone::Strong),
             Entry::text(format!("{proven} of {all}"), tone),

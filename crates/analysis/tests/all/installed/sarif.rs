@@ -47,6 +47,7 @@ fn assessment() -> Assessment {
         source: "2025-11-21T08-12-00-postgres".to_owned(),
         tithe: "0.1.0".to_owned(),
         unix_s: 1_763_712_720,
+        complete: true,
         observations,
     }
 }

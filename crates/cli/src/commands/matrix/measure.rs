@@ -4,7 +4,8 @@
 //! whole is left alone, what was ended on its way is thrown away and measured anew.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -15,7 +16,10 @@ use tithe_harness::{
     folder::RunFolder,
     run::{Ending, Run},
 };
-use tithe_machine::{sandbox, watch::host};
+use tithe_machine::{
+    sandbox::{self, try_lock},
+    watch::host,
+};
 use tithe_model::matrix::Task;
 
 use super::{
@@ -34,6 +38,9 @@ use crate::{
 
 /// How long a wait lasts until ctrl-C is looked for.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// What the lock of a place on a local disk ends with.
+const LOCK: &str = "lock";
 
 /// Runs the command; returns the exit status.
 pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
@@ -169,6 +176,7 @@ fn measured(planned: &Planned, task: Task, arguments: &RunArgs, folder: &Folder<
     let part = folder.part(task.index);
     let on_disk = format!("tithe-{}-{}", planned.identity, Folder::name(task.index));
     let at = arguments.local.as_ref().map_or(part.clone(), |local| local.join(on_disk));
+    let held = if at == part { None } else { Some(hold(&at)?) };
     clear(&part)?;
     clear(&at)?;
     // While it is measured elsewhere, this says that it was begun.
@@ -186,6 +194,8 @@ fn measured(planned: &Planned, task: Task, arguments: &RunArgs, folder: &Folder<
     if at != part {
         copy(&at, &part).map_err(|error| refused(&part, &error))?;
         clear(&at)?;
+        let _ = fs::remove_file(at.with_extension(LOCK));
+        drop(held);
     }
     let whole = folder.whole(task.index);
     fs::rename(&part, &whole).map_err(|error| refused(&whole, &error))?;
@@ -205,6 +215,19 @@ fn carry_out(prepared: Prepared, path: &Path, arguments: &RunArgs) -> Result<(),
         Ending::Interrupted => Err(Stop::new(exit::INTERRUPTED, "stopped; the task will be measured anew")),
         Ending::Complete | Ending::Failed => Ok(()),
     }
+}
+
+/// Keeps the place `at` on a local disk for this process, until what is returned is dropped: the same plan has the same
+/// places on every disk, whatever folder its tasks go into.
+fn hold(at: &Path) -> Result<File, Stop> {
+    let path = at.with_extension(LOCK);
+    let made = at.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&path));
+    let lock = made.map_err(|error| refused(&path, &error))?;
+    if try_lock(&lock) {
+        return Ok(lock);
+    }
+    let words = format!("another tithe measures this task at {}: give `--local` a folder of its own", at.display());
+    Err(Stop::new(exit::MACHINE, words))
 }
 
 /// Removes what was left at `path` by a task that was ended on its way, with what its servers left behind.

@@ -174,13 +174,15 @@ pub fn document(path: &Path) -> Option<String> {
     report::matrix::json::is_one(&text).then_some(text)
 }
 
-/// The gathered document at `path`, which `name` stands for, to be compared with others.
-pub fn named(path: &Path, name: String) -> Result<Named, Stop> {
+/// The gathered document at `path`, which `name` stands for, to be compared with others, and what of it was not
+/// measured, or not to its end.
+pub fn named(path: &Path, name: String) -> Result<(Named, Vec<String>), Stop> {
     let wrong = |why: &str| Stop::new(exit::USAGE, format!("{}: {why}", path.display()));
     let text =
         document(path).ok_or_else(|| wrong("is no gathered matrix, and such are compared with each other only"))?;
     let gathered = report::matrix::json::read(&text).map_err(|why| wrong(&why))?;
-    Ok(Named::of(name, &gathered))
+    let unmeasured = report::matrix::missing(&gathered, &[]);
+    Ok((Named::of(name, &gathered), unmeasured))
 }
 
 /// A gathered document at `path` in `format`, with `options` for a terminal.

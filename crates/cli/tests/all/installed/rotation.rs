@@ -96,6 +96,14 @@ pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
         tithe: arm rotating: its key is rotated while it is measured, for which each arm needs slots of its own: say `design = "interleaved"`; nothing was started
     "#]],
     );
+    refuse(
+        "epochs = 1",
+        "starts = 8",
+        expect![[r#"
+        2
+        tithe: arm rotating: its key is rotated while it is measured, over many frames of one start: leave `starts` out; `epochs` sets servers up afresh; nothing was started
+    "#]],
+    );
     let own = "budget = \"24 s\"\nprecision = \"50%\"\nslot = \"100 ms\"\nwarmup = \"0 s\"\nepochs = 1\n[[workload]]\nycsb = \"b\"";
     let program = "budget = \"1 h\"\n[[workload]]\nsysbench = \"oltp_read_only\"";
     refuse(

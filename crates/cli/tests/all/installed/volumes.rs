@@ -153,6 +153,7 @@ values = "incompressible"
 [measure]
 budget = "40 s"
 precision = "50%"
+aa_arm = false
 [[resources]]
 data_per_memory = 1.5
 [[workload]]

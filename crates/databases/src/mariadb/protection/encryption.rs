@@ -60,6 +60,7 @@ impl Protection for Encryption {
                 },
             ],
             at_rest: true,
+            rotated_by: Some("rotate"),
             ..ProtectionEntry::BARE
         }
     }

@@ -104,6 +104,28 @@ fn in_a_pool_no_thread_serves_one_client() {
 }
 
 #[test]
+fn a_database_of_tithes_is_marked_or_not_left() {
+    marks_its_database("SET GLOBAL innodb_force_primary_key = ON", &MARIADB);
+}
+
+/// Where the mark cannot be made, no database is left that Tithe would not know for its own; and where `wanted` has
+/// every table have a primary key, the mark is made all the same.
+pub fn marks_its_database(wanted: &str, tested: &'static Tested) {
+    let Some(sandbox) = (tested.start)(&[]) else { return };
+    let create = |statement: &str| {
+        let mut setup = sandbox.setup.clone();
+        setup.statements = vec![statement.to_owned()];
+        tested.database.create(&sandbox.server, &setup, &table())
+    };
+    // Tables of this engine have no keys, so that the one that is the mark is refused.
+    create("SET GLOBAL default_storage_engine = 'CSV'").expect_err("no mark");
+    create("SET GLOBAL default_storage_engine = 'InnoDB'").expect("nothing unknown is left");
+    tested.remove(&sandbox);
+    create(wanted).expect("a table");
+    tested.remove(&sandbox);
+}
+
+#[test]
 fn a_database_in_which_somebody_keeps_an_event_stays() {
     let Some(sandbox) = (MARIADB.start)(&[]) else { return };
     MariaDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");

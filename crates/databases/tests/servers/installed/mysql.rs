@@ -7,7 +7,7 @@ use tithe_plugin::{database::Database, setup::Setup};
 
 use super::{
     conformance::mysql::ENCRYPTED,
-    mariadb::{MARIADB, serves_by_a_thread},
+    mariadb::{MARIADB, marks_its_database, serves_by_a_thread},
     sandbox::Sandbox,
     table,
 };
@@ -37,6 +37,11 @@ fn a_plain_server_serves_every_request() {
     assert_eq!((facts.facts["log_bin"].as_str(), facts.facts["sync_binlog"].as_str()), ("ON", "0"));
     MYSQL.remove(&sandbox);
     assert!(!sandbox.log().contains("Aborted connection"), "{}", sandbox.log());
+}
+
+#[test]
+fn a_database_of_tithes_is_marked_or_not_left() {
+    marks_its_database("SET GLOBAL sql_require_primary_key = ON", &MYSQL);
 }
 
 #[test]

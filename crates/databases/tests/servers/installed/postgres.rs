@@ -30,3 +30,23 @@ fn a_plain_server_serves_every_request() {
     POSTGRES.remove(&sandbox);
     assert!(!sandbox.log().contains("unexpected EOF"), "{}", sandbox.log());
 }
+
+/// A schema that Tithe would not know for its own later is not left.
+#[test]
+fn a_schema_that_cannot_be_marked_is_not_made() {
+    let Some(sandbox) = (POSTGRES.start)(&[]) else { return };
+    let create = |statements: &[&str]| {
+        let mut setup = sandbox.setup.clone();
+        setup.statements = statements.iter().map(|statement| (*statement).to_owned()).collect();
+        Postgres.create(&sandbox.server, &setup, &table())
+    };
+    let no_comments = [
+        "CREATE FUNCTION public.no_comments() RETURNS event_trigger LANGUAGE plpgsql \
+         AS 'BEGIN RAISE EXCEPTION ''no comments''; END'",
+        "CREATE EVENT TRIGGER no_comments ON ddl_command_start WHEN TAG IN ('COMMENT') \
+         EXECUTE FUNCTION public.no_comments()",
+    ];
+    create(&no_comments).expect_err("no mark");
+    create(&["DROP EVENT TRIGGER no_comments"]).expect("nothing unknown is left");
+    POSTGRES.remove(&sandbox);
+}

@@ -324,7 +324,7 @@ mod tests {
         let slot = |lane, block, operations| Slot { frame: 7, lane, block, operations, ..Slot::default() };
         let arm = |operations| {
             let record = ArmFrame { operations, ..ArmFrame::default() };
-            ArmPart { record, warmed_up: 0, profiles: Vec::new(), invalid: None }
+            ArmPart { record, warmed_up: 0, profiles: Vec::new(), first_failure: None, invalid: None }
         };
         let fits = |slots: &[Slot], told: u64| {
             let part =

@@ -241,7 +241,7 @@ mod tests {
             1 agents are expected, and 0 are there and free: none; busy: none
             1 agents are expected, and 2 are there and free: a, b; busy: none
             two agents are called a: start one of them with another --name
-            agent d is tithe 0.0.1 (protocol 4), and this is tithe VERSION (protocol 4): run one version everywhere
+            agent d is tithe 0.0.1 (protocol 5), and this is tithe VERSION (protocol 5): run one version everywhere
         "#]]
         .assert_eq(
             &[

@@ -117,7 +117,9 @@ pub struct ArmPart {
     pub warmed_up: u64,
     /// Carry-over as each lane saw it.
     pub profiles: Vec<Profile>,
-    /// Why the frame must not be used.
+    /// What the first operation that failed did so with.
+    pub first_failure: Option<String>,
+    /// Why the frame must not be used, whatever failed.
     pub invalid: Option<String>,
 }
 

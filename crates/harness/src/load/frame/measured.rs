@@ -44,6 +44,44 @@ pub(super) struct ArmMeasured {
     pub warmed_up: u64,
     /// Carry-over as each lane saw it.
     pub profiles: Vec<Profile>,
-    /// Why the frame must not be used.
+    /// What the first operation that failed did so with; `None` where another program offers the load.
+    pub first_failure: Option<String>,
+    /// Why the frame must not be used, whatever failed.
     pub invalid: Option<String>,
+}
+
+impl ArmMeasured {
+    /// Why the frame must not be used; `None` where it may.
+    pub fn why_invalid(&self) -> Option<String> {
+        self.too_many_failed().or_else(|| self.invalid.clone())
+    }
+
+    /// Told where more than 1 % of the operations of Tithe's own clients failed, of which one alone is no share.
+    fn too_many_failed(&self) -> Option<String> {
+        let first = self.first_failure.as_ref()?;
+        let ArmFrame { operations, operations_lead_in, failed, .. } = self.record;
+        (failed > 1 && 100 * failed > operations + operations_lead_in + failed)
+            .then(|| format!("more than 1 % of the operations failed, the first with: {first}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_one_and_more_than_a_hundredth_are_too_many() {
+        let told = |operations, failed| {
+            let record = ArmFrame { operations, failed, ..ArmFrame::default() };
+            let arm = ArmMeasured { record, first_failure: Some("no".to_owned()), ..ArmMeasured::default() };
+            arm.why_invalid()
+        };
+        for (operations, failed) in [(0, 1), (10, 1), (198, 2), (50_000, 2)] {
+            assert_eq!(told(operations, failed), None, "{operations} {failed}");
+        }
+        let too_many = Some("more than 1 % of the operations failed, the first with: no".to_owned());
+        for (operations, failed) in [(0, 2), (10, 2), (197, 2)] {
+            assert_eq!(told(operations, failed), too_many, "{operations} {failed}");
+        }
+    }
 }

@@ -75,8 +75,8 @@ impl<'a> CellRunner<'a> {
         let states = lanes.states.iter().map(|state| state.reached()).collect();
         Ok(measured.map(|LanesMeasured { slots, arms, .. }| {
             let part = |arm: ArmMeasured| {
-                let ArmMeasured { record, warmed_up, profiles, invalid } = arm;
-                ArmPart { record, warmed_up, profiles, invalid }
+                let ArmMeasured { record, warmed_up, profiles, first_failure, invalid } = arm;
+                ArmPart { record, warmed_up, profiles, first_failure, invalid }
             };
             PartResult { slots, arms: arms.into_iter().map(part).collect(), states, invented_ns }
         }))
@@ -122,9 +122,10 @@ impl ArmMeasured {
     /// Adds what another load machine saw, which has this `share` of all lanes. Histograms are added, so that
     /// percentiles are those of all operations.
     fn add(&mut self, part: ArmPart, share: f64) {
-        let ArmPart { record: from, warmed_up, profiles, invalid } = part;
+        let ArmPart { record: from, warmed_up, profiles, first_failure, invalid } = part;
         self.warmed_up += warmed_up;
         self.profiles.extend(profiles);
+        self.first_failure = self.first_failure.take().or(first_failure);
         self.invalid = self.invalid.take().or(invalid);
         let into = &mut self.record;
         into.operations += from.operations;
@@ -182,7 +183,7 @@ mod tests {
         latencies.iter().for_each(|latency| histogram.record(*latency));
         let mut record = ArmFrame { operations: latencies.len() as u64, ..ArmFrame::default() };
         record.latency.insert("READ".to_owned(), histogram);
-        ArmPart { record, warmed_up: 1, profiles: Vec::new(), invalid: None }
+        ArmPart { record, warmed_up: 1, profiles: Vec::new(), first_failure: None, invalid: None }
     }
 
     proptest! {
@@ -217,6 +218,14 @@ mod tests {
         sum.add(ArmPart { invalid: Some("one".to_owned()), ..part(&[1]) }, 0.5);
         sum.add(ArmPart { invalid: Some("two".to_owned()), ..part(&[2]) }, 0.5);
         assert_eq!(sum.invalid.as_deref(), Some("one"));
+        // Whether too many failed is asked of all together: here 1 of 40 on each of two machines.
+        let mut sum = ArmMeasured::default();
+        let record = ArmFrame { operations: 39, failed: 1, ..ArmFrame::default() };
+        for why in ["one", "two"] {
+            sum.add(ArmPart { record: record.clone(), first_failure: Some(why.to_owned()), ..part(&[]) }, 0.5);
+        }
+        let told = "more than 1 % of the operations failed, the first with: one";
+        assert_eq!(sum.why_invalid().as_deref(), Some(told));
         assert_eq!(sum.record.counters, Counters::default());
         let bytes = |bytes| Counters { sent_bytes: bytes, ..Counters::default() };
         assert_eq!(super::sum(bytes(Some(3)), bytes(None)).sent_bytes, Some(3));

@@ -72,6 +72,7 @@ pub(super) fn measured(context: &CellContext<'_>, arm: usize, has: bool, seen: &
     ArmMeasured {
         warmed_up: seen.iter().map(|seen| seen.warmed_up[arm]).sum(),
         profiles: recorders().map(|recorder| profile(recorder.phases())).collect(),
+        first_failure: recorders().find_map(|recorder| recorder.first_failure.clone()),
         invalid: recorders()
             .find_map(|recorder| recorder.invalid.clone())
             .or_else(|| nothing.then(|| NOTHING_DONE.to_owned())),

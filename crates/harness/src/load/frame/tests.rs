@@ -197,6 +197,7 @@ fn the_first_reason_is_told_why_a_frame_must_not_be_used() {
         record: ArmFrame::default(),
         warmed_up: 0,
         profiles: Vec::new(),
+        first_failure: None,
         invalid: invalid.map(str::to_owned),
     };
     let told = |not_stopped: Option<&str>, arms: [Option<&str>; 2], clock_fault: Option<&str>| {

@@ -237,13 +237,9 @@ impl SlotRun<'_> {
             Ok(Progress::Pending) => return Ok(false),
             Ok(Progress::Done(_)) => {}
             Err(Fault::Server(message)) => {
-                recorder.failed += 1;
+                recorder.fail(message);
                 conn.busy = None;
                 self.last_ns = self.clock.now();
-                // A few failures are counted; many make the frame worthless, and the first one says why.
-                if recorder.failed * 100 > recorder.operations + recorder.lead_in + 100 {
-                    recorder.invalidate(format!("more than 1 % of the operations failed, the first with: {message}"));
-                }
                 return Ok(true);
             }
             Err(Fault::Wrong(message)) => {

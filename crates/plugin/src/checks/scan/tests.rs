@@ -125,6 +125,6 @@ fn secrets_of_a_run_are_fresh_and_in_no_file() {
     assert!(one.key != two.key && one.password != two.password);
     let needles = Needles::new([("data key", one.key.expose()), ("password", one.password.expose())]);
     let report = scan(&needles, files_below(&folder));
-    assert_eq!((report.files, report.total().describe()), (12, "nothing".to_owned()));
+    assert_eq!((report.files, report.total().describe()), (14, "nothing".to_owned()));
     fs::remove_dir_all(folder).unwrap();
 }

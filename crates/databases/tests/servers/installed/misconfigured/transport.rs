@@ -59,6 +59,41 @@ fn redis_with_a_plaintext_port_beside_tls() {
     );
 }
 
+/// The server knows an authority that it should not. Here it is the other way round: the certificate that is taken for
+/// one of an unknown authority is that of our clients.
+fn tls_knows_another_authority(database: &'static dyn Product) {
+    let asked = chosen(database, "tls", &[("mutual", OptionValue::Flag(true))]);
+    let Some(mut sandbox) = start(database, std::slice::from_ref(&asked), &[]) else { return };
+    let elsewhere = sandbox.server.folder.join("elsewhere");
+    std::fs::create_dir(&elsewhere).expect("a folder");
+    let credentials = &mut sandbox.setup.credentials;
+    let authority = elsewhere.join("untrusted.pem");
+    std::fs::copy(&credentials.untrusted_authority, &authority).expect("copied");
+    credentials.untrusted_authority = authority;
+    let [certificate, key] = [&credentials.client_certificate, &credentials.client_key]
+        .map(|file| std::fs::read_to_string(file).expect("a text"));
+    std::fs::write(credentials.untrusted_client(), certificate + &key).expect("written");
+    let words = caught(&sandbox, &asked);
+    eprintln!("{}: {words}", database.id());
+    assert!(words.contains("a client without a certificate: refused"), "{words}");
+    assert!(words.contains("a client of an unknown authority: served"), "{words}");
+}
+
+#[test]
+fn postgres_that_knows_another_authority() {
+    tls_knows_another_authority(&Postgres);
+}
+
+#[test]
+fn mariadb_that_knows_another_authority() {
+    tls_knows_another_authority(&MariaDb);
+}
+
+#[test]
+fn redis_that_knows_another_authority() {
+    tls_knows_another_authority(&Redis);
+}
+
 /// Our account needs TLS and another does not. An account that may read who is let in sees it; for one that may not,
 /// the claim is about itself alone. `made` are statements for the administrator, `url` is how the account `app` comes.
 fn plaintext_for_others(
