@@ -1,7 +1,7 @@
 /*
- * A protection whose cost is known by count: every statement burns processor time, and how much is counted.
+ * A protection whose cost is known by count: every SELECT burns processor time, and how much is counted.
  *
- * PostgreSQL loads it by `shared_preload_libraries`. At the start of each statement's execution the backend reads the
+ * PostgreSQL loads it by `shared_preload_libraries`. At the start of each SELECT's execution the backend reads the
  * processor-time clock of its thread, goes through a loop, and reads the clock again. What lies between the two readings is
  * added up, and the backend says the sum in the server's log when its client leaves. An arm of 0 rounds reads the clock twice
  * all the same, so arms differ in what they do by the loop alone.
@@ -9,6 +9,9 @@
  * What the backend uses from the end of one loop to the start of the next is added up as well: everything else that a
  * statement costs it. Arms do the same there, but a loop of some microseconds makes it dearer, and that is part of what the
  * protection costs.
+ *
+ * Other statements are left alone. The measured workload has none, and those that load the records run on the server of the
+ * first arm only, whose data the others are given copies of.
  *
  * Tithe gives all arms of a launched database the same settings, so that one setting names the rounds of every arm,
  * and the server finds its own by the folder that it lives in, which Tithe names after the arm: NUMBER-ARM/data.
@@ -81,7 +84,7 @@ tell(int code, Datum unused)
 }
 
 static void
-burn(QueryDesc *query, int flags)
+burn(void)
 {
 	uint64 start_ns = thread_cpu_ns();
 	uint64 end_ns;
@@ -101,6 +104,15 @@ burn(QueryDesc *query, int flags)
 		tells = true;
 		before_shmem_exit(tell, 0);
 	}
+}
+
+static void
+start(QueryDesc *query, int flags)
+{
+	if (query->operation == CMD_SELECT)
+		burn();
+	else
+		last_end_ns = 0;
 	if (next_start)
 		next_start(query, flags);
 	else
@@ -152,5 +164,5 @@ _PG_init(void)
 	find_arm();
 	find_rounds();
 	next_start = ExecutorStart_hook;
-	ExecutorStart_hook = burn;
+	ExecutorStart_hook = start;
 }
