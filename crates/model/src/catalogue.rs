@@ -74,8 +74,8 @@ pub struct DatabaseEntry {
     pub compiles: bool,
     /// What may stand before the name of a setting, which is the same setting then: `loose_`.
     pub setting_modifiers: &'static [&'static str],
-    /// True when what tells an attached server of it from others is its process's, so that it calls itself otherwise once
-    /// it was started anew.
+    /// True when what tells an attached server of it from others is its process's, so that it calls itself otherwise
+    /// once it was started anew.
     pub identity_of_process: bool,
     /// Settings that Tithe sets itself and an experiment may therefore not set, with the reason.
     pub reserved_settings: &'static [(&'static str, &'static str)],

@@ -11,11 +11,11 @@ use crate::Proof;
 
 /// What `findings` prove about `arm`, which was measured in `epochs`.
 ///
-/// Every protection needs a claim before each epoch's frames, all of these again after them, and every claim must hold. A
-/// claim that fails outweighs one that could not be told. One that only strengthens a proof is not missed where nobody
-/// can look at it. Disclosures prove nothing either way. Where nothing fails and what is needed is open, a provider who
-/// says that it is on is named for it, and that is no proof. An epoch that was
-/// killed and followed by another has no look after it: see [`cut_short`].
+/// Every protection needs a claim before each epoch's frames, all of these again after them, and every claim must
+/// hold. A claim that fails outweighs one that could not be told. One that only strengthens a proof is not missed where
+/// nobody can look at it. Disclosures prove nothing either way. Where nothing fails and what is needed is open, a
+/// provider who says that it is on is named for it, and that is no proof. An epoch that was killed and followed by
+/// another need not have every look after it: see [`cut_short`].
 pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> Proof {
     if arm.protections.is_empty() && arm.switch.is_none() {
         return Proof::Unproven(vec!["the arm names no protection, so nothing was looked at".to_owned()]);

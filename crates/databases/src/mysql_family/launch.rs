@@ -15,8 +15,8 @@ pub const GENERAL_LOG: &str = "general.log";
 pub const MODIFIERS: [&str; 5] = ["loose_", "skip_", "disable_", "enable_", "maximum_"];
 
 /// The variables in `help`, as a server prints it, where one called `name` is not among them and looks like a slip:
-/// plugins bring variables that a server does not know before it has loaded them. The beginning of a name, which a server
-/// takes for the whole, is none here: those that begin so.
+/// plugins bring variables that a server does not know before it has loaded them. The beginning of a name, which a
+/// server takes for the whole, is none here: those that begin so.
 pub fn in_place_of(help: &str, name: &str) -> Option<Vec<String>> {
     let (_, variables) = help.split_once("\nVariables (")?;
     let names = variables.lines().skip(3).map_while(|line| line.split_whitespace().next());

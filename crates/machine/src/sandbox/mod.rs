@@ -364,8 +364,8 @@ pub fn remove_abandoned(parent: &Path) {
     }
 }
 
-/// The file of the lock in the sandbox `folder`. Anybody may make such a folder where all may write: what is no file there
-/// is not waited for, and a link is not followed.
+/// The file of the lock in the sandbox `folder`. Anybody may make such a folder where all may write: what is no file
+/// there is not waited for, and a link is not followed.
 fn its_lock(folder: &Path) -> Option<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
     let lock = fs::OpenOptions::new().read(true).custom_flags(flags).open(folder.join(LOCK)).ok()?;
