@@ -70,7 +70,7 @@ impl Point {
     pub fn counts(&self) -> bool {
         let Interval { low, high, .. } = self.estimate.effect;
         let known = low.is_finite() && high.is_finite();
-        known && self.estimate.is_symmetric() && matches!(self.proof, Proof::Baseline | Proof::Proven)
+        known && self.estimate.is_symmetric() && self.proof.stands()
     }
 }
 

@@ -271,6 +271,13 @@ pub enum Proof {
     Disproven(Vec<String>),
 }
 
+impl Proof {
+    /// True where nothing is left to be proven: the figures of the arm are those of its protection, or of the baseline.
+    pub fn stands(&self) -> bool {
+        matches!(self, Self::Baseline | Self::Proven)
+    }
+}
+
 /// An absolute figure of one arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

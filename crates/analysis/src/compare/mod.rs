@@ -125,7 +125,7 @@ impl Side {
     pub fn counts(&self) -> bool {
         let Interval { low, high, .. } = self.estimate.effect;
         let known = low.is_finite() && high.is_finite();
-        known && self.estimate.is_symmetric() && matches!(self.proof, Proof::Proven | Proof::Baseline)
+        known && self.estimate.is_symmetric() && self.proof.stands()
     }
 
     /// The run rests on fewer starts of the servers than tell how much these differ.

@@ -8,13 +8,13 @@
 use serde_json::{Map, Value, json};
 
 use super::number;
-use crate::{Analysis, Estimate, Figure, Proof};
+use crate::{Analysis, Estimate, Figure};
 
 /// The costs as one JSON object; it ends with a line break.
 pub fn render(analysis: &Analysis) -> String {
     let mut benchmarks = Map::new();
     for cell in &analysis.cells {
-        for arm in cell.arms.iter().filter(|arm| matches!(arm.proof, Proof::Baseline | Proof::Proven)) {
+        for arm in cell.arms.iter().filter(|arm| arm.proof.stands()) {
             let told = arm.estimates.iter().filter(|estimate| is_told(estimate));
             let measures: Map<String, Value> = told.map(|estimate| (measure(estimate), metric(estimate))).collect();
             if !measures.is_empty() {
@@ -55,7 +55,7 @@ mod tests {
     use expect_test::expect_file;
 
     use super::*;
-    use crate::{Flag, report::sample};
+    use crate::{Flag, Proof, report::sample};
 
     #[test]
     fn a_benchmark_for_each_proven_arm() {

@@ -29,7 +29,7 @@ struct Decided<'a> {
 
 impl Decided<'_> {
     fn proven(&self) -> bool {
-        matches!(self.arm.proof, Proof::Proven | Proof::Baseline)
+        self.arm.proof.stands()
     }
 
     fn symmetric(&self) -> bool {

@@ -7,7 +7,7 @@
 use tithe_model::quantity::moment;
 
 use super::{csv::record, number};
-use crate::{Analysis, Estimate, Interval, Proof};
+use crate::{Analysis, Estimate, Interval};
 
 /// The header and the run's line; lines end with CR LF (RFC 4180).
 pub fn render(analysis: &Analysis) -> String {
@@ -20,7 +20,7 @@ pub fn render(analysis: &Analysis) -> String {
     ];
     for cell in &analysis.cells {
         for arm in &cell.arms {
-            let proven = matches!(arm.proof, Proof::Baseline | Proof::Proven);
+            let proven = arm.proof.stands();
             if let Some(estimate) = arm.primary() {
                 let name = format!("{}.{}.{}_cost_percent", cell.id, arm.name, estimate.name);
                 columns.push((name, if proven { percent(estimate) } else { String::new() }));

@@ -83,7 +83,7 @@ fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> Row {
     let (cost, adds) = number::both(&estimate.effect, estimate.difference.as_ref(), &estimate.unit, estimate.verdict);
     let told = estimate.verdict != Outcome::TooNoisy;
     let adds = adds.filter(|_| told).map_or(String::new(), |adds| adds.lead);
-    let proven = matches!(arm.proof, Proof::Proven | Proof::Baseline);
+    let proven = arm.proof.stands();
     let (cost, adds) = if proven {
         ((cost.lead, cost.rest), adds)
     } else {

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::{against_threshold, behind, is_proven, judged, not_held, not_ranked, sentences};
+use super::{against_threshold, behind, judged, not_held, not_ranked, sentences};
 use crate::{
     compare::{Comparison, Match, Refusal},
     report::{number, view, words},
@@ -44,7 +44,7 @@ fn of_match(comparison: &Comparison, matched: &Match, threshold: Option<f64>) ->
         let of = &comparison.runs[run];
         let name = if several { format!("{} in {of}", matched.arm) } else { matched.arm.clone() };
         let change = changes.iter().find(|change| change.run == run);
-        let unproven = behind(matched, run).find(|side| !is_proven(side));
+        let unproven = behind(matched, run).find(|side| !side.proof.stands());
         let (body, outcome) = match (unproven, change) {
             (Some(side), _) => {
                 let why =

@@ -137,10 +137,6 @@ fn behind(matched: &Match, run: usize) -> impl Iterator<Item = &Side> {
     matched.sides.iter().take(1).chain(matched.sides.iter().skip(1).filter(move |side| side.run == run))
 }
 
-fn is_proven(side: &Side) -> bool {
-    matches!(side.proof, Proof::Proven | Proof::Baseline)
-}
-
 /// Why there is no change up to `run` to hold against a threshold, although both costs are proven.
 fn not_held(comparison: &Comparison, matched: &Match, run: usize) -> String {
     let uncounted = behind(matched, run).find(|side| !side.counts());
@@ -151,7 +147,8 @@ fn not_held(comparison: &Comparison, matched: &Match, run: usize) -> String {
 /// The proven costs of `matched` that a threshold could not be held against, each with the reason.
 pub fn not_judged(comparison: &Comparison, matched: &Match) -> Vec<String> {
     let changes = matched.changes();
-    let proven = judged(matched).map(|side| side.run).filter(|run| behind(matched, *run).all(is_proven));
+    let proven =
+        judged(matched).map(|side| side.run).filter(|run| behind(matched, *run).all(|side| side.proof.stands()));
     let open = proven.filter(|run| changes.iter().all(|change| change.run != *run));
     let told = open.map(|run| {
         let (cell, arm, name) = (&matched.cell, &matched.arm, &comparison.runs[run]);
@@ -177,7 +174,7 @@ pub fn rests_on(side: &Side) -> String {
 /// The cost of a side with its interval; in parentheses where its protection is not proven.
 pub fn figure(side: &Side) -> String {
     let figure = number::cost(&side.estimate.effect, side.estimate.verdict);
-    if is_proven(side) { figure.to_string() } else { format!("({figure})") }
+    if side.proof.stands() { figure.to_string() } else { format!("({figure})") }
 }
 
 /// Every change beyond `threshold`, a share; where there is none, that nothing grew, and what came nearest.

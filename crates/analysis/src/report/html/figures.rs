@@ -7,7 +7,7 @@ use super::{
     markup::{details, text, wide},
 };
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Proof,
+    Analysis, ArmAnalysis, CellAnalysis, Estimate,
     report::{number, words},
 };
 
@@ -55,7 +55,7 @@ pub(super) fn log_over_start(cell: &CellAnalysis) -> String {
 }
 
 fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> String {
-    let proven = matches!(arm.proof, Proof::Baseline | Proof::Proven);
+    let proven = arm.proof.stands();
     let verdict = outcome(estimate, arm, analysis.margin);
     let told = |figure: String| if proven || figure.is_empty() { figure } else { format!("({figure})") };
     let (of, unit) = (estimate.difference.as_ref(), &estimate.unit);

@@ -10,7 +10,7 @@ use super::{
     scale::Scale,
 };
 use crate::{
-    Analysis, Interval, Proof, Sweep, SweepArm, SweepStep,
+    Analysis, Interval, Sweep, SweepArm, SweepStep,
     report::{number, words},
 };
 
@@ -56,7 +56,7 @@ fn of_sweep(analysis: &Analysis, sweep: &Sweep) -> String {
 /// True where the protections of the arm were proven in every cell.
 fn proven(analysis: &Analysis, name: &str) -> bool {
     let mut arms = analysis.cells.iter().flat_map(|cell| &cell.arms).filter(|arm| arm.name == name);
-    arms.all(|arm| matches!(arm.proof, Proof::Proven | Proof::Baseline))
+    arms.all(|arm| arm.proof.stands())
 }
 
 /// Where the drawing of a step ends.

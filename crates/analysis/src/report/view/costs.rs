@@ -206,7 +206,7 @@ fn find_level<'a>(arm: &'a ArmAnalysis, name: &Figure) -> Option<&'a Level> {
 pub(super) fn level_entry(level: &Level, arm: &ArmAnalysis) -> Entry {
     let figure = number::level(level.value, level.low, level.high, &level.unit);
     let entry = Entry::figure(figure, Tone::Normal);
-    if proven(&arm.proof) { entry } else { doubted(entry) }
+    if arm.proof.stands() { entry } else { doubted(entry) }
 }
 
 /// A cost with its interval, its difference and the marks of its footnotes; in parentheses where the arm is not proven.
@@ -228,11 +228,7 @@ pub(super) fn cost(
     let figures = number::both(effect, difference, unit, outcome);
     let mut entry = Entry::figure(figures.0, words::outcome_tone(outcome));
     entry.beside = figures.1.map(|figure| (figure.lead, figure.rest)).unwrap_or_default();
-    if proven(proof) { entry } else { doubted(entry) }
-}
-
-fn proven(proof: &Proof) -> bool {
-    matches!(proof, Proof::Baseline | Proof::Proven)
+    if proof.stands() { entry } else { doubted(entry) }
 }
 
 fn doubted(entry: Entry) -> Entry {
