@@ -144,6 +144,26 @@ fn every_setting_of_a_protection_is_refused() {
     .assert_eq(&Vec::from_iter(combined).join("\n"));
 }
 
+/// What changes keys while it is measured says so as data, by which it is planned with one start.
+#[test]
+fn every_protection_that_changes_keys_is_known_to() {
+    let catalogue = whole_catalogue();
+    let mut rotating = Vec::new();
+    for database in tithe_databases::all() {
+        let offered = catalogue.database(database.id()).expect("a database of this build");
+        for protection in arms::all(*database) {
+            for chosen in ways(protection) {
+                let mut setup = Setup::bare();
+                protection.apply(&chosen, &mut setup);
+                assert_eq!(setup.changes_keys(), offered.rotates(&chosen), "{} {chosen:?}", database.id());
+                rotating.extend(setup.changes_keys().then(|| format!("{} {}", database.id(), chosen.id)));
+            }
+        }
+    }
+    assert!(rotating.contains(&"mariadb encryption".to_owned()), "{rotating:?}");
+    assert!(rotating.contains(&"postgres volume-luks2".to_owned()), "{rotating:?}");
+}
+
 /// An experiment on `database` whose servers listen on an address of a network, with an arm of `protections`.
 fn in_a_network(database: &dyn Product, protections: &str) -> String {
     format!(

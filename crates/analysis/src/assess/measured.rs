@@ -81,7 +81,8 @@ impl<'a> Measured<'a> {
         let findings = || records.findings.iter().filter(|it| of_cell(it.cell));
         // One that was given up while it was looked at before its first frame has none that anything would have to be
         // proven of.
-        let given_up = |it: &&Finding| it.phase == Phase::Before && frame_epochs().next().is_some();
+        let has_frames = frame_epochs().next().is_some();
+        let given_up = |it: &&Finding| it.phase == Phase::Before && has_frames;
         Self {
             lanes: stopping::lanes(slots()),
             seen: SlotTotals::of(frames.iter().map(|frame| frame.slots.as_slice())),

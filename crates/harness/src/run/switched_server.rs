@@ -52,7 +52,6 @@ pub(super) struct SwitchedServer<'r> {
 }
 
 /// A server that a URL led to.
-#[derive(Debug, PartialEq)]
 struct Reached {
     /// What it says of itself.
     identity: String,

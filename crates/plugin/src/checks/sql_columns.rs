@@ -245,21 +245,17 @@ fn with_rows(
     source: &mut Source,
     observe: impl FnOnce(&mut dyn SqlSession, &[Pair]) -> Result<Observation, Fault>,
 ) -> Result<Observation, Fault> {
-    let mut rows: Vec<Pair> = Vec::new();
-    let mut write = |(row, twin): Pair, session: &mut dyn SqlSession| {
-        let written = row.write(subject, session).and_then(|()| twin.write(subject, session));
-        rows.push((row, twin));
-        written
-    };
-    let written = subject.keyed().try_for_each(|table| {
+    let pair = |table| {
         let row = Row::draw(table, source);
         let twin = row.twin(source);
-        write((row, twin), session)
-    });
+        (row, twin)
+    };
+    let rows: Vec<Pair> = subject.keyed().map(pair).collect();
+    let each = || rows.iter().flat_map(|(row, twin)| [row, twin]);
+    let written = each().try_for_each(|row| row.write(subject, session));
     let observation = written.and_then(|()| observe(session, &rows));
     // Whatever failed, none of them may stay: the measured transactions would meet it.
-    let removed = rows.iter().flat_map(|(row, twin)| [row, twin]).map(|row| row.remove(subject, session));
-    let removed = removed.fold(Ok(()), Result::and);
+    let removed = each().map(|row| row.remove(subject, session)).fold(Ok(()), Result::and);
     observation.and_then(|observation| removed.map(|()| observation))
 }
 

@@ -74,11 +74,8 @@ impl Slices<'_> {
             let record = done.record(operation, counters);
             let nothing = schedule.has(arm) && record.operations == 0;
             // Some programs have transactions fail on purpose, or try them again: those that meet in a few rows.
-            let mostly = record.failed > record.operations;
-            let invalid = match () {
-                () if nothing => Some("no transaction succeeded".to_owned()),
-                () => mostly.then(|| "more transactions failed than succeeded".to_owned()),
-            };
+            let mostly = || (record.failed > record.operations).then_some("more transactions failed than succeeded");
+            let invalid = nothing.then_some("no transaction succeeded").or_else(mostly).map(str::to_owned);
             ArmMeasured { record, invalid, ..ArmMeasured::default() }
         };
         let arms = done.into_iter().enumerate().zip(counters).map(measured).collect();
