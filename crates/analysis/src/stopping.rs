@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tithe_model::{
     ending::CellEnding,
     experiment::{Design, Metric},
-    plan::{Cell, Plan, STARTS_USUAL, Starts, starts_borne},
+    plan::{Cell, Plan, STARTS_MIN, STARTS_USUAL, Starts, starts_borne},
     record::Slot,
     start_spread::{CostSpread, StartSpread},
 };
@@ -182,6 +182,10 @@ pub struct Live {
     margin: f64,
     until_decided: bool,
     cell: Cell,
+    /// Cells of the run, over which answers hold together.
+    cells: usize,
+    /// Index of the A/A arm among the protected ones.
+    aa: Option<usize>,
     frame_s: f64,
     /// How long starting anew took the last time, s; `None` before it was seen.
     start_s: Option<f64>,
@@ -211,6 +215,8 @@ impl Live {
             margin: measure.margin,
             until_decided: measure.until_decided,
             cell: cell.clone(),
+            cells: plan.cells.len(),
+            aa: plan.experiment.arms.iter().skip(1).position(|arm| arm.aa),
             frame_s: cell.frame_ns(arms) as f64 / 1e9,
             start_s: None,
             starts_asked: measure.starts.is_some(),
@@ -287,7 +293,18 @@ impl Live {
     /// The deciding metric of each protected arm now that the cell has ended for `reason`: the figures of the report.
     /// `None` where the frames are too few for an interval; where they are too few for one arm, its ends are infinite.
     pub fn ended(&self, reason: &CellEnding) -> Option<Vec<Interval>> {
-        let alpha = alpha(self.effects().len(), EndsBy::of(self.until_decided, Some(reason)));
+        // A pair whose last frame does not count is whole all the same, unless somebody or something ended it.
+        let whole = match (reason, self.seen.deciding(self.asked) == self.asked) {
+            (CellEnding::Interrupted | CellEnding::Failed(_), _) => None,
+            _ if !self.cell.design.is_switched() => None,
+            (_, true) => Some(&self.sides[0]),
+            (_, false) => Some(&self.sides[1]),
+        };
+        let effects = match whole {
+            Some(frames) => vec![pair_effects(frames.iter().copied())],
+            None => self.effects().to_vec(),
+        };
+        let alpha = alpha(effects.len(), EndsBy::of(self.until_decided, Some(reason)));
         let of = |effects: &Vec<StartEffect>| {
             let asked = self.asking(alpha, *reason == CellEnding::Decided);
             let interval = infer_over_starts(effects, asked).inference.interval;
@@ -297,7 +314,7 @@ impl Live {
                 false => interval,
             }
         };
-        (self.frames >= precision::MIN_FRAMES).then(|| self.effects().iter().map(of).collect())
+        (self.frames >= precision::MIN_FRAMES).then(|| effects.iter().map(of).collect())
     }
 
     /// How the interval of the deciding metric is asked for.
@@ -315,6 +332,37 @@ impl Live {
             Starts::Several(planned) => starts >= planned.min(STARTS_USUAL) as usize,
             Starts::Once | Starts::EveryFrame => precision::may_stop_at(self.frames),
         }
+    }
+
+    /// Are all answers certain, as the report will judge them: over all cells of the run, and a saving against the A/A
+    /// arm? Not before there are as many starts as tell their own spread, where that many are planned: what is known of
+    /// starts from elsewhere holds for one look.
+    fn is_decided(&self, starts: usize, alpha: f64) -> bool {
+        if matches!(self.cell.starts, Starts::Several(planned) if starts < planned.min(STARTS_MIN) as usize) {
+            return false;
+        }
+        let alpha = sidak(alpha, self.cells);
+        let interval =
+            |effects: &Vec<StartEffect>| infer_over_starts(effects, self.asking(alpha, true)).inference.interval;
+        let arms: Vec<Interval> = self.effects().iter().map(interval).collect();
+        let control = self.aa.and_then(|aa| arms.get(aa));
+        let decided = |(arm, interval): (usize, &Interval)| match outcome(*interval, self.margin) {
+            Outcome::TooNoisy => false,
+            Outcome::Gains if self.aa != Some(arm) => control.is_none_or(|control| interval.high < control.low),
+            _ => true,
+        };
+        arms.iter().enumerate().all(decided)
+    }
+
+    /// Starts that are still to come, by the plan or as is `advised` for a cell of one epoch.
+    fn starts_to_come(&self, so_far: usize, advised: Option<u32>) -> u32 {
+        let Cell { epochs, starts, frames_max, .. } = &self.cell;
+        let all = match starts {
+            Starts::EveryFrame => *frames_max,
+            Starts::Several(_) if *epochs == 1 => advised.unwrap_or(self.cell.starts_per_epoch()),
+            Starts::Once | Starts::Several(_) => epochs * self.cell.starts_per_epoch(),
+        };
+        all.saturating_sub(so_far as u32)
     }
 
     /// Starts that the cell's load is best divided among, by what the `widest` arm shows of them. Never fewer than were
@@ -361,23 +409,22 @@ impl Live {
         let reached = width(&arms[widest]) <= self.precision;
         // Every arm must stand on as many frames as the look asks for: a frame may have no effect for one of them.
         let fewest = self.effects().iter().map(Vec::len).min().unwrap_or(0);
-        let decided = |arm: &OverStarts| outcome(arm.inference.interval, self.margin) != Outcome::TooNoisy;
-        let enough = if self.until_decided {
-            fewest >= precision::MIN_FRAMES && arms.iter().all(decided)
-        } else {
-            reached && fewest >= precision::MIN_FRAMES && self.is_look(arms[widest].starts)
+        let starts_so_far = arms[widest].starts;
+        let answered = match self.until_decided {
+            true => self.is_decided(starts_so_far, alpha),
+            false => reached && self.is_look(starts_so_far),
         };
+        let enough = fewest >= precision::MIN_FRAMES && answered;
         let now = width(&arms[widest]);
         let bought = now * (self.frames as f64 / f64::from(self.cell.frames_max).max(self.frames as f64)).sqrt();
         let starts = self.starts(&arms[widest]);
-        let still = starts.unwrap_or(self.cell.starts_per_epoch()).saturating_sub(arms[widest].starts as u32);
         Decision {
             enough,
             // Further frames narrow nothing of what is known of other starts.
             bought: (now.is_finite() && !arms[widest].widened).then_some(bought),
             more_s: if reached { Some(0.0) } else { more_s(&arms[widest], self.precision, self.value_s(), alpha) },
             starts,
-            starting_s: self.start_s.unwrap_or(0.0) * f64::from(still),
+            starting_s: self.start_s.unwrap_or(0.0) * f64::from(self.starts_to_come(starts_so_far, starts)),
             widest: widest + 1,
             arms: arms.into_iter().map(|arm| arm.inference.interval).collect(),
         }

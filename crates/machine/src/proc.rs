@@ -194,8 +194,8 @@ mod tests {
         assert!(tree.contains(&(child.id() as i32)), "{tree:?}");
     }
 
-    /// The thread that sleeps is not the process's first one, which is all that its own `status` counts. Threads of other
-    /// tests come and go with theirs.
+    /// The thread that sleeps is not the process's first one, which is all that its own `status` counts. Threads of
+    /// other tests come and go with theirs.
     #[test]
     fn switches_of_all_threads_count() {
         let meeting = std::sync::Barrier::new(2);

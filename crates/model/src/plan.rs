@@ -361,7 +361,8 @@ fn cell(
         false => {
             // The process of an embedded database starts in some milliseconds.
             let soon = entry.is_some_and(|entry| entry.restarts || (entry.embedded && entry.keeps_data));
-            !writes && (limits.cold || !spills(experiment, limits, shape)) && soon
+            let in_turn = design != Design::Sequential;
+            !writes && (limits.cold || (in_turn && !spills(experiment, limits, shape))) && soon
         }
     };
     let per_arm_ns = match (embedded, restarts) {

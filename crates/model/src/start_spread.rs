@@ -189,7 +189,8 @@ pub fn line(database: &str, spread: &StartSpread) -> String {
     let StartSpread { metric, spread, degrees, source } = spread;
     let metric = serde_json::to_value(metric).ok().and_then(|value| value.as_str().map(str::to_owned));
     let source = source.replace('"', "'").replace(char::is_control, " ");
-    format!("{database},{},{spread:.4},{degrees:.0},\"{source}\"", metric.unwrap_or_default())
+    let spread = (spread * 1e6).round() / 1e6;
+    format!("{database},{},{spread},{degrees:.0},\"{source}\"", metric.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -3,7 +3,12 @@
 
 pub mod spread;
 
-use tithe_model::{experiment::Metric, plan::STARTS_MIN, records::Records, schedule::SplitMix64};
+use tithe_model::{
+    experiment::Metric,
+    plan::{STARTS_MIN, STARTS_USUAL},
+    records::Records,
+    schedule::SplitMix64,
+};
 
 use super::{measured::Measured, slots};
 use crate::{
@@ -65,10 +70,14 @@ pub struct Resolution {
     /// it with [`CONFIDENCE`], so that a calibration of many cells gives no more false alarms than one of a single
     /// cell.
     pub effect: Interval,
-    /// Half-width of the interval of two arms after a minute of load, natural-log ratio.
-    pub per_minute: f64,
-    /// Share of drawn experiments without any effect in which one was found, 0–1.
-    pub false_alarms: f64,
+    /// Half-width of the interval of two arms after a minute of load, natural-log ratio, as far as load narrows it.
+    pub frames_per_minute: f64,
+    /// What is known of starts that were not measured; it widens the interval whatever the load, natural-log ratio. 0
+    /// where starts tell their own spread.
+    pub widening: f64,
+    /// Share of drawn experiments without any effect in which one was found, 0–1; `None` where nothing can be drawn
+    /// that would tell.
+    pub false_alarms: Option<f64>,
     /// The largest difference that counts as none, natural-log ratio.
     pub margin: f64,
 }
@@ -89,9 +98,16 @@ impl Resolution {
         self.effect.low.abs().max(self.effect.high.abs())
     }
 
-    /// Seconds of load after which the interval of two arms is about as narrow as the margin.
-    pub fn needed_s(&self) -> f64 {
-        60.0 * (self.per_minute / self.margin).powi(2)
+    /// Half-width of the interval of two arms after a minute of load on these starts, natural-log ratio.
+    pub fn per_minute(&self) -> f64 {
+        self.frames_per_minute.hypot(self.widening)
+    }
+
+    /// Seconds of load after which the interval of two arms is about as narrow as the margin; `None` where no load on
+    /// these starts makes it so.
+    pub fn needed_s(&self) -> Option<f64> {
+        let left = self.margin.powi(2) - self.widening.powi(2);
+        (left > 0.0).then(|| 60.0 * self.frames_per_minute.powi(2) / left)
     }
 
     /// True when the interval holds the truth.
@@ -99,10 +115,11 @@ impl Resolution {
         self.effect.low <= 0.0 && self.effect.high >= 0.0
     }
 
-    /// True when false alarms are at most 5 %, within three standard errors of the drawing.
+    /// True unless false alarms are more than 5 %, beyond three standard errors of the drawing.
     pub fn is_honest(&self) -> bool {
         let alpha = 1.0 - CONFIDENCE;
-        self.false_alarms <= alpha + 3.0 * (alpha * CONFIDENCE / f64::from(DRAWN)).sqrt()
+        let most = alpha + 3.0 * (alpha * CONFIDENCE / f64::from(DRAWN)).sqrt();
+        self.false_alarms.is_none_or(|share| share <= most)
     }
 }
 
@@ -143,13 +160,16 @@ fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str, cells: usize)
         return None;
     }
     let asked = |alpha: f64| IntervalOptions { alpha, ..measured.asked(metric) };
-    let interval = |alpha: f64| infer_over_starts(&effects, asked(alpha)).inference.interval;
-    let alone = interval(1.0 - CONFIDENCE);
+    let interval = |asked: IntervalOptions| infer_over_starts(&effects, asked).inference.interval;
+    let alone = asked(1.0 - CONFIDENCE);
+    let of_frames = interval(IntervalOptions { known: None, ..alone }).half_width();
+    let alone = interval(alone).half_width();
     let load_s = effects.len() as f64 * measured.frame_s;
-    alone.half_width().is_finite().then(|| Resolution {
+    alone.is_finite().then(|| Resolution {
         title: title.to_owned(),
-        effect: interval(sidak(1.0 - CONFIDENCE, cells)),
-        per_minute: alone.half_width() * (load_s / 60.0).sqrt(),
+        effect: interval(asked(sidak(1.0 - CONFIDENCE, cells))),
+        frames_per_minute: of_frames * (load_s / 60.0).sqrt(),
+        widening: (alone.powi(2) - of_frames.powi(2)).max(0.0).sqrt(),
         false_alarms: false_alarms(&effects, measured.cell.seed),
         margin: measured.margin,
     })
@@ -160,14 +180,16 @@ fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str, cells: usize)
 /// widens.
 ///
 /// Checks the interval under the design's own symmetry. That the two instances are alike is the effect's to show.
-pub fn false_alarms(effects: &[StartEffect], seed: u64) -> f64 {
-    if effects.is_empty() {
-        return f64::NAN;
-    }
+/// `None` without effects, and of four to seven starts: the values and signs that can be drawn of those are too few to
+/// tell 5 % (all signs of four agree once in eight times).
+pub fn false_alarms(effects: &[StartEffect], seed: u64) -> Option<f64> {
     let starts: Vec<&[StartEffect]> = effects.chunk_by(|a, b| a.start == b.start).collect();
-    // Of few starts their frames are drawn, as their interval stands on them.
-    let units: Vec<&[StartEffect]> =
-        if starts.len() < STARTS_MIN as usize { effects.chunks(1).collect() } else { starts };
+    let units: Vec<&[StartEffect]> = match starts.len() as u32 {
+        // Of few starts their frames are drawn, as their interval stands on them.
+        1..STARTS_MIN => effects.chunks(1).collect(),
+        0 | STARTS_MIN..STARTS_USUAL => return None,
+        STARTS_USUAL.. => starts,
+    };
     let mut random = SplitMix64::new(seed);
     let asked = IntervalOptions { alpha: 1.0 - CONFIDENCE, by_decision: false, known: None };
     let wrong = (0..DRAWN).filter(|_| {
@@ -180,7 +202,7 @@ pub fn false_alarms(effects: &[StartEffect], seed: u64) -> f64 {
         let interval = infer_over_starts(&drawn, asked).inference.interval;
         interval.low > 0.0 || interval.high < 0.0
     });
-    wrong.count() as f64 / f64::from(DRAWN)
+    Some(wrong.count() as f64 / f64::from(DRAWN))
 }
 
 #[cfg(test)]
@@ -197,8 +219,35 @@ mod tests {
             };
             let effects: Vec<StartEffect> = (0..60).map(effect).collect();
             let rate = false_alarms(&effects, 1);
-            assert!((0.03..0.065).contains(&rate), "{rate}");
+            assert!(rate.is_some_and(|rate| (0.03..0.065).contains(&rate)), "{rate:?}");
         }
-        assert!(false_alarms(&[], 1).is_nan());
+        assert_eq!(false_alarms(&[], 1), None);
+    }
+
+    #[test]
+    fn four_to_seven_starts_do_not_tell_how_often_an_interval_errs() {
+        let told = |starts: u32| {
+            let effect = |frame: u32| StartEffect { start: frame % starts, effect: f64::from(frame % 3) - 1.0 };
+            let mut effects: Vec<StartEffect> = (0..60).map(effect).collect();
+            effects.sort_by_key(|it| it.start);
+            false_alarms(&effects, 1).is_some()
+        };
+        assert_eq!([1, 3, 4, 7, 8].map(told), [true, true, false, false, true]);
+    }
+
+    /// What is known of other starts is not narrowed by load: half a percent after a minute, or after an hour.
+    #[test]
+    fn load_narrows_what_frames_scatter_and_nothing_else() {
+        let of = |frames_per_minute, widening| Resolution {
+            title: String::new(),
+            effect: Interval { estimate: 0.0, low: -0.1, high: 0.1 },
+            frames_per_minute,
+            widening,
+            false_alarms: None,
+            margin: 0.005,
+        };
+        let needed_s = |frames, widening| of(frames, widening).needed_s().map(f64::round);
+        assert_eq!((of(0.003, 0.004).per_minute(), needed_s(0.003, 0.004)), (0.005, Some(60.0)));
+        assert_eq!((needed_s(0.01, 0.0), needed_s(0.003, 0.005)), (Some(240.0), None));
     }
 }

@@ -51,12 +51,20 @@ fn verdict(metric: &Resolution) -> String {
              `epochs` draw anew what differs by chance between two instances, such as where their memory lies.",
             percent(metric.largest())
         ),
-        Answer::TooNoisy => format!(
-            "Too noisy to say: a difference beyond your margin of {}% could be there and not be seen. With the noise of this \
-             hour about {} of load would show it.",
-            percent(metric.margin),
-            number::duration(metric.needed_s())
-        ),
+        Answer::TooNoisy => {
+            let remedy = match metric.needed_s() {
+                Some(needed_s) => {
+                    format!("With the noise of this hour about {} of load would show it.", number::duration(needed_s))
+                }
+                None => "Starts differ by more than that, as far as is known: more starts would show it, more load on \
+                         these would not."
+                    .to_owned(),
+            };
+            let margin = percent(metric.margin);
+            format!(
+                "Too noisy to say: a difference beyond your margin of {margin}% could be there and not be seen. {remedy}"
+            )
+        }
         Answer::None => "The instrument finds no difference where there is none.".to_owned(),
     }
 }
@@ -69,8 +77,9 @@ fn write_metric(text: &mut String, metric: &Resolution) -> std::fmt::Result {
         percent(metric.effect.low),
         percent(metric.effect.high)
     );
-    let per_minute = format!("±{}%", percent(metric.per_minute));
-    writeln!(text, "  {:<18} {effect:<24} {per_minute:<16} {:.1}%", metric.title, 100.0 * metric.false_alarms)
+    let per_minute = format!("±{}%", percent(metric.per_minute()));
+    let false_alarms = metric.false_alarms.map_or_else(|| "—".to_owned(), |share| format!("{:.1}%", 100.0 * share));
+    writeln!(text, "  {:<18} {effect:<24} {per_minute:<16} {false_alarms}", metric.title)
 }
 
 /// What was found of starts in every cell, with what it means.
@@ -135,10 +144,12 @@ mod tests {
         let metric = |title: &str, low: f64, high: f64| Resolution {
             title: title.to_owned(),
             effect: Interval { estimate: (low + high) / 2.0, low, high },
-            per_minute: 0.008,
-            false_alarms: 0.048,
+            frames_per_minute: 0.008,
+            widening: 0.0,
+            false_alarms: Some(0.048),
             margin: 0.03,
         };
+        let on_one_start = Resolution { widening: 0.04, false_alarms: None, ..metric("net time per op", -0.05, 0.06) };
         let cell = |metrics| CellResolution {
             id: "c".to_owned(),
             mode: "twin".to_owned(),
@@ -151,6 +162,7 @@ mod tests {
             cell(vec![metric("net time per op", -0.005, 0.009), metric("time per op", -0.02, 0.01)]),
             cell(vec![metric("net time per op", 0.005, 0.009)]),
             cell(vec![metric("net time per op", -0.144, 0.074)]),
+            cell(vec![on_one_start]),
             cell(Vec::new()),
         ];
         expect![[r#"
@@ -170,6 +182,11 @@ mod tests {
                                  the same twice           here, per minute false alarms
               net time per op    −3.4% [−13.4, 7.7]       ±0.80%           4.8%
               Too noisy to say: a difference beyond your margin of 3.0% could be there and not be seen. With the noise of this hour about 4 s of load would show it.
+
+            c: twin, slots of 20 ms, 60 frames in 60 s
+                                 the same twice           here, per minute false alarms
+              net time per op    0.50% [−4.9, 6.2]        ±4.2%            —
+              Too noisy to say: a difference beyond your margin of 3.0% could be there and not be seen. Starts differ by more than that, as far as is known: more starts would show it, more load on these would not.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
               too few frames to say anything

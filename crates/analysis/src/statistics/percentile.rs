@@ -1,5 +1,7 @@
 //! Latency percentiles: compared over groups of frames, because one frame says little about its tail.
 
+use std::collections::BTreeSet;
+
 use tithe_model::histogram::Histogram;
 
 use super::{
@@ -90,10 +92,13 @@ fn over_groups(
     let of_group = |(first, last): (usize, usize)| {
         Some(StartEffect { start: frames[first].start, effect: of(&frames[first..=last], share)? })
     };
-    let effects: Vec<StartEffect> =
-        group_frames(&samples, share, SAMPLES_BEYOND).into_iter().filter_map(of_group).collect();
+    let groups = group_frames(&samples, share, SAMPLES_BEYOND);
+    let effects: Vec<StartEffect> = groups.iter().copied().filter_map(of_group).collect();
     if effects.len() >= MIN_GROUPS {
-        return infer_over_starts(&effects, asked);
+        // A group may hold several starts, and is then one value of the interval.
+        let grouped = groups.iter().flat_map(|(first, last)| &frames[*first..=*last]);
+        let starts = grouped.map(|frame| frame.start).collect::<BTreeSet<_>>().len();
+        return OverStarts { starts, ..infer_over_starts(&effects, asked) };
     }
     let merged: Vec<f64> = effects.iter().map(|it| it.effect).collect();
     let interval = Interval { estimate: quantile7(&merged, 0.5), low: f64::NEG_INFINITY, high: f64::INFINITY };

@@ -162,6 +162,52 @@ fn an_answer_may_be_looked_at_after_every_frame() {
     assert_eq!(estimate(&records, 1, "net").effect, decision.arms[0], "the report says what the run went by");
 }
 
+/// Frames until all answers of the first cell of `records` are certain, with so many on each start.
+fn frames_until_certain(records: &Records, frames_a_start: u32) -> Option<usize> {
+    let mut live = Live::new(&records.plan, 0);
+    records.slots.chunk_by(|a, b| a.frame == b.frame).find_map(|slots| {
+        live.push(slots[0].frame / frames_a_start, slots);
+        live.decide().enough.then(|| live.frames())
+    })
+}
+
+/// As the headline and the status of the run judge them.
+#[test]
+fn an_answer_is_certain_over_all_cells_of_a_run() {
+    let mut records = Invented { effects: vec![0.0, 0.012], spread: 0.1, ..Invented::default() }.records();
+    records.plan.experiment.measure.until_decided = true;
+    records.plan.experiment.measure.margin = 0.003;
+    let alone = frames_until_certain(&records, 1).expect("a cost of 1.2 % is seen");
+    records.plan.cells.resize(12, records.plan.cells[0].clone());
+    let among_twelve = frames_until_certain(&records, 1);
+    assert!(among_twelve.is_none_or(|frames| frames > alone), "{alone} {among_twelve:?}");
+}
+
+/// What is known of starts from elsewhere holds for one look, and four starts tell their own spread.
+#[test]
+fn no_answer_is_certain_before_starts_tell_their_own_spread() {
+    let mut records = Invented { effects: vec![0.0, 0.08], frames: 80, ..Invented::default() }.records();
+    records.plan.experiment.measure.until_decided = true;
+    assert_eq!(frames_until_certain(&records, 20), Some(15));
+    records.plan.cells[0].starts = Starts::Several(8);
+    assert!(frames_until_certain(&records, 20).is_none_or(|frames| frames > 60));
+    // No more than two are to be had.
+    records.plan.cells[0].starts = Starts::Several(2);
+    assert_eq!(frames_until_certain(&records, 20), Some(21));
+}
+
+/// The report calls a saving that the plain arm shows as well none.
+#[test]
+fn a_saving_is_certain_where_the_aa_arm_shows_none() {
+    let certain = |of_aa: f64| {
+        let mut records = Invented { effects: vec![0.0, -0.06, of_aa], ..Invented::default() }.records();
+        records.plan.experiment.measure.until_decided = true;
+        records.plan.experiment.arms[2].aa = true;
+        frames_until_certain(&records, 1).is_some()
+    };
+    assert_eq!((certain(0.0), certain(-0.06)), (true, false));
+}
+
 /// Half of the error went on the looks that brought no answer.
 #[test]
 fn an_answer_that_was_waited_for_in_vain_has_what_is_left_of_the_error() {
@@ -296,6 +342,23 @@ fn live_says_of_sides_what_the_report_says() {
     }
     assert_eq!(bounded, 2 * 2 * SIDE + 1, "from the last frame of the second pair on");
     assert_eq!(live.ended(&CellEnding::Budget).expect("enough frames")[0], estimate(&records, 1, "time").effect);
+}
+
+/// The pair has both its sides to their end.
+#[test]
+fn live_counts_a_last_pair_of_which_a_frame_is_invalid_as_the_report_does() {
+    let mut records = switched(4, 0.05);
+    let mut live = Live::new(&records.plan, 0);
+    let last = 4 * 2 * SIDE - 1;
+    let frames = records.slots.chunk_by(|a, b| a.frame == b.frame).filter(|slots| slots[0].frame != last);
+    frames.for_each(|slots| live.push(slots[0].frame / (2 * SIDE), slots));
+    records.frames.last_mut().expect("frames").invalid = Some("the machine was busy".to_owned());
+    let reported = estimate(&records, 1, "time");
+    assert_eq!(reported.count, 4);
+    assert_eq!(live.ended(&CellEnding::Budget).expect("enough frames")[0], reported.effect);
+    // Of one that was stopped there nobody knows whether more was to come.
+    let stopped = live.ended(&CellEnding::Interrupted).expect("enough frames")[0];
+    assert!(stopped.half_width() > reported.effect.half_width(), "{stopped:?}");
 }
 
 #[test]

@@ -262,7 +262,11 @@ fn percentiles() {
     let pairs: Vec<_> = numbered.map(|(start, (plain, protected))| Pair { start, plain, protected }).collect();
     let asked = IntervalOptions { alpha: 0.05, by_decision: false, known: None };
     for case in list(&extra["quantile_effect"]) {
-        near_inference(&quantile_effect(&pairs, number(&case[0]), asked).inference, &case[1]);
+        let found = quantile_effect(&pairs, number(&case[0]), asked);
+        near_inference(&found.inference, &case[1]);
+        // Starts are counted, not the groups in which there are several.
+        let told = found.inference.interval.half_width().is_finite();
+        assert_eq!(found.starts, if told { pairs.len() } else { 0 });
     }
 }
 

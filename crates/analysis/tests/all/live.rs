@@ -142,4 +142,13 @@ fn load_is_divided_among_starts_by_what_they_show_and_cost() {
     assert_eq!(starts_of(&records, Some(1.0)), (Some(12), 10.0));
     assert_eq!(starts_of(&records, Some(3.2)), (Some(10), 8.0 * 3.2));
     assert_eq!(starts_of(&records, Some(100.0)), (Some(8), 600.0));
+    // Two of eight starts in two epochs, and eight of 48 frames.
+    (records.plan.cells[0].starts, records.plan.cells[0].epochs) = (Starts::Several(8), 2);
+    assert_eq!(starts_of(&records, Some(1.0)).1, 6.0);
+    (records.plan.cells[0].starts, records.plan.cells[0].epochs) = (Starts::EveryFrame, 1);
+    let mut live = live(&records);
+    live.expect(1.0, 48);
+    live.started_anew(0.5);
+    frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
+    assert_eq!(live.decide().starting_s, 20.0);
 }

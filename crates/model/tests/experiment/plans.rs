@@ -462,10 +462,13 @@ fn servers_start_anew_for_each_frame_where_memory_holds_the_data() {
     for database in &mut catalogue.databases {
         (database.entry.restarts, database.entry.start_s) = (true, 0.1);
     }
-    let plan = |resources: &str| {
-        let experiment = read_experiment(&format!("{SHORT}[[resources]]\nname = \"some\"\n{resources}"));
+    let plan = |text: &str, resources: &str| {
+        let experiment = read_experiment(&format!("{text}[[resources]]\nname = \"some\"\n{resources}"));
         plan(experiment.expect("an experiment"), &catalogue).expect("a plan")
     };
+    let sequential = SHORT.replace("[data]", "[measure]\ndesign = \"sequential\"\n[data]");
+    assert_eq!(plan(&sequential, "").cells[0].starts, Starts::Once);
+    assert_eq!(plan(&sequential, "cache = \"cold\"").cells[0].starts, Starts::EveryFrame);
     for (resources, anew) in [
         ("", true),
         ("memory = \"16 MiB\"", true),
@@ -474,7 +477,7 @@ fn servers_start_anew_for_each_frame_where_memory_holds_the_data() {
         ("data_per_memory = 1.5", false),
         ("data_per_memory = 1.5\ncache = \"cold\"", true),
     ] {
-        assert_eq!(plan(resources).cells[0].starts == Starts::EveryFrame, anew, "{resources}");
+        assert_eq!(plan(SHORT, resources).cells[0].starts == Starts::EveryFrame, anew, "{resources}");
     }
 }
 

@@ -106,6 +106,9 @@ fn a_known_spread_is_calibrated_and_its_file_used() {
     assert!(!planned("e.toml", &[]).contains("Few starts"));
     bench.file("several.toml", &lucky(3, "starts = 8"));
     assert!(!planned("several.toml", &["--start-spread", "spread.csv"]).contains("Few starts"));
+    // Its interval is not that of starts.
+    let one_after_the_other = ["--start-spread", "spread.csv", "--design", "sequential"];
+    assert!(!planned("e.toml", &one_after_the_other).contains("Few starts"));
 }
 
 #[test]
