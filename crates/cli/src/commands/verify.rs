@@ -46,16 +46,17 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
     let format = arguments.format.as_str();
     let arguments = &arguments.asked.experiment;
     let prepared = small(prepared, &arguments.machine)?;
+    let cancelled = interrupt::listen();
+    let Prepared { plan, database, install, workloads, .. } = &prepared;
+    let run = Run::new(*database, install.clone(), plan, workloads, cancelled)?;
+    let run = child::may_start(run, &arguments.machine);
+    // From here on there is a folder, which is removed at the end.
     let machine = host::machine(&arguments.runs);
     std::fs::create_dir_all(&arguments.runs)
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot make {}: {error}", arguments.runs.display())))?;
     let path = arguments.runs.join(format!("verify-{}", std::process::id()));
     let mut folder = RunFolder::create(&path, &prepared.text, &prepared.plan, &machine)?;
     let mut verifier = Verifier::new(&prepared, format == "text");
-    let cancelled = interrupt::listen();
-    let Prepared { plan, database, install, workloads, .. } = &prepared;
-    let run = Run::new(*database, install.clone(), plan, workloads, cancelled)?;
-    let run = child::may_start(run, &arguments.machine);
     let ending = run.carry_out(&mut folder, None, &mut verifier);
     // Those of a cell that ended before its time.
     verifier.tell();

@@ -440,6 +440,23 @@ pub fn try_lock(file: &File) -> bool {
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
+/// Makes the file at `path` and takes its lock for as long as it stays open; `None` when another process has it. Who
+/// had it may remove the file before its end: a file without a name keeps nobody away, and another one is made.
+///
+/// # Errors
+/// The file cannot be made or looked at.
+pub fn hold_file(path: &Path) -> io::Result<Option<File>> {
+    loop {
+        let file = File::create(path)?;
+        if !try_lock(&file) {
+            return Ok(None);
+        }
+        if file.metadata()?.nlink() > 0 {
+            return Ok(Some(file));
+        }
+    }
+}
+
 /// True when `address` is one of this machine's, so that a server can listen on it.
 pub fn is_own(address: IpAddr) -> bool {
     TcpListener::bind((address, 0)).is_ok()
@@ -469,6 +486,26 @@ mod tests {
         assert_eq!(ports.len(), places.len());
         let again = sandbox.place_again(places[0].folder.clone()).expect("a place");
         assert!(!ports.contains(&again.port), "neither another server's port nor the one before");
+    }
+
+    /// Whoever opened the file before it was removed takes a lock that keeps nobody away, unless that is looked at.
+    #[test]
+    fn one_holds_a_file_though_every_holder_removes_it() {
+        let path = std::env::temp_dir().join(format!("tithe-held-{}", std::process::id()));
+        let holding = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..500 {
+                        let Some(held) = hold_file(&path).expect("a file") else { continue };
+                        assert_eq!(holding.fetch_add(1, Ordering::SeqCst), 0, "two hold it");
+                        holding.fetch_sub(1, Ordering::SeqCst);
+                        let _ = fs::remove_file(&path);
+                        drop(held);
+                    }
+                });
+            }
+        });
     }
 
     #[test]

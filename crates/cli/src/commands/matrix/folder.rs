@@ -11,7 +11,7 @@ use std::{
 };
 
 use tithe_analysis::matrix::{Outcome, State, Stray};
-use tithe_machine::sandbox::try_lock;
+use tithe_machine::sandbox::hold_file;
 use tithe_model::matrix::FORMAT;
 
 use crate::exit::{self, Stop};
@@ -60,11 +60,9 @@ impl<'a> Folder<'a> {
     pub fn take(&self, index: usize) -> Result<File, Stop> {
         let failed = |error| Stop::new(exit::MACHINE, format!("cannot write into {}: {error}", self.path.display()));
         fs::create_dir_all(self.path).map_err(failed)?;
-        let lock = File::create(self.beside(index, "lock")).map_err(failed)?;
-        if try_lock(&lock) {
-            return Ok(lock);
-        }
-        Err(Stop::new(exit::MACHINE, format!("another tithe carries task {index} out in {}", self.path.display())))
+        hold_file(&self.beside(index, "lock")).map_err(failed)?.ok_or_else(|| {
+            Stop::new(exit::MACHINE, format!("another tithe carries task {index} out in {}", self.path.display()))
+        })
     }
 
     /// Removes what stands beside task `index` once it is whole.

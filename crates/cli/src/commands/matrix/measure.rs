@@ -17,7 +17,7 @@ use tithe_harness::{
     run::{Ending, Run},
 };
 use tithe_machine::{
-    sandbox::{self, try_lock},
+    sandbox::{self, hold_file},
     watch::host,
 };
 use tithe_model::matrix::Task;
@@ -221,13 +221,11 @@ fn carry_out(prepared: Prepared, path: &Path, arguments: &RunArgs) -> Result<(),
 /// places on every disk, whatever folder its tasks go into.
 fn hold(at: &Path) -> Result<File, Stop> {
     let path = at.with_extension(LOCK);
-    let made = at.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&path));
-    let lock = made.map_err(|error| refused(&path, &error))?;
-    if try_lock(&lock) {
-        return Ok(lock);
-    }
-    let words = format!("another tithe measures this task at {}: give `--local` a folder of its own", at.display());
-    Err(Stop::new(exit::MACHINE, words))
+    let held = at.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| hold_file(&path));
+    held.map_err(|error| refused(&path, &error))?.ok_or_else(|| {
+        let words = format!("another tithe measures this task at {}: give `--local` a folder of its own", at.display());
+        Stop::new(exit::MACHINE, words)
+    })
 }
 
 /// Removes what was left at `path` by a task that was ended on its way, with what its servers left behind.
