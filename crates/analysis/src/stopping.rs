@@ -6,7 +6,10 @@
 //! alone. While frames are added the intervals are those that the analysis of a cell ended by precision gives; once the
 //! cell has ended, [`Live::ended`] gives the intervals of the analysis itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use tithe_model::{
     ending::CellEnding,
@@ -197,12 +200,12 @@ pub struct Live {
     start_spread: Vec<StartSpread>,
     /// What is known of the luck of protections.
     cost_spread: Option<CostSpread>,
-    /// Of each protected arm, in the metric that was asked for.
-    asked_effects: Vec<Vec<StartEffect>>,
-    /// Of each protected arm, in processor time, which decides where the other cannot.
-    cpu_effects: Vec<Vec<StartEffect>>,
-    /// Of a server that its provider switches, what operations cost in each frame: asked metric and processor time.
+    /// Of each protected arm, in the metric that was asked for and in processor time, which decides where that cannot.
+    by_metric: [Vec<Vec<StartEffect>>; 2],
+    /// Of a server that its provider switches, what operations cost in each frame: in the same metrics.
     sides: [Vec<SideFrame>; 2],
+    /// Of such a server, the pair of sides that is measured.
+    pair: u32,
 }
 
 impl Live {
@@ -224,9 +227,9 @@ impl Live {
             frames: 0,
             start_spread: plan.spread_between_starts(false).to_vec(),
             cost_spread: plan.cost_spread.clone(),
-            asked_effects: vec![Vec::new(); arms.saturating_sub(1)],
-            cpu_effects: vec![Vec::new(); arms.saturating_sub(1)],
+            by_metric: std::array::from_fn(|_| vec![Vec::new(); arms.saturating_sub(1)]),
             sides: [Vec::new(), Vec::new()],
+            pair: 0,
         }
     }
 
@@ -240,34 +243,40 @@ impl Live {
         let pairs = fewest_pairs(slots, lanes(slots));
         self.seen.push(slots);
         self.frames += 1;
-        if let Design::Switched { frames_a_side } = self.cell.design {
-            return self.push_side(start, slots, frames_a_side as usize);
+        if self.cell.design.is_switched() {
+            return self.push_side(start, slots);
         }
-        for (effects, metric) in [(&mut self.asked_effects, self.asked), (&mut self.cpu_effects, Metric::Cpu)] {
+        for (effects, metric) in self.by_metric.iter_mut().zip([self.asked, Metric::Cpu]) {
             for (arm, effects) in (1..).zip(effects) {
                 effects.extend(frame_effect(slots, 0, arm, metric, pairs).map(|effect| StartEffect { start, effect }));
             }
         }
     }
 
-    /// Takes the slots of one frame of a side of `pair`; a pair whose sides have all their frames is a value.
-    fn push_side(&mut self, pair: u32, slots: &[Slot], frames_a_side: usize) {
-        let into = [&mut self.asked_effects, &mut self.cpu_effects];
-        for ((frames, metric), effects) in self.sides.iter_mut().zip([self.asked, Metric::Cpu]).zip(into) {
+    /// Takes the slots of one frame of a side of `pair`.
+    fn push_side(&mut self, pair: u32, slots: &[Slot]) {
+        self.pair = pair;
+        for (frames, metric) in self.sides.iter_mut().zip([self.asked, Metric::Cpu]) {
             let cost = |arm: u32| Some((arm, frame_spent(slots, arm, metric)?.per_operation() / 1e3));
             let costs = [0, 1].into_iter().filter_map(cost).filter(|(_, cost)| cost.is_finite() && *cost > 0.0);
             frames.extend(costs.map(|(arm, cost)| SideFrame { pair, arm, cost }));
-            let of_last = frames.iter().filter(|frame| frame.pair == pair).count();
-            let whole = frames.iter().filter(|frame| frame.pair < pair || of_last >= 2 * frames_a_side);
-            if let Some(effects) = effects.first_mut() {
-                *effects = pair_effects(whole.copied());
-            }
         }
     }
 
-    /// The effects of each protected arm in the metric that decides.
-    fn effects(&self) -> &[Vec<StartEffect>] {
-        if self.seen.deciding(self.asked) == self.asked { &self.asked_effects } else { &self.cpu_effects }
+    /// The effects of each protected arm in the metric that decides. A pair of sides is a value when they have all
+    /// their frames, or `is_over`.
+    fn effects(&self, is_over: bool) -> Cow<'_, [Vec<StartEffect>]> {
+        let metric = usize::from(self.seen.deciding(self.asked) != self.asked);
+        let Design::Switched { frames_a_side } = self.cell.design else { return (&self.by_metric[metric]).into() };
+        let frames = || self.sides[metric].iter().copied();
+        let of_last = frames().filter(|frame| frame.pair == self.pair).count();
+        let is_whole = is_over || of_last >= 2 * frames_a_side as usize;
+        vec![pair_effects(frames().filter(|frame| is_whole || frame.pair < self.pair))].into()
+    }
+
+    /// What `effects` of one arm say with an error of `alpha`.
+    fn infer(&self, effects: &[StartEffect], alpha: f64, by_decision: bool) -> OverStarts {
+        infer_over_starts(effects, self.asking(alpha, by_decision))
     }
 
     /// Says how long frames are now, s, and how many the budget buys at that length, those so far included.
@@ -294,20 +303,10 @@ impl Live {
     /// `None` where the frames are too few for an interval; where they are too few for one arm, its ends are infinite.
     pub fn ended(&self, reason: &CellEnding) -> Option<Vec<Interval>> {
         // A pair whose last frame does not count is whole all the same, unless somebody or something ended it.
-        let whole = match (reason, self.seen.deciding(self.asked) == self.asked) {
-            (CellEnding::Interrupted | CellEnding::Failed(_), _) => None,
-            _ if !self.cell.design.is_switched() => None,
-            (_, true) => Some(&self.sides[0]),
-            (_, false) => Some(&self.sides[1]),
-        };
-        let effects = match whole {
-            Some(frames) => vec![pair_effects(frames.iter().copied())],
-            None => self.effects().to_vec(),
-        };
+        let effects = self.effects(!matches!(reason, CellEnding::Interrupted | CellEnding::Failed(_)));
         let alpha = alpha(effects.len(), EndsBy::of(self.until_decided, Some(reason)));
         let of = |effects: &Vec<StartEffect>| {
-            let asked = self.asking(alpha, *reason == CellEnding::Decided);
-            let interval = infer_over_starts(effects, asked).inference.interval;
+            let interval = self.infer(effects, alpha, *reason == CellEnding::Decided).inference.interval;
             // Of a server that its provider switches an effect is a pair of sides.
             match effects.len() < precision::MIN_FRAMES && !self.cell.design.is_switched() {
                 true => Interval { low: f64::NEG_INFINITY, high: f64::INFINITY, ..interval },
@@ -335,16 +334,15 @@ impl Live {
     }
 
     /// Are all answers certain, as the report will judge them: over all cells of the run, and a saving against the A/A
-    /// arm? Not before there are as many starts as tell their own spread, where that many are planned: what is known of
-    /// starts from elsewhere holds for one look.
-    fn is_decided(&self, starts: usize, alpha: f64) -> bool {
+    /// arm? `alpha` is the error of each arm of this cell alone. Not before there are as many starts as tell their own
+    /// spread, where that many are planned: what is known of starts from elsewhere holds for one look.
+    fn is_decided(&self, effects: &[Vec<StartEffect>], starts: usize, alpha: f64) -> bool {
         if matches!(self.cell.starts, Starts::Several(planned) if starts < planned.min(STARTS_MIN) as usize) {
             return false;
         }
         let alpha = sidak(alpha, self.cells);
-        let interval =
-            |effects: &Vec<StartEffect>| infer_over_starts(effects, self.asking(alpha, true)).inference.interval;
-        let arms: Vec<Interval> = self.effects().iter().map(interval).collect();
+        let interval = |effects: &Vec<StartEffect>| self.infer(effects, alpha, true).inference.interval;
+        let arms: Vec<Interval> = effects.iter().map(interval).collect();
         let control = self.aa.and_then(|aa| arms.get(aa));
         let decided = |(arm, interval): (usize, &Interval)| match outcome(*interval, self.margin) {
             Outcome::TooNoisy => false,
@@ -391,9 +389,9 @@ impl Live {
 
     /// What the frames so far say.
     pub fn decide(&self) -> Decision {
-        let alpha = alpha(self.effects().len(), if self.until_decided { EndsBy::Answers } else { EndsBy::Width });
-        let infer = |effects: &Vec<StartEffect>| infer_over_starts(effects, self.asking(alpha, self.until_decided));
-        let arms: Vec<OverStarts> = self.effects().iter().map(infer).collect();
+        let effects = self.effects(false);
+        let alpha = alpha(effects.len(), if self.until_decided { EndsBy::Answers } else { EndsBy::Width });
+        let arms: Vec<OverStarts> = effects.iter().map(|it| self.infer(it, alpha, self.until_decided)).collect();
         let width = |arm: &OverStarts| arm.inference.interval.half_width();
         let Some(widest) = (0..arms.len()).max_by(|a, b| width(&arms[*a]).total_cmp(&width(&arms[*b]))) else {
             return Decision {
@@ -408,13 +406,13 @@ impl Live {
         };
         let reached = width(&arms[widest]) <= self.precision;
         // Every arm must stand on as many frames as the look asks for: a frame may have no effect for one of them.
-        let fewest = self.effects().iter().map(Vec::len).min().unwrap_or(0);
+        let fewest = effects.iter().map(Vec::len).min().unwrap_or(0);
         let starts_so_far = arms[widest].starts;
-        let answered = match self.until_decided {
-            true => self.is_decided(starts_so_far, alpha),
-            false => reached && self.is_look(starts_so_far),
-        };
-        let enough = fewest >= precision::MIN_FRAMES && answered;
+        let enough = fewest >= precision::MIN_FRAMES
+            && match self.until_decided {
+                true => self.is_decided(&effects, starts_so_far, alpha),
+                false => reached && self.is_look(starts_so_far),
+            };
         let now = width(&arms[widest]);
         let bought = now * (self.frames as f64 / f64::from(self.cell.frames_max).max(self.frames as f64)).sqrt();
         let starts = self.starts(&arms[widest]);

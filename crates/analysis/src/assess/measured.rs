@@ -274,7 +274,7 @@ impl<'a> Measured<'a> {
     /// Said where figures stand on too few starts to tell how much starts differ.
     fn few_starts(&self) -> Option<String> {
         // Both sides are one server, or the intervals are no sum of frames and starts.
-        if self.cell.design.is_switched() || self.cell.design == Design::Sequential {
+        if self.cell.design.has_one_arm_a_frame() {
             return None;
         }
         let starts = self.starts();

@@ -14,7 +14,7 @@ use tithe_machine::{
     watch::swap,
 };
 use tithe_model::{
-    experiment::{Design, Url},
+    experiment::Url,
     plan::{Cell, STARTS_MIN, Starts},
     record::{Role, TOLD_BY_PROVIDER},
     start_spread,
@@ -67,7 +67,7 @@ fn few_starts(Prepared { plan, workloads, .. }: &Prepared) -> String {
     let spread = KnownSpread { spread: known.spread, degrees: known.degrees, of_cost: None };
     let alpha = stopping::alpha(plan.experiment.arms.len().saturating_sub(1), EndsBy::Budget);
     let widened = |cell: &Cell| {
-        let starts = starts(cell).filter(|_| !cell.design.is_switched() && cell.design != Design::Sequential)?;
+        let starts = starts(cell).filter(|_| !cell.design.has_one_arm_a_frame())?;
         let times = if starts == 1 { "one start".to_owned() } else { format!("{starts} starts") };
         let least = number::digits(number::percent(spread.widening(starts as usize, alpha)));
         Some(format!("Few starts        cell {}: {times}, so its intervals reach ±{least}% at least\n", cell.id))

@@ -304,7 +304,7 @@ fn lock_new(folder: &Path) -> io::Result<Option<File>> {
         Err(error) => return Err(error),
     };
     // Who cleans up holds the lock until the file is gone: a file that is still there is nobody else's.
-    let is_ours = try_lock(&lock) && lock.metadata()?.nlink() > 0;
+    let is_ours = try_lock(&lock) && has_name(&lock)?;
     Ok(is_ours.then_some(lock))
 }
 
@@ -451,10 +451,15 @@ pub fn hold_file(path: &Path) -> io::Result<Option<File>> {
         if !try_lock(&file) {
             return Ok(None);
         }
-        if file.metadata()?.nlink() > 0 {
+        if has_name(&file)? {
             return Ok(Some(file));
         }
     }
+}
+
+/// True while nobody has removed `file`.
+fn has_name(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.nlink() > 0)
 }
 
 /// True when `address` is one of this machine's, so that a server can listen on it.
@@ -496,9 +501,10 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    for _ in 0..500 {
+                    for _ in 0..10_000 {
                         let Some(held) = hold_file(&path).expect("a file") else { continue };
                         assert_eq!(holding.fetch_add(1, Ordering::SeqCst), 0, "two hold it");
+                        assert!(has_name(&held).expect("it is seen"), "another one could be made and held");
                         holding.fetch_sub(1, Ordering::SeqCst);
                         let _ = fs::remove_file(&path);
                         drop(held);
