@@ -15,7 +15,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use tithe_machine::{fault::Fault, sandbox::try_lock};
+use tithe_machine::{fault::Fault, sandbox::held::try_lock};
 use tithe_model::{
     experiment::{Arm, mask_passwords},
     plan::{Cell, FORMAT, Plan},

@@ -11,7 +11,7 @@ use std::{
 };
 
 use tithe_analysis::matrix::{Outcome, State, Stray};
-use tithe_machine::sandbox::hold_file;
+use tithe_machine::sandbox::held::hold_file;
 use tithe_model::matrix::FORMAT;
 
 use crate::exit::{self, Stop};

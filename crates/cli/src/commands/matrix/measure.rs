@@ -17,7 +17,7 @@ use tithe_harness::{
     run::{Ending, Run},
 };
 use tithe_machine::{
-    sandbox::{self, hold_file},
+    sandbox::held::{hold_file, remove_abandoned},
     watch::host,
 };
 use tithe_model::matrix::Task;
@@ -233,7 +233,7 @@ fn clear(path: &Path) -> Result<(), Stop> {
     if !path.exists() {
         return Ok(());
     }
-    sandbox::remove_abandoned(path);
+    remove_abandoned(path);
     fs::remove_dir_all(path).map_err(|error| refused(path, &error))
 }
 

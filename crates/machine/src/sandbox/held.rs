@@ -1,0 +1,312 @@
+//! Folders and files that one process holds for as long as it lives, and what is left of those whose holder is gone.
+//!
+//! The kernel gives a lock back when its holder ends, however it ends. Whoever cleans up removes nothing whose lock it
+//! does not have, and the lock's file last.
+
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind},
+    os::{
+        fd::AsRawFd,
+        unix::fs::{MetadataExt, OpenOptionsExt},
+    },
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use super::{SANDBOX_PREFIX, is_sandbox, journal, leave_behind, paused};
+use crate::{cgroup, fault::Fault};
+
+/// Marks a folder as made by Tithe; locked while its maker lives.
+const LOCK: &str = "tithe-sandbox.lock";
+
+/// How often a folder that others remove at once is made anew.
+const MAKE_TRIES: u32 = 100;
+
+/// How long a maker that was killed may take to be gone once nothing holds it any more.
+const MAKER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long something that was undone may still be listed as mounted or looped.
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Makes a sandbox's folder below `parent`, with its lock taken.
+pub(super) fn make_locked(parent: &Path) -> Result<(PathBuf, File), Fault> {
+    for _ in 0..MAKE_TRIES {
+        let clock = crate::clock::read(libc::CLOCK_REALTIME) as u32;
+        let folder = parent.join(format!("{SANDBOX_PREFIX}{}-{clock:08x}", std::process::id()));
+        if let Some(lock) = lock_new(&folder)
+            .map_err(|error| Fault::machine(format!("cannot make the sandbox {}", folder.display()), error))?
+        {
+            return Ok((folder, lock));
+        }
+    }
+    Err(Fault::Machine(format!("cannot make a sandbox in {}: others remove it at once", parent.display())))
+}
+
+/// Makes `folder` and takes its lock. `None` where that was lost to somebody else: another start that cleans up removes
+/// a folder that is empty, or whose lock nobody holds yet.
+fn lock_new(folder: &Path) -> io::Result<Option<File>> {
+    let made = fs::create_dir(folder).and_then(|()| File::create(folder.join(LOCK)));
+    let lock = match made {
+        Ok(lock) => lock,
+        Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => {
+            // Without its parent no folder can be made by anybody.
+            return if folder.parent().is_some_and(Path::is_dir) { Ok(None) } else { Err(error) };
+        }
+        Err(error) => return Err(error),
+    };
+    // Who cleans up holds the lock until the file is gone: a file that is still there is nobody else's.
+    let is_ours = try_lock(&lock) && has_name(&lock)?;
+    Ok(is_ours.then_some(lock))
+}
+
+/// Removes sandboxes whose makers are gone: those below `parent`, and those that left volumes or stopped processes
+/// behind, wherever they are.
+pub fn remove_abandoned(parent: &Path) {
+    let below = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut folders = journal::sandboxes_in_use();
+    folders.extend(paused::sandboxes_in_use());
+    folders.extend(below.filter(|folder| is_sandbox(folder)));
+    for folder in folders {
+        if let Some(lock) = its_lock(&folder)
+            && (try_lock(&lock) || release(&folder, &lock))
+        {
+            // Volumes are busy until their users are gone.
+            paused::end_abandoned(&folder);
+            journal::undo_all(&folder);
+            cgroup::remove_abandoned(&folder);
+            remove(&folder);
+        } else if maker(&folder).is_some() {
+            // Killed before its lock was there. Only a folder that is empty goes, and a maker who lives makes another.
+            let _ = fs::remove_dir(&folder);
+        }
+    }
+}
+
+/// The file of the lock in the sandbox `folder`. Anybody may make such a folder where all may write: what is no file
+/// there is not waited for, and a link is not followed.
+fn its_lock(folder: &Path) -> Option<File> {
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let lock = fs::OpenOptions::new().read(true).custom_flags(flags).open(folder.join(LOCK)).ok()?;
+    lock.metadata().is_ok_and(|seen| seen.is_file()).then_some(lock)
+}
+
+/// Takes the lock of a sandbox whose maker was killed and cannot go, because it waits for a file system in user space
+/// that does not answer: that is taken away from under it. False where the maker lives.
+fn release(folder: &Path, lock: &File) -> bool {
+    if !maker(folder).is_some_and(is_dying) {
+        return false;
+    }
+    journal::abort_all(folder);
+    let deadline = Instant::now() + MAKER_TIMEOUT;
+    loop {
+        if try_lock(lock) {
+            return true;
+        }
+        if Instant::now() > deadline {
+            let folder = folder.display();
+            leave_behind(format!(
+                "{folder} is left: the process that made it was killed and waits in the kernel for something"
+            ));
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The process that made the sandbox `folder`, by its name.
+fn maker(folder: &Path) -> Option<i32> {
+    let name = folder.file_name()?.to_str()?.strip_prefix(SANDBOX_PREFIX)?;
+    name.split_once('-')?.0.parse().ok()
+}
+
+/// True for a process that was killed and has threads that are not gone yet.
+fn is_dying(process: i32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok()).any(|status| is_killed(&status))
+}
+
+/// True where the text of a thread's `/proc/…/status` says that SIGKILL waits for it.
+fn is_killed(status: &str) -> bool {
+    let pending = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
+    let pending = pending.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    pending.is_some_and(|set| set >> (libc::SIGKILL - 1) & 1 == 1)
+}
+
+/// Removes a sandbox, its lock last, unless something stays mounted in it: then the next run tries again. A loop
+/// device goes shortly after it was detached, with its last reader. That is waited for: a folder in which nothing is
+/// mounted is found again only by a run that puts its sandbox beside it.
+pub(super) fn remove(folder: &Path) {
+    let deadline = Instant::now() + REMOVE_TIMEOUT;
+    while journal::in_use(folder) {
+        if Instant::now() > deadline {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Who is killed on the way leaves a folder that is still known as a sandbox.
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if path != folder.join(LOCK) {
+            let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+        }
+    }
+    let _ = fs::remove_dir_all(folder);
+}
+
+/// Takes the lock of `file` for as long as the file stays open; `false` when another process has it.
+pub fn try_lock(file: &File) -> bool {
+    // SAFETY: the descriptor is open for the whole call.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
+/// Makes the file at `path` and takes its lock for as long as it stays open; `None` when another process has it. Who
+/// had it may remove the file before its end: a file without a name keeps nobody away, and another one is made.
+///
+/// # Errors
+/// The file cannot be made or looked at.
+pub fn hold_file(path: &Path) -> io::Result<Option<File>> {
+    loop {
+        let file = File::create(path)?;
+        if !try_lock(&file) {
+            return Ok(None);
+        }
+        if has_name(&file)? {
+            return Ok(Some(file));
+        }
+    }
+}
+
+/// True while nobody has removed `file`.
+fn has_name(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.nlink() > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        ffi::CString,
+        os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+        sync::{
+            atomic::{AtomicUsize, Ordering},
+            mpsc,
+        },
+    };
+
+    use super::{super::Sandbox, *};
+
+    /// Whoever opened the file before it was removed takes a lock that keeps nobody away, unless that is looked at.
+    #[test]
+    fn one_holds_a_file_though_every_holder_removes_it() {
+        let path = std::env::temp_dir().join(format!("tithe-held-{}", std::process::id()));
+        let holding = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..10_000 {
+                        let Some(held) = hold_file(&path).expect("a file") else { continue };
+                        assert_eq!(holding.fetch_add(1, Ordering::SeqCst), 0, "two hold it");
+                        assert!(has_name(&held).expect("it is seen"), "another one could be made and held");
+                        holding.fetch_sub(1, Ordering::SeqCst);
+                        let _ = fs::remove_file(&path);
+                        drop(held);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_killed_process_is_told_from_a_living_one() {
+        assert!(is_killed("Name:\tx\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n"));
+        assert!(!is_killed("SigPnd:\t0000000000004200\nShdPnd:\t0000000000000100\n"));
+        assert!(!is_killed("SigPnd:\n") && !is_killed(""));
+        assert_eq!(maker(Path::new("/var/tmp/tithe-sandbox-417-1f2e3d4c")), Some(417));
+        assert_eq!(maker(Path::new("/var/tmp/tithe-sandbox-mine")), None);
+        assert!(!is_dying(std::process::id() as i32));
+    }
+
+    #[test]
+    fn an_abandoned_sandbox_is_removed_and_a_living_one_is_not() {
+        let parent = parent("abandoned");
+        let abandoned = parent.join("tithe-sandbox-0-0");
+        let foreign = parent.join("tithe-sandbox-mine");
+        fs::create_dir_all(&abandoned).expect("folder");
+        fs::create_dir_all(&foreign).expect("folder");
+        fs::write(abandoned.join(LOCK), "").expect("lock");
+        let living = Sandbox::new(&parent).expect("a sandbox");
+        let _second = Sandbox::new(&parent).expect("a second sandbox");
+        assert!(!abandoned.exists());
+        assert!(foreign.exists(), "a folder without Tithe's lock is not Tithe's");
+        assert!(living.folder().exists());
+        fs::remove_dir_all(&parent).expect("clean up");
+    }
+
+    /// A folder for the sandboxes of one test, which every account may pass.
+    fn parent(name: &str) -> PathBuf {
+        let parent = std::env::temp_dir().join(format!("tithe-test-{name}-{}", std::process::id()));
+        fs::create_dir_all(&parent).expect("folder");
+        fs::set_permissions(&parent, fs::Permissions::from_mode(0o755)).expect("permissions");
+        parent
+    }
+
+    #[test]
+    fn who_cleans_up_takes_no_sandbox_away_that_is_being_made() {
+        let parent = parent("making");
+        let makers = AtomicUsize::new(2);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let made = (0..300).map(|_| Sandbox::new(&parent));
+                    let lost = made.filter(|sandbox| !sandbox.as_ref().is_ok_and(|it| it.folder.join(LOCK).exists()));
+                    let lost: Vec<String> =
+                        lost.map(|it| it.map_or_else(|it| it.to_string(), |_| "gone".into())).collect();
+                    makers.fetch_sub(1, Ordering::SeqCst);
+                    assert!(lost.is_empty(), "{lost:?}");
+                });
+            }
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while makers.load(Ordering::SeqCst) > 0 {
+                        remove_abandoned(&parent);
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(&parent).expect("a folder").count(), 0);
+        fs::remove_dir(&parent).expect("clean up");
+    }
+
+    #[test]
+    fn what_is_left_of_a_start_that_was_killed_goes_with_the_next_one() {
+        let parent = parent("begun");
+        let at = |name: &str| parent.join(format!("tithe-sandbox-{name}"));
+        for name in ["417-00000001", "417-00000002", "417-00000003", "mine"] {
+            fs::create_dir(at(name)).expect("folder");
+        }
+        fs::write(at("417-00000002").join(LOCK), "").expect("lock");
+        fs::write(at("417-00000003").join("file"), "").expect("file");
+        remove_abandoned(&parent);
+        let left = ["417-00000001", "417-00000002", "417-00000003", "mine"].map(|name| at(name).exists());
+        assert_eq!(left, [false, false, true, true], "what has no lock of Tithe's is not Tithe's");
+        fs::remove_dir_all(&parent).expect("clean up");
+    }
+
+    #[test]
+    fn a_lock_that_is_no_file_is_not_waited_for() {
+        let parent = parent("pipe");
+        let folder = parent.join("tithe-sandbox-1-1");
+        fs::create_dir(&folder).expect("folder");
+        let pipe = CString::new(folder.join(LOCK).as_os_str().as_bytes()).expect("a name");
+        // SAFETY: the name ends with a zero and lives through the call.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        let (over, is_over) = mpsc::channel();
+        let below = parent.clone();
+        std::thread::spawn(move || {
+            remove_abandoned(&below);
+            let _ = over.send(());
+        });
+        assert!(is_over.recv_timeout(Duration::from_secs(60)).is_ok(), "it waits for the other end of a pipe");
+        assert!(folder.exists());
+        fs::remove_dir_all(&parent).expect("clean up");
+    }
+}
