@@ -65,8 +65,18 @@ pub struct Analysis {
 pub struct Sweep {
     /// Name of the workload.
     pub workload: String,
+    /// Name of the set of resources; empty when unnamed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub resources: String,
     /// The arms, in the experiment's order.
     pub arms: Vec<SweepArm>,
+}
+
+impl Sweep {
+    /// What its cells have in common: `a`, `a, small`.
+    pub(crate) fn name(&self) -> String {
+        if self.resources.is_empty() { self.workload.clone() } else { format!("{}, {}", self.workload, self.resources) }
+    }
 }
 
 /// How one arm took more and more clients.
@@ -75,7 +85,8 @@ pub struct Sweep {
 pub struct SweepArm {
     /// Name.
     pub name: String,
-    /// The smallest number of clients from which twice as many gain less than 5 %; `None` when every step gained more.
+    /// The smallest number of clients from which the next larger gains less than 5 %; `None` when every step gained
+    /// more.
     #[serde(deserialize_with = "Option::deserialize")]
     pub saturated_at: Option<u32>,
     /// Operations per second at saturation, or with the most clients.

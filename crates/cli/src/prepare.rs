@@ -185,8 +185,16 @@ fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), 
     if let Some(warehouses) = arguments.warehouses {
         let tpcc = experiment.workloads.iter_mut().filter(|workload| workload.kind == "tpcc");
         let scaled = tpcc.map(|workload| workload.properties.insert("warehouses".to_owned(), warehouses.to_string()));
-        if scaled.count() == 0 {
-            return Err("--warehouses: no workload of this experiment is TPC-C".to_owned());
+        match scaled.count() {
+            0 => return Err("--warehouses: no workload of this experiment is TPC-C".to_owned()),
+            some if some < experiment.workloads.len() => {
+                return Err(
+                    "--warehouses: not every workload of this experiment is TPC-C, and the others would get as \
+                            many records: write `warehouses` into the file"
+                        .to_owned(),
+                );
+            }
+            _ => {}
         }
         let rows = |described: &experiment::Workload| {
             let workload = tithe_workloads::make(described, &experiment.data, experiment.measure.seed)?;

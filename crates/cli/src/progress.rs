@@ -23,7 +23,7 @@ use tithe_analysis::{
 use tithe_harness::run::{Advice, Observer};
 use tithe_model::{
     ending::CellEnding,
-    plan::{FRAMES_MIN, Plan},
+    plan::{Cell, FRAMES_MIN, Plan, STARTING_SHARE},
     record::{Event, Frame, Phase, Slot, Verdict},
     records::Records,
 };
@@ -269,13 +269,25 @@ impl<'a> Progress<'a> {
         few
     }
 
+    /// How long `cell`, which is still to come, takes at most, s: its frames with what connecting adds to those of the
+    /// present cell, and what its plan lets starting anew take beside them.
+    fn at_most_s(&self, cell: &Cell) -> f64 {
+        let arms = self.plan.experiment.arms.len();
+        let frame_s = |cell: &Cell| cell.frame_ns(arms) as f64 / 1e9;
+        let connecting = (self.frame_took_s / frame_s(&self.plan.cells[self.cell])).max(1.0);
+        let starting = if cell.epochs * cell.starts_per_epoch() > 1 { STARTING_SHARE } else { 0.0 };
+        f64::from(cell.frames_max) * frame_s(cell) * (connecting + starting)
+    }
+
     /// Takes in what `frame` and its `slots` showed.
     fn update(&mut self, frame: &Frame, slots: &[Slot], decision: &Decision) {
-        let later: f64 = self.plan.cells[self.cell + 1..].iter().map(|cell| f64::from(cell.frames_max)).sum();
         let here = f64::from(self.status.frames_max.saturating_sub(frame.frame + 1));
-        // At least what the precision needs here, at most what the budget allows everywhere.
-        let at_most = (here + later) * self.frame_took_s + decision.starting_s;
-        let at_least = decision.more_s.map_or(0.0, |more_s| more_s.min(here * self.frame_took_s));
+        // At least what the precision needs here, at most what the budget allows everywhere. An answer may come any
+        // time.
+        let later_s: f64 = self.plan.cells[self.cell + 1..].iter().map(|cell| self.at_most_s(cell)).sum();
+        let at_most = here * self.frame_took_s + decision.starting_s + later_s;
+        let needed = decision.more_s.filter(|_| !self.plan.experiment.measure.until_decided);
+        let at_least = needed.map_or(0.0, |more_s| more_s.min(here * self.frame_took_s));
         self.status.frame = frame.frame + 1;
         self.status.plain.pace = Pace::of(frame, slots, 0);
         for (number, arm) in self.status.arms.iter_mut().enumerate() {

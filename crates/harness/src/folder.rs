@@ -184,17 +184,16 @@ fn append(path: &Path, name: &str) -> Result<File, Fault> {
     file.map_err(|error| Fault::machine(format!("cannot write {name} in {}", path.display()), error))
 }
 
-/// Name of the HdrHistogram log of `arm` in `cell`.
-fn log_name(cell: &Cell, arm: &Arm) -> String {
-    format!("{}--{}.hlog", file_name(&cell.id), file_name(&arm.name))
+/// Name of the HdrHistogram log of an arm in a cell, by their numbers.
+fn log_name(plan: &Plan, cell: usize, arm: usize) -> String {
+    format!("{}--{}.hlog", cell_file(&plan.cells, cell), arm_file(&plan.experiment.arms, arm))
 }
 
 /// What `frame` adds to the HdrHistogram logs, by their names.
 fn intervals_of(plan: &Plan, frame: &Frame) -> Result<Vec<(String, String)>, Fault> {
-    let cell = &plan.cells[frame.cell as usize];
     let mut all = Vec::new();
-    for (arm, seen) in plan.experiment.arms.iter().zip(&frame.arms) {
-        let name = log_name(cell, arm);
+    for (arm, seen) in frame.arms.iter().enumerate().take(plan.experiment.arms.len()) {
+        let name = log_name(plan, frame.cell as usize, arm);
         let latency = seen.latency.iter().map(|(operation, histogram)| (operation.clone(), histogram));
         let intended = seen.intended.iter().map(|(operation, histogram)| (format!("Intended-{operation}"), histogram));
         let mut intervals = String::new();
@@ -214,8 +213,8 @@ fn intervals_of(plan: &Plan, frame: &Frame) -> Result<Vec<(String, String)>, Fau
 fn replace_histograms(folder: &Path, plan: &Plan, frames: &[Frame]) -> Result<(), Fault> {
     fs::create_dir_all(folder).map_err(|error| Fault::machine(folder.display(), error))?;
     let mut logs: BTreeMap<String, String> = BTreeMap::new();
-    for cell in &plan.cells {
-        logs.extend(plan.experiment.arms.iter().map(|arm| (log_name(cell, arm), String::new())));
+    for cell in 0..plan.cells.len() {
+        logs.extend((0..plan.experiment.arms.len()).map(|arm| (log_name(plan, cell, arm), String::new())));
     }
     for frame in frames {
         for (name, intervals) in intervals_of(plan, frame)? {
@@ -404,11 +403,28 @@ fn remove(path: &Path) -> Result<(), Fault> {
     }
 }
 
+/// What arm `number` is called in the names of files.
+pub fn arm_file(arms: &[Arm], number: usize) -> String {
+    file_name(arms.iter().map(|arm| arm.name.as_str()), number)
+}
+
+/// What cell `number` is called in the names of files.
+pub fn cell_file(cells: &[Cell], number: usize) -> String {
+    file_name(cells.iter().map(|cell| cell.id.as_str()), number)
+}
+
 /// `name` with everything but letters, digits, `-` and `_` replaced.
-pub fn file_name(name: &str) -> String {
-    name.chars()
-        .map(|letter| if letter.is_ascii_alphanumeric() || "-_".contains(letter) { letter } else { '-' })
-        .collect()
+pub fn plain_name(name: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || "-_".contains(letter) { letter } else { '-' };
+    name.chars().map(plain).collect()
+}
+
+/// Name `number` of `names`, plain, and its number behind a full stop where it would be another one's as well.
+fn file_name<'a>(names: impl Iterator<Item = &'a str>, number: usize) -> String {
+    let names: Vec<String> = names.map(plain_name).collect();
+    let own = &names[number];
+    let alike = names.iter().filter(|name| *name == own).count();
+    if alike > 1 { format!("{own}.{number}") } else { own.clone() }
 }
 
 #[cfg(test)]
@@ -456,11 +472,18 @@ mod tests {
     }
 
     #[test]
+    fn names_that_differ_in_signs_alone_have_files_of_their_own() {
+        let names = ["tls 1.2", "plain", "tls-1.2", "ключ", "ключи"];
+        let files: Vec<String> = (0..names.len()).map(|number| file_name(names.into_iter(), number)).collect();
+        assert_eq!(files, ["tls-1-2.0", "plain", "tls-1-2.2", "----", "-----"]);
+    }
+
+    #[test]
     fn the_logs_of_a_run_that_is_resumed_hold_its_frames_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, plan) = (folder.path().join("run"), plan());
         let logs = || -> Vec<Option<String>> {
-            let names = plan.experiment.arms.iter().map(|arm| log_name(&plan.cells[0], arm));
+            let names = (0..plan.experiment.arms.len()).map(|arm| log_name(&plan, 0, arm));
             names.map(|name| fs::read_to_string(path.join(HISTOGRAMS).join(name)).ok()).collect()
         };
         let mut run = RunFolder::create(&path, EXPERIMENT, &plan, &Machine::default()).expect("a run folder");

@@ -55,7 +55,7 @@ use tithe_plugin::{
 use crate::{
     agents::coordinator::{ServerObserver, Team},
     arms::{self, Resolved},
-    folder::{RunFolder, file_name},
+    folder::{RunFolder, cell_file},
     limits,
     load::{
         frame::{CellRunner, StartedArm, machines::LoadMachines},
@@ -333,7 +333,8 @@ impl<'a> Run<'a> {
         });
         switched.as_mut().map_or(Ok(()), |switched| switched.leave(event_log))?;
         told?;
-        epoch_setup.keep_logs(event_log.folder, &format!("{}--epoch{}", file_name(&part.cell.id), part.epoch));
+        epoch_setup
+            .keep_logs(event_log.folder, &format!("{}--epoch{}", cell_file(&self.plan.cells, part.number), part.epoch));
         // A server that has died explains a broken connection better than the connection does.
         let result = result.map_err(|fault| {
             let is_broken = matches!(fault, Fault::Connection(_));

@@ -103,6 +103,13 @@ pub struct Frame {
     pub host: Host,
 }
 
+impl Frame {
+    /// True where it counts for the figures of its cell: those of frames that bind nothing stand beside them.
+    pub fn is_used(&self) -> bool {
+        self.invalid.is_none() && !self.free
+    }
+}
+
 /// What one load machine did during a frame.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentFrame {

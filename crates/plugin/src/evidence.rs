@@ -7,6 +7,7 @@ use tithe_machine::{
     fault::Fault,
     launch::{Address, Server},
     observation::Observation,
+    secret::Secret,
 };
 use tithe_model::record::{Role, Verdict};
 
@@ -139,6 +140,12 @@ pub struct CheckContext<'a> {
     pub nonce: u64,
     /// Set by a check that could judge less than its claim says: the words that the claim gets then.
     pub narrowed: Option<&'static str>,
+}
+
+/// A [`nonce`](CheckContext::nonce), from the operating system: not from the seed of a run, with which the next run of
+/// an experiment would look for what the last one has left in logs and journals.
+pub fn fresh_nonce() -> u64 {
+    Secret::random(8).expose().iter().fold(0, |nonce, byte| (nonce << 8) | u64::from(*byte))
 }
 
 impl CheckContext<'_> {

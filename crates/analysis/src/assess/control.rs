@@ -84,7 +84,7 @@ fn is_below(effect: &Interval, control: &Interval) -> bool {
 /// `no more than the plain arm differs from itself: A/A −1.2% [−2.0, −0.4]`
 fn no_more_than(control: &Interval) -> String {
     let Interval { estimate, low, high } = *control;
-    let of = |effect: f64| digits(percent(effect)).replace('-', "−");
+    let of = |effect: f64| digits(percent(effect));
     let differs = match low.is_finite() && high.is_finite() {
         true => format!("A/A {}% [{}, {}]", of(estimate), of(low), of(high)),
         false => "A/A has not enough data".to_owned(),

@@ -42,7 +42,7 @@ pub(super) struct Measured<'a> {
     pub lanes: usize,
     /// What its slots can tell.
     pub seen: SlotTotals,
-    /// No byte ever went over a wire: the database runs inside the client.
+    /// There is no wire: the database runs inside the client.
     pub embedded: bool,
     /// The cell was ended by its answers, so that only confidence sequences may be read.
     pub by_decision: bool,
@@ -86,12 +86,10 @@ impl<'a> Measured<'a> {
         Self {
             lanes: stopping::lanes(slots()),
             seen: SlotTotals::of(frames.iter().map(|frame| frame.slots.as_slice())),
-            // What another program sends is not counted.
+            // What another program sends is not counted. Clients of a server count, though one whose driver does not
+            // tell what it sends counts nothing.
             embedded: !cell.program
-                && frames
-                    .iter()
-                    .flat_map(|frame| &frame.record.arms)
-                    .all(|arm| arm.counters.sent_bytes.unwrap_or(0) == 0),
+                && frames.iter().flat_map(|frame| &frame.record.arms).all(|arm| arm.counters.sent_bytes.is_none()),
             // Every pair of sides is an epoch of its own, and counts whole or not at all.
             epochs: match cell.design.is_switched() {
                 true => frames.iter().map(|frame| frame.record.epoch).collect(),
@@ -251,7 +249,7 @@ impl<'a> Measured<'a> {
         }
         let short = |slot: &Slot| slot.operations < MIN_OPERATIONS;
         if !self.frames.is_empty() && self.frames.iter().all(|frame| frame.slots.iter().all(short)) {
-            diagnostics.push(format!("no slot holds {MIN_OPERATIONS} operations: make the slots longer (`slot_ms`)"));
+            diagnostics.push(format!("no slot holds {MIN_OPERATIONS} operations: make the slots longer (`slot`)"));
         }
         for (index, arm) in self.arms.iter().enumerate() {
             let failed: u64 = self.arm(index).map(|frame| frame.failed).sum();

@@ -60,7 +60,8 @@ fn sweep(
         SweepArm { name, saturated_at, most, steps, costs: cells.into_iter().filter_map(cost).collect() }
     };
     let arms = records.plan.experiment.arms.iter().map(|arm| arm.name.clone()).enumerate();
-    Sweep { workload: analysed[closed[0]].workload.clone(), arms: arms.map(of_arm).collect() }
+    let CellAnalysis { workload, resources, .. } = &analysed[closed[0]];
+    Sweep { workload: workload.clone(), resources: resources.clone(), arms: arms.map(of_arm).collect() }
 }
 
 /// ln(operations per second) of arm `arm`, by frame.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tithe_model::{experiment::Metric, quantity::fixed, record::Machine, run_spread};
+use tithe_model::{experiment::Metric, fact::Fact, quantity::fixed, record::Machine, run_spread};
 
 use super::{Counted, Match, Refusal, Side, USUAL};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Figure, Proof, statistics::starts::KnownSpread};
@@ -65,12 +65,30 @@ fn unlike((one, one_records): (&CellAnalysis, u64), (other, other_records): (&Ce
     tell("clients", &one.clients.to_string(), &other.clients.to_string());
     tell("load", &one.arrivals, &other.arrivals);
     tell("records", &one_records.to_string(), &other_records.to_string());
-    for (name, value) in asked_notes(one) {
+    tell("limits", &limits(one), &limits(other));
+    tell("connections", connections(one), connections(other));
+    for (name, value) in asked_notes(one).filter(|(name, _)| name != CONNECTIONS) {
         if let Some((_, other)) = other.notes.iter().find(|(known, _)| known == name) {
             tell(name, value, other);
         }
     }
     unlike
+}
+
+/// The note that stands only where clients connect anew while they are measured.
+const CONNECTIONS: &str = "connections";
+
+/// What the clients of `cell` do with their connections.
+fn connections(cell: &CellAnalysis) -> &str {
+    cell.notes.iter().find(|(name, _)| name == CONNECTIONS).map_or("kept open", |(_, value)| value)
+}
+
+/// What the plain arm's server may use of the machine.
+fn limits(cell: &CellAnalysis) -> String {
+    let known = cell.arms.first().and_then(|arm| arm.facts.facts.get(Fact::Limits.name()));
+    // By which interface of the kernel they are kept is the machine's.
+    let of_machine = ", by control groups";
+    known.map_or("none", |words| words.split(of_machine).next().unwrap_or_default()).to_owned()
 }
 
 /// The notes of `cell` that say what was asked of it. At a share of saturation its rate is what the run itself found,

@@ -46,17 +46,17 @@ impl Decided<'_> {
     }
 
     /// `too noisy to tell (−3.0% to +5.1%, −1.2 to +2.0 µs)`
-    fn noise(&self) -> String {
+    fn noise(&self, markup: &Markup) -> String {
         let OverRun { effect, difference, verdict } = self.judged;
         let flagged = |flag| self.estimate.flags.contains(&flag);
         if flagged(Flag::NotEnoughFrames) {
-            return format!("not to be told ({})", self.estimate.text);
+            return format!("not to be told ({})", (markup.text)(&self.estimate.text));
         }
         let (range, beside) = number::both(&effect, difference.as_ref(), &self.estimate.unit, verdict);
         let beside = beside.map_or(String::new(), |figure| format!(", {}", figure.rest));
         let control = match (flagged(Flag::WithinControl), self.estimate.verdict) {
             (false, _) => String::new(),
-            (true, Outcome::TooNoisy) => format!(", {}", self.estimate.text),
+            (true, Outcome::TooNoisy) => format!(", {}", (markup.text)(&self.estimate.text)),
             // The words of the estimate are those of its cell alone, which tells more.
             (true, _) => ", and the plain arm differs from itself by as much".to_owned(),
         };
@@ -100,7 +100,7 @@ pub(super) fn answer(analysis: &Analysis, markup: &Markup) -> String {
     let told: Vec<&Decided> = all.iter().filter(|it| it.told()).collect();
     let mut sentences: Vec<String> = match (told.as_slice(), all.as_slice()) {
         (_, []) => vec!["Nothing was measured, so there is no answer.".to_owned()],
-        ([], [only]) if only.noisy() => vec![format!("{} is {}.", only.place(&cells, markup), only.noise())],
+        ([], [only]) if only.noisy() => vec![format!("{} is {}.", only.place(&cells, markup), only.noise(markup))],
         ([], _) => vec!["No comparison gave an answer that can be relied on.".to_owned()],
         _ => costs(&told, markup).into_iter().chain(none_found(&told, markup)).collect(),
     };

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{live, number, table, terminal::WIDTH_MIN, words};
+use super::{live, number, table, terminal::WIDTH_MIN, view, words};
 use crate::{
     Interval, Outcome, Proof,
     history::{Change, History, Point, Series},
@@ -37,6 +37,7 @@ pub fn render(history: &History, width: usize) -> String {
         lines
             .extend(history.notes.iter().flat_map(|note| table::wrap(note, width - 2)).map(|line| format!("  {line}")));
     }
+    lines.iter_mut().for_each(view::clean);
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 

@@ -283,11 +283,11 @@ fn clock(seconds: f64) -> String {
     }
 }
 
-/// `about 40 s`, `2–4 min`, `40 s to 3 min`.
+/// `about 40 s`, `2–4 min`, `40 s to 3 min`, `1 h 20 min to 2 h 20 min`.
 fn range(least: &str, most: &str) -> String {
     match (least.split_once(' '), most.split_once(' ')) {
         _ if least == most => format!("about {least}"),
-        (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}–{most}"),
+        (Some((number, unit)), Some((_, same))) if unit == same && !unit.contains(' ') => format!("{number}–{most}"),
         _ => format!("{least} to {most}"),
     }
 }
@@ -454,6 +454,7 @@ mod tests {
         assert_eq!(range("2 min", "4 min"), "2–4 min");
         assert_eq!(range("40 s", "3 min"), "40 s to 3 min");
         assert_eq!(range("3 min", "3 min"), "about 3 min");
+        assert_eq!(range("1 h 20 min", "2 h 20 min"), "1 h 20 min to 2 h 20 min");
     }
 
     #[test]

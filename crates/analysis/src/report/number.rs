@@ -68,7 +68,7 @@ pub fn cost(effect: &Interval, outcome: Outcome) -> Figure {
     let factor = estimate >= FACTOR_FROM;
     let as_read = if factor { f64::exp } else { percent };
     let (estimate, low, high) = (as_read(estimate), as_read(low), as_read(high));
-    let decimals = shared(low, high);
+    let decimals = if factor { shared(low, high) } else { apart_from_zero(low, high, shared(low, high)) };
     let end = |value: f64| if low < 0.0 && high > 0.0 { signed(value, decimals) } else { fixed(value, decimals) };
     let lead = if factor { format!("×{}", fixed(estimate, decimals)) } else { signed(estimate, decimals) + "%" };
     Figure { lead, rest: format!("[{}, {}]", end(low), end(high)) }
@@ -86,7 +86,7 @@ pub fn difference(difference: &Interval, unit: &str, outcome: Outcome) -> Figure
     }
     let (divisor, unit) = readable(estimate.abs(), unit.split('/').next().unwrap_or(unit));
     let (estimate, low, high) = (estimate / divisor, low / divisor, high / divisor);
-    let decimals = resolving(low, high);
+    let decimals = apart_from_zero(low, high, resolving(low, high));
     if outcome == Outcome::TooNoisy {
         let rest = with_unit(format!("{} to {}", signed(low, decimals), signed(high, decimals)), &unit);
         return Figure { lead: "~".to_owned(), rest };
@@ -129,7 +129,7 @@ fn resolving(low: f64, high: f64) -> usize {
 /// A difference of two costs, a share, in percentage points: `+22.0 points [20.0, 24.1]`.
 pub fn points(difference: &Interval) -> String {
     let [estimate, low, high] = [difference.estimate, difference.low, difference.high].map(|share| 100.0 * share);
-    let decimals = shared(low, high);
+    let decimals = apart_from_zero(low, high, shared(low, high));
     let end = |value: f64| if low < 0.0 && high > 0.0 { signed(value, decimals) } else { fixed(value, decimals) };
     format!("{} points [{}, {}]", signed(estimate, decimals), end(low), end(high))
 }
@@ -198,6 +198,13 @@ fn shared(low: f64, high: f64) -> usize {
     by_width.min(if size >= 99.5 { 0 } else { usize::from(size < 9.95) + 1 })
 }
 
+/// `decimals`, or up to two more where an interval that leaves zero out would be printed as one that ends there.
+fn apart_from_zero(low: f64, high: f64, decimals: usize) -> usize {
+    let nearest = if low > 0.0 { low } else { -high };
+    let shown = |decimals: &usize| nearest >= 0.5 / 10f64.powi(*decimals as i32);
+    if nearest > 0.0 { (decimals..=decimals + 2).find(shown).unwrap_or(decimals) } else { decimals }
+}
+
 /// `value` with `decimals` decimals and its sign, which a zero has not.
 fn signed(value: f64, decimals: usize) -> String {
     let text = fixed(value, decimals);
@@ -242,6 +249,15 @@ mod tests {
         assert_eq!(cost_of(0.0019, -0.013, 0.022, Outcome::NoneFound), "+0.2% [−1.3, +2.2]");
         assert_eq!(cost_of(0.69, 0.68, 0.70, Outcome::Costs), "+99% [97, 101]");
         assert_eq!(cost_of(6.4_f64.ln(), 6.2_f64.ln(), 6.6_f64.ln(), Outcome::Costs), "×6.4 [6.2, 6.6]");
+    }
+
+    #[test]
+    fn a_cost_is_not_printed_as_if_it_could_be_none() {
+        assert_eq!(cost_of(0.006, 0.0004, 0.012, Outcome::Costs), "+0.60% [0.04, 1.21]");
+        assert_eq!(cost_of(-0.006, -0.012, -0.0004, Outcome::Gains), "−0.60% [−1.19, −0.04]");
+        let told = |low: f64| difference(&Interval { estimate: 1.0, low, high: 2.0 }, "µs", Outcome::Costs).to_string();
+        assert_eq!([told(0.01), told(-0.01)], ["+1.00 µs [0.01, 2.00]", "+1.0 µs [0.0, +2.0]"]);
+        assert_eq!(points(&Interval { estimate: 0.006, low: 0.0004, high: 0.012 }), "+0.60 points [0.04, 1.20]");
     }
 
     #[test]

@@ -563,7 +563,7 @@ pub(super) fn swept() -> Analysis {
     let mut analysis = analysis("What TLS costs with more clients", [1, 2, 4].map(of).to_vec());
     let arms =
         vec![arm("plain", Some(2), [26_100.0, 48_310.0, 48_900.0]), arm("tls", None, [18_000.0, 33_400.0, 36_800.0])];
-    analysis.sweeps = vec![Sweep { workload: "c".to_owned(), arms }];
+    analysis.sweeps = vec![Sweep { workload: "c".to_owned(), resources: String::new(), arms }];
     analysis
 }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use super::{
     headline, number,
-    summary::{self, Summary},
+    summary::{self, Row, Summary},
     words,
 };
 pub use super::{
@@ -256,7 +256,7 @@ fn sweep(analysis: &Analysis, sweep: &Sweep) -> Vec<Block> {
         arm.costs.iter().map(line)
     });
     vec![
-        Block::Heading(2, format!("Clients, {}", sweep.workload)),
+        Block::Heading(2, format!("Clients, {}", sweep.name())),
         Block::Table(Table { columns, rows: sweep.arms.iter().map(row).collect(), sticky: 1 }),
         Block::Facts(costs.collect()),
     ]
@@ -347,8 +347,11 @@ impl Block {
             Self::Heading(_, text) | Self::Paragraph(text) => change(text),
             Self::Facts(facts) => facts.iter_mut().for_each(|(label, text)| [label, text].into_iter().for_each(change)),
             Self::Table(table) => {
-                table.columns.iter_mut().for_each(|column| change(&mut column.title));
-                table.rows.iter_mut().flatten().for_each(|entry| change(&mut entry.lead));
+                let columns = table.columns.iter_mut().flat_map(|column| [&mut column.title, &mut column.note]);
+                columns.for_each(change);
+                for Entry { lead, rest, beside, short, .. } in table.rows.iter_mut().flatten() {
+                    [lead, rest, &mut beside.0, &mut beside.1].into_iter().chain(short).for_each(change);
+                }
             }
             Self::Claims(claims) => {
                 for claim in claims {
@@ -362,11 +365,13 @@ impl Block {
             Self::Summary(cells) => {
                 for cell in cells {
                     change(&mut cell.cell);
-                    cell.rows.iter_mut().for_each(|row| change(&mut row.arm));
+                    for Row { arm, cost, adds, .. } in &mut cell.rows {
+                        [arm, &mut cost.0, &mut cost.1, adds].into_iter().for_each(change);
+                    }
                 }
             }
             Self::Verbatim(lines) => lines.iter_mut().for_each(change),
-            Self::Notes(notes) => notes.iter_mut().for_each(|note| change(&mut note.text)),
+            Self::Notes(notes) => notes.iter_mut().flat_map(|note| [&mut note.mark, &mut note.text]).for_each(change),
         }
     }
 }
@@ -394,7 +399,43 @@ pub(super) fn clean(text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Flag, report::sample};
+    use crate::{
+        Flag,
+        report::{markdown, sample, terminal},
+    };
+
+    #[test]
+    fn no_foreign_text_steers_the_terminal() {
+        let steers = |text: &mut String| text.insert_str(0, "\u{1b}[2J");
+        let mut analysis = sample::controlled();
+        for cell in &mut analysis.cells {
+            steers(&mut cell.id);
+            for arm in &mut cell.arms {
+                steers(&mut arm.name);
+                arm.estimates
+                    .iter_mut()
+                    .flat_map(|it| [&mut it.title, &mut it.text, it.unit.to_mut()])
+                    .for_each(steers);
+                arm.levels.iter_mut().for_each(|it| steers(it.unit.to_mut()));
+            }
+        }
+        for form in [Form::Short, Form::Long] {
+            let options = terminal::Options { form, width: 100, colour: false };
+            assert!(!terminal::render(&analysis, options).contains('\u{1b}'));
+            assert!(!markdown::render(&analysis, form).contains('\u{1b}'));
+        }
+    }
+
+    #[test]
+    fn sets_of_resources_are_told_apart() {
+        let mut analysis = sample::swept();
+        let small = Sweep { resources: "small".to_owned(), ..analysis.sweeps[0].clone() };
+        analysis.sweeps.push(small);
+        let blocks = sweeps(&analysis);
+        let headings =
+            blocks.iter().filter_map(|block| if let Block::Heading(_, text) = block { Some(text) } else { None });
+        assert_eq!(headings.collect::<Vec<_>>(), ["Clients, c", "Clients, c, small"]);
+    }
 
     #[test]
     fn a_cost_with_more_clients_carries_its_doubt() {

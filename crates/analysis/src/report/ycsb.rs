@@ -29,7 +29,7 @@ pub fn render(records: &Records) -> String {
 
 fn block(records: &Records, cell: u32, arm: usize, text: &mut String) {
     let arms = records.plan.experiment.arms.len();
-    let counts = |frame: &&Frame| frame.cell == cell && frame.invalid.is_none() && frame.arms.len() == arms;
+    let counts = |frame: &&Frame| frame.cell == cell && frame.is_used() && frame.arms.len() == arms;
     let frames: BTreeMap<u32, &Frame> =
         records.frames.iter().filter(counts).map(|frame| (frame.frame, frame)).collect();
     let slots = || {

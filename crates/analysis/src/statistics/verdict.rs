@@ -1,5 +1,7 @@
 //! The answer in words. One vocabulary for every figure.
 
+use tithe_model::quantity::fixed;
+
 use crate::{Interval, Outcome};
 
 /// The percentage that a natural-log ratio stands for: 0.01 is 1.005 %.
@@ -9,11 +11,12 @@ pub fn percent(effect: f64) -> f64 {
 
 /// A percentage with as many digits as are worth reading: none from 20 on, one from 0.95 on, else two.
 pub fn digits(percentage: f64) -> String {
-    match percentage.abs() {
-        size if size >= 20.0 => format!("{percentage:.0}"),
-        size if size >= 0.95 => format!("{percentage:.1}"),
-        _ => format!("{percentage:.2}"),
-    }
+    let decimals = match percentage.abs() {
+        size if size >= 20.0 => 0,
+        size if size >= 0.95 => 1,
+        _ => 2,
+    };
+    fixed(percentage, decimals)
 }
 
 /// The one-word answer of an interval, where a cost up to `margin` (natural-log ratio) counts as none.

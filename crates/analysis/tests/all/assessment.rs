@@ -309,9 +309,17 @@ fn an_unseen_server_is_flagged_and_an_embedded_database_is_not() {
         slot.client_cpu_ns = slot.wall_ns * 95 / 100;
     }
     assert!(estimate(&records, 1, "time").flags.contains(&Flag::ClientSaturated));
-    for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
-        (arm.counters.sent_bytes, arm.counters.received_bytes) = (Some(0), Some(0));
-    }
+    let bytes = |records: &mut Records, bytes: Option<u64>| {
+        for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
+            (arm.counters.sent_bytes, arm.counters.received_bytes) = (bytes, bytes);
+        }
+    };
+    // The driver of MongoDB does not tell what it sends.
+    bytes(&mut records, Some(0));
+    assert_eq!(estimate(&records, 1, "cpu").flags, [Flag::ServerUnseen]);
+    assert!(estimate(&records, 1, "time").flags.contains(&Flag::ClientSaturated));
+
+    bytes(&mut records, None);
     assert_eq!(estimate(&records, 1, "cpu").flags, []);
     assert!(!estimate(&records, 1, "time").flags.contains(&Flag::ClientSaturated));
 }
@@ -395,24 +403,24 @@ fn words_on_one_start_and_on_two_say_so() {
         analysis.warnings.iter().map(|warning| format!("{warning}\n")).chain(texts).collect()
     };
     expect![[r#"
-        c: each server was started once, which does not tell how much starts differ: intervals are wider by what is known of it, 0.8 % from start to start (three arms over 8 starts, workload A, 50,000 records, 2 clients, 2 processors, 2026-11), and hold where that holds.
-        net: costs 5.4% [3.4, 7.4] on this start
-        time: costs 5.4% [3.4, 7.4] on this start
-        cpu: costs 5.4% [3.4, 7.4] on this start
-        client_cpu: costs 5.4% [3.4, 7.4] on this start
-        server_cpu: costs 5.4% [3.4, 7.4] on this start
-        throughput: 5.1% fewer operations [3.3, 6.9] on this start
-        latency_p50_READ: costs 5.5% [3.5, 7.5] on this start
-        latency_p90_READ: costs 5.3% [3.2, 7.3] on this start
-        latency_p95_READ: costs 5.4% [3.4, 7.5] on this start
-        latency_p99_READ: costs 5.2% [3.2, 7.4] on this start
-        latency_p99.9_READ: costs 5.4% [2.7, 8.3] on this start
-        server_tree_cpu: costs 5.5% [3.6, 7.5] on this start
+        c: each server was started once, which does not tell how much starts differ: intervals are wider by what is known of it, 1.5 % from start to start (two arms over 12 starts of 10 s, workload A, 50,000 records, 2 clients, 2 processors, 2026-11-26), and hold where that holds.
+        net: costs 5.4% [1.3, 9.7] on this start
+        time: costs 5.4% [1.2, 9.8] on this start
+        cpu: costs 5.4% [2.4, 8.5] on this start
+        client_cpu: costs 5.4% [2.5, 8.4] on this start
+        server_cpu: costs 5.4% [2.3, 8.6] on this start
+        throughput: 5.1% fewer operations [1.2, 8.9] on this start
+        latency_p50_READ: costs 5.5% [1.2, 9.9] on this start
+        latency_p90_READ: costs 5.3% [1.0, 9.7] on this start
+        latency_p95_READ: costs 5.4% [1.2, 9.8] on this start
+        latency_p99_READ: costs 5.2% [1.0, 9.7] on this start
+        latency_p99.9_READ: costs 5.4% [0.80, 10.3] on this start
+        server_tree_cpu: costs 5.5% [2.5, 8.6] on this start
         log_bytes: 156 bytes per op, none on the plain arm
         sent_bytes: costs 0.01% [0.01, 0.01] (below your margin)
         received_bytes: costs 2.0% [2.0, 2.0] (below your margin)
         memory_bytes: 5.0% more at the end, between 5.0% and 5.0% over the frames
-        connect: costs 65% [62, 68] on this start
+        connect: costs 65% [58, 72] on this start
     "#]].assert_eq(&told(1));
     for name in ["net", "throughput", "latency_p50_READ", "server_tree_cpu"] {
         let says = |told: &str, words: &str| {
@@ -434,8 +442,8 @@ fn an_estimate_that_is_widened_says_on_how_much_that_stands() {
         }
         estimate(&records, 1, "net").known_degrees
     };
-    // The line of the product has 21, and what is known of the luck of protections 8.
-    assert!(degrees(1).is_some_and(|degrees| (8.0..=29.0).contains(&degrees)));
+    // The line of the product has 11, and what is known of the luck of protections 8.
+    assert!(degrees(1).is_some_and(|degrees| (8.0..=19.0).contains(&degrees)));
     assert_eq!(degrees(4), None);
 }
 
@@ -511,9 +519,9 @@ fn too_much_noise_says_how_long_it_would_take() {
     let text: String =
         ["net", "throughput", "latency_p50_READ"].map(|name| line(&estimate(&records, 1, name))).concat();
     expect![[r#"
-        * net: TooNoisy, too noisy to tell: between -3.5% and 10.1%; about 6 more minutes would resolve 1% (n=16/1 15.49 -> 15.20 µs/op) []
-        - throughput: TooNoisy, too noisy to tell: between -3.7% and 9.1% fewer operations; about 6 more minutes would resolve 1% (n=16/1 122670.83 -> 125340.77 op/s) []
-        - latency_p50_READ: TooNoisy, too noisy to tell: between -3.7% and 11.7%; about 7 more minutes would resolve 1% (n=16/1 13.51 -> 13.25 µs) []
+        * net: TooNoisy, too noisy to tell: between −3.5% and 10.1%; about 6 more minutes would resolve 1% (n=16/1 15.49 -> 15.20 µs/op) []
+        - throughput: TooNoisy, too noisy to tell: between −3.7% and 9.1% fewer operations; about 6 more minutes would resolve 1% (n=16/1 122670.83 -> 125340.77 op/s) []
+        - latency_p50_READ: TooNoisy, too noisy to tell: between −3.7% and 11.7%; about 7 more minutes would resolve 1% (n=16/1 13.51 -> 13.25 µs) []
     "#]].assert_eq(&text);
 }
 
@@ -587,7 +595,7 @@ fn operations_are_told_by_their_share() {
 fn slots_that_are_too_short_are_told() {
     let mut records = Invented { frames: 2, ..Invented::default() }.records();
     records.slots.iter_mut().for_each(|slot| slot.operations = 19);
-    expect!["c: no slot holds 20 operations: make the slots longer (`slot_ms`)."]
+    expect!["c: no slot holds 20 operations: make the slots longer (`slot`)."]
         .assert_eq(&assess(&records).warnings.join("\n"));
 }
 

@@ -7,7 +7,10 @@ use tithe_analysis::{
         ycsb,
     },
 };
-use tithe_model::records::Records;
+use tithe_model::{
+    record::{Frame, Slot},
+    records::Records,
+};
 
 use crate::synthetic::Invented;
 
@@ -53,4 +56,19 @@ fn ycsb_lines_are_read_as_those_of_ycsb() {
     let usable = records.frames.iter().filter(|frame| frame.invalid.is_none());
     let seen = usable.flat_map(|frame| &frame.arms).flat_map(|arm| arm.latency.values());
     assert_eq!(operations, seen.map(|histogram| histogram.total()).sum::<u64>());
+}
+
+#[test]
+fn frames_that_bind_nothing_are_in_no_lines_and_no_curve() {
+    let mut records = Invented::default().records();
+    let made = |records: &Records| (ycsb::render(records), PageData::of(records, "").curves);
+    let before = made(&records);
+    let (number, first) = (records.frames.len() as u32, records.frames[0].clone());
+    let slots: Vec<_> = records.slots.iter().filter(|slot| slot.frame == first.frame).copied().collect();
+    records.slots.extend(slots.into_iter().map(|slot| Slot { frame: number, ..slot }));
+    records.frames.push(Frame { frame: number, free: true, ..first });
+    assert_eq!(made(&records), before);
+    // The control: what is bound counts.
+    records.frames.last_mut().expect("a frame").free = false;
+    assert_ne!(made(&records), before);
 }

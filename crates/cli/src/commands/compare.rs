@@ -176,14 +176,8 @@ fn of_proofs<'a>(place: &str, proofs: impl Iterator<Item = &'a Proof>) -> i32 {
 /// Says on standard error what a threshold cannot be held against and what lies beyond it, and returns the status.
 fn judge(comparison: &Comparison, threshold: f64) -> i32 {
     let mut status = exit::OK;
-    for matched in &comparison.matches {
-        for line in report::comparison::not_judged(comparison, matched) {
-            anstream::eprintln!("tithe: {line}");
-            status = exit::FAILED;
-        }
-    }
-    for refusal in comparison.refused.iter().filter(|refusal| refusal.unjudged) {
-        anstream::eprintln!("tithe: {} So the threshold was not held against it.", refusal.reason);
+    for line in report::comparison::not_judged(comparison) {
+        anstream::eprintln!("tithe: {line}");
         status = exit::FAILED;
     }
     for line in report::comparison::against_threshold(comparison, threshold) {

@@ -165,7 +165,7 @@ pub fn write_reports(path: &Path, analysis: &Analysis, page_data: &PageData) -> 
 /// Makes the folder of a new run, named by time and title.
 pub fn create(prepared: &Prepared, runs: &Path) -> Result<RunFolder, Stop> {
     let stamp = stamp(time::OffsetDateTime::now_utc());
-    let slug: String = folder::file_name(&prepared.plan.experiment.database);
+    let slug: String = folder::plain_name(&prepared.plan.experiment.database);
     let path = free_name(&runs.join(format!("{stamp}-{slug}")));
     std::fs::create_dir_all(runs)
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot make {}: {error}", runs.display())))?;

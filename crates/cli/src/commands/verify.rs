@@ -117,9 +117,15 @@ fn small(prepared: Prepared, machine: &MachineArgs) -> Result<Prepared, Stop> {
         if let Starts::Several(_) = cell.starts {
             cell.starts = Starts::Once;
         }
-        if cell.design.is_switched() {
+        match cell.design {
             // One pair of sides of a frame each.
-            (cell.design, cell.frames_max) = (Design::Switched { frames_a_side: 1 }, 2);
+            Design::Switched { .. } => {
+                (cell.design, cell.frames_max) = (Design::Switched { frames_a_side: 1 }, 2);
+            }
+            // A frame has all arms, so that each does some work.
+            Design::Sequential if cell.program => cell.design = Design::Slices,
+            Design::Sequential => cell.design = Design::Interleaved,
+            Design::Interleaved | Design::Slices | Design::Duet => {}
         }
     }
     prepare::of_plan(prepared.text, plan, machine)

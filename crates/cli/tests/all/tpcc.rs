@@ -123,6 +123,10 @@ fn the_size_of_an_experiment_is_changed_on_the_command_line_or_refused() {
         assert!(err(&output).contains(expected), "{}", err(&output));
         assert_eq!(status(&output), 2);
     }
+    let others = "[[workload]]\nname = \"C\"\nycsb = \"c\"\n\n[[arm]]";
+    bench.file("mixed.toml", &experiment("client-side", &arm("use = 'columns'")).replacen("[[arm]]", others, 1));
+    let output = bench.tithe(&["plan", "mixed.toml", "--warehouses", "3"]);
+    assert!(err(&output).contains("not every workload of this experiment is TPC-C"), "{}", err(&output));
     bench.file(
         "e.toml",
         &experiment("x", &arm("use = 'columns'"))

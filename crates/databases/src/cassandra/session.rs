@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn a_scan_passes_over_canaries() {
         let mut seen = Collected::default();
-        let found = message(2, &[&[b"user1", b"a"], &[b"canaryX", b"b"], &[b"user2", b"c"]]);
+        let found = message(2, &[&[b"user1", b"a"], &[b"!canaryX", b"b"], &[b"user2", b"c"]]);
         assert_eq!(deliver(&found, Fields::One(0), true, &mut seen), Ok(2));
         assert_eq!(seen.rows, [vec![Some(b"a".to_vec())], vec![Some(b"c".to_vec())]]);
     }

@@ -254,11 +254,16 @@ pub struct Tally {
 
 impl Tally {
     /// What it says of a log that must hold what is `expected`, no more and no less. Where records may have been lost
-    /// on the way to Tithe, that some are missing says nothing about the log.
-    pub fn against(&self, expected: &Counts) -> Observation {
+    /// on the way to Tithe, that some are missing says nothing about the log. A plain arm, one that is not `protected`,
+    /// of which some statements are logged is no control: what the protection costs would be counted in part.
+    pub fn against(&self, expected: &Counts, protected: bool) -> Observation {
         let quotation = format!("sent: {}; in the log: {}", describe(&self.sent), describe(&self.logged));
+        let in_part = self.logged.keys().any(|verb| self.sent.contains_key(verb));
         match (self.logged == *expected, self.doubt) {
             (true, _) => Observation::Protected(quotation),
+            (false, _) if !protected && in_part => {
+                Observation::Unknown(format!("the server logs without the protection, too: {quotation}"))
+            }
             (false, None) => Observation::Exposed(quotation),
             (false, Some(why)) => Observation::Unknown(format!("{quotation}; {why}")),
         }
@@ -364,11 +369,28 @@ mod tests {
 
     #[test]
     fn what_may_have_been_lost_on_the_way_is_not_missing_in_the_log() {
-        let tally = |logged, doubt| Tally { sent: counts(3), logged: counts(logged), doubt }.against(&counts(3));
+        let tally = |logged, doubt| Tally { sent: counts(3), logged: counts(logged), doubt }.against(&counts(3), true);
         assert!(matches!(tally(3, Some(ROTATED)), Observation::Protected(_)));
         assert!(matches!(tally(2, None), Observation::Exposed(_)));
         let Observation::Unknown(words) = tally(2, Some(ROTATED)) else { panic!("it cannot be told") };
         assert!(words.starts_with("sent: SELECT 3; in the log: SELECT 2; the log was rotated"), "{words}");
+    }
+
+    #[test]
+    fn a_plain_arm_that_is_logged_in_part_is_no_control() {
+        let sent: Counts = [("SELECT".to_owned(), 3), ("INSERT".to_owned(), 3)].into();
+        let plain = |logged: &[(&str, usize)]| {
+            let logged = logged.iter().map(|(verb, count)| ((*verb).to_owned(), *count)).collect();
+            Tally { sent: sent.clone(), logged, doubt: None }.against(&sent, false)
+        };
+        assert!(matches!(plain(&[]), Observation::Exposed(_)));
+        // Of who comes in, another filter decides.
+        assert!(matches!(plain(&[("CONNECT", 4)]), Observation::Exposed(_)));
+        let Observation::Unknown(words) = plain(&[("INSERT", 3)]) else { panic!("it is no control") };
+        assert_eq!(
+            words,
+            "the server logs without the protection, too: sent: INSERT 3, SELECT 3; in the log: INSERT 3"
+        );
     }
 
     #[test]

@@ -19,6 +19,10 @@ pub struct ConnectionProbes {
     /// Opens and closes one connection, with something read in between: with TLS 1.3 a server refuses a client
     /// certificate only after the client's handshake. Returns the method of authentication.
     pub open: fn(&CheckContext<'_>, &Target) -> Result<String, Fault>,
+    /// True where `open` tells the mechanism by the name that
+    /// [`Authentication::Password`](tithe_plugin::setup::Authentication::Password) has: an account of such a product is
+    /// known by its own, whatever a client would like.
+    pub names_mechanism: bool,
     /// Tries plaintext at a target that speaks TLS: as `open`, [`Target::in_plaintext`].
     pub plaintext: fn(&Target) -> Result<String, Fault>,
     /// What the server itself says about TLS on the measured connections; begins with the version, as in `TLSv1.3`.

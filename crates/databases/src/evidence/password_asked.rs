@@ -1,12 +1,16 @@
 //! Does the server let in those who know the password, and nobody else?
 
 use tithe_machine::{fault::Fault, observation::Observation, secret::Secret};
-use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
+use tithe_plugin::{
+    evidence::{Check, CheckContext, CheckEntry},
+    setup::Authentication,
+};
 
 use super::{Attempt, ConnectionProbes};
 use crate::target::Target;
 
-/// Connects without a password, with a wrong one, and with the right one. Id `password-asked`.
+/// Connects without a password, with a wrong one, and after each with the right one: an account may be locked after two
+/// failures in a row. Id `password-asked`.
 pub struct PasswordAsked(pub &'static ConnectionProbes);
 
 impl Check for PasswordAsked {
@@ -26,12 +30,19 @@ impl Check for PasswordAsked {
             Attempt::Served => return Ok(Observation::Exposed("without a password: served".to_owned())),
             Attempt::Refused(words) => words,
         };
+        open(&right)?;
         let wrong = Target { password: Some(Secret::random_text(32)), must_ask: true, ..right.clone() };
         let wrong = match Attempt::of(open(&wrong))? {
             Attempt::Served => return Ok(Observation::Exposed("with a wrong password: served".to_owned())),
             Attempt::Refused(words) => words,
         };
         let method = open(&right)?;
+        if let Authentication::Password { mechanism } = &context.setup.authentication
+            && self.0.names_mechanism
+            && *mechanism != method
+        {
+            return Ok(Observation::Exposed(format!("the account is known by {method}, the arm asks for {mechanism}")));
+        }
         Ok(Observation::Protected(format!(
             "without a password: refused ({without}); with a wrong one: refused ({wrong}); with the right one: served \
              by {method}"

@@ -257,6 +257,7 @@ mod tests {
     static NOBODY: ConnectionProbes = ConnectionProbes {
         target: |_| Err(nobody()),
         open: |_, _| Err(nobody()),
+        names_mechanism: false,
         plaintext: |_| Err(nobody()),
         tls_of_server: |_, _| Err(nobody()),
         tls_source: "nobody",

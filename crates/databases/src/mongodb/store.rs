@@ -1,7 +1,7 @@
 //! The database in which Tithe keeps its records, and what is asked of a server outside the load.
 //!
 //! Everything is in one database, `tithe`, which must be Tithe's own: it bears a mark. Collections of a sharded cluster
-//! are not sharded here; whoever wants that shards `tithe.usertable` beforehand and leaves the mark there.
+//! are not sharded: the one of a run is made anew.
 
 use mongodb::bson::{Bson, Document, doc};
 use tithe_machine::{fault::Fault, launch::Server};

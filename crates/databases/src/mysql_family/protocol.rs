@@ -175,8 +175,8 @@ pub fn greeting(body: &[u8]) -> Result<Greeting, Fault> {
 /// The server's error packet as a fault: who may not come in or do something is refused.
 pub fn server_error(body: &[u8]) -> Fault {
     /// Access denied (1044, 1045, 1142, 1143, 1227, 1698), host or plugin not allowed (1130, 1251, 1524, 1275), TLS
-    /// demanded (3159, and 4151: the account is locked).
-    const REFUSALS: [u64; 12] = [1044, 1045, 1130, 1142, 1143, 1227, 1251, 1275, 1524, 1698, 3159, 4151];
+    /// demanded (3159), the account is locked (4151; 3955: after logins that failed).
+    const REFUSALS: [u64; 13] = [1044, 1045, 1130, 1142, 1143, 1227, 1251, 1275, 1524, 1698, 3159, 3955, 4151];
     /// A password that has expired: the server takes nothing but a new one (1820), or lets nobody in (1862).
     const EXPIRED: [u64; 2] = [1820, 1862];
     let mut body = Body::new(body.get(1..).unwrap_or_default());

@@ -72,11 +72,24 @@ fn denied(fault: Fault) -> Fault {
     }
 }
 
-/// Two sessions that are open at the same time and served by one process of the server share it, as clients of a pooler
-/// do that lends its connections for a transaction.
+/// Refuses a pooler that lends its connections for a transaction: two sessions that are open at the same time are
+/// served by one process of the server, or one by several. A server names its process when it greets, a pooler a number
+/// of its own; that is asked often, because other clients of a busy pooler have its connections in between.
 fn check_pooler(one: &mut PostgresSession, other: &mut PostgresSession) -> Result<(), Fault> {
     const PROCESS: &str = "SELECT pg_backend_pid()";
-    if one.value(PROCESS)? != other.value(PROCESS)? {
+    const QUESTIONS: usize = 50;
+    let (first, second) = (one.value(PROCESS)?, other.value(PROCESS)?);
+    let greeted = |session: &PostgresSession, process: &str| {
+        session.greeting().process.is_some_and(|greeted| greeted.to_string() == process)
+    };
+    if first != second && greeted(one, &first) && greeted(other, &second) {
+        return Ok(());
+    }
+    let mut lent = first == second;
+    for _ in 0..QUESTIONS {
+        lent = lent || one.value(PROCESS)? != first || other.value(PROCESS)? != second;
+    }
+    if !lent {
         return Ok(());
     }
     Err(Fault::Refused(

@@ -49,7 +49,7 @@ use super::{
 };
 use crate::{
     arms::Resolved,
-    folder::{RunFolder, file_name},
+    folder::{RunFolder, arm_file},
     limits,
     load::frame::StartedArm,
     serve,
@@ -283,7 +283,7 @@ impl<'a> EpochSetup<'a> {
     ) -> Result<StartingArm<'s>, Fault> {
         let (cell, experiment) = (part.cell, &run.plan.experiment);
         let arm = &experiment.arms[number];
-        let name = file_name(&arm.name);
+        let name = arm_file(&experiment.arms, number);
         let place = self.sandbox.place(&name)?;
         let mut limits = limits::of_cell(experiment, cell.workload, cell.resources);
         // A process that served a connection and has ended is counted by its group alone.
@@ -548,9 +548,9 @@ impl<'a> EpochSetup<'a> {
         server: &Server,
         setup: &Setup,
     ) -> Result<(), Fault> {
-        let arm = &run.plan.experiment.arms[number];
+        let arm = arm_file(&run.plan.experiment.arms, number);
         let workspace = Workspace::new(program, run.product, server, setup, "program")?;
-        self.logs.push((format!("{}--program", file_name(&arm.name)), workspace.log()));
+        self.logs.push((format!("{arm}--program"), workspace.log()));
         workspace.prepare(program, run.product, server, setup, workload, run.cancelled)?;
         self.workspaces.insert(number, workspace);
         Ok(())

@@ -4,7 +4,6 @@ use tithe_machine::{clock::Clock, fault::Fault, launch::Address, observation::Ob
 use tithe_model::{
     experiment,
     record::{Event, Finding, Phase, Role, Verdict},
-    schedule::stream_seed,
 };
 use tithe_plugin::{
     data,
@@ -103,18 +102,14 @@ impl Run<'_> {
         let workload = self.workloads[part.cell.workload].as_ref();
         let table = workload.table();
         let setups: Vec<Setup> = arms.iter().map(of_measured_sessions).collect();
-        let mut nonce = stream_seed(part.cell.seed, u64::from(part.epoch), phase as u64, u64::MAX);
-        let mut context = |arm: usize| {
-            nonce = nonce.wrapping_add(1);
-            CheckContext {
-                database: self.product,
-                server: &arms[arm].server,
-                setup: &setups[arm],
-                table: &table,
-                protected: arm > 0,
-                nonce,
-                narrowed: None,
-            }
+        let context = |arm: usize| CheckContext {
+            database: self.product,
+            server: &arms[arm].server,
+            setup: &setups[arm],
+            table: &table,
+            protected: arm > 0,
+            nonce: evidence::fresh_nonce(),
+            narrowed: None,
         };
         for (arm, started) in arms.iter().enumerate().skip(1) {
             for (chosen, check) in self.checks_of(arm, workload, &started.server.address) {

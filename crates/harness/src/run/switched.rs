@@ -12,7 +12,7 @@ use tithe_model::{
     experiment::ProviderSwitch,
     plan::WarmUp,
     record::{Event, Finding, Phase, Role, TOLD_BY_PROVIDER},
-    schedule::{first_of_pair, stream_seed},
+    schedule::first_of_pair,
 };
 use tithe_plugin::{
     data,
@@ -146,7 +146,6 @@ impl Run<'_> {
         let workload = self.workloads[part.cell.workload].as_ref();
         let (started, table) = (&arms[arm], workload.table());
         let setup = proof::of_measured_sessions(started);
-        let mut nonce = stream_seed(part.cell.seed, part.epoch.into(), phase as u64, u64::MAX - 1 - arm as u64);
         let mut checks = Vec::new();
         for check in self.checks_of(1, workload, &started.server.address).into_iter().map(|(_, check)| check) {
             // What brings its own control says nothing of the side without the protection.
@@ -156,14 +155,13 @@ impl Run<'_> {
             }
             let claim = check.claim();
             event_log.observer.event(&Event::Looking { cell: part.number as u32, arm: arm as u32, phase, claim });
-            nonce = nonce.wrapping_add(1);
             let mut context = CheckContext {
                 database: self.product,
                 server: &started.server,
                 setup: &setup,
                 table: &table,
                 protected: arm == 1,
-                nonce,
+                nonce: evidence::fresh_nonce(),
                 narrowed: None,
             };
             let observation = evidence::seen_by(&*check, &mut context);

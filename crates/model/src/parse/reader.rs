@@ -240,6 +240,8 @@ impl<'a> Item<'a> {
             self.refuse("is empty", problems);
         } else if name.chars().any(char::is_control) {
             self.refuse("must be one line without control characters", problems);
+        } else if self.key == "name" && name.starts_with(['=', '+', '-', '@']) {
+            self.refuse("begins as a formula does, which report.csv would be taken for in a spreadsheet", problems);
         } else if name.chars().count() > MAX {
             self.refuse(format!("is longer than {MAX} characters"), problems);
         } else {

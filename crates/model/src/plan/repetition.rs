@@ -41,7 +41,7 @@ const LOADED_PER_S: f64 = 10_000.0;
 pub(super) const EVIDENCE_S: f64 = 5.0;
 
 /// What starting anew may take at most, as a share of the measured load: then it is 40 % of a cell's time.
-pub(super) const STARTING_SHARE: f64 = 2.0 / 3.0;
+pub const STARTING_SHARE: f64 = 2.0 / 3.0;
 
 /// A rough guess of what starting, loading and examining all arms once takes, s.
 pub(super) fn epoch_s(experiment: &Experiment, database: &OfferedDatabase) -> f64 {

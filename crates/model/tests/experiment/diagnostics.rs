@@ -87,6 +87,16 @@ fn renamed_keys() {
 }
 
 #[test]
+fn names_that_a_spreadsheet_takes_for_formulas() {
+    check(
+        &SHORT.replace("name = \"tls\"", "name = \"=1+1\""),
+        expect![[r#"
+        11:8 `name` begins as a formula does, which report.csv would be taken for in a spreadsheet (write for example `name = "tls"`)
+    "#]],
+    );
+}
+
+#[test]
 fn arrivals_without_rate() {
     check(
         &SHORT.replace("[data]", "[load]\narrivals = \"even\"\n[data]"),

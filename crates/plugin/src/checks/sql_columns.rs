@@ -13,7 +13,7 @@ use crate::{
         canary::{Collected, Source},
         needles::{NEEDLE_BYTES, Needles, Tally},
         relay::Relay,
-        scan::{Places, Report, search, shows, unseen},
+        scan::{FileKind, Places, Report, search, shows, unseen},
         wire_canary::{BELOW_TLS, spoken_in_tls},
     },
     columns::{Chosen, connect_sql, sql::Treatment},
@@ -64,6 +64,13 @@ impl Subject {
             let table = Table { name: keyed.name.to_owned(), ..context.table.clone() };
             context.database.write_out(context.server, context.setup, &table)
         })
+    }
+
+    /// What the claims of checks that add rows are narrowed to where a `chosen` column stands in a table without a key:
+    /// a row of it could not be found again.
+    fn narrowed(&self, chosen: &Chosen) -> Option<&'static str> {
+        let unseen = self.tables.iter().filter(|table| table.key.is_empty()).flat_map(|table| table.columns);
+        unseen.into_iter().any(|column| chosen.treatment(column).is_some()).then_some("in tables with a key")
     }
 
     fn keyed(&self) -> impl Iterator<Item = &'static SqlTable> {
@@ -275,6 +282,7 @@ impl Check for SqlCiphertext {
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let subject = &self.0;
         let chosen = subject.chosen()?;
+        context.narrowed = subject.narrowed(&chosen);
         let cipher = context.setup.columns.as_ref().map(|columns| columns.cipher);
         let mut session = subject.connect(context, context.server, context.setup)?;
         with_rows(subject, session.as_mut(), &mut Source::new(context, self.id()), |session, rows| {
@@ -413,6 +421,7 @@ impl Check for SqlDiskCanary {
             return Ok(unseen(context.server));
         }
         let chosen = subject.chosen()?;
+        context.narrowed = subject.narrowed(&chosen);
         let names: Vec<&str> = subject.tables.iter().map(|table| table.name).collect();
         let mut session = subject.connect(context, context.server, context.setup)?;
         with_rows(subject, session.as_mut(), &mut Source::new(context, self.id()), |_, rows| {
@@ -422,16 +431,21 @@ impl Check for SqlDiskCanary {
             let tokens = tokens(rows, &chosen);
             let needles: Vec<_> = tokens.iter().map(|token| ("canary", token.as_slice())).collect();
             let report = search(context.server, Places::ALL, &needles)?;
-            Ok(conclude_on_disk(&report, tokens.len(), written))
+            Ok(conclude_on_disk(&report, tokens.len(), written, context.protected))
         })
     }
 }
 
-/// What a `report` on so many `canaries` says where the server has `written` its tables to its files, or would not.
-fn conclude_on_disk(report: &Report, canaries: usize, written: Result<(), Fault>) -> Observation {
+/// What a `report` on so many `canaries` says where the server has `written` its tables to its files, or would not; of
+/// the plain arm, unless it is `protected`, that data files show what stands in them.
+fn conclude_on_disk(report: &Report, canaries: usize, written: Result<(), Fault>, protected: bool) -> Observation {
     // What was found was written. What was not found may not have been.
     if report.total().hits() > 0 {
-        return Observation::Exposed(report.describe_found());
+        let found = report.describe_found();
+        if !protected && !report.found_in(FileKind::Data) {
+            return Observation::Unknown(format!("not in the data files; {found}"));
+        }
+        return Observation::Exposed(found);
     }
     match (written, report.unreadable.first()) {
         (Err(fault), _) => Observation::Unknown(format!("the server was not made to write the tables: {fault}")),
@@ -467,13 +481,15 @@ impl Check for SqlWireCanary {
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let subject = &self.0;
         let chosen = subject.chosen()?;
+        context.narrowed = subject.narrowed(&chosen);
         let (relay, server) = match Relay::before(context.database, context.server)? {
             Ok(through) => through,
             Err(unseen) => return Ok(unseen),
         };
         let mut session = subject.connect(context, &server, context.setup)?;
         let mut wanted = Vec::new();
-        with_rows(subject, session.as_mut(), &mut Source::new(context, self.id()), |session, rows| {
+        let mut source = Source::new(context, self.id());
+        let passed = with_rows(subject, session.as_mut(), &mut source, |session, rows| {
             wanted = tokens(rows, &chosen);
             let mut same = true;
             for (row, twin) in rows {
@@ -482,10 +498,13 @@ impl Check for SqlWireCanary {
             Ok(if same {
                 Observation::Protected(String::new())
             } else {
-                Observation::Unknown("rows differ".to_owned())
+                Observation::Unknown("rows are not read as they were written".to_owned())
             })
         })?;
         drop(session);
+        if let Observation::Unknown(_) = passed {
+            return Ok(passed);
+        }
         let conversations = relay.finish();
         let tls = matches!(context.setup.transport, Transport::Tls { .. });
         if !tls && server.address.is_attached() && spoken_in_tls(&conversations) {
@@ -495,9 +514,9 @@ impl Check for SqlWireCanary {
         let mut tally = Tally::default();
         let mut bytes = 0;
         for conversation in &conversations {
-            for passed in [&conversation.sent, &conversation.received] {
-                tally.merge(&needles.count(passed));
-                bytes += passed.len();
+            for half in [&conversation.sent, &conversation.received] {
+                tally.merge(&needles.count(half));
+                bytes += half.len();
             }
         }
         Ok(if tally.hits() > 0 {
@@ -544,7 +563,7 @@ impl Check for SqlWrapperIdle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::scan::{File, FileKind};
+    use crate::checks::scan::File;
 
     #[test]
     fn runs_of_numbers_are_looked_for_in_every_form_and_short_ones_are_not() {
@@ -565,20 +584,27 @@ mod tests {
         let refused = || Err(Fault::Refused("no right".to_owned()));
         let unknown = |words: &str| Observation::Unknown(words.to_owned());
         let protected = Observation::Protected("none of 9 canaries in 1 file, 4.1 kB".to_owned());
-        assert_eq!(conclude_on_disk(&report(4096), 9, Ok(())), protected);
+        assert_eq!(conclude_on_disk(&report(4096), 9, Ok(()), true), protected);
         let words = "the server was not made to write the tables: refused: no right";
-        assert_eq!(conclude_on_disk(&report(4096), 9, refused()), unknown(words));
-        assert_eq!(conclude_on_disk(&report(0), 9, Ok(())), unknown("nothing stands in these files yet"));
+        assert_eq!(conclude_on_disk(&report(4096), 9, refused(), true), unknown(words));
+        assert_eq!(conclude_on_disk(&report(0), 9, Ok(()), true), unknown("nothing stands in these files yet"));
         let words = "no encrypted column holds what could be told from chance";
-        assert_eq!(conclude_on_disk(&report(4096), 0, Ok(())), unknown(words));
+        assert_eq!(conclude_on_disk(&report(4096), 0, Ok(()), true), unknown(words));
         let unreadable = Report { unreadable: vec!["base/1: no".to_owned()], ..report(4096) };
-        assert_eq!(conclude_on_disk(&unreadable, 9, Ok(())), unknown("cannot read base/1: no"));
+        assert_eq!(conclude_on_disk(&unreadable, 9, Ok(()), true), unknown("cannot read base/1: no"));
 
         let canary = b"what a canary is";
-        let file = File { path: "base/1".into(), name: "base/1".to_owned(), kind: FileKind::Data };
-        let found = vec![(file, Needles::new([("canary", &canary[..])]).count(canary))];
-        let exposed = conclude_on_disk(&Report { found, ..report(4096) }, 9, refused());
-        assert!(matches!(exposed, Observation::Exposed(_)), "{exposed:?}");
+        let found_in = |kind| {
+            let file = File { path: "base/1".into(), name: "base/1".to_owned(), kind };
+            let found = vec![(file, Needles::new([("canary", &canary[..])]).count(canary))];
+            Report { found, ..report(4096) }
+        };
+        for (kind, protected) in [(FileKind::Data, true), (FileKind::Data, false), (FileKind::Journal, true)] {
+            let exposed = conclude_on_disk(&found_in(kind), 9, refused(), protected);
+            assert!(matches!(exposed, Observation::Exposed(_)), "{exposed:?}");
+        }
+        let control = conclude_on_disk(&found_in(FileKind::Journal), 9, Ok(()), false);
+        assert_eq!(control, unknown("not in the data files; canary ×1: once, in base/1 (1)"));
     }
 
     #[test]

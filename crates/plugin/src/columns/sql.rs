@@ -59,6 +59,12 @@ impl Chosen {
         if let (Some(columns), []) = (&setup.columns, workload.tables()) {
             columns.selection().check(&workload.table())?;
         }
+        if !chosen.is_empty() && !chosen.shows_in(workload.tables()) {
+            return Err(Fault::Refused(
+                "no chosen column stands in a table with a key, so that no claim could be looked at: choose one that does, too"
+                    .to_owned(),
+            ));
+        }
         match setup.compute.unwrap_or(workload.compute()) {
             Compute::Server if !chosen.is_empty() => Err(unreadable()),
             _ => Ok(()),
@@ -98,6 +104,13 @@ impl Chosen {
     /// How `column` is encrypted; `None` when it is not.
     pub fn treatment(&self, column: &Column) -> Option<Treatment> {
         self.0.get(column.name).copied()
+    }
+
+    /// True where some chosen column is in one of `tables` with a key: only a row that can be found again shows what is
+    /// stored.
+    fn shows_in(&self, tables: &[SqlTable]) -> bool {
+        let keyed = tables.iter().filter(|table| !table.key.is_empty()).flat_map(|table| table.columns);
+        keyed.into_iter().any(|column| self.treatment(column).is_some())
     }
 
     /// Length of what stands in `column`, bytes at most; `None` when it is not encrypted.

@@ -88,10 +88,10 @@ fn encrypted_columns_are_proven() {
         &WrongColumnKey::new(Selection::of_share(1.0)),
         &all,
         expect![[r#"
-        wrong-column-key: the arm's key opens encrypted fields, another key does not: Holds
-         on: Protected("with another key: field 0 of key canaryMo5CatQ6kPEWNrExPV4S8gJ2 does not decrypt")
-        off: Exposed("the values are read without the arm's key")
-    "#]],
+            wrong-column-key: the arm's key opens encrypted fields, another key does not: Holds
+             on: Protected("with another key: field 0 of key !canaryMo5CatQ6kPEWNrExPV4S8gJ2 does not decrypt")
+            off: Exposed("the values are read without the arm's key")
+        "#]],
     );
     check(
         &DiskCanary::new(Places::ALL, Targets::Fields(Selection::of_share(1.0))),
@@ -287,10 +287,10 @@ fn logs_are_searched_for_values_and_secrets() {
         &logs_free(Targets::Fields(Selection::of_share(1.0))),
         &audit,
         expect![[r#"
-        logs-free: the logs are free of every field value, of data keys and of passwords: Holds
-         on: Protected("none of 31 canaries, no data key and no password in 1 file, 253 B; the control token was found")
-        off: Protected("none of 31 canaries, no data key and no password in 1 file, 29 B; the control token was found")
-    "#]],
+            logs-free: the logs are free of every field value, of data keys and of passwords: Holds
+             on: Protected("none of 31 canaries, no data key and no password in 1 file, 259 B; the control token was found")
+            off: Protected("none of 31 canaries, no data key and no password in 1 file, 29 B; the control token was found")
+        "#]],
     );
     check(
         &logs_free(Targets::Everything),

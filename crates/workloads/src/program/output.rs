@@ -124,6 +124,8 @@ pub fn ycsb(text: &str) -> Result<ProgramReport, String> {
     let rate = overall("Throughput(ops/sec)").ok_or("no throughput")?;
     let failed: f64 = text
         .lines()
+        // With `measurement.interval=both` each stands there once more, as `Intended-READ-FAILED`.
+        .filter(|line| !line.starts_with("[Intended-"))
         .filter_map(|line| line.strip_prefix('[')?.split_once("-FAILED], Operations,"))
         .filter_map(|(_, count)| number(count.trim()))
         .sum();

@@ -351,7 +351,8 @@ fn output_of_sysbench() {
 #[test]
 fn output_of_ycsb() {
     let printed = "[OVERALL], RunTime(ms), 3002\n[OVERALL], Throughput(ops/sec), 1000.5\n[READ], Operations, 2000\n\
-                   [READ], Return=OK, 2000\n[UPDATE], Operations, 1003\n[UPDATE-FAILED], Operations, 2\n";
+                   [READ], Return=OK, 2000\n[UPDATE], Operations, 1003\n[UPDATE-FAILED], Operations, 2\n\
+                   [Intended-UPDATE-FAILED], Operations, 2\n";
     check(
         output::ycsb,
         printed,

@@ -10,7 +10,7 @@ use tithe_plugin::{
 };
 
 use super::{
-    config::{Config, DISTRICTS},
+    config::{CUSTOMERS, Config, DISTRICTS, ITEMS, ROW_BYTES},
     input::{Customer, Input, Place, TransactionKind},
     population::{Job, Sink, jobs, make},
     random::{C_LAST_LOAD, C_LAST_RUN, Random, last_name},
@@ -76,6 +76,16 @@ impl Kept {
 fn small(warehouses: u64, customers: u64, items: u64) -> Config {
     let [warehouses, customers, items] = [warehouses, customers, items].map(|number| number.to_string());
     config(&[("warehouses", &warehouses), ("customers", &customers), ("items", &items)])
+}
+
+#[test]
+fn rows_are_as_long_on_average_as_is_planned_with() {
+    // A twentieth of a warehouse, in the specification's proportions.
+    let kept = Kept::of(&small(1, CUSTOMERS / 20, ITEMS / 20), 1);
+    let rows: Vec<_> = (0..TABLES.len()).flat_map(|table| kept.rows(table)).collect();
+    let bytes: usize = rows.iter().flat_map(|row| row.iter()).flatten().map(String::len).sum();
+    let mean = bytes as f64 / rows.len() as f64;
+    assert!((mean / ROW_BYTES as f64 - 1.0).abs() < 0.1, "{mean} bytes a row");
 }
 
 proptest! {

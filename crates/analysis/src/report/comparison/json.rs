@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::answer;
+use super::{answer, not_judged};
 use crate::{
     Interval,
     compare::{Change, Comparison, Counted, Match, Side},
@@ -22,6 +22,7 @@ pub fn render(comparison: &Comparison, threshold: Option<f64>) -> String {
         "answer": answer(comparison),
         "threshold_points": threshold.map(|share| 100.0 * share),
         "beyond": threshold.map(|threshold| all.filter(|change| change.beyond(threshold)).count()),
+        "not_judged": threshold.map(|_| not_judged(comparison)),
         "matches": comparison.matches.iter().map(|it| matched(comparison, it, &beyond)).collect::<Vec<_>>(),
         "refused": comparison.reasons(),
         "notes": comparison.notes,

@@ -1,16 +1,16 @@
 //! A comparison of runs as GitHub-flavoured Markdown, to be pasted into a pull request or written to a job's summary.
 
-use super::{against_threshold, answer, figure, rests_on, sentences};
+use super::{against_threshold, answer, figure, not_judged, rests_on, sentences};
 use crate::{
     compare::{Comparison, Match, Side},
-    report::{markdown::escape, number, words},
+    report::{markdown, number, view, words},
 };
 
 /// The comparison with what a `threshold`, a share, says of it; it ends with a line break.
 pub fn render(comparison: &Comparison, threshold: Option<f64>) -> String {
     let mut parts = vec![format!("**{}**", escape(&answer(comparison)))];
     if let Some(threshold) = threshold {
-        parts.push(list(against_threshold(comparison, threshold).into_iter()));
+        parts.push(list(not_judged(comparison).into_iter().chain(against_threshold(comparison, threshold))));
     }
     parts.push(table(comparison));
     parts.push(list(comparison.matches.iter().flat_map(|matched| {
@@ -45,4 +45,11 @@ fn row(comparison: &Comparison, matched: &Match, side: &Side) -> String {
     let run = format!("{} {proof}", comparison.runs[side.run]);
     let columns = [&matched.cell, &matched.arm, run.trim(), &figure(side), &rests_on(side), &change].map(escape);
     format!("| {} |", columns.join(" | "))
+}
+
+/// Text of a run, which may come from a document of somebody else's, on one line.
+fn escape(text: &str) -> String {
+    let mut text = text.to_owned();
+    view::clean(&mut text);
+    markdown::escape(&text)
 }

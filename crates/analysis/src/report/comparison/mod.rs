@@ -5,7 +5,7 @@ pub mod json;
 pub mod junit;
 pub mod markdown;
 
-use super::{live, number, table, terminal::WIDTH_MIN, words};
+use super::{live, number, table, terminal::WIDTH_MIN, view, words};
 use crate::{
     Interval, Outcome, Proof,
     compare::{Change, Comparison, Counted, Difference, Match, Side},
@@ -34,6 +34,7 @@ pub fn render(comparison: &Comparison, width: usize) -> String {
             lines.extend(texts.iter().flat_map(|text| table::wrap(text, width - 2)).map(|line| format!("  {line}")));
         }
     }
+    lines.iter_mut().for_each(view::clean);
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
@@ -145,7 +146,7 @@ fn not_held(comparison: &Comparison, matched: &Match, run: usize) -> String {
 }
 
 /// The proven costs of `matched` that a threshold could not be held against, each with the reason.
-pub fn not_judged(comparison: &Comparison, matched: &Match) -> Vec<String> {
+fn not_judged_of(comparison: &Comparison, matched: &Match) -> Vec<String> {
     let changes = matched.changes();
     let proven =
         judged(matched).map(|side| side.run).filter(|run| behind(matched, *run).all(|side| side.proof.stands()));
@@ -156,6 +157,13 @@ pub fn not_judged(comparison: &Comparison, matched: &Match) -> Vec<String> {
         format!("{cell} · {arm}: the threshold was not held against the cost in {name}: {why}")
     });
     told.collect()
+}
+
+/// Everything that a threshold could not be held against, each with the reason.
+pub fn not_judged(comparison: &Comparison) -> Vec<String> {
+    let refused = comparison.refused.iter().filter(|refusal| refusal.unjudged);
+    let refused = refused.map(|refusal| format!("{} So the threshold was not held against it.", refusal.reason));
+    comparison.matches.iter().flat_map(|matched| not_judged_of(comparison, matched)).chain(refused).collect()
 }
 
 /// What an operation took without and with the protection, and on how many starts of the servers that rests:
@@ -278,7 +286,7 @@ mod tests {
             change(&mut after.cells[0].arms[1].estimates[0]);
             let compared = compare(&[before, after], &["A", "B"].map(|label| Some(label.to_owned())));
             let compared = compared.expect("runs alike");
-            let lines: Vec<String> = compared.matches.iter().flat_map(|it| not_judged(&compared, it)).collect();
+            let lines: Vec<String> = not_judged(&compared);
             let [with, without] = [Some(0.05), None].map(|threshold| junit::render(&compared, threshold));
             (lines, with, without)
         };
@@ -291,6 +299,13 @@ mod tests {
         .assert_eq(&lines.join("\n"));
         let test = |outcome: &str| format!("\"tls in B\"><{outcome} message=\"its set-up was not symmetric in B\"/>");
         assert!(with.contains(&test("error")) && with.contains("errors=\"3\""), "{with}");
+        let (before, mut after) = runs();
+        asymmetric(&mut after.cells[0].arms[1].estimates[0]);
+        let compared = compare(&[before, after], &["A", "B"].map(|label| Some(label.to_owned()))).expect("runs alike");
+        for rendered in [markdown::render, json::render] {
+            assert!(rendered(&compared, Some(0.05)).contains("the threshold was not held against the cost in B"));
+            assert!(!rendered(&compared, None).contains("not held"));
+        }
         assert!(without.contains(&test("skipped")), "{without}");
         let open = |estimate: &mut crate::Estimate| estimate.effect.high = f64::INFINITY;
         assert!(told(&open).1.contains("<error message=\"not enough data in B\"/>"));

@@ -166,7 +166,12 @@ fn table(arms: &[(&ArmAnalysis, &Estimate)], confidence: &str) -> String {
     );
     for (arm, estimate) in arms {
         let all: Vec<f64> = parts(&arm.course).concat();
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th><td>{}</td>", text(&arm.name), all.len());
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}</th><td>{}</td>",
+            text(&arm.name),
+            number::count(estimate.count as u64)
+        );
         for third in all.chunks(all.len().div_ceil(3)) {
             let _ = write!(html, "<td>{}</td>", number::bound(mean(third), &estimate.effect));
         }

@@ -56,7 +56,7 @@ pub(super) fn log_over_start(cell: &CellAnalysis) -> String {
 
 fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> String {
     let proven = arm.proof.stands();
-    let verdict = outcome(estimate, arm, analysis.margin);
+    let verdict = text(&outcome(estimate, arm, analysis.margin));
     let told = |figure: String| if proven || figure.is_empty() { figure } else { format!("({figure})") };
     let (of, unit) = (estimate.difference.as_ref(), &estimate.unit);
     let (figure, difference) = match number::both(&estimate.change(), of, unit, estimate.verdict) {

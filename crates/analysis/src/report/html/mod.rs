@@ -122,7 +122,7 @@ fn state(analysis: &Analysis) -> String {
         ));
     }
     items.push(format!("{}, {}", words::plural(cells as u64, "cell"), words::plural(frames as u64, "frame")));
-    items.push(format!("asked precision reached in {precise} of {cells}"));
+    items.push(format!("{precise} of {cells} ended with the asked precision"));
     let estimates = analysis.cells.iter().flat_map(|cell| &cell.arms).flat_map(|arm| &arm.estimates);
     let flags = estimates.flat_map(|estimate| &estimate.flags).map(|flag| words::flag_code(*flag));
     let warnings = analysis.warnings.len() + flags.collect::<BTreeSet<_>>().len();

@@ -126,7 +126,7 @@ fn curves(frames: &[Frame], arms: usize) -> Vec<Curve> {
     let open = frames.iter().any(|frame| frame.arms.iter().any(|arm| !arm.intended.is_empty()));
     let read: fn(&ArmFrame) -> &BTreeMap<String, Histogram> =
         if open { |arm| &arm.intended } else { |arm| &arm.latency };
-    for frame in frames.iter().filter(|frame| frame.invalid.is_none() && frame.arms.len() == arms) {
+    for frame in frames.iter().filter(|frame| frame.is_used() && frame.arms.len() == arms) {
         for (arm, seen) in frame.arms.iter().enumerate() {
             for (operation, histogram) in read(seen) {
                 sums.entry((frame.cell as usize, operation.clone(), arm)).or_default().merge(histogram);

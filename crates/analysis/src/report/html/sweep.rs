@@ -26,7 +26,7 @@ pub(super) fn chart(analysis: &Analysis) -> String {
         return body;
     }
     let lead = "Operations per second with more and more clients. An arm is saturated from the number of clients on with \
-                which twice as many gain less than 5%.";
+                which the next larger gains less than 5%.";
     section("clients", "Throughput against clients", lead, &body)
 }
 
@@ -41,7 +41,7 @@ fn of_sweep(analysis: &Analysis, sweep: &Sweep) -> String {
     }
     let x = Scale { low: f64::from(fewest).ln(), high: f64::from(clients).ln(), start: LEFT + 6.0, end: WIDTH - 10.0 };
     let y = Scale { low: 0.0, high: most * 1.05, start: HEIGHT - BOTTOM, end: 6.0 };
-    let mut html = format!("<h3>{}</h3>\n<div class=\"panels\">\n", text(&sweep.workload));
+    let mut html = format!("<h3>{}</h3>\n<div class=\"panels\">\n", text(&sweep.name()));
     for arm in protected {
         html.push_str(&panel(plain, arm, proven(analysis, &arm.name), (&x, &y)));
     }

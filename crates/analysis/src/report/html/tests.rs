@@ -4,7 +4,10 @@ use expect_test::{ExpectFile, expect_file};
 use proptest::prelude::*;
 
 use super::*;
-use crate::report::{number, sample};
+use crate::{
+    Flag, Outcome,
+    report::{number, sample},
+};
 
 /// The page of a sample with the page data of a run of a minute.
 fn page(analysis: &Analysis) -> String {
@@ -260,6 +263,9 @@ fn hostile(foreign: &str) -> Analysis {
             for estimate in &mut arm.estimates {
                 foreign.clone_into(&mut estimate.title);
                 foreign.clone_into(&mut estimate.text);
+                if estimate.verdict == Outcome::TooNoisy {
+                    estimate.flags.push(Flag::NotEnoughFrames);
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, error::Category};
 
 use super::{Document, FORMAT};
-use crate::{Analysis, report::html::PageData};
+use crate::{Analysis, ArmAnalysis, report::html::PageData};
 
 /// Frames of a cell at most: they are counted in 32 bits where they are recorded.
 const MOST_FRAMES: usize = u32::MAX as usize;
@@ -53,17 +53,25 @@ fn cause(error: serde_json::Error) -> String {
     }
 }
 
-/// The first place that speaks of a cell or an arm that is not there, or of more frames than there can be.
+/// The first place that speaks of a cell or an arm that is not there, of more frames than there can be, or of units
+/// that are none: these stand beside figures as they are.
 fn strays(analysis: &Analysis, page_data: &PageData) -> Option<String> {
     let cells = &analysis.cells;
     let too_many = cells.iter().position(|cell| cell.frames > MOST_FRAMES);
     let log = cells.iter().position(|cell| cell.log_over_start.iter().any(|place| place.arms.len() != cell.arms.len()));
     let curve =
         page_data.curves.iter().position(|curve| cells.get(curve.cell).is_none_or(|cell| curve.arm >= cell.arms.len()));
+    let is_none = |unit: &str| !unit.chars().all(|letter| letter.is_alphanumeric() || "/% ".contains(letter));
+    let units_of = |arm: &ArmAnalysis| {
+        let units = arm.estimates.iter().map(|it| &it.unit).chain(arm.levels.iter().map(|it| &it.unit));
+        units.into_iter().any(|unit| is_none(unit))
+    };
+    let unit = cells.iter().position(|cell| cell.arms.iter().any(units_of));
     let moment = page_data.moments.iter().position(|moment| moment.cell >= cells.len());
     [
         (too_many, "tithe_report.cells", "has more frames than a cell can have"),
         (log, "tithe_report.cells", "tells the log of other arms than it has"),
+        (unit, "tithe_report.cells", "has a figure in a unit that is none"),
         (curve, "page.curves", "is of a cell or of an arm that is not in the report"),
         (moment, "page.moments", "is of a cell that is not in the report"),
     ]

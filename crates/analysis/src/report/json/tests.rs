@@ -164,6 +164,7 @@ fn what_is_no_document_is_refused_in_words() {
         with("\"slot_ms\": 20.0", "\"slot_ms\": \"Infinity\""),
         whole.replacen("\"total\":null,", "", 1),
         whole.replacen("\"COSTS\"", "\"Costs\"", 1),
+        whole.replacen("\"unit\":\"µs\"", "\"unit\":\"µs<img src=x>\"", 1),
         whole.replacen("\"frames\": 30", "\"frames\": 30000000000", 1),
         whole.replacen("\"operation\":\"READ\",\"arm\":3", "\"operation\":\"READ\",\"arm\":7", 1),
         whole.replacen("\"moments\": [\n      {\"cell\":0", "\"moments\": [\n      {\"cell\":1", 1),
@@ -195,6 +196,7 @@ fn what_is_no_document_is_refused_in_words() {
         line 22, column 29 is damaged: invalid type: string "Infinity", expected f64
         line 57, column 443 is damaged: missing field `total`
         line 56, column 479 is damaged: unknown variant `Costs`, expected one of `COSTS`, `GAINS`, `NONE_FOUND`, `TOO_NOISY`
+        tithe_report.cells[0] is damaged: it has a figure in a unit that is none
         tithe_report.cells[0] is damaged: it has more frames than a cell can have
         page.curves[3] is damaged: it is of a cell or of an arm that is not in the report
         page.moments[0] is damaged: it is of a cell that is not in the report

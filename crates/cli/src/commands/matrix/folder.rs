@@ -65,6 +65,11 @@ impl<'a> Folder<'a> {
         })
     }
 
+    /// Forgets why task `index` failed before: it is begun anew.
+    pub fn begin(&self, index: usize) {
+        let _ = fs::remove_file(self.beside(index, "failed"));
+    }
+
     /// Removes what stands beside task `index` once it is whole.
     pub fn tidy(&self, index: usize) {
         for ending in ["failed", "lock"] {
@@ -149,6 +154,19 @@ fn stray(name: &str, tasks: usize) -> Option<Stray> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_task_that_is_begun_again_has_not_failed() {
+        let path = std::env::temp_dir().join(format!("tithe-test-again-{}", std::process::id()));
+        let folder = Folder::new(&path, "plan");
+        let _taken = folder.take(0).expect("nobody else has it");
+        folder.fail(0, "the node went away");
+        assert!(matches!(folder.state(0), State::Failed(reason) if reason == "the node went away"));
+        folder.begin(0);
+        fs::create_dir(folder.part(0)).expect("a folder");
+        assert!(matches!(folder.state(0), State::Torn(reason) if reason.ends_with("under way")));
+        fs::remove_dir_all(&path).expect("the folder goes");
+    }
 
     #[test]
     fn folders_that_are_no_tasks_are_told_from_those_that_are() {

@@ -149,6 +149,7 @@ fn one(planned: &Planned, task: Task, arguments: &RunArgs) -> Result<i32, Stop> 
         }
         _ => {}
     }
+    folder.begin(index);
     match measured(planned, task, arguments, &folder) {
         Ok(outcome) => {
             folder.tidy(index);

@@ -134,9 +134,10 @@ fn lost(text: &str, place: usize, path: &Path) -> Option<Diagnostic> {
 
 /// The identity of a plan. A program of another version may plan otherwise, so it is part of it.
 fn identity(matrix: &Matrix, experiments: &[PlannedExperiment]) -> Result<String, Stop> {
-    // What is known of the luck of protections changes nothing that is measured.
-    let plans = experiments.iter().map(|experiment| Plan { cost_spread: None, ..experiment.plan.clone() });
-    let plans: Vec<Plan> = plans.collect();
+    // What is known of the luck of starts and of protections changes nothing that is measured.
+    let measured =
+        |plan: &Plan| Plan { start_spread: Vec::new(), one_server_spread: None, cost_spread: None, ..plan.clone() };
+    let plans: Vec<Plan> = experiments.iter().map(|experiment| measured(&experiment.plan)).collect();
     let all = serde_json::to_vec(&(FORMAT, env!("CARGO_PKG_VERSION"), matrix, plans));
     all.map(|bytes| fingerprint(&bytes))
         .map_err(|error| Stop::new(exit::MACHINE, format!("the plan cannot be written: {error}")))

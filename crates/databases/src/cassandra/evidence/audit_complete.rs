@@ -74,7 +74,7 @@ impl Check for AuditComplete {
         if context.protected && logged.is_empty() && growth.may_miss() {
             doubt = doubt.or(Some(ELSEWHERE));
         }
-        Ok(Tally { sent, logged, doubt }.against(&expected))
+        Ok(Tally { sent, logged, doubt }.against(&expected, context.protected))
     }
 }
 

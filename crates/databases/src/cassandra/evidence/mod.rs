@@ -29,6 +29,7 @@ use crate::{
 pub static PROBES: ConnectionProbes = ConnectionProbes {
     target: |context| of_clients(context.server, context.setup),
     open: |_, target| open(target),
+    names_mechanism: false,
     plaintext,
     tls_of_server: |context, _| tls_of_clients(context.server, context.setup).map_err(named),
     tls_source: "system_views.clients",

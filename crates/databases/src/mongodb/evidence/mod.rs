@@ -23,6 +23,7 @@ use crate::{
 pub static PROBES: ConnectionProbes = ConnectionProbes {
     target: |context| door(context.server, context.setup),
     open: |context, target| knock(target, mechanism(context.setup)),
+    names_mechanism: false,
     plaintext,
     tls_of_server,
     tls_source: "serverStatus (connections by TLS version), and the client's own view",

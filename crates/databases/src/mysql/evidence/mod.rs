@@ -17,6 +17,7 @@ use crate::{
 pub static PROBES: ConnectionProbes = ConnectionProbes {
     target: |context| ACCESS.product.target(context.server, context.setup),
     open: |_, target| Ok(ACCESS.open(target)?.method().to_owned()),
+    names_mechanism: true,
     plaintext: |target| ACCESS.plaintext(target),
     tls_of_server: |_, target| tls_of(&mut ACCESS.open(target)?),
     tls_source: "SHOW SESSION STATUS of a client's session",

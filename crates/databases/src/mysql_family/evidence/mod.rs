@@ -99,5 +99,5 @@ pub fn count_marked(
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    Ok(tally.against(&expected))
+    Ok(tally.against(&expected, context.protected))
 }

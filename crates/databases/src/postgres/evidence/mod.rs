@@ -26,6 +26,7 @@ use crate::{
 pub static PROBES: ConnectionProbes = ConnectionProbes {
     target: |context| PRODUCT.target(context.server, context.setup),
     open: |context, target| Ok(open(context, target)?.greeting().method.clone()),
+    names_mechanism: false,
     plaintext,
     tls_of_server: |context, target| tls_of(&mut open(context, target)?),
     tls_source: "pg_stat_ssl of a client's session",

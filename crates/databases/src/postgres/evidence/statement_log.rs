@@ -21,7 +21,7 @@ impl Check for StatementLog {
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let mark = marker(context);
         Ok(match send_and_count(context, &LOG, |text| count(text, &mark))? {
-            Ok(tally) => tally.against(&tally.sent),
+            Ok(tally) => tally.against(&tally.sent, context.protected),
             Err(why) => Observation::Unknown(why),
         })
     }

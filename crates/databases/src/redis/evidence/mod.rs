@@ -24,6 +24,7 @@ use crate::{
 pub static PROBES: ConnectionProbes = ConnectionProbes {
     target: |context| of_clients(context.server, context.setup),
     open: |_, target| Ok(RedisConnection::open(target)?.method().to_owned()),
+    names_mechanism: false,
     plaintext,
     tls_of_server,
     tls_source: "CONFIG GET, and the client's own view",

@@ -1,5 +1,5 @@
-//! How long the slots of a closed loop become from frame to frame: as long as carry-over asks for, and as slow
-//! operations do.
+//! How long the slots of a closed loop are from frame to frame: as long as carry-over asks for, and as slow operations
+//! do.
 
 use serde::{Deserialize, Serialize};
 use tithe_model::{
@@ -14,6 +14,9 @@ use crate::load::carry_over::{self, Profile};
 /// Operations that a slot should hold on average: one with fewer than 20 says too little and does not count.
 const OPERATIONS_PER_SLOT: u64 = 40;
 
+/// Frames of which the best says how slow operations are: a disk that stands still for some makes none slower.
+const FRAMES_OF_PACE: usize = 5;
+
 /// Frames after which carry-over may make slots longer. The last phases of one frame stand on a few milliseconds, in
 /// which one disturbance looks like carry-over, and a slot that has grown stays.
 const FRAMES_BEFORE_GROWTH: u32 = 5;
@@ -26,10 +29,52 @@ const SLOT_MAX_NS: u64 = 1_000_000_000;
 pub(super) struct GrowthState {
     /// Carry-over of each arm.
     profiles: Vec<Profile>,
-    /// Settling time and slot, before carry-over is seen, ns.
+    /// Settling time and slot as planned, ns.
     planned: (u64, u64),
-    /// How many they are.
+    /// Slot that slow operations ask for, ns.
+    filled_ns: u64,
+    /// Slot that carry-over asks for, ns: it never falls.
+    carried_ns: u64,
+    /// In each of the last frames, the share of the operations that a slot should hold which the slowest arm did in a
+    /// nanosecond of it.
+    paces: Vec<f64>,
+    /// How many frames there were.
     frames: u32,
+}
+
+impl GrowthState {
+    /// Before the first frame of a `cell` with so many `arms`.
+    fn new(cell: &Cell, arms: usize) -> Self {
+        Self {
+            profiles: vec![Profile::default(); arms],
+            planned: (cell.settling_ns, cell.slot_ns),
+            filled_ns: cell.slot_ns,
+            carried_ns: 0,
+            paces: Vec::new(),
+            frames: 0,
+        }
+    }
+
+    /// Takes in the pace of one more frame.
+    fn add(&mut self, pace: f64) {
+        self.frames += 1;
+        self.paces.push(pace);
+        let old = self.paces.len().saturating_sub(FRAMES_OF_PACE);
+        self.paces.drain(..old);
+    }
+
+    /// Makes the slot that operations ask for twice as long where the best of the last frames would not fill it, and as
+    /// short again as one that it would fill twice over.
+    fn fill(&mut self) {
+        let best = self.paces.iter().copied().fold(0.0, f64::max);
+        let filled = |slot_ns: u64| best * slot_ns as f64;
+        if filled(self.filled_ns) < 1.0 && self.filled_ns * 2 <= SLOT_MAX_NS {
+            self.filled_ns *= 2;
+        }
+        while self.filled_ns / 2 >= self.planned.1 && filled(self.filled_ns / 2) >= 2.0 {
+            self.filled_ns /= 2;
+        }
+    }
 }
 
 /// What was seen so far, and what follows from it.
@@ -48,11 +93,7 @@ impl Growth {
     pub fn new(cell: &Cell, arms: usize, slot_fixed: bool) -> Self {
         Self {
             longest_ns: u64::MAX,
-            state: GrowthState {
-                profiles: vec![Profile::default(); arms],
-                planned: (cell.settling_ns, cell.slot_ns),
-                frames: 0,
-            },
+            state: GrowthState::new(cell, arms),
             slot_fixed,
             per_arm_ns: cell.slot_ns * u64::from(cell.blocks),
         }
@@ -70,32 +111,46 @@ impl Growth {
         let clients = u64::from(context.cell.clients);
         let twice_each = if waits { 2 * clients.div_ceil(context.lanes() as u64) } else { 0 };
         let share = slots as u64 / context.arms.len() as u64;
-        let enough = OPERATIONS_PER_SLOT.max(twice_each) * share;
-        let sparse = frame.arms.iter().any(|arm| arm.operations < enough);
-        self.suit(&mut context.cell, sparse);
+        let enough = (OPERATIONS_PER_SLOT.max(twice_each) * share).max(1);
+        let fewest = frame.arms.iter().map(|arm| arm.operations).min().unwrap_or(0);
+        self.suit(&mut context.cell, fewest as f64 / enough as f64);
     }
 
-    /// Suits settling time and slot of a closed loop to the carry-over that was seen so far; `sparse`: its slots held
-    /// too few operations of some arm.
-    fn suit(&mut self, cell: &mut Cell, sparse: bool) {
+    /// Suits settling time and slot of a closed loop to what was seen so far; `filled`: the share of the operations
+    /// that its slots should hold which the slowest arm did.
+    fn suit(&mut self, cell: &mut Cell, filled: f64) {
         let adaptable = matches!(cell.design, Design::Interleaved | Design::Duet) && cell.arrivals == Arrivals::Closed;
         if !adaptable {
             return;
         }
         let state = &mut self.state;
-        if sparse && !self.slot_fixed && state.planned.1 * 2 <= SLOT_MAX_NS {
-            state.planned.1 *= 2;
+        state.add(filled / cell.slot_ns as f64);
+        if !self.slot_fixed {
+            state.fill();
         }
-        state.frames += 1;
         let fixed = self.slot_fixed || state.frames < FRAMES_BEFORE_GROWTH;
-        let (settling_ns, slot_ns) = carry_over::suited(&state.profiles, state.planned.0, state.planned.1, fixed);
-        if slot_ns > cell.slot_ns {
-            // The frame keeps its length or has four blocks, as far as the budget bears frames so long.
-            let most = (self.longest_ns / (slot_ns * state.profiles.len() as u64)).max(1);
-            cell.blocks = self.per_arm_ns.div_ceil(slot_ns).max(4).min(most) as u32;
-            cell.slot_ns = slot_ns;
+        let (_, slot_ns) = carry_over::suited(&state.profiles, state.planned.0, state.filled_ns, fixed);
+        if slot_ns > state.filled_ns {
+            state.carried_ns = state.carried_ns.max(slot_ns);
         }
-        cell.settling_ns = settling_ns.min(cell.slot_ns / 4);
+        let slot_ns = state.filled_ns.max(state.carried_ns);
+        if slot_ns != cell.slot_ns {
+            cell.slot_ns = slot_ns;
+            cell.blocks = self.blocks(slot_ns);
+        }
+        let (settling_ns, _) = carry_over::suited(&self.state.profiles, self.state.planned.0, slot_ns, true);
+        cell.settling_ns = settling_ns;
+    }
+
+    /// How many blocks a frame has: with a slot that has grown it keeps its length or has four, as far as the budget
+    /// bears frames so long.
+    fn blocks(&self, slot_ns: u64) -> u32 {
+        let kept = self.per_arm_ns.div_ceil(slot_ns);
+        if slot_ns == self.state.planned.1 {
+            return kept as u32;
+        }
+        let most = (self.longest_ns / (slot_ns * self.state.profiles.len() as u64)).max(1);
+        kept.max(4).min(most) as u32
     }
 }
 
@@ -105,27 +160,45 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Slot in ms and blocks after each of `frames`, which all were `sparse` or not.
-    fn grown(mut cell: Cell, longest_ns: u64, slot_fixed: bool, sparse: bool, frames: usize) -> Vec<(u64, u32)> {
+    /// Slot in ms and blocks after each of `frames`: the operations that a slot of 20 ms would have held, of which 40
+    /// are enough.
+    fn grown(mut cell: Cell, longest_ns: u64, slot_fixed: bool, frames: &[u64]) -> Vec<(u64, u32)> {
         let mut growth = Growth::new(&cell, 2, slot_fixed);
         growth.longest_ns = longest_ns;
-        let mut frame = || {
-            growth.suit(&mut cell, sparse);
+        let mut after = |operations: &u64| {
+            let held = operations * cell.slot_ns / (20 * MS);
+            growth.suit(&mut cell, held as f64 / OPERATIONS_PER_SLOT as f64);
             (cell.slot_ns / MS, cell.blocks)
         };
-        (0..frames).map(|_| frame()).collect()
+        frames.iter().map(&mut after).collect()
     }
 
     #[test]
     fn sparse_slots_double_up_to_a_second_and_frames_keep_their_length_as_far_as_the_budget_bears_it() {
         let closed = || cell(Design::Interleaved, Arrivals::Closed);
         let doubled = [(40, 10), (80, 5), (160, 4), (320, 4), (640, 4), (640, 4)];
-        assert_eq!(grown(closed(), u64::MAX, false, true, 6), doubled);
-        assert_eq!(grown(closed(), 1000 * MS, false, true, 5), [(40, 10), (80, 5), (160, 3), (320, 1), (640, 1)]);
-        assert_eq!(grown(closed(), u64::MAX, false, false, 2), [(20, 20), (20, 20)]);
-        assert_eq!(grown(closed(), u64::MAX, true, true, 2), [(20, 20), (20, 20)]);
-        assert_eq!(grown(cell(Design::Sequential, Arrivals::Closed), u64::MAX, false, true, 1), [(20, 20)]);
-        assert_eq!(grown(cell(Design::Interleaved, Arrivals::Even(9.0)), u64::MAX, false, true, 1), [(20, 20)]);
+        assert_eq!(grown(closed(), u64::MAX, false, &[1; 6]), doubled);
+        assert_eq!(grown(closed(), 1000 * MS, false, &[1; 5]), [(40, 10), (80, 5), (160, 3), (320, 1), (640, 1)]);
+        assert_eq!(grown(closed(), u64::MAX, false, &[40; 2]), [(20, 20), (20, 20)]);
+        assert_eq!(grown(closed(), u64::MAX, false, &[15; 3]), [(40, 10), (80, 5), (80, 5)]);
+        assert_eq!(grown(closed(), u64::MAX, true, &[1; 2]), [(20, 20), (20, 20)]);
+        assert_eq!(grown(cell(Design::Sequential, Arrivals::Closed), u64::MAX, false, &[1]), [(20, 20)]);
+        assert_eq!(grown(cell(Design::Interleaved, Arrivals::Even(9.0)), u64::MAX, false, &[1]), [(20, 20)]);
+    }
+
+    #[test]
+    fn a_disk_that_stands_still_for_some_frames_makes_no_slot_longer_for_good() {
+        let closed = || cell(Design::Interleaved, Arrivals::Closed);
+        assert_eq!(grown(closed(), u64::MAX, false, &[60, 1, 0, 0, 1, 60]), [(20, 20); 6]);
+        // Nothing else was seen before, or for long.
+        assert_eq!(grown(closed(), u64::MAX, false, &[0, 0, 100, 100]), [(40, 10), (80, 5), (20, 20), (20, 20)]);
+        let slots: Vec<u64> =
+            grown(closed(), u64::MAX, false, &[60, 0, 0, 0, 0, 0, 0, 100]).iter().map(|it| it.0).collect();
+        assert_eq!(slots, [20, 20, 20, 20, 20, 40, 80, 20]);
+        // Slower for good.
+        let slots: Vec<u64> =
+            grown(closed(), u64::MAX, false, &[60, 15, 15, 15, 15, 15, 15, 15]).iter().map(|it| it.0).collect();
+        assert_eq!(slots, [20, 20, 20, 20, 20, 40, 80, 80]);
     }
 
     #[test]
@@ -142,7 +215,7 @@ mod tests {
         growth.add(0, &[profile]);
         let mut slots = Vec::new();
         for _ in 0..FRAMES_BEFORE_GROWTH {
-            growth.suit(&mut cell, false);
+            growth.suit(&mut cell, 1.0);
             slots.push((cell.slot_ns / MS, cell.settling_ns / MS));
         }
         assert_eq!(slots, [(20, 5), (20, 5), (20, 5), (20, 5), (40, 8)]);

@@ -68,7 +68,9 @@ impl Slices<'_> {
             slots.push(slot(context, (asked.number, block, turn.arm), &slice, &job, server_cpu_ns));
             done[turn.arm].slices.push((slice, job));
         }
-        let (counters, grown) = watch.grown_since(before, pause_gate);
+        let (mut counters, grown) = watch.grown_since(before, pause_gate);
+        // The program has ended, and with its sessions what they had counted and held.
+        counters.iter_mut().for_each(|of_arm| (of_arm.switches, of_arm.memory_bytes) = (None, None));
         let operation = context.workload.operations()[0];
         let measured = |((arm, done), counters): ((usize, ArmTotals), Counters)| {
             let record = done.record(operation, counters);

@@ -90,8 +90,8 @@ impl Lanes<'_> {
         // Of a frame that was invalid before its first slot nothing was counted.
         let before = before.unwrap_or_else(|| watch.count(&pause_gate));
         let (mut counters, grown) = watch.grown_since(before, pause_gate);
-        if self.machines.is_some() {
-            // Their sessions have ended, and with the backends what these had counted.
+        if self.machines.is_some() || context.cell.reconnect_every.is_some() {
+            // Sessions have ended, and with their backends what these had counted.
             counters.iter_mut().for_each(|counters| counters.switches = None);
         }
         Ok(Some(measured.with((counters, grown))))
