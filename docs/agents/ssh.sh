@@ -1,5 +1,6 @@
 #!/bin/bash
-# Agents on a list of hosts, over ssh: ssh.sh hosts.txt, one host a line. Each has tithe, ca.pem and its own HOST.creds
+# Agents on a list of hosts, over ssh: ssh.sh hosts.txt, one host a line, as DNS or ~/.ssh/config knows it by letters, digits,
+# `-` and `_` alone, because it is the agent's name, too. Each has tithe, ca.pem and its own HOST.creds
 # (or HOST.nk) in ~/tithe: copied there once, by scp, with mode 600. Nothing secret stands in an argument.
 #
 # -tt gives each agent a terminal: when this script ends or a connection breaks, the agent is hung up and ends.
