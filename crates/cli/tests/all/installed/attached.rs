@@ -44,6 +44,10 @@ const AUDIT: &str = r#"protections = [{ use = "pgaudit" }]
 on = ["SET pgaudit.log = 'read, write'", "SET pgaudit.log_parameter = on", "SET pgaudit.log_catalog = off"]
 off = ["RESET pgaudit.log", "RESET pgaudit.log_parameter", "RESET pgaudit.log_catalog"]"#;
 
+const STATEMENT_LOG: &str = r#"protections = [{ use = "log-statement" }]
+on = ["SET log_statement = 'all'"]
+off = ["RESET log_statement"]"#;
+
 /// What an account needs for all of it, beside logging in.
 pub const CAREFUL: &str = "CREATE ROLE careful LOGIN; GRANT CREATE ON DATABASE postgres TO careful; \
                        GRANT EXECUTE ON FUNCTION pg_current_logfile(text), pg_stat_file(text), \
@@ -149,6 +153,14 @@ fn a_server_that_does_not_do_what_the_arm_says_is_caught() {
     let bare = AUDIT.replace("log_parameter = on", "log_parameter = off");
     let (_, told) = verified(&bench, "postgres", &[arm("plain", &plain, ""), arm("audit", &plain, &bare)].concat());
     assert!(told.contains("with <not logged> in their place: DELETE 100, INSERT 100"), "{told}");
+    // It logs a part by itself, so that the arm would cost the rest alone.
+    server.psql("GRANT SET ON PARAMETER log_statement TO careful");
+    server.psql("ALTER ROLE careful SET log_statement = 'mod'");
+    let log = arm("log", &plain, STATEMENT_LOG);
+    let (status, told) = verified(&bench, "postgres", &[arm("plain", &plain, ""), log].concat());
+    assert_eq!(status, 7, "{told}");
+    assert!(told.contains("the server logs without the protection, too: sent: "), "{told}");
+    server.psql("ALTER ROLE careful RESET log_statement");
     // The server speaks another version than the arm asks for.
     let old = TLS.replace("\"tls\"", "\"tls\", version = \"1.2\"");
     server.psql("ALTER SYSTEM SET ssl_min_protocol_version = 'TLSv1.3'");

@@ -162,6 +162,16 @@ fn passwords_and_tls_of(server: &OtherServer, database: &str) {
     // An account that has no password lets in nobody who gives one.
     let (open, closed) = (url("open"), url(&format!("locked:{PASSWORD}")));
     password_proven(database, "password", &open, &closed, (5, "without a password: served"));
+    // An account is known by its own plugin, whatever the arm asks for.
+    let (other, words) = match database {
+        "mysql" => ("mysql_native_password", "known by caching_sha2_password, the arm asks for mysql_native_password"),
+        _ => ("ed25519", "known by mysql_native_password, the arm asks for client_ed25519"),
+    };
+    let protection = format!("password\", plugin = \"{other}");
+    let arms = [("plain", open.as_str(), ""), ("password", closed.as_str(), protection.as_str())];
+    let (status, told) = verified(&experiment(database, &arms));
+    assert_eq!(status, 5, "{database}: {told}");
+    assert!(told.contains(words), "{database}: {told}");
     server.tell_mariadb("ALTER USER locked@'127.0.0.1' PASSWORD EXPIRE");
     let expired = |code: &str| {
         let (status, told) =

@@ -184,6 +184,10 @@ fn a_pooler_that_lends_connections_for_a_transaction_is_refused() {
     let url = |pooler: &Pooler| format!("postgres://tithe@127.0.0.1:{}/postgres", pooler.port);
     let Some(pooler) = Pooler::start(&server, "transaction") else { return };
     refused("postgres", &url(&pooler), &["a pooler stands before it", "`pool_mode = session`"]);
+    // One that lends another connection each time, so that two sessions are hardly ever served by the same.
+    let by_turns = "transaction\nmin_pool_size = 4\nserver_round_robin = 1";
+    let Some(pooler) = Pooler::start(&server, by_turns) else { return };
+    refused("postgres", &url(&pooler), &["a pooler stands before it"]);
     let Some(pooler) = Pooler::start(&server, "session") else { return };
     accepted("postgres", &url(&pooler));
     assert_eq!(schemas(&server), "0");

@@ -372,8 +372,8 @@ fn a_plan_names_the_mode() {
         Measured load     at most 30 s
         Everything else   roughly 40 s: starting, loading, warming up, evidence
         Disk              roughly 48 MB at a time
-        Few starts        cell select-only: one start, so its intervals reach ±1.6% at least
-                          because starts differ by 0.76% (three arms over 8 starts, workload A, 50,000 records, 2 clients, 2 processors, 2026-11); with four `epochs` or more their own spread is used
+        Few starts        cell select-only: one start, so its intervals reach ±3.4% at least
+                          because starts differ by 1.5% (two arms over 12 starts of 10 s, workload A, 50,000 records, 2 clients, 2 processors, 2026-11-26); with four `epochs` or more their own spread is used
 
         What each arm changes
           again

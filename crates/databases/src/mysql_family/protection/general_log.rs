@@ -21,7 +21,8 @@ impl Protection for GeneralLog {
             title: "general log",
             protects_against: "access to data that nobody can trace afterwards.",
             leaves_open: "the log itself: the server's account can change it, it is in the clear, it repeats values, \
-                          and an account with SUPER can switch it off for its own session.",
+                          and an account with SUPER (of MySQL with SESSION_VARIABLES_ADMIN, too) can switch it off \
+                          for its own session.",
             attachable: true,
             // Of a server with `sql_log_off = ON`, which leaves sessions out of its log by themselves.
             switch: Some(Switch { on: &["SET SESSION sql_log_off = OFF"], off: &["SET SESSION sql_log_off = ON"] }),
