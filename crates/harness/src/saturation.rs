@@ -24,7 +24,7 @@ impl Served {
     /// neither invalid nor free. What was served in the others is no saturation that a later cell could be offered a
     /// share of.
     pub fn add(&mut self, frames: &[Frame], slots: &[Slot]) {
-        let usable = frames.iter().filter(|frame| frame.invalid.is_none() && !frame.free);
+        let usable = frames.iter().filter(|frame| frame.is_used());
         let usable: BTreeSet<(u32, u32)> = usable.map(|frame| (frame.cell, frame.frame)).collect();
         for slot in slots.iter().filter(|slot| usable.contains(&(slot.cell, slot.frame))) {
             let work = self.0.entry((slot.cell, slot.arm)).or_default();

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
-use crate::experiment::{Arm, OptionValue, Protection, is_attached};
+use crate::experiment::{Arm, Experiment, OptionValue, Protection, is_attached};
 
 /// Everything that this build of Tithe knows.
 #[derive(Debug, Clone, Default)]
@@ -214,6 +214,11 @@ impl OfferedDatabase {
     pub fn rotates(&self, chosen: &Protection) -> bool {
         let flag = self.protection(&chosen.id).and_then(|entry| entry.rotated_by);
         flag.is_some_and(|flag| chosen.options.get(flag) == Some(&OptionValue::Flag(true)))
+    }
+
+    /// True when some arm of `experiment` changes its key while it is measured.
+    pub fn rotates_in(&self, experiment: &Experiment) -> bool {
+        experiment.arms.iter().flat_map(|arm| &arm.protections).any(|chosen| self.rotates(chosen))
     }
 
     /// True when `chosen` takes the setting called `name` for itself. A protection that this database does not have, or

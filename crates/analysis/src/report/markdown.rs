@@ -112,8 +112,10 @@ fn longest_ticks(text: &str) -> usize {
 }
 
 /// `text` with everything escaped that Markdown would take for markup where it stands, and nothing else: the
-/// source is read too, in mails and in diffs.
+/// source is read too, in mails and in diffs. What could steer a terminal is made harmless, and a break a blank.
 pub(super) fn escape(text: &str) -> String {
+    let mut text = text.to_owned();
+    view::clean(&mut text);
     let mut escaped = String::with_capacity(text.len());
     let mut before = ' ';
     let mut characters = text.chars().peekable();

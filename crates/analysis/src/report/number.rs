@@ -6,6 +6,7 @@
 use tithe_model::quantity::{MINUS, decimals, fixed, readable, with_unit};
 pub use tithe_model::quantity::{amount, count, duration, memory};
 
+pub use crate::statistics::verdict::{digits, percent};
 use crate::{Interval, Outcome};
 
 /// From here on a cost reads as a factor (`×6.4`) instead of a percentage: twice the plain level.
@@ -27,18 +28,6 @@ impl std::fmt::Display for Figure {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{} {}", self.lead, self.rest)
     }
-}
-
-/// The percentage that a natural-log ratio stands for: 0.0305 is 3.1 %.
-pub fn percent(ln_ratio: f64) -> f64 {
-    100.0 * ln_ratio.exp_m1()
-}
-
-/// A percentage or factor with as many decimals as are worth reading: none from 20, one from 0.95, else two.
-pub fn digits(value: f64) -> String {
-    let size = value.abs();
-    let decimals = if size >= 20.0 { 0 } else { usize::from(size < 0.95) + 1 };
-    fixed(value, decimals)
 }
 
 /// A percentage of a share: `0.082` is `8.2%`.

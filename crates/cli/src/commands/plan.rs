@@ -15,7 +15,7 @@ use tithe_machine::{
 };
 use tithe_model::{
     experiment::Url,
-    plan::{Cell, Plan, STARTS_MIN, Starts},
+    plan::{Cell, STARTS_MIN, Starts},
     record::{Role, TOLD_BY_PROVIDER},
     start_spread,
 };
@@ -77,7 +77,9 @@ fn few_starts(Prepared { plan, workloads, .. }: &Prepared) -> String {
         return cells;
     }
     // Nor is a server started between two frames where a key is changed over many.
-    let in_epochs = plan.cells.iter().any(|cell| cell.program) || rotates(plan);
+    let catalogue = offer::catalogue();
+    let rotates = catalogue.database(&plan.experiment.database).is_some_and(|it| it.rotates_in(&plan.experiment));
+    let in_epochs = rotates || plan.cells.iter().any(|cell| cell.program);
     let advice = match (plan.experiment.is_attached(), in_epochs) {
         (true, _) => "",
         (false, true) => "; with four `epochs` or more their own spread is used",
@@ -88,13 +90,6 @@ fn few_starts(Prepared { plan, workloads, .. }: &Prepared) -> String {
         number::share(known.spread),
         known.source
     )
-}
-
-/// True where an arm changes its key while it is measured.
-fn rotates(plan: &Plan) -> bool {
-    let catalogue = offer::catalogue();
-    let mut chosen = plan.experiment.arms.iter().flat_map(|arm| &arm.protections);
-    catalogue.database(&plan.experiment.database).is_some_and(|database| chosen.any(|it| database.rotates(it)))
 }
 
 /// Starts of a cell whose intervals do not stand on the spread of its own: fewer than four, each with several frames.

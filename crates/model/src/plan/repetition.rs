@@ -85,12 +85,9 @@ pub(super) fn repetitions(experiment: &Experiment, catalogue: &Catalogue, cell: 
     let Measure { epochs, starts, .. } = experiment.measure;
     let asked_epochs = epochs.unwrap_or(1).max(1);
     let database = catalogue.database(&experiment.database).filter(|_| starts_are_ours(experiment, cell));
-    let rotates = |database: &OfferedDatabase| {
-        experiment.arms.iter().flat_map(|arm| &arm.protections).any(|chosen| database.rotates(chosen))
-    };
     match (database, starts) {
         // A key is changed over many frames, and a server that is started anew would never come to the end of it.
-        (Some(database), _) if rotates(database) => (asked_epochs, Starts::Once),
+        (Some(database), _) if database.rotates_in(experiment) => (asked_epochs, Starts::Once),
         (Some(database), None) if epochs.is_none() => {
             let shape = shape(&experiment.workloads[cell.workload], catalogue);
             let limits = experiment.resources[cell.resources].limits;

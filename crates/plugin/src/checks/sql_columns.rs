@@ -66,11 +66,13 @@ impl Subject {
         })
     }
 
-    /// What the claims of checks that add rows are narrowed to where a `chosen` column stands in a table without a key:
-    /// a row of it could not be found again.
-    fn narrowed(&self, chosen: &Chosen) -> Option<&'static str> {
-        let unseen = self.tables.iter().filter(|table| table.key.is_empty()).flat_map(|table| table.columns);
-        unseen.into_iter().any(|column| chosen.treatment(column).is_some()).then_some("in tables with a key")
+    /// As [`chosen`](Self::chosen), for a check that adds rows: where a chosen column stands in a table without a key,
+    /// the claim is narrowed, because a row of that could not be found again.
+    fn chosen_of_keyed(&self, context: &mut CheckContext<'_>) -> Result<Chosen, Fault> {
+        let chosen = self.chosen()?;
+        let unseen = chosen.is_in(self.tables.iter().filter(|table| table.key.is_empty()));
+        context.narrowed = unseen.then_some("in tables with a key");
+        Ok(chosen)
     }
 
     fn keyed(&self) -> impl Iterator<Item = &'static SqlTable> {
@@ -281,8 +283,7 @@ impl Check for SqlCiphertext {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let subject = &self.0;
-        let chosen = subject.chosen()?;
-        context.narrowed = subject.narrowed(&chosen);
+        let chosen = subject.chosen_of_keyed(context)?;
         let cipher = context.setup.columns.as_ref().map(|columns| columns.cipher);
         let mut session = subject.connect(context, context.server, context.setup)?;
         with_rows(subject, session.as_mut(), &mut Source::new(context, self.id()), |session, rows| {
@@ -420,8 +421,7 @@ impl Check for SqlDiskCanary {
         if !shows(context.server, Places::ALL) {
             return Ok(unseen(context.server));
         }
-        let chosen = subject.chosen()?;
-        context.narrowed = subject.narrowed(&chosen);
+        let chosen = subject.chosen_of_keyed(context)?;
         let names: Vec<&str> = subject.tables.iter().map(|table| table.name).collect();
         let mut session = subject.connect(context, context.server, context.setup)?;
         with_rows(subject, session.as_mut(), &mut Source::new(context, self.id()), |_, rows| {
@@ -480,8 +480,7 @@ impl Check for SqlWireCanary {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let subject = &self.0;
-        let chosen = subject.chosen()?;
-        context.narrowed = subject.narrowed(&chosen);
+        let chosen = subject.chosen_of_keyed(context)?;
         let (relay, server) = match Relay::before(context.database, context.server)? {
             Ok(through) => through,
             Err(unseen) => return Ok(unseen),

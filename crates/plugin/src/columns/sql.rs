@@ -59,7 +59,8 @@ impl Chosen {
         if let (Some(columns), []) = (&setup.columns, workload.tables()) {
             columns.selection().check(&workload.table())?;
         }
-        if !chosen.is_empty() && !chosen.shows_in(workload.tables()) {
+        // Only a row that can be found again shows what is stored.
+        if !chosen.is_empty() && !chosen.is_in(workload.tables().iter().filter(|table| !table.key.is_empty())) {
             return Err(Fault::Refused(
                 "no chosen column stands in a table with a key, so that no claim could be looked at: choose one that does, too"
                     .to_owned(),
@@ -106,11 +107,9 @@ impl Chosen {
         self.0.get(column.name).copied()
     }
 
-    /// True where some chosen column is in one of `tables` with a key: only a row that can be found again shows what is
-    /// stored.
-    fn shows_in(&self, tables: &[SqlTable]) -> bool {
-        let keyed = tables.iter().filter(|table| !table.key.is_empty()).flat_map(|table| table.columns);
-        keyed.into_iter().any(|column| self.treatment(column).is_some())
+    /// True where some chosen column is in one of `tables`.
+    pub fn is_in<'a>(&self, tables: impl Iterator<Item = &'a SqlTable>) -> bool {
+        tables.flat_map(|table| table.columns).any(|column| self.treatment(column).is_some())
     }
 
     /// Length of what stands in `column`, bytes at most; `None` when it is not encrypted.

@@ -3,7 +3,7 @@
 use super::{against_threshold, answer, figure, not_judged, rests_on, sentences};
 use crate::{
     compare::{Comparison, Match, Side},
-    report::{markdown, number, view, words},
+    report::{markdown::escape, number, words},
 };
 
 /// The comparison with what a `threshold`, a share, says of it; it ends with a line break.
@@ -45,11 +45,4 @@ fn row(comparison: &Comparison, matched: &Match, side: &Side) -> String {
     let run = format!("{} {proof}", comparison.runs[side.run]);
     let columns = [&matched.cell, &matched.arm, run.trim(), &figure(side), &rests_on(side), &change].map(escape);
     format!("| {} |", columns.join(" | "))
-}
-
-/// Text of a run, which may come from a document of somebody else's, on one line.
-fn escape(text: &str) -> String {
-    let mut text = text.to_owned();
-    view::clean(&mut text);
-    markdown::escape(&text)
 }

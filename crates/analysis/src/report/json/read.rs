@@ -3,7 +3,7 @@
 use serde_json::{Value, error::Category};
 
 use super::{Document, FORMAT};
-use crate::{Analysis, ArmAnalysis, report::html::PageData};
+use crate::{Analysis, report::html::PageData};
 
 /// Frames of a cell at most: they are counted in 32 bits where they are recorded.
 const MOST_FRAMES: usize = u32::MAX as usize;
@@ -61,12 +61,12 @@ fn strays(analysis: &Analysis, page_data: &PageData) -> Option<String> {
     let log = cells.iter().position(|cell| cell.log_over_start.iter().any(|place| place.arms.len() != cell.arms.len()));
     let curve =
         page_data.curves.iter().position(|curve| cells.get(curve.cell).is_none_or(|cell| curve.arm >= cell.arms.len()));
-    let is_none = |unit: &str| !unit.chars().all(|letter| letter.is_alphanumeric() || "/% ".contains(letter));
-    let units_of = |arm: &ArmAnalysis| {
-        let units = arm.estimates.iter().map(|it| &it.unit).chain(arm.levels.iter().map(|it| &it.unit));
-        units.into_iter().any(|unit| is_none(unit))
-    };
-    let unit = cells.iter().position(|cell| cell.arms.iter().any(units_of));
+    let is_unit = |text: &str| text.chars().all(|letter| letter.is_alphanumeric() || "/% ".contains(letter));
+    let unit = cells.iter().position(|cell| {
+        let estimates = cell.arms.iter().flat_map(|arm| &arm.estimates).map(|it| &it.unit);
+        let levels = cell.arms.iter().flat_map(|arm| &arm.levels).map(|it| &it.unit);
+        estimates.chain(levels).any(|it| !is_unit(it))
+    });
     let moment = page_data.moments.iter().position(|moment| moment.cell >= cells.len());
     [
         (too_many, "tithe_report.cells", "has more frames than a cell can have"),
