@@ -2,9 +2,10 @@
 //!
 //! [`Live`] takes the slots of each complete frame as they come, keeps the frame's effects only, and can be
 //! asked after every frame. What it shows after any frame is an estimate for display; that it is *enough* it
-//! says only at the frame counts of [`precision::looks`], from 15 frames on, and by the width of the intervals
-//! alone. While frames are added the intervals are those that the analysis of a cell ended by precision gives; once the
-//! cell has ended, [`Live::ended`] gives the intervals of the analysis itself.
+//! says only at the frame counts of [`precision::looks`], from 15 frames on, or, where frames share starts, when as
+//! many have begun as are planned, eight at most; and by the width of the intervals alone. While frames are added the
+//! intervals are those that the analysis of a cell ended by precision gives; once the cell has ended, [`Live::ended`]
+//! gives the intervals of the analysis itself.
 
 use std::{
     borrow::Cow,
@@ -325,11 +326,20 @@ impl Live {
     }
 
     /// May the width end the cell now? Looked at so seldom that looking costs little: at a list of frame counts where
-    /// each has its start, else after any start from the usual number on.
+    /// each has its start or all have one, else after any start from the usual number on.
     fn is_look(&self, starts: usize) -> bool {
+        match self.planned_starts() {
+            Some(planned) => starts >= planned.min(STARTS_USUAL) as usize,
+            None => precision::may_stop_at(self.frames),
+        }
+    }
+
+    /// Starts that are planned; `None` where every frame has one, or all frames are of one.
+    fn planned_starts(&self) -> Option<u32> {
         match self.cell.starts {
-            Starts::Several(planned) => starts >= planned.min(STARTS_USUAL) as usize,
-            Starts::Once | Starts::EveryFrame => precision::may_stop_at(self.frames),
+            Starts::Several(planned) => Some(planned),
+            Starts::Once => Some(self.cell.epochs).filter(|epochs| *epochs > 1),
+            Starts::EveryFrame => None,
         }
     }
 
@@ -337,7 +347,7 @@ impl Live {
     /// arm? `alpha` is the error of each arm of this cell alone. Not before there are as many starts as tell their own
     /// spread, where that many are planned: what is known of starts from elsewhere holds for one look.
     fn is_decided(&self, effects: &[Vec<StartEffect>], starts: usize, alpha: f64) -> bool {
-        if matches!(self.cell.starts, Starts::Several(planned) if starts < planned.min(STARTS_MIN) as usize) {
+        if self.planned_starts().is_some_and(|planned| starts < planned.min(STARTS_MIN) as usize) {
             return false;
         }
         let alpha = sidak(alpha, self.cells);

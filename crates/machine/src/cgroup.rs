@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_model::quantity;
+use tithe_model::{fact::BY_CONTROL_GROUPS, quantity};
 
 use crate::{fault::Fault, proc::value};
 
@@ -268,7 +268,7 @@ impl Group {
         let memory = self.limits.memory_bytes.map(in_words);
         let account = self.limits.account.then(|| "processor time counted".to_owned());
         let what: Vec<String> = cpus.into_iter().chain(memory).chain(account).collect();
-        format!("{}, by control groups of version {}", what.join(", "), if self.unified { 2 } else { 1 })
+        format!("{}{BY_CONTROL_GROUPS} of version {}", what.join(", "), if self.unified { 2 } else { 1 })
     }
 }
 

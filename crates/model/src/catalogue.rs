@@ -210,6 +210,12 @@ impl OfferedDatabase {
         self.protections.iter().find(|entry| entry.id == id).copied()
     }
 
+    /// True when an arm's data are loaded anew for every epoch. What a load makes of pages is luck, which all frames on
+    /// it share.
+    pub fn loads_anew(&self) -> bool {
+        !self.copies_data && !self.entry.simulated
+    }
+
     /// True when the key of `chosen` is changed while it is measured.
     pub fn rotates(&self, chosen: &Protection) -> bool {
         let flag = self.protection(&chosen.id).and_then(|entry| entry.rotated_by);

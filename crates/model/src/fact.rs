@@ -1,6 +1,10 @@
-//! The facts of an arm whose names are Tithe's own. Those that a server tells have the server's names and stay text.
+//! The facts of an arm, and the notes of a cell, whose names are Tithe's own. Those that a server or a workload tells
+//! have names of theirs and stay text.
 
-use crate::record::ArmFacts;
+use crate::{record::ArmFacts, records::CellFacts};
+
+/// What follows the limits in [`Fact::Limits`]: by which interface of the kernel they are kept.
+pub const BY_CONTROL_GROUPS: &str = ", by control groups";
 
 /// A fact that Tithe itself knows of an arm; [`Fact::name`] is its text in files and reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +58,56 @@ impl Fact {
             Self::VolumeCipherDriver => "volume cipher driver",
             Self::VolumeDirectIo => "volume direct I/O",
         }
+    }
+}
+
+/// A note that Tithe itself makes of a cell, beside those of its workload; [`Note::name`] is its text in files and
+/// reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Note {
+    /// How many operations are offered a second, where the run itself found that.
+    Rate,
+    /// When the arms' servers run, where they do not run all the time.
+    Servers,
+    /// Where servers listen, where other machines reach them.
+    Listen,
+    /// What process an embedded database runs in.
+    Process,
+    /// Which arms have their data in common.
+    Data,
+    /// The layers of the encrypted swap.
+    EncryptedSwap,
+    /// After how many operations clients connect anew.
+    Connections,
+    /// What becomes of the data from one start to the next.
+    DataBetweenStarts,
+}
+
+impl Note {
+    /// Its name in `cells.json` and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::Servers => "servers",
+            Self::Listen => "listen",
+            Self::Process => "process",
+            Self::Data => "data",
+            Self::EncryptedSwap => "encrypted swap",
+            Self::Connections => "connections",
+            Self::DataBetweenStarts => "data between starts",
+        }
+    }
+
+    /// True of the note called `name`.
+    pub fn is(self, name: &str) -> bool {
+        self.name() == name
+    }
+}
+
+impl CellFacts {
+    /// Adds `note`.
+    pub fn tell(&mut self, note: Note, text: String) {
+        self.notes.push((note.name().to_owned(), text));
     }
 }
 

@@ -2,7 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use tithe_model::{experiment::Metric, fact::Fact, quantity::fixed, record::Machine, run_spread};
+use tithe_model::{
+    experiment::Metric,
+    fact::{BY_CONTROL_GROUPS, Fact, Note},
+    quantity::fixed,
+    record::Machine,
+    run_spread,
+};
 
 use super::{Counted, Match, Refusal, Side, USUAL};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Figure, Proof, statistics::starts::KnownSpread};
@@ -67,7 +73,7 @@ fn unlike((one, one_records): (&CellAnalysis, u64), (other, other_records): (&Ce
     tell("records", &one_records.to_string(), &other_records.to_string());
     tell("limits", &limits(one), &limits(other));
     tell("connections", connections(one), connections(other));
-    for (name, value) in asked_notes(one).filter(|(name, _)| name != CONNECTIONS) {
+    for (name, value) in asked_notes(one).filter(|(name, _)| !Note::Connections.is(name)) {
         if let Some((_, other)) = other.notes.iter().find(|(known, _)| known == name) {
             tell(name, value, other);
         }
@@ -75,27 +81,23 @@ fn unlike((one, one_records): (&CellAnalysis, u64), (other, other_records): (&Ce
     unlike
 }
 
-/// The note that stands only where clients connect anew while they are measured.
-const CONNECTIONS: &str = "connections";
-
-/// What the clients of `cell` do with their connections.
+/// What the clients of `cell` do with their connections, of which a note stands only where they connect anew.
 fn connections(cell: &CellAnalysis) -> &str {
-    cell.notes.iter().find(|(name, _)| name == CONNECTIONS).map_or("kept open", |(_, value)| value)
+    cell.notes.iter().find(|(name, _)| Note::Connections.is(name)).map_or("kept open", |(_, value)| value)
 }
 
 /// What the plain arm's server may use of the machine.
 fn limits(cell: &CellAnalysis) -> String {
-    let known = cell.arms.first().and_then(|arm| arm.facts.facts.get(Fact::Limits.name()));
-    // By which interface of the kernel they are kept is the machine's.
-    let of_machine = ", by control groups";
-    known.map_or("none", |words| words.split(of_machine).next().unwrap_or_default()).to_owned()
+    let known = cell.arms.first().and_then(|arm| arm.facts.reported(Fact::Limits));
+    // How they are kept is the machine's.
+    known.map_or("none", |words| words.split(BY_CONTROL_GROUPS).next().unwrap_or_default()).to_owned()
 }
 
 /// The notes of `cell` that say what was asked of it. At a share of saturation its rate is what the run itself found,
 /// and another in every run.
 pub(crate) fn asked_notes(cell: &CellAnalysis) -> impl Iterator<Item = &(String, String)> {
     let found = cell.arrivals.contains("of saturation");
-    cell.notes.iter().filter(move |(name, _)| !found || name != "rate")
+    cell.notes.iter().filter(move |(name, _)| !found || !Note::Rate.is(name))
 }
 
 /// Adds the arms that all `cells` have, and the reasons for those that they do not.

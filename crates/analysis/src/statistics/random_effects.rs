@@ -12,7 +12,7 @@
 
 use super::{
     distribution::{chi_squared_upper, falling_root, t_upper},
-    order::hodges_lehmann,
+    order::hodges_lehmann_estimate,
     variance,
 };
 use crate::Interval;
@@ -75,7 +75,7 @@ pub fn of_starts(starts: &[Vec<f64>]) -> Vec<Unit> {
     let of_frame = variance_within(starts);
     starts
         .iter()
-        .map(|start| Unit { effect: hodges_lehmann(start, 0.5).estimate, variance: of_frame / start.len() as f64 })
+        .map(|start| Unit { effect: hodges_lehmann_estimate(start), variance: of_frame / start.len() as f64 })
         .collect()
 }
 
@@ -93,22 +93,20 @@ fn deviations(values: &[f64]) -> f64 {
 
 /// The mean of `units` and the sum of their weights, where their true effects vary by `between`.
 fn weighted(units: &[Unit], between: f64) -> (f64, f64) {
-    let weights = weights(units, between);
-    let sum: f64 = weights.iter().sum();
-    (units.iter().zip(&weights).map(|(unit, weight)| weight * unit.effect).sum::<f64>() / sum, sum)
+    let sum: f64 = weights(units, between).map(|(_, weight)| weight).sum();
+    (weights(units, between).map(|(unit, weight)| weight * unit.effect).sum::<f64>() / sum, sum)
 }
 
-/// One over the variance of each effect, or 1 for each where no unit has any.
-fn weights(units: &[Unit], between: f64) -> Vec<f64> {
+/// Each unit with one over the variance of its effect, or with 1 where no unit has any.
+fn weights(units: &[Unit], between: f64) -> impl Iterator<Item = (&Unit, f64)> {
     let known = between > 0.0 || units.iter().any(|unit| unit.variance > 0.0);
-    units.iter().map(|unit| if known { 1.0 / (unit.variance + between) } else { 1.0 }).collect()
+    units.iter().map(move |unit| (unit, if known { 1.0 / (unit.variance + between) } else { 1.0 }))
 }
 
 /// Cochran's Q: how far effects lie from their mean, each square in units of the variance that is expected.
 fn scatter(units: &[Unit], between: f64) -> f64 {
     let (mean, _) = weighted(units, between);
-    let square = |(unit, weight): (&Unit, f64)| weight * (unit.effect - mean).powi(2);
-    units.iter().zip(weights(units, between)).map(square).sum()
+    weights(units, between).map(|(unit, weight)| weight * (unit.effect - mean).powi(2)).sum()
 }
 
 /// The variance between units at which Q has the value `expected`; 0 where it is below that already.

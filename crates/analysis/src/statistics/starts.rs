@@ -18,7 +18,7 @@ use super::{
     distribution::{t_two_sided, t_upper},
     inference::{Inference, infer, lag1, trend_p},
     mean,
-    order::{hodges_lehmann, signed_rank_p},
+    order::{hodges_lehmann_estimate, signed_rank_p},
     precision::confidence_sequence,
     random_effects::{Errors, of_starts, pooled, variance_within},
 };
@@ -198,7 +198,7 @@ fn inferred(values: &[f64], asked: IntervalOptions) -> Inference {
 /// Starts that are too few for their own spread: the frames' interval about the mean of the starts, each weighed by its
 /// frames, wider by the known spread of that mean. Both parts are independent, so that their squares add.
 fn widened(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
-    let centres: Vec<f64> = starts.iter().map(|start| hodges_lehmann(start, 0.5).estimate).collect();
+    let centres: Vec<f64> = starts.iter().map(|start| hodges_lehmann_estimate(start)).collect();
     let of_starts: Vec<usize> = starts.iter().map(Vec::len).collect();
     let all = of_starts.iter().sum::<usize>() as f64;
     let centre: f64 = centres.iter().zip(&of_starts).map(|(centre, frames)| centre * (*frames as f64 / all)).sum();

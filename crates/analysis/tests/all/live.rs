@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 use tithe_analysis::{assess::assess, stopping::Live};
-use tithe_model::{ending::CellEnding, experiment::Metric, plan::Starts, record::Slot, records::Records};
+use tithe_model::{ending::CellEnding, experiment::Metric, plan::Starts, record::Slot, records::Records, start_spread};
 
 use crate::synthetic::Invented;
 
@@ -151,4 +151,22 @@ fn load_is_divided_among_starts_by_what_they_show_and_cost() {
     live.started_anew(0.5);
     frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
     assert_eq!(live.decide().starting_s, 20.0);
+}
+
+/// What is known of other starts is no reason to leave out those that were planned.
+#[test]
+fn no_width_ends_a_cell_before_its_epochs_have_begun() {
+    let mut records = Invented { frames: 60, ..Invented::default() }.records();
+    records.plan.start_spread = start_spread::built_in("postgres");
+    records.plan.experiment.measure.precision = 0.2;
+    let mut enough_from = |epochs: u32| {
+        (records.plan.cells[0].starts, records.plan.cells[0].epochs) = (Starts::Once, epochs);
+        let mut live = live(&records);
+        frames(&records).find_map(|slots| {
+            live.push(slots[0].frame * epochs / 60, slots);
+            live.decide().enough.then(|| live.frames())
+        })
+    };
+    assert!(enough_from(1).is_some_and(|frames| frames < 30), "{:?}", enough_from(1));
+    assert_eq!(enough_from(4), Some(46));
 }

@@ -68,13 +68,17 @@ macro_rules! chosen {
     };
 }
 
-/// A test for each line: a server with a protection is proven to have it, beside a plain one, by these verdicts.
+/// A test for each line: a server with a protection is proven to have it, beside a plain one, by these verdicts. It is
+/// no proof of what stands behind `not`.
 macro_rules! proven {
-    ($tested:expr; $($name:ident: $id:tt $options:tt => $verdicts:expr;)*) => {
+    ($tested:expr; $($name:ident: $id:tt $options:tt => $verdicts:expr
+        $(, not $($asked:tt $asked_options:tt),+)?;)*) => {
         $(
             #[test]
             fn $name() {
-                $crate::tested::prove(&$tested, &chosen!($tested, $id $options), &$verdicts);
+                let asked: &[::tithe_model::experiment::Protection] =
+                    &[$($(chosen!($tested, $asked $asked_options)),+)?];
+                $crate::tested::prove(&$tested, &chosen!($tested, $id $options), &$verdicts, asked);
             }
         )*
     };
@@ -181,10 +185,11 @@ impl Tested {
 }
 
 /// Starts a server with `chosen`, serves every request on it, and looks at every check on it and on the plain one.
-/// Compares the verdicts.
-pub fn prove(tested: &'static Tested, chosen: &Chosen, verdicts: &[&str]) {
+/// Compares the verdicts; checks for each of `not` must fail on it.
+pub fn prove(tested: &'static Tested, chosen: &Chosen, verdicts: &[&str], not: &[Chosen]) {
     let Some(protected) = (tested.start)(std::slice::from_ref(chosen)) else { return };
     let looks = at_protected(tested, &protected, chosen);
+    not.iter().for_each(|asked| assert_exposed(&protected, asked));
     let seen =
         with_plain(tested, |plain| beside(&looks, plain)).expect("a plain server where there is a protected one");
     assert_eq!(seen.lines().collect::<Vec<_>>(), verdicts);

@@ -20,7 +20,7 @@ use tithe_machine::{
 };
 use tithe_model::{
     experiment::{Arm, Arrivals, Design, Experiment},
-    fact::Fact,
+    fact::{Fact, Note},
     plan::Cell,
     record::{ArmFacts, Event},
 };
@@ -165,21 +165,21 @@ impl<'a> EpochSetup<'a> {
             if run.plan.cells[number].arrivals != cell.arrivals
                 && let Arrivals::Poisson(rate) = cell.arrivals
             {
-                facts.notes.push(("rate".to_owned(), format!("{rate:.0}/s")));
+                facts.tell(Note::Rate, format!("{rate:.0}/s"));
             }
             if run.rotates {
                 let turns = "each runs in its arm's slots only, because keys are rotated".to_owned();
-                facts.notes.push(("servers".to_owned(), turns));
+                facts.tell(Note::Servers, turns);
             }
-            facts.notes.extend(listening(experiment, &setups).map(|words| ("listen".to_owned(), words)));
+            listening(experiment, &setups).into_iter().for_each(|words| facts.tell(Note::Listen, words));
             if run.uses_child_processes() {
-                facts.notes.push(("process".to_owned(), "one of its own for every start, for all arms".to_owned()));
+                facts.tell(Note::Process, "one of its own for every start, for all arms".to_owned());
             }
-            facts.notes.extend(sharing.in_words().map(|words| ("data".to_owned(), words)));
+            sharing.in_words().into_iter().for_each(|words| facts.tell(Note::Data, words));
             let swap = experiment.encrypted_swap_bytes.map(own_swap::layers);
-            facts.notes.extend(swap.map(|layers| ("encrypted swap".to_owned(), layers)));
+            swap.into_iter().for_each(|layers| facts.tell(Note::EncryptedSwap, layers));
             if let Some(every) = cell.reconnect_every {
-                facts.notes.push(("connections".to_owned(), format!("opened anew after every {every} operations")));
+                facts.tell(Note::Connections, format!("opened anew after every {every} operations"));
             }
             facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
         })?;
@@ -205,7 +205,7 @@ impl<'a> EpochSetup<'a> {
         }
         if cell.starts_per_epoch() > 1 {
             let words = self.between_starts(workload.writes());
-            event_log.folder.cell(number, |facts| facts.notes.push(("data between starts".to_owned(), words)))?;
+            event_log.folder.cell(number, |facts| facts.tell(Note::DataBetweenStarts, words))?;
         }
         Ok(())
     }

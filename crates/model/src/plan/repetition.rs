@@ -80,7 +80,8 @@ pub(super) fn spills(experiment: &Experiment, limits: Limits, shape: Option<Work
 
 /// Epochs of a cell with `share_s` seconds of load, and the starts within them: what was asked for, else as many as
 /// [`STARTING_SHARE`] of the load pays for. Where servers lose their data when they are stopped, every start is an
-/// epoch.
+/// epoch; and where data are loaded anew for each of several epochs, every epoch is one start, because what it says
+/// stands on one load.
 pub(super) fn repetitions(experiment: &Experiment, catalogue: &Catalogue, cell: &Cell, share_s: f64) -> (u32, Starts) {
     let Measure { epochs, starts, .. } = experiment.measure;
     let asked_epochs = epochs.unwrap_or(1).max(1);
@@ -97,6 +98,9 @@ pub(super) fn repetitions(experiment: &Experiment, catalogue: &Catalogue, cell: 
             usual_repetitions(experiment, database, cell, (share_s, stays))
         }
         (Some(_), Some(1)) => (asked_epochs, Starts::Once),
+        (Some(database), _) if database.loads_anew() && asked_epochs > 1 => {
+            (asked_epochs.max(starts.unwrap_or(1)), Starts::Once)
+        }
         (Some(database), Some(starts)) if database.entry.keeps_data => (asked_epochs, Starts::Several(starts)),
         (Some(database), Some(starts)) if !database.entry.embedded => (asked_epochs.max(starts), Starts::Once),
         _ => (asked_epochs, cell.starts),
@@ -133,6 +137,8 @@ fn usual_repetitions(
     let start_s = arms as f64 * database.entry.start_s + warm_up_s;
     let frames = share_s * 1e9 / cell.frame_ns(arms) as f64;
     let cold = experiment.resources[cell.resources].limits.cold;
+    let epoch_s = epoch_s(experiment, database) + warm_up_s;
+    let loads = starts_borne(share_s, epoch_s).min(STARTS_USUAL);
     if database.entry.simulated || frames < f64::from(FRAMES_MIN) {
         (1, cell.starts)
     } else if cell.starts == Starts::EveryFrame {
@@ -141,12 +147,13 @@ fn usual_repetitions(
         // at once.
         let all = cold || database.entry.embedded || f64::from(borne) >= frames.floor();
         (1, if all { Starts::EveryFrame } else { Starts::Several(borne.max(STARTS_USUAL)) })
+    } else if database.entry.embedded && database.loads_anew() && loads >= STARTS_MIN {
+        (loads, Starts::Once)
     } else if stays {
         (1, borne(start_s).map_or(Starts::Once, Starts::Several))
     } else if database.entry.embedded {
         (1, Starts::Once)
     } else {
-        let epoch_s = epoch_s(experiment, database) + warm_up_s;
         (borne(epoch_s).map_or(1, |starts| starts.min(STARTS_USUAL)), Starts::Once)
     }
 }

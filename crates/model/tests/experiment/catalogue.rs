@@ -52,7 +52,7 @@ pub fn catalogue() -> Catalogue {
         databases: vec![
             OfferedDatabase {
                 entry: DatabaseEntry { id: "sqlite", title: "SQLite", embedded: true, ..DatabaseEntry::BARE },
-                copies_data: false,
+                copies_data: true,
                 protections: vec![&const { protection("columns", &COLUMNS, false) }],
                 overrides: overrides(),
             },

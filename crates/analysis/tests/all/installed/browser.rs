@@ -3,7 +3,7 @@
 //! Pages stand in frames, so that they can be narrower than a browser's window may be, and all that are looked at by
 //! the same reader share one browser, whose start takes longer than a look.
 
-use std::{collections::BTreeMap, path::PathBuf, process::Command};
+use std::{collections::BTreeMap, path::PathBuf, process::Command, sync::OnceLock};
 
 use serde::Deserialize;
 use tithe_analysis::{
@@ -275,13 +275,28 @@ fn invented() -> (Analysis, String) {
     (analysis, page)
 }
 
+/// Widths at which the invented page is looked at.
+const WIDTHS: [u32; 4] = [360, 390, 1280, 1600];
+
+/// What is seen of the invented page at each of [`WIDTHS`], and at last of the same with a table that is wider than
+/// any, by day and by night. Tests share these looks.
+fn looks(chromium: &PathBuf) -> &'static [(bool, Vec<Seen>); 2] {
+    static LOOKS: OnceLock<[(bool, Vec<Seen>); 2]> = OnceLock::new();
+    LOOKS.get_or_init(|| {
+        let (_, page) = invented();
+        let table = "<div class=\"wide\" tabindex=\"0\"><div style=\"width:3000px;text-align:right\"><span class=\"sr\">flag</span></div></div>";
+        let wide = page.replace("</main>", &format!("{table}</main>"));
+        let pages: Vec<(&str, u32)> = WIDTHS.map(|width| (page.as_str(), width)).into_iter().chain([(wide.as_str(), 1280)]).collect();
+        [false, true].map(|dark| (dark, look(chromium, &pages, dark)))
+    })
+}
+
 #[test]
 fn the_page_is_whole_on_every_screen_by_day_and_by_night() {
     let Some(chromium) = chromium() else { return };
-    let (analysis, page) = invented();
-    let widths = [1280, 360];
-    let looks = [false, true].map(|dark| (dark, look(&chromium, &widths.map(|width| (page.as_str(), width)), dark)));
-    let looks = looks.into_iter().flat_map(|(dark, seen)| widths.into_iter().zip(seen).map(move |it| (it, dark)));
+    let (analysis, _) = invented();
+    let looks =
+        looks(&chromium).iter().flat_map(|(dark, seen)| WIDTHS.into_iter().zip(seen).map(move |it| (it, *dark)));
     for ((width, seen), dark) in looks {
         assert_eq!(seen.width, width);
         assert_eq!(seen.faults(), Vec::<String>::new(), "{width}, dark: {dark}");
@@ -310,12 +325,12 @@ fn the_page_is_whole_on_every_screen_by_day_and_by_night() {
 #[test]
 fn the_first_screen_answers_at_every_width() {
     let Some(chromium) = chromium() else { return };
-    let (_, page) = invented();
-    let by_day = look(&chromium, &[(&page, 390), (&page, 1600)], false);
-    let by_night = look(&chromium, &[(&page, 1280)], true);
-    for (width, seen) in [390, 1600, 1280].into_iter().zip(by_day.into_iter().chain(by_night)) {
-        assert_eq!(seen.width, width);
-        assert_eq!(seen.faults(), Vec::<String>::new(), "{width}");
+    // A telephone that is narrower still shows the answer in words first.
+    let at_least_390 = WIDTHS.into_iter().enumerate().skip(1);
+    let seen = looks(&chromium)
+        .iter()
+        .flat_map(|(_, seen)| at_least_390.clone().map(move |(index, width)| (width, &seen[index])));
+    for (width, seen) in seen {
         assert_eq!(seen.plots.len(), 1, "{width}: {seen:?}");
         assert!(seen.plots[0] < 450, "{width}: the plot begins at {}", seen.plots[0]);
         assert_eq!(seen.scrolled, Vec::<String>::new(), "{width}: cut off");
@@ -375,11 +390,9 @@ fn what_is_wrong_with_a_page_is_seen() {
 #[test]
 fn what_a_wide_table_says_to_readers_of_screens_stays_in_its_frame() {
     let Some(chromium) = chromium() else { return };
-    let (_, page) = invented();
-    let table = "<div class=\"wide\" tabindex=\"0\"><div style=\"width:3000px;text-align:right\"><span class=\"sr\">flag</span></div></div>";
-    let page = page.replace("</main>", &format!("{table}</main>"));
-    let faults = look(&chromium, &[(&page, 1280)], false)[0].faults();
-    assert!(faults.is_empty(), "{faults:?}");
+    for (dark, seen) in looks(&chromium) {
+        assert_eq!(seen[WIDTHS.len()].faults(), Vec::<String>::new(), "dark: {dark}");
+    }
 }
 
 /// The page with every point of the chart of costs at the left edge.

@@ -17,18 +17,18 @@ use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis:
 use tithe_plugin::product::Product;
 
 /// The least load of which an interval can be given, with frames of one slice of each arm.
-const IN_SLICES: &str = "budget = \"6 s\"\nslot = \"200 ms\"\ndesign = \"slices\"";
+const IN_SLICES: &str = "budget = \"6 s\"\nslot = \"200 ms\"\ndesign = \"slices\"\nwarmup = \"0 s\"";
 
 /// The same with one arm in turn with the other many times in a frame. How arms take turns is no matter of the product:
 /// one that starts soon shows it.
-const IN_TURN: &str = "budget = \"15 s\"\nslot = \"50 ms\"";
+const IN_TURN: &str = "budget = \"15 s\"\nslot = \"50 ms\"\nwarmup = \"500 ms\"";
 
 /// An arm beside the plain one, and a load that inserts: what was not put back would be inserted twice, and what
 /// clients still believed to be there would be missed.
 fn experiment(database: &dyn Product, measure: &str, protections: &str) -> String {
     format!(
-        "title = \"Starts\"\ndatabase = \"{}\"\n{}[data]\nrecords = 2_000\n[load]\nclients = 2\n[measure]\n\
-         {measure}\nprecision = \"0.01%\"\nstarts = 4\nwarmup = \"500 ms\"\n[[workload]]\nycsb = \"d\"\n\
+        "title = \"Starts\"\ndatabase = \"{}\"\n{}[data]\nrecords = 2_000\n[load]\nclients = 1\n[measure]\n\
+         {measure}\nprecision = \"0.01%\"\nstarts = 4\n[[workload]]\nycsb = \"d\"\n\
          [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"other\"\nprotections = [{protections}]\n",
         database.id(),
         small_logs_text(database.id())

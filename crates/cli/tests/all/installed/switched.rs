@@ -274,18 +274,16 @@ fn the_audit_log_of_a_cassandra_is_switched_by_nodetool_and_proven() {
     ];
     let Some(server) = OtherServer::cassandra_with_nodetool(&statements) else { return };
     let bench = Bench::new("switched-cassandra");
-    // A node goes on to show in its settings what its file said, so `nodetool` is asked.
+    // A node goes on to show in its settings what its file said, so `nodetool` is asked: once after each switch,
+    // because a virtual machine starts for every question.
     let tool = server.nodetool();
+    let asked = format!("{tool} getauditlog 2>said | awk '$1 == \"enabled\" {{ print $2 }}' >state");
     let provider = |further: &str| {
-        let on = format!("{tool} enableauditlog --logger FileAuditLogger {further} >said 2>&1");
-        let off = format!("{tool} disableauditlog >said 2>&1");
-        other_provider(
-            &bench,
-            &on,
-            &off,
-            &format!("{tool} getauditlog 2>said | awk '$1 == \"enabled\" {{ print $2 }}'"),
-        );
+        let on = format!("{tool} enableauditlog --logger FileAuditLogger {further} >said 2>&1 && {asked}");
+        let off = format!("{tool} disableauditlog >said 2>&1 && {asked}");
+        other_provider(&bench, &on, &off, "cat state");
     };
+    bench.file("state", "false\n");
     let url = format!("cassandra://careful@{}", server.place("127.0.0.1"));
     let ready = "[\"./provider\", \"ready\"]";
     bench.file("e.toml", &other_experiment("cassandra", &url, "audit-file", ready));

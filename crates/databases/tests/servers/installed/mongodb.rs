@@ -80,8 +80,10 @@ fn java() -> PathBuf {
 
 fn launch(setup: &Setup, place: &Place, class_path: &str) -> Launch {
     let data = place.folder.join("data");
-    let mut arguments: Vec<String> =
-        ["-Xmx256m", "-XX:+UseSerialGC", "-cp", class_path].iter().map(|text| (*text).to_owned()).collect();
+    let mut arguments: Vec<String> = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path]
+        .iter()
+        .map(|text| (*text).to_owned())
+        .collect();
     arguments.push(format!("-Dstandin.version={VERSION}"));
     arguments.push("StandIn".to_owned());
     arguments.push(data.join("store.h2").display().to_string());
