@@ -442,15 +442,20 @@ fn connections_last_as_long_as_the_resources_say() {
     .assert_eq(&loads.join("\n"));
 }
 
+/// Epochs and starts of a cell of the embedded database of `catalogue`.
+fn repetitions_embedded(catalogue: &Catalogue, ycsb: &str, measure: &str) -> (u32, Starts) {
+    let text = SHORT.replace("\"postgres\"", "\"sqlite\"").replace("protections = [{ use = \"tls\" }]", "");
+    let text = text.replace("[data]", &format!("[measure]\n{measure}\n[data]"));
+    let experiment = read_experiment(&text.replace("ycsb = \"c\"", &format!("ycsb = \"{ycsb}\"")));
+    let plan = plan(experiment.expect("an experiment"), catalogue).expect("a plan");
+    (plan.cells[0].epochs, plan.cells[0].starts)
+}
+
 /// The process of an embedded database starts soon, but what is written would have to be put back for each.
 #[test]
 fn an_embedded_database_that_keeps_its_data_starts_anew_too() {
     let mut catalogue = catalogue::catalogue();
-    let starts = |catalogue: &Catalogue, ycsb: &str| {
-        let text = SHORT.replace("\"postgres\"", "\"sqlite\"").replace("protections = [{ use = \"tls\" }]", "");
-        let experiment = read_experiment(&text.replace("ycsb = \"c\"", &format!("ycsb = \"{ycsb}\"")));
-        plan(experiment.expect("an experiment"), catalogue).expect("a plan").cells[0].starts
-    };
+    let starts = |catalogue: &Catalogue, ycsb: &str| repetitions_embedded(catalogue, ycsb, "").1;
     assert_eq!((starts(&catalogue, "c"), starts(&catalogue, "a")), (Starts::Once, Starts::Once));
     catalogue.databases[0].entry.keeps_data = true;
     assert_eq!((starts(&catalogue, "c"), starts(&catalogue, "a")), (Starts::EveryFrame, Starts::Several(24)));
@@ -460,23 +465,20 @@ fn an_embedded_database_that_keeps_its_data_starts_anew_too() {
 #[test]
 fn every_load_is_one_start_where_data_are_loaded_anew() {
     let mut catalogue = catalogue::catalogue();
-    let repetitions = |catalogue: &Catalogue, ycsb: &str, measure: &str| {
-        let text = SHORT.replace("\"postgres\"", "\"sqlite\"").replace("protections = [{ use = \"tls\" }]", "");
-        let text = text.replace("[data]", &format!("[measure]\n{measure}\n[data]"));
-        let experiment = read_experiment(&text.replace("ycsb = \"c\"", &format!("ycsb = \"{ycsb}\"")));
-        let plan = plan(experiment.expect("an experiment"), catalogue).expect("a plan");
-        (plan.cells[0].epochs, plan.cells[0].starts)
-    };
     (catalogue.databases[0].entry.keeps_data, catalogue.databases[0].copies_data) = (true, false);
-    assert_eq!(repetitions(&catalogue, "a", ""), (8, Starts::Once));
-    assert_eq!(repetitions(&catalogue, "a", "budget = \"1 min\""), (1, Starts::Several(10)), "two loads are too few");
-    assert_eq!(repetitions(&catalogue, "c", ""), (1, Starts::EveryFrame));
-    assert_eq!(repetitions(&catalogue, "c", "epochs = 3"), (3, Starts::Once));
-    assert_eq!(repetitions(&catalogue, "c", "epochs = 3\nstarts = 6"), (6, Starts::Once));
-    assert_eq!(repetitions(&catalogue, "c", "starts = 6"), (1, Starts::Several(6)));
+    assert_eq!(repetitions_embedded(&catalogue, "a", ""), (8, Starts::Once));
+    assert_eq!(
+        repetitions_embedded(&catalogue, "a", "budget = \"1 min\""),
+        (1, Starts::Several(10)),
+        "two loads are too few"
+    );
+    assert_eq!(repetitions_embedded(&catalogue, "c", ""), (1, Starts::EveryFrame));
+    assert_eq!(repetitions_embedded(&catalogue, "c", "epochs = 3"), (3, Starts::Once));
+    assert_eq!(repetitions_embedded(&catalogue, "c", "epochs = 3\nstarts = 6"), (6, Starts::Once));
+    assert_eq!(repetitions_embedded(&catalogue, "c", "starts = 6"), (1, Starts::Several(6)));
     catalogue.databases[0].copies_data = true;
-    assert_eq!(repetitions(&catalogue, "a", ""), (1, Starts::Several(24)));
-    assert_eq!(repetitions(&catalogue, "c", "epochs = 3"), (3, Starts::EveryFrame));
+    assert_eq!(repetitions_embedded(&catalogue, "a", ""), (1, Starts::Several(24)));
+    assert_eq!(repetitions_embedded(&catalogue, "c", "epochs = 3"), (3, Starts::EveryFrame));
 }
 
 #[test]

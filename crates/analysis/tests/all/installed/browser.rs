@@ -278,15 +278,18 @@ fn invented() -> (Analysis, String) {
 /// Widths at which the invented page is looked at.
 const WIDTHS: [u32; 4] = [360, 390, 1280, 1600];
 
-/// What is seen of the invented page at each of [`WIDTHS`], and at last of the same with a table that is wider than
-/// any, by day and by night. Tests share these looks.
+/// A table that is wider than any window, with words for readers of screens alone.
+const WIDE_TABLE: &str = "<div class=\"wide\" tabindex=\"0\"><div style=\"width:3000px;text-align:right\"><span class=\"sr\">flag</span></div></div>";
+
+/// What is seen of the invented page at each of [`WIDTHS`], and at last of the same with [`WIDE_TABLE`], by day and
+/// by night. Tests share these looks.
 fn looks(chromium: &PathBuf) -> &'static [(bool, Vec<Seen>); 2] {
     static LOOKS: OnceLock<[(bool, Vec<Seen>); 2]> = OnceLock::new();
     LOOKS.get_or_init(|| {
         let (_, page) = invented();
-        let table = "<div class=\"wide\" tabindex=\"0\"><div style=\"width:3000px;text-align:right\"><span class=\"sr\">flag</span></div></div>";
-        let wide = page.replace("</main>", &format!("{table}</main>"));
-        let pages: Vec<(&str, u32)> = WIDTHS.map(|width| (page.as_str(), width)).into_iter().chain([(wide.as_str(), 1280)]).collect();
+        let wide = page.replace("</main>", &format!("{WIDE_TABLE}</main>"));
+        let pages: Vec<(&str, u32)> =
+            WIDTHS.map(|width| (page.as_str(), width)).into_iter().chain([(wide.as_str(), 1280)]).collect();
         [false, true].map(|dark| (dark, look(chromium, &pages, dark)))
     })
 }
