@@ -328,18 +328,9 @@ impl Live {
     /// May the width end the cell now? Looked at so seldom that looking costs little: at a list of frame counts where
     /// each has its start or all have one, else after any start from the usual number on.
     fn is_look(&self, starts: usize) -> bool {
-        match self.planned_starts() {
+        match self.cell.planned_starts() {
+            None | Some(0..=1) => precision::may_stop_at(self.frames),
             Some(planned) => starts >= planned.min(STARTS_USUAL) as usize,
-            None => precision::may_stop_at(self.frames),
-        }
-    }
-
-    /// Starts that are planned; `None` where every frame has one, or all frames are of one.
-    fn planned_starts(&self) -> Option<u32> {
-        match self.cell.starts {
-            Starts::Several(planned) => Some(planned),
-            Starts::Once => Some(self.cell.epochs).filter(|epochs| *epochs > 1),
-            Starts::EveryFrame => None,
         }
     }
 
@@ -347,7 +338,7 @@ impl Live {
     /// arm? `alpha` is the error of each arm of this cell alone. Not before there are as many starts as tell their own
     /// spread, where that many are planned: what is known of starts from elsewhere holds for one look.
     fn is_decided(&self, effects: &[Vec<StartEffect>], starts: usize, alpha: f64) -> bool {
-        if self.planned_starts().is_some_and(|planned| starts < planned.min(STARTS_MIN) as usize) {
+        if self.cell.planned_starts().is_some_and(|planned| starts < planned.min(STARTS_MIN) as usize) {
             return false;
         }
         let alpha = sidak(alpha, self.cells);
@@ -364,11 +355,10 @@ impl Live {
 
     /// Starts that are still to come, by the plan or as is `advised` for a cell of one epoch.
     fn starts_to_come(&self, so_far: usize, advised: Option<u32>) -> u32 {
-        let Cell { epochs, starts, frames_max, .. } = &self.cell;
-        let all = match starts {
-            Starts::EveryFrame => *frames_max,
-            Starts::Several(_) if *epochs == 1 => advised.unwrap_or(self.cell.starts_per_epoch()),
-            Starts::Once | Starts::Several(_) => epochs * self.cell.starts_per_epoch(),
+        let planned = self.cell.planned_starts().unwrap_or(self.cell.frames_max);
+        let all = match self.cell.starts {
+            Starts::Several(_) if self.cell.epochs == 1 => advised.unwrap_or(planned),
+            _ => planned,
         };
         all.saturating_sub(so_far as u32)
     }

@@ -275,7 +275,7 @@ impl<'a> Progress<'a> {
         let arms = self.plan.experiment.arms.len();
         let frame_s = |cell: &Cell| cell.frame_ns(arms) as f64 / 1e9;
         let connecting = (self.frame_took_s / frame_s(&self.plan.cells[self.cell])).max(1.0);
-        let starting = if cell.epochs * cell.starts_per_epoch() > 1 { STARTING_SHARE } else { 0.0 };
+        let starting = if cell.epochs > 1 || cell.starts_per_epoch() > 1 { STARTING_SHARE } else { 0.0 };
         f64::from(cell.frames_max) * frame_s(cell) * (connecting + starting)
     }
 

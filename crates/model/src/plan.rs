@@ -252,6 +252,11 @@ impl Cell {
         }
     }
 
+    /// Starts of the servers that are planned at least, over all epochs; `None` where every frame has one.
+    pub fn planned_starts(&self) -> Option<u32> {
+        (self.starts != Starts::EveryFrame).then(|| self.epochs.saturating_mul(self.starts_per_epoch()))
+    }
+
     /// Pairs of sides of a server that its provider switches; 0 of any other.
     pub fn pairs(&self) -> u32 {
         match self.design {

@@ -116,8 +116,12 @@ fn row(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estimate: &E
 }
 
 fn proof(arm: &ArmAnalysis) -> &'static str {
-    match arm.proof {
-        _ if arm.aa => "A/A",
+    if arm.aa { "A/A" } else { proof_word(&arm.proof) }
+}
+
+/// `proof` in one word.
+pub(super) fn proof_word(proof: &Proof) -> &'static str {
+    match proof {
         Proof::Baseline => "baseline",
         Proof::Proven => "proven",
         Proof::Unproven(_) => "unproven",

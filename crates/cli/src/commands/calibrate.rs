@@ -123,7 +123,7 @@ fn change(experiment: &mut Experiment, arguments: &CalibrateArgs) {
 fn starts_are_told_apart(plan: &Plan, starts: u32) -> Result<(), Stop> {
     let refused = |words: String| Err(Stop::new(exit::USAGE, format!("--starts: {words}; nothing was started")));
     for cell in &plan.cells {
-        if cell.epochs * cell.starts_per_epoch() < STARTS_MIN {
+        if cell.planned_starts().is_none_or(|starts| starts < STARTS_MIN) {
             let database = &plan.experiment.database;
             return refused(format!("cell `{}`: Tithe does not start {database} anew while it measures it", cell.id));
         }

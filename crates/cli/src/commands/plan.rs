@@ -15,7 +15,7 @@ use tithe_machine::{
 };
 use tithe_model::{
     experiment::Url,
-    plan::{Cell, STARTS_MIN, Starts},
+    plan::{Cell, STARTS_MIN},
     record::{Role, TOLD_BY_PROVIDER},
     start_spread,
 };
@@ -94,8 +94,7 @@ fn few_starts(Prepared { plan, workloads, .. }: &Prepared) -> String {
 
 /// Starts of a cell whose intervals do not stand on the spread of its own: fewer than four, each with several frames.
 fn starts(cell: &Cell) -> Option<u32> {
-    let starts = cell.epochs * cell.starts_per_epoch();
-    (cell.starts != Starts::EveryFrame && starts < STARTS_MIN).then_some(starts)
+    cell.planned_starts().filter(|starts| *starts < STARTS_MIN)
 }
 
 /// What this machine swaps to, what is set up for the run, and what to know about it. Nothing is run for a simulated

@@ -10,7 +10,7 @@ use expect_test::expect;
 use tithe_model::{
     catalogue::Catalogue,
     parse::parse,
-    plan::{Cell, FRAMES_MIN, Plan, Starts, plan, starting_share},
+    plan::{Cell, FRAMES_MIN, Plan, plan, starting_share},
 };
 
 fn catalogue() -> Catalogue {
@@ -32,10 +32,7 @@ fn planned(catalogue: &Catalogue, database: &str, ycsb: &str, budget_s: u32) -> 
 
 /// Starts that a cell has at least.
 fn starts(cell: &Cell) -> u32 {
-    match cell.starts {
-        Starts::EveryFrame => FRAMES_MIN,
-        Starts::Once | Starts::Several(_) => cell.epochs * cell.starts_per_epoch(),
-    }
+    cell.planned_starts().unwrap_or(FRAMES_MIN)
 }
 
 #[test]

@@ -122,9 +122,11 @@ impl Sandbox {
         }
         let volume = setup.volume.as_ref().map(|asked| set_up(asked, &place.folder, &folder).expect("a volume"));
         let mut launch = database.launch(install, &setup, &place);
-        // What a mistake makes of a fresh data folder is part of what is tested; PostgreSQL's files are written
-        // afterwards.
-        let as_usual = mistakes.is_empty() || database.id() == "postgres";
+        // What a mistake makes of a fresh data folder is part of what is tested. PostgreSQL's files are written
+        // afterwards; who must come by TLS is asked of each connection, and accounts are made at each start.
+        let of_connections =
+            |(right, _): &(&str, &str)| ["require_secure_transport = ON", " REQUIRE SSL"].contains(right);
+        let as_usual = database.id() == "postgres" || mistakes.iter().all(of_connections);
         let kind = as_usual.then(|| made::kind(database, install, &setup)).flatten();
         warm_up_soon(database.id(), &mut launch);
         mistakes.iter().for_each(|(right, wrong)| replace(&mut launch, right, wrong));

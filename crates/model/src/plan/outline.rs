@@ -121,10 +121,10 @@ fn cell_row(cell: &Cell, arms: usize) -> Vec<String> {
 
 /// How often servers are started, in words.
 fn starts(cell: &Cell) -> String {
-    match cell.starts {
+    match cell.planned_starts() {
         _ if cell.design.is_switched() => "the provider's".to_owned(),
-        Starts::EveryFrame => "each frame".to_owned(),
-        Starts::Once | Starts::Several(_) => (cell.epochs * cell.starts_per_epoch()).to_string(),
+        None => "each frame".to_owned(),
+        Some(starts) => starts.to_string(),
     }
 }
 

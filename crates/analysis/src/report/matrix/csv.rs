@@ -7,10 +7,7 @@ use super::{Absence, absences, ranges, tasks};
 use crate::{
     Interval,
     matrix::{Answer, Basis, Gathered, HostFigure, MatrixFigure},
-    report::{
-        csv::{finite, percent, record},
-        words,
-    },
+    report::csv::{finite, percent, proof_word, record},
 };
 
 /// Columns in their order, each with what it holds.
@@ -79,11 +76,7 @@ fn together_row(figure: &MatrixFigure) -> [String; COLUMNS.len()] {
 
 fn host_row(figure: &MatrixFigure, host: &HostFigure) -> [String; COLUMNS.len()] {
     let mut fields = about(figure, "host");
-    fields.extend([
-        ("host", host.host.clone()),
-        ("tasks", tasks(host)),
-        ("proof", words::proof(&host.proof).0.to_lowercase()),
-    ]);
+    fields.extend([("host", host.host.clone()), ("tasks", tasks(host)), ("proof", proof_word(&host.proof).to_owned())]);
     fields.extend(answered(&host.answer, "repeats"));
     fields.extend(effect(host.effect()));
     row(&fields)

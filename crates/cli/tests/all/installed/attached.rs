@@ -28,8 +28,13 @@ ycsb = "a"
 }
 
 /// [`experiment`] in the shortest frames that there are: one slot of each arm.
-fn in_slices(database: &str, arms: &str) -> String {
+pub fn in_slices(database: &str, arms: &str) -> String {
     experiment(database, arms).replace("slot = \"50 ms\"", "design = \"slices\"\nslot = \"100 ms\"")
+}
+
+/// [`in_slices`] at a rate that leaves the machine to others.
+fn at_a_rate(database: &str, arms: &str) -> String {
+    in_slices(database, arms).replace("100 ms", "250 ms").replace("clients = 2", "clients = 2\nrate = 400")
 }
 
 pub fn arm(name: &str, url: &str, rest: &str) -> String {
@@ -92,7 +97,7 @@ fn tls_and_audit_on_one_postgres_by_an_account_with_few_rights() {
     let bench = Bench::new("attached-tls-audit");
     let (plain, tls) = (server.url_of("careful", false), server.url_of("careful", true));
     let arms = [arm("plain", &plain, ""), arm("tls", &tls, TLS), arm("audit", &plain, AUDIT)].concat();
-    bench.file("e.toml", &in_slices("postgres", &arms));
+    bench.file("e.toml", &at_a_rate("postgres", &arms));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     assert_eq!(proofs(&bench), ["baseline", "proven", "proven"]);
@@ -176,7 +181,7 @@ fn columns_and_plain_records_stand_on_one(database: &str, url: &str, counted: &s
     // The same server by another spelling.
     let again = url.replace("127.0.0.1", "localhost");
     let arms = [arm("plain", url, ""), arm("columns", url, COLUMNS), arm("again", &again, COLUMNS)].concat();
-    bench.file("e.toml", &in_slices(database, &arms));
+    bench.file("e.toml", &at_a_rate(database, &arms));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{database}: {}{}", out(&output), err(&output));
     assert_eq!(proofs(&bench), ["baseline", "proven", "proven"], "{database}");

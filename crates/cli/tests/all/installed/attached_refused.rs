@@ -22,7 +22,7 @@ use support::{
     status, wait_until,
 };
 
-use super::attached::{CAREFUL, arm, experiment, schemas, verified};
+use super::attached::{CAREFUL, arm, in_slices, schemas, verified};
 
 /// Two plain arms at `url` are not measured, and told why in these `words`.
 fn refused(database: &str, url: &str, words: &[&str]) {
@@ -264,7 +264,7 @@ fn told_that_nobody_answers(clients: u8, soon: bool) {
     let network = Network::to(server.place());
     let url = format!("postgres://tithe@127.0.0.1:{}/postgres", network.port);
     let bench = Bench::new(&format!("attached-hung-{clients}-{soon}"));
-    let text = experiment("postgres", &[arm("plain", &url, ""), arm("again", &url, "")].concat());
+    let text = in_slices("postgres", &[arm("plain", &url, ""), arm("again", &url, "")].concat());
     bench.file("e.toml", &text.replace("clients = 2", &format!("clients = {clients}")));
     let mut command = bench.command(&["run", "e.toml"]);
     let tithe = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
@@ -300,7 +300,7 @@ fn a_network_that_is_cut_ends_the_run_and_keeps_its_frames() {
     let network = Network::to(server.place());
     let url = format!("postgres://tithe@127.0.0.1:{}/postgres", network.port);
     let bench = Bench::new("attached-cut");
-    bench.file("e.toml", &experiment("postgres", &[arm("plain", &url, ""), arm("again", &url, "")].concat()));
+    bench.file("e.toml", &in_slices("postgres", &[arm("plain", &url, ""), arm("again", &url, "")].concat()));
     let mut command = bench.command(&["run", "e.toml"]);
     let tithe = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
     wait_until(|| bench.frames_so_far() >= 2);

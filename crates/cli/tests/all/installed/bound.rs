@@ -81,7 +81,7 @@ fn measured((database, url, clients): (&str, &str, u32), is_bound: impl FnOnce()
     let bench = Bench::new("borrowed");
     let experiment = format!(
         "title = \"Borrowed\"\ndatabase = \"{database}\"\n[data]\nrecords = 500\n[load]\nclients = {clients}\n[measure]\n\
-         budget = \"6 s\"\nprecision = \"0.01%\"\ndesign = \"slices\"\nslot = \"200 ms\"\n[[workload]]\nycsb = \"c\"\n{arms}"
+         budget = \"3 s\"\nprecision = \"0.01%\"\ndesign = \"slices\"\nslot = \"100 ms\"\n[[workload]]\nycsb = \"c\"\n{arms}"
     );
     bench.file("e.toml", &experiment);
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);

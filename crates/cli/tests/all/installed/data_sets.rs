@@ -62,7 +62,7 @@ database = "DATABASE"
 SETTINGS[data]
 records = 1_000
 [load]
-clients = 2
+clients = 1
 [measure]
 budget = "BUDGET"
 precision = "50%"

@@ -17,7 +17,7 @@ use crate::support::{
     delay::DelayRelay,
     err,
     hosts::Hosts,
-    out,
+    interrupted_after, out,
     server::{Server, found},
     status, wait_until,
 };
@@ -30,7 +30,7 @@ pub fn experiment(database: &str, url: &str, observed: &str) -> String {
         format!("[[arm]]\nname = \"{name}\"\nurl = \"{url}\"\nobserver = {{ name = \"db1\"{observed} }}\n{rest}\n")
     };
     format!(
-        "title = \"Observed\"\ndatabase = \"{database}\"\n[data]\nrecords = 500\n[load]\nclients = 1\nagents = 1\n\
+        "title = \"Observed\"\ndatabase = \"{database}\"\n[data]\nrecords = 500\n[load]\nclients = 2\nrate = 400\nagents = 1\n\
          [measure]\nbudget = \"30 s\"\nprecision = \"50%\"\naa_arm = false\n[[workload]]\nycsb = \"a\"\n{}{}",
         arm("plain", ""),
         arm("columns", "protections = [{ use = \"columns\" }]")
@@ -157,7 +157,8 @@ fn what_an_observer_may_not_see_is_said_with_its_name() {
     // Another port: the server is not one that it may look at.
     let _observer = broker.observer(&bench, "db1", 1);
     wait_until(|| out(&bench.tithe(&["doctor", "--agents", &url])).contains("db1: tithe"));
-    let output = run(&broker, &bench, "e.toml", &[]).output().expect("tithe starts");
+    // It is said before the first frame.
+    let output = interrupted_after(1, &bench, &mut run(&broker, &bench, "e.toml", &[]));
     let words = facts(&bench, "server processes");
     assert!(words.iter().all(|words| words.contains("no server that it may look at")), "{words:?} {}", err(&output));
     let plain = bench.tithe(&["run", "e.toml", "--quiet"]);

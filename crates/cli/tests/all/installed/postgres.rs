@@ -15,7 +15,7 @@ use support::{
 
 /// Ends with the fewest frames of which an interval of three arms can be given, on one start of their servers. The
 /// budget leaves room for frames that take longer beside others, and for some that do not count.
-const SHORT: &str = "budget = \"1 min\"\nslot = \"50 ms\"\nprecision = \"50%\"\nstarts = 1";
+const SHORT: &str = "budget = \"1 min\"\ndesign = \"slices\"\nslot = \"100 ms\"\nprecision = \"50%\"\nstarts = 1";
 
 /// Load after the start of servers that Tithe has started, in place of as much as makes them steady.
 const HARDLY_WARM: &str = "\nwarmup = \"500 ms\"";
@@ -211,7 +211,7 @@ off = ["RESET pgaudit.log"]
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     let report = bench.report();
-    assert_eq!(report["cells"][0]["mode"], "session");
+    assert_eq!(report["cells"][0]["mode"], "session, slices");
     assert_eq!(report["cells"][0]["arms"][1]["proof"]["proof"], "proven", "{report}");
     // The log of the server is that of both arms.
     let frames = fs::read_to_string(bench.run_folder().join("frames.jsonl")).expect("the frames");

@@ -12,7 +12,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 use support::{
-    Bench, err, out,
+    Bench, err, interrupted_after, out,
     server::{found, installed, small_logs_text},
     status,
 };
@@ -55,13 +55,28 @@ fn there(program: &str) -> bool {
     found
 }
 
-/// Runs the experiment; the first cell of its report. Both arms must be proven as they should, and every slot must say
-/// what a slice says.
+/// Runs the experiment to its end; the first cell of its report.
 fn run(name: &str, text: &str) -> (Bench, Value) {
     let bench = Bench::new(name);
     bench.file("e.toml", text);
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let cell = cell_of_slices(&bench);
+    (bench, cell)
+}
+
+/// As [`run`], interrupted after three frames: each slice says the same, and arms are looked at in the end anyway.
+fn begin(name: &str, text: &str) -> (Bench, Value) {
+    let bench = Bench::new(name);
+    bench.file("e.toml", text);
+    let output = interrupted_after(3, &bench, &mut bench.command(&["run", "e.toml", "--quiet"]));
+    assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
+    let cell = cell_of_slices(&bench);
+    (bench, cell)
+}
+
+/// The first cell of the only report. Every slot must say what a slice says.
+fn cell_of_slices(bench: &Bench) -> Value {
     let cell = bench.report()["cells"][0].take();
     assert_eq!(cell["mode"], "twin, slices, the other servers stopped, not bound to processors");
     let slots = bench.kept("slots.csv");
@@ -81,7 +96,7 @@ fn run(name: &str, text: &str) -> (Bench, Value) {
     let [n, wall_ns, latency_sum_ns, client_cpu_ns, server_cpu_ns] = sums;
     assert!(n > 0 && client_cpu_ns > 0 && server_cpu_ns > 0, "{slots}");
     assert!(wall_ns > rows * 100_000_000 && latency_sum_ns > wall_ns, "both clients are busy in each second: {slots}");
-    (bench, cell)
+    cell
 }
 
 /// The arm of `cell` with TLS and a password is proven, and by these findings.
@@ -164,7 +179,7 @@ fn sysbench_drives_mysql() {
         return;
     }
     let arms = SECURED.replace("PASSWORD", "password").replace("\"tls\"", "\"tls\", mutual = true");
-    let (bench, cell) = run("sysbench-mysql", &experiment("mysql", 1000, "sysbench = \"oltp_write_only\"", &arms));
+    let (bench, cell) = begin("sysbench-mysql", &experiment("mysql", 1000, "sysbench = \"oltp_write_only\"", &arms));
     assert_is_proven(&bench, &cell);
 }
 
@@ -174,7 +189,7 @@ fn sysbench_drives_postgres() {
         return;
     }
     let arms = SECURED.replace("PASSWORD", "scram");
-    let (bench, cell) = run("sysbench-pg", &experiment("postgres", 1000, "sysbench = \"oltp_write_only\"", &arms));
+    let (bench, cell) = begin("sysbench-pg", &experiment("postgres", 1000, "sysbench = \"oltp_write_only\"", &arms));
     assert_is_proven(&bench, &cell);
 }
 

@@ -24,14 +24,14 @@ const FOLDERS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// How many tasks are in the array of empty ones, where the environment does not say `TITHE_EMPTY_TASKS`: more than the
 /// cluster runs at once.
-const EMPTY_TASKS: usize = 300;
+const EMPTY_TASKS: usize = 110;
 
 /// The cluster's settings, with FOLDER for the test's. Nodes have more processors than the machine, so that short tasks
 /// do not wait for the controller, which looks for what it can start once a second. Each node is missed after 3 s.
 const SETTINGS: &str = "\
 ClusterName=tithe
 SlurmctldHost=host1(10.77.0.1)
-NodeName=host[2-4] NodeAddr=10.77.0.[2-4] CPUs=64 State=UNKNOWN
+NodeName=host[2-4] NodeAddr=10.77.0.[2-4] CPUs=32 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES State=UP
 SlurmUser=root
 AuthType=auth/munge

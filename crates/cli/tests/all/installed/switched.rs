@@ -25,7 +25,7 @@ database = "postgres"
 [data]
 records = 300
 [load]
-clients = 2
+clients = 1
 [measure]
 budget = "6 s"
 seed = 3

@@ -151,8 +151,10 @@ default_statistics_target = "10"
 records = 120_000
 values = "incompressible"
 [measure]
-budget = "40 s"
+budget = "6 s"
 precision = "50%"
+design = "slices"
+slot = "200 ms"
 aa_arm = false
 [[resources]]
 data_per_memory = 1.5

@@ -14,7 +14,7 @@ use std::{
     collections::BTreeMap,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicU32, Ordering},
@@ -197,6 +197,18 @@ pub fn begins_with(command: &mut Command, signal: i32, disposition: libc::sighan
             Ok(())
         });
     }
+}
+
+/// Has the program of `command` measure so many `frames` in the folder of `bench`, and interrupts it then. It may end
+/// by itself before.
+pub fn interrupted_after(frames: usize, bench: &Bench, command: &mut Command) -> Output {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    while bench.frames_so_far() < frames && child.try_wait().expect("a state").is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // SAFETY: only this function waits for the child; SIGINT asks it to end and keep what it has.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    child.wait_with_output().expect("it ends")
 }
 
 /// Waits until `holds` does. It gives up after minutes, which no machine is too busy for, and the caller looks again.
