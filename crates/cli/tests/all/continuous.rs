@@ -22,7 +22,7 @@ fn text(path: &str) -> String {
 
 /// The experiment of a repository whose build makes an operation dearer by `cost`.
 fn experiment(cost: f64, seed: u32) -> String {
-    known_costs(FEW_OPERATIONS, &sealed(cost), "30 s").replace("precision", &format!("seed = {seed}\nprecision"))
+    known_costs(FEW_OPERATIONS, &sealed(cost), "15 s").replace("precision", &format!("seed = {seed}\nprecision"))
 }
 
 /// The lines below `key` of a file in YAML that are further in than it, without what they are in by; a list's hyphens

@@ -16,20 +16,18 @@ use support::{
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
 use tithe_plugin::product::Product;
 
-/// Lines of `[load]`, and of `[measure]`: the least load of which an interval can be given, with frames of one slice of
-/// each arm. Some ten records of a frame are new.
-const IN_SLICES: (&str, &str) =
-    ("rate = 800\n", "budget = \"7500 ms\"\nslot = \"250 ms\"\ndesign = \"slices\"\nwarmup = \"0 s\"");
+/// The least load of which an interval can be given, with frames of one slice of each arm.
+const IN_SLICES: &str = "budget = \"6 s\"\nslot = \"200 ms\"\ndesign = \"slices\"\nwarmup = \"0 s\"";
 
 /// The same with one arm in turn with the other many times in a frame. How arms take turns is no matter of the product:
 /// one that starts soon shows it.
-const IN_TURN: (&str, &str) = ("", "budget = \"15 s\"\nslot = \"50 ms\"\nwarmup = \"500 ms\"");
+const IN_TURN: &str = "budget = \"15 s\"\nslot = \"50 ms\"\nwarmup = \"500 ms\"";
 
 /// An arm beside the plain one, and a load that inserts: what was not put back would be inserted twice, and what
 /// clients still believed to be there would be missed.
-fn experiment(database: &dyn Product, (load, measure): (&str, &str), protections: &str) -> String {
+fn experiment(database: &dyn Product, measure: &str, protections: &str) -> String {
     format!(
-        "title = \"Starts\"\ndatabase = \"{}\"\n{}[data]\nrecords = 2_000\n[load]\nclients = 1\n{load}[measure]\n\
+        "title = \"Starts\"\ndatabase = \"{}\"\n{}[data]\nrecords = 2_000\n[load]\nclients = 1\n[measure]\n\
          {measure}\nprecision = \"0.01%\"\nstarts = 4\n[[workload]]\nycsb = \"d\"\n\
          [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"other\"\nprotections = [{protections}]\n",
         database.id(),
@@ -49,12 +47,12 @@ fn operations_by_start(frames: &[Value]) -> BTreeMap<u64, Vec<u64>> {
 
 /// Measures `database` over several starts; its data must be those that were loaded after each, and the `protections`
 /// of the other arm proven after the last.
-fn check(database: &dyn Product, load: (&str, &str), protections: &str) {
+fn check(database: &dyn Product, measure: &str, protections: &str) {
     if found(database).is_none() {
         return;
     }
     let bench = Bench::new(&format!("starts-{}", database.id()));
-    bench.file("e.toml", &experiment(database, load, protections));
+    bench.file("e.toml", &experiment(database, measure, protections));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     let frames = bench.kept_lines("frames.jsonl");
