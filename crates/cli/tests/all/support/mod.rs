@@ -203,11 +203,14 @@ pub fn begins_with(command: &mut Command, signal: i32, disposition: libc::sighan
 /// by itself before.
 pub fn interrupted_after(frames: usize, bench: &Bench, command: &mut Command) -> Output {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
-    while bench.frames_so_far() < frames && child.try_wait().expect("a state").is_none() {
+    while child.try_wait().expect("a state").is_none() {
+        if bench.frames_so_far() >= frames {
+            // SAFETY: nobody has waited for the child; SIGINT asks it to end and keep what it has.
+            unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+            break;
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
-    // SAFETY: only this function waits for the child; SIGINT asks it to end and keep what it has.
-    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
     child.wait_with_output().expect("it ends")
 }
 
