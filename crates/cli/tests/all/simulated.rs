@@ -11,7 +11,7 @@ use crate::support;
 use std::{process::Stdio, time::Duration};
 
 use serde_json::Value;
-use support::{Bench, FEW_OPERATIONS, arm, err, known_costs, measured, out, sealed, status};
+use support::{Bench, FEW_OPERATIONS, arm, err, interrupted_after, known_costs, measured, out, sealed, status};
 
 const ARMS: &str = r#"
 [[arm]]

@@ -8,7 +8,7 @@ use std::{fs, path::Path, process::Stdio, time::Duration};
 
 use serde_json::Value;
 use support::{
-    Bench, err, out,
+    Bench, err, interrupted_after, out,
     server::{Server, installed},
     status, wait_until,
 };
@@ -122,11 +122,8 @@ fn a_killed_run_leaves_no_server_and_goes_on() {
     }
     let bench = Bench::new("pg-killed");
     bench.file("e.toml", &experiment(ENDLESS, &[PLAIN_AND_TLS, COLUMNS].concat()));
-    let start = |arguments: &[&str]| {
-        let mut command = bench.command(arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts")
-    };
-    let mut child = start(&["run", "e.toml", "--quiet"]);
+    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
     while bench.frames_so_far() < 2 {
         assert!(child.try_wait().expect("a state").is_none(), "the run ended before it could be killed");
         std::thread::sleep(Duration::from_millis(20));
@@ -139,14 +136,8 @@ fn a_killed_run_leaves_no_server_and_goes_on() {
     assert_eq!(processes_in(&run), Vec::<String>::new());
 
     let before = bench.frames_so_far();
-    let mut resumed = start(&["run", "--resume", &run.display().to_string(), "--quiet"]);
-    while bench.frames_so_far() < before + 2 {
-        assert!(resumed.try_wait().expect("a state").is_none(), "the resumed run ended by itself");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
-    unsafe { libc::kill(resumed.id() as i32, libc::SIGINT) };
-    let output = resumed.wait_with_output().expect("the child ends");
+    let mut resumed = bench.command(&["run", "--resume", &run.display().to_string(), "--quiet"]);
+    let output = interrupted_after(before + 2, &bench, &mut resumed);
     assert_eq!(status(&output), 130, "{}", err(&output));
     assert_eq!(processes_in(&run), Vec::<String>::new());
 }

@@ -109,18 +109,8 @@ fn a_killed_run_continues_after_its_last_complete_frame() {
     let complete: Vec<&str> = kept.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
 
     // Nothing of the killed run blocks the next one. It is long, so it is asked to end once it has gone on.
-    let mut resumed = bench
-        .command(&["run", "--resume", &run.display().to_string(), "--quiet"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("tithe starts");
-    while bench.frames_so_far() < complete.len() + 5 {
-        assert!(resumed.try_wait().expect("a state").is_none(), "the resumed run ended by itself");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
-    unsafe { libc::kill(resumed.id() as i32, libc::SIGINT) };
-    let output = resumed.wait_with_output().expect("the child ends");
+    let mut resumed = bench.command(&["run", "--resume", &run.display().to_string(), "--quiet"]);
+    let output = interrupted_after(complete.len() + 5, &bench, &mut resumed);
     assert_eq!(status(&output), 130, "{}", err(&output));
     assert!(out(&output).contains("tithe run --resume"), "{}", out(&output));
 

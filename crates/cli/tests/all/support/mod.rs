@@ -199,8 +199,8 @@ pub fn begins_with(command: &mut Command, signal: i32, disposition: libc::sighan
     }
 }
 
-/// Has the program of `command` measure so many `frames` in the folder of `bench`, and interrupts it then. It may end
-/// by itself before.
+/// Has the program of `command` measure until there are so many `frames` in the folder of `bench`, and interrupts it
+/// then: its exit status is 130, unless it has ended by itself before.
 pub fn interrupted_after(frames: usize, bench: &Bench, command: &mut Command) -> Output {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
     while child.try_wait().expect("a state").is_none() {
