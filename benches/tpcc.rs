@@ -30,7 +30,6 @@ use std::{
     time::Instant,
 };
 
-use tithe_analysis::statistics::order::quantile7;
 use tithe_databases::{mariadb::MariaDb, postgres::Postgres};
 use tithe_harness::serve;
 use tithe_machine::{
@@ -49,6 +48,7 @@ use tithe_plugin::{
     setup::Setup,
     workload::{Clients, PartRecorder, Workload},
 };
+use tithe_statistics::order::quantile7;
 use tithe_workloads::tpcc::{
     Tpcc,
     config::Config,

@@ -6,8 +6,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-use tithe_analysis::statistics::order::quantile7;
 use tithe_machine::fault::Fault;
+use tithe_statistics::order::quantile7;
 
 /// One load generator with one job.
 pub struct Contestant {

@@ -2,10 +2,8 @@
 //! matters.
 
 use serde_json::Value;
-use tithe_analysis::{
-    CONFIDENCE,
-    statistics::{mean, variance},
-};
+use tithe_analysis::CONFIDENCE;
+use tithe_statistics::{mean, variance};
 
 use crate::{
     Arguments,

@@ -3,14 +3,10 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use tithe_analysis::{
-    Analysis, CONFIDENCE, Estimate,
-    assess::assess,
-    compare,
-    statistics::{
-        distribution::t_upper,
-        random_effects::{Errors, Pooled, Unit, pooled},
-    },
+use tithe_analysis::{Analysis, CONFIDENCE, Estimate, assess::assess, compare};
+use tithe_statistics::{
+    distribution::t_upper,
+    random_effects::{Errors, Pooled, Unit, pooled},
 };
 
 use crate::{

@@ -1,6 +1,7 @@
 //! The share of a count, with its exact interval.
 
-use tithe_analysis::{CONFIDENCE, statistics::distribution::binomial_quantile};
+use tithe_analysis::CONFIDENCE;
+use tithe_statistics::distribution::binomial_quantile;
 
 /// Steps of a bisection between 0 and 1 until neighbours are the same number.
 const STEPS: u32 = 60;

@@ -11,15 +11,15 @@
 use std::collections::BTreeMap;
 
 use tithe_model::quantity::{fixed, moment};
+use tithe_statistics::{
+    change_points::{ChangePoint, change_points, values_min},
+    distribution::normal_upper,
+    random_effects::{Errors, Unit, pooled},
+};
 
 use crate::{
     Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Interval, Proof,
     compare::{as_share, asked_notes, difference},
-    statistics::{
-        change_points::{ChangePoint, change_points, values_min},
-        distribution::normal_upper,
-        random_effects::{Errors, Unit, pooled},
-    },
 };
 
 /// Runs over time.

@@ -8,9 +8,7 @@ pub mod compare;
 pub mod figures;
 pub mod history;
 pub mod matrix;
-mod null;
 pub mod report;
-pub mod statistics;
 pub mod stopping;
 
 use std::borrow::Cow;
@@ -20,8 +18,10 @@ use tithe_model::{
     ending::{self, CellEnding},
     record::{ArmFacts, Finding, Host, Machine},
 };
+use tithe_statistics::null;
 
 pub use figures::Figure;
+pub use tithe_statistics::interval::{Interval, Outcome};
 
 /// Confidence of every interval, simultaneous over the arms of a cell, and of what headlines say of a whole run.
 pub const CONFIDENCE: f64 = 0.95;
@@ -433,60 +433,6 @@ pub struct OverRun {
     pub difference: Option<Interval>,
     /// The answer in one word.
     pub verdict: Outcome,
-}
-
-/// An estimate with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Interval {
-    /// Estimate; NaN where nothing was measured, which JSON shows as null; ∞ where only the protected arm has any and
-    /// −∞ where only the plain one has.
-    #[serde(with = "null::or_unknown")]
-    pub estimate: f64,
-    /// Lower end; may be −∞, which JSON shows as null.
-    #[serde(with = "null::or_minus_infinity")]
-    pub low: f64,
-    /// Upper end; may be ∞, which JSON shows as null.
-    #[serde(with = "null::or_infinity")]
-    pub high: f64,
-}
-
-impl Interval {
-    /// True where `effect` lies in it. One that is open to both sides holds everything.
-    pub fn holds(&self, effect: f64) -> bool {
-        self.low <= effect && effect <= self.high
-    }
-
-    /// Half of its width.
-    pub fn half_width(&self) -> f64 {
-        (self.high - self.low) / 2.0
-    }
-
-    /// The interval of an estimate that errs by `more` besides, independently: squares add.
-    pub(crate) fn widened(&self, more: f64) -> Self {
-        let further = |end: f64| (end - self.estimate).hypot(more);
-        Self { low: self.estimate - further(self.low), high: self.estimate + further(self.high), ..*self }
-    }
-
-    /// The interval with either end `factor` times as far from the estimate.
-    pub(crate) fn scaled(&self, factor: f64) -> Self {
-        let further = |end: f64| self.estimate + factor * (end - self.estimate);
-        Self { low: further(self.low), high: further(self.high), ..*self }
-    }
-}
-
-/// The answer in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Outcome {
-    /// The interval lies above zero.
-    Costs,
-    /// The interval lies below zero: check the set-up.
-    Gains,
-    /// The interval holds zero and ends below the margin.
-    NoneFound,
-    /// The interval is too wide to say.
-    TooNoisy,
 }
 
 /// What limits a figure.

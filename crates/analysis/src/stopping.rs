@@ -19,19 +19,17 @@ use tithe_model::{
     record::Slot,
     start_spread::{CostSpread, StartSpread},
 };
-
-use crate::{
-    CONFIDENCE, Interval, Outcome,
-    statistics::{
-        allocation,
-        inference::{Inference, sidak},
-        pairing::{fewest_pairs, frame_effect, frame_spent},
-        precision::{self, STOPPING_FACTOR},
-        sides::{SideFrame, pair_effects},
-        starts::{IntervalOptions, KnownSpread, OverStarts, StartEffect, infer_over_starts},
-        verdict::outcome,
-    },
+use tithe_statistics::{
+    allocation,
+    inference::{Inference, sidak},
+    pairing::{fewest_pairs, frame_effect, frame_spent},
+    precision::{self, STOPPING_FACTOR},
+    sides::{SideFrame, pair_effects},
+    starts::{IntervalOptions, KnownSpread, OverStarts, StartEffect, infer_over_starts},
+    verdict::outcome,
 };
+
+use crate::{CONFIDENCE, Interval, Outcome};
 
 /// How the moment at which a cell ends is chosen. A smaller error pays for choosing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

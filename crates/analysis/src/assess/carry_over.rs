@@ -7,9 +7,10 @@
 //! disturbs has more operations in its late phases.
 
 use tithe_model::record::{ArmFrame, PHASES_NS};
+use tithe_statistics::inference::infer;
 
 use super::measured::Measured;
-use crate::{CONFIDENCE, statistics::inference::infer};
+use crate::CONFIDENCE;
 
 /// A figure that is moved further, natural-log ratio, is flagged: half a percent is what Tithe sets out to resolve.
 const FELT: f64 = 0.005;

@@ -5,15 +5,13 @@
 //! that. A cost is likely and stands, with a flag where the A/A arm differs by as much.
 
 use tithe_model::experiment::Metric;
+use tithe_statistics::{
+    inference::sidak,
+    verdict::{digits, percent},
+};
 
 use super::{measured::Measured, over_run};
-use crate::{
-    ArmAnalysis, Estimate, Flag, Interval, Outcome,
-    statistics::{
-        inference::sidak,
-        verdict::{digits, percent},
-    },
-};
+use crate::{ArmAnalysis, Estimate, Flag, Interval, Outcome};
 
 /// Error of saying of any cell of a run that its A/A arm differs from the baseline, where it does not.
 const DIFFERS: f64 = 0.01;
@@ -95,7 +93,8 @@ fn no_more_than(control: &Interval) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Figure, OverRun, assess::estimate::stated, statistics::verdict::verdict};
+    use crate::{Figure, OverRun, assess::estimate::stated};
+    use tithe_statistics::verdict::verdict;
 
     /// An estimate of the interval, percent of the plain level, over one cell and over the run.
     fn of(low: f64, high: f64) -> Estimate {

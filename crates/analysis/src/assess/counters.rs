@@ -3,6 +3,10 @@
 //! They are nearly free of noise and resolve in seconds. The interval is from the jackknife over frames.
 
 use tithe_model::{experiment::Metric, record::ArmFrame};
+use tithe_statistics::{
+    pairing::{Spent, ratio_effect, total_difference},
+    starts::IntervalOptions,
+};
 
 use super::{
     estimate::{ratio, stated},
@@ -10,14 +14,7 @@ use super::{
     sizes::Read,
     sums::Sums,
 };
-use crate::{
-    Estimate, Figure, Interval, Outcome,
-    figures::Counter,
-    statistics::{
-        pairing::{Spent, ratio_effect, total_difference},
-        starts::IntervalOptions,
-    },
-};
+use crate::{Estimate, Figure, Interval, Outcome, figures::Counter};
 
 /// A counter that is divided by the operations.
 pub(super) struct Counted {

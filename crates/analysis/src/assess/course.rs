@@ -3,12 +3,10 @@
 //! Nothing is decided by it: the interval and its flags come from [`super::slots`].
 
 use tithe_model::experiment::Metric;
+use tithe_statistics::{mean, starts::StartEffect};
 
 use super::{measured::Measured, slots};
-use crate::{
-    StartCourse,
-    statistics::{mean, starts::StartEffect},
-};
+use crate::StartCourse;
 
 /// Values up to which every frame has its own; of more, neighbours are averaged until they are at most twice as many.
 const VALUES: usize = 240;

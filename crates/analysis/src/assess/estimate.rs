@@ -1,11 +1,9 @@
 //! From an interval to an estimate with its words, flags and the time it still needs.
 
+use tithe_statistics::{percentile, precision, starts::OverStarts, verdict::verdict};
+
 use super::measured::Measured;
-use crate::{
-    Estimate, Figure, Flag, Interval, Outcome,
-    statistics::{percentile, precision, starts::OverStarts, verdict::verdict},
-    stopping,
-};
+use crate::{Estimate, Figure, Flag, Interval, Outcome, stopping};
 
 /// An effect that moved with the frames at this p is flagged.
 const DRIFT_P: f64 = 0.01;

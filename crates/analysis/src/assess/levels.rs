@@ -1,6 +1,11 @@
 //! How each arm did by itself: medians over frames, for orientation only.
 
 use tithe_model::{experiment::Metric, histogram::Histogram, record::Slot};
+use tithe_statistics::{
+    order::median_interval,
+    pairing::{Spent, frame_spent},
+    percentile::{SAMPLES_BEYOND, Samples, group_frames, pooled},
+};
 
 use super::{
     counters::COUNTERS,
@@ -8,15 +13,7 @@ use super::{
     percentiles::Source,
     sizes::SIZES,
 };
-use crate::{
-    CONFIDENCE, Figure, Interval, Level,
-    figures::Rank,
-    statistics::{
-        order::median_interval,
-        pairing::{Spent, frame_spent},
-        percentile::{SAMPLES_BEYOND, Samples, group_frames, pooled},
-    },
-};
+use crate::{CONFIDENCE, Figure, Interval, Level, figures::Rank};
 
 /// Every level of arm `arm` that can be seen.
 pub(super) fn levels(measured: &Measured<'_>, arm: usize) -> Vec<Level> {

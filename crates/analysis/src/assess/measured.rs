@@ -10,14 +10,14 @@ use tithe_model::{
     records::Records,
     start_spread::{self, CostSpread, StartSpread},
 };
+use tithe_statistics::{
+    pairing::MIN_OPERATIONS,
+    precision,
+    starts::{IntervalOptions, KnownSpread},
+};
 
 use crate::{
     Estimate, Figure, Flag,
-    statistics::{
-        pairing::MIN_OPERATIONS,
-        precision,
-        starts::{IntervalOptions, KnownSpread},
-    },
     stopping::{self, EndsBy, SlotTotals},
 };
 
@@ -223,7 +223,7 @@ impl<'a> Measured<'a> {
     /// Mean over the frames of what the machine did, as far as it could be seen.
     fn mean_of_host(&self, read: fn(&Host) -> Option<f64>) -> Option<f64> {
         let seen: Vec<f64> = self.frames.iter().filter_map(|frame| read(&frame.record.host)).collect();
-        (!seen.is_empty()).then(|| crate::statistics::mean(&seen))
+        (!seen.is_empty()).then(|| tithe_statistics::mean(&seen))
     }
 
     /// What the machine did to every figure that depends on time.

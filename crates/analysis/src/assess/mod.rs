@@ -38,7 +38,7 @@ use tithe_model::{
     records::Records,
 };
 
-use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Figure, Flag, Level, statistics};
+use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Figure, Flag, Level};
 use measured::Measured;
 
 /// What the records say. The same records give the same analysis.
@@ -254,7 +254,7 @@ fn adjust_p(arms: &mut [ArmAnalysis]) {
         let of_name = arms.iter_mut().flat_map(|arm| &mut arm.estimates).filter(|estimate| estimate.name == name);
         let mut of_name: Vec<&mut Estimate> = of_name.filter(|estimate| estimate.p.is_some()).collect();
         let p: Vec<f64> = of_name.iter().filter_map(|estimate| estimate.p).collect();
-        for (estimate, adjusted) in of_name.iter_mut().zip(statistics::inference::holm_adjusted(&p)) {
+        for (estimate, adjusted) in of_name.iter_mut().zip(tithe_statistics::inference::holm_adjusted(&p)) {
             estimate.p = Some(adjusted);
         }
     }
@@ -279,7 +279,7 @@ fn arrivals(arrivals: Arrivals) -> String {
 fn mean_host<'a>(hosts: impl Iterator<Item = &'a Host> + Clone) -> Host {
     let mean = |read: fn(&Host) -> Option<f64>| {
         let seen: Vec<f64> = hosts.clone().filter_map(read).collect();
-        (!seen.is_empty()).then(|| crate::statistics::mean(&seen))
+        (!seen.is_empty()).then(|| tithe_statistics::mean(&seen))
     };
     Host {
         load: mean(|host| Some(host.load)).unwrap_or_default(),

@@ -6,9 +6,10 @@
 //! by this interval alone. The other figures of a cell are not adjusted: reports say so.
 
 use tithe_model::experiment::{Design, Metric};
+use tithe_statistics::inference::sidak;
 
 use super::{measured::Measured, sequential, slots, switched};
-use crate::{ArmAnalysis, Estimate, OverRun, statistics::inference::sidak};
+use crate::{ArmAnalysis, Estimate, OverRun};
 
 /// Judges the deciding figure of each of `arms` over all `cells` of the run. Alone a cell is the run.
 pub(super) fn judge(measured: &mut Measured<'_>, arms: &mut [ArmAnalysis], primary: Metric, cells: usize) {

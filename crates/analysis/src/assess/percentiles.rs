@@ -3,6 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap, sync::LazyLock};
 
 use tithe_model::{experiment::Metric, histogram::Histogram, record::ArmFrame};
+use tithe_statistics::percentile::{MIN_GROUPS, Pair, pooled, quantile_difference, quantile_effect, quantile_ratio};
 
 use super::{
     estimate::{paired, until_enough_groups},
@@ -12,7 +13,6 @@ use super::{
 use crate::{
     Estimate, Figure, Flag, Interval,
     figures::{Percentile, Rank, Start},
-    statistics::percentile::{MIN_GROUPS, Pair, pooled, quantile_difference, quantile_effect, quantile_ratio},
 };
 
 /// From this share on, interference of neighbours is flagged: preemption sits in the tail.

@@ -9,16 +9,14 @@ use tithe_model::{
     records::Records,
     schedule::SplitMix64,
 };
+use tithe_statistics::{
+    inference::sidak,
+    precision,
+    starts::{IntervalOptions, StartEffect, infer_over_starts},
+};
 
 use super::{measured::Measured, slots};
-use crate::{
-    CONFIDENCE, Interval,
-    statistics::{
-        inference::sidak,
-        precision,
-        starts::{IntervalOptions, StartEffect, infer_over_starts},
-    },
-};
+use crate::{CONFIDENCE, Interval};
 
 /// Experiments drawn from the frames of one.
 const DRAWN: u32 = 2000;

@@ -5,12 +5,10 @@
 //! independent, which they are not where the machine drifts; that is the point of having it.
 
 use tithe_model::experiment::Metric;
+use tithe_statistics::{distribution::t_upper, mean, pairing::frame_spent, variance};
 
 use super::{estimate::ratio, measured::Measured, slots};
-use crate::{
-    Estimate, Figure, Interval,
-    statistics::{distribution::t_upper, mean, pairing::frame_spent, variance},
-};
+use crate::{Estimate, Figure, Interval};
 
 /// The costs of arm `arm`, `primary` first.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {

@@ -4,21 +4,18 @@ use tithe_model::{
     experiment::Metric,
     record::{ArmFrame, Counters},
 };
+use tithe_statistics::{
+    mean,
+    order::quantile7,
+    starts::{StartEffect, infer_over_starts},
+    verdict::{digits, outcome, percent},
+};
 
 use super::{
     estimate::{paired, stated},
     measured::Measured,
 };
-use crate::{
-    Estimate, Figure, Interval,
-    figures::Size,
-    statistics::{
-        mean,
-        order::quantile7,
-        starts::{StartEffect, infer_over_starts},
-        verdict::{digits, outcome, percent},
-    },
-};
+use crate::{Estimate, Figure, Interval, figures::Size};
 
 /// Takes a counter from the record; `None` where it cannot be seen.
 pub(super) type Read = fn(&Counters) -> Option<u64>;

@@ -1,6 +1,11 @@
 //! Estimates from slots: time, net time and processor time per operation, and the throughput that follows.
 
 use tithe_model::{experiment::Metric, record::Slot};
+use tithe_statistics::{
+    pairing::{Spent, fewest_pairs, frame_difference, frame_effect, frame_spent, ratio_effect, total_difference},
+    starts::{StartEffect, infer_over_starts},
+    verdict::{digits, percent, verdict},
+};
 
 use super::{
     carry_over,
@@ -8,14 +13,7 @@ use super::{
     measured::{Measured, MeasuredFrame, intended},
     sums::Sums,
 };
-use crate::{
-    Estimate, Figure, Flag, Interval, Outcome,
-    statistics::{
-        pairing::{Spent, fewest_pairs, frame_difference, frame_effect, frame_spent, ratio_effect, total_difference},
-        starts::{StartEffect, infer_over_starts},
-        verdict::{digits, percent, verdict},
-    },
-};
+use crate::{Estimate, Figure, Flag, Interval, Outcome};
 
 /// The metrics of slots in the order of the report, with the title of each.
 pub(crate) const METRICS: [(Metric, &str); 5] = [

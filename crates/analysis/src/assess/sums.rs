@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use tithe_model::plan::STARTS_MIN;
+use tithe_statistics::{
+    pairing::Spent,
+    starts::{IntervalOptions, KnownSpread},
+};
 
 use super::measured::Measured;
-use crate::{
-    Interval,
-    statistics::{
-        pairing::Spent,
-        starts::{IntervalOptions, KnownSpread},
-    },
-};
+use crate::Interval;
 
 /// The values that a jackknife leaves out one at a time: (plain, protected).
 pub(super) struct Sums {

@@ -1,12 +1,10 @@
 //! What cells that differ in their clients say together: where each arm is saturated, and what it costs there.
 
 use tithe_model::{experiment::Arrivals, plan::Cell, records::Records};
+use tithe_statistics::{order::median_interval, saturation::saturation};
 
 use super::measured::Measured;
-use crate::{
-    CONFIDENCE, CellAnalysis, Sweep, SweepArm, SweepStep,
-    statistics::{order::median_interval, saturation::saturation},
-};
+use crate::{CONFIDENCE, CellAnalysis, Sweep, SweepArm, SweepStep};
 
 /// One sweep per workload and set of resources that was measured with several numbers of clients.
 ///
@@ -41,7 +39,7 @@ fn sweep(
             closed.iter().map(|cell| (records.plan.cells[*cell].clients, throughputs[*cell][arm].clone())).collect();
         let saturated_at = saturation(&steps);
         let at = steps.iter().position(|(clients, _)| Some(*clients) == saturated_at).unwrap_or(steps.len() - 1);
-        let most = crate::statistics::mean(&steps[at].1).exp();
+        let most = tithe_statistics::mean(&steps[at].1).exp();
         let mut cells = vec![closed[0], closed[at]];
         cells.dedup();
         cells.extend(rated);

@@ -3,20 +3,18 @@
 //! Percentiles and counters are left out: they would need frames that hold both arms.
 
 use tithe_model::experiment::Metric;
+use tithe_statistics::{
+    pairing::{Spent, frame_spent, ratio_effect, total_difference},
+    sides::{SideFrame, pair_differences, pair_effects},
+    starts::{IntervalOptions, StartEffect, infer_over_starts},
+};
 
 use super::{
     estimate::paired,
     measured::{Measured, MeasuredFrame},
     slots::{METRICS, limits, throughput},
 };
-use crate::{
-    Estimate, Figure,
-    statistics::{
-        pairing::{Spent, frame_spent, ratio_effect, total_difference},
-        sides::{SideFrame, pair_differences, pair_effects},
-        starts::{IntervalOptions, StartEffect, infer_over_starts},
-    },
-};
+use crate::{Estimate, Figure};
 
 /// The slot metrics of arm `arm` that have a meaning here, `primary` first, and the throughput after them.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {

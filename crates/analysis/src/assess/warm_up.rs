@@ -7,8 +7,7 @@ use tithe_model::{
     record::{Steadied, WarmedUp},
     steady::Steadiness,
 };
-
-use crate::statistics::verdict::{digits, percent};
+use tithe_statistics::verdict::{digits, percent};
 
 /// How the starts of `cell` were warmed up; empty where they were not.
 pub(super) fn words(cell: &Cell, warm_ups: &[WarmedUp]) -> String {

@@ -9,9 +9,10 @@ use tithe_model::{
     record::Machine,
     run_spread,
 };
+use tithe_statistics::starts::KnownSpread;
 
 use super::{Counted, Match, Refusal, Side, USUAL};
-use crate::{Analysis, ArmAnalysis, CellAnalysis, Figure, Proof, statistics::starts::KnownSpread};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Figure, Proof};
 
 /// What each run is called: its database's version, the processor where that is not enough, then the folder,
 /// and at last a number.

@@ -8,9 +8,10 @@
 //! times; an error below that cannot be had from them, and is refused.
 
 use tithe_model::{plan::STARTS_MIN, quantity::fixed};
+use tithe_statistics::distribution::t_upper;
 
 use super::{Comparison, Counted, Match, Side, USUAL};
-use crate::{Interval, statistics::distribution::t_upper};
+use crate::Interval;
 
 /// What may be asked of a year of comparisons.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -204,9 +205,8 @@ mod tests {
         let mut above = 0;
         for _ in 0..experiments {
             let seen: Vec<f64> = (0..values).map(|_| normal()).collect();
-            let mean = crate::statistics::mean(&seen);
-            let half =
-                t_upper(USUAL, values as f64 - 1.0) * (crate::statistics::variance(&seen) / values as f64).sqrt();
+            let mean = tithe_statistics::mean(&seen);
+            let half = t_upper(USUAL, values as f64 - 1.0) * (tithe_statistics::variance(&seen) / values as f64).sqrt();
             side.estimate.effect = Interval { estimate: mean, low: mean - half, high: mean + half };
             (side.estimate.count, side.estimate.over_run) = (values, None);
             above += usize::from(side.erring(error).low > 0.0);

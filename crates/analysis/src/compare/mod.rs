@@ -13,14 +13,12 @@ mod alike;
 mod false_alarms;
 
 use tithe_model::plan::STARTS_MIN;
+use tithe_statistics::{distribution::normal_upper, starts::KnownSpread};
 
 pub(crate) use alike::{asked_notes, between_runs, judged_over_all, judged_over_runs};
 pub use false_alarms::Budget;
 
-use crate::{
-    Analysis, CONFIDENCE, Estimate, Interval, Proof,
-    statistics::{distribution::normal_upper, starts::KnownSpread},
-};
+use crate::{Analysis, CONFIDENCE, Estimate, Interval, Proof};
 
 /// The one-sided error of an interval that no budget of false alarms has widened.
 const USUAL: f64 = (1.0 - CONFIDENCE) / 2.0;

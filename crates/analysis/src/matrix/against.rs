@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use tithe_model::{experiment::Metric, plan::STARTS_MIN};
+use tithe_statistics::{starts::KnownSpread, verdict};
 
 use super::{Answer, Basis, CellOutcome, Gathered, MatrixFigure, Repeat, figures, figures::over_all};
 use crate::{
@@ -15,7 +16,6 @@ use crate::{
     compare::{
         Comparison, Counted, Match, Refusal, Side, between_runs, judged_over_all, judged_over_runs, nothing_left,
     },
-    statistics::{starts::KnownSpread, verdict},
 };
 
 /// One matrix and what it is called.

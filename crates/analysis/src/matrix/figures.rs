@@ -8,15 +8,15 @@
 use std::collections::BTreeSet;
 
 use tithe_model::record::{Host, Machine};
+use tithe_statistics::{
+    distribution::t_upper,
+    hosts::{PooledEffect, UnitEffect, combined, together},
+    inference::sidak,
+};
 
 use super::{ArmOutcome, CellOutcome, Gathered, Outcome, Row};
 use crate::{
     Flag, Interval, Proof,
-    statistics::{
-        distribution::t_upper,
-        hosts::{PooledEffect, UnitEffect, combined, together},
-        inference::sidak,
-    },
     stopping::{self, EndsBy},
 };
 

@@ -7,14 +7,15 @@ use tithe_model::{
     plan::STARTS_MIN,
     record::{Host, Machine},
 };
+use tithe_statistics::{
+    distribution::{normal_upper, t_upper},
+    hosts::UnitEffect,
+    inference::FEWEST_MERGED,
+    null,
+};
 
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Proof, null,
-    statistics::{
-        distribution::{normal_upper, t_upper},
-        hosts::UnitEffect,
-        inference::FEWEST_MERGED,
-    },
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Proof,
     stopping::{self, EndsBy},
 };
 

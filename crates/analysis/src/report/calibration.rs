@@ -137,7 +137,8 @@ mod tests {
     use tithe_model::experiment::Metric;
 
     use super::*;
-    use crate::{Interval, statistics::starts::KnownSpread};
+    use crate::Interval;
+    use tithe_statistics::starts::KnownSpread;
 
     #[test]
     fn what_was_found_and_what_it_means() {

@@ -3,9 +3,9 @@
 //!
 //! The document is `{"format": 2, "tithe_report": …, "page": …}`: the analysis, and what a page tells beyond it.
 //! Effects are natural-log ratios protected/plain, of throughput those of what an operation takes; how figures that are
-//! not finite are written stands in [`null`](crate::null). [`read`] takes a document in again, and reports made from it
-//! are those of the run folder, byte for byte. Only `ycsb` cannot be made from one: it needs the histograms of single
-//! frames.
+//! not finite are written stands in [`null`](tithe_statistics::null). [`read`] takes a document in again, and reports
+//! made from it are those of the run folder, byte for byte. Only `ycsb` cannot be made from one: it needs the
+//! histograms of single frames.
 
 mod layout;
 mod read;

@@ -26,7 +26,12 @@ fn percent(percent: f64) -> f64 {
     (percent / 100.0).ln_1p()
 }
 
-impl Interval {
+/// Intervals as samples give them.
+trait OfPercent {
+    fn of_percent(estimate: f64, low: f64, high: f64) -> Self;
+}
+
+impl OfPercent for Interval {
     fn of_percent(estimate: f64, low: f64, high: f64) -> Self {
         Self { estimate: percent(estimate), low: percent(low), high: percent(high) }
     }

@@ -3,14 +3,12 @@
 //! The noise is that of the method's model, fitted to a busy machine: log-normal slots of two arms, a cost per
 //! operation that in one slot of fifty holds a long stall. What both arms share cancels and is left out.
 
-use tithe_analysis::{
-    statistics::{
-        allocation::VarianceComponents,
-        inference::infer,
-        order::midmean,
-        starts::{IntervalOptions, KnownSpread, OverStarts, StartEffect, infer_over_starts},
-    },
-    stopping::{self, EndsBy},
+use tithe_analysis::stopping::{self, EndsBy};
+use tithe_statistics::{
+    allocation::VarianceComponents,
+    inference::infer,
+    order::midmean,
+    starts::{IntervalOptions, KnownSpread, OverStarts, StartEffect, infer_over_starts},
 };
 
 use crate::synthetic::Noise;

@@ -17,9 +17,9 @@ use tithe_analysis::{
         view::Form,
     },
 };
-use tithe_model::{experiment::Arrivals, records::Records};
+use tithe_model::experiment::Arrivals;
 
-use crate::synthetic::Invented;
+use crate::synthetic::{Invented, hour};
 
 /// Every report that is made from an analysis and its story.
 fn reports(analysis: &Analysis, page_data: &PageData) -> [String; 7] {
@@ -53,8 +53,7 @@ fn reports_of_a_document_are_those_of_the_run() {
 
 #[test]
 fn a_document_is_small() {
-    let records: Records = Invented { frames: 2000, ..Invented::default() }.records();
-    let document = json::render(&assess(&records), &PageData::of(&records, ""));
+    let document = json::render(&assess(hour()), &PageData::of(hour(), ""));
     assert!(document.len() < 120_000, "{} bytes", document.len());
     let longest = document.lines().map(|line| line.chars().count()).max().unwrap_or_default();
     assert!(longest < 700, "a line has {longest} columns");

@@ -9,23 +9,21 @@
 //! reference implementation makes of it.
 
 use serde_json::Value;
-use tithe_analysis::{
-    Interval, Outcome,
-    statistics::{
-        inference::{Inference, holm, infer, lag1, sidak, t_interval},
-        order::{hodges_lehmann, midmean, order_statistic_ranks, quantile7, signed_rank_cut, signed_rank_p},
-        pairing::{MIN_PAIRS, frame_effect, frame_spent, ratio_effect},
-        percentile::{Pair, Samples, group_frames, quantile_effect},
-        precision::{confidence_sequence, predict_more, stop_by_precision},
-        starts::IntervalOptions,
-        verdict::verdict,
-    },
-};
+use tithe_analysis::{Interval, Outcome};
 use tithe_model::{
     experiment::Metric,
     histogram::{Histogram, index},
     record::Slot,
     schedule::{SplitMix64, block_order},
+};
+use tithe_statistics::{
+    inference::{Inference, holm, infer, lag1, sidak, t_interval},
+    order::{hodges_lehmann, midmean, order_statistic_ranks, quantile7, signed_rank_cut, signed_rank_p},
+    pairing::{MIN_PAIRS, frame_effect, frame_spent, ratio_effect},
+    percentile::{Pair, Samples, group_frames, quantile_effect},
+    precision::{confidence_sequence, predict_more, stop_by_precision},
+    starts::IntervalOptions,
+    verdict::verdict,
 };
 
 const METRICS: [(&str, Metric); 5] = [

@@ -9,10 +9,10 @@ use tithe_analysis::{
     Proof,
     assess::assess,
     matrix::{ArmOutcome, Outcome},
-    statistics::{
-        hosts::{NEXT_FROM, UnitEffect, combined, together},
-        mean, variance,
-    },
+};
+use tithe_statistics::{
+    hosts::{NEXT_FROM, UnitEffect, combined, together},
+    mean, variance,
 };
 
 use crate::synthetic::{Invented, Noise};

@@ -1,20 +1,18 @@
 //! What must hold whatever the numbers are.
 
 use proptest::{collection::vec, prelude::*};
-use tithe_analysis::{
-    Interval,
-    statistics::{
-        inference::{infer, t_interval},
-        order::{hodges_lehmann, median_interval, midmean},
-        pairing::{Spent, frame_difference, frame_effect, ratio_effect, total_difference},
-        percentile::{Pair, pooled, quantile_difference, quantile_effect},
-        starts::IntervalOptions,
-    },
-};
+use tithe_analysis::Interval;
 use tithe_model::{
     experiment::Metric,
     histogram::{Histogram, bounds, index},
     record::Slot,
+};
+use tithe_statistics::{
+    inference::{infer, t_interval},
+    order::{hodges_lehmann, median_interval, midmean},
+    pairing::{Spent, frame_difference, frame_effect, ratio_effect, total_difference},
+    percentile::{Pair, pooled, quantile_difference, quantile_effect},
+    starts::IntervalOptions,
 };
 
 fn effects() -> impl Strategy<Value = Vec<f64>> {

@@ -2,12 +2,12 @@
 //!
 //! Identical arms on an invented machine that drifts, whose slots cost less after one of their own arm.
 
-use tithe_analysis::statistics::{inference::infer, pairing::frame_effect};
 use tithe_model::{
     experiment::Metric,
     record::Slot,
     schedule::{Place, SplitMix64, block_order, frame_order},
 };
+use tithe_statistics::{inference::infer, pairing::frame_effect};
 
 const FRAMES: u32 = 15;
 const BLOCKS: u32 = 24;

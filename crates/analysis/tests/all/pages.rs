@@ -12,12 +12,12 @@ use tithe_model::{
     records::Records,
 };
 
-use crate::synthetic::Invented;
+use crate::synthetic::{Invented, hour};
 
 #[test]
 fn the_page_data_are_small_and_whole() {
-    let records = Invented { frames: 2000, ..Invented::default() }.records();
-    let page_data = PageData::of(&records, "title = \"an hour\"");
+    let records = hour();
+    let page_data = PageData::of(records, "title = \"an hour\"");
     assert!(page_data.moments.len() <= 400, "{} moments", page_data.moments.len());
     let invalid = records.frames.iter().filter(|frame| frame.invalid.is_some()).count();
     assert_eq!(page_data.moments.iter().map(|moment| moment.invalid as usize).sum::<usize>(), invalid);
@@ -26,7 +26,7 @@ fn the_page_data_are_small_and_whole() {
     for curve in &page_data.curves {
         assert!(curve.points.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1), "{curve:?}");
     }
-    let page = html::render(&assess(&records), &page_data);
+    let page = html::render(&assess(records), &page_data);
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
     assert!(page.contains("class=\"panel\"") && page.contains("class=\"time\"") && page.contains("an hour"));
 }

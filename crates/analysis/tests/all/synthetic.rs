@@ -1,6 +1,6 @@
 //! Invented noise and invented runs.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use tithe_model::{
     ending::CellEnding,
@@ -72,6 +72,12 @@ impl Default for Invented {
             latencies: true,
         }
     }
+}
+
+/// An hour of a run, invented once for all tests of this program.
+pub fn hour() -> &'static Records {
+    static HOUR: LazyLock<Records> = LazyLock::new(|| Invented { frames: 2000, ..Invented::default() }.records());
+    &HOUR
 }
 
 const BLOCKS: u32 = 10;

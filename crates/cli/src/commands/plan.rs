@@ -2,7 +2,6 @@
 
 use tithe_analysis::{
     report::number,
-    statistics::starts::KnownSpread,
     stopping::{self, EndsBy},
 };
 use tithe_harness::{
@@ -20,6 +19,7 @@ use tithe_model::{
     start_spread,
 };
 use tithe_plugin::configuration::configuration;
+use tithe_statistics::starts::KnownSpread;
 
 use crate::{
     AskedArgs, asked,

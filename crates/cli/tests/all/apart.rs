@@ -120,7 +120,7 @@ fn every_start_has_a_process_that_is_told_its_keys_in_secret_and_every_cipher_is
         arms += &arm(cipher, &format!("use = 'page-encryption', cipher = '{cipher}', key = 'raw'"));
     }
     arms += &arm("aes256cbc", "use = 'page-encryption', cipher = 'aes256cbc'");
-    bench.file("e.toml", &in_slices(&experiment("c", "12 s", "90%", &arms), "slot = \"100 ms\""));
+    bench.file("e.toml", &in_slices(&experiment("c", "7 s", "90%", &arms), "slot = \"50 ms\""));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
     let mut tithe = Tithe::start(command.env("TITHE_TEST_COLUMN_KEY", COLUMN_KEY));
     let mut seen: BTreeMap<i32, (Vec<u8>, Vec<u8>)> = BTreeMap::new();
@@ -157,8 +157,8 @@ fn every_start_has_a_process_that_is_told_its_keys_in_secret_and_every_cipher_is
 #[test]
 fn a_workload_that_inserts_goes_on_from_start_to_start() {
     let bench = Bench::new("apart-inserts");
-    let text = experiment("d", "7 s", "90%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis', key = 'raw'"));
-    bench.file("e.toml", &in_slices(&text, "slot = \"200 ms\"\nstarts = 4"));
+    let text = experiment("d", "4 s", "90%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis', key = 'raw'"));
+    bench.file("e.toml", &in_slices(&text, "slot = \"100 ms\"\nstarts = 4"));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     let frames = frames(&bench);

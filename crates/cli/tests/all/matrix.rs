@@ -194,6 +194,8 @@ fn a_run_on_a_disk_of_the_host_moves_when_it_is_whole_and_what_fails_leaves_its_
 #[test]
 fn two_folders_of_one_plan_do_not_meet_on_a_disk_of_the_host() {
     let bench = bench("local-twice", 2);
+    // Long enough to be stopped meanwhile.
+    bench.file("e.toml", &experiment().replace("30 s", "3 min").replace("0.2%", "0.01%"));
     std::fs::create_dir(bench.path("disk")).expect("a folder");
     let local = ["matrix", "run", "m.toml", "--task", "0", "--quiet", "--local", "disk", "--into"];
     let first = bench.command(&[&local[..], &["one"]].concat()).spawn().expect("tithe starts");

@@ -128,6 +128,7 @@ fn the_map_shows_every_module_and_no_arrow_upwards() {
 #[test]
 fn only_the_sandbox_starts_processes() {
     nowhere_but("crates/model/src", &["Command::new"], &[]);
+    nowhere_but("crates/statistics/src", &["Command::new"], &[]);
     nowhere_but("crates/analysis/src", &["Command::new"], &[]);
     nowhere_but("crates/cli/src", &["Command::new"], &[]);
     nowhere_but("crates/broker/src", &["Command::new"], &[]);
@@ -142,7 +143,7 @@ fn only_the_sandbox_starts_processes() {
 /// What the harness needs of a database it asks through `Database`, such as the protocol that its servers speak.
 #[test]
 fn nobody_asks_for_a_database_by_its_name() {
-    for folder in ["model", "machine", "plugin", "workloads", "harness", "broker", "analysis", "cli"] {
+    for folder in ["model", "machine", "plugin", "workloads", "harness", "broker", "statistics", "analysis", "cli"] {
         let folder = format!("crates/{folder}/src");
         for source in sources(&root().join(&folder)) {
             let named = tithe_databases::all().iter().find(|database| source.has_text(database.id()));
@@ -176,7 +177,7 @@ fn the_table_of_controls_knows_every_check() {
 
 #[test]
 fn plans_and_analyses_read_no_clock() {
-    for folder in ["crates/model/src", "crates/analysis/src"] {
+    for folder in ["crates/model/src", "crates/statistics/src", "crates/analysis/src"] {
         nowhere_but(folder, &["SystemTime", "Instant", "clock_gettime"], &[]);
     }
 }

@@ -13,6 +13,8 @@ mod engine;
 mod evidence;
 mod ffi;
 mod index;
+#[cfg(test)]
+mod installed;
 mod kmip;
 mod library;
 mod messages;
@@ -21,8 +23,6 @@ mod rotation;
 mod session;
 mod settings;
 mod statistics;
-#[cfg(test)]
-mod tests;
 
 use std::{
     collections::BTreeMap,

@@ -181,6 +181,15 @@ impl Sandbox {
     }
 }
 
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        // Nobody needs what the server has not written.
+        if let Some(running) = &mut self.running {
+            running.discard(self.launch.discard_signal);
+        }
+    }
+}
+
 /// Settings of every server of `database`: small files, so that scans are short, logs that would be off, and commits
 /// that wait for one log at most.
 fn settings(database: &dyn Product) -> BTreeMap<String, String> {

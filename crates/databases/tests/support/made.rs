@@ -1,8 +1,8 @@
 //! Data folders as a product's own command makes them, made once for all servers of this program that would get the
 //! same one; each server starts on a copy of its own.
 //!
-//! Only what holds no secret is shared: no key, no password, nothing of a volume. What must be unique to a server is
-//! taken out of the copy, and made anew by the server at its start.
+//! Only what holds no secret is shared: no key, no password. What must be unique to a server is taken out of the copy,
+//! and made anew by the server at its start.
 
 use std::{
     collections::BTreeMap,
@@ -54,7 +54,7 @@ static FOLDER: Mutex<Option<Folder>> = Mutex::new(None);
 pub fn kind(database: &dyn Product, install: &Install, setup: &Setup) -> Option<String> {
     // The account and its password are in a fresh folder of PostgreSQL's; the others make theirs at each start.
     let password = database.id() == "postgres" && setup.authentication != Authentication::None;
-    if password || setup.at_rest.is_some() || setup.key_server.is_some() || setup.volume.is_some() {
+    if password || setup.at_rest.is_some() || setup.key_server.is_some() {
         return None;
     }
     let stored = database.stored(setup)?;

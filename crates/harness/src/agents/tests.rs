@@ -58,7 +58,7 @@ fn config(name: &str, lanes: u32) -> AgentConfig {
     }
 }
 
-const EXPERIMENT: &str = "title = \"Agents\"\ndatabase = \"simulated\"\n[data]\nrecords = 1000\n[load]\nclients = 3\n\
+const EXPERIMENT: &str = "title = \"Agents\"\ndatabase = \"simulated\"\n[settings]\nservice_us = 100\n[data]\nrecords = 1000\n[load]\nclients = 3\n\
     [measure]\nbudget = \"30 s\"\nslot = \"20 ms\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"WORKLOAD\"\n\
     [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"seal\" }]\n";
 

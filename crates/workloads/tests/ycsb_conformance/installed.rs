@@ -61,6 +61,9 @@ fn java() -> Option<&'static Java> {
     prepared.as_ref()
 }
 
+/// What the second compiler makes of a program that runs for seconds does not pay.
+const SOON: [&str; 3] = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none"];
+
 fn prepare() -> Result<Java, String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ycsb-0.17.0");
@@ -71,7 +74,7 @@ fn prepare() -> Result<Java, String> {
         run(Command::new("mvn").args(["-q", "-B", "-f"]).arg(pom).args(["dependency:copy-dependencies", &output]))?;
     }
     let class_path = format!("{}/*:{}", library.display(), classes.display());
-    let compile = ["--release", "17", "-cp", &class_path, "-d"];
+    let compile = [&SOON[..], &["--release", "17", "-cp", &class_path, "-d"]].concat();
     run(Command::new("javac").args(compile).arg(&classes).arg(source.join("Conformance.java")))?;
     Ok(Java { class_path })
 }
@@ -90,6 +93,7 @@ impl Java {
     /// The lines that answer each of `jobs`.
     fn answer(&self, jobs: &[String]) -> Vec<Vec<String>> {
         let mut child = Command::new("java")
+            .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"])
             .args(["--add-opens", "java.base/java.lang=ALL-UNNAMED", "-cp", &self.class_path, "Conformance"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

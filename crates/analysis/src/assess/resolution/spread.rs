@@ -14,15 +14,13 @@ use tithe_model::{
     records::Records,
     start_spread::StartSpread,
 };
+use tithe_statistics::{
+    starts::{IntervalOptions, KnownSpread, infer_over_starts},
+    variance,
+};
 
 use super::super::{measured::Measured, slots};
-use crate::{
-    CONFIDENCE, Interval,
-    statistics::{
-        starts::{IntervalOptions, KnownSpread, infer_over_starts},
-        variance,
-    },
-};
+use crate::{CONFIDENCE, Interval};
 
 /// What the starts of one cell say.
 #[derive(Debug, Clone, PartialEq)]

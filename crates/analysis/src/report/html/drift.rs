@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use tithe_statistics::{mean, order::quantile7};
+
 use super::{
     heading, is_abridged,
     marks::{arm_mark, class, doubt_class},
@@ -15,7 +17,6 @@ use super::{
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Outcome, StartCourse,
     report::{number, summary::decided},
-    statistics::{mean, order::quantile7},
 };
 
 /// Height of a panel, px; its width is a thousand units, whatever it is on the screen.

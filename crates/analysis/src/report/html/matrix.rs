@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use tithe_statistics::verdict::outcome;
+
 use super::{
     marks::{class, proof_mark},
     markup::{at, section, text, wide},
@@ -15,7 +17,6 @@ use crate::{
     Interval,
     matrix::{Answer, Basis, Gathered, HostFigure, MatrixFigure, facts},
     report::matrix::{basis, both, cost, legend, missing, next, of_host, progress, spread, strays, tasks},
-    statistics::verdict::outcome,
 };
 
 /// A drawing of a forest plot: its width, its height a row, and room for the half of a point.

@@ -2,18 +2,18 @@
 //!
 //! Every report is made from `tithe_matrix`; `figures` is what follows from it, for programs that do not want to
 //! compute it, and is not read again. Effects and spreads are natural-log ratios; what is not finite is null, as in
-//! [`null`](crate::null).
+//! [`null`](tithe_statistics::null).
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tithe_model::matrix::FORMAT;
+use tithe_statistics::hosts::PooledEffect;
 
 use super::basis;
 use crate::{
     Interval,
     matrix::{Answer, Basis, Gathered, HostFigure, MatrixFigure, facts},
     report::words,
-    statistics::hosts::PooledEffect,
 };
 
 /// The JSON Schema (draft 2020-12) that every document of [`render`] follows.

@@ -9,6 +9,7 @@ pub mod json;
 use std::collections::BTreeSet;
 
 use tithe_model::quantity;
+use tithe_statistics::{hosts::PooledEffect, verdict};
 
 use super::{
     markdown, number,
@@ -19,7 +20,6 @@ use super::{
 use crate::{
     CONFIDENCE,
     matrix::{Answer, Basis, Gathered, HostFigure, MatrixFigure, Row, facts},
-    statistics::{hosts::PooledEffect, verdict},
 };
 
 /// The matrix for a terminal, ending with a line break.

@@ -199,7 +199,10 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     let (_one, _other) = (broker.agent(&bench, "a0", 1), broker.agent(&bench, "a1", 1));
     let url = broker.url();
     let doctor = || out(&bench.tithe(&["doctor", "--agents", &url]));
-    wait_until(|| doctor().contains("a0:") && doctor().contains("a1:"));
+    wait_until(|| {
+        let seen = doctor();
+        seen.contains("a0:") && seen.contains("a1:")
+    });
     let seen = doctor();
     assert!(seen.contains("known within") && seen.contains("free"), "{seen}");
     let told = |arguments: &[&str]| {
@@ -330,7 +333,7 @@ fn slots_grow_with_the_way_to_an_agent() {
         let url = format!("nats://{}", relay.address());
         let arguments = ["agent", "--join", &url, "--name", "rack1", "--lanes", "1", "--target", "127.0.0.1"];
         let _agent = Killed::start(&mut bench.command(&arguments));
-        let output = interrupted_after(5, &bench, &mut run(&broker, &bench, "e.toml", &[]));
+        let output = interrupted_after(2, &bench, &mut run(&broker, &bench, "e.toml", &[]));
         (bench, output)
     };
     // Half of the way there and back is 1.5 ms, and 80 times that 120.

@@ -2,6 +2,7 @@
 //! `experiments/attached` asks of them is proven, their misconfigured twins are caught, and rights that are missing are
 //! named.
 
+use super::switched::the_audit_log_of_a_cassandra_is_switched_by_nodetool_and_proven;
 use crate::support;
 
 use std::{fs, path::Path};
@@ -334,6 +335,8 @@ fn cassandra_proves_all_that_its_file_asks_for_and_names_rights() {
         "GRANT SELECT ON TABLE system_views.settings TO careful".to_owned(),
         role("blind"),
         format!("{may_create} blind"),
+        role("switching"),
+        format!("{may_create} switching"),
     ];
     let Some(server) = OtherServer::cassandra_with(&statements) else { return };
     let place = server.place("127.0.0.1");
@@ -352,6 +355,8 @@ fn cassandra_proves_all_that_its_file_asks_for_and_names_rights() {
     assert!(told.contains("GRANT SELECT ON TABLE system_views.clients TO blind"), "{told}");
     let careful = format!("cassandra://careful@{place}");
     tls_refused("cassandra", &careful, &format!("{careful}?ca={OTHER_AUTHORITY}"), OF_ANOTHER);
+    // A node takes longer to start than all that is asked of it.
+    the_audit_log_of_a_cassandra_is_switched_by_nodetool_and_proven(&server);
     // A node that asks nobody for a password, and speaks no TLS.
     let Some(open) = OtherServer::cassandra() else { return };
     let plain = format!("cassandra://{}", open.place("127.0.0.1"));

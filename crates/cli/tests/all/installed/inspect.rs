@@ -7,15 +7,12 @@ use crate::support;
 use serde_json::Value;
 use support::{
     Bench, err, out,
-    server::found,
+    server::{Discarded, found},
     small::{small_logs, warm_up_soon},
     status,
 };
 use tithe_harness::{arms::named, serve};
-use tithe_machine::{
-    launch::Address,
-    sandbox::{Sandbox, process::Running},
-};
+use tithe_machine::{launch::Address, sandbox::Sandbox};
 use tithe_model::experiment::Protection;
 use tithe_plugin::{matrix::Feature, product::Product, setup::Setup};
 
@@ -24,7 +21,7 @@ struct Served {
     url: String,
     /// The environment variable that a client takes the password from, and the password.
     password: (&'static str, String),
-    _running: Option<Running>,
+    _running: Discarded,
     _sandbox: Sandbox,
 }
 
@@ -74,7 +71,7 @@ fn serve(product: &Tested) -> Option<Served> {
     Some(Served {
         url: format!("{before}{host}:{port}{after}{authority}"),
         password: (variable, setup.credentials.password.expose_text().to_owned()),
-        _running: running,
+        _running: Discarded::new(running, &launch),
         _sandbox: sandbox,
     })
 }

@@ -74,8 +74,8 @@ fn a_postgres_elsewhere_is_counted_and_its_files_are_searched() {
     let _observer = Killed::start(
         &mut bench.command(&["observe", "--join", &url, "--name", "db1", "--port", &port, "--read", &read]),
     );
-    let output = run(&broker, &bench, "e.toml", &[]).output().expect("tithe starts");
-    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let output = interrupted_after(4, &bench, &mut run(&broker, &bench, "e.toml", &[]));
+    assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
     for words in facts(&bench, "server processes") {
         assert!(words.contains("on the machine of observer db1, counted by the process of each"), "{words}");
     }
@@ -131,8 +131,10 @@ fn a_redis_on_another_host_a_day_ahead_is_counted_as_a_whole() {
     let _observer = on(0, &observe);
     let agent = ["agent", "--join", &url, "--name", "rack1", "--lanes", "1", "--target", &address.to_string()];
     let _agent = on(1, &agent);
-    let output = hosts[1].output(&mut run(&broker, &bench, "e.toml", &[]));
-    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let mut asked = run(&broker, &bench, "e.toml", &[]);
+    hosts[1].enter(&mut asked);
+    let output = interrupted_after(4, &bench, &mut asked);
+    assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
     for words in facts(&bench, "server processes") {
         assert!(words.contains("on the machine of observer db1, counted as a whole"), "{words}");
     }

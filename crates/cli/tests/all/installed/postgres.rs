@@ -23,6 +23,11 @@ const HARDLY_WARM: &str = "\nwarmup = \"500 ms\"";
 /// Load that does not end by itself, from the first moment of the servers on.
 const ENDLESS: &str = "budget = \"1 h\"\nprecision = \"0.01%\"\nwarmup = \"0 s\"";
 
+/// `experiment` at a rate that leaves the machine to others.
+fn at_a_rate(experiment: &str) -> String {
+    experiment.replace("clients = 3", "clients = 3\nrate = 400")
+}
+
 /// An experiment with these arms; `measure` says how long.
 fn experiment(measure: &str, arms: &str) -> String {
     format!(
@@ -121,7 +126,7 @@ fn a_killed_run_leaves_no_server_and_goes_on() {
         return;
     }
     let bench = Bench::new("pg-killed");
-    bench.file("e.toml", &experiment(ENDLESS, &[PLAIN_AND_TLS, COLUMNS].concat()));
+    bench.file("e.toml", &at_a_rate(&experiment(ENDLESS, &[PLAIN_AND_TLS, COLUMNS].concat())));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
     while bench.frames_so_far() < 2 {
@@ -148,7 +153,7 @@ fn a_server_that_dies_ends_the_cell_and_keeps_what_was_measured() {
         return;
     }
     let bench = Bench::new("pg-dies");
-    bench.file("e.toml", &experiment(ENDLESS, PLAIN_AND_TLS));
+    bench.file("e.toml", &at_a_rate(&experiment(ENDLESS, PLAIN_AND_TLS)));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
     while bench.frames_so_far() < 3 {

@@ -21,7 +21,7 @@ const IN_SLICES: &str = "budget = \"6 s\"\nslot = \"200 ms\"\ndesign = \"slices\
 
 /// The same with one arm in turn with the other many times in a frame. How arms take turns is no matter of the product:
 /// one that starts soon shows it.
-const IN_TURN: &str = "budget = \"15 s\"\nslot = \"50 ms\"\nwarmup = \"500 ms\"";
+const IN_TURN: &str = "budget = \"15 s\"\nslot = \"50 ms\"\nwarmup = \"100 ms\"";
 
 /// An arm beside the plain one, and a load that inserts: what was not put back would be inserted twice, and what
 /// clients still believed to be there would be missed.

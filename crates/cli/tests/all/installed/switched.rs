@@ -266,13 +266,8 @@ fn the_append_only_file_of_a_redis_is_switched_and_proven() {
     assert!(told("control", "0 of "), "{findings:#?}");
 }
 
-#[test]
-fn the_audit_log_of_a_cassandra_is_switched_by_nodetool_and_proven() {
-    let statements = [
-        format!("CREATE ROLE careful WITH PASSWORD = '{PASSWORD}' AND LOGIN = true"),
-        "GRANT CREATE ON ALL KEYSPACES TO careful".to_owned(),
-    ];
-    let Some(server) = OtherServer::cassandra_with_nodetool(&statements) else { return };
+/// What a Cassandra's `nodetool` switches for its account `switching`, which may create keyspaces and no more.
+pub fn the_audit_log_of_a_cassandra_is_switched_by_nodetool_and_proven(server: &OtherServer) {
     let bench = Bench::new("switched-cassandra");
     // A node goes on to show in its settings what its file said, so who has told `nodetool` says what it did. A virtual
     // machine starts for every word.
@@ -283,7 +278,7 @@ fn the_audit_log_of_a_cassandra_is_switched_by_nodetool_and_proven() {
         other_provider(&bench, &on, &off, "cat state");
     };
     bench.file("state", "false\n");
-    let url = format!("cassandra://careful@{}", server.place("127.0.0.1"));
+    let url = format!("cassandra://switching@{}", server.place("127.0.0.1"));
     let ready = "[\"./provider\", \"ready\"]";
     bench.file("e.toml", &other_experiment("cassandra", &url, "audit-file", ready));
     provider("");

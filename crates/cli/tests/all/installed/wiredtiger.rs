@@ -61,13 +61,12 @@ fn a_run_takes_its_master_key_from_a_key_server() {
     for words in ["KMIP server", "trusting another authority", "without a certificate"] {
         assert!(told.contains(words), "{words} is not in {told}");
     }
+    a_key_that_it_does_not_have_is_told_before_anything_starts(&server);
 }
 
-#[test]
-fn a_key_that_the_server_does_not_have_is_told_before_anything_starts() {
-    let Some(server) = TestServer::start() else { return };
+fn a_key_that_it_does_not_have_is_told_before_anything_starts(server: &TestServer) {
     let bench = Bench::new("kmip-refused");
-    bench.file("e.toml", &experiment(&server, "4711"));
+    bench.file("e.toml", &experiment(server, "4711"));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     let told = err(&output);
     assert_eq!(status(&output), 3, "{told}");

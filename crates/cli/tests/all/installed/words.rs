@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use crate::support::{
-    Bench, err, out,
+    Bench, err, interrupted_after, out,
     server::{Server, installed},
     status,
 };
@@ -15,8 +15,8 @@ fn a_server_is_started_for_a_few_words() {
     }
     let bench = Bench::new("words-postgres");
     let words = ["postgres", "--protect", "tls", "--records", "500", "--quick"];
-    let output = bench.tithe(&[&["run"], &words[..]].concat());
-    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let output = interrupted_after(2, &bench, &mut bench.command(&[&["run"], &words[..]].concat()));
+    assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
     assert!(out(&output).contains("tls    proven"), "{}", out(&output));
     assert!(err(&output).contains("protections = [{ use = \"tls\" }]"), "{}", err(&output));
 }
@@ -61,8 +61,8 @@ fn one_command_asks_a_running_server_for_tls_and_auditing() {
     let bench = Bench::new("words-both");
     let url = server.url_of("tithe", true);
     let asked = ["--protect", "tls", "--protect", "pgaudit:log=read", "--records", "500", "--budget", "23 s"];
-    let output = bench.tithe(&[&["run", &url], &asked[..]].concat());
-    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let output = interrupted_after(2, &bench, &mut bench.command(&[&["run", &url], &asked[..]].concat()));
+    assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
     for arm in ["tls", "pgaudit:log=read"] {
         assert!(out(&output).lines().any(|line| line.contains(arm) && line.contains("proven")), "{}", out(&output));
     }

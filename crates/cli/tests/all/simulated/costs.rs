@@ -219,6 +219,19 @@ fn every_design_recovers_a_known_cost_where_nothing_drifts() {
     }
 }
 
+/// However arms share the machine when they are measured, each does some work before it is looked at.
+#[test]
+fn every_design_is_verified() {
+    for design in ["interleaved", "duet", "slices", "sequential"] {
+        let bench = Bench::new("verified");
+        let asked = format!("design = \"{design}\"\nprecision");
+        bench.file("e.toml", &known_costs(FEW_OPERATIONS, ARMS, "30 s").replace("precision", &asked));
+        let output = bench.tithe(&["verify", "e.toml"]);
+        assert_eq!(status(&output), 0, "{design}: {}{}", out(&output), err(&output));
+        assert!(out(&output).contains("every claim holds and every answer was right"), "{design}: {}", out(&output));
+    }
+}
+
 /// An experiment on servers that compile what they run, three starts of them; `settings` say how slowly, `measure` what
 /// is asked of the warm-up.
 fn compiling(settings: &str, measure: &str) -> String {

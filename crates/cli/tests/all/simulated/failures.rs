@@ -73,7 +73,8 @@ fn a_cell_ends_after_three_frames_invalid_for_one_reason() {
 fn a_failed_cell_is_taken_up_again_where_it_was_left_and_says_so_when_it_fails_again() {
     let bench = Bench::new("again");
     // Each start of the servers lasts for some frames.
-    bench.file("e.toml", &known_costs("dies_after_operations = 150000", ARMS, "10 min"));
+    let lasts = format!("{FEW_OPERATIONS}\ndies_after_operations = 30_000");
+    bench.file("e.toml", &known_costs(&lasts, ARMS, "10 min"));
     let first = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&first), 4, "{}", err(&first));
     let before = invalid(&bench);

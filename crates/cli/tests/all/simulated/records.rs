@@ -91,7 +91,7 @@ fn runs_are_compared_and_a_threshold_gives_a_status() {
 fn a_killed_run_continues_after_its_last_complete_frame() {
     let bench = Bench::new("killed");
     // So precise that it does not end by itself, however late this test looks.
-    bench.file("e.toml", &known_costs("", ARMS, "1 h").replace("0.2%", "0.01%"));
+    bench.file("e.toml", &known_costs(FEW_OPERATIONS, ARMS, "1 h").replace("0.2%", "0.01%"));
     let mut child = bench
         .command(&["run", "e.toml", "--quiet"])
         .stdout(Stdio::null())
@@ -142,7 +142,7 @@ fn a_threshold_hides_no_failure() {
     let (ran, compared, told) = threshold("fail_every = 10", dear);
     assert_eq!((ran, compared), (4, 4), "{told}");
     assert!(told.contains("was not measured\n"), "{told}");
-    let (ran, compared, told) = threshold("dies_after_operations = 300_000", dear);
+    let (ran, compared, told) = threshold(&format!("{FEW_OPERATIONS}\ndies_after_operations = 60_000"), dear);
     assert_eq!((ran, compared), (4, 4), "{told}");
     assert!(told.contains("was not measured to its end"), "{told}");
 }

@@ -56,6 +56,24 @@ pub fn small_logs_text(database: &str) -> String {
     small_logs(database).into_iter().map(line).collect()
 }
 
+/// A server that ends at once when it is dropped: nobody needs what it has not written.
+pub struct Discarded(Option<Running>, i32);
+
+impl Discarded {
+    /// A server that was started by `launch`.
+    pub fn new(running: Option<Running>, launch: &Launch) -> Self {
+        Self(running, launch.discard_signal)
+    }
+}
+
+impl Drop for Discarded {
+    fn drop(&mut self) {
+        if let Some(running) = &mut self.0 {
+            running.discard(self.1);
+        }
+    }
+}
+
 /// Starts what `launch` makes of `place`, on a copy of a fresh data folder of its kind where that may be shared.
 pub fn start_on_copy(
     database: &dyn Product,
@@ -63,9 +81,10 @@ pub fn start_on_copy(
     (sandbox, place): (&Sandbox, &Place),
     launch: &Launch,
     setup: &Setup,
-) -> (Launched, Option<Running>) {
+) -> (Launched, Discarded) {
     made::prepare(sandbox, place, launch, made::kind(database, install, setup));
-    serve::serve(database, sandbox, place, launch, setup).expect("the server starts")
+    let (launched, running) = serve::serve(database, sandbox, place, launch, setup).expect("the server starts");
+    (launched, Discarded::new(running, launch))
 }
 
 /// A running PostgreSQL, which stops when it is dropped: before its folder goes.
@@ -73,7 +92,7 @@ pub struct Server {
     programs: PathBuf,
     launched: Launched,
     authority: PathBuf,
-    _running: Option<Running>,
+    _running: Discarded,
     _sandbox: Sandbox,
 }
 
@@ -81,7 +100,7 @@ pub struct Server {
 pub struct OtherServer {
     launched: Launched,
     authority: PathBuf,
-    _running: Option<Running>,
+    _running: Discarded,
     _sandbox: Sandbox,
 }
 
@@ -141,7 +160,8 @@ impl OtherServer {
         Self::start(&Cassandra, |_| Setup::bare(), |_, _, _| ())
     }
 
-    /// A node of Cassandra with passwords, which speaks TLS with whoever asks; its administrator has said `statements`.
+    /// A node of Cassandra with passwords, which speaks TLS with whoever asks, and which its own machine reaches by
+    /// `nodetool`; its administrator has said `statements`.
     pub fn cassandra_with(statements: &[String]) -> Option<Self> {
         let setup = |credentials: &Credentials| {
             let mut setup = Setup::plain(Default::default(), credentials.clone());
@@ -150,22 +170,12 @@ impl OtherServer {
             setup.statements = statements.to_vec();
             setup
         };
-        Self::start(&Cassandra, setup, |launch, _, _| {
-            replace(launch, "enabled: true, optional: false", "enabled: true, optional: true");
-        })
-    }
-
-    /// The same, where its own machine reaches it by `nodetool` as well; it says `statements`.
-    pub fn cassandra_with_nodetool(statements: &[String]) -> Option<Self> {
-        let setup = |credentials: &Credentials| {
-            let mut setup = Setup::plain(Default::default(), credentials.clone());
-            setup.authentication = Authentication::Password { mechanism: "PasswordAuthenticator".to_owned() };
-            setup.statements = statements.to_vec();
-            setup
-        };
         let free = free_port();
         let port = format!("-Dcassandra-foreground=yes\n{MANAGEMENT}{}", free.number());
-        Self::start(&Cassandra, setup, |launch, _, _| replace(launch, "-Dcassandra-foreground=yes", &port))
+        Self::start(&Cassandra, setup, |launch, _, _| {
+            replace(launch, "enabled: true, optional: false", "enabled: true, optional: true");
+            replace(launch, "-Dcassandra-foreground=yes", &port);
+        })
     }
 
     /// The command by which a shell tells `nodetool` something of a node that it reaches.
@@ -175,7 +185,8 @@ impl OtherServer {
         let kept = ["--add-", "-cp ", "\"-Dcassandra.config="];
         let kept: Vec<&str> = options.lines().filter(|line| kept.iter().any(|start| line.starts_with(start))).collect();
         format!(
-            "java -Xmx128m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC {} org.apache.cassandra.tools.NodeTool -h 127.0.0.1 -p {port}",
+            "java -Xmx128m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions \
+             -XX:-BytecodeVerificationRemote {} org.apache.cassandra.tools.NodeTool -h 127.0.0.1 -p {port}",
             kept.join(" ")
         )
     }

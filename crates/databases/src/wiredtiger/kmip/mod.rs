@@ -8,7 +8,9 @@
 //! its way it passes through the buffers of the connection, which are neither locked nor zeroed.
 
 #[cfg(test)]
-pub mod tests;
+pub mod installed;
+#[cfg(test)]
+mod tests;
 mod ttlv;
 
 use std::fs::File;

@@ -29,7 +29,10 @@ use tithe_plugin::{
 };
 
 use super::{how, key_value, sandbox::Sandbox, table};
-use crate::tested::{Again, Tested, chosen};
+use crate::{
+    shared::with_plain,
+    tested::{Again, Tested, chosen},
+};
 
 const VERSION: &str = "1.46.0";
 
@@ -47,6 +50,9 @@ fn class_path() -> Option<&'static str> {
     prepared.as_deref()
 }
 
+/// What the second compiler makes of a program that runs for seconds does not pay.
+const SOON: [&str; 3] = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none"];
+
 fn prepare() -> Result<String, String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mongodb");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mongo-java-server-{VERSION}"));
@@ -57,7 +63,7 @@ fn prepare() -> Result<String, String> {
         run(Command::new("mvn").args(["-q", "-B", "-f"]).arg(pom).args(["dependency:copy-dependencies", &output]))?;
     }
     let jars = format!("{}/*", library.display());
-    let compile = ["--release", "17", "-cp", &jars, "-d"];
+    let compile = [&SOON[..], &["--release", "17", "-cp", &jars, "-d"]].concat();
     run(Command::new("javac").args(compile).arg(&classes).arg(source.join("StandIn.java")))?;
     Ok(format!("{jars}:{}", classes.display()))
 }
@@ -111,9 +117,12 @@ pub static MONGODB: Tested = Tested { database: &MongoDb, start, again: Again::R
 
 #[test]
 fn a_stand_in_serves_every_request_and_is_called_what_it_is() {
-    let Some(sandbox) = start(&[]) else { return };
+    with_plain(&MONGODB, is_called_what_it_is);
+}
+
+fn is_called_what_it_is(sandbox: &Sandbox) {
     MongoDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
-    let mut session = MONGODB.connect(&sandbox, true);
+    let mut session = MONGODB.connect(sandbox, true);
     MONGODB.exercise(&mut *session);
     assert!(matches!(session.server_task(), ServerTask::Unknown));
     session.run_statement(r#"{"ping": 1}"#).expect("a command");
@@ -129,12 +138,17 @@ fn a_stand_in_serves_every_request_and_is_called_what_it_is() {
     expect!["mongo-java-server 1.46.0 (stand-in, not MongoDB)"].assert_eq(&facts.version);
     assert!(facts.reported(Fact::StandIn).is_some_and(|it| it.contains("in place of MongoDB")), "{facts:?}");
     assert_eq!((facts.facts["authentication"].as_str(), facts.facts["topology"].as_str()), ("none", "standalone"));
-    MONGODB.remove(&sandbox);
+    MONGODB.remove(sandbox);
 }
 
 #[test]
 fn nothing_falls_back() {
-    let (Some(plain), Some(tls)) = (start(&[]), start(&[chosen!(MONGODB, "tls" {})])) else { return };
+    let Some(tls) = start(&[chosen!(MONGODB, "tls" {})]) else { return };
+    with_plain(&MONGODB, |plain| refused_beside(plain, &tls));
+}
+
+/// What each of both servers is asked for and does not do.
+fn refused_beside(plain: &Sandbox, tls: &Sandbox) {
     let mut asks_plain = tls.setup.clone();
     asks_plain.transport = Transport::Plain;
     let mut asks_tls = plain.setup.clone();
@@ -143,7 +157,7 @@ fn nothing_falls_back() {
     asks_password.authentication = Authentication::Password { mechanism: "SCRAM-SHA-256".to_owned() };
     let mut mistrusts = tls.setup.clone();
     mistrusts.credentials.authority.clone_from(&tls.setup.credentials.untrusted_authority);
-    for (server, setup) in [(&tls, &asks_plain), (&plain, &asks_tls), (&plain, &asks_password), (&tls, &mistrusts)] {
+    for (server, setup) in [(tls, &asks_plain), (plain, &asks_tls), (plain, &asks_password), (tls, &mistrusts)] {
         let outcome = MongoDb.connect(&server.server, setup, &how(true)).map(drop);
         assert!(outcome.is_err(), "served, though it must not be");
     }
@@ -152,9 +166,12 @@ fn nothing_falls_back() {
 /// The stand-in has neither accounts nor an audit log: whoever believes that it has is told.
 #[test]
 fn a_server_that_asks_nobody_is_caught() {
-    let Some(sandbox) = start(&[]) else { return };
+    with_plain(&MONGODB, asks_nobody);
+}
+
+fn asks_nobody(sandbox: &Sandbox) {
     MongoDb.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
-    let words = super::misconfigured::caught(&sandbox, &chosen!(MONGODB, "scram" {}));
+    let words = super::misconfigured::caught(sandbox, &chosen!(MONGODB, "scram" {}));
     expect!["without a password: served"].assert_eq(&words);
     expect![[r#"
         authentication: off
@@ -163,7 +180,7 @@ fn a_server_that_asks_nobody_is_caught() {
         audit: off
     "#]]
     .assert_eq(&super::misconfigured::shown(
-        &sandbox,
+        sandbox,
         &[Feature::Authentication, Feature::Transport, Feature::AtRest, Feature::Auditing],
     ));
 }

@@ -14,15 +14,15 @@ use tithe_model::{
     start_spread::{self, CostSpread, StartSpread},
 };
 
-use super::{
+use crate::{
     distribution::{t_two_sided, t_upper},
     inference::{Inference, infer, lag1, trend_p},
+    interval::Interval,
     mean,
     order::{hodges_lehmann_estimate, signed_rank_p},
     precision::confidence_sequence,
     random_effects::{Errors, of_starts, pooled, variance_within},
 };
-use crate::Interval;
 
 /// The effect of a frame, or of a group of frames, and the start that it was measured on.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,8 +2,10 @@
 
 use std::sync::OnceLock;
 
-use super::distribution::{binomial_quantile, normal_tail, normal_upper};
-use crate::Interval;
+use crate::{
+    distribution::{binomial_quantile, normal_tail, normal_upper},
+    interval::Interval,
+};
 
 /// Above this many values the signed-rank distribution is taken from its normal approximation.
 const EXACT_UP_TO: usize = 200;
@@ -18,7 +20,7 @@ const TRIM: f64 = 0.25;
 pub fn midmean(values: &[f64]) -> f64 {
     let sorted = sorted(values);
     let cut = (TRIM * sorted.len() as f64).floor() as usize;
-    super::mean(&sorted[cut..sorted.len() - cut])
+    crate::mean(&sorted[cut..sorted.len() - cut])
 }
 
 /// The `share` quantile, linear between order statistics at (n − 1)·share: Hyndman and Fan's type 7, numpy's default.

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::statistics::{inference::t_interval, mean};
+use crate::{inference::t_interval, mean};
 
 fn units(of: &[(f64, f64)]) -> Vec<Unit> {
     of.iter().map(|(effect, variance)| Unit { effect: *effect, variance: *variance }).collect()

@@ -18,11 +18,20 @@ const WORDS: [(&str, f64); 3] = [("Infinity", f64::INFINITY), ("-Infinity", f64:
 /// A module for `#[serde(with)]` of figures of which `null` is `$null`.
 macro_rules! figure {
     ($name:ident, $null:expr) => {
-        pub(crate) mod $name {
+        /// For `#[serde(with)]`.
+        pub mod $name {
+            /// Writes a figure.
+            ///
+            /// # Errors
+            /// Those of `serializer`.
             pub fn serialize<S: serde::Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
                 super::write(*value, $null, serializer)
             }
 
+            /// Reads a figure.
+            ///
+            /// # Errors
+            /// When something else is there, and those of `deserializer`.
             pub fn deserialize<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
                 deserializer.deserialize_any(super::Reader { null: $null })
             }
@@ -86,7 +95,7 @@ impl Visitor<'_> for Reader {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::Interval;
+    use crate::interval::Interval;
 
     fn again(interval: Interval) -> (String, Interval) {
         let text = serde_json::to_string(&interval).expect("JSON");

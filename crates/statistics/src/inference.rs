@@ -1,15 +1,15 @@
 //! From the effects of the frames to an interval, and what many intervals at once need.
 
-use super::{
+use crate::{
     distribution::{t_two_sided, t_upper},
+    interval::Interval,
     mean,
     order::{hodges_lehmann, sorted},
     variance,
 };
-use crate::Interval;
 
 /// Averaging neighbours stops when fewer than this many values would be left.
-pub(crate) const FEWEST_MERGED: usize = 8;
+pub const FEWEST_MERGED: usize = 8;
 
 /// From this many values on the signed-rank interval is used, below it the t interval.
 const RANKS_FROM: usize = 10;

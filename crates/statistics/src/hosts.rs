@@ -21,13 +21,13 @@
 //! would read as an answer: below [`POOLED_FROM`] nothing is pooled. Who a host is, and which figures belong together,
 //! is not decided here.
 
-use super::{
+use crate::{
     distribution::{normal_upper, t_upper},
+    interval::Interval,
     mean,
     random_effects::{Errors, Unit, pooled},
     variance,
 };
-use crate::Interval;
 
 /// Fewest units that are pooled.
 pub const POOLED_FROM: usize = 3;

@@ -4,8 +4,7 @@ use std::ops::Add;
 
 use tithe_model::{experiment::Metric, record::Slot};
 
-use super::{distribution::t_upper, order::midmean, variance};
-use crate::Interval;
+use crate::{distribution::t_upper, interval::Interval, order::midmean, variance};
 
 /// A slot with fewer successful operations says too little about the cost of one.
 pub const MIN_OPERATIONS: u64 = 20;

@@ -10,12 +10,12 @@
 //! Why repetition is needed on every level that varies: Kalibera and Jones (2013), "Rigorous benchmarking in reasonable
 //! time".
 
-use super::{
+use crate::{
     distribution::{chi_squared_upper, falling_root, t_upper},
+    interval::Interval,
     order::hodges_lehmann_estimate,
     variance,
 };
-use crate::Interval;
 
 /// What one start or one host showed.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -15,7 +15,7 @@
 
 use tithe_model::schedule::{SplitMix64, shuffle};
 
-use super::random_effects::{Errors, Unit, pooled};
+use crate::random_effects::{Errors, Unit, pooled};
 
 /// Values on either side of a change at least: fewer are told from outliers by nobody.
 pub const SIDE_MIN: usize = 3;

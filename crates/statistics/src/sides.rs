@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{order::midmean, starts::StartEffect};
+use crate::{order::midmean, starts::StartEffect};
 
 /// What an operation cost in one frame of a side.
 #[derive(Debug, Clone, Copy, PartialEq)]

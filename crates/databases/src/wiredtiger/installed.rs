@@ -1,4 +1,4 @@
-//! The whole of WiredTiger, plain and with every cipher, on folders in a temporary folder.
+//! The whole of WiredTiger, plain and with every cipher, on folders in a temporary folder: tests that need its library.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
@@ -482,8 +482,8 @@ fn a_key_server_gives_the_master_key() {
     if !installed() {
         return;
     }
-    let Some(key_server) = kmip::tests::TestServer::start() else { return };
-    let new_key = || kmip::tests::key(&key_server, &key_server.make_key(256));
+    let Some(key_server) = kmip::installed::TestServer::start() else { return };
+    let new_key = || kmip::installed::key(&key_server, &key_server.make_key(256));
     let (own, other) = (new_key(), new_key());
     let mut choice = chosen("aes-256-gcm");
     for (name, text) in [

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use tithe_model::histogram::Histogram;
 
-use super::{
+use crate::{
     inference::Inference,
+    interval::Interval,
     order::quantile7,
     starts::{IntervalOptions, OverStarts, StartEffect, infer_over_starts},
 };
-use crate::Interval;
 
 /// Samples beyond the percentile that each arm of a group must have.
 pub const SAMPLES_BEYOND: f64 = 50.0;

@@ -1,11 +1,11 @@
 //! When to stop, and how much longer it would take.
 
-use super::{
+use crate::{
     distribution::{chi_squared_upper, normal_upper, t_upper},
     inference::infer,
+    interval::Interval,
     mean, variance,
 };
-use crate::Interval;
 
 /// Frame counts at which the precision is looked at, about a fifth apart: few looks keep the interval honest.
 const INTERIM_ANALYSES: [usize; 23] =

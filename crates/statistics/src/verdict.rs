@@ -2,7 +2,7 @@
 
 use tithe_model::quantity::fixed;
 
-use crate::{Interval, Outcome};
+use crate::interval::{Interval, Outcome};
 
 /// The percentage that a natural-log ratio stands for: 0.01 is 1.005 %.
 pub fn percent(effect: f64) -> f64 {

@@ -16,6 +16,8 @@ pub mod change_points;
 pub mod distribution;
 pub mod hosts;
 pub mod inference;
+pub mod interval;
+pub mod null;
 pub mod order;
 pub mod pairing;
 pub mod percentile;

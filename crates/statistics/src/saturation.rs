@@ -1,6 +1,6 @@
 //! From how many clients on does a server not get faster?
 
-use super::{distribution::normal_upper, mean, variance};
+use crate::{distribution::normal_upper, mean, variance};
 
 /// A step that gains less has reached saturation.
 const GAIN: f64 = 0.05;
