@@ -173,7 +173,8 @@ fn costs_in(arms: &[OfArm<'_>], markup: &Markup) -> String {
 }
 
 /// What an arm adds to an operation, and what that is of it in parentheses; the share alone where the amount is not
-/// known. Where some cell has no cost the range has no lower end.
+/// known, or could be nothing: of few starts a cost is sooner certain by its share. Where some cell has no cost the
+/// range has no lower end.
 fn added(arm: &[&Decided<'_>]) -> (String, String) {
     let costing = || arm.iter().filter(|it| it.judged.verdict == Outcome::Costs);
     let everywhere = costing().count() == arm.len();
@@ -187,7 +188,8 @@ fn added(arm: &[&Decided<'_>]) -> (String, String) {
         true => number::range(low, high),
         false => format!("up to {}", number::bound(high, &Interval { estimate: high, low, high })),
     });
-    let amount = span(&|it| it.judged.difference).map(|(low, high)| match everywhere {
+    let amount = span(&|it| it.judged.difference).filter(|(low, _)| !everywhere || *low > 0.0);
+    let amount = amount.map(|(low, high)| match everywhere {
         true => number::between(low, high, &arm[0].estimate.unit),
         false => format!("up to {}", number::at_most(&Interval { estimate: high, low, high }, &arm[0].estimate.unit)),
     });
@@ -336,6 +338,15 @@ mod tests {
             estimate.verdict = Outcome::NoneFound;
         });
         assert!(told.starts_with(&format!("{net} No cost found in CPU per op: tls (at most 0.")), "{told}");
+    }
+
+    #[test]
+    fn an_amount_that_could_be_nothing_does_not_stand_beside_a_share_that_could_not() {
+        let mut analysis = sample::many(2);
+        let of_tls = analysis.cells.iter_mut().flat_map(|cell| &mut cell.arms[1].estimates);
+        of_tls.filter_map(|estimate| estimate.difference.as_mut()).for_each(|difference| difference.low = -1.0);
+        let told = answer(&analysis, &PLAIN);
+        assert!(told.starts_with("tls adds +38.7% to +42.3% to an operation, "), "{told}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use support::{
 
 /// Ends with the fewest frames of which an interval of three arms can be given, on one start of their servers. The
 /// budget leaves room for frames that take longer beside others, and for some that do not count.
-const SHORT: &str = "budget = \"1 min\"\ndesign = \"slices\"\nslot = \"100 ms\"\nprecision = \"50%\"\nstarts = 1";
+const SHORT: &str = "budget = \"1 min\"\ndesign = \"slices\"\nslot = \"200 ms\"\nprecision = \"50%\"\nstarts = 1";
 
 /// Load after the start of servers that Tithe has started, in place of as much as makes them steady.
 const HARDLY_WARM: &str = "\nwarmup = \"500 ms\"";
