@@ -96,7 +96,10 @@ fn slots_that_grow_keep_the_budget() {
 #[test]
 fn too_much_noise_is_not_called_the_same() {
     let bench = Bench::new("calibrate");
-    bench.file("e.toml", &known_costs("", ARMS, "60 s").replace("precision", "margin = \"0.01%\"\nprecision"));
+    bench.file(
+        "e.toml",
+        &known_costs(FEW_OPERATIONS, ARMS, "60 s").replace("precision", "margin = \"0.01%\"\nprecision"),
+    );
     let output = bench.tithe(&["calibrate", "e.toml", "--seconds", "30", "--quiet"]);
     let told = out(&output);
     assert!(told.contains("Too noisy to say"), "{told}");
@@ -153,7 +156,7 @@ fn a_sweep_finds_saturation_and_measures_below_it() {
 #[test]
 fn the_same_twice_is_found_to_be_the_same() {
     let bench = Bench::new("calibrate");
-    bench.file("e.toml", &known_costs("", ARMS, "60 s"));
+    bench.file("e.toml", &known_costs(FEW_OPERATIONS, ARMS, "60 s"));
     let output = bench.tithe(&["calibrate", "e.toml", "--seconds", "30", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     assert!(out(&output).contains("finds no difference where there is none"), "{}", out(&output));
@@ -162,7 +165,7 @@ fn the_same_twice_is_found_to_be_the_same() {
 #[test]
 fn an_aa_arm_joins_and_an_answer_can_be_waited_for() {
     let bench = Bench::new("a-a");
-    bench.file("e.toml", &known_costs("", &sealed(0.1), "60 s"));
+    bench.file("e.toml", &known_costs(FEW_OPERATIONS, &sealed(0.1), "60 s"));
     let output = bench.tithe(&["run", "e.toml", "--quiet", "--aa-arm", "--until-decided"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     let report = bench.report();
