@@ -92,9 +92,10 @@ fn no_more_than(control: &Interval) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tithe_statistics::verdict::verdict;
+
     use super::*;
     use crate::{Figure, OverRun, assess::estimate::stated};
-    use tithe_statistics::verdict::verdict;
 
     /// An estimate of the interval, percent of the plain level, over one cell and over the run.
     fn of(low: f64, high: f64) -> Estimate {

@@ -135,10 +135,10 @@ fn meaning(metric: &MetricSpread, starts: usize) -> String {
 mod tests {
     use expect_test::expect;
     use tithe_model::experiment::Metric;
+    use tithe_statistics::starts::KnownSpread;
 
     use super::*;
     use crate::Interval;
-    use tithe_statistics::starts::KnownSpread;
 
     #[test]
     fn what_was_found_and_what_it_means() {

@@ -5,9 +5,9 @@
 
 use tithe_model::quantity::{MINUS, decimals, fixed, readable, with_unit};
 pub use tithe_model::quantity::{amount, count, duration, memory};
+pub use tithe_statistics::verdict::{digits, percent};
 
 use crate::{Interval, Outcome};
-pub use tithe_statistics::verdict::{digits, percent};
 
 /// From here on a cost reads as a factor (`×6.4`) instead of a percentage: twice the plain level.
 const FACTOR_FROM: f64 = std::f64::consts::LN_2;

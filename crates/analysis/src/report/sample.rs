@@ -26,15 +26,9 @@ fn percent(percent: f64) -> f64 {
     (percent / 100.0).ln_1p()
 }
 
-/// Intervals as samples give them.
-trait OfPercent {
-    fn of_percent(estimate: f64, low: f64, high: f64) -> Self;
-}
-
-impl OfPercent for Interval {
-    fn of_percent(estimate: f64, low: f64, high: f64) -> Self {
-        Self { estimate: percent(estimate), low: percent(low), high: percent(high) }
-    }
+/// The interval of a cost and its ends in percent of the plain level.
+fn of_percent(estimate: f64, low: f64, high: f64) -> Interval {
+    Interval { estimate: percent(estimate), low: percent(low), high: percent(high) }
 }
 
 impl Estimate {
@@ -223,24 +217,18 @@ fn tls() -> ArmAnalysis {
         course: course(5, 40.5, 0.0),
         levels: levels(1.45),
         estimates: vec![
-            Estimate::new("net", "net time per op", Interval::of_percent(40.5, 38.7, 42.3), (38.42, 53.98), "µs")
-                .primary(Interval::of_percent(44.1, 39.0, 49.4)),
-            Estimate::new("time", "time per op", Interval::of_percent(45.4, 43.4, 47.4), (41.2, 59.9), "µs")
+            Estimate::new("net", "net time per op", of_percent(40.5, 38.7, 42.3), (38.42, 53.98), "µs")
+                .primary(of_percent(44.1, 39.0, 49.4)),
+            Estimate::new("time", "time per op", of_percent(45.4, 43.4, 47.4), (41.2, 59.9), "µs")
                 .flags(&[Flag::NeighboursInTail]),
-            Estimate::new("cpu", "CPU per op", Interval::of_percent(46.3, 45.0, 47.6), (34.1, 49.9), "µs"),
+            Estimate::new("cpu", "CPU per op", of_percent(46.3, 45.0, 47.6), (34.1, 49.9), "µs"),
             Estimate {
                 difference: None,
                 text: "31% fewer operations [30, 32]".to_owned(),
-                ..Estimate::new(
-                    "throughput",
-                    "throughput",
-                    Interval::of_percent(45.4, 43.4, 47.4),
-                    (48_310.0, 33_230.0),
-                    "op/s",
-                )
+                ..Estimate::new("throughput", "throughput", of_percent(45.4, 43.4, 47.4), (48_310.0, 33_230.0), "op/s")
             },
-            Estimate::new("latency_p50_READ", "READ p50", Interval::of_percent(38.4, 37.9, 38.9), (36.9, 51.1), "µs"),
-            Estimate::new("latency_p99_READ", "READ p99", Interval::of_percent(9.8, 2.0, 18.2), (212.0, 232.8), "µs")
+            Estimate::new("latency_p50_READ", "READ p50", of_percent(38.4, 37.9, 38.9), (36.9, 51.1), "µs"),
+            Estimate::new("latency_p99_READ", "READ p99", of_percent(9.8, 2.0, 18.2), (212.0, 232.8), "µs")
                 .counted(12, 1)
                 .flags(&[Flag::NeighboursInTail]),
             Estimate::new(
@@ -252,7 +240,7 @@ fn tls() -> ArmAnalysis {
             )
             .counted(4, 1)
             .flags(&[Flag::NeighboursInTail, Flag::NotEnoughData]),
-            Estimate::new("sent_bytes", "bytes sent", Interval::of_percent(35.5, 35.4, 35.6), (62.0, 84.0), "bytes/op"),
+            Estimate::new("sent_bytes", "bytes sent", of_percent(35.5, 35.4, 35.6), (62.0, 84.0), "bytes/op"),
         ],
         ..arm("tls", Proof::Proven)
     }
@@ -270,19 +258,13 @@ fn audit() -> ArmAnalysis {
         levels: levels(1.129),
         difference: vec!["+ shared_preload_libraries = pgaudit".to_owned(), "+ pgaudit.log = read, write".to_owned()],
         estimates: vec![
-            Estimate::new("net", "net time per op", Interval::of_percent(12.9, 8.4, 17.6), (38.42, 43.4), "µs")
-                .primary(Interval::of_percent(13.3, 3.9, 23.5))
+            Estimate::new("net", "net time per op", of_percent(12.9, 8.4, 17.6), (38.42, 43.4), "µs")
+                .primary(of_percent(13.3, 3.9, 23.5))
                 .counted(30, 2)
                 .flags(&[Flag::Drift]),
-            Estimate::new("cpu", "CPU per op", Interval::of_percent(12.4, 11.9, 12.9), (34.1, 38.3), "µs"),
-            Estimate::new("latency_p50_READ", "READ p50", Interval::of_percent(11.1, 10.6, 11.6), (36.9, 41.0), "µs"),
-            Estimate::new(
-                "log_bytes",
-                "log bytes",
-                Interval::of_percent(5100.0, 5050.0, 5150.0),
-                (3.0, 156.0),
-                "bytes/op",
-            ),
+            Estimate::new("cpu", "CPU per op", of_percent(12.4, 11.9, 12.9), (34.1, 38.3), "µs"),
+            Estimate::new("latency_p50_READ", "READ p50", of_percent(11.1, 10.6, 11.6), (36.9, 41.0), "µs"),
+            Estimate::new("log_bytes", "log bytes", of_percent(5100.0, 5050.0, 5150.0), (3.0, 156.0), "bytes/op"),
         ],
         ..arm(
             "audit",
@@ -299,9 +281,9 @@ fn luks() -> ArmAnalysis {
         findings: twice(3, "luks", DISK, Verdict::Fails, seen),
         levels: levels(1.004),
         estimates: vec![
-            Estimate::new("net", "net time per op", Interval::of_percent(0.4, -0.2, 0.8), (38.42, 38.57), "µs")
-                .primary(Interval::of_percent(0.5, -1.9, 2.8)),
-            Estimate::new("cpu", "CPU per op", Interval::of_percent(0.2, 0.1, 0.3), (34.1, 34.2), "µs"),
+            Estimate::new("net", "net time per op", of_percent(0.4, -0.2, 0.8), (38.42, 38.57), "µs")
+                .primary(of_percent(0.5, -1.9, 2.8)),
+            Estimate::new("cpu", "CPU per op", of_percent(0.2, 0.1, 0.3), (34.1, 34.2), "µs"),
         ],
         ..arm("luks", Proof::Disproven(vec!["no field value in the clear below the data folder: fails".to_owned()]))
     }
@@ -321,29 +303,17 @@ fn columns() -> ArmAnalysis {
         findings,
         levels: levels(6.4),
         estimates: vec![
-            Estimate::new("net", "net time per op", Interval::of_percent(540.0, 520.0, 560.0), (38.42, 245.9), "µs")
-                .primary(Interval::of_percent(910.0, 840.0, 990.0))
+            Estimate::new("net", "net time per op", of_percent(540.0, 520.0, 560.0), (38.42, 245.9), "µs")
+                .primary(of_percent(910.0, 840.0, 990.0))
                 .flags(&[Flag::TailDriven]),
-            Estimate::new("cpu", "CPU per op", Interval::of_percent(610.0, 602.0, 619.0), (34.1, 242.0), "µs"),
-            Estimate::new(
-                "latency_p50_READ",
-                "READ p50",
-                Interval::of_percent(505.0, 500.0, 511.0),
-                (36.9, 223.0),
-                "µs",
-            ),
-            Estimate::new(
-                "latency_p99_READ",
-                "READ p99",
-                Interval::of_percent(1240.0, 980.0, 1560.0),
-                (212.0, 2841.0),
-                "µs",
-            )
-            .counted(12, 1),
+            Estimate::new("cpu", "CPU per op", of_percent(610.0, 602.0, 619.0), (34.1, 242.0), "µs"),
+            Estimate::new("latency_p50_READ", "READ p50", of_percent(505.0, 500.0, 511.0), (36.9, 223.0), "µs"),
+            Estimate::new("latency_p99_READ", "READ p99", of_percent(1240.0, 980.0, 1560.0), (212.0, 2841.0), "µs")
+                .counted(12, 1),
             Estimate::new(
                 "disk_bytes",
                 "size on disk",
-                Interval::of_percent(63.0, 63.0, 63.0),
+                of_percent(63.0, 63.0, 63.0),
                 (27_260_000.0, 44_430_000.0),
                 "bytes",
             ),
@@ -354,14 +324,14 @@ fn columns() -> ArmAnalysis {
 
 /// Proven, but the machine was too loud.
 fn noisy() -> ArmAnalysis {
-    let mut net = Estimate::new("net", "net time per op", Interval::of_percent(1.0, -3.0, 5.1), (38.42, 38.8), "µs");
+    let mut net = Estimate::new("net", "net time per op", of_percent(1.0, -3.0, 5.1), (38.42, 38.8), "µs");
     net.more_s = Some(370.0);
     ArmAnalysis {
         findings: twice(5, "fscrypt", DISK, Verdict::Holds, ["0 of 20 canaries in 31 files", "20 of 20 canaries"]),
         levels: levels(1.01),
         estimates: vec![
-            net.primary(Interval::of_percent(2.0, -6.0, 10.7)),
-            Estimate::new("cpu", "CPU per op", Interval::of_percent(0.6, -0.1, 1.3), (34.1, 34.3), "µs"),
+            net.primary(of_percent(2.0, -6.0, 10.7)),
+            Estimate::new("cpu", "CPU per op", of_percent(0.6, -0.1, 1.3), (34.1, 34.3), "µs"),
         ],
         ..arm("fscrypt", Proof::Proven)
     }
@@ -379,9 +349,9 @@ fn gains() -> ArmAnalysis {
         ),
         levels: levels(0.95),
         estimates: vec![
-            Estimate::new("net", "net time per op", Interval::of_percent(-4.9, -6.8, -3.0), (38.42, 36.5), "µs")
-                .primary(Interval::of_percent(-4.0, -7.7, -0.2)),
-            Estimate::new("cpu", "CPU per op", Interval::of_percent(-0.42, -0.61, -0.23), (34.1, 34.0), "µs"),
+            Estimate::new("net", "net time per op", of_percent(-4.9, -6.8, -3.0), (38.42, 36.5), "µs")
+                .primary(of_percent(-4.0, -7.7, -0.2)),
+            Estimate::new("cpu", "CPU per op", of_percent(-0.42, -0.61, -0.23), (34.1, 34.0), "µs"),
         ],
         ..arm("auth", Proof::Proven)
     }
@@ -478,7 +448,7 @@ pub(crate) fn full() -> Analysis {
 /// Two cells with an A/A arm: a cost, one that the A/A arm has as well, and a saving that it does not let pass.
 pub(super) fn controlled() -> Analysis {
     let net = |effect: (f64, f64, f64), wider: (f64, f64)| {
-        let effect = Interval::of_percent(effect.0, effect.1, effect.2);
+        let effect = of_percent(effect.0, effect.1, effect.2);
         let mut net = Estimate::new("net", "net time per op", effect, (38.42, 38.42 * effect.estimate.exp()), "µs");
         let wide = Interval { low: percent(wider.0), high: percent(wider.1), ..effect };
         let verdict = if wider.0 > 0.0 { Outcome::Costs } else { Outcome::NoneFound };
@@ -576,7 +546,7 @@ pub(super) fn swept() -> Analysis {
 pub(super) fn open_loop() -> Analysis {
     let latency = |name: &str, effect: (f64, f64, f64), levels: (f64, f64)| {
         let title = name.replace("latency_", "").replace('_', " ");
-        Estimate::new(name, &title, Interval::of_percent(effect.0, effect.1, effect.2), levels, "µs").counted(9, 1)
+        Estimate::new(name, &title, of_percent(effect.0, effect.1, effect.2), levels, "µs").counted(9, 1)
     };
     let mut findings = Vec::new();
     for epoch in 0..3 {
@@ -589,8 +559,8 @@ pub(super) fn open_loop() -> Analysis {
         findings,
         levels: vec![level("throughput", "op/s", 1_981.0, 0.004, 60)],
         estimates: vec![
-            Estimate::new("net", "net time per op", Interval::of_percent(21.0, 19.4, 22.7), (812.0, 982.0), "µs")
-                .primary(Interval::of_percent(22.0, 18.0, 26.2))
+            Estimate::new("net", "net time per op", of_percent(21.0, 19.4, 22.7), (812.0, 982.0), "µs")
+                .primary(of_percent(22.0, 18.0, 26.2))
                 .counted(60, 1)
                 .flags(&[Flag::NotAtRate, Flag::ServerUnseen]),
             latency("latency_p50_READ", (20.1, 19.8, 20.4), (398.0, 478.0)),

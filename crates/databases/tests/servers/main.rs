@@ -5,6 +5,9 @@
 
 #[path = "../support/at_end.rs"]
 mod at_end;
+#[cfg(feature = "mongodb")]
+#[path = "../support/java_program.rs"]
+mod java_program;
 #[path = "../support/made.rs"]
 mod made;
 mod put_back;

@@ -42,6 +42,9 @@ use tithe_workloads::ycsb::{
     properties,
 };
 
+#[path = "../../../databases/tests/support/java_program.rs"]
+mod java_program;
+
 /// The compiled Java side and its class path.
 struct Java {
     class_path: String,
@@ -61,32 +64,11 @@ fn java() -> Option<&'static Java> {
     prepared.as_ref()
 }
 
-/// What the second compiler makes of a program that runs for seconds does not pay.
-const SOON: [&str; 3] = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none"];
-
 fn prepare() -> Result<Java, String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ycsb-0.17.0");
-    let (library, classes) = (folder.join("lib"), folder.join("classes"));
-    if !library.join("core-0.17.0.jar").exists() {
-        let output = format!("-DoutputDirectory={}", library.display());
-        let pom = source.join("pom.xml");
-        run(Command::new("mvn").args(["-q", "-B", "-f"]).arg(pom).args(["dependency:copy-dependencies", &output]))?;
-    }
-    let class_path = format!("{}/*:{}", library.display(), classes.display());
-    let compile = [&SOON[..], &["--release", "17", "-cp", &class_path, "-d"]].concat();
-    run(Command::new("javac").args(compile).arg(&classes).arg(source.join("Conformance.java")))?;
+    let class_path = java_program::compiled(&source, "Conformance.java", &folder, "core-0.17.0.jar")?;
     Ok(Java { class_path })
-}
-
-fn run(command: &mut Command) -> Result<(), String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|error| format!("{name}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = [output.stdout, output.stderr].concat();
-    Err(format!("{name} failed: {}", String::from_utf8_lossy(&text)))
 }
 
 impl Java {

@@ -285,12 +285,9 @@ fn report(tally: &Tally, took: Duration) {
 #[test]
 fn of_the_simulated_database() {
     let bench = Bench::new("killed-simulated");
-    let experiment = format!(
-        "title = \"Killed\"\ndatabase = \"simulated\"\n[settings]\n{FEW_OPERATIONS}\n[data]\nrecords = 1000\n[load]\nclients = 2\n\
-         agents = 2\n[measure]\nbudget = \"45 s\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"a\"\n\
-         properties = {{ fieldcount = \"1\" }}\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\n\
-         protections = [{{ use = \"seal\" }}]\n"
-    );
+    let experiment = known_costs(FEW_OPERATIONS, &sealed(0.05), "45 s")
+        .replace("0.2%", "0.01%")
+        .replace("[measure]", "[load]\nclients = 2\nagents = 2\n[measure]");
     play(&bench, &experiment, (12, 60), None);
 }
 

@@ -7,12 +7,15 @@ use crate::support;
 use serde_json::Value;
 use support::{
     Bench, err, out,
-    server::{Discarded, found},
+    server::found,
     small::{small_logs, warm_up_soon},
     status,
 };
 use tithe_harness::{arms::named, serve};
-use tithe_machine::{launch::Address, sandbox::Sandbox};
+use tithe_machine::{
+    launch::Address,
+    sandbox::{Sandbox, process::Running},
+};
 use tithe_model::experiment::Protection;
 use tithe_plugin::{matrix::Feature, product::Product, setup::Setup};
 
@@ -21,7 +24,7 @@ struct Served {
     url: String,
     /// The environment variable that a client takes the password from, and the password.
     password: (&'static str, String),
-    _running: Discarded,
+    _running: Option<Running>,
     _sandbox: Sandbox,
 }
 
@@ -63,6 +66,8 @@ fn serve(product: &Tested) -> Option<Served> {
     let place = sandbox.place(id).expect("a place");
     let mut launch = database.launch(&install, &setup, &place);
     warm_up_soon(id, &mut launch);
+    // Nobody needs what it has not written.
+    launch.stop_signal = launch.discard_signal;
     let (launched, running) = serve::start(database, &sandbox, &place, &launch, &setup).expect("the server starts");
     let Address::Tcp { host, port } = &launched.address else { panic!("a TCP server") };
     let authority =
@@ -71,7 +76,7 @@ fn serve(product: &Tested) -> Option<Served> {
     Some(Served {
         url: format!("{before}{host}:{port}{after}{authority}"),
         password: (variable, setup.credentials.password.expose_text().to_owned()),
-        _running: Discarded::new(running, &launch),
+        _running: running,
         _sandbox: sandbox,
     })
 }

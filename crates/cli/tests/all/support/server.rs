@@ -56,35 +56,18 @@ pub fn small_logs_text(database: &str) -> String {
     small_logs(database).into_iter().map(line).collect()
 }
 
-/// A server that ends at once when it is dropped: nobody needs what it has not written.
-pub struct Discarded(Option<Running>, i32);
-
-impl Discarded {
-    /// A server that was started by `launch`.
-    pub fn new(running: Option<Running>, launch: &Launch) -> Self {
-        Self(running, launch.discard_signal)
-    }
-}
-
-impl Drop for Discarded {
-    fn drop(&mut self) {
-        if let Some(running) = &mut self.0 {
-            running.discard(self.1);
-        }
-    }
-}
-
-/// Starts what `launch` makes of `place`, on a copy of a fresh data folder of its kind where that may be shared.
+/// Starts what `launch` makes of `place`, on a copy of a fresh data folder of its kind where that may be shared. It ends
+/// at once when it is dropped: nobody needs what it has not written.
 pub fn start_on_copy(
     database: &dyn Product,
     install: &Install,
     (sandbox, place): (&Sandbox, &Place),
     launch: &Launch,
     setup: &Setup,
-) -> (Launched, Discarded) {
+) -> (Launched, Option<Running>) {
     made::prepare(sandbox, place, launch, made::kind(database, install, setup));
-    let (launched, running) = serve::serve(database, sandbox, place, launch, setup).expect("the server starts");
-    (launched, Discarded::new(running, launch))
+    let launch = Launch { stop_signal: launch.discard_signal, ..launch.clone() };
+    serve::serve(database, sandbox, place, &launch, setup).expect("the server starts")
 }
 
 /// A running PostgreSQL, which stops when it is dropped: before its folder goes.
@@ -92,7 +75,7 @@ pub struct Server {
     programs: PathBuf,
     launched: Launched,
     authority: PathBuf,
-    _running: Discarded,
+    _running: Option<Running>,
     _sandbox: Sandbox,
 }
 
@@ -100,7 +83,7 @@ pub struct Server {
 pub struct OtherServer {
     launched: Launched,
     authority: PathBuf,
-    _running: Discarded,
+    _running: Option<Running>,
     _sandbox: Sandbox,
 }
 

@@ -5,7 +5,6 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    process::Command,
     sync::OnceLock,
 };
 
@@ -30,6 +29,7 @@ use tithe_plugin::{
 
 use super::{how, key_value, sandbox::Sandbox, table};
 use crate::{
+    java_program,
     shared::with_plain,
     tested::{Again, Tested, chosen},
 };
@@ -50,31 +50,10 @@ fn class_path() -> Option<&'static str> {
     prepared.as_deref()
 }
 
-/// What the second compiler makes of a program that runs for seconds does not pay.
-const SOON: [&str; 3] = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none"];
-
 fn prepare() -> Result<String, String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mongodb");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mongo-java-server-{VERSION}"));
-    let (library, classes) = (folder.join("lib"), folder.join("classes"));
-    if !library.join(format!("mongo-java-server-h2-backend-{VERSION}.jar")).exists() {
-        let output = format!("-DoutputDirectory={}", library.display());
-        let pom = source.join("pom.xml");
-        run(Command::new("mvn").args(["-q", "-B", "-f"]).arg(pom).args(["dependency:copy-dependencies", &output]))?;
-    }
-    let jars = format!("{}/*", library.display());
-    let compile = [&SOON[..], &["--release", "17", "-cp", &jars, "-d"]].concat();
-    run(Command::new("javac").args(compile).arg(&classes).arg(source.join("StandIn.java")))?;
-    Ok(format!("{jars}:{}", classes.display()))
-}
-
-fn run(command: &mut Command) -> Result<(), String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|error| format!("{name}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(format!("{name} failed: {}", String::from_utf8_lossy(&[output.stdout, output.stderr].concat())))
+    java_program::compiled(&source, "StandIn.java", &folder, &format!("mongo-java-server-h2-backend-{VERSION}.jar"))
 }
 
 /// The program in `PATH`.

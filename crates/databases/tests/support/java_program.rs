@@ -1,0 +1,33 @@
+//! A program in Java for tests: what it needs is fetched from Maven Central once, and it is compiled for each run.
+
+use std::{path::Path, process::Command};
+
+/// Options of `javac`: what its second compiler makes of a program that runs for seconds does not pay.
+const SOON: [&str; 3] = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none"];
+
+/// Compiles the file `name` of the folder `source` with what its `pom.xml` asks for, of which `jar` is one file, in
+/// `folder`; returns the class path.
+///
+/// # Errors
+/// Words of Maven's or of the compiler's, or why they cannot be started.
+pub fn compiled(source: &Path, name: &str, folder: &Path, jar: &str) -> Result<String, String> {
+    let (library, classes) = (folder.join("lib"), folder.join("classes"));
+    if !library.join(jar).exists() {
+        let output = format!("-DoutputDirectory={}", library.display());
+        let pom = source.join("pom.xml");
+        run(Command::new("mvn").args(["-q", "-B", "-f"]).arg(pom).args(["dependency:copy-dependencies", &output]))?;
+    }
+    let class_path = format!("{}/*:{}", library.display(), classes.display());
+    let compile = [&SOON[..], &["--release", "17", "-cp", &class_path, "-d"]].concat();
+    run(Command::new("javac").args(compile).arg(&classes).arg(source.join(name)))?;
+    Ok(class_path)
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{name}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{name} failed: {}", String::from_utf8_lossy(&[output.stdout, output.stderr].concat())))
+}
