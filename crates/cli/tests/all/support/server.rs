@@ -56,8 +56,8 @@ pub fn small_logs_text(database: &str) -> String {
     small_logs(database).into_iter().map(line).collect()
 }
 
-/// Starts what `launch` makes of `place`, on a copy of a fresh data folder of its kind where that may be shared. It ends
-/// at once when it is dropped: nobody needs what it has not written.
+/// Starts what `launch` makes of `place`, on a copy of a fresh data folder of its kind where that may be shared. When
+/// dropped it ends at once: nobody needs what it has not written.
 pub fn start_on_copy(
     database: &dyn Product,
     install: &Install,
