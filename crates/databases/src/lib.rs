@@ -62,6 +62,18 @@ pub fn all() -> &'static [&'static dyn Product] {
 /// The features of databases that this build has not.
 pub fn left_out() -> &'static [&'static str] {
     &[
+        #[cfg(not(feature = "sqlite"))]
+        "sqlite",
+        #[cfg(not(feature = "postgres"))]
+        "postgres",
+        #[cfg(not(feature = "mariadb"))]
+        "mariadb",
+        #[cfg(not(feature = "mysql"))]
+        "mysql",
+        #[cfg(not(feature = "redis"))]
+        "redis",
+        #[cfg(not(feature = "cassandra"))]
+        "cassandra",
         #[cfg(not(feature = "mongodb"))]
         "mongodb",
         #[cfg(not(feature = "wiredtiger"))]

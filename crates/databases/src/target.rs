@@ -26,7 +26,7 @@ use tithe_plugin::{
 
 /// What differs from product to product.
 pub struct Product {
-    /// Name in errors.
+    /// Name in reports and errors.
     pub title: &'static str,
     /// Port where a URL names none.
     pub port: u16,

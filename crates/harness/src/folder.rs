@@ -147,6 +147,14 @@ impl RunFolder {
         write_json(&self.path.join("cells.json"), &self.cells)
     }
 
+    /// Changes the plan: from here on `plan` is carried out.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn plan(&self, plan: &Plan) -> Result<(), Fault> {
+        write_json(&self.path.join("plan.json"), plan)
+    }
+
     /// Keeps a copy of a server's log under `logs/`; a log that is not there is no error.
     pub fn keep_log(&self, name: &str, log: &Path) {
         let _ = fs::copy(log, self.path.join("logs").join(name));

@@ -6,7 +6,10 @@
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
-use crate::experiment::{Arm, Experiment, OptionValue, Protection, is_attached};
+use crate::{
+    experiment::{Arm, Experiment, OptionValue, Protection, is_attached},
+    wording,
+};
 
 /// Everything that this build of Tithe knows.
 #[derive(Debug, Clone, Default)]
@@ -233,6 +236,29 @@ impl OfferedDatabase {
         let is_complete =
             |entry: &ProtectionEntry| entry.options.iter().all(|option| chosen.options.contains_key(option.name));
         self.protection(&chosen.id).is_some_and(is_complete) && self.overrides.tell(chosen, name)
+    }
+
+    /// What is wrong with the setting called `name` in an experiment with `arms`, and what to do about it: settings
+    /// that are Tithe's, that a protection of an arm sets, or that are not known.
+    pub fn refuses_setting(&self, name: &str, arms: &[Arm]) -> Option<(String, String)> {
+        let entry = &self.entry;
+        let is_called = |other: &str| entry.is_one_setting(other, name);
+        if let Some((reserved, reason)) = entry.reserved_settings.iter().find(|(reserved, _)| is_called(reserved)) {
+            return Some((format!("`{reserved}` cannot be set: {reason}"), "remove it from the settings".to_owned()));
+        }
+        let sets_it = |chosen: &&Protection| self.overrides(chosen, name);
+        if let Some((arm, chosen)) = arms.iter().find_map(|arm| Some((arm, arm.protections.iter().find(sets_it)?))) {
+            return Some((
+                format!("`{name}` cannot be set: the protection `{}` of arm `{}` sets it", chosen.id, arm.name),
+                "remove it from the settings, or the protection from the arm".to_owned(),
+            ));
+        }
+        let known: Vec<&str> = entry.known_settings.iter().map(|(name, _)| *name).collect();
+        if known.is_empty() || known.iter().any(|known| is_called(known)) {
+            return None;
+        }
+        let problem = format!("there is no setting {}", wording::quote(name));
+        Some((problem, wording::suggest(name, &known, "the database has")))
     }
 
     /// Why servers of this database cannot listen on `address` for `arms`: what follows the name of the key. `None`

@@ -23,4 +23,5 @@ pub mod schedule;
 pub mod slots;
 pub mod start_spread;
 pub mod steady;
+mod wording;
 pub mod wrap;

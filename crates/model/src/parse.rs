@@ -15,7 +15,6 @@ mod observer;
 mod published;
 mod reader;
 mod units;
-mod wording;
 mod workloads;
 
 use std::{collections::BTreeMap, io, net::IpAddr, ops::Range};
@@ -31,13 +30,13 @@ pub use matrix::matrix;
 use reader::{Item, Problems, Table, Text};
 
 use crate::{
-    catalogue::{Catalogue, DatabaseEntry, OfferedDatabase},
+    catalogue::{Catalogue, OfferedDatabase},
     diagnostic::Diagnostic,
     experiment::{
-        Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, Protection, Resources, Values,
+        Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, RATES_PER_S, Resources, Values,
         is_attached,
     },
-    plan,
+    plan, wording,
 };
 
 /// Most connections per arm: each is a connection to every server at once.
@@ -286,28 +285,12 @@ fn settings(
         );
     }
     let settings = item.pairs(problems);
-    let entry = database.map_or(&DatabaseEntry::BARE, |database| &database.entry);
-    let known: Vec<&str> = entry.known_settings.iter().map(|(name, _)| *name).collect();
     for (name, pair) in &settings {
-        let of_tithe = entry.reserved_settings.iter().find(|(reserved, _)| entry.is_one_setting(reserved, name));
-        if let Some((reserved, reason)) = of_tithe {
-            let problem = format!("`{reserved}` cannot be set: {reason}");
-            problems.at(pair.key_range.clone(), problem, "remove it from the settings");
-        } else if let Some((arm, protection)) = database.and_then(|database| taken(database, arms, name)) {
-            let problem = format!("`{name}` cannot be set: the protection `{protection}` of arm `{arm}` sets it");
-            problems.at(pair.key_range.clone(), problem, "remove it from the settings, or the protection from the arm");
-        } else if !known.is_empty() && !known.iter().any(|known| entry.is_one_setting(known, name)) {
-            let problem = format!("there is no setting {}", wording::quote(name));
-            problems.at(pair.key_range.clone(), problem, wording::suggest(name, &known, "the database has"));
+        if let Some((problem, help)) = database.and_then(|database| database.refuses_setting(name, arms)) {
+            problems.at(pair.key_range.clone(), problem, help);
         }
     }
     reader::texts(settings)
-}
-
-/// The first arm with a protection that takes the setting called `name` for itself, and that protection.
-fn taken<'a>(database: &OfferedDatabase, arms: &'a [Arm], name: &str) -> Option<(&'a str, &'a str)> {
-    let takes = |chosen: &&Protection| database.overrides(chosen, name);
-    arms.iter().find_map(|arm| Some((arm.name.as_str(), arm.protections.iter().find(takes)?.id.as_str())))
 }
 
 fn data(top: &Table<'_>, problems: &mut Problems) -> Data {
@@ -343,7 +326,7 @@ fn load(top: &Table<'_>, database: Option<&OfferedDatabase>, arms: &[Arm], probl
     if let (Some(_), Some(item)) = (&several, table.get("rate")) {
         item.refuse("cannot be given with a sweep over clients: the sweep finds its rate", problems);
     }
-    let rate = table.get("rate").and_then(|item| item.number(0.001..=1e9, problems));
+    let rate = table.get("rate").and_then(|item| item.number(RATES_PER_S, problems));
     let pace = table.get("arrivals").map(|item| {
         let pace = item.choice(ARRIVALS, problems);
         if table.get("rate").is_none() {

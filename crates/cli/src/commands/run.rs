@@ -202,6 +202,10 @@ fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Opti
     let text = std::fs::read_to_string(path.join("experiment.toml")).unwrap_or_default();
     let prepared = prepare::of_plan(text, plan, &arguments.asked.experiment.machine)?;
     let (mut folder, records) = RunFolder::resume(path)?;
+    // What is measured from here on is what plan.json says, whatever the defaults of the build that goes on with it.
+    if !filled.is_empty() {
+        folder.plan(&prepared.plan)?;
+    }
     for what in filled {
         let message = format!("plan.json does not say {what}");
         anstream::eprintln!("tithe: {}: {message}", path.display());

@@ -51,7 +51,7 @@ pub struct Cassandra;
 
 static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "cassandra",
-    title: "Apache Cassandra",
+    title: target::PRODUCT.title,
     schemes: &["cassandra"],
     url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: None },
     password_variable: target::PRODUCT.password_variable,

@@ -21,7 +21,7 @@ pub const KEYSPACE: &str = "tithe";
 
 /// Cassandra's port, names and URL options.
 pub const PRODUCT: Product = Product {
-    title: "Cassandra",
+    title: "Apache Cassandra",
     port: 9042,
     user: USER,
     database: KEYSPACE,

@@ -52,7 +52,7 @@ pub struct Postgres;
 
 static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "postgres",
-    title: "PostgreSQL",
+    title: PRODUCT.title,
     schemes: &["postgres", "postgresql"],
     url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: None },
     address_option: Some("hostaddr"),

@@ -45,7 +45,7 @@ pub struct Redis;
 
 static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "redis",
-    title: "Redis",
+    title: target::PRODUCT.title,
     schemes: &["redis", "rediss"],
     url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: Some(("rediss", "redis")) },
     password_variable: target::PRODUCT.password_variable,

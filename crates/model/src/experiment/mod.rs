@@ -8,6 +8,7 @@ mod published;
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv4Addr},
+    ops::RangeInclusive,
     path::PathBuf,
 };
 
@@ -117,6 +118,10 @@ impl Load {
         !self.address().is_loopback()
     }
 }
+
+/// Rates that an open loop can be asked for, operations per second over all clients: the operations of a slot are in
+/// memory, each with its time.
+pub const RATES_PER_S: RangeInclusive<f64> = 0.001..=1e9;
 
 /// When operations start.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -10,11 +10,12 @@ use toml::de::{DeTable, DeValue};
 use super::{
     keys, not_a_time, observer,
     reader::{self, Item, Problems, Table},
-    refuse_duplicates, units, wording,
+    refuse_duplicates, units,
 };
 use crate::{
     catalogue::{Catalogue, DatabaseEntry, OfferedDatabase, OptionEntry, OptionKind, ProtectionEntry},
     experiment::{Arm, OptionValue, Protection, ProviderSwitch, Url},
+    wording,
 };
 
 /// An arm with the places that later diagnostics point at.

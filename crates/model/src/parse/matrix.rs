@@ -7,11 +7,12 @@ use toml::de::DeTable;
 use super::{
     keys, not_a_time,
     reader::{Item, Problems, Table, Text},
-    refuse_duplicates, units, wording,
+    refuse_duplicates, units,
 };
 use crate::{
     diagnostic::Diagnostic,
     matrix::{MachineKind, Matrix, TASKS_MAX},
+    wording,
 };
 
 /// Most replicates.

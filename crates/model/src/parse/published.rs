@@ -3,9 +3,12 @@
 use super::{
     keys,
     reader::{Item, Problems, Table},
-    units, wording,
+    units,
 };
-use crate::experiment::{Arm, Published, PublishedFigure, PublishedValue, Resources, Workload};
+use crate::{
+    experiment::{Arm, Published, PublishedFigure, PublishedValue, Resources, Workload},
+    wording,
+};
 
 const FIGURES: &[(&str, PublishedFigure)] = &[
     ("time", PublishedFigure::Time),

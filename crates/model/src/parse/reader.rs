@@ -14,11 +14,8 @@ use toml::{
     de::{DeTable, DeValue, Error},
 };
 
-use super::{
-    keys::{RENAMED, TableFormat},
-    wording,
-};
-use crate::diagnostic::Diagnostic;
+use super::keys::{RENAMED, TableFormat};
+use crate::{diagnostic::Diagnostic, wording};
 
 /// The diagnostics so far.
 pub(super) struct Problems {

@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, io, ops::Range, path::Path};
 use super::{
     keys,
     reader::{self, Item, Pair, Problems, Table, Text},
-    refuse_duplicates, wording,
+    refuse_duplicates,
 };
 use crate::{
     catalogue::{Catalogue, Properties, WorkloadEntry},
     experiment::Workload,
+    wording,
 };
 
 /// Where a workload's properties come from.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{Cell, Plan, Starts, WarmUp};
 use crate::{
     catalogue::{Catalogue, OfferedDatabase, OptionEntry, OptionKind},
-    experiment::{Arrivals, Limits, Memory, OptionValue, Protection},
+    experiment::{Arrivals, Limits, Memory, OptionValue, Protection, RATES_PER_S},
 };
 
 /// Longest slot, settling time or warm-up that is believed, ns: an hour.
@@ -92,6 +92,13 @@ impl Plan {
                         fit_protection(chosen, database, &place, &mut filled, &mut flaws);
                     }
                 }
+                let experiment = &self.experiment;
+                let settings = experiment.resources.iter().flat_map(|resources| resources.settings.keys());
+                for name in experiment.settings.keys().chain(settings) {
+                    if let Some((problem, help)) = database.refuses_setting(name, &experiment.arms) {
+                        flaws.0.push(format!("experiment.settings.{name}: {problem} ({help})"));
+                    }
+                }
             }
         }
         for (number, workload) in self.experiment.workloads.iter().enumerate() {
@@ -127,11 +134,12 @@ impl Cell {
         };
         said(warm_up_ends, "after_start: no warm-up is that long");
         said(self.reconnect_every != Some(0), "reconnect_every: a connection lasts for one operation at least");
-        let rate = match self.arrivals {
-            Arrivals::Closed => 1.0,
-            Arrivals::Even(rate) | Arrivals::Poisson(rate) | Arrivals::OfSaturation(rate) => rate,
+        let arrivals_keep_up = match self.arrivals {
+            Arrivals::Closed => true,
+            Arrivals::Even(rate) | Arrivals::Poisson(rate) => RATES_PER_S.contains(&rate),
+            Arrivals::OfSaturation(share) => share > 0.0 && share <= 1.0,
         };
-        said(rate > 0.0, "arrivals: no operation would ever start");
+        said(arrivals_keep_up, "arrivals: no operations can start at that rate");
     }
 }
 

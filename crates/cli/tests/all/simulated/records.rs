@@ -193,6 +193,10 @@ fn a_plan_of_another_build_is_fitted_or_refused_and_never_a_panic() {
     assert!(err(&filled).contains(told), "{}", err(&filled));
     let events = std::fs::read_to_string(folder.join("events.jsonl")).expect("events");
     assert!(events.contains("taken as its default"), "{events}");
+    let kept = std::fs::read_to_string(folder.join("plan.json")).expect("the plan");
+    let kept: Value = serde_json::from_str(&kept).expect("JSON");
+    let cost = &kept["experiment"]["arms"][1]["protections"][0]["options"]["cost"];
+    assert!(cost.is_object(), "what was filled in is measured, and the plan does not say it: {kept}");
 
     let slots = std::fs::read(folder.join("slots.csv")).expect("slots");
     for (words, change) in [
@@ -206,6 +210,12 @@ fn a_plan_of_another_build_is_fitted_or_refused_and_never_a_panic() {
             plan["experiment"]["arms"][1]["protections"][0]["options"]["colour"] = serde_json::json!({"text": "red"});
         }),
         ("cells[0].workload: there is no such workload", &|plan| plan["cells"][0]["workload"] = Value::from(3)),
+        ("cells[0].arrivals: no operations can start", &|plan| {
+            plan["cells"][0]["arrivals"] = serde_json::json!({"even": 1e300});
+        }),
+        ("experiment.settings.seal_cost: `seal_cost` cannot be set", &|plan| {
+            plan["experiment"]["settings"]["seal_cost"] = Value::from("0");
+        }),
         ("this build has no database \"oracle\"", &|plan| plan["experiment"]["database"] = Value::from("oracle")),
     ] {
         let refused = resumed(change);

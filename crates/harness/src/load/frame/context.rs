@@ -208,7 +208,7 @@ impl<'a> CellContext<'a> {
         }
         let before = self.trees();
         let asked = self.asked();
-        with_wal(self.seen(process_tree::at_rest(&before)), asked)
+        with_wal(self.seen(process_tree::settled(&before)), asked)
     }
 
     /// Looks at every arm's counters where the slots have ended: what has to be asked for comes last.

@@ -8,7 +8,7 @@ use std::{
 use tithe_machine::proc::{ProcessSnapshot, TreeUsage};
 
 /// How long a server may take to end the processes of connections that were closed.
-const REST: Duration = Duration::from_millis(500);
+const SETTLING_MAX: Duration = Duration::from_millis(500);
 
 /// A process with its descendants at one moment.
 #[derive(Debug, Clone, Copy)]
@@ -32,8 +32,8 @@ pub(super) fn trees(processes: impl Iterator<Item = Option<i32>>) -> Vec<Option<
 
 /// The same trees once none has more members than `before`: a process that served a connection ends a moment after it,
 /// and until its parent has taken note its time may be counted nowhere.
-pub(super) fn at_rest(before: &[Option<ProcessTree>]) -> Vec<Option<ProcessTree>> {
-    let deadline = Instant::now() + REST;
+pub(super) fn settled(before: &[Option<ProcessTree>]) -> Vec<Option<ProcessTree>> {
+    let deadline = Instant::now() + SETTLING_MAX;
     loop {
         let now = trees(before.iter().map(|tree| Some(tree.as_ref()?.process)));
         let grown =

@@ -21,7 +21,7 @@ use tithe_plugin::{
 use super::{
     context::CellContext,
     measured::{ArmMeasured, FrameRequest, Measured},
-    process_tree::{ProcessTree, at_rest, trees},
+    process_tree::{ProcessTree, settled, trees},
     watch::Watch,
 };
 use crate::load::Schedule;
@@ -112,7 +112,7 @@ impl Slices<'_> {
         let before = trees([process].into_iter());
         let Some(slice) = self.workspaces[arm].run(self.program, job, cancelled)? else { return Ok(None) };
         let used = |trees: &[Option<ProcessTree>]| trees[0].map_or(0, |tree| tree.usage.cpu_ns);
-        Ok(Some((slice, used(&at_rest(&before)).saturating_sub(used(&before)))))
+        Ok(Some((slice, used(&settled(&before)).saturating_sub(used(&before)))))
     }
 }
 

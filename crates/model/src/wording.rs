@@ -6,7 +6,7 @@ use crate::{diagnostic::nearest, experiment::mask};
 const QUOTE_MAX: usize = 60;
 
 /// `text` in backquotes, on one line, without a password and not longer than a line can bear.
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let masked = mask::lines(text);
     let mut shown: String = masked.chars().take(QUOTE_MAX).flat_map(char::escape_debug).collect();
     if masked.chars().nth(QUOTE_MAX).is_some() {
@@ -16,13 +16,13 @@ pub(super) fn quote(text: &str) -> String {
 }
 
 /// `a`, `b`, `c` — or the word none.
-pub(super) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
 }
 
 /// "did you mean `x`? " where something is near, then what there is: `lead` and the list.
-pub(super) fn suggest(word: &str, names: &[&str], lead: &str) -> String {
+pub(crate) fn suggest(word: &str, names: &[&str], lead: &str) -> String {
     let guess = nearest(word, names.iter().copied()).map_or(String::new(), |name| format!("did you mean `{name}`? "));
     format!("{guess}{lead}: {}", list(names.iter().copied()))
 }
