@@ -32,7 +32,7 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Connects to the broker `at` with `access`. `within` also bounds each later [`Link::tell`], [`Link::listen`] and
+    /// Connects to the broker `at` with `access`. `within` also bounds each later [`Link::publish`], [`Link::subscribe`] and
     /// [`Link::tell_time`].
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Broker {
 }
 
 impl Link for Broker {
-    fn tell(&self, subject: &str, message: &[u8]) -> Result<(), Fault> {
+    fn publish(&self, subject: &str, message: &[u8]) -> Result<(), Fault> {
         one(subject)?;
         let message = message.to_vec();
         self.patiently(subject, |line, subject| async move {
@@ -97,7 +97,7 @@ impl Link for Broker {
         })
     }
 
-    fn ask(&self, subject: &str, message: &[u8], within: Duration) -> Result<Answer, Fault> {
+    fn request(&self, subject: &str, message: &[u8], within: Duration) -> Result<Answer, Fault> {
         one(subject)?;
         let (subject, message) = (subject.to_owned(), message.to_vec());
         self.until(within, |line, deadline| async move {
@@ -106,7 +106,7 @@ impl Link for Broker {
         })
     }
 
-    fn ask_all(&self, subject: &str, message: &[u8], within: Duration) -> Result<Vec<Vec<u8>>, Fault> {
+    fn request_all(&self, subject: &str, message: &[u8], within: Duration) -> Result<Vec<Vec<u8>>, Fault> {
         one(subject)?;
         let (subject, message) = (subject.to_owned(), message.to_vec());
         self.until(within, |line, deadline| async move {
@@ -115,7 +115,7 @@ impl Link for Broker {
         })
     }
 
-    fn listen(&self, subject: &str) -> Result<Box<dyn Subscription>, Fault> {
+    fn subscribe(&self, subject: &str) -> Result<Box<dyn Subscription>, Fault> {
         several(subject)?;
         let letters =
             self.patiently(subject, |line, subject| async move { BrokerSubscription::of(line, &subject).await })?;
@@ -166,9 +166,9 @@ impl Question<'_> {
         let mut torn = None;
         loop {
             match self.next().await {
-                Ok(Came::Answer(answer)) => return Ok(Answer::Said(answer)),
-                Ok(Came::Nobody) => return Ok(Answer::Nobody),
-                Ok(Came::Nothing) => return torn.map_or(Ok(Answer::Silence), Err),
+                Ok(Came::Answer(answer)) => return Ok(Answer::Reply(answer)),
+                Ok(Came::Nobody) => return Ok(Answer::NoResponders),
+                Ok(Came::Nothing) => return torn.map_or(Ok(Answer::TimedOut), Err),
                 Ok(Came::Part) => {}
                 Err(fault @ Fault::Protocol(_)) => torn = Some(fault),
                 Err(fault) => return Err(fault),

@@ -20,7 +20,7 @@ use tithe_analysis::{
     },
     stopping::{Decision, Live},
 };
-use tithe_harness::run::{Advice, Observer};
+use tithe_harness::run::{Advice, EventListener};
 use tithe_model::{
     ending::CellEnding,
     plan::{Cell, FRAMES_MIN, Plan, STARTING_SHARE},
@@ -322,7 +322,7 @@ impl Drop for Progress<'_> {
     }
 }
 
-impl Observer for Progress<'_> {
+impl EventListener for Progress<'_> {
     fn event(&mut self, event: &Event) {
         match event {
             Event::CellStarted { cell } => {

@@ -1,6 +1,6 @@
 //! Carries out a plan: starts the arms of each cell, loads them, gathers evidence, measures frame by frame.
 //!
-//! Everything seen goes to the run folder at once and to an [`Observer`], which may end a cell. Nothing is
+//! Everything seen goes to the run folder at once and to an [`EventListener`], which may end a cell. Nothing is
 //! estimated here, and nothing printed.
 
 mod arm_server;
@@ -73,7 +73,7 @@ use switched_server::SwitchedServer;
 use together::together;
 
 /// Sees what happens, and decides when a cell has been measured enough.
-pub trait Observer {
+pub trait EventListener {
     /// Something happened.
     fn event(&mut self, event: &Event);
 
@@ -176,7 +176,7 @@ impl<'a> Run<'a> {
         &self,
         folder: &mut RunFolder,
         before: Option<&Records>,
-        observer: &mut dyn Observer,
+        listener: &mut dyn EventListener,
     ) -> Result<Ending, Fault> {
         if !self.product.simulated() {
             let busiest = self.plan.cells.iter().map(|cell| cell.clients).max().unwrap_or(0);
@@ -189,7 +189,7 @@ impl<'a> Run<'a> {
         // Servers that are started from here on can be put into one group with their lane; where that cannot be, frames
         // say so.
         let _home = Home::hold().ok();
-        let mut event_log = EventLog { folder, observer };
+        let mut event_log = EventLog { folder, listener };
         let version = env!("CARGO_PKG_VERSION").to_owned();
         event_log.add(Event::RunStarted { tithe: version, resumed: before.is_some() })?;
         if let Some(words) = arms::swap_warning(self.product, &self.plan.experiment, &swap::swaps()) {
@@ -222,7 +222,7 @@ impl<'a> Run<'a> {
                 }
             };
             let later = &self.plan.cells[number + 1..];
-            run_state.data_sets.let_go(|workload| later.iter().any(|cell| cell.workload == workload));
+            run_state.data_sets.discard(|workload| later.iter().any(|cell| cell.workload == workload));
             let interrupted = self.cancelled();
             if !interrupted {
                 event_log.folder.cell(number, |facts| facts.ending = Some(reason.clone()))?;
@@ -431,7 +431,7 @@ impl<'a> Run<'a> {
             if is_free {
                 free += 1;
             } else {
-                let advice = event_log.observer.frame(&frame, &slots);
+                let advice = event_log.listener.frame(&frame, &slots);
                 starts.follow(advice);
                 run_state.served.add(slice::from_ref(&frame), &slots);
                 measured += 1;
@@ -524,7 +524,7 @@ impl<'a> Run<'a> {
         let cell = part.number as u32;
         let mut tell = |done_ns: u64| {
             let (done_s, at_most_s) = (done_ns as f64 / 1e9, at_most_ns as f64 / 1e9);
-            event_log.observer.event(&Event::WarmingUp { cell, done_s, at_most_s });
+            event_log.listener.event(&Event::WarmingUp { cell, done_s, at_most_s });
         };
         let warmed_up = runner.warm_up(start, (window_ns, at_most_ns), self.cancelled, &mut tell)?;
         event_log.folder.cell(part.number, |facts| facts.warm_ups.extend(warmed_up))
@@ -556,7 +556,7 @@ impl<'a> Run<'a> {
     ) -> Result<(), Fault> {
         event_log.folder.cell(cell, |known| {
             for (arm, known) in known.arms.iter_mut().enumerate() {
-                fact(arm).into_iter().for_each(|(fact, text)| known.tell(fact, text));
+                fact(arm).into_iter().for_each(|(fact, text)| known.set(fact, text));
             }
         })
     }
@@ -643,7 +643,7 @@ struct Epoch {
     starts: u32,
     /// Load of these frames, ns.
     load_ns: u64,
-    /// The observer had enough.
+    /// The listener had enough.
     enough: bool,
 }
 
@@ -661,13 +661,13 @@ fn load_before(cell: &Cell, number: usize, arms: usize, before: Option<&Records>
 /// Where everything that happens is kept and told.
 struct EventLog<'a> {
     folder: &'a mut RunFolder,
-    observer: &'a mut dyn Observer,
+    listener: &'a mut dyn EventListener,
 }
 
 impl EventLog<'_> {
     fn add(&mut self, event: Event) -> Result<(), Fault> {
         self.folder.event(&event)?;
-        self.observer.event(&event);
+        self.listener.event(&event);
         Ok(())
     }
 
@@ -675,7 +675,7 @@ impl EventLog<'_> {
     fn warn(&mut self, message: String) -> Result<(), Fault> {
         let event = Event::Warning { message };
         let written = self.folder.event(&event);
-        self.observer.event(&event);
+        self.listener.event(&event);
         written
     }
 

@@ -235,7 +235,7 @@ impl OfferedDatabase {
     pub fn overrides(&self, chosen: &Protection, name: &str) -> bool {
         let is_complete =
             |entry: &ProtectionEntry| entry.options.iter().all(|option| chosen.options.contains_key(option.name));
-        self.protection(&chosen.id).is_some_and(is_complete) && self.overrides.tell(chosen, name)
+        self.protection(&chosen.id).is_some_and(is_complete) && self.overrides.takes(chosen, name)
     }
 
     /// What is wrong with the setting called `name` in an experiment with `arms`, and what to do about it: settings
@@ -355,18 +355,18 @@ impl ProtectionEntry {
 /// Tells whether a protection of one database with these options takes a setting of this name for itself, so that what
 /// an experiment gives it would be lost.
 #[derive(Clone)]
-pub struct Overrides(Arc<Tells>);
+pub struct Overrides(Arc<Takes>);
 
-type Tells = dyn Fn(&Protection, &str) -> bool + Send + Sync;
+type Takes = dyn Fn(&Protection, &str) -> bool + Send + Sync;
 
 impl Overrides {
-    /// As `tells` says; it is given protections whose options are complete.
-    pub fn new(tells: impl Fn(&Protection, &str) -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(tells))
+    /// As `takes` says; it is given protections whose options are complete.
+    pub fn new(takes: impl Fn(&Protection, &str) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(takes))
     }
 
     /// True when `chosen` takes the setting called `name` for itself.
-    pub fn tell(&self, chosen: &Protection, name: &str) -> bool {
+    pub fn takes(&self, chosen: &Protection, name: &str) -> bool {
         (self.0)(chosen, name)
     }
 }

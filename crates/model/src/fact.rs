@@ -106,19 +106,19 @@ impl Note {
 
 impl CellFacts {
     /// Adds `note`.
-    pub fn tell(&mut self, note: Note, text: String) {
+    pub fn note(&mut self, note: Note, text: String) {
         self.notes.push((note.name().to_owned(), text));
     }
 }
 
 impl ArmFacts {
-    /// What is told of `fact`; `None` where it does not apply.
+    /// What `fact` is; `None` where it does not apply.
     pub fn reported(&self, fact: Fact) -> Option<&str> {
         self.facts.get(fact.name()).map(String::as_str)
     }
 
-    /// Tells `fact`, in place of what was told of it before.
-    pub fn tell(&mut self, fact: Fact, text: String) {
+    /// Sets `fact`, in place of what it was before.
+    pub fn set(&mut self, fact: Fact, text: String) {
         self.facts.insert(fact.name().to_owned(), text);
     }
 }
@@ -131,8 +131,8 @@ mod tests {
     fn what_is_told_stands_under_its_name() {
         let mut facts = ArmFacts::default();
         assert_eq!(facts.reported(Fact::DataSet), None);
-        facts.tell(Fact::DataSet, "loaded by plain".to_owned());
-        facts.tell(Fact::DataSet, "loaded by tls".to_owned());
+        facts.set(Fact::DataSet, "loaded by plain".to_owned());
+        facts.set(Fact::DataSet, "loaded by tls".to_owned());
         assert_eq!(facts.reported(Fact::DataSet), Some("loaded by tls"));
         assert_eq!(facts.facts, [("data set".to_owned(), "loaded by tls".to_owned())].into());
     }

@@ -18,7 +18,7 @@ mod tests {
     fn a_stand_in_is_named_once() {
         let real = ArmFacts { version: "A 1".to_owned(), ..ArmFacts::default() };
         let mut other = real.clone();
-        other.tell(Fact::StandIn, "B, in place of A".to_owned());
+        other.set(Fact::StandIn, "B, in place of A".to_owned());
         assert_eq!(stand_ins([&real].into_iter()), [""; 0]);
         let told = stand_ins([&real, &other, &other].into_iter());
         assert_eq!(told, ["B, in place of A: no figure here is the product's"]);

@@ -156,7 +156,7 @@ fn what_the_library_does_not_survive_is_an_error_as_well() {
         });
         let url = format!("nats://127.0.0.1:{port}");
         let Ok(link) = connected_within(&url, "rack7", &files, LONG) else { continue };
-        assert!(link.tell("tithe.go", b"hello").is_err());
+        assert!(link.publish("tithe.go", b"hello").is_err());
     }
 }
 
@@ -311,8 +311,8 @@ fn linked(harm: Harm, timeout: Duration) -> Result<Broker, Fault> {
 /// comes soon; and what a question then comes to.
 fn heard((harm, expected): (Harm, usize)) -> String {
     let link = linked(harm, LONG).expect("connected");
-    let mut subscription = link.listen("tithe.go").expect("it listens");
-    let told = [&b"short"[..], &[1; 3_000_000]].map(|message| match link.tell("tithe.go", message) {
+    let mut subscription = link.subscribe("tithe.go").expect("it listens");
+    let told = [&b"short"[..], &[1; 3_000_000]].map(|message| match link.publish("tithe.go", message) {
         Ok(()) => "told",
         Err(_) => "failed",
     });
@@ -325,8 +325,8 @@ fn heard((harm, expected): (Harm, usize)) -> String {
             Err(fault) => said.push(format!("  {fault}")),
         }
     }
-    said.push(match link.ask("tithe.nobody", b"?", LONG) {
-        Ok(Answer::Said(_)) => "  an answer of nobody".to_owned(),
+    said.push(match link.request("tithe.nobody", b"?", LONG) {
+        Ok(Answer::Reply(_)) => "  an answer of nobody".to_owned(),
         Ok(answer) => format!("  {answer:?}"),
         Err(_) => "  no link".to_owned(),
     });
@@ -392,12 +392,12 @@ fn nonsense_in_place_of_messages_fails_calls_and_nothing_else() {
     for harm in [Harm::Nonsense, Harm::Huge] {
         let (link, mut subscription) = at_last(|| {
             let link = linked(harm, SHORT).ok()?;
-            let subscription = link.listen("tithe.go").ok()?;
+            let subscription = link.subscribe("tithe.go").ok()?;
             Some((link, subscription))
         });
-        assert!(link.tell("tithe.go", b"hello").is_err(), "{harm:?}");
+        assert!(link.publish("tithe.go", b"hello").is_err(), "{harm:?}");
         let delivery = subscription.next(Duration::from_millis(200));
         assert!(!matches!(delivery, Ok(Some(_))), "{harm:?}");
-        assert!(!matches!(link.ask("tithe.go", b"hello", SHORT), Ok(Answer::Said(_))), "{harm:?}");
+        assert!(!matches!(link.request("tithe.go", b"hello", SHORT), Ok(Answer::Reply(_))), "{harm:?}");
     }
 }

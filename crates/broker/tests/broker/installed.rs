@@ -32,7 +32,7 @@ fn next(subscription: &mut Box<dyn Subscription>) -> Delivery {
 
 /// Answers each question at `subject` with what `answer` makes of it, as long as the thread runs.
 fn answering(link: Broker, subject: &str, answer: fn(&[u8]) -> Vec<u8>) -> thread::JoinHandle<()> {
-    let mut subscription = link.listen(subject).expect("it listens");
+    let mut subscription = link.subscribe(subject).expect("it listens");
     thread::spawn(move || {
         while let Ok(delivery) = subscription.next(Duration::from_secs(3600)) {
             let delivery = delivery.expect("a message");
@@ -40,7 +40,7 @@ fn answering(link: Broker, subject: &str, answer: fn(&[u8]) -> Vec<u8>) -> threa
                 return;
             }
             let reply = delivery.reply_to.expect("a question");
-            link.tell(&reply, &answer(&delivery.body)).expect("answered");
+            link.publish(&reply, &answer(&delivery.body)).expect("answered");
         }
     })
 }
@@ -49,11 +49,11 @@ fn answering(link: Broker, subject: &str, answer: fn(&[u8]) -> Vec<u8>) -> threa
 fn what_is_told_is_heard_by_all_in_its_order_and_by_nobody_else() {
     let Some((server, link)) = open(TLS) else { return };
     let agent = connected(&server.tls(), "rack7", &server.trusting()).expect("connected");
-    let mut one = agent.listen("tithe.go.1").expect("it listens");
-    let mut all = agent.listen("tithe.go.*").expect("it listens");
-    link.tell("tithe.go.1", b"first").expect("told");
-    link.tell("tithe.go.2", b"").expect("told");
-    link.tell("tithe.nobody", b"lost").expect("told");
+    let mut one = agent.subscribe("tithe.go.1").expect("it listens");
+    let mut all = agent.subscribe("tithe.go.*").expect("it listens");
+    link.publish("tithe.go.1", b"first").expect("told");
+    link.publish("tithe.go.2", b"").expect("told");
+    link.publish("tithe.nobody", b"lost").expect("told");
     let delivery = next(&mut one);
     assert_eq!((delivery.body.as_slice(), delivery.reply_to), (&b"first"[..], None));
     assert_eq!([next(&mut all).body, next(&mut all).body], [b"first".to_vec(), b"".to_vec()]);
@@ -71,18 +71,18 @@ fn questions_are_answered_or_it_is_said_that_nobody_listens() {
         .into_iter()
         .map(|agent| answering(agent, "tithe.ask", |question| [question, b"!"].concat()))
         .collect();
-    assert_eq!(link.ask("tithe.ask", b"you", LONG), Ok(Answer::Said(b"you!".to_vec())));
+    assert_eq!(link.request("tithe.ask", b"you", LONG), Ok(Answer::Reply(b"you!".to_vec())));
     // Who asks all waits for the whole of its time, and on a busy machine a second may be too short.
     let answers = [1, 5, 60].map(Duration::from_secs).into_iter().find_map(|within| {
-        let answers = link.ask_all("tithe.ask", b"all", within).expect("answers");
+        let answers = link.request_all("tithe.ask", b"all", within).expect("answers");
         (answers.len() >= 3).then_some(answers)
     });
     assert_eq!(answers, Some(vec![b"all!".to_vec(); 3]));
-    assert_eq!(link.ask("tithe.nobody", b"?", LONG), Ok(Answer::Nobody));
-    assert_eq!(link.ask_all("tithe.nobody", b"?", LONG), Ok(Vec::new()));
-    let _deaf = link.listen("tithe.deaf").expect("it listens");
-    assert_eq!(link.ask("tithe.deaf", b"?", Duration::from_secs(1)), Ok(Answer::Silence));
-    link.tell("tithe.ask", b"end").expect("told");
+    assert_eq!(link.request("tithe.nobody", b"?", LONG), Ok(Answer::NoResponders));
+    assert_eq!(link.request_all("tithe.nobody", b"?", LONG), Ok(Vec::new()));
+    let _deaf = link.subscribe("tithe.deaf").expect("it listens");
+    assert_eq!(link.request("tithe.deaf", b"?", Duration::from_secs(1)), Ok(Answer::TimedOut));
+    link.publish("tithe.ask", b"end").expect("told");
     agents.into_iter().for_each(|agent| agent.join().expect("it ended well"));
 }
 
@@ -92,22 +92,22 @@ fn long_messages_arrive_whole_both_ways() {
     let agent = connected(&server.tls(), "rack7", &server.trusting()).expect("connected");
     let answering = answering(agent, "tithe.rows", |question| question.iter().rev().copied().collect());
     let message: Vec<u8> = (0..10_000_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    let answer = link.ask("tithe.rows", &message, LONG);
-    let Ok(Answer::Said(answer)) = answer else { panic!("no answer") };
+    let answer = link.request("tithe.rows", &message, LONG);
+    let Ok(Answer::Reply(answer)) = answer else { panic!("no answer") };
     assert!(answer.iter().rev().eq(message.iter()), "the answer is another one");
-    link.tell("tithe.rows", b"end").expect("told");
+    link.publish("tithe.rows", b"end").expect("told");
     answering.join().expect("it ended well");
 }
 
 #[test]
 fn a_broker_of_short_messages_gets_more_parts_and_one_of_too_short_ones_is_refused() {
     let Some((_server, link)) = open(&format!("{TLS}max_payload: 2000\n")) else { return };
-    let mut subscription = link.listen("tithe.rows").expect("it listens");
-    link.tell("tithe.rows", &[7; 100_000]).expect("told");
+    let mut subscription = link.subscribe("tithe.rows").expect("it listens");
+    link.publish("tithe.rows", &[7; 100_000]).expect("told");
     assert_eq!(next(&mut subscription).body, [7; 100_000]);
     let Some((server, link)) = open(&format!("{TLS}max_payload: 1000\n")) else { return };
     expect!["refused: broker tls://localhost:PORT: carries no message longer than 1000 bytes: max_payload must be 1100 or more"]
-        .assert_eq(&without_port(&link.tell("tithe.rows", b"x").unwrap_err().to_string(), &server.tls()));
+        .assert_eq(&without_port(&link.publish("tithe.rows", b"x").unwrap_err().to_string(), &server.tls()));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn clocks_are_read_on_both_sides_of_an_exchange() {
         assert!(readings.is_sorted() && readings[0] > 0, "{readings:?}");
     }
     assert_eq!(link.ask_time("tithe.clock.nobody", LONG), Ok(None));
-    let _deaf = link.listen("tithe.clock.deaf").expect("it listens");
+    let _deaf = link.subscribe("tithe.clock.deaf").expect("it listens");
     assert_eq!(link.ask_time("tithe.clock.deaf", Duration::from_secs(1)), Ok(None));
     drop(telling);
     // A question that crosses the end of the telling is answered by nobody, and not refused either.
@@ -161,7 +161,7 @@ fn a_broker_without_tls_is_told_nothing_where_tls_was_asked_for() {
     assert!(!server.log().contains("CONNECT"), "{}", server.log());
     // On this machine it may be called so.
     let link = connected(&server.url("nats", "127.0.0.1"), "rack7", &files).expect("connected");
-    assert_eq!(link.ask("tithe.nobody", b"?", LONG), Ok(Answer::Nobody));
+    assert_eq!(link.request("tithe.nobody", b"?", LONG), Ok(Answer::NoResponders));
     assert!(server.log().contains("CONNECT"));
 }
 
@@ -195,7 +195,7 @@ fn rights_that_are_missing_are_errors_of_the_calls_that_need_them() {
     let coordinator = AccessFiles { password: password("coordinator", "coordinator\nhunter2"), ..server.trusting() };
     let agent = AccessFiles { password: password("agent", "agent\nhunter3"), ..server.trusting() };
     let coordinator = connected(&server.tls(), "coordinator", &coordinator).expect("connected");
-    let mut reports = coordinator.listen("tithe.run.4").expect("it listens");
+    let mut reports = coordinator.subscribe("tithe.run.4").expect("it listens");
     // It has no right to another's inbox.
     let said =
         without_port(&connected(&server.tls(), "rack8", &agent).err().expect("refused").to_string(), &server.tls());
@@ -203,11 +203,11 @@ fn rights_that_are_missing_are_errors_of_the_calls_that_need_them() {
         .assert_eq(&without_id(&said, "tithe.inbox.rack8."));
     let agent = connected(&server.tls(), "rack7", &agent).expect("connected");
     let said = [
-        agent.tell("tithe.agent.rack8.1", b"x").unwrap_err(),
-        agent.ask("tithe.agent.rack8.1", b"x", LONG).unwrap_err(),
-        agent.ask_all("tithe.go", &[0; 3_000_000], LONG).unwrap_err(),
+        agent.publish("tithe.agent.rack8.1", b"x").unwrap_err(),
+        agent.request("tithe.agent.rack8.1", b"x", LONG).unwrap_err(),
+        agent.request_all("tithe.go", &[0; 3_000_000], LONG).unwrap_err(),
         agent.ask_time("tithe.go", LONG).unwrap_err(),
-        agent.listen("tithe.>").err().expect("refused"),
+        agent.subscribe("tithe.>").err().expect("refused"),
         agent.tell_time("tithe.clock.rack8.1").err().expect("refused"),
     ]
     .map(|fault| without_port(&fault.to_string(), &server.tls()));
@@ -219,14 +219,14 @@ fn rights_that_are_missing_are_errors_of_the_calls_that_need_them() {
         refused: broker tls://localhost:PORT: this account has no right to subscribe tithe.>: its permissions are in the broker's configuration
         refused: broker tls://localhost:PORT: this account has no right to subscribe tithe.clock.rack8.1: its permissions are in the broker's configuration"#]].assert_eq(&said.join("\n"));
     // What it may do it still can, asked by the coordinator and answering it.
-    let mut told = agent.listen("tithe.agent.rack7.1").expect("it listens");
-    coordinator.tell("tithe.agent.rack7.1", b"plan").expect("told");
+    let mut told = agent.subscribe("tithe.agent.rack7.1").expect("it listens");
+    coordinator.publish("tithe.agent.rack7.1", b"plan").expect("told");
     assert_eq!(next(&mut told).body, b"plan");
     let _telling = agent.tell_time("tithe.clock.rack7.1").expect("it tells");
     assert!(coordinator.ask_time("tithe.clock.rack7.1", LONG).expect("connected").is_some());
     let _telling = coordinator.tell_time("tithe.clock.run.4").expect("it tells");
     assert!(agent.ask_time("tithe.clock.run.4", LONG).expect("connected").is_some());
-    agent.tell("tithe.run.4", b"here").expect("told");
+    agent.publish("tithe.run.4", b"here").expect("told");
     assert_eq!(next(&mut reports).body, b"here");
 }
 
@@ -264,7 +264,7 @@ fn an_nkey_is_let_in_and_another_is_not() {
         AccessFiles { nkey, ..server.trusting() }
     };
     let agent = connected(&server.tls(), "rack7", &with("agent.nk", &key)).expect("connected");
-    agent.tell("tithe.run.4", b"here").expect("told");
+    agent.publish("tithe.run.4", b"here").expect("told");
     let said = refused(&server.tls(), &with("other.nk", &KeyPair::new_user()));
     assert!(said.contains("Authorization Violation"), "{said}");
     // The seed stays here.
@@ -303,7 +303,7 @@ fn a_file_of_credentials_is_let_in() {
     let credentials = Some(private(server.folder.path(), "agent.creds", &text));
     let agent =
         connected(&server.tls(), "rack7", &AccessFiles { credentials, ..server.trusting() }).expect("connected");
-    assert_eq!(agent.ask("tithe.nobody", b"?", LONG), Ok(Answer::Nobody));
+    assert_eq!(agent.request("tithe.nobody", b"?", LONG), Ok(Answer::NoResponders));
 }
 
 #[test]
@@ -320,11 +320,11 @@ fn a_broker_that_is_not_there_is_named() {
 fn a_broker_that_is_killed_fails_what_is_under_way_and_is_used_again_when_it_is_back() {
     let Some((mut server, link)) = open(TLS) else { return };
     let agent = connected(&server.tls(), "rack7", &server.trusting()).expect("connected");
-    let mut subscription = agent.listen("tithe.go").expect("it listens");
+    let mut subscription = agent.subscribe("tithe.go").expect("it listens");
     let telling = agent.tell_time("tithe.clock").expect("it tells");
-    let _deaf = agent.listen("tithe.deaf").expect("it listens");
+    let _deaf = agent.subscribe("tithe.deaf").expect("it listens");
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| link.ask("tithe.deaf", b"?", Duration::from_secs(600)));
+        let waiting = scope.spawn(|| link.request("tithe.deaf", b"?", Duration::from_secs(600)));
         thread::sleep(Duration::from_millis(300));
         server.kill();
         let fault = waiting.join().expect("it ends").unwrap_err();
@@ -334,12 +334,12 @@ fn a_broker_that_is_killed_fails_what_is_under_way_and_is_used_again_when_it_is_
     let is_loss = |fault: Fault| without_port(&fault.to_string(), &server.tls()).contains(lost);
     assert!(is_loss(subscription.next(LONG).err().expect("lost")));
     assert!(is_loss(subscription.next(Duration::ZERO).err().expect("still lost")));
-    assert!(is_loss(link.tell("tithe.go", b"lost").unwrap_err()));
+    assert!(is_loss(link.publish("tithe.go", b"lost").unwrap_err()));
     assert!(is_loss(link.ask_time("tithe.clock", LONG).unwrap_err()));
-    assert!(is_loss(link.listen("tithe.other").err().expect("lost")));
+    assert!(is_loss(link.subscribe("tithe.other").err().expect("lost")));
     server.run();
     eventually("that both are connected again", || {
-        link.tell("tithe.go", b"here").is_ok()
+        link.publish("tithe.go", b"here").is_ok()
             && subscription
                 .next(Duration::from_secs(1))
                 .is_ok_and(|delivery| delivery.is_some_and(|delivery| delivery.body == b"here"))
@@ -355,7 +355,7 @@ fn a_broker_that_comes_back_without_tls_is_told_nothing() {
     let link = connected(&server.tls(), "rack7", &AccessFiles { password, ..server.trusting() }).expect("connected");
     server.kill();
     takes_the_place_of_a_broker(server.port(), || {
-        let fault = link.tell("tithe.run.4", b"agent").unwrap_err();
+        let fault = link.publish("tithe.run.4", b"agent").unwrap_err();
         assert!(matches!(fault, Fault::Connection(_)), "{fault}");
     });
 }
@@ -386,19 +386,19 @@ fn the_configuration_in_the_docs_gives_agents_what_they_need_and_no_more() {
     let agent_is_asked = ["tithe.roll-call", "tithe.agent.rack7.0f"];
     let answering = agent_is_asked.map(|subject| answering(with("rack7", &other), subject, |_| b"here".to_vec()));
     for subject in agent_is_asked {
-        assert_eq!(coordinator.ask(subject, b"who?", LONG), Ok(Answer::Said(b"here".to_vec())), "{subject}");
-        coordinator.tell(subject, b"end").expect("told");
-        assert!(agent.tell(subject, b"false orders").is_err(), "{subject}");
+        assert_eq!(coordinator.request(subject, b"who?", LONG), Ok(Answer::Reply(b"here".to_vec())), "{subject}");
+        coordinator.publish(subject, b"end").expect("told");
+        assert!(agent.publish(subject, b"false orders").is_err(), "{subject}");
     }
     answering.into_iter().for_each(|answering| answering.join().expect("it ended well"));
-    let mut reports = coordinator.listen("tithe.run.0f").expect("it listens");
-    agent.tell("tithe.run.0f", b"rows").expect("told");
+    let mut reports = coordinator.subscribe("tithe.run.0f").expect("it listens");
+    agent.publish("tithe.run.0f", b"rows").expect("told");
     assert_eq!(next(&mut reports).body, b"rows");
     let _times = (agent.tell_time("tithe.clock.rack7.0f"), coordinator.tell_time("tithe.clock.run.0f"));
     assert!(coordinator.ask_time("tithe.clock.rack7.0f", LONG).expect("connected").is_some());
     assert!(agent.ask_time("tithe.clock.run.0f", LONG).expect("connected").is_some());
     for subject in ["tithe.>", "tithe.run.0f", "tithe.agent.rack8.0f", "tithe.inbox.coordinator.>"] {
-        assert!(agent.listen(subject).is_err(), "{subject}");
+        assert!(agent.subscribe(subject).is_err(), "{subject}");
     }
 }
 
@@ -408,13 +408,13 @@ fn a_broker_that_hangs_is_late_and_not_for_ever() {
     let quick = at_last(|| connected_within(&server.tls(), "quick", &server.trusting(), Duration::from_secs(5)).ok());
     let paused = Paused::of(&server);
     let late = [
-        quick.tell("tithe.go", b"x").unwrap_err(),
+        quick.publish("tithe.go", b"x").unwrap_err(),
         connected_within(&server.tls(), "new", &server.trusting(), Duration::from_secs(1)).err().expect("late"),
     ];
     assert!(late.iter().all(|fault| fault.to_string().contains("it does not answer in time")), "{late:?}");
-    assert_eq!(link.ask("tithe.go", b"x", Duration::from_secs(1)), Ok(Answer::Silence));
+    assert_eq!(link.request("tithe.go", b"x", Duration::from_secs(1)), Ok(Answer::TimedOut));
     drop(paused);
-    assert_eq!(link.ask("tithe.nobody", b"x", LONG), Ok(Answer::Nobody));
+    assert_eq!(link.request("tithe.nobody", b"x", LONG), Ok(Answer::NoResponders));
 }
 
 /// A server that is stopped (SIGSTOP), and continued when dropped.

@@ -12,7 +12,7 @@ use tithe_analysis::report::{
 };
 use tithe_harness::{
     folder::RunFolder,
-    run::{Advice, Ending, Observer, Run, invalid::is_of_a_busy_machine},
+    run::{Advice, Ending, EventListener, Run, invalid::is_of_a_busy_machine},
 };
 use tithe_machine::watch::host;
 use tithe_model::{
@@ -59,7 +59,7 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
     let mut verifier = Verifier::new(&prepared, format == "text");
     let ending = run.carry_out(&mut folder, None, &mut verifier);
     // Those of a cell that ended before its time.
-    verifier.tell();
+    verifier.print_findings();
     let Verifier { claims, invalid, mut observed, .. } = verifier;
     observed.complete = matches!(ending, Ok(Ending::Complete));
     drop(folder);
@@ -162,7 +162,7 @@ impl<'a> Verifier<'a> {
         Self { prepared, findings, claims, invalid: InvalidFrames::default(), observed, versions, is_told }
     }
 
-    fn tell(&mut self) {
+    fn print_findings(&mut self) {
         let findings = std::mem::take(&mut self.findings);
         findings.iter().for_each(|finding| self.claims.add(finding));
         // What is read by a program is not broken into lines.
@@ -193,7 +193,7 @@ pub(super) fn now_unix_s() -> u64 {
     time::OffsetDateTime::now_utc().unix_timestamp().unsigned_abs()
 }
 
-impl Observer for Verifier<'_> {
+impl EventListener for Verifier<'_> {
     fn event(&mut self, event: &Event) {
         match event {
             Event::CellStarted { cell } => self.say(&format!("{}\n", self.prepared.plan.cells[*cell as usize].id)),
@@ -210,7 +210,7 @@ impl Observer for Verifier<'_> {
                     self.say(&format!("  {mark} {reason}\n"));
                 }
             }
-            Event::CellDone { .. } => self.tell(),
+            Event::CellDone { .. } => self.print_findings(),
             Event::Warning { message } => self.say(&format!("  warning: {message}\n")),
             _ => {}
         }

@@ -97,8 +97,8 @@ pub fn serve(
 ) -> Result<(), Fault> {
     let hello = config.hello();
     let _clock = link.tell_time(&hello.clock())?;
-    let calls = link.listen(ROLL_CALL)?;
-    let orders = link.listen(&hello.orders())?;
+    let calls = link.subscribe(ROLL_CALL)?;
+    let orders = link.subscribe(&hello.orders())?;
     let shared =
         Shared { hello, state: Mutex::default(), aborted: AtomicBool::new(false), ended: AtomicBool::new(false) };
     let (sender, receiver) = mpsc::channel();
@@ -139,7 +139,7 @@ impl Shared {
     }
 
     /// Works for `run` no longer; false where a frame of it was ordered meanwhile.
-    fn let_go(&self, run: &str) -> bool {
+    fn release(&self, run: &str) -> bool {
         let mut state = self.state();
         let free = state.measuring.is_none() && state.run.as_deref() == Some(run);
         if free {
@@ -165,7 +165,7 @@ fn answer_calls(link: &dyn Link, shared: &Shared, mut calls: Box<dyn Subscriptio
         let Some(Delivery { reply_to: Some(reply_to), .. }) = heard(&mut *calls) else { continue };
         let hello = Hello { busy_with: shared.state().run.clone(), ..shared.hello.clone() };
         // Who called and does not hear calls again.
-        let _ = write(&hello).and_then(|hello| link.tell(&reply_to, &hello));
+        let _ = write(&hello).and_then(|hello| link.publish(&reply_to, &hello));
     }
 }
 
@@ -191,7 +191,7 @@ fn take_orders(
             Some(order) => take_order(config, shared, order, sender),
             None => Reply::Refused("this agent does not understand the order: run one version of tithe".to_owned()),
         };
-        let told = reply_to.map(|to| write(&reply).and_then(|reply| link.tell(&to, &reply)));
+        let told = reply_to.map(|to| write(&reply).and_then(|reply| link.publish(&to, &reply)));
         // Who ordered and does not hear asks again, or takes this agent for lost.
         drop(told);
     }
@@ -313,7 +313,7 @@ fn work(
         let run = shared.state().run.clone();
         if let Some(run) = run.filter(|_| seen_alive.elapsed() > ALIVE_EVERY) {
             seen_alive = Instant::now();
-            if is_gone(link, &run) && shared.let_go(&run) {
+            if is_gone(link, &run) && shared.release(&run) {
                 work = idle();
                 tell(AgentEvent::Free("the coordinator of its run is gone".to_owned()));
             }
@@ -398,13 +398,13 @@ fn hand_in(link: &dyn Link, run: &str, report: &Report, unwanted: &dyn Fn() -> b
     let deadline = Instant::now() + REPORT_WITHIN;
     loop {
         let mut gone = false;
-        let why = match link.ask(&subject, &written, PROMPT) {
-            Ok(Answer::Said(_)) => return Ok(()),
-            Ok(Answer::Nobody) => {
+        let why = match link.request(&subject, &written, PROMPT) {
+            Ok(Answer::Reply(_)) => return Ok(()),
+            Ok(Answer::NoResponders) => {
                 gone = is_gone(link, run);
                 "the coordinator is gone".to_owned()
             }
-            Ok(Answer::Silence) => "the coordinator does not answer".to_owned(),
+            Ok(Answer::TimedOut) => "the coordinator does not answer".to_owned(),
             Err(fault) => fault.to_string(),
         };
         if gone || unwanted() || Instant::now() > deadline {

@@ -127,7 +127,7 @@ impl<'a> Team<'a> {
         let run = Secret::random(8).expose_hex();
         let until = (Instant::now() + wait, cancelled);
         let clock = patiently(until, || link.tell_time(&coordinator_clock(&run)))?;
-        let reports = patiently(until, || link.listen(&coordinator(&run)))?;
+        let reports = patiently(until, || link.subscribe(&coordinator(&run)))?;
         let hellos = membership::expect(link, (expected, wait), cancelled)?;
         let members = hellos.into_iter().map(Member::new).collect();
         let text = write(plan)?;
@@ -234,9 +234,9 @@ impl<'a> Team<'a> {
 
     /// What `member` replies to `order` within that time; `None` where it does not.
     fn order(&self, member: &Member, order: &Order, within: Duration) -> Result<Option<Reply>, Fault> {
-        match self.link.ask(&member.hello.orders(), &write(order)?, within)? {
-            Answer::Said(reply) => Ok(read(&reply)),
-            Answer::Nobody | Answer::Silence => Ok(None),
+        match self.link.request(&member.hello.orders(), &write(order)?, within)? {
+            Answer::Reply(reply) => Ok(read(&reply)),
+            Answer::NoResponders | Answer::TimedOut => Ok(None),
         }
     }
 
@@ -311,7 +311,7 @@ impl<'a> Team<'a> {
     /// Tells whoever has handed `delivery` in that it need not do so again, be it late or not.
     fn acknowledge(&self, delivery: &Delivery) {
         if let Some(reply_to) = &delivery.reply_to {
-            let _ = self.link.tell(reply_to, b"{}");
+            let _ = self.link.publish(reply_to, b"{}");
         }
     }
 
@@ -403,7 +403,7 @@ impl<'a> Team<'a> {
     fn abort(&self, ticket: u64, members: &[Member]) {
         for member in members {
             // Who does not hear it gives up by itself.
-            let _ = write(&Order::Abort { ticket }).and_then(|order| self.link.tell(&member.hello.orders(), &order));
+            let _ = write(&Order::Abort { ticket }).and_then(|order| self.link.publish(&member.hello.orders(), &order));
         }
     }
 }
@@ -428,7 +428,7 @@ impl Drop for Team<'_> {
         for member in self.members().iter() {
             let release = Order::Release { run: self.run.clone() };
             // Who does not hear it sees that nobody tells the time any more.
-            let _ = write(&release).and_then(|order| self.link.tell(&member.hello.orders(), &order));
+            let _ = write(&release).and_then(|order| self.link.publish(&member.hello.orders(), &order));
         }
     }
 }

@@ -33,31 +33,31 @@ pub trait Link: Send + Sync {
     ///
     /// # Errors
     /// When the message is too long or the engine cannot be reached.
-    fn tell(&self, subject: &str, message: &[u8]) -> Result<(), Fault>;
+    fn publish(&self, subject: &str, message: &[u8]) -> Result<(), Fault>;
 
     /// Sends `message` to whoever listens to `subject`, and returns the first answer.
     ///
     /// # Errors
-    /// As [`Link::tell`]. That nobody listens is no error: see [`Answer`].
-    fn ask(&self, subject: &str, message: &[u8], within: Duration) -> Result<Answer, Fault>;
+    /// As [`Link::publish`]. That nobody listens is no error: see [`Answer`].
+    fn request(&self, subject: &str, message: &[u8], within: Duration) -> Result<Answer, Fault>;
 
     /// Sends `message` to whoever listens to `subject`, and returns all answers that come `within` that time.
     ///
     /// # Errors
-    /// As [`Link::tell`].
-    fn ask_all(&self, subject: &str, message: &[u8], within: Duration) -> Result<Vec<Vec<u8>>, Fault>;
+    /// As [`Link::publish`].
+    fn request_all(&self, subject: &str, message: &[u8], within: Duration) -> Result<Vec<Vec<u8>>, Fault>;
 
     /// Listens to `subject` from when this returns.
     ///
     /// # Errors
     /// When the engine cannot be reached or does not let this account listen there.
-    fn listen(&self, subject: &str) -> Result<Box<dyn Subscription>, Fault>;
+    fn subscribe(&self, subject: &str) -> Result<Box<dyn Subscription>, Fault>;
 
     /// Answers who asks [`Link::ask_time`] at `subject`, for as long as what is returned is kept. No thread that
     /// measures has a part in it.
     ///
     /// # Errors
-    /// As [`Link::listen`].
+    /// As [`Link::subscribe`].
     fn tell_time(&self, subject: &str) -> Result<Box<dyn Send + Sync>, Fault>;
 
     /// One exchange of clock readings with whoever tells the time at `subject`; `None` where nobody does, or does not
@@ -89,11 +89,11 @@ pub struct Delivery {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
     /// This answer.
-    Said(Vec<u8>),
+    Reply(Vec<u8>),
     /// Nobody listens at that subject.
-    Nobody,
+    NoResponders,
     /// Somebody may listen and has not answered in time.
-    Silence,
+    TimedOut,
 }
 
 /// Four readings of two clocks, as in NTP's on-wire protocol (RFC 5905, section 8): `CLOCK_MONOTONIC`, ns.

@@ -75,8 +75,8 @@ pub fn serve(
         observes: true,
     };
     let _clock = link.tell_time(&observer_clock(&config.name))?;
-    let mut calls = link.listen(ROLL_CALL)?;
-    let mut questions = link.listen(&observer(&config.name))?;
+    let mut calls = link.subscribe(ROLL_CALL)?;
+    let mut questions = link.subscribe(&observer(&config.name))?;
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // By itself, so that a long search does not make it look absent.
@@ -111,7 +111,7 @@ fn answer(link: &dyn Link, subscription: &mut dyn Subscription, say: impl FnOnce
         None
     });
     if let Some(Delivery { body, reply_to: Some(reply_to) }) = delivery {
-        let _ = say(&body).and_then(|answer| link.tell(&reply_to, &answer));
+        let _ = say(&body).and_then(|answer| link.publish(&reply_to, &answer));
     }
 }
 

@@ -255,11 +255,12 @@ fn an_agent_does_nothing_for_a_coordinator_that_asks_for_what_it_may_not() {
                 break one.hello.clone();
             }
         };
-        let ask = |order: &Order| match link.ask(&seen.orders(), &write(order).expect("JSON"), WAIT).expect("asked") {
-            Answer::Said(reply) => read::<Reply>(&reply).expect("a reply"),
+        let ask = |order: &Order| match link.request(&seen.orders(), &write(order).expect("JSON"), WAIT).expect("asked")
+        {
+            Answer::Reply(reply) => read::<Reply>(&reply).expect("a reply"),
             other => panic!("{other:?}"),
         };
-        let Answer::Said(reply) = link.ask(&seen.orders(), b"{\"run\":\"sh\"}", WAIT).expect("asked") else {
+        let Answer::Reply(reply) = link.request(&seen.orders(), b"{\"run\":\"sh\"}", WAIT).expect("asked") else {
             panic!("no answer")
         };
         assert!(matches!(read(&reply), Some(Reply::Refused(_))));
@@ -296,12 +297,12 @@ fn an_agent_measures_nothing_but_the_plan_that_it_was_given() {
             }
         };
         let _clock = link.tell_time(&coordinator_clock("r")).expect("a clock");
-        let mut reports = link.listen(&coordinator("r")).expect("an inbox");
+        let mut reports = link.subscribe(&coordinator("r")).expect("an inbox");
         let ask = |order: Order| {
             let order = write(&order).expect("JSON");
             loop {
-                match link.ask(&seen.orders(), &order, WAIT).expect("asked") {
-                    Answer::Said(reply) => match read::<Reply>(&reply).expect("a reply") {
+                match link.request(&seen.orders(), &order, WAIT).expect("asked") {
+                    Answer::Reply(reply) => match read::<Reply>(&reply).expect("a reply") {
                         // It is still at the frame before.
                         Reply::Busy(_) => {}
                         reply => break reply,
@@ -360,7 +361,7 @@ fn an_agent_measures_nothing_but_the_plan_that_it_was_given() {
             assert_eq!(ask(Order::Measure(Box::new(order))), Reply::Accepted);
             loop {
                 let delivery = reports.next(WAIT).expect("heard").expect("a report");
-                link.tell(&delivery.reply_to.expect("an inbox"), b"{}").expect("told");
+                link.publish(&delivery.reply_to.expect("an inbox"), b"{}").expect("told");
                 match read::<Report>(&delivery.body).expect("a report") {
                     Report { said: Said::Failed(why), ticket: of, .. } if of == ticket => break why,
                     Report { said: Said::Ready(_), .. } => panic!("it would have measured"),
@@ -416,6 +417,6 @@ fn what_an_agent_is_told_is_told_to_who_watches_it() {
 fn a_link_that_is_lost_is_a_fault_of_the_connection() {
     let link: LocalLink = Hub::default().link(0);
     link.lose(true);
-    assert!(matches!(link.tell("x", b"y"), Err(Fault::Connection(_))));
+    assert!(matches!(link.publish("x", b"y"), Err(Fault::Connection(_))));
     assert!(matches!(roll_call(&link), Err(Fault::Connection(_))));
 }

@@ -22,8 +22,7 @@ pub fn empty(files: impl Iterator<Item = PathBuf>) -> Result<&'static str, Fault
         return Ok("drop_caches = 3");
     }
     for file in files {
-        let_go(&file)
-            .map_err(|error| Fault::machine(format!("cannot empty the cache of {}", file.display()), error))?;
+        evict(&file).map_err(|error| Fault::machine(format!("cannot empty the cache of {}", file.display()), error))?;
     }
     Ok("posix_fadvise(DONTNEED) on every file of the servers")
 }
@@ -39,7 +38,7 @@ pub fn redraw(files: &[PathBuf]) -> Result<(), Fault> {
     for file in files {
         // Only clean pages can be let go of.
         fs::File::open(file).and_then(|open| open.sync_data()).map_err(|error| failed(file, error))?;
-        let_go(file).map_err(|error| failed(file, error))?;
+        evict(file).map_err(|error| failed(file, error))?;
     }
     for file in files {
         fs::File::open(file)
@@ -49,7 +48,7 @@ pub fn redraw(files: &[PathBuf]) -> Result<(), Fault> {
     Ok(())
 }
 
-fn let_go(path: &Path) -> std::io::Result<()> {
+fn evict(path: &Path) -> std::io::Result<()> {
     let file = fs::File::open(path)?;
     // SAFETY: the descriptor is open for the whole call; a length of 0 means to the end.
     match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {

@@ -125,7 +125,7 @@ impl<'a> ChildProcesses<'a> {
             None => self.begin(runner.arms(), start)?,
         };
         let asked = FrameRequest { frame: number, epoch, start, free, runner_state: runner.runner_state() };
-        coprocess.tell(&line(&asked)?)?;
+        coprocess.send(&line(&asked)?)?;
         let answer = heard(&coprocess.answer(self.run.cancelled)?)
             .ok_or_else(|| Fault::Machine(format!("{} answers what nobody can read", self.name())))?;
         let measured = match answer {
@@ -182,7 +182,7 @@ impl<'a> ChildProcesses<'a> {
         let mut program = self.program.clone();
         pad(&mut program.environment, Draw::of(self.part.cell.seed, start, 1).paddings[0]);
         let mut coprocess = Coprocess::start(&program, &self.name(), &folder)?;
-        coprocess.tell(&line(&self.child_setup(arms))?)?;
+        coprocess.send(&line(&self.child_setup(arms))?)?;
         Ok(coprocess)
     }
 

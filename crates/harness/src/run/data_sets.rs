@@ -245,7 +245,7 @@ impl DataSets {
     }
 
     /// Lets go of the sets that are not of a workload for which `needed` holds.
-    pub(super) fn let_go(&mut self, needed: impl Fn(usize) -> bool) {
+    pub(super) fn discard(&mut self, needed: impl Fn(usize) -> bool) {
         for set in self.sets.extract_if(.., |set| !needed(set.fingerprint.workload)) {
             // What cannot be removed goes with the sandbox.
             let _ = fs::remove_dir_all(&set.folder);

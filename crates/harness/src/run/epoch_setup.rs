@@ -37,7 +37,7 @@ use tithe_plugin::{
 
 use self::fill::{fill_caches, load, run_statements, try_switches, without_statements};
 use super::{
-    EpochPlan, EventLog, Observer, Run,
+    EpochPlan, EventListener, EventLog, Run,
     arm_server::ArmServer,
     cache,
     data_sets::{self, DataSets, Fingerprint},
@@ -165,21 +165,21 @@ impl<'a> EpochSetup<'a> {
             if run.plan.cells[number].arrivals != cell.arrivals
                 && let Arrivals::Poisson(rate) = cell.arrivals
             {
-                facts.tell(Note::Rate, format!("{rate:.0}/s"));
+                facts.note(Note::Rate, format!("{rate:.0}/s"));
             }
             if run.rotates {
                 let turns = "each runs in its arm's slots only, because keys are rotated".to_owned();
-                facts.tell(Note::Servers, turns);
+                facts.note(Note::Servers, turns);
             }
-            listening(experiment, &setups).into_iter().for_each(|words| facts.tell(Note::Listen, words));
+            listening(experiment, &setups).into_iter().for_each(|words| facts.note(Note::Listen, words));
             if run.uses_child_processes() {
-                facts.tell(Note::Process, "one of its own for every start, for all arms".to_owned());
+                facts.note(Note::Process, "one of its own for every start, for all arms".to_owned());
             }
-            sharing.in_words().into_iter().for_each(|words| facts.tell(Note::Data, words));
+            sharing.in_words().into_iter().for_each(|words| facts.note(Note::Data, words));
             let swap = experiment.encrypted_swap_bytes.map(own_swap::layers);
-            swap.into_iter().for_each(|layers| facts.tell(Note::EncryptedSwap, layers));
+            swap.into_iter().for_each(|layers| facts.note(Note::EncryptedSwap, layers));
             if let Some(every) = cell.reconnect_every {
-                facts.tell(Note::Connections, format!("opened anew after every {every} operations"));
+                facts.note(Note::Connections, format!("opened anew after every {every} operations"));
             }
             facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
         })?;
@@ -205,7 +205,7 @@ impl<'a> EpochSetup<'a> {
         }
         if cell.starts_per_epoch() > 1 {
             let words = self.between_starts(workload.writes());
-            event_log.folder.cell(number, |facts| facts.tell(Note::DataBetweenStarts, words))?;
+            event_log.folder.cell(number, |facts| facts.note(Note::DataBetweenStarts, words))?;
         }
         Ok(())
     }
@@ -224,7 +224,7 @@ impl<'a> EpochSetup<'a> {
         if part.cell.design.is_switched() {
             let words = "not looked for: whoever switches the server may start another one in its place";
             return event_log.folder.cell(part.number, |known| {
-                known.arms.iter_mut().for_each(|arm| arm.tell(Fact::ServerProcesses, words.to_owned()));
+                known.arms.iter_mut().for_each(|arm| arm.set(Fact::ServerProcesses, words.to_owned()));
             });
         }
         let located = located::locate(run, part, &self.started_arms, sharing.is_one_server())?;
@@ -239,7 +239,7 @@ impl<'a> EpochSetup<'a> {
             facts.extend(located::machine(run, number)?.into_iter().map(|fact| (number, fact)));
         }
         event_log.folder.cell(part.number, |known| {
-            facts.into_iter().for_each(|(number, (fact, words))| known.arms[number].tell(fact, words));
+            facts.into_iter().for_each(|(number, (fact, words))| known.arms[number].set(fact, words));
         })?;
         located.warnings.into_iter().try_for_each(|words| event_log.warn(words))
     }
@@ -336,7 +336,7 @@ impl<'a> EpochSetup<'a> {
             if run.cancelled() {
                 return Ok(());
             }
-            self.load_set(run, part, arm, data_sets, event_log.observer)?;
+            self.load_set(run, part, arm, data_sets, event_log.listener)?;
         }
         let kept: Vec<&StartingArm<'_>> = starting.iter().filter(|arm| arm.fingerprint.is_some()).collect();
         self.start_on_copies(run, part, &kept, data_sets, event_log)?;
@@ -361,7 +361,7 @@ impl<'a> EpochSetup<'a> {
         part: &EpochPlan<'_>,
         starting: &mut StartingArm<'_>,
         data_sets: &mut DataSets,
-        observer: &mut dyn Observer,
+        listener: &mut dyn EventListener,
     ) -> Result<(), Fault> {
         let (Some(fingerprint), Some(launch)) = (starting.fingerprint, &starting.launch) else { return Ok(()) };
         if data_sets.has(fingerprint) {
@@ -373,7 +373,7 @@ impl<'a> EpochSetup<'a> {
         self.begin(starting)?;
         let server = self.await_start(starting)?;
         data::create(run.product, &server, &without_statements(starting.setup), workload)?;
-        self.load(run, part, starting.number, (&server, starting.setup, true), observer)?;
+        self.load(run, part, starting.number, (&server, starting.setup, true), listener)?;
         data::quiesce(run.product, &server, starting.setup, workload)?;
         run.product.condense(&server, starting.setup)?;
         self.servers.get_mut(&starting.number).map_or(Ok(()), ArmServer::stop_cleanly)?;
@@ -419,7 +419,7 @@ impl<'a> EpochSetup<'a> {
         in_order.sort_by_key(|(arm, _)| arm.number);
         for (arm, origin) in in_order {
             let facts = facts.remove(&arm.number).unwrap_or_default();
-            tell(part, arm, (facts, origin), event_log)?;
+            keep(part, arm, (facts, origin), event_log)?;
             self.has_started(run, arm, arm.number);
         }
         Ok(())
@@ -458,9 +458,9 @@ impl<'a> EpochSetup<'a> {
             created?;
         }
         let facts = run.product.facts(&server, setup)?;
-        tell(part, starting, (facts, None), event_log)?;
+        keep(part, starting, (facts, None), event_log)?;
         try_switches(run.product, &run.plan.experiment.arms[starting.number], (&server, setup), workload)?;
-        self.load(run, part, starting.number, (&server, setup, loads), event_log.observer)?;
+        self.load(run, part, starting.number, (&server, setup, loads), event_log.listener)?;
         self.has_started(run, starting, owner);
         Ok(())
     }
@@ -503,21 +503,21 @@ impl<'a> EpochSetup<'a> {
         part: &EpochPlan<'_>,
         number: usize,
         (server, setup, loads): (&Server, &Setup, bool),
-        observer: &mut dyn Observer,
+        listener: &mut dyn EventListener,
     ) -> Result<(), Fault> {
         let workload = run.workloads[part.cell.workload].as_ref();
         let of = workload.rows(run.plan.experiment.data.records);
-        let mut tell = |done| {
-            observer.event(&Event::Loading { cell: part.number as u32, arm: number as u32, done, of });
+        let mut report = |done| {
+            listener.event(&Event::Loading { cell: part.number as u32, arm: number as u32, done, of });
         };
         match workload.offered_by() {
             Load::Program(program) => {
-                tell(0);
+                report(0);
                 self.prepare_program(run, program, workload, number, server, setup)?;
-                tell(of);
+                report(of);
                 Ok(())
             }
-            Load::Clients(clients) if loads => load(run, (workload, clients), server, setup, &mut tell),
+            Load::Clients(clients) if loads => load(run, (workload, clients), server, setup, &mut report),
             Load::Clients(_) => Ok(()),
         }
     }
@@ -625,7 +625,7 @@ fn leaves_data(created: &Result<(), Fault>, remove: impl FnOnce() -> Result<(), 
 }
 
 /// Keeps and tells what is known of an arm that was `starting` and is there.
-fn tell(
+fn keep(
     part: &EpochPlan<'_>,
     starting: &StartingArm<'_>,
     (mut facts, origin): (ArmFacts, Option<String>),
@@ -633,7 +633,7 @@ fn tell(
 ) -> Result<(), Fault> {
     facts.configuration.splice(0..0, starting.configuration.iter().cloned());
     let origin = origin.map(|origin| (Fact::DataSet, origin));
-    starting.notes.iter().cloned().chain(origin).for_each(|(fact, text)| facts.tell(fact, text));
+    starting.notes.iter().cloned().chain(origin).for_each(|(fact, text)| facts.set(fact, text));
     let (cell, arm, version) = (part.number as u32, starting.number as u32, facts.version.clone());
     event_log.add(Event::ArmStarted { cell, epoch: part.epoch, arm, version })?;
     event_log.folder.cell(part.number, |known| known.arms[starting.number] = facts)

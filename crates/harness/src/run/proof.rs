@@ -118,7 +118,7 @@ impl Run<'_> {
                 }
                 let CheckEntry { id, role, control } = check.entry();
                 let (cell, of) = (part.number as u32, arm as u32);
-                event_log.observer.event(&Event::Looking { cell, arm: of, phase, claim: check.claim() });
+                event_log.listener.event(&Event::Looking { cell, arm: of, phase, claim: check.claim() });
                 let mut on_protected = context(arm);
                 let protected = evidence::seen_by(&*check, &mut on_protected);
                 let narrowed = on_protected.narrowed;

@@ -123,7 +123,7 @@ impl Run<'_> {
             let invalid = frame.invalid.clone();
             event_log.add(Event::FrameDone { cell: part.number as u32, frame: frame.frame, invalid })?;
             // A pair counts whole or not at all, so that nothing ends a cell between its sides.
-            _ = event_log.observer.frame(&frame, &slots);
+            _ = event_log.listener.frame(&frame, &slots);
             run_state.served.add(slice::from_ref(&frame), &slots);
             run_state.invalid.add(frame.invalid.as_deref())?;
             measured.frames += 1;
@@ -154,7 +154,7 @@ impl Run<'_> {
                 continue;
             }
             let claim = check.claim();
-            event_log.observer.event(&Event::Looking { cell: part.number as u32, arm: arm as u32, phase, claim });
+            event_log.listener.event(&Event::Looking { cell: part.number as u32, arm: arm as u32, phase, claim });
             let mut context = CheckContext {
                 database: self.product,
                 server: &started.server,

@@ -178,7 +178,7 @@ impl<'r> SwitchedServer<'r> {
         self.now = None;
         let mut watch = Watch { cell: self.cell, arm: arm as u32, began, timeout, told: None };
         let command = command_of(self.command(arm));
-        let ended = process::run_own(&command, &self.hidden, timeout, &mut || watch.tell(event_log));
+        let ended = process::run_own(&command, &self.hidden, timeout, &mut || watch.report(event_log));
         ended.map_err(|fault| fault.of(format_args!("`{}` of `switch`", NAMES[arm])))?;
         let deadline = Instant::now() + timeout;
         loop {
@@ -197,7 +197,7 @@ impl<'r> SwitchedServer<'r> {
                     quantity::precise_duration(self.switch.timeout_s)
                 )));
             }
-            watch.tell(event_log);
+            watch.report(event_log);
             std::thread::sleep(PAUSE);
         }
         let took_s = began.elapsed().as_secs_f64();
@@ -253,13 +253,13 @@ struct Watch {
 }
 
 impl Watch {
-    fn tell(&mut self, event_log: &mut EventLog<'_>) {
+    fn report(&mut self, event_log: &mut EventLog<'_>) {
         if self.told.is_some_and(|told| told.elapsed() < TOLD_EVERY) {
             return;
         }
         self.told = Some(Instant::now());
         let (done_s, at_most_s) = (self.began.elapsed().as_secs_f64(), 2.0 * self.timeout.as_secs_f64());
-        event_log.observer.event(&Event::Switching { cell: self.cell, arm: self.arm, done_s, at_most_s });
+        event_log.listener.event(&Event::Switching { cell: self.cell, arm: self.arm, done_s, at_most_s });
     }
 }
 

@@ -75,7 +75,7 @@ impl Coprocess {
     ///
     /// # Errors
     /// How it ended, when it is not there any more.
-    pub fn tell(&mut self, line: &[u8]) -> Result<(), Fault> {
+    pub fn send(&mut self, line: &[u8]) -> Result<(), Fault> {
         let told = match &mut self.requests {
             Some(requests) => requests.write_all(line).and_then(|()| requests.write_all(b"\n")),
             None => Err(io::ErrorKind::BrokenPipe.into()),
@@ -222,12 +222,12 @@ mod tests {
     #[test]
     fn lines_are_answered_by_lines_and_the_end_is_waited_for() {
         let mut coprocess = shell("while read line; do echo got $line; echo and more; done; echo bye >&2");
-        coprocess.tell(b"one").expect("told");
+        coprocess.send(b"one").expect("told");
         assert_eq!(coprocess.answer(&GOES_ON), Ok(b"got one".to_vec()));
         assert_eq!(coprocess.answer(&GOES_ON), Ok(b"and more".to_vec()));
         // Longer than a pipe holds, and than one read takes.
         let long = vec![b'x'; 300_000];
-        coprocess.tell(&long).expect("told");
+        coprocess.send(&long).expect("told");
         assert_eq!(coprocess.answer(&GOES_ON).map(|line| line.len()), Ok(300_004));
         assert_eq!(coprocess.end(), Ok("bye\n".to_owned()));
     }
@@ -246,7 +246,7 @@ mod tests {
         let mut coprocess = shell("exit 5");
         let begun = Instant::now();
         let fault = loop {
-            if let Err(fault) = coprocess.tell(b"hello") {
+            if let Err(fault) = coprocess.send(b"hello") {
                 break fault.to_string();
             }
             assert!(begun.elapsed() < Duration::from_secs(60), "it is told and told");

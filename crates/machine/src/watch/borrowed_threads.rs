@@ -60,17 +60,17 @@ impl BorrowedThreads {
     }
 
     /// Gives `thread` its processors back, where it was bound.
-    pub fn let_go(&self, thread: i32) {
+    pub fn give_back(&self, thread: i32) {
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = keeper.as_ref().and_then(|keeper| keeper.threads.get(&thread)) {
-            thread.let_go();
+            thread.give_back();
         }
     }
 
     /// Gives all that were bound their processors back.
     pub fn let_go_all(&self) {
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
-        keeper.iter().flat_map(|keeper| keeper.threads.values()).for_each(BorrowedThread::let_go);
+        keeper.iter().flat_map(|keeper| keeper.threads.values()).for_each(BorrowedThread::give_back);
     }
 }
 
@@ -109,7 +109,7 @@ impl BorrowedThread {
     }
 
     /// Gives it its processors back, unless it has gone.
-    fn let_go(&self) {
+    fn give_back(&self) {
         if began(self.number) == Some(self.began) {
             process::bind(self.number, &self.processors);
         }
@@ -157,7 +157,7 @@ fn give_back(input: &mut dyn BufRead) -> io::Result<()> {
         threads.extend(BorrowedThread::of_line(&line?));
         Ok(())
     });
-    threads.iter().for_each(BorrowedThread::let_go);
+    threads.iter().for_each(BorrowedThread::give_back);
     read
 }
 
@@ -221,7 +221,7 @@ mod tests {
         let program = Command { program: "/bin/cat".into(), arguments: Vec::new(), environment: BTreeMap::new() };
         let borrowed = BorrowedThreads::new(program);
         assert!(borrowed.bind(thread, all[0]) && process::is_bound(thread, all[0]));
-        borrowed.let_go(thread);
+        borrowed.give_back(thread);
         assert_eq!(process::processors_of(thread), Some(all));
     }
 }

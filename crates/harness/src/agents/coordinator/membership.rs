@@ -59,7 +59,7 @@ pub fn roll_call(link: &dyn Link) -> Result<Vec<Peer>, Fault> {
 
 /// Everybody who answers, by name. What is no answer of an agent is left out.
 fn call(link: &dyn Link) -> Result<Vec<Hello>, Fault> {
-    let answers = link.ask_all(ROLL_CALL, b"{}", CALL)?;
+    let answers = link.request_all(ROLL_CALL, b"{}", CALL)?;
     let mut hellos: Vec<Hello> = answers.iter().filter_map(|answer| read(answer)).collect();
     hellos.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
     hellos.dedup_by(|one, other| one.id == other.id);

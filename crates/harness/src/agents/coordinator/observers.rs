@@ -98,9 +98,9 @@ impl ServerObserver {
     }
 
     fn ask(&self, query: &Query, within: Duration) -> Result<QueryReply, Fault> {
-        match self.link.ask(&observer(&self.hello.name), &write(query)?, within)? {
-            Answer::Said(reply) => read(&reply).ok_or_else(|| self.odd()),
-            Answer::Nobody | Answer::Silence => Err(self.lost()),
+        match self.link.request(&observer(&self.hello.name), &write(query)?, within)? {
+            Answer::Reply(reply) => read(&reply).ok_or_else(|| self.odd()),
+            Answer::NoResponders | Answer::TimedOut => Err(self.lost()),
         }
     }
 

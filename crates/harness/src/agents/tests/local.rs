@@ -90,7 +90,7 @@ impl LocalLink {
 
     fn subscription(&self) -> Result<(String, Box<dyn Subscription>), Fault> {
         let subject = format!("inbox.{}", self.hub.0.inboxes.fetch_add(1, Ordering::Relaxed));
-        let subscription = self.listen(&subject)?;
+        let subscription = self.subscribe(&subject)?;
         Ok((subject, subscription))
     }
 }
@@ -116,22 +116,22 @@ impl Drop for Telling {
 }
 
 impl Link for LocalLink {
-    fn tell(&self, subject: &str, message: &[u8]) -> Result<(), Fault> {
+    fn publish(&self, subject: &str, message: &[u8]) -> Result<(), Fault> {
         self.there()?;
         self.hub.send(subject, message, None);
         Ok(())
     }
 
-    fn ask(&self, subject: &str, message: &[u8], within: Duration) -> Result<Answer, Fault> {
+    fn request(&self, subject: &str, message: &[u8], within: Duration) -> Result<Answer, Fault> {
         self.there()?;
         let (reply_to, mut subscription) = self.subscription()?;
         if !self.hub.send(subject, message, Some(reply_to)) {
-            return Ok(Answer::Nobody);
+            return Ok(Answer::NoResponders);
         }
-        Ok(subscription.next(within)?.map_or(Answer::Silence, |delivery| Answer::Said(delivery.body)))
+        Ok(subscription.next(within)?.map_or(Answer::TimedOut, |delivery| Answer::Reply(delivery.body)))
     }
 
-    fn ask_all(&self, subject: &str, message: &[u8], within: Duration) -> Result<Vec<Vec<u8>>, Fault> {
+    fn request_all(&self, subject: &str, message: &[u8], within: Duration) -> Result<Vec<Vec<u8>>, Fault> {
         self.there()?;
         let (reply_to, mut subscription) = self.subscription()?;
         self.hub.send(subject, message, Some(reply_to));
@@ -142,7 +142,7 @@ impl Link for LocalLink {
         Ok(all)
     }
 
-    fn listen(&self, subject: &str) -> Result<Box<dyn Subscription>, Fault> {
+    fn subscribe(&self, subject: &str) -> Result<Box<dyn Subscription>, Fault> {
         self.there()?;
         let (sender, receiver) = mpsc::channel();
         if let Some(rest) = subject.strip_prefix("tithe.agent.")

@@ -307,7 +307,7 @@ impl CellContext<'_> {
     fn place_lasting(&self, thread: i32, attached: bool, processor: Option<usize>) {
         match (self.borrowed_threads.filter(|_| attached), processor) {
             (Some(borrowed), Some(processor)) => drop(borrowed.bind(thread, processor)),
-            (Some(borrowed), None) => borrowed.let_go(thread),
+            (Some(borrowed), None) => borrowed.give_back(thread),
             (None, Some(processor)) if !attached => drop(process::pin(thread, processor)),
             // One of a server of ours is still bound from an earlier frame.
             (None, None) if !attached => drop(process::bind(thread, &self.processors)),

@@ -70,7 +70,7 @@ fn a_data_set_is_copied_to_whoever_stores_the_same_and_to_nobody_else() {
     for other in [fingerprint("checksums", b"k"), fingerprint("plain", b"another")] {
         assert_eq!(context.restore(&other, "two"), Ok(None));
     }
-    context.data_sets.let_go(|workload| workload == 1);
+    context.data_sets.discard(|workload| workload == 1);
     assert_eq!(context.restore(&plain, "two"), Ok(None));
     assert_eq!(context.sets(), Vec::<PathBuf>::new());
 }
