@@ -12,7 +12,10 @@ use tithe_machine::{
     secret::Secret,
 };
 use tithe_model::experiment::{self, OptionValue};
-use tithe_plugin::{protection::Protection, setup::Setup};
+use tithe_plugin::{
+    protection::{Protection, ways},
+    setup::Setup,
+};
 
 use crate::{
     inspect::{Judgement, Open, transport},
@@ -80,8 +83,10 @@ pub fn shown(launch: &Launch, setup: &Setup) -> String {
             other => format!("{other:?}"),
         });
     }
-    lines.push(format!("serve {}", run(launch.server.as_ref().expect("a server"))));
-    lines.push(format!("stop by signal {} at {:?}", launch.stop_signal, launch.address));
+    if let Some(server) = &launch.server {
+        lines.push(format!("serve {}", run(server)));
+        lines.push(format!("stop by signal {} at {:?}", launch.stop_signal, launch.address));
+    }
     lines.push(format!("paths {:?}", launch.paths));
     for statement in &setup.statements {
         lines.push(format!("then {statement}"));
@@ -98,6 +103,31 @@ pub fn difference(before: &str, after: &str) -> String {
             .collect()
     };
     missing(after, before, '-') + &missing(before, after, '+')
+}
+
+/// What every way to ask for each of `protections` changes of a plain arm: of its server, which `launched` shows, and of
+/// its clients.
+pub fn every_way(protections: &[&dyn Protection], launched: impl Fn(&Setup) -> String) -> String {
+    let shown = |setup: &Setup| {
+        let Setup { session_statements, transport, authentication, at_rest, rotates, .. } = setup;
+        let Setup { key_server, columns, compute, volume, .. } = setup;
+        format!(
+            "{}session {session_statements:?}\ntransport {transport:?}\nauthentication {authentication:?}\n\
+             at rest {at_rest:?}\nrotates {rotates}\nkey server {key_server:?}\ncolumns {columns:?}\n\
+             compute {compute:?}\nvolume {volume:?}\n",
+            launched(setup),
+        )
+    };
+    let mut told = String::new();
+    for protection in protections {
+        for chosen in ways(*protection) {
+            let mut setup = plain();
+            protection.apply(&chosen, &mut setup);
+            let options: String = chosen.options.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
+            told += &format!("{}{options}\n{}\n", chosen.id, difference(&shown(&plain()), &shown(&setup)));
+        }
+    }
+    told
 }
 
 /// How plaintext is judged of a server that says `said` to whoever comes in `plaintext`, where the URL asks for TLS;

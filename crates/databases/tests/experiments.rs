@@ -10,13 +10,13 @@ use std::{
 use expect_test::expect;
 use tithe_harness::{arms, catalogue};
 use tithe_model::{
-    catalogue::{Catalogue, DefaultValue, NetworkLogin, OptionEntry, OptionKind},
+    catalogue::{Catalogue, NetworkLogin},
     experiment::{self, OptionValue},
     parse, plan,
 };
 use tithe_plugin::{
     product::Product,
-    protection::Protection,
+    protection::ways,
     setup::{Authentication, Setup},
 };
 
@@ -60,31 +60,6 @@ fn every_experiment_makes_a_plan() {
         }
         plan::plan(experiment, &catalogue).unwrap_or_else(|diagnostics| panic!("{}: {diagnostics:?}", path.display()));
     }
-}
-
-/// Every way to ask for `protection`: its defaults, and each word and switch of each option in turn.
-fn ways(protection: &dyn Protection) -> Vec<experiment::Protection> {
-    let usual = |option: &OptionEntry| match (option.default.map(DefaultValue::value), option.kind) {
-        (Some(value), _) => value,
-        (None, OptionKind::Choice(words)) => OptionValue::Text(words[0].to_owned()),
-        (None, kind) => panic!("an example for {}: {kind:?}", option.name),
-    };
-    let options = protection.entry().options.iter().map(|option| (option.name.to_owned(), usual(option))).collect();
-    let first = experiment::Protection { id: protection.entry().id.to_owned(), options };
-    let mut all = vec![first.clone()];
-    for option in protection.entry().options {
-        let values: Vec<OptionValue> = match option.kind {
-            OptionKind::Choice(words) => words.iter().map(|word| OptionValue::Text((*word).to_owned())).collect(),
-            OptionKind::Flag => [true, false].map(OptionValue::Flag).into(),
-            OptionKind::Number { .. } | OptionKind::Text => Vec::new(),
-        };
-        all.extend(values.into_iter().map(|value| {
-            let mut way = first.clone();
-            way.options.insert(option.name.to_owned(), value);
-            way
-        }));
-    }
-    all
 }
 
 /// An experiment with an arm that asks for `chosen`, and the setting `name`, in line 5.

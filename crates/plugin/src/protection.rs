@@ -37,3 +37,35 @@ pub trait Protection: Sync {
         self.evidence_on(chosen, workload.tables())
     }
 }
+
+/// Every way to ask for `protection`: its defaults, and each word and switch of each option in turn. For tests.
+#[cfg(any(test, feature = "test-bench"))]
+pub fn ways(protection: &dyn Protection) -> Vec<experiment::Protection> {
+    use tithe_model::{
+        catalogue::{DefaultValue, OptionEntry, OptionKind},
+        experiment::OptionValue,
+    };
+
+    let usual = |option: &OptionEntry| match (option.default.map(DefaultValue::value), option.kind) {
+        (Some(value), _) => value,
+        (None, OptionKind::Choice(words)) => OptionValue::Text(words[0].to_owned()),
+        (None, kind) => panic!("an example for {}: {kind:?}", option.name),
+    };
+    let options = protection.entry().options.iter().map(|option| (option.name.to_owned(), usual(option))).collect();
+    let first = experiment::Protection { id: protection.entry().id.to_owned(), options };
+    let mut all = vec![first.clone()];
+    for option in protection.entry().options {
+        let values: Vec<OptionValue> = match option.kind {
+            OptionKind::Choice(words) => words.iter().map(|word| OptionValue::Text((*word).to_owned())).collect(),
+            OptionKind::Flag => [true, false].map(OptionValue::Flag).into(),
+            OptionKind::Number { .. } | OptionKind::Text => Vec::new(),
+        };
+        let others = values.into_iter().filter(|value| first.options.get(option.name) != Some(value));
+        all.extend(others.map(|value| {
+            let mut way = first.clone();
+            way.options.insert(option.name.to_owned(), value);
+            way
+        }));
+    }
+    all
+}

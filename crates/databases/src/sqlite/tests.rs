@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use expect_test::{Expect, expect};
+use expect_test::{Expect, expect, expect_file};
 use tempfile::TempDir;
 use tithe_machine::{clock::Clock, credentials::Credentials, launch::Launch, observation::Observation, secret::Secret};
 use tithe_model::{
@@ -17,6 +17,7 @@ use tithe_plugin::{
 };
 
 use super::*;
+use crate::test_setup::every_way;
 
 const CIPHERS: [&str; 4] = ["aegis", "chacha20", "sqlcipher", "aes256cbc"];
 
@@ -509,4 +510,13 @@ fn quotations_say_what_was_seen() {
           plain: Exposed("page 66: another value was served")
           protected: Protected("page 66: server: database disk image is malformed (SQLite error 11)")
     "#]].assert_eq(&text);
+}
+
+#[test]
+fn every_way_to_ask_for_a_protection() {
+    let launched = |setup: &Setup| {
+        let Launch { steps, paths, .. } = Sqlite.launch(&Install::default(), setup, &Place::on_loopback("/run/arm", 0));
+        format!("{steps:?}\n{paths:?}\n{}\n", configuration(setup).unwrap().join("\n"))
+    };
+    expect_file!["every_way.txt"].assert_eq(&every_way(Sqlite.protections(), launched));
 }

@@ -23,6 +23,8 @@ mod rotation;
 mod session;
 mod settings;
 mod statistics;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeMap,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use expect_test::{Expect, expect};
+use expect_test::{Expect, expect, expect_file};
 use tithe_machine::launch::{Install, Place};
 use tithe_model::experiment;
 use tithe_plugin::setup::Setup;
@@ -13,7 +13,7 @@ use crate::{
         install::{AGENT, CLASS_PATH, JAVA_PROGRAM},
         launch::launch,
     },
-    test_setup::{self, difference, plain},
+    test_setup::{self, difference, every_way, plain},
 };
 
 fn chosen(id: &str, options: &[(&str, &str)]) -> experiment::Protection {
@@ -319,4 +319,9 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
         + -Xmx1GDxy
     "#]]
     .assert_eq(&difference(&shown(&plain()), &shown(&setup)));
+}
+
+#[test]
+fn every_way_to_ask_for_a_protection() {
+    expect_file!["every_way.txt"].assert_eq(&every_way(ALL, shown));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use expect_test::{Expect, expect};
+use expect_test::{Expect, expect, expect_file};
 use tithe_machine::launch::{Install, Place};
 use tithe_model::experiment;
 use tithe_plugin::setup::Setup;
@@ -10,7 +10,7 @@ use tithe_plugin::setup::Setup;
 use super::{ALL, ENTERPRISE};
 use crate::{
     mongodb::launch::launch,
-    test_setup::{self, difference, plain},
+    test_setup::{self, difference, every_way, plain},
 };
 
 fn install() -> Install {
@@ -269,4 +269,9 @@ fn what_the_community_edition_lacks_is_named() {
     expect!["an audit log, which MongoDB Community does not have"].assert_eq(&missing.what);
     install.facts.insert(ENTERPRISE.to_owned(), "yes".to_owned());
     assert_eq!(audit.needs(&install, &chosen("audit", &[])), Ok(()));
+}
+
+#[test]
+fn every_way_to_ask_for_a_protection() {
+    expect_file!["every_way.txt"].assert_eq(&every_way(ALL, shown));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use expect_test::{Expect, expect};
+use expect_test::{Expect, expect, expect_file};
 use tithe_machine::launch::{Install, Place};
 use tithe_model::experiment;
 use tithe_plugin::setup::Setup;
@@ -13,7 +13,7 @@ use crate::{
         install::PLUGINS,
         launch::{launch, memory_needed, stored},
     },
-    test_setup::{self, difference, plain},
+    test_setup::{self, difference, every_way, plain},
 };
 
 fn chosen(id: &str, options: &[(&str, &str)]) -> experiment::Protection {
@@ -272,4 +272,9 @@ fn what_is_kept_of_a_stopped_server() {
         }
     "#]]
     .assert_eq(&format!("{:#?}\n", stored(&setup)));
+}
+
+#[test]
+fn every_way_to_ask_for_a_protection() {
+    expect_file!["every_way.txt"].assert_eq(&every_way(ALL, shown));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use expect_test::{Expect, expect};
+use expect_test::{Expect, expect, expect_file};
 use tithe_machine::launch::{Install, Place};
 use tithe_model::experiment;
 use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
@@ -10,7 +10,7 @@ use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 use super::ALL;
 use crate::{
     postgres::launch::launch,
-    test_setup::{self, difference, plain},
+    test_setup::{self, difference, every_way, plain},
 };
 
 fn install(version: &str) -> Install {
@@ -365,4 +365,9 @@ fn what_is_missing_is_named_with_its_package() {
         }
     "#]]
     .assert_debug_eq(&missing);
+}
+
+#[test]
+fn every_way_to_ask_for_a_protection() {
+    expect_file!["every_way.txt"].assert_eq(&every_way(ALL, |setup| shown(setup, "postgres (PostgreSQL) 15.18")));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use expect_test::{Expect, expect};
+use expect_test::{Expect, expect, expect_file};
 use tithe_machine::launch::{Install, Place};
 use tithe_model::experiment;
 use tithe_plugin::setup::Setup;
@@ -10,7 +10,7 @@ use tithe_plugin::setup::Setup;
 use super::ALL;
 use crate::{
     redis::{install::TLS, launch::launch},
-    test_setup::{self, difference, plain},
+    test_setup::{self, difference, every_way, plain},
 };
 
 fn install() -> Install {
@@ -172,4 +172,9 @@ fn a_server_without_tls_is_named() {
     expect!["a Redis or Valkey server that was built with TLS (BUILD_TLS=yes)"].assert_eq(&missing.what);
     install.facts.insert(TLS.to_owned(), "yes".to_owned());
     assert_eq!(tls.needs(&install, &chosen("tls", &[])), Ok(()));
+}
+
+#[test]
+fn every_way_to_ask_for_a_protection() {
+    expect_file!["every_way.txt"].assert_eq(&every_way(ALL, shown));
 }
