@@ -85,10 +85,11 @@ pub fn left_out() -> &'static [&'static str] {
 mod tests {
     use std::collections::BTreeSet;
 
+    use proptest::prelude::*;
     use tithe_harness::arms;
-    use tithe_model::catalogue::ProtectionEntry;
+    use tithe_model::{catalogue::ProtectionEntry, experiment::Url};
 
-    use super::all;
+    use super::{all, test_setup::plain};
 
     #[test]
     fn what_databases_say_of_themselves_fits_together() {
@@ -110,6 +111,20 @@ mod tests {
             for protection in arms::all(*database) {
                 let ProtectionEntry { id, title, protects_against, leaves_open, .. } = *protection.entry();
                 assert!([id, title, protects_against, leaves_open].iter().all(|text| !text.is_empty()), "{id} {title}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn foreign_urls_never_panic_and_are_never_quoted(rest in "[a-z:@/?=&%\\[\\]é0-9,]{0,40}") {
+            for database in all() {
+                for scheme in database.entry().schemes {
+                    let url = Url::new(format!("{scheme}://ann:hunter2{rest}"));
+                    let fault = database.check_url(&url, &plain()).err().map(|fault| fault.to_string());
+                    prop_assert!(!fault.iter().any(|text| text.contains("hunter2")), "{fault:?}");
+                    let _ = database.endpoint(&url);
+                }
             }
         }
     }
