@@ -26,8 +26,6 @@
 //! How a broker is started safely is in `docs/agents.md`. Left out: what the messages say (`tithe_harness::agents`),
 //! anything that a broker stores, clusters of brokers.
 
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start what they look at"))]
-
 mod access;
 mod address;
 mod broker;

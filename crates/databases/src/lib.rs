@@ -1,8 +1,6 @@
 //! The databases: one folder and one line in [`all`] each, with a cargo feature where one brings a crate or C code.
 //! They do not know each other.
 
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start what they look at"))]
-
 use tithe_plugin::product::Product;
 
 #[cfg(feature = "cassandra")]

@@ -6,8 +6,6 @@
 //! Modules import each other in one direction only, which a test holds. Nothing here prints; what happens is told as
 //! [`tithe_model::record::Event`]s.
 
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start what they look at"))]
-
 pub mod agents;
 pub mod arms;
 pub mod catalogue;

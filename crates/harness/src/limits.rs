@@ -77,7 +77,7 @@ fn too_small(
 /// What the reader of a cell with these `resources` should know where its servers may need more memory together than
 /// this machine has; `None` where they do not, or where that is not known.
 ///
-/// All servers of a cell are there at once, in every design: one that is stopped keeps its memory.
+/// All servers of a cell are there at once, in every design: one that is paused keeps its memory.
 pub fn crowding(database: &dyn Database, experiment: &Experiment, resources: usize) -> Option<String> {
     let servers = experiment.arms.iter().filter(|arm| arm.url.is_none()).count() as u64;
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();

@@ -4,8 +4,6 @@
 //! look at processor time, memory, bytes, pressure and clocks. [`launch`], [`credentials`] and [`observation`] are
 //! plain data that are handed to it and come back. It knows no database, no protection and no workload.
 
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start what they look at"))]
-
 pub mod cgroup;
 pub mod clock;
 pub mod credentials;

@@ -182,6 +182,7 @@ pub fn cpu_clock(process: i32) -> Option<libc::clockid_t> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests start what they look at")]
 mod tests {
     use super::*;
 

@@ -226,11 +226,11 @@ pub struct Finding {
     pub cell: u32,
     /// Epoch within the cell.
     pub epoch: u32,
-    /// Index of the protected arm.
+    /// Index of the arm that was looked at.
     pub arm: u32,
     /// When it was looked at.
     pub phase: Phase,
-    /// Identifier of the protection whose claim this is.
+    /// Identifier of the protection whose claim this is, or what else is looked at: the kind of a workload, a switch.
     pub protection: String,
     /// Identifier of the check.
     pub check: String,
@@ -240,7 +240,7 @@ pub struct Finding {
     pub role: Role,
     /// The outcome.
     pub verdict: Verdict,
-    /// What was seen on the protected arm.
+    /// What was seen on this arm.
     pub protected: String,
     /// What was seen on the plain arm, or of the check's own control.
     pub control: String,

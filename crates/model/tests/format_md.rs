@@ -3,7 +3,7 @@
 #[path = "experiment/catalogue.rs"]
 mod catalogue;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use tithe_model::{
@@ -149,9 +149,8 @@ fn buckets_are_as_described() {
     assert_eq!(serde_json::to_string(&histogram).expect("a histogram is JSON"), "[[5,1]]");
 }
 
-#[test]
-fn every_field_of_the_other_files() {
-    let finding = Finding {
+fn finding() -> Finding {
+    Finding {
         cell: 0,
         epoch: 0,
         arm: 0,
@@ -163,8 +162,12 @@ fn every_field_of_the_other_files() {
         verdict: Verdict::CannotTell,
         protected: String::new(),
         control: String::new(),
-    };
-    check_rows("### evidence.jsonl", &fields(&finding), true);
+    }
+}
+
+#[test]
+fn every_field_of_the_other_files() {
+    check_rows("### evidence.jsonl", &fields(&finding()), true);
     // What records of earlier versions leave out has its row, too.
     check_rows(
         "### machine.json",
@@ -193,30 +196,49 @@ fn every_field_of_a_plan() {
     }
 }
 
+/// An example of every event, and whether it is kept. Where one is missing this does not compile.
+macro_rules! events {
+    ($($event:ident $example:tt => $is_kept:literal,)*) => {{
+        let _every = |event: &Event| match event { $(Event::$event { .. } => (),)* };
+        [$((Event::$event $example, $is_kept),)*]
+    }};
+}
+
 #[test]
 fn every_event() {
     let (cell, arm, epoch, frame) = (0, 0, 0, 0);
-    let events = [
-        Event::RunStarted { tithe: String::new(), resumed: false },
-        Event::CellStarted { cell },
-        Event::StartsShared { cell },
-        Event::ArmStarted { cell, epoch, arm, version: String::new() },
-        Event::FrameDone { cell, frame, invalid: None },
-        Event::CellDone { cell, reason: CellEnding::Budget },
-        Event::Warning { message: String::new() },
-        Event::RunDone { interrupted: false },
-    ];
+    let events = events! {
+        RunStarted { tithe: String::new(), resumed: false } => true,
+        CellStarted { cell } => true,
+        StartsShared { cell } => true,
+        ArmStarted { cell, epoch, arm, version: String::new() } => true,
+        Loading { cell, arm, done: 0, of: 0 } => false,
+        WarmingUp { cell, done_s: 0.0, at_most_s: 0.0 } => false,
+        Looking { cell, arm, phase: Phase::Before, claim: String::new() } => false,
+        StartedAnew { cell, start: 0, took_s: 0.0 } => true,
+        Switching { cell, arm, done_s: 0.0, at_most_s: 0.0 } => false,
+        Switched { cell, arm, took_s: 0.0 } => true,
+        Evidence (finding()) => true,
+        FrameDone { cell, frame, invalid: None } => true,
+        CellDone { cell, reason: CellEnding::Budget } => true,
+        Warning { message: String::new() } => true,
+        RunDone { interrupted: false } => true,
+    };
     let text = section("### events.jsonl");
-    assert!(!text.contains("`loading`") && !text.contains("`looking`"), "they are not written");
-    for event in &events {
+    // The first is the table's heading.
+    let mut rows: BTreeSet<&str> = first_column(text).into_iter().skip(1).collect();
+    for (event, is_kept) in &events {
         let value = serde_json::to_value(event).expect("an event is JSON");
         let name = value["event"].as_str().expect("an event has a name");
-        let row = text.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
-        let row = row.unwrap_or_else(|| panic!("no row for {name}"));
-        for field in fields(event).iter().filter(|field| *field != "event") {
+        assert_eq!(rows.remove(name), *is_kept, "{name} has a row where it is kept, and nowhere else");
+        let row = text.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap_or_default();
+        let of_finding = matches!(event, Event::Evidence(_));
+        assert!(!of_finding || row.contains("the fields of a finding"), "{row}");
+        for field in fields(event).iter().filter(|field| *is_kept && !of_finding && *field != "event") {
             assert!(row.contains(&format!("`{field}`")), "{name} has no {field}");
         }
     }
+    assert!(rows.is_empty(), "events.jsonl has rows for {rows:?}: there are no such events");
 }
 
 #[test]

@@ -6,8 +6,6 @@
 //! encryption for every database, [`wire`] is TCP and TLS for wire clients, and [`simulated`] is a database with known
 //! costs, for tests. Nothing here measures: that is the harness.
 
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start what they look at"))]
-
 pub mod checks;
 pub mod columns;
 pub mod configuration;

@@ -1,7 +1,8 @@
 //! A security feature of one database that can be off or on, and what it does to the set-up of an arm.
 //!
 //! Protections live beside their database: TLS of PostgreSQL and TLS of Redis share nothing but the idea.
-//! A protection knows no workload.
+//! What a protection sets up depends on no workload; its evidence may use one: its tables, its statements, the program
+//! that offers it.
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{catalogue::ProtectionEntry, experiment};

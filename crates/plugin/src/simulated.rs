@@ -250,4 +250,5 @@ impl Model {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests start what they look at")]
 mod tests;

@@ -1,7 +1,5 @@
 //! The workloads there are.
 
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start what they look at"))]
-
 pub mod program;
 pub mod tpcc;
 pub mod ycsb;

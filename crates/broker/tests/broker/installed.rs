@@ -417,7 +417,7 @@ fn a_broker_that_hangs_is_late_and_not_for_ever() {
     assert_eq!(link.request("tithe.nobody", b"x", LONG), Ok(Answer::NoResponders));
 }
 
-/// A server that is stopped (SIGSTOP), and continued when dropped.
+/// A server that is paused (SIGSTOP), and goes on when this is dropped.
 struct Paused(i32);
 
 impl Paused {

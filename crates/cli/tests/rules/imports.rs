@@ -58,6 +58,13 @@ impl Graph {
         self.0.keys().map(String::as_str)
     }
 
+    /// Every arrow: which module imports which, and a file that does.
+    pub fn arrows(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        self.0.iter().flat_map(|(from, imports)| {
+            imports.iter().map(move |(to, file)| (from.as_str(), to.as_str(), file.as_str()))
+        })
+    }
+
     /// A circle, each arrow with a file that draws it; `None` where there is none.
     pub fn circle(&self) -> Option<String> {
         let mut done = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! The rules of the house that no compiler holds: which module may import which, who starts processes, who reads a
-//! clock, what comes from elsewhere, and whether the map shows what is there.
+//! The rules of the house that no compiler holds: which module may import which, who starts processes, reads a clock or
+//! prints, what comes from elsewhere, and whether the map shows what is there.
 //!
 //! Sources are read as tokens, tests left out: what a rule forbids may well stand in a comment, a text or a test. Who
 //! starts processes and reads clocks Clippy sees as well, by what a name stands for (`clippy.toml` of the crates), but
@@ -142,6 +142,23 @@ fn only_the_sandbox_starts_processes() {
     }
 }
 
+/// Clippy sees the macros of printing, and not the streams behind them.
+#[test]
+fn only_the_command_line_prints() {
+    let words = ["println", "eprintln", "print", "eprint", "io::stdout", "io::stderr"];
+    for name in crate_names().filter(|name| name != "cli") {
+        let allowed: &[&str] = match name.as_str() {
+            // What somebody's command says goes to standard error where a document is written to standard output.
+            "machine" => &["sandbox/process.rs"],
+            _ => &[],
+        };
+        nowhere_but(&format!("crates/{name}/src"), &words, allowed);
+    }
+    let says = |text: &str, word| Source::parse(Path::new("a.rs"), text).names(word);
+    assert!(says("fn a() { println!() }", "println") && says("use std::{fs, io::{self, stdout}};", "io::stdout"));
+    assert!(!says("use std::{io, fs::{self, stdout}}; fn a() { io(stdout) }", "io::stdout"));
+}
+
 /// What the harness needs of a database it asks through `Database`, such as the protocol that its servers speak.
 #[test]
 fn nobody_asks_for_a_database_by_its_name() {
@@ -155,6 +172,55 @@ fn nobody_asks_for_a_database_by_its_name() {
     }
     let asks = Source::parse(Path::new("a.rs"), "fn a() { if database.id() == \"sqlite\" {} }");
     assert!(asks.has_text("sqlite") && !asks.has_text("id"));
+}
+
+/// What the files of databases know of other databases: folders that they import, and ids that they hold as texts. A
+/// folder is called as its database is in `ids`; a file in none of them is shared, and knows none.
+fn acquaintances(sources: &[Source], ids: &[&str]) -> Vec<String> {
+    let is_wrong = |from: &str, to: &str| match to {
+        // What MariaDB and MySQL are made of.
+        "mysql_family" => !["mariadb", "mysql"].contains(&from),
+        _ => ids.contains(&to),
+    };
+    let graph = imports::Graph::of(sources);
+    let imported = graph.arrows().filter(|(from, to, _)| is_wrong(from, to));
+    let mut known: Vec<String> = imported.map(|(_, to, file)| format!("{file} imports {to}")).collect();
+    // The root file has the list of all.
+    for source in sources.iter().filter(|source| source.path != Path::new("lib.rs")) {
+        let held = ids.iter().filter(|id| !source.path.starts_with(id) && source.has_text(id));
+        known.extend(held.map(|id| format!("{} says {id:?}", source.path.display())));
+    }
+    known
+}
+
+#[test]
+fn databases_do_not_know_each_other() {
+    let built = tithe_databases::all().iter().map(|database| database.id());
+    let ids: Vec<&str> = built.chain(tithe_databases::left_out().iter().copied()).collect();
+    let folder = root().join("crates/databases/src");
+    let lost: Vec<&&str> = ids.iter().filter(|id| !folder.join(id).is_dir()).collect();
+    assert!(lost.is_empty(), "without a folder of their name: {lost:?}");
+    let known = acquaintances(&sources(&folder), &ids);
+    assert!(known.is_empty(), "{}", known.join("\n"));
+}
+
+#[test]
+fn databases_that_know_each_other_are_found() {
+    let files = [
+        ("lib.rs", "mod mysql; fn f() -> &str { \"mysql\" }"),
+        ("mysql/mod.rs", "use crate::{mysql_family::Family, target::Target}; fn f() -> &str { \"mysql\" }"),
+        ("mysql_family/mod.rs", "use crate::mysql::Flavour;"),
+        ("postgres/launch.rs", "use super::super::mysql_family::rsa; fn f() -> &str { \"mysql\" }"),
+        ("target.rs", "fn f(id: &str) -> bool { id == \"postgres\" }"),
+    ];
+    let sources = files.map(|(path, text)| Source::parse(Path::new(path), text));
+    let expected = [
+        "mysql_family/mod.rs imports mysql",
+        "postgres/launch.rs imports mysql_family",
+        "postgres/launch.rs says \"mysql\"",
+        "target.rs says \"postgres\"",
+    ];
+    assert_eq!(acquaintances(&sources, &["mysql", "postgres"]), expected);
 }
 
 /// Every check that a protection may have is in the table of controls, and no other is.
@@ -244,17 +310,26 @@ fn licences_are_read_as_spdx_has_them() {
     }
 }
 
+/// Files in which `#` begins a comment, with their texts: manifests and scripts.
+fn manifests_and_scripts() -> Vec<(PathBuf, String)> {
+    let manifests = crates().into_iter().chain([root()]).map(|folder| folder.join("Cargo.toml"));
+    let tools = fs::read_dir(root().join("tools")).expect("tools").flatten().map(|entry| entry.path());
+    let others = ["check", "deny.toml", "ci/measure"].map(|path| root().join(path));
+    let paths = manifests.chain(others).chain(tools);
+    paths.map(|path| (path.clone(), fs::read_to_string(path).expect("a text"))).collect()
+}
+
 #[test]
 fn comments_are_as_wide_as_the_code() {
+    let code = crates().into_iter().chain([root().join("benches")]).flat_map(|folder| source::files(&folder));
+    let files = code.map(|file| ("//", file)).chain(manifests_and_scripts().into_iter().map(|file| ("#", file)));
     let mut wide = Vec::new();
-    for folder in crates().into_iter().chain([root().join("benches")]) {
-        for (path, file) in source::files(&folder) {
-            let comments = file.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//"));
-            // A row of a table cannot be broken.
-            let text = |line: &str| line.trim_start().trim_start_matches(['/', '!']).trim_start().to_owned();
-            let over = comments.filter(|(_, line)| line.chars().count() > WIDTH && !text(line).starts_with('|'));
-            wide.extend(over.map(|(number, _)| format!("{}:{}", path.display(), number + 1)));
-        }
+    for (sign, (path, file)) in files {
+        let comments = file.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with(sign));
+        // A row of a table cannot be broken.
+        let text = |line: &str| line.trim_start().trim_start_matches(['/', '!', '#']).trim_start().to_owned();
+        let over = comments.filter(|(_, line)| line.chars().count() > WIDTH && !text(line).starts_with('|'));
+        wide.extend(over.map(|(number, _)| format!("{}:{}", path.display(), number + 1)));
     }
     assert!(wide.is_empty(), "wider than {WIDTH} columns:\n{}", wide.join("\n"));
 }
@@ -266,18 +341,58 @@ fn the_method_is_told_in_2_500_words() {
     assert!((1_500..=2_500).contains(&words), "METHODOLOGY.md has {words} words");
 }
 
-/// Paths stand between backticks; what holds a wildcard or a placeholder is none.
+/// The parts of a `map`: each bullet about a crate with the crate's name, and what stands before, between and after
+/// them. Without the signs of code blocks, between which no backtick stands.
+fn parts(map: &str) -> Vec<(Option<&str>, String)> {
+    let mut parts = vec![(None, String::new())];
+    for line in map.lines().filter(|line| !line.starts_with("```")) {
+        let name = line.strip_prefix("* `crates/").and_then(|rest| rest.split('`').next());
+        let goes_on = line.is_empty() || line.starts_with(' ');
+        let within = parts.last().is_some_and(|(name, _)| name.is_some());
+        if name.is_some() || (within && !goes_on) {
+            parts.push((name, String::new()));
+        }
+        let (_, text) = parts.last_mut().expect("there is one");
+        text.push_str(line);
+        text.push('\n');
+    }
+    parts
+}
+
+/// Paths that `text` names: words of code, unless they hold a wildcard or a placeholder, and where links lead.
+fn paths(text: &str) -> Vec<&str> {
+    let words = text.split('`').skip(1).step_by(2).flat_map(str::split_ascii_whitespace);
+    // A path from the root leads to the machine's files.
+    let paths = words.filter(|word| word.ends_with(".rs") || (word.contains('/') && !word.starts_with('/')));
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    let within = links.filter(|link| !link.is_empty() && !link.contains("://"));
+    paths.filter(|word| !word.contains(['<', '*', '{'])).chain(within).collect()
+}
+
+/// What `map` names and is not in `root`. What stands in the bullet of a crate may begin in the crate's sources.
+fn lost(map: &str, root: &Path) -> Vec<String> {
+    let mut lost = Vec::new();
+    for (name, text) in parts(map) {
+        let sources = name.map(|name| root.join("crates").join(name).join("src"));
+        let is_there = |path: &str| sources.iter().any(|folder| folder.join(path).exists()) || root.join(path).exists();
+        lost.extend(paths(&text).into_iter().filter(|path| !is_there(path)).map(str::to_owned));
+    }
+    lost
+}
+
 #[test]
 fn paths_in_the_map_exist() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the map");
-    let quoted = map.split('`').skip(1).step_by(2);
-    let paths: BTreeSet<&str> = quoted
-        .flat_map(str::split_ascii_whitespace)
-        .filter(|word| word.ends_with(".rs") || word.ends_with('/') || word.starts_with("crates/"))
-        .filter(|word| !word.contains(['<', '*', '{']))
-        .collect();
-    assert!(paths.len() > 20, "the map names {} paths", paths.len());
-    let bases = crates().into_iter().map(|folder| folder.join("src")).chain([root()]).collect::<Vec<_>>();
-    let lost: Vec<&str> = paths.into_iter().filter(|path| !bases.iter().any(|base| base.join(path).exists())).collect();
-    assert!(lost.is_empty(), "ARCHITECTURE.md names what is not there: {}", lost.join(", "));
+    let named: usize = parts(&map).iter().map(|(_, text)| paths(text).len()).sum();
+    assert!(named > 150, "the map names {named} paths");
+    let lost = lost(&map, &root());
+    assert!(lost.is_empty(), "ARCHITECTURE.md names what is not there, or not in this crate: {}", lost.join(", "));
+}
+
+#[test]
+fn a_path_that_leads_nowhere_is_found() {
+    let map = "* `crates/cli` — `main.rs`, `crates/model/src/plan.rs` and `plan.rs`,\n  `commands/`,\n\n  * `tables/`.\n\
+               * `crates/model` — `plan.rs`, `plan/*.rs`, `/proc`,\n  `main.rs`.\n\n\
+               `plan.rs`, [links](docs/none.md#a), [others](https://docs.rs/none) and `tools/none --all`.";
+    assert_eq!(lost(map, &root()), ["plan.rs", "tables/", "main.rs", "plan.rs", "tools/none", "docs/none.md"]);
 }

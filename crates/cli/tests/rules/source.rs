@@ -64,11 +64,11 @@ impl Source {
         &self.tokens
     }
 
-    /// True when the code says `word`, a name or names with `::` between them.
+    /// True when the code says `word`, a name or names with `::` between them; `a::{b, c}` says `a::b` and `a::c`.
     pub fn names(&self, word: &str) -> bool {
         let wanted: Vec<&str> = word.split("::").collect();
         let mut names = Vec::new();
-        flatten(self.tokens.iter().cloned(), &mut names);
+        flatten(self.tokens.iter().cloned(), "", &mut names);
         names.windows(wanted.len()).any(|window| window.iter().zip(&wanted).all(|(name, word)| name == word))
     }
 
@@ -83,19 +83,26 @@ impl Source {
     }
 }
 
-/// All identifiers, in order; a sign other than `::` between two keeps them apart.
-fn flatten(tokens: impl Iterator<Item = TokenTree>, names: &mut Vec<String>) {
+/// All identifiers, in order; a sign other than `::` between two keeps them apart. Braces behind `module::` repeat the
+/// module before each of their parts; elsewhere `module` is empty.
+fn flatten(tokens: impl Iterator<Item = TokenTree>, module: &str, names: &mut Vec<String>) {
+    let mut goes_on = false;
     for token in tokens {
+        let is_colon = is_sign(&token, ':');
         match token {
             TokenTree::Ident(name) => names.push(name.to_string()),
             TokenTree::Group(group) => {
-                names.push(String::new());
-                flatten(group.stream().into_iter(), names);
+                let is_list = goes_on && group.delimiter() == Delimiter::Brace;
+                let before = names.last().filter(|_| is_list).cloned().unwrap_or_default();
+                names.push(before.clone());
+                flatten(group.stream().into_iter(), &before, names);
                 names.push(String::new());
             }
-            TokenTree::Punct(sign) if sign.as_char() == ':' => {}
+            TokenTree::Punct(sign) if sign.as_char() == ',' => names.push(module.to_owned()),
+            TokenTree::Punct(_) if is_colon => {}
             TokenTree::Punct(_) | TokenTree::Literal(_) => names.push(String::new()),
         }
+        goes_on = is_colon;
     }
 }
 

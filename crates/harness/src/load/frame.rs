@@ -353,5 +353,5 @@ fn why_invalid(grown: &FrameConditions, arms: &[ArmMeasured]) -> Option<String> 
     let of_arm = |(number, arm): (usize, &ArmMeasured)| Some(format!("arm {number}: {}", arm.why_invalid()?));
     let of_arms = || arms.iter().enumerate().find_map(of_arm);
     let lost = || grown.observer_lost.clone();
-    grown.not_stopped.clone().or_else(lost).or_else(of_arms).or_else(|| grown.clock_fault.clone())
+    grown.not_paused.clone().or_else(lost).or_else(of_arms).or_else(|| grown.clock_fault.clone())
 }

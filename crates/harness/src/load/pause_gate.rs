@@ -37,7 +37,7 @@ impl Workers {
 }
 
 struct Inside {
-    /// `None` where there is no server to stop.
+    /// `None` where there is no server to pause.
     paused: Option<PausedServers>,
     /// Lanes at each arm.
     lanes: Vec<u32>,
@@ -73,12 +73,12 @@ impl PauseGate {
         Ok(Self { arms, inside: Mutex::new(Inside::new(paused, paused_ns)) })
     }
 
-    /// Stops the workers of every arm at which nobody is.
+    /// Pauses the workers of every arm at which nobody is.
     pub fn close(&self) {
         let mut inside = self.inside();
         for (arm, workers) in self.arms.iter().enumerate() {
             if workers.any() && inside.lanes[arm] == 0 {
-                inside.stop(arm, workers);
+                inside.pause(arm, workers);
             }
         }
     }
@@ -111,7 +111,7 @@ impl PauseGate {
         let mut inside = self.inside();
         inside.lanes[arm] -= 1;
         if inside.lanes[arm] == 0 {
-            inside.stop(arm, workers);
+            inside.pause(arm, workers);
         }
     }
 
@@ -133,12 +133,12 @@ impl Inside {
         }
     }
 
-    fn stop(&mut self, arm: usize, workers: &Workers) {
+    fn pause(&mut self, arm: usize, workers: &Workers) {
         self.since[arm].get_or_insert_with(Instant::now);
-        workers.sidecar.iter().for_each(Sidecar::stop);
+        workers.sidecar.iter().for_each(Sidecar::pause);
         let (Some(paused), Some(server)) = (&mut self.paused, workers.server) else { return };
-        if let Err(error) = paused.stop(server) {
-            self.failed.get_or_insert(format!("a server could not be stopped while another was measured: {error}"));
+        if let Err(error) = paused.pause(server) {
+            self.failed.get_or_insert(format!("a server could not be paused while another was measured: {error}"));
         }
     }
 }
@@ -163,6 +163,7 @@ impl Drop for Resumed<'_> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests start what they look at")]
 mod tests {
     use std::time::{Duration, Instant};
 

@@ -60,7 +60,7 @@ fn lock_new(folder: &Path) -> io::Result<Option<File>> {
     Ok(is_ours.then_some(lock))
 }
 
-/// Removes sandboxes whose makers are gone: those below `parent`, and those that left volumes or stopped processes
+/// Removes sandboxes whose makers are gone: those below `parent`, and those that left volumes or paused processes
 /// behind, wherever they are.
 pub fn remove_abandoned(parent: &Path) {
     let below = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());

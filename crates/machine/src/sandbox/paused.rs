@@ -1,12 +1,12 @@
 //! Servers that are paused while another one is measured.
 //!
 //! A server that is not asked anything is not idle: it vacuums, flushes pages, compiles its own code. So all its
-//! processes are stopped (SIGSTOP), and go on (SIGCONT) when it is its turn. Signals need no control group and are the
+//! processes are paused (SIGSTOP), and go on (SIGCONT) when it is its turn. Signals need no control group and are the
 //! same for processes and for threads.
 //!
-//! Whoever is killed with Tithe would stay stopped for ever: the parent-death signal reaches the process that Tithe
+//! Whoever is killed with Tithe would stay paused for ever: the parent-death signal reaches the process that Tithe
 //! started, and its children only hear of it when they run. So each process is written down in the sandbox before it is
-//! stopped, and the next start kills those of a sandbox whose maker is gone.
+//! paused, and the next start kills those of a sandbox whose maker is gone.
 //!
 //! Left out: what works for a server outside its processes (kernel threads, the process of a FUSE mount).
 
@@ -29,16 +29,16 @@ const FILE: &str = "paused-processes";
 /// The kernel's name for this boot (random(4)).
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Looks that may find further processes of a server that is being stopped. A process whose parent is stopped already
+/// Looks that may find further processes of a server that is being paused. A process whose parent is paused already
 /// starts no others, so each look but the last goes one generation deeper.
 const SCANS: usize = 8;
 
-/// Stopped servers; all go on when it is dropped.
+/// Paused servers; all go on when it is dropped.
 pub struct PausedServers {
     journal: File,
     noted: BTreeSet<Member>,
-    /// The stopped processes of each server, by its main process.
-    stopped: BTreeMap<i32, Vec<i32>>,
+    /// The paused processes of each server, by its main process.
+    processes: BTreeMap<i32, Vec<i32>>,
 }
 
 /// A process and when it started, in ticks since the machine did: numbers are given again, the two together are not.
@@ -52,30 +52,30 @@ impl PausedServers {
     /// For servers of the sandbox in `folder`.
     ///
     /// # Errors
-    /// When nothing can be written there: then nothing may be stopped.
+    /// When nothing can be written there: then nothing may be paused.
     pub fn new(folder: &Path) -> Result<Self, Fault> {
         let failed = |error| Fault::machine(folder.join(FILE).display(), error);
         let mut journal = File::create(folder.join(FILE)).map_err(failed)?;
         let boot = fs::read_to_string(BOOT).map_err(failed)?;
         journal.write_all(format!("{}\n", boot.trim()).as_bytes()).map_err(failed)?;
-        Ok(Self { journal, noted: BTreeSet::new(), stopped: BTreeMap::new() })
+        Ok(Self { journal, noted: BTreeSet::new(), processes: BTreeMap::new() })
     }
 
-    /// Stops the server whose main process is `server`, with all its descendants.
+    /// Pauses the server whose main process is `server`, with all its descendants.
     ///
     /// # Errors
-    /// When a process cannot be written down or the kernel refuses to stop it; what was stopped until then goes on at
+    /// When a process cannot be written down or the kernel refuses to pause it; what was paused until then goes on at
     /// the end, as if it had not failed.
-    pub fn stop(&mut self, server: i32) -> io::Result<()> {
+    pub fn pause(&mut self, server: i32) -> io::Result<()> {
         // Before any look, which takes a while: servers without children are paused at once.
-        if !self.stopped.contains_key(&server) {
-            self.stop_one(server, server)?;
+        if !self.processes.contains_key(&server) {
+            self.pause_one(server, server)?;
         }
         for _ in 0..SCANS {
             let mut found = false;
             for process in ProcessSnapshot::take().tree(server) {
-                if !self.stopped.get(&server).is_some_and(|stopped| stopped.contains(&process)) {
-                    found |= self.stop_one(server, process)?;
+                if !self.processes.get(&server).is_some_and(|paused| paused.contains(&process)) {
+                    found |= self.pause_one(server, process)?;
                 }
             }
             if !found {
@@ -86,7 +86,7 @@ impl PausedServers {
     }
 
     /// False for a process that has ended meanwhile.
-    fn stop_one(&mut self, server: i32, process: i32) -> io::Result<bool> {
+    fn pause_one(&mut self, server: i32, process: i32) -> io::Result<bool> {
         let Some(start) = start_of(process) else { return Ok(false) };
         let member = Member { process, start };
         if !self.noted.contains(&member) {
@@ -94,7 +94,7 @@ impl PausedServers {
             self.noted.insert(member);
         }
         match signal(process, libc::SIGSTOP) {
-            Ok(()) => self.stopped.entry(server).or_default().push(process),
+            Ok(()) => self.processes.entry(server).or_default().push(process),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(false),
             Err(error) => return Err(error),
         }
@@ -104,7 +104,7 @@ impl PausedServers {
     /// Lets the server go on whose main process is `server`; nothing happens to one that runs.
     pub fn resume(&mut self, server: i32) {
         // The main process last: it finds its children as they were.
-        for process in self.stopped.remove(&server).into_iter().flatten().rev() {
+        for process in self.processes.remove(&server).into_iter().flatten().rev() {
             // Refused only where somebody has killed it: there is nobody left to go on.
             let _ = signal(process, libc::SIGCONT);
         }
@@ -113,7 +113,7 @@ impl PausedServers {
 
 impl Drop for PausedServers {
     fn drop(&mut self) {
-        for server in self.stopped.keys().copied().collect::<Vec<i32>>() {
+        for server in self.processes.keys().copied().collect::<Vec<i32>>() {
             self.resume(server);
         }
         // None is paused: what is left in the file names nobody.
@@ -141,7 +141,7 @@ pub fn end_abandoned(folder: &Path) {
     }
 }
 
-/// Sandboxes in which a stopped process works, wherever they are.
+/// Sandboxes in which a paused process works, wherever they are.
 pub fn sandboxes_in_use() -> BTreeSet<PathBuf> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
     processes
@@ -158,7 +158,7 @@ fn line(Member { process, start }: Member) -> String {
     format!("{process} {start}\n")
 }
 
-/// The processes of a journal that was written since this `boot`. The last line may be torn: a process is stopped only
+/// The processes of a journal that was written since this `boot`. The last line may be torn: a process is paused only
 /// after its line is whole.
 fn parse(text: &str, boot: &str) -> Vec<Member> {
     let Some((first, rest)) = text.split_once('\n') else { return Vec::new() };
@@ -187,6 +187,7 @@ fn signal(process: i32, signal: i32) -> io::Result<()> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests start what they look at")]
 mod tests {
     use std::{
         os::unix::process::CommandExt,
@@ -246,11 +247,11 @@ mod tests {
         let folder = folder("tree");
         let (child, tree) = server(&folder);
         let mut paused = PausedServers::new(&folder).expect("a journal");
-        paused.stop(tree[0]).expect("it stops");
+        paused.pause(tree[0]).expect("it is paused");
         await_states(&tree, &["T"]);
         paused.resume(tree[0]);
         await_states(&tree, &["S", "R"]);
-        paused.stop(tree[0]).expect("it stops again");
+        paused.pause(tree[0]).expect("it is paused again");
         await_states(&tree, &["T"]);
         drop(paused);
         await_states(&tree, &["S", "R"]);
@@ -264,7 +265,7 @@ mod tests {
         let (child, tree) = server(&folder);
         let (neighbour, others) = server(&folder);
         let mut paused = PausedServers::new(&folder).expect("a journal");
-        paused.stop(tree[0]).expect("it stops");
+        paused.pause(tree[0]).expect("it is paused");
         await_states(&tree, &["T"]);
         // As if Tithe had been killed: nobody lets them go on.
         std::mem::forget(paused);

@@ -75,7 +75,7 @@ impl Sidecar {
         let errors = output.try_clone().map_err(|error| Fault::machine(log.display(), error))?;
         let mut prepared = prepared(command, None, folder);
         prepared.stdin(Stdio::null()).stdout(output).stderr(errors);
-        // Held until the program is known: whoever stops the arm meanwhile stops it too.
+        // Held until the program is known: whoever pauses the arm meanwhile pauses it too.
         let mut state = self.state();
         let name = command.program.display();
         if state.dismissed {
@@ -89,8 +89,8 @@ impl Sidecar {
         Ok(child)
     }
 
-    /// Has the program are paused, and one that is started meanwhile as well.
-    pub fn stop(&self) {
+    /// Pauses the program, and one that is started meanwhile as well.
+    pub fn pause(&self) {
         let mut state = self.state();
         state.is_paused = true;
         state.signal(libc::SIGSTOP);
@@ -228,14 +228,14 @@ mod tests {
     #[test]
     fn it_is_paused_with_its_arm_from_its_start_and_ends_when_it_is_dismissed() {
         let (sidecar, log) = (Sidecar::default(), log("still"));
-        sidecar.stop();
+        sidecar.pause();
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| sidecar.run(&shell("exec sleep 60"), Path::new("/"), &log));
             let process = await_process(&sidecar);
             await_state(process, &["T"]);
             sidecar.resume();
             await_state(process, &["S", "R"]);
-            sidecar.stop();
+            sidecar.pause();
             await_state(process, &["T"]);
             sidecar.dismiss();
             assert!(matches!(thread.join().expect("no panic"), Err(Fault::Machine(_))));

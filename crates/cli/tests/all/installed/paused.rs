@@ -114,7 +114,7 @@ fn pause_and_cancel(load: (&str, &str)) {
     let cells = bench.kept("cells.json");
     assert!(cells.contains("twin, slices, the other servers stopped"), "{cells}");
     let frames = fs::read_to_string(bench.run_folder().join("frames.jsonl")).unwrap_or_default();
-    assert!(!frames.contains("could not be stopped"), "{frames}");
+    assert!(!frames.contains("could not be paused"), "{frames}");
 }
 
 #[test]

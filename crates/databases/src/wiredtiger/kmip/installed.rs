@@ -6,6 +6,7 @@ use expect_test::expect;
 
 use super::*;
 
+#[expect(clippy::disallowed_methods, reason = "PyKMIP is a program")]
 #[path = "../../../tests/support/pykmip.rs"]
 mod pykmip;
 pub use pykmip::TestServer;

@@ -200,12 +200,12 @@ fn the_first_reason_is_told_why_a_frame_must_not_be_used() {
         first_failure: None,
         invalid: invalid.map(str::to_owned),
     };
-    let told = |not_stopped: Option<&str>, arms: [Option<&str>; 2], clock_fault: Option<&str>| {
-        let (not_stopped, clock_fault) = (not_stopped.map(str::to_owned), clock_fault.map(str::to_owned));
+    let told = |not_paused: Option<&str>, arms: [Option<&str>; 2], clock_fault: Option<&str>| {
+        let (not_paused, clock_fault) = (not_paused.map(str::to_owned), clock_fault.map(str::to_owned));
         let grown = FrameConditions {
             host: tithe_model::record::Host::default(),
             duration_ns: 1,
-            not_stopped,
+            not_paused,
             observer_lost: None,
             clock_fault,
         };

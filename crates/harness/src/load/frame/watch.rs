@@ -38,7 +38,7 @@ pub(super) struct FrameConditions {
     /// Time since the frame began, ns.
     pub duration_ns: u64,
     /// Why a server was not paused while another was measured.
-    pub not_stopped: Option<String>,
+    pub not_paused: Option<String>,
     /// The observer that did not answer.
     pub observer_lost: Option<String>,
     /// Why times of this frame cannot be trusted.
@@ -75,7 +75,7 @@ impl<'a> Watch<'a> {
     /// Its slots have ended: lets all servers run, and says what has grown since `before`, the counters of each arm by
     /// themselves.
     pub fn grown_since(&self, before: StartCounters, pause_gate: PauseGate) -> (Vec<Counters>, FrameConditions) {
-        let not_stopped = pause_gate.open();
+        let not_paused = pause_gate.open();
         let after = self.context.counters_at_end();
         let lost = |(arm, (before, after)): (&StartedArm, (&Reading, &Reading))| {
             let remote = arm.server.remote.as_ref().filter(|_| before.lost || after.lost)?;
@@ -88,7 +88,7 @@ impl<'a> Watch<'a> {
             FrameStart::Virtual(now_ns) => (self.context.clocks[0].now() - now_ns, None),
         };
         let counters = before.arms.iter().zip(&after).map(|(before, after)| before.grown(after)).collect();
-        (counters, FrameConditions { host, duration_ns, not_stopped, observer_lost, clock_fault })
+        (counters, FrameConditions { host, duration_ns, not_paused, observer_lost, clock_fault })
     }
 }
 
