@@ -114,7 +114,7 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     let mut runner = CellRunner::new(database, workload.as_ref(), &cell, 0, true, vec![arm]);
     let Some((frame, slots)) = runner.frame(0, (0, 0), false, &AtomicBool::new(false))? else { return Ok(()) };
     if let Some(reason) = frame.invalid {
-        return Err(Fault::Wrong(reason));
+        return Err(Fault::Wrong(reason.to_string()));
     }
     let (operations, cpu_ns) =
         slots.iter().fold((0, 0), |sum, slot| (sum.0 + slot.operations, sum.1 + slot.client_cpu_ns));

@@ -1,6 +1,7 @@
 //! What a figure is, and the name under which tables, CSV and JSON tell it.
 //!
 //! A [`Figure`] is printed in one place, its `Display`, and read in one, its `FromStr`. Everything else matches on it.
+//! Matrices tell the metric that decides by its title: [`metric_title`] prints it, and [`by_title`] reads it.
 
 use std::{fmt, str::FromStr};
 
@@ -144,7 +145,8 @@ impl Figure {
     }
 }
 
-const METRICS: [Metric; 5] = [Metric::Time, Metric::Net, Metric::Cpu, Metric::ClientCpu, Metric::ServerCpu];
+/// The metrics of slots, in the order of the report.
+pub(crate) const METRICS: [Metric; 5] = [Metric::Net, Metric::Time, Metric::Cpu, Metric::ClientCpu, Metric::ServerCpu];
 
 fn metric_name(metric: Metric) -> &'static str {
     match metric {
@@ -153,6 +155,40 @@ fn metric_name(metric: Metric) -> &'static str {
         Metric::Cpu => "cpu",
         Metric::ClientCpu => "client_cpu",
         Metric::ServerCpu => "server_cpu",
+    }
+}
+
+/// How a cost in `metric` reads in tables and in files of matrices: `net time per op`.
+pub fn metric_title(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Time => "time per op",
+        Metric::Net => "net time per op",
+        Metric::Cpu => "CPU per op",
+        Metric::ClientCpu => "client CPU per op",
+        Metric::ServerCpu => "server CPU per op",
+    }
+}
+
+/// For fields that hold a metric by its title.
+pub mod by_title {
+    use super::{Deserialize, Deserializer, Error, METRICS, Metric, Serializer, UnknownFigure, metric_title};
+
+    /// Writes the title.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(metric: &Metric, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(metric_title(*metric))
+    }
+
+    /// Reads the title.
+    ///
+    /// # Errors
+    /// When it is no metric's.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Metric, D::Error> {
+        let title = String::deserialize(deserializer)?;
+        let metric = METRICS.into_iter().find(|metric| metric_title(*metric) == title);
+        metric.ok_or_else(|| D::Error::custom(UnknownFigure(title)))
     }
 }
 
@@ -353,6 +389,20 @@ mod tests {
         assert_eq!(parts("intended_p99.9_READ_MODIFY_WRITE"), long);
         assert_eq!(parts("cpu_per_op"), None);
         assert_eq!("latency_mean".parse(), Ok(Figure::MetricLevel(Metric::Time)));
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Titled(#[serde(with = "by_title")] Metric);
+
+    #[test]
+    fn a_metric_is_read_by_its_title_and_by_nothing_else() {
+        for metric in METRICS {
+            let json = serde_json::to_string(&Titled(metric)).unwrap();
+            assert_eq!(json, format!("\"{}\"", metric_title(metric)));
+            assert_eq!(serde_json::from_str::<Titled>(&json).unwrap(), Titled(metric));
+        }
+        let refused = serde_json::from_str::<Titled>("\"net\"").expect_err("a name").to_string();
+        assert!(refused.starts_with("`net` names no figure that this version of Tithe knows"), "{refused}");
     }
 
     #[test]

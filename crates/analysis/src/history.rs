@@ -18,8 +18,9 @@ use tithe_statistics::{
 };
 
 use crate::{
-    Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Interval, Proof,
+    Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Figure, Interval, Proof,
     compare::{as_share, asked_notes, difference},
+    figures::metric_title,
 };
 
 /// Runs over time.
@@ -244,10 +245,18 @@ fn conditions(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estim
         ("load", cell.arrivals.clone()),
         ("records", analysis.records.to_string()),
         ("protections", arm.protections.join("+")),
-        ("figure", estimate.title.clone()),
+        ("figure", decided(&estimate.name)),
         ("machine", format!("{}, {} processors", machine.processor, machine.processors)),
     ];
     same.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(asked_notes(cell).cloned()).collect()
+}
+
+/// How a figure that decides reads: what it is tells series apart, whatever a document calls it.
+fn decided(figure: &Figure) -> String {
+    match figure {
+        Figure::Metric(metric) => metric_title(*metric).to_owned(),
+        other => other.to_string(),
+    }
 }
 
 fn point(run: &str, analysis: &Analysis, (cell, arm, estimate): (&CellAnalysis, &ArmAnalysis, &Estimate)) -> Point {

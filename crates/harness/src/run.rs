@@ -9,7 +9,7 @@ pub mod child_process;
 mod data_sets;
 mod draw;
 mod epoch_setup;
-pub mod invalid;
+mod invalid;
 mod located;
 mod proof;
 mod rotating;
@@ -444,7 +444,7 @@ impl<'a> Run<'a> {
                 return Err(Fault::Connection(words));
             }
             if !is_free {
-                run_state.invalid.add(frame.invalid.as_deref())?;
+                run_state.invalid.add(frame.invalid.as_ref())?;
             }
             if rotating.failed() {
                 break;

@@ -53,6 +53,8 @@ impl Served {
 
 #[cfg(test)]
 mod tests {
+    use tithe_model::invalid::Invalid;
+
     use super::*;
 
     #[test]
@@ -64,7 +66,7 @@ mod tests {
             start: 0,
             start_unix_ns: 0,
             duration_ns: 0,
-            invalid: invalid.map(str::to_owned),
+            invalid: invalid.map(|words| Invalid::Other(words.to_owned())),
             free,
             slot_ns: 0,
             settling_ns: 0,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ending::CellEnding, histogram::Histogram, steady::Steadiness};
+use crate::{ending::CellEnding, histogram::Histogram, invalid::Invalid, steady::Steadiness};
 
 /// The time that one client spent on one arm before the next. One row of `slots.csv`, columns in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ pub struct Frame {
     /// How long it took with connecting and warm-up, ns.
     pub duration_ns: u64,
     /// Why this frame must not be used; it keeps its record.
-    pub invalid: Option<String>,
+    pub invalid: Option<Invalid>,
     /// True when nothing was bound to a processor: such frames are shown beside the others and decide nothing.
     #[serde(default)]
     pub free: bool,
@@ -431,7 +431,7 @@ pub enum Event {
         /// The frame's number.
         frame: u32,
         /// Why it must not be used.
-        invalid: Option<String>,
+        invalid: Option<Invalid>,
     },
     /// A cell ended.
     CellDone {

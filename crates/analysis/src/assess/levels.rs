@@ -1,6 +1,6 @@
 //! How each arm did by itself: medians over frames, for orientation only.
 
-use tithe_model::{experiment::Metric, histogram::Histogram, record::Slot};
+use tithe_model::{experiment::Metric, histogram::Histogram, operation::NEW_ORDER, record::Slot};
 use tithe_statistics::{
     order::median_interval,
     pairing::{Spent, frame_spent},
@@ -81,7 +81,7 @@ pub(super) fn throughput(slots: &[Slot], arm: usize) -> Option<f64> {
 /// New-Orders of `arm` a minute; `None` where the workload has none. What share of the operations they are is known of
 /// those behind the settling time.
 fn new_orders_a_minute(frame: &MeasuredFrame<'_>, arm: usize) -> Option<f64> {
-    let new_orders = frame.record.arms[arm].latency.get("NEW-ORDER")?.total();
+    let new_orders = frame.record.arms[arm].latency.get(NEW_ORDER)?.total();
     let all: u64 = frame.slots.iter().filter(|slot| slot.arm as usize == arm).map(|slot| slot.counted).sum();
     Some(throughput(&frame.slots, arm)? * 60.0 * new_orders as f64 / all as f64)
 }

@@ -356,7 +356,7 @@ fn frames(records: &Records, index: usize) -> (Vec<MeasuredFrame<'_>>, Vec<(u32,
         }
         next = number.saturating_add(1);
         if let Some(reason) = &frame.record.invalid {
-            invalid.push((number, reason.clone()));
+            invalid.push((number, reason.to_string()));
         } else if frame.record.arms.len() != arms {
             invalid.push((number, format!("its record has {} arms and not {arms}", frame.record.arms.len())));
         } else {

@@ -24,7 +24,7 @@ mod published;
 pub mod resolution;
 mod sequential;
 mod sizes;
-pub(crate) mod slots;
+mod slots;
 mod stand_in;
 mod sums;
 mod sweep;
@@ -32,8 +32,7 @@ mod switched;
 mod warm_up;
 
 use tithe_model::{
-    experiment::{Arm, Arrivals, Design, Metric},
-    quantity,
+    experiment::{Arm, Design, Metric},
     record::{CIPHER_DRIVER, Finding, Host, Verdict},
     records::Records,
 };
@@ -153,7 +152,7 @@ fn assess_cell(
         workload: experiment.workloads.get(cell.workload).map(|it| it.name.clone()).unwrap_or_default(),
         resources: experiment.resources.get(cell.resources).map(|it| it.name.clone()).unwrap_or_default(),
         clients: cell.clients,
-        arrivals: arrivals(cell.arrivals),
+        arrivals: cell.arrivals.to_string(),
         notes: records.cells[index].notes.clone(),
         mode: records.cells[index].mode.clone(),
         slot_ms: measured.slot_ns as f64 / 1e6,
@@ -265,16 +264,6 @@ fn is_spread(estimate: &Estimate) -> bool {
     matches!(estimate.name, Figure::Size(_))
 }
 
-/// How operations were offered, in words.
-fn arrivals(arrivals: Arrivals) -> String {
-    match arrivals {
-        Arrivals::Closed => "closed loop".to_owned(),
-        Arrivals::Even(rate) => format!("{}/s, even arrivals", quantity::rate(rate)),
-        Arrivals::Poisson(rate) => format!("{}/s, Poisson arrivals", quantity::rate(rate)),
-        Arrivals::OfSaturation(share) => format!("{:.0} % of saturation, Poisson arrivals", 100.0 * share),
-    }
-}
-
 /// Mean of the machine's state; a figure that no frame has stays unknown.
 fn mean_host<'a>(hosts: impl Iterator<Item = &'a Host> + Clone) -> Host {
     let mean = |read: fn(&Host) -> Option<f64>| {
@@ -287,19 +276,5 @@ fn mean_host<'a>(hosts: impl Iterator<Item = &'a Host> + Clone) -> Host {
         io_pressure: mean(|host| host.io_pressure),
         steal: mean(|host| host.steal),
         throttled: mean(|host| host.throttled),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arrivals_in_words() {
-        let words = [Arrivals::Closed, Arrivals::Even(0.5), Arrivals::Even(150.0), Arrivals::Poisson(1_234_567.0)];
-        assert_eq!(
-            words.map(arrivals),
-            ["closed loop", "0.5/s, even arrivals", "150/s, even arrivals", "1,234,567/s, Poisson arrivals"]
-        );
     }
 }

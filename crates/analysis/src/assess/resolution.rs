@@ -16,7 +16,10 @@ use tithe_statistics::{
 };
 
 use super::{measured::Measured, slots};
-use crate::{CONFIDENCE, Interval};
+use crate::{
+    CONFIDENCE, Interval,
+    figures::{METRICS, metric_title},
+};
 
 /// Experiments drawn from the frames of one.
 const DRAWN: u32 = 2000;
@@ -131,12 +134,11 @@ fn of_cell(records: &Records, index: usize) -> CellResolution {
     let measured = Measured::new(records, index);
     let asked = records.plan.experiment.measure.primary;
     let primary = measured.seen.deciding(asked);
-    let told = |(metric, _): &(Metric, &str)| measured.seen.tells(*metric);
-    let mut metrics: Vec<_> = slots::METRICS.into_iter().take(3).filter(told).collect();
-    metrics.sort_by_key(|(metric, _)| *metric != primary);
+    let told = |metric: &Metric| measured.seen.tells(*metric);
+    let mut metrics: Vec<Metric> = METRICS.into_iter().take(3).filter(told).collect();
+    metrics.sort_by_key(|metric| *metric != primary);
     let cells = records.plan.cells.len();
-    let mut metrics: Vec<_> =
-        metrics.into_iter().map(|(metric, title)| of_metric(&measured, metric, title, cells)).collect();
+    let mut metrics: Vec<_> = metrics.into_iter().map(|metric| of_metric(&measured, metric, cells)).collect();
     // The first is the one that decides: where it has too few frames, no other decides in its place.
     if metrics.first().is_some_and(Option::is_none) {
         metrics.clear();
@@ -151,7 +153,7 @@ fn of_cell(records: &Records, index: usize) -> CellResolution {
     }
 }
 
-fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str, cells: usize) -> Option<Resolution> {
+fn of_metric(measured: &Measured<'_>, metric: Metric, cells: usize) -> Option<Resolution> {
     let effects = slots::effects(measured, 1, metric);
     // A frame with too few pairs of slots has no effect.
     if effects.len() < precision::MIN_FRAMES {
@@ -164,7 +166,7 @@ fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str, cells: usize)
     let alone = interval(alone).half_width();
     let load_s = effects.len() as f64 * measured.frame_s;
     alone.is_finite().then(|| Resolution {
-        title: title.to_owned(),
+        title: metric_title(metric).to_owned(),
         effect: interval(asked(sidak(1.0 - CONFIDENCE, cells))),
         frames_per_minute: of_frames * (load_s / 60.0).sqrt(),
         widening: (alone.powi(2) - of_frames.powi(2)).max(0.0).sqrt(),

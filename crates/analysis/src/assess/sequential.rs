@@ -7,24 +7,28 @@
 use tithe_model::experiment::Metric;
 use tithe_statistics::{distribution::t_upper, mean, pairing::frame_spent, variance};
 
-use super::{estimate::ratio, measured::Measured, slots};
-use crate::{Estimate, Figure, Interval};
+use super::{estimate::ratio, measured::Measured};
+use crate::{
+    Estimate, Figure, Interval,
+    figures::{METRICS, metric_title},
+};
 
 /// The costs of arm `arm`, `primary` first.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
-    let of = |(metric, title): (Metric, &str)| {
+    let of = |metric: Metric| {
         let (plain, protected) = (costs(measured, 0, metric), costs(measured, arm, metric));
         let frames = plain.len().min(protected.len());
         let logarithms = |costs: &[f64]| costs.iter().map(|cost| cost.ln()).collect::<Vec<_>>();
         let effect = welch(&logarithms(&plain), &logarithms(&protected), measured.alpha);
-        let mut estimate = ratio(measured, Figure::Metric(metric), title, effect, (frames, measured.starts()), false);
+        let (name, title) = (Figure::Metric(metric), metric_title(metric));
+        let mut estimate = ratio(measured, name, title, effect, (frames, measured.starts()), false);
         estimate.primary = metric == primary;
         estimate.difference = (frames > 0).then(|| welch(&plain, &protected, measured.alpha));
         estimate.unit = "µs/op".into();
         estimate
     };
-    let told = |(metric, _): &(Metric, &str)| *metric == primary || measured.seen.tells(*metric);
-    let mut estimates: Vec<Estimate> = slots::METRICS.into_iter().take(3).filter(told).map(of).collect();
+    let told = |metric: &Metric| *metric == primary || measured.seen.tells(*metric);
+    let mut estimates: Vec<Estimate> = METRICS.into_iter().take(3).filter(told).map(of).collect();
     estimates.sort_by_key(|estimate| !estimate.primary);
     estimates
 }

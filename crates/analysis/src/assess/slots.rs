@@ -13,16 +13,10 @@ use super::{
     measured::{Measured, MeasuredFrame, intended},
     sums::Sums,
 };
-use crate::{Estimate, Figure, Flag, Interval, Outcome};
-
-/// The metrics of slots in the order of the report, with the title of each.
-pub(crate) const METRICS: [(Metric, &str); 5] = [
-    (Metric::Net, "net time per op"),
-    (Metric::Time, "time per op"),
-    (Metric::Cpu, "CPU per op"),
-    (Metric::ClientCpu, "client CPU per op"),
-    (Metric::ServerCpu, "server CPU per op"),
-];
+use crate::{
+    Estimate, Figure, Flag, Interval, Outcome,
+    figures::{METRICS, metric_title},
+};
 
 /// A client that ran for a larger share of its wall time is saturated.
 const SATURATED: f64 = 0.9;
@@ -34,8 +28,9 @@ const UNFINISHED: f64 = 0.01;
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
     let mut estimates = Vec::new();
     let mut of_time = None;
-    for (metric, title) in METRICS {
-        let mut estimate = of_metric(measured, &measured.frames, arm, metric, (Figure::Metric(metric), title));
+    for metric in METRICS {
+        let figure = (Figure::Metric(metric), metric_title(metric));
+        let mut estimate = of_metric(measured, &measured.frames, arm, metric, figure);
         estimate.primary = metric == primary;
         if !estimate.primary && (estimate.count == 0 || !measured.seen.tells(metric)) {
             continue;
@@ -107,7 +102,7 @@ fn free(measured: &Measured<'_>, arm: usize) -> impl Iterator<Item = Estimate> {
 
 /// The ratio and the difference of `metric` of arm `arm` over the frames that count, at the error of `measured`.
 pub(super) fn deciding(measured: &Measured<'_>, arm: usize, metric: Metric) -> Estimate {
-    of_metric(measured, &measured.frames, arm, metric, (Figure::Metric(metric), ""))
+    of_metric(measured, &measured.frames, arm, metric, (Figure::Metric(metric), metric_title(metric)))
 }
 
 /// What limits a figure that depends on how fast the clients are served.

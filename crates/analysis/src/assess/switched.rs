@@ -12,15 +12,18 @@ use tithe_statistics::{
 use super::{
     estimate::paired,
     measured::{Measured, MeasuredFrame},
-    slots::{METRICS, limits, throughput},
+    slots::{limits, throughput},
 };
-use crate::{Estimate, Figure};
+use crate::{
+    Estimate, Figure,
+    figures::{METRICS, metric_title},
+};
 
 /// The slot metrics of arm `arm` that have a meaning here, `primary` first, and the throughput after them.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
     let mut estimates: Vec<Estimate> = METRICS
         .into_iter()
-        .map(|of| of_metric(measured, arm, of, primary))
+        .map(|metric| of_metric(measured, arm, metric, primary))
         .filter(|estimate| estimate.primary || estimate.count > 0)
         .filter(|estimate| match estimate.name {
             Figure::Metric(metric) => estimate.primary || measured.seen.tells(metric),
@@ -36,10 +39,10 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
 
 /// The deciding figure of arm `arm`, at the error of `measured`.
 pub(super) fn deciding(measured: &Measured<'_>, arm: usize, metric: Metric) -> Estimate {
-    of_metric(measured, arm, (metric, ""), metric)
+    of_metric(measured, arm, metric, metric)
 }
 
-fn of_metric(measured: &Measured<'_>, arm: usize, (metric, title): (Metric, &str), primary: Metric) -> Estimate {
+fn of_metric(measured: &Measured<'_>, arm: usize, metric: Metric, primary: Metric) -> Estimate {
     // What starts differ by is no part of it: one server is both sides.
     let asked = IntervalOptions { known: None, ..measured.asked(metric) };
     let frames = side_frames(measured, arm, metric);
@@ -48,7 +51,7 @@ fn of_metric(measured: &Measured<'_>, arm: usize, (metric, title): (Metric, &str
     let difference = inferred(&pair_differences(frames.iter().copied())).inference.interval;
     let sums = sums(measured, arm, metric);
     let pair_s = measured.frame_s * f64::from(measured.cell.frames_max) / f64::from(measured.cell.pairs().max(1));
-    let mut estimate = paired(measured, Figure::Metric(metric), title, &over_pairs, pair_s);
+    let mut estimate = paired(measured, Figure::Metric(metric), metric_title(metric), &over_pairs, pair_s);
     estimate.primary = metric == primary;
     estimate.unit = "µs/op".into();
     // Nobody counts how often the provider starts it.

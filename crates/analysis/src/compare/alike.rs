@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tithe_model::{
-    experiment::Metric,
+    experiment::{Arrivals, Metric},
     fact::{BY_CONTROL_GROUPS, Fact, Note},
     quantity::fixed,
     record::Machine,
@@ -97,7 +97,7 @@ fn limits(cell: &CellAnalysis) -> String {
 /// The notes of `cell` that say what was asked of it. At a share of saturation its rate is what the run itself found,
 /// and another in every run.
 pub(crate) fn asked_notes(cell: &CellAnalysis) -> impl Iterator<Item = &(String, String)> {
-    let found = cell.arrivals.contains("of saturation");
+    let found = Arrivals::are_of_saturation(&cell.arrivals);
     cell.notes.iter().filter(move |(name, _)| !found || !Note::Rate.is(name))
 }
 

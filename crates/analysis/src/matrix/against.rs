@@ -12,10 +12,11 @@ use tithe_statistics::{starts::KnownSpread, verdict};
 use super::{Answer, Basis, CellOutcome, Gathered, MatrixFigure, Repeat, figures, figures::over_all};
 use crate::{
     Estimate, Figure, Interval, OverRun, Proof,
-    assess::{estimate::stated, slots::METRICS},
+    assess::estimate::stated,
     compare::{
         Comparison, Counted, Match, Refusal, Side, between_runs, judged_over_all, judged_over_runs, nothing_left,
     },
+    figures::metric_title,
 };
 
 /// One matrix and what it is called.
@@ -140,21 +141,28 @@ fn matched(matrices: &[Named], first: &Named, figure: &MatrixFigure) -> Result<M
         let same = &matrix.figures[number];
         if same.figure != figure.figure {
             let name = &matrix.name;
-            return Err(format!("{} is {} and in {name} {}.", first.place(figure), figure.figure, same.figure));
+            return Err(format!("{} is {} and in {name} {}.", first.place(figure), figure.title(), same.title()));
         }
-        let effect = same
+        let (effect, metric) = same
             .together()
+            .zip(same.figure)
             .ok_or_else(|| format!("{} has no interval over hosts in {}.", first.place(figure), matrix.name))?;
         let (count, counted) = counted(same);
         sides.push(Side {
             run,
-            estimate: estimate(same, (effect, matrix.over_all[number]), count),
+            estimate: estimate((same, metric), (effect, matrix.over_all[number]), count),
             proof: Proof::Proven,
             counted,
             between_runs: known_between_runs(same),
         });
     }
-    Ok(Match { cell: first.cell(figure), arm: figure.arm.clone(), title: figure.figure.clone(), sides, error: None })
+    Ok(Match {
+        cell: first.cell(figure),
+        arm: figure.arm.clone(),
+        title: figure.title().to_owned(),
+        sides,
+        error: None,
+    })
 }
 
 /// The figure of `matrix` that is of the same experiment, cell and arm as `figure` of `other`, and of the same kind of
@@ -190,24 +198,24 @@ fn only_run(figure: &MatrixFigure) -> Option<&Repeat> {
 /// How much runs like the one that `figure` rests on are known to differ beyond what their intervals say.
 fn known_between_runs(figure: &MatrixFigure) -> Option<KnownSpread> {
     only_run(figure)?;
-    between_runs(&figure.database, &Figure::Metric(metric(&figure.figure)))
+    between_runs(&figure.database, &Figure::Metric(figure.figure?))
 }
 
-/// The metric whose title `figure` is; as in comparisons of runs, anything else is taken as net time.
-fn metric(figure: &str) -> Metric {
-    METRICS.into_iter().find(|(_, title)| *title == figure).map_or(Metric::Net, |(metric, _)| metric)
-}
-
-/// A figure over `count` hosts or repeats as comparisons take it, with its cost and that as judged over all cells.
-fn estimate(figure: &MatrixFigure, (effect, judged): (Interval, Option<Interval>), count: usize) -> Estimate {
+/// A figure in `metric` over `count` hosts or repeats as comparisons take it, with its cost and that as judged over all
+/// cells.
+fn estimate(
+    (figure, metric): (&MatrixFigure, Metric),
+    (effect, judged): (Interval, Option<Interval>),
+    count: usize,
+) -> Estimate {
     let (verdict, text) = verdict::verdict(effect, figure.margin, "cost");
-    let name = Figure::Metric(metric(&figure.figure));
+    let name = Figure::Metric(metric);
     let over_run = judged.map(|effect| {
         let (verdict, _) = verdict::verdict(effect, figure.margin, "cost");
         OverRun { effect, difference: None, verdict }
     });
     let mut estimate =
-        Estimate { primary: true, over_run, ..stated(name, &figure.figure, effect, verdict, text, count) };
+        Estimate { primary: true, over_run, ..stated(name, metric_title(metric), effect, verdict, text, count) };
     if let Some(run) = only_run(figure) {
         estimate.starts = run.starts;
         // A task does not keep whether few starts widened its interval: they do, but where no start or run differs.

@@ -7,7 +7,10 @@
 
 use std::collections::BTreeSet;
 
-use tithe_model::record::{Host, Machine};
+use tithe_model::{
+    experiment::Metric,
+    record::{Host, Machine},
+};
 use tithe_statistics::{
     distribution::t_upper,
     hosts::{PooledEffect, UnitEffect, combined, together},
@@ -17,6 +20,7 @@ use tithe_statistics::{
 use super::{ArmOutcome, CellOutcome, Gathered, Outcome, Row};
 use crate::{
     Flag, Interval, Proof,
+    figures::metric_title,
     stopping::{self, EndsBy},
 };
 
@@ -38,8 +42,8 @@ pub struct MatrixFigure {
     pub arm: String,
     /// Its protections.
     pub protections: Vec<String>,
-    /// What it is a cost in: `net time per op`.
-    pub figure: String,
+    /// What it is a cost in; `None` where no task says anything of it.
+    pub figure: Option<Metric>,
     /// The largest cost that counts as none, natural-log ratio.
     pub margin: f64,
     /// The hosts, the dearest first.
@@ -144,6 +148,11 @@ impl HostFigure {
 }
 
 impl MatrixFigure {
+    /// How what it is a cost in reads: `net time per op`; empty where no task says anything of it.
+    pub fn title(&self) -> &'static str {
+        self.figure.map_or("", metric_title)
+    }
+
     /// The hosts that count.
     pub fn counting(&self) -> impl Iterator<Item = &HostFigure> {
         self.hosts.iter().filter(|host| host.counts())
@@ -258,14 +267,13 @@ fn said<'a>(outcome: &'a Outcome, cell: &str, arm: &str) -> Result<TaskEffect<'a
 
 /// The figure by which most tasks with a proof decide, of as many the one that comes first; without any proof, the
 /// first task's.
-fn deciding(all: &[TaskEffect<'_>]) -> String {
-    let tasks = |figure: &str| {
+fn deciding(all: &[TaskEffect<'_>]) -> Option<Metric> {
+    let tasks = |figure: Metric| {
         let alike = all.iter().filter(|said| said.arm.figure == figure && said.arm.proof == Proof::Proven);
         alike.count()
     };
     // The last of several largest is taken.
-    let most = all.iter().rev().max_by_key(|said| tasks(&said.arm.figure));
-    most.map(|said| said.arm.figure.clone()).unwrap_or_default()
+    all.iter().rev().map(|said| said.arm.figure).max_by_key(|figure| tasks(*figure))
 }
 
 fn figure(rows: &[&Row], cell: &str, arm: &str, error: Divided) -> MatrixFigure {
@@ -278,8 +286,11 @@ fn figure(rows: &[&Row], cell: &str, arm: &str, error: Divided) -> MatrixFigure 
         }
     }
     let deciding = deciding(&all);
-    for other in all.extract_if(.., |said| said.arm.figure != deciding) {
-        left_out.push((other.outcome.task, format!("decided by {}, not {deciding}", other.arm.figure)));
+    if let Some(metric) = deciding {
+        for other in all.extract_if(.., |said| said.arm.figure != metric) {
+            let [its, most] = [other.arm.figure, metric].map(metric_title);
+            left_out.push((other.outcome.task, format!("decided by {its}, not {most}")));
+        }
     }
     left_out.sort_by_key(|(task, _)| *task);
     let hosts = hosts(&all, error);
@@ -386,12 +397,12 @@ mod tests {
     #[test]
     fn costs_in_two_figures_are_not_pooled() {
         assert!(matches!(changed(|_| ()).answer, Answer::Over(Basis::Hosts(5), _)));
-        let figure = changed(|arm| "CPU per op".clone_into(&mut arm.figure));
-        assert_eq!(figure.figure, "net time per op");
+        let figure = changed(|arm| arm.figure = Metric::Cpu);
+        assert_eq!(figure.figure, Some(Metric::Net));
         assert_eq!(figure.left_out, [(2, "decided by CPU per op, not net time per op".to_owned())]);
         assert!(matches!(figure.answer, Answer::Over(Basis::Hosts(4), _)), "{:?}", figure.answer);
         // Which of them has the number 0 is no matter; its host was measured once more.
-        let figure = changed_in(0, |arm| "CPU per op".clone_into(&mut arm.figure));
+        let figure = changed_in(0, |arm| arm.figure = Metric::Cpu);
         assert_eq!(figure.left_out, [(0, "decided by CPU per op, not net time per op".to_owned())]);
         assert!(matches!(figure.answer, Answer::Over(Basis::Hosts(5), _)), "{:?}", figure.answer);
         let figure = changed_in(0, |arm| arm.proof = Proof::Disproven(vec!["it was off".to_owned()]));

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tithe_model::{
     ending::CellEnding,
+    experiment::Metric,
     matrix::FORMAT,
     plan::STARTS_MIN,
     record::{Host, Machine},
@@ -15,7 +16,7 @@ use tithe_statistics::{
 };
 
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Proof,
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Flag, Interval, Proof, figures,
     stopping::{self, EndsBy},
 };
 
@@ -70,8 +71,9 @@ pub struct ArmOutcome {
     pub protections: Vec<String>,
     /// Was it proven to be protected?
     pub proof: Proof,
-    /// How the estimate reads: `net time per op`.
-    pub figure: String,
+    /// What the estimate is a cost in: `net time per op`.
+    #[serde(with = "figures::by_title")]
+    pub figure: Metric,
     /// Natural-log ratio protected/plain with its interval, simultaneous over the arms of the cell.
     pub effect: Interval,
     /// Its standard error, natural-log ratio.
@@ -122,11 +124,13 @@ impl CellOutcome {
 impl ArmOutcome {
     fn of(cell: &CellAnalysis, arm: &ArmAnalysis) -> Option<Self> {
         let estimate = arm.primary()?;
+        // Nothing else decides.
+        let Figure::Metric(figure) = estimate.name else { return None };
         Some(Self {
             arm: arm.name.clone(),
             protections: arm.protections.clone(),
             proof: arm.proof.clone(),
-            figure: estimate.title.clone(),
+            figure,
             effect: estimate.effect,
             error: standard_error(cell, estimate),
             count: estimate.count,

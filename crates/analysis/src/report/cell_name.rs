@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tithe_model::operation::{READ, Share};
+
 use super::words;
 use crate::{Analysis, CellAnalysis};
 
@@ -40,29 +42,22 @@ fn arrivals(cell: &CellAnalysis) -> String {
 
 /// `reads only`, `half updates`, `20% updates, 10% inserts`; the name of a workload that tells no shares of operations.
 fn load(cell: &CellAnalysis) -> String {
-    let shares: Vec<(&str, f64)> = cell.notes.iter().filter_map(|(name, value)| share(name, value)).collect();
-    let reads = shares.iter().any(|(operation, _)| *operation == "READ");
+    let shares: Vec<Share<'_>> = cell.notes.iter().filter_map(|(name, value)| Share::of_note(name, value)).collect();
+    let reads = shares.iter().any(|share| share.operation == READ);
     match shares.as_slice() {
         [] => format!("workload {}", cell.workload),
-        [(operation, _)] => format!("{} only", many(operation)),
+        [share] => format!("{} only", many(share.operation)),
         // What is left are reads.
         all => {
-            let told = all.iter().filter(|(operation, _)| !reads || *operation != "READ");
-            told.map(|(operation, percent)| of_all(operation, *percent)).collect::<Vec<_>>().join(", ")
+            let told = all.iter().filter(|share| !reads || share.operation != READ);
+            told.map(of_all).collect::<Vec<_>>().join(", ")
         }
     }
 }
 
-/// An operation in capitals with its share in percent; `None` of any other note.
-fn share<'a>(name: &'a str, value: &str) -> Option<(&'a str, f64)> {
-    let operation = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
-    let percent = value.strip_suffix('%')?.trim().parse::<f64>().ok()?;
-    (operation && percent > 0.0).then_some((name, percent))
-}
-
-fn of_all(operation: &str, percent: f64) -> String {
-    let share = if percent == 50.0 { "half".to_owned() } else { format!("{percent}%") };
-    format!("{share} {}", many(operation))
+fn of_all(share: &Share<'_>) -> String {
+    let part = if share.percent == 50.0 { "half".to_owned() } else { format!("{}%", share.percent) };
+    format!("{part} {}", many(share.operation))
 }
 
 /// `updates`

@@ -9,6 +9,7 @@ use tithe_analysis::{
 use tithe_model::{
     ending::CellEnding,
     experiment::{Arrivals, Metric},
+    invalid::Invalid,
     plan::Starts,
     record::{Finding, Phase, Role, Verdict},
     records::Records,
@@ -244,7 +245,7 @@ fn invalid_and_missing_frames_are_left_out_and_listed() {
         records.slots.retain(|slot| ![3, 7, 8].contains(&slot.frame));
         assess(&records)
     };
-    records.frames[3].invalid = Some("the server was restarted".to_owned());
+    records.frames[3].invalid = Some(Invalid::Other("the server was restarted".to_owned()));
     records.frames[3].arms[1].counters.sent_bytes = Some(1 << 40);
     records.slots.iter_mut().filter(|slot| slot.frame == 3 && slot.arm == 1).for_each(|slot| slot.wall_ns *= 9);
     records.frames[7].arms.pop();
@@ -273,7 +274,8 @@ fn invalid_and_missing_frames_are_left_out_and_listed() {
 fn a_run_of_invalid_frames_says_so() {
     let mut records = Invented { frames: 9, effects: vec![0.0, 0.0], ..Invented::default() }.records();
     records.frames.drain(1..8);
-    records.frames.iter_mut().for_each(|frame| frame.invalid = Some("the clock jumped".to_owned()));
+    let jumped = Invalid::Other("the clock jumped".to_owned());
+    records.frames.iter_mut().for_each(|frame| frame.invalid = Some(jumped.clone()));
     let analysis = assess(&records);
     assert_eq!(analysis.warnings, ["c: no frame can be used."]);
     let cell = &analysis.cells[0];

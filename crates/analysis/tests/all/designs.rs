@@ -5,6 +5,7 @@ use tithe_analysis::{Estimate, Figure, Flag, Outcome, Proof, assess::assess, sto
 use tithe_model::{
     ending::CellEnding,
     experiment::{Design, Metric, ProviderSwitch},
+    invalid::Invalid,
     plan::Starts,
     record::{ArmFrame, Finding, PHASES_NS, Phase, Role, Slot, TOLD_BY_PROVIDER, Verdict},
     records::Records,
@@ -352,7 +353,7 @@ fn live_counts_a_last_pair_of_which_a_frame_is_invalid_as_the_report_does() {
     let last = 4 * 2 * SIDE - 1;
     let frames = records.slots.chunk_by(|a, b| a.frame == b.frame).filter(|slots| slots[0].frame != last);
     frames.for_each(|slots| live.push(slots[0].frame / (2 * SIDE), slots));
-    records.frames.last_mut().expect("frames").invalid = Some("the machine was busy".to_owned());
+    records.frames.last_mut().expect("frames").invalid = Some(Invalid::Other("the machine was busy".to_owned()));
     let reported = estimate(&records, 1, "time");
     assert_eq!(reported.count, 4);
     assert_eq!(live.ended(&CellEnding::Budget).expect("enough frames")[0], reported.effect);

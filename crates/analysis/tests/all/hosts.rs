@@ -10,6 +10,7 @@ use tithe_analysis::{
     assess::assess,
     matrix::{ArmOutcome, Outcome},
 };
+use tithe_model::experiment::Metric;
 use tithe_statistics::{
     hosts::{NEXT_FROM, UnitEffect, combined, together},
     mean, variance,
@@ -123,7 +124,7 @@ fn a_task_keeps_the_deciding_estimate_with_its_error() {
     let outcomes: Vec<Outcome> = (1..=40).map(outcome).collect();
     let arms: Vec<&ArmOutcome> = outcomes.iter().map(|outcome| &outcome.cells[0].arms[0]).collect();
     assert!(outcomes.iter().all(|outcome| outcome.cells[0].arms.len() == 1), "the A/A arm is none");
-    assert!(arms.iter().all(|arm| arm.proof == Proof::Proven && arm.figure == "net time per op"));
+    assert!(arms.iter().all(|arm| arm.proof == Proof::Proven && arm.figure == Metric::Net));
     let effects: Vec<f64> = arms.iter().map(|arm| arm.effect.estimate).collect();
     let stated = mean(&arms.iter().map(|arm| arm.error).collect::<Vec<f64>>());
     let ratio = stated / variance(&effects).sqrt();

@@ -12,11 +12,12 @@ use tithe_analysis::report::{
 };
 use tithe_harness::{
     folder::RunFolder,
-    run::{Advice, Ending, EventListener, Run, invalid::is_of_a_busy_machine},
+    run::{Advice, Ending, EventListener, Run},
 };
 use tithe_machine::watch::host;
 use tithe_model::{
     experiment::{Arm, Design, Limits},
+    invalid::Invalid,
     plan::{Starts, WarmUp},
     record::{Event, Finding, Frame, Phase, Role, Slot, Verdict},
 };
@@ -204,10 +205,10 @@ impl EventListener for Verifier<'_> {
             }
             Event::FrameDone { cell, invalid, .. } => {
                 let repeats = !self.prepared.plan.cells[*cell as usize].design.is_switched();
-                self.invalid.add(*cell, invalid.as_deref(), repeats);
-                if let Some(reason) = invalid {
-                    let mark = if repeats && is_of_a_busy_machine(reason) { "!" } else { "✗" };
-                    self.say(&format!("  {mark} {reason}\n"));
+                self.invalid.add(*cell, invalid.as_ref(), repeats);
+                if let Some(why) = invalid {
+                    let mark = if repeats && why.is_of_a_busy_machine() { "!" } else { "✗" };
+                    self.say(&format!("  {mark} {why}\n"));
                 }
             }
             Event::CellDone { .. } => self.print_findings(),
@@ -217,7 +218,7 @@ impl EventListener for Verifier<'_> {
     }
 
     fn frame(&mut self, frame: &Frame, _slots: &[Slot]) -> Advice {
-        Advice { enough: !frame.invalid.as_deref().is_some_and(is_of_a_busy_machine), starts: None }
+        Advice { enough: !frame.invalid.as_ref().is_some_and(Invalid::is_of_a_busy_machine), starts: None }
     }
 }
 
@@ -229,9 +230,9 @@ struct InvalidFrames(Vec<(u32, bool)>);
 impl InvalidFrames {
     /// Takes in the next frame of `cell`, which stands for those of a busy machine before it where the cell `repeats`
     /// frames.
-    fn add(&mut self, cell: u32, invalid: Option<&str>, repeats: bool) {
+    fn add(&mut self, cell: u32, invalid: Option<&Invalid>, repeats: bool) {
         match invalid {
-            Some(reason) => self.0.push((cell, is_of_a_busy_machine(reason))),
+            Some(why) => self.0.push((cell, why.is_of_a_busy_machine())),
             None if repeats => self.0.retain(|invalid| *invalid != (cell, true)),
             None => {}
         }
@@ -352,12 +353,14 @@ mod tests {
 
     #[test]
     fn a_frame_that_was_offered_once_more_stands_for_those_before_it_in_its_cell() {
-        let left = |frames: &[(u32, Option<&str>)], repeats| {
+        let left = |frames: &[(u32, Option<&Invalid>)], repeats| {
             let mut invalid = InvalidFrames::default();
-            frames.iter().for_each(|(cell, reason)| invalid.add(*cell, *reason, repeats));
+            frames.iter().for_each(|(cell, why)| invalid.add(*cell, *why, repeats));
             invalid.0.into_iter().map(|(cell, _)| cell).collect::<Vec<u32>>()
         };
-        let (busy, wrong) = (Some("arm 1: no operation succeeded"), Some("arm 1: wrong answer"));
+        let of_arm = |why| Invalid::OfArm(1, Box::new(why));
+        let (busy, wrong) = (of_arm(Invalid::NothingDone), of_arm(Invalid::Other("wrong answer".to_owned())));
+        let (busy, wrong) = (Some(&busy), Some(&wrong));
         assert!(left(&[(0, busy), (0, busy), (0, None)], true).is_empty());
         assert_eq!(left(&[(0, wrong), (1, busy), (1, None)], true), [0]);
         assert_eq!(left(&[(0, busy), (0, wrong), (0, None)], true), [0], "what was wrong once was wrong");

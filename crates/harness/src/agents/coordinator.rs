@@ -49,12 +49,6 @@ use super::{
 };
 use crate::load::frame::machines::PartsRequest;
 
-/// Why a frame is invalid whose agents heard of its first slot when that had begun.
-pub const TOLD_TOO_LATE: &str = "agents were told too late when the first slot begins";
-
-/// What a frame is invalid by, among other words, in which a clock was known less well than its slots ask for.
-pub const KNOWN_WITHIN: &str = "is known within";
-
 /// How long one look for reports takes: as long as ctrl-C may have to wait, and as the news that an agent is gone.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 

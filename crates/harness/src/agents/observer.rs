@@ -255,7 +255,7 @@ impl ObserverConfig {
 /// What was used in the frame of `ticket`.
 fn used(ticket: u64, invalid: bool, watching: &mut Watching) -> Result<Vec<SlotUsage>, String> {
     match watching.take_if(|(of, _)| *of == ticket) {
-        Some((_, watch)) => watch.finish(invalid).map(|figures| figures.told()),
+        Some((_, watch)) => watch.finish(invalid).map(|figures| figures.told()).map_err(|why| why.to_string()),
         None => Err("it was started anew and has not read this frame".to_owned()),
     }
 }

@@ -23,13 +23,10 @@ use tithe_machine::{
     proc::ServerTask,
     watch::process::{TaskUsage, TaskWatch},
 };
-use tithe_model::experiment::Design;
+use tithe_model::{experiment::Design, invalid::Invalid};
 
 use super::query::SlotUsage;
 use crate::load::{Schedule, Turn, frame::machines::Serving};
-
-/// Why a frame is invalid whose servers were too busy to be looked at.
-pub const NOT_READ: &str = "what servers used was not read in time";
 
 /// Who serves one lane in one arm.
 #[derive(Debug, Clone)]
@@ -121,7 +118,7 @@ impl ServerWatch {
     ///
     /// # Errors
     /// Where there was somebody to be read, and nothing was read in time: that is no server which used no time.
-    pub fn finish(self, invalid: bool) -> Result<Figures, String> {
+    pub fn finish(self, invalid: bool) -> Result<Figures, Invalid> {
         self.over.store(invalid, Ordering::Relaxed);
         self.thread.thread().unpark();
         // Who has panicked has seen nothing.
@@ -129,7 +126,7 @@ impl ServerWatch {
         let lanes = (0..self.lanes).map(|lane| (lane, turns(&self.schedule, lane)));
         let figures = Figures(lanes.flat_map(|(lane, turns)| figures(lane, &turns, &readings)).collect());
         match self.any_seen && !invalid && figures == Figures::default() {
-            true => Err(format!("{NOT_READ} in any slot")),
+            true => Err(Invalid::NotRead("any slot".to_owned())),
             false => Ok(figures),
         }
     }

@@ -197,7 +197,7 @@ fn a_lost_agent_spoils_the_frame_by_its_name_and_one_that_is_back_goes_on() {
             assert!(frames(&plan, Some(&team), 2).iter().all(|(frame, _)| frame.invalid.is_none()));
             hub.deafen_reports_of("z", true);
             let invalid = frames(&plan, Some(&team), 1);
-            let why = invalid[0].0.invalid.clone().expect("invalid");
+            let why = invalid[0].0.invalid.as_ref().expect("invalid").to_string();
             assert!(why.contains("agent z"), "{why}");
             assert!(invalid[0].1.is_empty(), "nothing of an invalid frame counts");
             gone.store(true, Ordering::SeqCst);

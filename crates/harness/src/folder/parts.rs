@@ -19,6 +19,7 @@ use serde::Deserialize;
 use tithe_machine::fault::Fault;
 use tithe_model::{
     experiment::Design,
+    invalid::Invalid,
     plan::Plan,
     record::{Frame, Slot},
     slots,
@@ -104,7 +105,7 @@ impl Parts {
             };
             if let Some(flaw) = flaw {
                 records.damage.push(format!("cell {cell}, frame {}: {flaw}", frame.frame));
-                frame.invalid = Some(flaw);
+                frame.invalid = Some(Invalid::Other(flaw));
             }
         }
         Ok(records)

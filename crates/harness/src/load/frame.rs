@@ -39,6 +39,7 @@ use tithe_machine::{
     watch::{borrowed_threads::BorrowedThreads, process},
 };
 use tithe_model::{
+    invalid::Invalid,
     plan::Cell,
     record::{ArmFrame, Frame, Slot},
 };
@@ -48,6 +49,7 @@ use tithe_plugin::{
     workspace::Workspace,
 };
 
+pub use self::started_arm::StartedArm;
 use self::{
     context::CellContext,
     lanes::Lanes,
@@ -55,7 +57,6 @@ use self::{
     slices::Slices,
     watch::{FrameConditions, Watch},
 };
-pub use self::{record::NOTHING_DONE, started_arm::StartedArm};
 use super::Schedule;
 
 /// All arms of a cell, ready to be measured.
@@ -342,16 +343,17 @@ impl<'a> CellRunner<'a> {
                 |processors: &[usize]| processors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let (before, after) = (listed(&self.context.processors), listed(&now));
             let reason = format!("the usable processors changed from {before} to {after}");
-            frame.invalid.get_or_insert(reason);
+            frame.invalid.get_or_insert(Invalid::Other(reason));
             self.context.processors = now;
         }
     }
 }
 
 /// Why a frame must not be used; the first of all reasons.
-fn why_invalid(grown: &FrameConditions, arms: &[ArmMeasured]) -> Option<String> {
-    let of_arm = |(number, arm): (usize, &ArmMeasured)| Some(format!("arm {number}: {}", arm.why_invalid()?));
+fn why_invalid(grown: &FrameConditions, arms: &[ArmMeasured]) -> Option<Invalid> {
+    let of_arm = |(number, arm): (usize, &ArmMeasured)| Some(Invalid::OfArm(number, Box::new(arm.why_invalid()?)));
     let of_arms = || arms.iter().enumerate().find_map(of_arm);
-    let lost = || grown.observer_lost.clone();
-    grown.not_paused.clone().or_else(lost).or_else(of_arms).or_else(|| grown.clock_fault.clone())
+    let told = |words: &Option<String>| words.clone().map(Invalid::Other);
+    let before = told(&grown.not_paused).or_else(|| told(&grown.observer_lost));
+    before.or_else(of_arms).or_else(|| told(&grown.clock_fault))
 }

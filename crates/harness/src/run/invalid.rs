@@ -1,14 +1,7 @@
 //! When a cell is not worth the rest of its budget: its frames are invalid, one after the other.
 
 use tithe_machine::fault::Fault;
-
-use crate::{
-    agents::{
-        coordinator::{KNOWN_WITHIN, TOLD_TOO_LATE},
-        server_watch::NOT_READ,
-    },
-    load::frame::NOTHING_DONE,
-};
+use tithe_model::invalid::Invalid;
 
 /// Invalid frames in a row, for one reason, after which a cell is given up.
 const MOST: u32 = 3;
@@ -30,9 +23,9 @@ impl InvalidInARow {
     /// # Errors
     /// The reason, once three frames in a row have had it, or eight some reason. A disk that stands still for some
     /// seconds passes, and so does a machine that is too busy to be watched or for its agents: what
-    /// [`is_of_a_busy_machine`] knows counts among the eight alone.
-    pub(super) fn add(&mut self, invalid: Option<&str>) -> Result<(), Fault> {
-        let reason = without_numbers(invalid.unwrap_or_default());
+    /// [is of a busy machine](Invalid::is_of_a_busy_machine) counts among the eight alone.
+    pub(super) fn add(&mut self, invalid: Option<&Invalid>) -> Result<(), Fault> {
+        let reason = invalid.map_or(String::new(), |why| without_numbers(&why.to_string()));
         self.count = match invalid {
             None => 0,
             Some(_) if self.reason == reason => self.count + 1,
@@ -41,20 +34,15 @@ impl InvalidInARow {
         self.reason = reason;
         self.in_all = if invalid.is_some() { self.in_all + 1 } else { 0 };
         match invalid {
-            Some(words) if self.count >= MOST && !is_of_a_busy_machine(words) => {
-                Err(Fault::Machine(format!("{MOST} frames in a row were invalid for the same reason: {words}")))
+            Some(why) if self.count >= MOST && !why.is_of_a_busy_machine() => {
+                Err(Fault::Machine(format!("{MOST} frames in a row were invalid for the same reason: {why}")))
             }
-            Some(words) if self.in_all >= MOST_OF_ANY => {
-                Err(Fault::Machine(format!("{MOST_OF_ANY} frames in a row were invalid, the last because of: {words}")))
+            Some(why) if self.in_all >= MOST_OF_ANY => {
+                Err(Fault::Machine(format!("{MOST_OF_ANY} frames in a row were invalid, the last because of: {why}")))
             }
             _ => Ok(()),
         }
     }
-}
-
-/// True where a frame is invalid for the `reason` of a machine that was busy for some seconds: the next one may not be.
-pub fn is_of_a_busy_machine(reason: &str) -> bool {
-    reason.ends_with(NOTHING_DONE) || [NOT_READ, TOLD_TOO_LATE, KNOWN_WITHIN].iter().any(|words| reason.contains(words))
 }
 
 /// `text` with every number in it made the same: counts, ports and times differ where the reason does not.
@@ -78,7 +66,7 @@ mod tests {
     fn check(frames: &[Option<&str>]) -> (usize, Option<String>) {
         let mut invalid = InvalidInARow::default();
         for (number, frame) in frames.iter().enumerate() {
-            if let Err(fault) = invalid.add(*frame) {
+            if let Err(fault) = invalid.add(frame.map(Invalid::read).as_ref()) {
                 return (number + 1, Some(fault.to_string()));
             }
         }
@@ -95,12 +83,13 @@ mod tests {
         assert_eq!(check(&[late, late, None, late, late]), (5, None));
         assert_eq!(check(&[late, late, other, late, late, other]), (6, None));
         assert_eq!(check(&[None, None, None, None]), (4, None));
-        let stood_still = format!("arm 1: {NOTHING_DONE}");
-        let unwatched = format!("{NOT_READ} in any slot");
-        assert_eq!(check(&[Some(unwatched.as_str()); 4]), (4, None));
+        let refused = Some("arm 1: server: no operation succeeded");
+        assert_eq!(check(&[refused; 4]).0, 3, "a server's words are no busy machine's");
+        let unwatched = Some("what servers used was not read in time in any slot");
+        assert_eq!(check(&[unwatched; 4]), (4, None));
         let badly_known = Some("the clock of agent rack1 is known within 1606 µs, and 1601 µs is the most");
         assert_eq!(check(&[badly_known; 4]), (4, None));
-        let seven = [Some(stood_still.as_str()); 7];
+        let seven = [Some("arm 1: no operation succeeded"); 7];
         assert_eq!(check(&[&seven[..], &[None], &seven[..]].concat()), (15, None));
         assert_eq!(check(&[&seven[..], &seven[..1]].concat()).0, 8);
         let mixed = [late, other].repeat(5);

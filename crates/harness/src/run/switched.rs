@@ -125,7 +125,7 @@ impl Run<'_> {
             // A pair counts whole or not at all, so that nothing ends a cell between its sides.
             _ = event_log.listener.frame(&frame, &slots);
             run_state.served.add(slice::from_ref(&frame), &slots);
-            run_state.invalid.add(frame.invalid.as_deref())?;
+            run_state.invalid.add(frame.invalid.as_ref())?;
             measured.frames += 1;
             measured.load_ns += cell.load_ns(&frame, &slots, self.plan.experiment.arms.len());
         }

@@ -7,6 +7,7 @@ mod published;
 
 use std::{
     collections::BTreeMap,
+    fmt,
     net::{IpAddr, Ipv4Addr},
     ops::RangeInclusive,
     path::PathBuf,
@@ -16,6 +17,8 @@ use serde::{Deserialize, Serialize};
 
 pub use mask::mask_passwords;
 pub use published::{Published, PublishedFigure, PublishedValue};
+
+use crate::quantity;
 
 /// A resolved experiment: every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -136,6 +139,27 @@ pub enum Arrivals {
     /// Open loop, exponential spacing, at this share of what the slowest arm did at most in the cells before that have
     /// the same workload and resources.
     OfSaturation(f64),
+}
+
+/// What stands behind the percentage of [`Arrivals::OfSaturation`].
+const OF_SATURATION: &str = " % of saturation, Poisson arrivals";
+
+impl Arrivals {
+    /// True where they were printed as `words` and are a share of saturation. Their rate is what the run itself found.
+    pub fn are_of_saturation(words: &str) -> bool {
+        words.ends_with(OF_SATURATION)
+    }
+}
+
+impl fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("closed loop"),
+            Self::Even(rate) => write!(f, "{}/s, even arrivals", quantity::rate(*rate)),
+            Self::Poisson(rate) => write!(f, "{}/s, Poisson arrivals", quantity::rate(*rate)),
+            Self::OfSaturation(share) => write!(f, "{:.0}{OF_SATURATION}", 100.0 * share),
+        }
+    }
 }
 
 /// Conditions of a cell beside the workload.
@@ -519,4 +543,23 @@ pub struct Measure {
 /// The default of what is usual.
 fn yes() -> bool {
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_in_words() {
+        let told = |arrivals: Arrivals| {
+            let words = arrivals.to_string();
+            let of_saturation = Arrivals::are_of_saturation(&words);
+            (words, of_saturation)
+        };
+        let words = |words: &str, of_saturation| (words.to_owned(), of_saturation);
+        assert_eq!(told(Arrivals::Closed), words("closed loop", false));
+        assert_eq!(told(Arrivals::Even(0.5)), words("0.5/s, even arrivals", false));
+        assert_eq!(told(Arrivals::Poisson(1_234_567.0)), words("1,234,567/s, Poisson arrivals", false));
+        assert_eq!(told(Arrivals::OfSaturation(0.7)), words("70 % of saturation, Poisson arrivals", true));
+    }
 }

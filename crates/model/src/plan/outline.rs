@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     catalogue::Catalogue,
-    experiment::{Arm, Arrivals, Metric, OptionValue, Protection, ProviderSwitch, Values},
+    experiment::{Arm, Metric, OptionValue, Protection, ProviderSwitch, Values},
     quantity,
 };
 
@@ -93,12 +93,7 @@ fn describe_protection(protection: &Protection) -> String {
 }
 
 fn cell_row(cell: &Cell, arms: usize) -> Vec<String> {
-    let mut load = match cell.arrivals {
-        Arrivals::Closed => "closed loop".to_owned(),
-        Arrivals::Even(rate) => format!("{}/s, evenly spaced", quantity::rate(rate)),
-        Arrivals::Poisson(rate) => format!("{}/s, Poisson arrivals", quantity::rate(rate)),
-        Arrivals::OfSaturation(share) => format!("{:.0}% of saturation", 100.0 * share),
-    };
+    let mut load = cell.arrivals.to_string();
     if let Some(every) = cell.reconnect_every {
         load += &format!(", reconnecting every {every}");
     }

@@ -29,7 +29,7 @@ use std::{
 };
 
 use tithe_machine::fault::Fault;
-use tithe_model::{catalogue::PropertyProblem, experiment};
+use tithe_model::{catalogue::PropertyProblem, experiment, operation::NEW_ORDER};
 use tithe_plugin::{
     session::{Session, Table},
     sql::{Compute, Isolation, SqlTable},
@@ -45,8 +45,7 @@ use self::{
 };
 
 /// Names of the operations, in the order of [`input::Kind::ALL`], then those recorded as parts of them.
-const OPERATIONS: [&str; 7] =
-    ["NEW-ORDER", "PAYMENT", "ORDER-STATUS", "DELIVERY", "STOCK-LEVEL", "RETRY", "ROLLED-BACK"];
+const OPERATIONS: [&str; 7] = [NEW_ORDER, "PAYMENT", "ORDER-STATUS", "DELIVERY", "STOCK-LEVEL", "RETRY", "ROLLED-BACK"];
 const _: () = assert!(RETRY == 5 && ROLLBACK == 6);
 
 /// The table where evidence writes canaries: the nine tables must stay consistent.

@@ -46,6 +46,7 @@ use tithe_machine::fault::Fault;
 use tithe_model::{
     catalogue::PropertyProblem,
     experiment::{self, Values},
+    operation::Share,
 };
 use tithe_plugin::{
     session::{Discard, Fields, Request, Session, Table},
@@ -217,7 +218,7 @@ impl Workload for Ycsb {
         let mut lines = vec![("requestdistribution".to_owned(), distribution_text(&config.distribution))];
         let sum: f64 = config.weights.iter().map(|(weight, _)| weight).sum();
         for (weight, kind) in &config.weights {
-            lines.push((kind.name().to_owned(), format!("{} %", percent(weight / sum))));
+            lines.push(Share { operation: kind.name(), percent: percent(weight / sum) }.note());
         }
         lines.push(("fields".to_owned(), format!("{} of {}", config.fields, length_text(&config.length))));
         let values = match (config.integrity, self.values) {

@@ -1,5 +1,7 @@
 //! What operations do.
 
+use tithe_model::operation::READ;
+
 /// The kinds of operation, in the order in which YCSB weighs them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationKind {
@@ -22,7 +24,7 @@ impl OperationKind {
     /// The name in YCSB's reports.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Read => "READ",
+            Self::Read => READ,
             Self::Update => "UPDATE",
             Self::Insert => "INSERT",
             Self::Scan => "SCAN",

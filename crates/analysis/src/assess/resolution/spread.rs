@@ -20,7 +20,10 @@ use tithe_statistics::{
 };
 
 use super::super::{measured::Measured, slots};
-use crate::{CONFIDENCE, Interval};
+use crate::{
+    CONFIDENCE, Interval,
+    figures::{METRICS, metric_title},
+};
 
 /// What the starts of one cell say.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,25 +69,25 @@ pub fn spreads(records: &Records) -> Vec<CellSpread> {
 fn of_cell(records: &Records, index: usize) -> CellSpread {
     let measured = Measured::new(records, index);
     let primary = measured.seen.deciding(records.plan.experiment.measure.primary);
-    let mut metrics: Vec<_> = slots::METRICS.into_iter().filter(|(metric, _)| measured.seen.tells(*metric)).collect();
-    metrics.sort_by_key(|(metric, _)| *metric != primary);
+    let mut metrics: Vec<Metric> = METRICS.into_iter().filter(|metric| measured.seen.tells(*metric)).collect();
+    metrics.sort_by_key(|metric| *metric != primary);
     CellSpread {
         id: measured.cell.id.clone(),
         starts: measured.starts(),
         frames: measured.frames.len(),
         load_s: measured.load_s(),
-        metrics: metrics.into_iter().filter_map(|(metric, title)| of_metric(&measured, metric, title)).collect(),
+        metrics: metrics.into_iter().filter_map(|metric| of_metric(&measured, metric)).collect(),
     }
 }
 
-fn of_metric(measured: &Measured<'_>, metric: Metric, title: &str) -> Option<MetricSpread> {
+fn of_metric(measured: &Measured<'_>, metric: Metric) -> Option<MetricSpread> {
     let asked = IntervalOptions { alpha: 1.0 - CONFIDENCE, by_decision: false, known: None };
     let over_starts = infer_over_starts(&slots::effects(measured, 1, metric), asked);
     // Told where starts are enough and some have several frames; else frames hold both scatters.
     let spread = over_starts.spread?;
     let of_starts = &over_starts.inference.merged;
     let seen = KnownSpread { spread: variance(of_starts).sqrt(), degrees: of_starts.len() as f64 - 1.0, of_cost: None };
-    Some(MetricSpread { metric, title: title.to_owned(), spread, seen })
+    Some(MetricSpread { metric, title: metric_title(metric).to_owned(), spread, seen })
 }
 
 /// What a file of spreads says after this calibration, measured on `date`: of each metric the widest of all cells.

@@ -111,7 +111,7 @@ fn forest(index: usize, figure: &MatrixFigure) -> String {
     let mut table = format!(
         "<table class=\"data\"><thead><tr><th scope=\"col\">host</th><th scope=\"col\">{}{}</th>\
          <th scope=\"col\">cost</th><th scope=\"col\">tasks</th>{heads}</tr></thead>\n<tbody>\n",
-        text(&figure.figure),
+        text(figure.title()),
         axis(&scale),
     );
     for (place, host) in figure.hosts.iter().enumerate() {

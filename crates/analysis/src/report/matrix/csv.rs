@@ -106,7 +106,7 @@ fn about(figure: &MatrixFigure, kind: &str) -> Fields {
         ("cell", figure.cell.clone()),
         ("arm", figure.arm.clone()),
         ("protections", figure.protections.join("+")),
-        ("figure", figure.figure.clone()),
+        ("figure", figure.title().to_owned()),
     ]
 }
 

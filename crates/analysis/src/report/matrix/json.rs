@@ -47,7 +47,7 @@ fn figure(figure: &MatrixFigure) -> Value {
         "cell": figure.cell,
         "arm": figure.arm,
         "protections": figure.protections,
-        "figure": figure.figure,
+        "figure": figure.title(),
         "answer": answer(&figure.answer, "hosts"),
         "hosts": figure.hosts.iter().map(host).collect::<Vec<_>>(),
         "left_out": figure.left_out.iter().map(left_out).collect::<Vec<_>>(),

@@ -160,7 +160,7 @@ fn of_hosts(figure: &MatrixFigure) -> Vec<Block> {
         row
     };
     let rows = figure.hosts.iter().enumerate().map(row).collect();
-    let title = format!("{} · {} ({}), host by host", figure.cell, figure.arm, figure.figure);
+    let title = format!("{} · {} ({}), host by host", figure.cell, figure.arm, figure.title());
     vec![Block::Heading(3, title), Block::Table(Table { columns, rows, sticky: 1 })]
 }
 

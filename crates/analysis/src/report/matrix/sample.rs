@@ -1,6 +1,7 @@
 //! A gathered matrix made by hand, for the tests of every renderer.
 
 use tithe_model::{
+    experiment::Metric,
     matrix::FORMAT,
     record::{Host, Machine},
 };
@@ -99,7 +100,7 @@ fn arm(name: &str, effect: f64, error: f64, proof: Proof) -> ArmOutcome {
         arm: name.to_owned(),
         protections: vec![name.to_owned()],
         proof,
-        figure: "net time per op".to_owned(),
+        figure: Metric::Net,
         effect: Interval { estimate: effect, low: effect - 2.0 * error, high: effect + 2.0 * error },
         error,
         count: 30,

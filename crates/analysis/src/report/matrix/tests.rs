@@ -70,6 +70,10 @@ fn a_document_follows_its_schema_and_comes_back() {
     assert_ne!(damaged, text);
     assert!(!validator.is_valid(&serde_json::from_str(&damaged).expect("JSON")));
     assert!(json::read(&damaged).is_err_and(|why| why.contains("lost")));
+    let unknown = text.replacen("\"figure\":\"net time per op\"", "\"figure\":\"net time per row\"", 1);
+    assert_ne!(unknown, text);
+    let refused = json::read(&unknown).expect_err("nobody knows what it is a cost in");
+    assert!(refused.contains("`net time per row` names no figure that this version of Tithe knows"), "{refused}");
     assert!(json::read(&text[..text.len() / 2]).is_err_and(|why| why.contains("damaged")));
     let newer = text.replacen("\"format\": 1", "\"format\": 9", 1);
     assert!(json::read(&newer).is_err_and(|why| why.contains("of format 9")));

@@ -12,8 +12,8 @@ use std::{
     time::Duration,
 };
 
-use tithe_harness::run::invalid::is_of_a_busy_machine;
 use tithe_machine::sandbox::ports::Port;
+use tithe_model::invalid::Invalid;
 
 use crate::support::{
     Bench, FEW_OPERATIONS,
@@ -150,10 +150,10 @@ fn slots(bench: &Bench) -> Vec<(String, String)> {
 }
 
 /// Frames that were left out, with the reason.
-fn invalid(bench: &Bench) -> Vec<String> {
+fn invalid(bench: &Bench) -> Vec<Invalid> {
     let text = fs::read_to_string(bench.run_folder().join("frames.jsonl")).expect("frames");
     let frames = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
-    frames.filter_map(|frame| frame["invalid"].as_str().map(str::to_owned)).collect()
+    frames.filter_map(|frame| frame["invalid"].as_str().map(Invalid::read)).collect()
 }
 
 pub fn run<'a>(broker: &Broker, bench: &Bench, file: &'a str, more: &[&'a str]) -> Command {
@@ -255,7 +255,7 @@ fn postgres_is_measured_by_two_agents_with_tls_proven() {
     for wanted in ["rack1", "rack2", "known within", "Load machines"] {
         assert!(report.contains(wanted), "{wanted}: {report}");
     }
-    assert!(invalid(&bench).iter().all(|why| is_of_a_busy_machine(why)), "{:?}", invalid(&bench));
+    assert!(invalid(&bench).iter().all(Invalid::is_of_a_busy_machine), "{:?}", invalid(&bench));
     let lanes: BTreeSet<String> =
         slots(&bench).iter().map(|(place, _)| place.split(',').nth(3).expect("a lane").to_owned()).collect();
     assert_eq!(lanes.len(), 2, "both offered load");

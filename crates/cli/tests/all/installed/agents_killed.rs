@@ -14,9 +14,8 @@ use std::{
 };
 
 use serde_json::Value;
-use tithe_harness::run::invalid::is_of_a_busy_machine;
 use tithe_machine::sandbox::SANDBOX_PREFIX;
-use tithe_model::schedule::SplitMix64;
+use tithe_model::{invalid::Invalid, schedule::SplitMix64};
 
 use super::{
     agents::{Broker, Killed, run},
@@ -169,7 +168,7 @@ impl<'b> Play<'b> {
         assert_eq!(numbers.len(), frames.len(), "each frame is kept once");
         let mut lost: Vec<&str> = frames.iter().filter_map(|frame| frame["invalid"].as_str()).collect();
         // A machine that is busy with something else loses frames of its own.
-        lost.retain(|why| !is_of_a_busy_machine(why));
+        lost.retain(|why| !Invalid::read(why).is_of_a_busy_machine());
         assert!(lost.len() <= kills, "{kills} deaths, and {} frames are lost: {lost:?}", lost.len());
         let slots = fs::read_to_string(self.bench.run_folder().join("slots.csv")).expect("slots");
         let rows: Vec<&str> = slots.lines().skip(1).collect();

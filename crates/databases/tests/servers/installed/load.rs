@@ -11,6 +11,7 @@ use tithe_harness::load::{
 use tithe_machine::cgroup;
 use tithe_model::{
     experiment::{self, Arrivals, OptionValue, Values},
+    invalid::Invalid,
     plan::{Cell, Starts, WarmUp},
     record::{ArmFrame, Frame, Slot},
 };
@@ -91,7 +92,7 @@ fn frame_of(
 ) -> (ArmFrame, Vec<Slot>) {
     let mut runner = runner(sandbox, workload, clients, arrivals, reconnect_every);
     // On a busy machine a thread may sleep through all slots of a frame.
-    let slept = |frame: &Frame| frame.invalid.as_deref() == Some("arm 0: no operation succeeded");
+    let slept = |frame: &Frame| frame.invalid.as_ref().is_some_and(Invalid::is_of_a_busy_machine);
     let (mut frame, slots) = (0..100)
         .map(|number| {
             runner.frame(number, (0, 0), false, &AtomicBool::new(false)).expect("connected").expect("not cancelled")

@@ -3,10 +3,10 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use tithe_machine::{clock::Clock, fault::Fault};
-use tithe_model::{plan::Cell, record::AgentFrame};
+use tithe_model::{invalid::Invalid, plan::Cell, record::AgentFrame};
 
 use super::{
-    KNOWN_WITHIN, POLL_INTERVAL, TOLD_TOO_LATE, Team, exchange,
+    POLL_INTERVAL, Team, exchange,
     membership::Member,
     servers::{self, Watch},
 };
@@ -32,8 +32,8 @@ const START_AHEAD_MAX_NS: u64 = 2_000_000_000;
 pub(super) enum Stop {
     /// The user has asked for it.
     Cancelled,
-    /// Somebody was lost or late, in words: the frame is measured again.
-    Invalid(String),
+    /// Somebody was lost or late: the frame is measured again.
+    Invalid(Invalid),
     /// The cell cannot go on.
     Failed(Fault),
 }
@@ -44,9 +44,9 @@ impl From<Fault> for Stop {
     }
 }
 
-/// The frame is invalid by what is told.
+/// The frame is invalid by what is told in words.
 fn invalid(why: impl ToString) -> Stop {
-    Stop::Invalid(why.to_string())
+    Stop::Invalid(Invalid::Other(why.to_string()))
 }
 
 impl Stop {
@@ -132,7 +132,7 @@ impl OrderedFrame<'_, '_, '_> {
             let _ = self.team.ahead_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, twice);
             // Nobody goes on reading beside the next frame. What it has read until now is of no frame.
             drop(watch.finish(true));
-            return Err(invalid(TOLD_TOO_LATE));
+            return Err(Stop::Invalid(Invalid::ToldTooLate));
         }
         Ok(watch)
     }
@@ -154,8 +154,8 @@ impl OrderedFrame<'_, '_, '_> {
         if let Some((_, member)) = parts.iter().zip(members).find(|both| !fits(both)) {
             return Err(invalid(format_args!("{} has handed in something else than its part", member.hello)));
         }
-        if let Some(used) = used.map_err(invalid)? {
-            servers::charge(&mut parts, &used).map_err(invalid)?;
+        if let Some(used) = used.map_err(Stop::Invalid)? {
+            servers::charge(&mut parts, &used).map_err(Stop::Invalid)?;
         }
         Ok(parts)
     }
@@ -188,7 +188,7 @@ impl OrderedFrame<'_, '_, '_> {
         for ((hello, lanes), (before, after)) in self.team.everybody(members).zip(lanes).zip(before.iter().zip(after)) {
             let bound_ns = before.bound_until(after);
             if self.asked.time_is_real() {
-                known_enough(hello, bound_ns, most_ns).map_err(invalid)?;
+                known_enough(hello, bound_ns, most_ns).map_err(Stop::Invalid)?;
             }
             agents.push(AgentFrame {
                 name: hello.name.clone(),
@@ -264,16 +264,12 @@ impl OrderedFrame<'_, '_, '_> {
 /// That the clock of `hello`, which was known within `bound_ns` in a frame, was so well enough.
 ///
 /// # Errors
-/// In words where `most_ns` is less: it was looked at over too long a way, or has jumped or drifted meanwhile.
-fn known_enough(hello: &Hello, bound_ns: u64, most_ns: u64) -> Result<(), String> {
-    let us = |ns: u64| ns as f64 / 1e3;
+/// Where `most_ns` is less: it was looked at over too long a way, or has jumped or drifted meanwhile.
+fn known_enough(hello: &Hello, bound_ns: u64, most_ns: u64) -> Result<(), Invalid> {
+    let us = |ns: u64| (ns as f64 / 1e3).round_ties_even() as u64;
     match bound_ns {
         known if known <= most_ns => Ok(()),
-        known => Err(format!(
-            "the clock of {hello} {KNOWN_WITHIN} {:.0} µs, and {:.0} µs is the most",
-            us(known),
-            us(most_ns)
-        )),
+        known => Err(Invalid::ClockUnsure { whose: hello.to_string(), known_us: us(known), most_us: us(most_ns) }),
     }
 }
 
@@ -308,7 +304,7 @@ mod tests {
         let offset = |offset_ns, bound_ns| Offset { offset_ns, bound_ns, delay_ns: 2 * bound_ns };
         let after_a_frame = |later: Offset| {
             let bound_ns = offset(5_000_000, 100_000).bound_until(&later);
-            known_enough(&hello("rack7"), bound_ns, 250_000)
+            known_enough(&hello("rack7"), bound_ns, 250_000).map_err(|why| why.to_string())
         };
         assert_eq!(after_a_frame(offset(5_000_000, 100_000)), Ok(()));
         assert_eq!(after_a_frame(offset(5_300_000, 100_000)), Ok(()), "a drift that may be none");

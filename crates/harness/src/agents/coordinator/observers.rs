@@ -17,7 +17,7 @@ use tithe_machine::{
     remote::{Ends, Known, RemoteMatches, RemoteUsage, ServerMachine},
     secret::hex,
 };
-use tithe_model::{experiment::Arm, plan::Plan, record::Machine};
+use tithe_model::{experiment::Arm, invalid::Invalid, plan::Plan, record::Machine};
 
 use super::membership::{self, patiently};
 use crate::agents::{
@@ -126,10 +126,15 @@ impl ServerObserver {
     }
 
     /// What it has read of the frame of `ticket`.
-    pub(super) fn used(&self, ticket: u64, invalid: bool) -> Result<Vec<SlotUsage>, Fault> {
-        match self.ask(&Query::Used { ticket, invalid }, WITHIN)? {
+    pub(super) fn used(&self, ticket: u64, invalid: bool) -> Result<Vec<SlotUsage>, Invalid> {
+        let in_words = |fault: Fault| Invalid::Other(fault.to_string());
+        match self.ask(&Query::Used { ticket, invalid }, WITHIN).map_err(in_words)? {
             QueryReply::Slots(slots) => Ok(slots),
-            other => Err(self.instead(other)),
+            // The words of an observer, whom no server tells what to say.
+            QueryReply::Refused(why) => {
+                Err(Invalid::OfObserver(self.hello.name.clone(), Box::new(Invalid::read(&why))))
+            }
+            other => Err(in_words(self.instead(other))),
         }
     }
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use tithe_machine::remote::ServerMachine;
-use tithe_model::record::Slot;
+use tithe_model::{invalid::Invalid, record::Slot};
 
 use super::observers::ServerObserver;
 use crate::{
     agents::{
         offset::Offset,
         query::Watched,
-        server_watch::{Figures, NOT_READ, ServerWatch, served},
+        server_watch::{Figures, ServerWatch, served},
     },
     load::{
         Schedule,
@@ -72,14 +72,14 @@ impl Watch<'_> {
     ///
     /// # Errors
     /// When an observer does not say.
-    pub fn finish(self, invalid: bool) -> Result<Option<Figures>, String> {
+    pub fn finish(self, invalid: bool) -> Result<Option<Figures>, Invalid> {
         match self {
             Self::Here(watch) => watch.finish(invalid).map(Some),
             Self::Nobody => Ok(None),
             Self::There(ticket, observers) => {
                 let mut figures = Figures::default();
                 for observer in observers {
-                    figures.add(observer.used(ticket, invalid).map_err(|fault| fault.to_string())?);
+                    figures.add(observer.used(ticket, invalid)?);
                 }
                 Ok(Some(figures))
             }
@@ -93,7 +93,7 @@ impl Watch<'_> {
 ///
 /// # Errors
 /// Where less than half of the blocks are left.
-pub(super) fn charge(parts: &mut [PartResult], used: &Figures) -> Result<(), String> {
+pub(super) fn charge(parts: &mut [PartResult], used: &Figures) -> Result<(), Invalid> {
     let of = |slot: &Slot| used.slot(slot.lane as usize, slot.block, slot.arm as usize);
     let slots = || parts.iter().flat_map(|part| &part.slots);
     if slots().all(|slot| of(slot).is_none()) {
@@ -104,7 +104,7 @@ pub(super) fn charge(parts: &mut [PartResult], used: &Figures) -> Result<(), Str
     let all: BTreeSet<(u32, u32)> = slots().map(|slot| (slot.lane, slot.block)).collect();
     if 2 * unseen.len() > all.len() {
         let (unseen, all) = (unseen.len(), all.len());
-        return Err(format!("{NOT_READ} in {unseen} of {all} blocks"));
+        return Err(Invalid::NotRead(format!("{unseen} of {all} blocks")));
     }
     for PartResult { slots, arms, .. } in parts {
         for slot in slots {

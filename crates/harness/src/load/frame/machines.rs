@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use serde::{Deserialize, Serialize};
 use tithe_machine::{fault::Fault, launch::Address};
 use tithe_model::{
+    invalid::Invalid,
     plan::Cell,
     record::{AgentFrame, ArmFrame, Slot},
 };
@@ -91,7 +92,7 @@ pub struct Parts {
     /// What is known of each machine, in the same order.
     pub agents: Vec<AgentFrame>,
     /// Why the frame must not be used.
-    pub invalid: Option<String>,
+    pub invalid: Option<Invalid>,
 }
 
 /// What one load machine has measured in a frame.
@@ -120,7 +121,7 @@ pub struct ArmPart {
     /// What the first operation that failed did so with.
     pub first_failure: Option<String>,
     /// Why the frame must not be used, whatever failed.
-    pub invalid: Option<String>,
+    pub invalid: Option<Invalid>,
 }
 
 /// A process or thread that serves one connection, as its server numbers it.

@@ -2,7 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use tithe_model::record::{AgentFrame, ArmFrame, Slot, Stalls};
+use tithe_model::{
+    invalid::Invalid,
+    record::{AgentFrame, ArmFrame, Slot, Stalls},
+};
 
 use super::watch::FrameConditions;
 use crate::load::carry_over::Profile;
@@ -30,7 +33,7 @@ pub(super) struct Measured {
     /// The load machines, where there are some.
     pub agents: Vec<AgentFrame>,
     /// Why nothing of it must be used: a load machine was lost.
-    pub invalid: Option<String>,
+    pub invalid: Option<Invalid>,
     /// Invented time where it began and ended, ns, where other processes invent it.
     pub invented_ns: Option<(u64, u64)>,
     pub grown: FrameConditions,
@@ -47,21 +50,21 @@ pub(super) struct ArmMeasured {
     /// What the first operation that failed did so with; `None` where another program offers the load.
     pub first_failure: Option<String>,
     /// Why the frame must not be used, whatever failed.
-    pub invalid: Option<String>,
+    pub invalid: Option<Invalid>,
 }
 
 impl ArmMeasured {
     /// Why the frame must not be used; `None` where it may.
-    pub fn why_invalid(&self) -> Option<String> {
+    pub fn why_invalid(&self) -> Option<Invalid> {
         self.too_many_failed().or_else(|| self.invalid.clone())
     }
 
     /// Told where more than 1 % of the operations of Tithe's own clients failed, of which one alone is no share.
-    fn too_many_failed(&self) -> Option<String> {
+    fn too_many_failed(&self) -> Option<Invalid> {
         let first = self.first_failure.as_ref()?;
         let ArmFrame { operations, operations_lead_in, failed, .. } = self.record;
         (failed > 1 && 100 * failed > operations + operations_lead_in + failed)
-            .then(|| format!("more than 1 % of the operations failed, the first with: {first}"))
+            .then(|| Invalid::Other(format!("more than 1 % of the operations failed, the first with: {first}")))
     }
 }
 
@@ -79,7 +82,7 @@ mod tests {
         for (operations, failed) in [(0, 1), (10, 1), (198, 2), (50_000, 2)] {
             assert_eq!(told(operations, failed), None, "{operations} {failed}");
         }
-        let too_many = Some("more than 1 % of the operations failed, the first with: no".to_owned());
+        let too_many = Some(Invalid::Other("more than 1 % of the operations failed, the first with: no".to_owned()));
         for (operations, failed) in [(0, 2), (10, 2), (197, 2)] {
             assert_eq!(told(operations, failed), too_many, "{operations} {failed}");
         }

@@ -174,7 +174,7 @@ fn sum(one: Counters, other: Counters) -> Counters {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tithe_model::{histogram::Histogram, record::ArmFrame};
+    use tithe_model::{histogram::Histogram, invalid::Invalid, record::ArmFrame};
 
     use super::*;
 
@@ -215,17 +215,17 @@ mod tests {
     #[test]
     fn the_first_reason_stays_and_counters_that_nobody_has_stay_unknown() {
         let mut sum = ArmMeasured::default();
-        sum.add(ArmPart { invalid: Some("one".to_owned()), ..part(&[1]) }, 0.5);
-        sum.add(ArmPart { invalid: Some("two".to_owned()), ..part(&[2]) }, 0.5);
-        assert_eq!(sum.invalid.as_deref(), Some("one"));
+        let other = |words: &str| Some(Invalid::Other(words.to_owned()));
+        sum.add(ArmPart { invalid: other("one"), ..part(&[1]) }, 0.5);
+        sum.add(ArmPart { invalid: other("two"), ..part(&[2]) }, 0.5);
+        assert_eq!(sum.invalid, other("one"));
         // Whether too many failed is asked of all together: here 1 of 40 on each of two machines.
         let mut sum = ArmMeasured::default();
         let record = ArmFrame { operations: 39, failed: 1, ..ArmFrame::default() };
         for why in ["one", "two"] {
             sum.add(ArmPart { record: record.clone(), first_failure: Some(why.to_owned()), ..part(&[]) }, 0.5);
         }
-        let told = "more than 1 % of the operations failed, the first with: one";
-        assert_eq!(sum.why_invalid().as_deref(), Some(told));
+        assert_eq!(sum.why_invalid(), other("more than 1 % of the operations failed, the first with: one"));
         assert_eq!(sum.record.counters, Counters::default());
         let bytes = |bytes| Counters { sent_bytes: bytes, ..Counters::default() };
         assert_eq!(super::sum(bytes(Some(3)), bytes(None)).sent_bytes, Some(3));

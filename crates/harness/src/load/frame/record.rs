@@ -1,7 +1,10 @@
 //! What each lane saw in a frame, and what all of them saw of an arm, as one record.
 
 use tithe_machine::clock::CpuTimes;
-use tithe_model::record::{ArmFrame, Counters, Slot};
+use tithe_model::{
+    invalid::Invalid,
+    record::{ArmFrame, Counters, Slot},
+};
 
 use super::{context::CellContext, measured::ArmMeasured, opening::Opened};
 use crate::load::{
@@ -56,9 +59,6 @@ impl Traffic {
     }
 }
 
-/// Why a frame must not be used in which an arm did nothing: its server, or the disk below it, stood still.
-pub const NOTHING_DONE: &str = "no operation succeeded";
-
 /// What all lanes saw of `arm`, which `has` slots in this frame.
 pub(super) fn measured(context: &CellContext<'_>, arm: usize, has: bool, seen: &[LaneRecord<'_>]) -> ArmMeasured {
     let recorders = || seen.iter().map(|seen| &seen.opened.lane.arms[arm].recorder);
@@ -75,7 +75,8 @@ pub(super) fn measured(context: &CellContext<'_>, arm: usize, has: bool, seen: &
         first_failure: recorders().find_map(|recorder| recorder.first_failure.clone()),
         invalid: recorders()
             .find_map(|recorder| recorder.invalid.clone())
-            .or_else(|| nothing.then(|| NOTHING_DONE.to_owned())),
+            .map(Invalid::Other)
+            .or(nothing.then_some(Invalid::NothingDone)),
         record,
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use tithe_machine::fault::Fault;
 use tithe_model::{
     experiment::Arrivals,
+    invalid::Invalid,
     record::{ArmFrame, Counters, Slot, Stalls},
     schedule::stream_seed,
 };
@@ -77,7 +78,8 @@ impl Slices<'_> {
             let nothing = schedule.has(arm) && record.operations == 0;
             // Some programs have transactions fail on purpose, or try them again: those that meet in a few rows.
             let mostly = || (record.failed > record.operations).then_some("more transactions failed than succeeded");
-            let invalid = nothing.then_some("no transaction succeeded").or_else(mostly).map(str::to_owned);
+            let why = nothing.then_some("no transaction succeeded").or_else(mostly);
+            let invalid = why.map(|words| Invalid::Other(words.to_owned()));
             ArmMeasured { record, invalid, ..ArmMeasured::default() }
         };
         let arms = done.into_iter().enumerate().zip(counters).map(measured).collect();

@@ -198,7 +198,7 @@ fn the_first_reason_is_told_why_a_frame_must_not_be_used() {
         warmed_up: 0,
         profiles: Vec::new(),
         first_failure: None,
-        invalid: invalid.map(str::to_owned),
+        invalid: invalid.map(|words| Invalid::Other(words.to_owned())),
     };
     let told = |not_paused: Option<&str>, arms: [Option<&str>; 2], clock_fault: Option<&str>| {
         let (not_paused, clock_fault) = (not_paused.map(str::to_owned), clock_fault.map(str::to_owned));
@@ -209,7 +209,7 @@ fn the_first_reason_is_told_why_a_frame_must_not_be_used() {
             observer_lost: None,
             clock_fault,
         };
-        why_invalid(&grown, &arms.map(arm)).unwrap_or_default()
+        why_invalid(&grown, &arms.map(arm)).map_or(String::new(), |why| why.to_string())
     };
     assert_eq!(told(Some("it ran"), [Some("wrong"), None], Some("slept")), "it ran");
     assert_eq!(told(None, [None, Some("wrong")], Some("slept")), "arm 1: wrong");

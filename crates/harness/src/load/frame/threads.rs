@@ -11,6 +11,7 @@ use std::{
 use tithe_machine::{clock::Clock, fault::Fault, watch::process};
 use tithe_model::{
     experiment::Arrivals,
+    invalid::Invalid,
     record::{AgentFrame, Counters, Slot, Stalls},
 };
 
@@ -36,7 +37,7 @@ pub(super) struct LanesMeasured {
     /// The load machines, where there are some.
     pub agents: Vec<AgentFrame>,
     /// Why nothing of it must be used.
-    pub invalid: Option<String>,
+    pub invalid: Option<Invalid>,
     /// Invented time where the frame began and ended, ns, where other processes invent it.
     pub invented_ns: Option<(u64, u64)>,
 }
