@@ -92,6 +92,8 @@ pub fn read(line: &str, columns: usize) -> Result<Slot, String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -123,5 +125,38 @@ mod tests {
         assert_eq!(refused("1,2,3,4,5,6,7,-8,9,10,11,12,13"), "\"-8\" is no number of this file");
         assert_eq!(columns_of("cell,frame"), None);
         assert_eq!(columns_of(&COLUMNS.replace("wall_ns", "wall_us")), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_slot_survives_its_file(numbers: [u32; 5], amounts: [u64; 7], stalled_ns: Option<u64>) {
+            let [cell, frame, block, lane, arm] = numbers;
+            let [operations, counted, wall_ns, latency_sum_ns, client_cpu_ns, server_cpu_ns, wait_ns] = amounts;
+            let slot = Slot {
+                cell,
+                frame,
+                block,
+                lane,
+                arm,
+                operations,
+                counted,
+                wall_ns,
+                latency_sum_ns,
+                client_cpu_ns,
+                server_cpu_ns,
+                wait_ns,
+                stalled_ns,
+            };
+            let columns = columns_of(COLUMNS).expect("its own header");
+            prop_assert_eq!(read(line(&slot).trim_end_matches('\n'), columns), Ok(slot));
+        }
+
+        #[test]
+        fn any_text_is_a_row_or_refused(text in "(([0-9]{1,20}|[ -~]{0,3}),){11,12}[0-9]{0,3}|[ -~]*", now: bool) {
+            let columns = if now { columns_of(COLUMNS).expect("its own header") } else { COLUMNS_MIN };
+            let fields = text.split(',').count();
+            prop_assert!(read(&text, columns).is_err() || fields == columns);
+            prop_assert!(columns_of(&text).is_none());
+        }
     }
 }

@@ -144,19 +144,16 @@ fn off_this_machine_nothing_is_called_without_tls() {
 fn what_the_library_does_not_survive_is_an_error_as_well() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = files(&folder);
-    for greeting in ["MSG tithe.go 1 18446744073709551615\r\n", "-ERR\r\n"] {
-        let (port, said) = recording(greeting.to_owned(), b"");
+    for deadly in ["MSG tithe.go 1 18446744073709551615\r\n", "-ERR\r\n"] {
+        let (port, said) = recording(deadly.to_owned(), b"");
         let url = format!("tls://localhost:{port}");
         let fault = connected_within(&url, "rack7", &files, LONG).err().expect("it is refused");
         let words = "protocol: broker tls://localhost:PORT: it says what no NATS server says";
         assert_eq!(without_port(&fault.to_string(), &url), words);
         assert_nothing_said(&said);
-        let port = listening(move |stream| {
-            Fake { stream, greeting: format!("{INFO}PONG\r\n{greeting}"), harm: Harm::None }.serve()
-        });
-        let url = format!("nats://127.0.0.1:{port}");
-        let Ok(link) = connected_within(&url, "rack7", &files, LONG) else { continue };
-        assert!(link.publish("tithe.go", b"hello").is_err());
+        let link = linked(Harm::Deadly(deadly), LONG).expect("connected");
+        let told = link.publish("tithe.go", b"hello");
+        assert!(matches!(told, Err(Fault::Connection(_))), "{deadly:?}: {told:?}");
     }
 }
 
@@ -211,6 +208,8 @@ enum Harm {
     Nonsense,
     /// Announces a message of 100 GB.
     Huge,
+    /// Says this in place of a message.
+    Deadly(&'static str),
     /// Refuses what nobody asked for, with words that are no words.
     Complaints,
     /// Has the answer sent elsewhere.
@@ -273,6 +272,7 @@ impl Fake {
             Harm::Change => *payload.last_mut().expect("a byte") ^= 1,
             Harm::Half if parts == 2 && !is_inbox => return,
             Harm::Nonsense => return self.say(&[0xff; 3000].iter().chain(b"\r\n").copied().collect::<Vec<u8>>()),
+            Harm::Deadly(words) => return self.say(words.as_bytes()),
             Harm::Huge => return self.say(format!("MSG {subject} {home} 100000000000\r\nx").as_bytes()),
             Harm::Complaints => self.say(b"-ERR 'Permissions Violation for Publish to \"'\r\n-ERR ''\r\n-ERR\t\r\n"),
             Harm::Elsewhere => reply = "tithe.go ".to_owned(),

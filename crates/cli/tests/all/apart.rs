@@ -5,13 +5,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::Stdio,
     time::Duration,
 };
 
 use serde_json::Value;
 
-use crate::support::{Bench, assert_valid, begins_with, err, out, status, wait_until};
+use crate::support::{Bench, assert_valid, begins_with, err, out, process::Process, status, wait_until};
 
 /// What the command is called that Tithe calls itself.
 const COMMAND: &str = "measure-apart";
@@ -36,43 +36,8 @@ fn arm(name: &str, protection: &str) -> String {
     format!("[[arm]]\nname = \"{name}\"\nprotections = [{{ {protection} }}]\n")
 }
 
-/// A running tithe, ended with its test.
-struct Tithe(Option<Child>);
-
-impl Tithe {
-    fn start(command: &mut Command) -> Self {
-        Self(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts")))
-    }
-
-    fn process(&self) -> i32 {
-        self.0.as_ref().expect("it runs").id() as i32
-    }
-
-    fn signal(&self, signal: i32) {
-        // SAFETY: the child has not been waited for, so its number is its own.
-        assert_eq!(unsafe { libc::kill(self.process(), signal) }, 0);
-    }
-
-    fn has_ended(&mut self) -> bool {
-        self.0.as_mut().expect("it runs").try_wait().expect("a state").is_some()
-    }
-
-    fn output(mut self) -> Output {
-        self.0.take().expect("it runs").wait_with_output().expect("it ends")
-    }
-}
-
-impl Drop for Tithe {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
 /// The processes that `tithe` measures in at this moment.
-fn measuring(tithe: i32) -> Vec<i32> {
+fn measuring(tithe: u32) -> Vec<i32> {
     let children = fs::read_to_string(format!("/proc/{tithe}/task/{tithe}/children")).unwrap_or_default();
     let is_it = |process: &i32| fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|line| contains(&line, COMMAND));
     children.split_ascii_whitespace().filter_map(|word| word.parse().ok()).filter(is_it).collect()
@@ -98,9 +63,9 @@ fn starts(frames: &[Value]) -> BTreeSet<u64> {
 }
 
 /// Waits until `tithe` measures its second frame at least, and returns the process that it does so in.
-fn await_measuring(bench: &Bench, tithe: &mut Tithe) -> i32 {
-    wait_until(|| !frames(bench).is_empty() && !measuring(tithe.process()).is_empty());
-    match measuring(tithe.process())[..] {
+fn await_measuring(bench: &Bench, tithe: &mut Process) -> i32 {
+    wait_until(|| !frames(bench).is_empty() && !measuring(tithe.id()).is_empty());
+    match measuring(tithe.id())[..] {
         [process] => process,
         ref others => panic!("{others:?} measure, and tithe has ended: {}", tithe.has_ended()),
     }
@@ -122,10 +87,10 @@ fn every_start_has_a_process_that_is_told_its_keys_in_secret_and_every_cipher_is
     arms += &arm("aes256cbc", "use = 'page-encryption', cipher = 'aes256cbc'");
     bench.file("e.toml", &in_slices(&experiment("c", "7 s", "90%", &arms), "slot = \"50 ms\""));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    let mut tithe = Tithe::start(command.env("TITHE_TEST_COLUMN_KEY", COLUMN_KEY));
+    let mut tithe = Process::heard(command.env("TITHE_TEST_COLUMN_KEY", COLUMN_KEY));
     let mut seen: BTreeMap<i32, (Vec<u8>, Vec<u8>)> = BTreeMap::new();
     while !tithe.has_ended() {
-        for process in measuring(tithe.process()) {
+        for process in measuring(tithe.id()) {
             let told = |what: &str| fs::read(format!("/proc/{process}/{what}")).unwrap_or_default();
             let told = (told("cmdline"), told("environ"));
             seen.entry(process).or_insert(told);
@@ -175,11 +140,12 @@ fn a_workload_that_inserts_goes_on_from_start_to_start() {
 #[test]
 fn a_process_that_is_killed_ends_its_cell_with_words_and_leaves_nothing() {
     let bench = Bench::new("apart-killed");
-    bench.file("e.toml", &experiment("c", "1 h", "0.01%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
-    let mut tithe = Tithe::start(&mut bench.command(&["run", "e.toml", "--quiet"]));
+    // Not one that only reads, which has a process of its own for every frame.
+    bench.file("e.toml", &experiment("a", "1 h", "0.01%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
+    let mut tithe = Process::heard(&mut bench.command(&["run", "e.toml", "--quiet"]));
     let process = await_measuring(&bench, &mut tithe);
-    // SAFETY: it was there a moment ago, as a child of tithe's that measures for an hour.
-    unsafe { libc::kill(process, libc::SIGKILL) };
+    // SAFETY: no memory is involved; it was there a moment ago, as a child of tithe's that measures frame after frame.
+    assert_eq!(unsafe { libc::kill(process, libc::SIGKILL) }, 0);
     let output = tithe.output();
     assert_eq!(status(&output), 4, "{}{}", out(&output), err(&output));
     let cells = bench.kept_json("cells.json");
@@ -198,7 +164,7 @@ fn a_run_that_is_stopped_keeps_what_was_measured_and_leaves_no_process() {
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
     // Whoever has these tests outlive their terminal has told them to ignore it.
     begins_with(&mut command, libc::SIGHUP, libc::SIG_DFL);
-    let mut tithe = Tithe::start(&mut command);
+    let mut tithe = Process::heard(&mut command);
     let process = await_measuring(&bench, &mut tithe);
     // Where a terminal is closed, its shell and the kernel both say so.
     tithe.signal(libc::SIGHUP);
@@ -215,7 +181,7 @@ fn a_run_that_is_stopped_keeps_what_was_measured_and_leaves_no_process() {
 fn a_tithe_that_is_killed_takes_the_process_with_it() {
     let bench = Bench::new("apart-orphan");
     bench.file("e.toml", &experiment("c", "1 h", "0.01%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
-    let mut tithe = Tithe::start(&mut bench.command(&["run", "e.toml", "--quiet"]));
+    let mut tithe = Process::heard(&mut bench.command(&["run", "e.toml", "--quiet"]));
     let process = await_measuring(&bench, &mut tithe);
     tithe.signal(libc::SIGKILL);
     tithe.output();

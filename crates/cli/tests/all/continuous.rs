@@ -136,9 +136,9 @@ fn a_job_whose_tests_cannot_be_written_fails_and_leaves_none() {
     let program = bench.file(
         "program",
         concat!(
-            "#!/bin/sh\ncase \"$*\" in *'--format junit'*) echo 'no space is left' >&2; exit 1;; esac\nexec ",
+            "#!/bin/sh\ncase \"$*\" in *'--format junit'*) echo 'no space is left' >&2; exit 1;; esac\nexec '",
             env!("CARGO_BIN_EXE_tithe"),
-            " \"$@\"\n"
+            "' \"$@\"\n"
         ),
     );
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it becomes a program");
@@ -149,7 +149,7 @@ fn a_job_whose_tests_cannot_be_written_fails_and_leaves_none() {
         ("GITHUB_OUTPUT", bench.path("outputs").display().to_string()),
     ];
     let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let failed = step(&bench, &home().join("ci/measure").display().to_string(), &variables);
+    let failed = step(&bench, &format!("'{}'", home().join("ci/measure").display()), &variables);
     assert_eq!(status(&failed), 1, "{}{}", out(&failed), err(&failed));
     for words in ["no junit.xml was written (status 1)", "no space is left"] {
         assert!(err(&failed).contains(words), "no {words:?} in {}", err(&failed));

@@ -1,10 +1,6 @@
-//! What is promised of plans holds of every product and of every experiment that is kept, whether or not the product is
-//! installed.
+//! What is promised of plans holds of every product, whether or not it is installed.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::io;
 
 use expect_test::expect;
 use tithe_model::{
@@ -66,34 +62,4 @@ fn a_cell_of_launched_servers_has_eight_starts_in_five_minutes_and_six_in_fiftee
         mongodb c: 8 in 300 s, 48% of the time
     "#]]
     .assert_eq(&told);
-}
-
-/// All files of experiments below `folder`; a matrix of hosts names experiments and is none.
-fn experiments(folder: &Path) -> Vec<PathBuf> {
-    let below = |path: PathBuf| if path.is_dir() { experiments(&path) } else { vec![path] };
-    let entries = fs::read_dir(folder).expect("a folder").flatten();
-    entries.flat_map(|entry| below(entry.path())).filter(|path| !path.ends_with("matrix.toml")).collect()
-}
-
-#[test]
-fn every_experiment_that_is_kept_can_be_planned() {
-    let (home, catalogue) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments"), catalogue());
-    let all = experiments(&home);
-    let is_offered = |text: &str| {
-        let database = text.lines().find_map(|line| line.strip_prefix("database = \"")?.split('"').next());
-        catalogue.database(database.expect("a database")).is_some()
-    };
-    let mut planned = 0;
-    for path in &all {
-        let text = fs::read_to_string(path).expect("an experiment");
-        if !is_offered(&text) {
-            continue;
-        }
-        let beside = |name: &str| fs::read_to_string(path.with_file_name(name));
-        let experiment = parse(&text, &catalogue, &beside);
-        let experiment = experiment.unwrap_or_else(|them| panic!("{}: {them:?}", path.display()));
-        plan(experiment, &catalogue).expect("what was parsed can be planned");
-        planned += 1;
-    }
-    assert!(all.len() > 30 && planned > 25, "{planned} of {}", all.len());
 }

@@ -11,7 +11,9 @@ use crate::support;
 use std::{process::Stdio, time::Duration};
 
 use serde_json::Value;
-use support::{Bench, FEW_OPERATIONS, arm, err, interrupted_after, known_costs, measured, out, sealed, status};
+use support::{
+    Bench, FEW_OPERATIONS, arm, err, interrupted_after, known_costs, measured, out, process::Process, sealed, status,
+};
 
 const ARMS: &str = r#"
 [[arm]]

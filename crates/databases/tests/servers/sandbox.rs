@@ -33,7 +33,7 @@ pub struct Sandbox {
 }
 
 /// What is missing fails the tests where `CI` is set; elsewhere they say loudly that they are skipped.
-fn present<T>(found: Result<T, tithe_machine::launch::Missing>) -> Option<T> {
+pub fn present<T>(found: Result<T, tithe_machine::launch::Missing>) -> Option<T> {
     match found {
         Ok(found) => Some(found),
         Err(missing) if std::env::var_os("CI").is_some() => panic!("{missing:?}"),

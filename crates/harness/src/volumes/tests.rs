@@ -107,8 +107,12 @@ fn assert_removed(sandbox: &Path) {
     soon("the sandbox is removed", || sandbox.exists().then(|| sandbox.display().to_string()));
 }
 
+/// What a volume claims, the last only where its key is rotated.
+const CLAIMS: [&str; 5] = ["raw-image", "volume-header", "volume-key", "key-apart", "volume-key-rotated"];
+
 /// Raises the volume `id` with these options and a plain one, looks at every check of it on both, and takes both away.
-fn prove(id: &str, options: &[(&str, OptionValue)]) {
+/// It must prove all of `claims`.
+fn prove(id: &str, options: &[(&str, OptionValue)], claims: &[&str]) {
     if !possible(id) {
         return;
     }
@@ -121,6 +125,7 @@ fn prove(id: &str, options: &[(&str, OptionValue)]) {
         (Bench::at(place.folder, setup, protected), mounted)
     };
     let (plain, protected) = (arm(false), arm(true));
+    let mut proven = Vec::new();
     for check in protection(id).evidence(&chosen(id, options)) {
         let on_protected = protected.0.observe(&*check);
         let on_plain = plain.0.observe(&*check);
@@ -128,8 +133,10 @@ fn prove(id: &str, options: &[(&str, OptionValue)]) {
         eprintln!("{id} {}: {verdict:?}\n  protected: {on_protected:?}\n  plain: {on_plain:?}", check.id());
         if check.entry().role == tithe_model::record::Role::Claim {
             assert_eq!(verdict, tithe_model::record::Verdict::Holds, "{}: {on_protected:?} {on_plain:?}", check.id());
+            proven.push(check.id());
         }
     }
+    assert_eq!(proven, claims);
     assert!(mounts::mount_points().contains(&protected.0.server.folder));
     drop((plain, protected));
     assert_clean(&folder);
@@ -139,17 +146,17 @@ fn prove(id: &str, options: &[(&str, OptionValue)]) {
 
 #[test]
 fn fscrypt_is_proven_and_leaves_nothing_behind() {
-    prove("volume-fscrypt", &[]);
+    prove("volume-fscrypt", &[], &CLAIMS[..4]);
 }
 
 #[test]
 fn gocryptfs_is_proven_and_leaves_nothing_behind() {
-    prove("volume-gocryptfs", &[]);
+    prove("volume-gocryptfs", &[], &CLAIMS[..4]);
 }
 
 #[test]
 fn luks2_is_proven_and_leaves_nothing_behind() {
-    prove("volume-luks2", &[("rotate", OptionValue::Flag(true))]);
+    prove("volume-luks2", &[("rotate", OptionValue::Flag(true))], &CLAIMS);
 }
 
 #[test]

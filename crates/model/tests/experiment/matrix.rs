@@ -111,10 +111,13 @@ fn examples_of_keys_are_read() {
     for table in MATRIX_TABLES {
         for (key, example) in table.keys {
             let line = format!("{key} = {example}\n");
-            let text = match table.header {
-                "[[machine]]" if *key == "name" => format!("title = \"x\"\nexperiments = [\"a\"]\n[[machine]]\n{line}"),
-                "[[machine]]" => format!("title = \"x\"\nexperiments = [\"a\"]\n[[machine]]\nname = \"m\"\n{line}"),
-                _ if ["title", "experiments"].contains(key) => FULL.to_owned(),
+            let text = match (table.header, *key) {
+                ("[[machine]]", "name") => format!("title = \"x\"\nexperiments = [\"a\"]\n[[machine]]\n{line}"),
+                ("[[machine]]", _) => {
+                    format!("title = \"x\"\nexperiments = [\"a\"]\n[[machine]]\nname = \"m\"\n{line}")
+                }
+                (_, "title") => format!("experiments = [\"a\"]\n{line}"),
+                (_, "experiments") => format!("title = \"x\"\n{line}"),
                 _ => format!("title = \"x\"\nexperiments = [\"a\"]\n{line}"),
             };
             assert!(matrix(&text).is_ok(), "{line}: {:?}", matrix(&text));

@@ -212,7 +212,7 @@ fn chromium() -> Option<PathBuf> {
         .flat_map(|folder| ["chromium", "chromium-browser", "google-chrome"].map(|name| folder.join(name)));
     let found = names.find(|path| path.exists());
     if found.is_none() {
-        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "chromium is not installed");
+        assert!(std::env::var_os("CI").is_none(), "chromium is not installed");
         eprintln!("SKIPPED: no chromium on this machine, so the page was not looked at in a browser");
     }
     found

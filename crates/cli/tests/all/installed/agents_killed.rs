@@ -8,7 +8,7 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
-    process::{Child, Stdio},
+    process::Stdio,
     thread,
     time::{Duration, Instant},
 };
@@ -18,12 +18,14 @@ use tithe_machine::sandbox::SANDBOX_PREFIX;
 use tithe_model::{invalid::Invalid, schedule::SplitMix64};
 
 use super::{
-    agents::{Broker, Killed, run},
+    agents::{Broker, run},
     attached::schemas,
     observer::experiment,
 };
 use crate::support::{
-    Bench, FEW_OPERATIONS, err, known_costs, sealed,
+    Bench, FEW_OPERATIONS, err, known_costs,
+    process::Process,
+    sealed,
     server::{Server, installed},
     status,
 };
@@ -60,10 +62,10 @@ impl Tally {
 struct Play<'b> {
     bench: &'b Bench,
     broker: Broker,
-    agents: [Killed; 2],
-    coordinator: Child,
+    agents: [Process; 2],
+    coordinator: Process,
     /// Who sees the server on a port.
-    observer: Option<(u16, Killed)>,
+    observer: Option<(u16, Process)>,
 }
 
 impl<'b> Play<'b> {
@@ -79,7 +81,7 @@ impl<'b> Play<'b> {
         Some(play)
     }
 
-    fn coordinator(bench: &Bench, broker: &Broker, resumes: bool) -> Child {
+    fn coordinator(bench: &Bench, broker: &Broker, resumes: bool) -> Process {
         let url = broker.url();
         let folder = resumes.then(|| bench.run_folder().display().to_string());
         let mut arguments = vec!["run", "--quiet", "--agents", &url, "--expect", "2", "--wait", "60"];
@@ -89,7 +91,7 @@ impl<'b> Play<'b> {
         }
         let errors = fs::File::create(bench.path("stderr")).expect("a file");
         let mut command = bench.command(&arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().expect("tithe starts")
+        Process::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors))
     }
 
     /// How often the run has begun or gone on.
@@ -124,13 +126,13 @@ impl<'b> Play<'b> {
     }
 
     fn has_ended(&mut self) -> bool {
-        self.coordinator.try_wait().expect("a state").is_some()
+        self.coordinator.has_ended()
     }
 
     /// Agents and observer as processes.
     fn processes(&self) -> Vec<u32> {
         let observer = self.observer.iter().map(|(_, observer)| observer.id());
-        self.agents.iter().map(Killed::id).chain(observer).collect()
+        self.agents.iter().map(Process::id).chain(observer).collect()
     }
 
     /// Kills a part and starts it again. A coordinator that has kept nothing yet begins anew.
@@ -147,8 +149,7 @@ impl<'b> Play<'b> {
                 *observer = self.broker.observer(self.bench, "db1", *port);
             }
             _ => {
-                self.coordinator.kill().expect("killed");
-                self.coordinator.wait().expect("it ends");
+                self.coordinator.kill();
                 let resumes = !self.bench.kept_so_far("plan.json").is_empty();
                 let before = if resumes { self.begun() } else { 0 };
                 self.coordinator = Self::coordinator(self.bench, &self.broker, resumes);
@@ -160,8 +161,7 @@ impl<'b> Play<'b> {
     /// Waits for the run's end, and looks at what it has kept.
     fn end(&mut self, kills: usize, tally: &mut Tally) {
         self.wait_until(&format!("the run does not end after {kills} deaths"), |_| false);
-        let ended = self.coordinator.wait().expect("it has ended");
-        assert_eq!(ended.code(), Some(0), "{}", self.told());
+        assert_eq!(self.coordinator.wait().code(), Some(0), "{}", self.told());
         let text = fs::read_to_string(self.bench.run_folder().join("frames.jsonl")).expect("frames");
         let frames: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         let numbers: BTreeSet<u64> = frames.iter().filter_map(|frame| frame["frame"].as_u64()).collect();

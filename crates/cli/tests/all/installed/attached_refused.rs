@@ -9,7 +9,7 @@ use std::{
     net::{Shutdown, TcpListener, TcpStream},
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::Command,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -18,6 +18,7 @@ use std::{
 
 use support::{
     Bench, err, out,
+    process::Process,
     server::{OtherServer, Server},
     status, wait_until,
 };
@@ -109,7 +110,7 @@ fn somebody_elses_lock_on_tithes_table_is_named() {
          COMMENT ON TABLE tithe.usertable IS 'made by tithe'",
     );
     let locking = "BEGIN; LOCK TABLE tithe.usertable; SELECT pg_sleep(3000)";
-    let mut holder = server.psql_command(locking).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("psql");
+    let mut holder = Process::unheard(&mut server.psql_command(locking));
     let locked = "SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted \
                   AND relation = 'tithe.usertable'::regclass";
     wait_until(|| server.psql(locked) == "1");
@@ -123,14 +124,14 @@ fn somebody_elses_lock_on_tithes_table_is_named() {
     server.psql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'psql' AND pid <> pg_backend_pid()",
     );
-    holder.wait().expect("psql ends");
+    holder.wait();
     accepted("postgres", &url);
     assert_eq!(schemas(&server), "0");
 }
 
 /// A pgbouncer before a server, which ends when it is dropped.
 struct Pooler {
-    process: Child,
+    _process: Process,
     port: u16,
     _folder: tempfile::TempDir,
 }
@@ -160,21 +161,14 @@ impl Pooler {
         );
         fs::write(&settings, text).expect("written");
         let mut command = Command::new(program);
-        command.arg(&settings).stdout(Stdio::null()).stderr(Stdio::null());
+        command.arg(&settings);
         // SAFETY: geteuid has no preconditions.
         if unsafe { libc::geteuid() } == 0 {
             command.uid(65_534).gid(65_534);
         }
-        let process = command.spawn().expect("pgbouncer starts");
+        let process = Process::unheard(&mut command);
         wait_until(|| TcpStream::connect(("127.0.0.1", port)).is_ok());
-        Some(Self { process, port, _folder: folder })
-    }
-}
-
-impl Drop for Pooler {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        Some(Self { _process: process, port, _folder: folder })
     }
 }
 
@@ -266,12 +260,11 @@ fn told_that_nobody_answers(clients: u8, soon: bool) {
     let bench = Bench::new(&format!("attached-hung-{clients}-{soon}"));
     let text = in_slices("postgres", &[arm("plain", &url, ""), arm("again", &url, "")].concat());
     bench.file("e.toml", &text.replace("clients = 2", &format!("clients = {clients}")));
-    let mut command = bench.command(&["run", "e.toml"]);
-    let tithe = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    let tithe = Process::heard(&mut bench.command(&["run", "e.toml"]));
     wait_until(|| bench.frames_so_far() >= 2);
     let hangs = if soon { &network.hangs_soon } else { &network.is_hung };
     hangs.store(true, Ordering::SeqCst);
-    let output = tithe.wait_with_output().expect("tithe ends");
+    let output = tithe.output();
     let told = out(&output) + &err(&output);
     assert_eq!(status(&output), 4, "{told}");
     assert!(told.contains("did not answer for 1") && !told.contains("did not answer for 6"), "{told}");
@@ -301,11 +294,10 @@ fn a_network_that_is_cut_ends_the_run_and_keeps_its_frames() {
     let url = format!("postgres://tithe@127.0.0.1:{}/postgres", network.port);
     let bench = Bench::new("attached-cut");
     bench.file("e.toml", &in_slices("postgres", &[arm("plain", &url, ""), arm("again", &url, "")].concat()));
-    let mut command = bench.command(&["run", "e.toml"]);
-    let tithe = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    let tithe = Process::heard(&mut bench.command(&["run", "e.toml"]));
     wait_until(|| bench.frames_so_far() >= 2);
     network.cut();
-    let output = tithe.wait_with_output().expect("tithe ends");
+    let output = tithe.output();
     let told = out(&output) + &err(&output);
     assert_eq!(status(&output), 4, "{told}");
     assert!(told.contains("connection") && told.contains("was not removed"), "{told}");

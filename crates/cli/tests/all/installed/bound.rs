@@ -3,17 +3,14 @@
 //!
 //! Without the server a test says that it is skipped; with `CI` set it fails.
 
-use std::{
-    cell::Cell,
-    fs,
-    process::{Child, Stdio},
-};
+use std::{cell::Cell, fs, os::unix::process::ExitStatusExt as _};
 
 use tithe_databases::redis::Redis;
 use tithe_machine::watch::process;
 
 use crate::support::{
     Bench, err, out,
+    process::Process,
     server::{OtherServer, Server, found},
     status, wait_until,
 };
@@ -43,16 +40,14 @@ fn the_thread_of_redis_runs_on_the_processor_of_a_client_in_all_arms() {
          precision = \"0.01%\"\n[[workload]]\nycsb = \"c\"\n{arms}"
     );
     bench.file("e.toml", &experiment);
-    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    let run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    let run = Process::heard(&mut bench.command(&["run", "e.toml", "--quiet"]));
     // Both servers on one processor, in one frame on this and in another on that.
     for processor in lanes {
         let both = [processor.clone(), processor];
         assert!(awaited(|| allowed(run.id()) == both), "not seen: {both:?}");
     }
-    // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
-    unsafe { libc::kill(run.id() as i32, libc::SIGINT) };
-    let output = run.wait_with_output().expect("the child ends");
+    run.signal(libc::SIGINT);
+    let output = run.output();
     assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
 }
 
@@ -74,27 +69,46 @@ fn awaited(condition: impl Fn() -> bool) -> bool {
     seen.get()
 }
 
+/// How a run ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// With its budget.
+    Whole,
+    Killed,
+}
+
 /// Measures two arms of so many `clients` on the server of `database` at `url`, which somebody else has started, until
-/// who works there `is_bound`, and ends the run by `end`. What was said.
-fn measured((database, url, clients): (&str, &str, u32), is_bound: impl FnOnce(), end: impl Fn(&mut Child)) -> String {
+/// who works there `is_bound` and the run has come to its `end`. What was said.
+fn measured((database, url, clients): (&str, &str, u32), is_bound: impl FnOnce(), end: End) -> String {
+    let budget = match end {
+        End::Whole => "3 s",
+        End::Killed => "1 h",
+    };
     let arms: String = ["plain", "again"].map(|arm| format!("[[arm]]\nname = \"{arm}\"\nurl = \"{url}\"\n")).concat();
     let bench = Bench::new("borrowed");
     let experiment = format!(
         "title = \"Borrowed\"\ndatabase = \"{database}\"\n[data]\nrecords = 500\n[load]\nclients = {clients}\n[measure]\n\
-         budget = \"3 s\"\nprecision = \"0.01%\"\ndesign = \"slices\"\nslot = \"100 ms\"\n[[workload]]\nycsb = \"c\"\n{arms}"
+         budget = \"{budget}\"\nprecision = \"0.01%\"\ndesign = \"slices\"\nslot = \"100 ms\"\n[[workload]]\nycsb = \"c\"\n{arms}"
     );
     bench.file("e.toml", &experiment);
-    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    let mut run = Process::heard(&mut bench.command(&["run", "e.toml", "--quiet"]));
     is_bound();
-    end(&mut run);
-    let output = run.wait_with_output().expect("the child ends");
-    out(&output) + &err(&output)
+    let expected = match end {
+        End::Whole => (Some(0), None),
+        End::Killed => {
+            run.kill();
+            (None, Some(libc::SIGKILL))
+        }
+    };
+    let output = run.output();
+    let told = out(&output) + &err(&output);
+    assert_eq!((output.status.code(), output.status.signal()), expected, "{told}");
+    told
 }
 
-/// Measures a `server` that somebody else has started, whose threads are bound meanwhile. Once the run was ended by
+/// Measures a `server` that somebody else has started, whose threads are bound meanwhile. Once the run has come to its
 /// `end`, all have their processors back. What is known of net time shows that nothing was left to the kernel.
-fn threads_are_borrowed(server: &OtherServer, database: &str, end: impl Fn(&mut Child)) -> String {
+fn threads_are_borrowed(server: &OtherServer, database: &str, end: End) -> String {
     let url = format!("{database}://tithe@{}", server.place("127.0.0.1"));
     // The connections of both arms.
     let are_bound = || assert!(awaited(|| bound_threads(server.process()) == 2), "{database}: not bound");
@@ -105,7 +119,7 @@ fn threads_are_borrowed(server: &OtherServer, database: &str, end: impl Fn(&mut 
 
 fn threads_are_given_back(database: &str) {
     let Some(server) = OtherServer::without_tls(database == "mysql") else { return };
-    let told = threads_are_borrowed(&server, database, |_| ());
+    let told = threads_are_borrowed(&server, database, End::Whole);
     assert!(told.contains("net time per op") && !told.contains("cannot be told"), "{database}: {told}");
 }
 
@@ -122,13 +136,13 @@ fn threads_of_a_mysql_that_is_not_ours_are_bound_and_given_back() {
 #[test]
 fn threads_are_given_back_where_tithe_is_killed() {
     let Some(server) = OtherServer::without_tls(false) else { return };
-    threads_are_borrowed(&server, "mariadb", |run| run.kill().expect("tithe is killed"));
+    threads_are_borrowed(&server, "mariadb", End::Killed);
 }
 
-/// Measures a PostgreSQL that somebody else has started: who writes its log is bound meanwhile, and once the run was
-/// ended by `end` has its processors back.
-fn log_writer_is_borrowed(end: impl Fn(&mut Child)) -> String {
-    let Some(server) = Server::start() else { return String::new() };
+/// Measures a PostgreSQL that somebody else has started: who writes its log is bound meanwhile, and once the run has
+/// come to its `end` has its processors back. What was said; `None` where PostgreSQL is not installed.
+fn log_writer_is_borrowed(end: End) -> Option<String> {
+    let server = Server::start()?;
     let (writer, all) = (server.log_writer(), process::processors());
     let is_bound = || {
         for processor in all.iter().take(2) {
@@ -137,16 +151,16 @@ fn log_writer_is_borrowed(end: impl Fn(&mut Child)) -> String {
     };
     let told = measured(("postgres", &server.url_of("tithe", false), 2), is_bound, end);
     assert!(awaited(|| process::processors_of(writer).as_ref() == Some(&all)), "not given back");
-    told
+    Some(told)
 }
 
 #[test]
 fn who_writes_the_log_of_a_postgresql_that_is_not_ours_is_bound_and_given_back() {
-    let told = log_writer_is_borrowed(|_| ());
-    assert!(told.is_empty() || told.contains("net time per op") && !told.contains("cannot be told"), "{told}");
+    let Some(told) = log_writer_is_borrowed(End::Whole) else { return };
+    assert!(told.contains("net time per op") && !told.contains("cannot be told"), "{told}");
 }
 
 #[test]
 fn who_writes_the_log_is_given_back_where_tithe_is_killed() {
-    log_writer_is_borrowed(|run| run.kill().expect("tithe is killed"));
+    log_writer_is_borrowed(End::Killed);
 }

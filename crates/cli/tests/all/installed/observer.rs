@@ -11,13 +11,14 @@ use std::{
 
 use serde_json::Value;
 
-use super::agents::{Broker, Killed, run};
+use super::agents::{Broker, run};
 use crate::support::{
     Bench,
     delay::DelayRelay,
     err,
     hosts::Hosts,
     interrupted_after, out,
+    process::Process,
     server::{Server, found},
     status, wait_until,
 };
@@ -71,7 +72,7 @@ fn a_postgres_elsewhere_is_counted_and_its_files_are_searched() {
     let (url, port) = (broker.url(), server.port().to_string());
     let read = format!("{folder}/data");
     let _agent = broker.agent(&bench, "rack1", 1);
-    let _observer = Killed::start(
+    let _observer = Process::unheard(
         &mut bench.command(&["observe", "--join", &url, "--name", "db1", "--port", &port, "--read", &read]),
     );
     let output = interrupted_after(4, &bench, &mut run(&broker, &bench, "e.toml", &[]));
@@ -177,12 +178,11 @@ fn an_observer_that_is_killed_spoils_a_frame_by_its_name_and_the_run_goes_on() {
     let _agent = broker.agent(&bench, "rack1", 1);
     let observe = || broker.observer(&bench, "db1", server.port());
     let mut observing = observe();
-    let mut run = run(&broker, &bench, "e.toml", &[]);
-    let mut run = run.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    let mut run = Process::heard(&mut run(&broker, &bench, "e.toml", &[]));
     let is_told = || bench.kept_so_far("frames.jsonl").contains("observer db1 was lost");
     // Between two frames its end costs none: the next one waits for it.
     while !is_told() {
-        assert!(run.try_wait().expect("a state").is_none(), "the run has ended");
+        assert!(!run.has_ended(), "the run has ended");
         let before = bench.frames_so_far();
         wait_until(|| bench.frames_so_far() > before + 1);
         drop(observing);
@@ -191,7 +191,7 @@ fn an_observer_that_is_killed_spoils_a_frame_by_its_name_and_the_run_goes_on() {
         observing = observe();
         assert!(bench.frames_so_far() < 10, "the run is nearly over");
     }
-    let output = run.wait_with_output().expect("it ends");
+    let output = run.output();
     assert_eq!(status(&output), 0, "{}{}", err(&output), bench.kept("events.jsonl"));
     let spoiled = lines(&bench, "frames.jsonl").into_iter().filter(|frame| !frame["invalid"].is_null());
     let reasons: Vec<String> = spoiled.map(|frame| frame["invalid"].to_string()).collect();

@@ -8,11 +8,12 @@ use crate::support;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    process::{Child, Stdio},
     time::Duration,
 };
 
-use support::{Bench, FEW_OPERATIONS, err, known_costs, out, sealed, server::installed, status, wait_until};
+use support::{
+    Bench, FEW_OPERATIONS, err, known_costs, out, process::Process, sealed, server::installed, status, wait_until,
+};
 
 const ARMS: &str = "[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"again\"\n[[arm]]\nname = \"tls\"\nprotections = [{ use = \"tls\" }]\n";
 
@@ -58,19 +59,18 @@ fn servers(tithe: i32) -> BTreeMap<i32, Vec<(i32, String)>> {
         .collect()
 }
 
-fn start(bench: &Bench, (workload, measure): (&str, &str)) -> Child {
+fn start(bench: &Bench, (workload, measure): (&str, &str)) -> Process {
     bench.file("e.toml", &experiment(workload, measure));
-    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts")
+    Process::heard(&mut bench.command(&["run", "e.toml", "--quiet"]))
 }
 
 /// Watches `run` until each of its three servers has been seen to run while all processes of both others were paused;
 /// all processes that were seen.
-fn watch(run: &mut Child) -> BTreeSet<i32> {
+fn watch(run: &mut Process) -> BTreeSet<i32> {
     let mut ran_alone = BTreeSet::new();
     let mut seen = BTreeSet::new();
     while ran_alone.len() < 3 {
-        assert!(run.try_wait().expect("a state").is_none(), "the run ended by itself; alone: {ran_alone:?}");
+        assert!(!run.has_ended(), "the run ended by itself; alone: {ran_alone:?}");
         let servers = servers(run.id() as i32);
         let is_paused = |tree: &Vec<(i32, String)>| tree.iter().all(|(_, state)| state == "T");
         let running: Vec<i32> =
@@ -106,9 +106,8 @@ fn pause_and_cancel(load: (&str, &str)) {
     let bench = Bench::new("pause");
     let mut run = start(&bench, load);
     let seen = watch(&mut run);
-    // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
-    unsafe { libc::kill(run.id() as i32, libc::SIGINT) };
-    let output = run.wait_with_output().expect("the child ends");
+    run.signal(libc::SIGINT);
+    let output = run.output();
     assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
     await_end(&seen);
     let cells = bench.kept("cells.json");
@@ -135,8 +134,7 @@ fn the_next_start_ends_what_a_killed_run_left_paused() {
     let bench = Bench::new("pause-killed");
     let mut run = start(&bench, OWN);
     let seen = watch(&mut run);
-    run.kill().expect("kill -9");
-    run.wait().expect("the child ends");
+    run.kill();
     // Somewhere else, and with another database: whatever starts servers cleans up first.
     let next = Bench::new("pause-next");
     next.file("e.toml", &known_costs(FEW_OPERATIONS, &sealed(0.05), "20 s"));

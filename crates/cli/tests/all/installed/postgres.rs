@@ -4,11 +4,12 @@
 
 use crate::support;
 
-use std::{fs, path::Path, process::Stdio, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use serde_json::Value;
 use support::{
     Bench, err, interrupted_after, out,
+    process::Process,
     server::{Server, installed},
     status, wait_until,
 };
@@ -127,15 +128,13 @@ fn a_killed_run_leaves_no_server_and_goes_on() {
     }
     let bench = Bench::new("pg-killed");
     bench.file("e.toml", &at_a_rate(&experiment(ENDLESS, &[PLAIN_AND_TLS, COLUMNS].concat())));
-    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    let mut child = Process::heard(&mut bench.command(&["run", "e.toml", "--quiet"]));
     while bench.frames_so_far() < 2 {
-        assert!(child.try_wait().expect("a state").is_none(), "the run ended before it could be killed");
+        assert!(!child.has_ended(), "the run ended before it could be killed");
         std::thread::sleep(Duration::from_millis(20));
     }
     let run = bench.run_folder();
-    child.kill().expect("kill -9");
-    child.wait().expect("the child ends");
+    child.kill();
     // The kernel ends the servers with their parent; it may take them a moment to go.
     wait_until(|| processes_in(&run).is_empty());
     assert_eq!(processes_in(&run), Vec::<String>::new());
@@ -154,15 +153,14 @@ fn a_server_that_dies_ends_the_cell_and_keeps_what_was_measured() {
     }
     let bench = Bench::new("pg-dies");
     bench.file("e.toml", &at_a_rate(&experiment(ENDLESS, PLAIN_AND_TLS)));
-    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    let mut child = Process::heard(&mut bench.command(&["run", "e.toml", "--quiet"]));
     while bench.frames_so_far() < 3 {
-        assert!(child.try_wait().expect("a state").is_none(), "the run ended before its server was killed");
+        assert!(!child.has_ended(), "the run ended before its server was killed");
         std::thread::sleep(Duration::from_millis(20));
     }
     let run = bench.run_folder();
     kill_a_server_of(child.id());
-    let output = child.wait_with_output().expect("the child ends");
+    let output = child.output();
     assert_eq!(status(&output), 4, "{}{}", out(&output), err(&output));
     let report = bench.report();
     let cell = &report["cells"][0];

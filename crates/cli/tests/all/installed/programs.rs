@@ -204,7 +204,7 @@ fn script(bench: &Bench, status: i32) -> String {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
     let again = "[[arm]]\nname = \"again\"\n";
     let workload = format!(
-        "name = \"mine\"\ncommand = \"lines\"\nproperties = {{ run = \"{} {{host}} {{port}} {{data}}\", writes = false }}",
+        "name = \"mine\"\ncommand = \"lines\"\nproperties = {{ run = \"'{}' {{host}} {{port}} {{data}}\", writes = false }}",
         path.display()
     );
     bench.file("e.toml", &experiment("postgres", 10, &workload, again));

@@ -14,9 +14,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Bench, FEW_OPERATIONS, err,
-    hosts::{Hosts, Process},
-    known_costs, out, sealed, status, wait_in_steps, wait_until,
+    Bench, FEW_OPERATIONS, err, hosts::Hosts, known_costs, out, process::Process, sealed, status, wait_in_steps,
+    wait_until,
 };
 
 /// Where the programs are.

@@ -9,11 +9,10 @@ use crate::support;
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Stdio,
     time::Duration,
 };
 
-use support::{Bench, err, out, status, wait_until};
+use support::{Bench, err, out, process::Process, status, wait_until};
 use tithe_databases::all;
 use tithe_harness::{arms::named, volumes::own_swap};
 use tithe_machine::launch::Search;
@@ -71,12 +70,10 @@ fn interrupt(database: &str, volume: &str, processes: usize) {
     }
     let bench = Bench::new(&format!("interrupted-{database}"));
     bench.file("e.toml", &experiment(database, volume));
-    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
+    let mut child = Process::heard(&mut bench.command(&["run", "e.toml", "--quiet"]));
     while bench.frames_so_far() == 0 {
-        if child.try_wait().expect("a state").is_some() {
-            let output = child.wait_with_output().expect("it has ended");
-            panic!("the run ended before it was interrupted: {}", err(&output));
+        if child.has_ended() {
+            panic!("the run ended before it was interrupted: {}", err(&child.output()));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -85,9 +82,8 @@ fn interrupt(database: &str, volume: &str, processes: usize) {
     let count = |what: &str| left(tithe, &run).iter().filter(|line| line.starts_with(what)).count();
     assert!(count("mount ") >= 2 && count("/sys/block") >= 2, "nothing is there: {:?}", left(tithe, &run));
     assert!(count("/proc/") >= processes, "nothing is there: {:?}", left(tithe, &run));
-    // SAFETY: the child is running; SIGINT asks it to end and keep what it has.
-    unsafe { libc::kill(tithe as i32, libc::SIGINT) };
-    let output = child.wait_with_output().expect("the child ends");
+    child.signal(libc::SIGINT);
+    let output = child.output();
     assert_eq!(status(&output), 130, "{}", err(&output));
     // The kernel lets a loop device go shortly after its last user.
     wait_until(|| count("/sys/block") == 0);

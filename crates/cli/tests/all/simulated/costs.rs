@@ -1,5 +1,7 @@
 //! Known costs are recovered, and none is found where there is none.
 
+use tithe_model::histogram::Histogram;
+
 use super::*;
 
 #[test]
@@ -120,14 +122,41 @@ fn the_same_seed_gives_the_same_run() {
 
 #[test]
 fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
+    const RATE: f64 = 500.0;
     let bench = Bench::new("open");
-    let text =
-        known_costs("", ARMS, "150 s").replace("[measure]", "[load]\nrate = 500\narrivals = \"poisson\"\n[measure]");
-    bench.file("e.toml", &text);
+    // A tenth of the time is busy, so that some operations have to wait for others.
+    let load = format!("[load]\nclients = 1\nrate = {RATE}\narrivals = \"poisson\"\n[measure]");
+    bench.file("e.toml", &known_costs("service_us = 200", ARMS, "150 s").replace("[measure]", &load));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     let report = bench.report();
     estimate(&report, 1, "intended_p50_READ");
+    let frames = bench.kept_lines("frames.jsonl");
+    // Operations are intended in four fifths of a slot, in those of all arms alike.
+    let offered_s = 0.8 * load_s(&bench, 1.0).0;
+    let intended = |arm: usize| {
+        let count = |frame: &Value, name: &str| frame["arms"][arm][name].as_u64().expect("a count");
+        frames.iter().map(|frame| count(frame, "operations") + count(frame, "unfinished")).sum::<u64>()
+    };
+    let of_rate = intended(0) as f64 / offered_s / RATE;
+    assert!((0.9..1.1).contains(&of_rate), "{of_rate} of the rate");
+    for arm in 0..4 {
+        assert_eq!(intended(arm), intended(0), "arm {arm}");
+        let [begun, due] = ["latency", "intended"].map(|from| {
+            let mut all = Histogram::default();
+            for frame in &frames {
+                let of_frame: Histogram =
+                    serde_json::from_value(frame["arms"][arm][from]["READ"].clone()).expect("a histogram");
+                all.merge(&of_frame);
+            }
+            all
+        });
+        assert_eq!(begun.total(), due.total(), "arm {arm}");
+        for share in [0.1, 0.5, 0.9, 0.99] {
+            assert!(due.quantile(share) >= begun.quantile(share), "arm {arm}: quantile {share}");
+        }
+        assert!(due.quantile(0.99) > begun.quantile(0.99), "arm {arm}: nothing had to wait");
+    }
 }
 
 #[test]

@@ -92,18 +92,12 @@ fn a_killed_run_continues_after_its_last_complete_frame() {
     let bench = Bench::new("killed");
     // So precise that it does not end by itself, however late this test looks.
     bench.file("e.toml", &known_costs(FEW_OPERATIONS, ARMS, "1 h").replace("0.2%", "0.01%"));
-    let mut child = bench
-        .command(&["run", "e.toml", "--quiet"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("tithe starts");
+    let mut child = Process::unheard(&mut bench.command(&["run", "e.toml", "--quiet"]));
     while bench.frames_so_far() < 5 {
-        assert!(child.try_wait().expect("a state").is_none(), "the run ended before it could be killed");
+        assert!(!child.has_ended(), "the run ended before it could be killed");
         std::thread::sleep(Duration::from_millis(2));
     }
-    child.kill().expect("kill -9");
-    child.wait().expect("the child ends");
+    child.kill();
     let run = bench.run_folder();
     let kept = std::fs::read_to_string(run.join("frames.jsonl")).expect("frames");
     let complete: Vec<&str> = kept.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();

@@ -114,7 +114,7 @@ fn a_terminal_shows_the_state_of_the_run() {
         .replace("[[arm]]\nname = \"plain\"", "[[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"");
     bench.file("e.toml", &text);
     // script(1) of every Linux gives the program a terminal.
-    let command = format!("stty cols 80 rows 24; exec {} run e.toml", env!("CARGO_BIN_EXE_tithe"));
+    let command = format!("stty cols 80 rows 24; exec '{}' run e.toml", env!("CARGO_BIN_EXE_tithe"));
     let output = std::process::Command::new("script")
         .args(["-qec", &command, "/dev/null"])
         .current_dir(bench.path(""))

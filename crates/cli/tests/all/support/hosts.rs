@@ -10,7 +10,7 @@ use std::{
     fs::{self, File},
     io::{self, Write as _},
     net::Ipv4Addr,
-    ops::{Deref, DerefMut},
+    ops::Deref,
     os::{fd::AsRawFd, unix::process::CommandExt},
     panic::resume_unwind,
     path::Path,
@@ -18,6 +18,8 @@ use std::{
     thread,
     time::Duration,
 };
+
+use super::process::Process;
 
 /// Waits for the end of its input, then kills whoever else is in its network namespace, until nobody is.
 const HOLDER: &str = r#"while read -r _; do :; done
@@ -45,9 +47,6 @@ pub struct Host {
     namespaces: Namespaces,
     address: Ipv4Addr,
 }
-
-/// A process in a host, killed when it is dropped.
-pub struct Process(Child);
 
 /// Namespaces that go with the process that holds them.
 struct Namespaces {
@@ -116,7 +115,7 @@ impl Host {
     /// Starts `command` here.
     pub fn spawn(&self, command: &mut Command) -> Process {
         self.enter(command);
-        Process(command.spawn().expect("it starts in its host"))
+        Process::start(command)
     }
 
     /// Runs `command` here to its end.
@@ -222,27 +221,6 @@ impl Drop for Namespaces {
     fn drop(&mut self) {
         drop(self.holder.stdin.take());
         let _ = self.holder.wait();
-    }
-}
-
-impl Deref for Process {
-    type Target = Child;
-
-    fn deref(&self) -> &Child {
-        &self.0
-    }
-}
-
-impl DerefMut for Process {
-    fn deref_mut(&mut self) -> &mut Child {
-        &mut self.0
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

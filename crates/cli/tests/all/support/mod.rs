@@ -6,6 +6,7 @@ pub mod delay;
 pub mod hosts;
 #[path = "../../../../databases/tests/support/made.rs"]
 mod made;
+pub mod process;
 pub mod server;
 #[path = "../../../../databases/tests/support/small.rs"]
 pub mod small;
@@ -14,7 +15,7 @@ use std::{
     collections::BTreeMap,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Command, Output},
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicU32, Ordering},
@@ -25,7 +26,7 @@ use std::{
 use serde_json::Value;
 use tithe_machine::sandbox::{Sandbox, copy};
 
-use self::at_end::locked;
+use self::{at_end::locked, process::Process};
 
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
 
@@ -203,16 +204,15 @@ pub fn begins_with(command: &mut Command, signal: i32, disposition: libc::sighan
 /// Has the program of `command` measure until there are so many `frames` in the folder of `bench`, and interrupts it
 /// then: its exit status is 130, unless it has ended by itself before.
 pub fn interrupted_after(frames: usize, bench: &Bench, command: &mut Command) -> Output {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tithe starts");
-    while child.try_wait().expect("a state").is_none() {
+    let mut run = Process::heard(command);
+    while !run.has_ended() {
         if bench.frames_so_far() >= frames {
-            // SAFETY: nobody has waited for the child; SIGINT asks it to end and keep what it has.
-            unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+            run.signal(libc::SIGINT);
             break;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    child.wait_with_output().expect("it ends")
+    run.output()
 }
 
 /// Waits until `holds` does. It gives up after minutes, which no machine is too busy for, and the caller looks again.

@@ -1,6 +1,6 @@
 //! Does the storage engine say that it encrypts, with the cipher asked for?
 
-use mongodb::bson::doc;
+use mongodb::bson::{Document, doc};
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
@@ -31,15 +31,62 @@ impl Check for EncryptionInForce {
         let link = administrator(context.server, context.setup)?;
         let options = link.admin(doc! { "getCmdLineOpts": 1 })?;
         let status = link.admin(doc! { "serverStatus": 1 })?;
-        let option = |name: &str| at(&options, &["parsed", "security", name]).unwrap_or_else(|| "off".to_owned());
-        let (on, cipher) = (option("enableEncryption"), option("encryptionCipherMode"));
-        let engine = at(&status, &["storageEngine", "name"]).unwrap_or_else(|| "unknown".to_owned());
-        let said =
-            format!("getCmdLineOpts: enableEncryption {on}, encryptionCipherMode {cipher}; storage engine {engine}");
-        Ok(if on == "true" && cipher == self.cipher {
-            Observation::Protected(said)
-        } else {
-            Observation::Exposed(said)
-        })
+        Ok(told(&options, &status, &self.cipher))
+    }
+}
+
+/// What answers to `getCmdLineOpts` and `serverStatus` tell of encryption with `cipher`.
+fn told(options: &Document, status: &Document, cipher: &str) -> Observation {
+    let option = |name: &str| at(options, &["parsed", "security", name]).unwrap_or_else(|| "off".to_owned());
+    let (on, mode) = (option("enableEncryption"), option("encryptionCipherMode"));
+    let engine = at(status, &["storageEngine", "name"]).unwrap_or_else(|| "unknown".to_owned());
+    let said = format!("getCmdLineOpts: enableEncryption {on}, encryptionCipherMode {mode}; storage engine {engine}");
+    if on == "true" && mode == cipher { Observation::Protected(said) } else { Observation::Exposed(said) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As MongoDB's documentation has the answers, "getCmdLineOpts" and "Configuration File Options".
+    fn told_by(security: Option<Document>) -> Observation {
+        let mut parsed = doc! { "config": "/etc/mongod.conf", "net": { "port": 27017 } };
+        if let Some(security) = security {
+            parsed.insert("security", security);
+        }
+        let options = doc! { "argv": ["mongod", "--config", "/etc/mongod.conf"], "parsed": parsed, "ok": 1.0 };
+        let status = doc! { "storageEngine": { "name": "wiredTiger", "persistent": true }, "ok": 1.0 };
+        told(&options, &status, "AES256-GCM")
+    }
+
+    #[test]
+    fn encryption_with_the_cipher_that_was_asked_for_is_in_force() {
+        let security =
+            doc! { "enableEncryption": true, "encryptionKeyFile": "/key", "encryptionCipherMode": "AES256-GCM" };
+        let said = "getCmdLineOpts: enableEncryption true, encryptionCipherMode AES256-GCM; storage engine wiredTiger";
+        assert_eq!(told_by(Some(security)), Observation::Protected(said.to_owned()));
+    }
+
+    #[test]
+    fn no_encryption_is_none_and_neither_is_another_cipher() {
+        for (security, said) in [
+            (
+                Some(doc! { "enableEncryption": false, "encryptionCipherMode": "AES256-GCM" }),
+                "enableEncryption false, encryptionCipherMode AES256-GCM",
+            ),
+            (
+                Some(doc! { "enableEncryption": true, "encryptionCipherMode": "AES256-CBC" }),
+                "enableEncryption true, encryptionCipherMode AES256-CBC",
+            ),
+            (
+                Some(doc! { "enableEncryption": true, "encryptionKeyFile": "/key" }),
+                "enableEncryption true, encryptionCipherMode off",
+            ),
+            (Some(doc! { "authorization": "enabled" }), "enableEncryption off, encryptionCipherMode off"),
+            (None, "enableEncryption off, encryptionCipherMode off"),
+        ] {
+            let said = format!("getCmdLineOpts: {said}; storage engine wiredTiger");
+            assert_eq!(told_by(security), Observation::Exposed(said));
+        }
     }
 }

@@ -103,6 +103,7 @@ fn csv(text: &str) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -139,5 +140,50 @@ mod tests {
     fn what_the_collector_does_not_write_is_left_out() {
         assert_eq!(Format::collected("stderr, csvlog"), [Format::Csv, Format::Text]);
         assert_eq!(Format::collected("syslog"), []);
+    }
+
+    /// A field of comma-separated values as PostgreSQL writes a text.
+    fn quoted(text: &str) -> String {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    }
+
+    proptest! {
+        #[test]
+        fn fields_are_read_as_they_were_written(
+            records in prop::collection::vec(prop::collection::vec("[a\",\r\n\\\\ ä]{0,6}", 1..5), 0..4),
+            quotes_all: bool,
+        ) {
+            let field = |text: &String| {
+                if quotes_all || text.contains(['"', ',', '\n']) { quoted(text) } else { text.clone() }
+            };
+            let line = |fields: &Vec<String>| fields.iter().map(field).collect::<Vec<_>>().join(",") + "\n";
+            prop_assert_eq!(csv(&records.iter().map(line).collect::<String>()), records);
+        }
+
+        #[test]
+        fn both_formats_tell_of_a_record_what_was_written(
+            severity in "[A-Z]{1,7}",
+            values in prop::array::uniform5("[a\",\r\n\\\\ ä]{0,6}"),
+        ) {
+            let (mut columns, mut keys) = (vec![String::new(); 23], serde_json::Map::new());
+            let mut expected = String::new();
+            for (part, value) in [&SEVERITY].into_iter().chain(&PARTS).zip([&severity].into_iter().chain(&values)) {
+                columns[part.column] = quoted(value);
+                keys.insert(part.key.to_owned(), Value::from(value.as_str()));
+            }
+            for (part, value) in PARTS.iter().zip(&values).filter(|(_, value)| !value.is_empty()) {
+                let title = if part.title.is_empty() { &severity } else { part.title };
+                expected += &format!("{title}:  {value}\n");
+            }
+            prop_assert_eq!(Format::Csv.to_text(columns.join(",") + "\n"), expected.as_str());
+            prop_assert_eq!(Format::Json.to_text(Value::Object(keys).to_string() + "\n"), expected.as_str());
+        }
+
+        #[test]
+        fn any_log_is_read(log in "[a\",{}:\n\\\\ ä]*") {
+            for format in [Format::Text, Format::Csv, Format::Json] {
+                let _ = format.to_text(log.clone());
+            }
+        }
     }
 }

@@ -136,9 +136,18 @@ fn refused_beside(plain: &Sandbox, tls: &Sandbox) {
     asks_password.authentication = Authentication::Password { mechanism: "SCRAM-SHA-256".to_owned() };
     let mut mistrusts = tls.setup.clone();
     mistrusts.credentials.authority.clone_from(&tls.setup.credentials.untrusted_authority);
-    for (server, setup) in [(tls, &asks_plain), (plain, &asks_tls), (plain, &asks_password), (tls, &mistrusts)] {
-        let outcome = MongoDb.connect(&server.server, setup, &how(true)).map(drop);
-        assert!(outcome.is_err(), "served, though it must not be");
+    // Of a server that speaks something else the driver says no more, after seconds.
+    let no_server = "Server selection timeout: No available servers";
+    for (server, setup, words) in [
+        (tls, &asks_plain, no_server),
+        (plain, &asks_tls, no_server),
+        (plain, &asks_password, "SCRAM failure"),
+        (tls, &mistrusts, "invalid peer certificate"),
+    ] {
+        let connect = |setup: &Setup| MongoDb.connect(&server.server, setup, &how(true)).map(drop);
+        connect(&server.setup).expect("it serves who asks for what it has");
+        let fault = connect(setup).expect_err("served, though it must not be");
+        assert!(fault.to_string().contains(words), "{fault}");
     }
 }
 

@@ -398,11 +398,13 @@ fn a_part_of_who_writes_the_log_is_charged_to_the_server() {
     let writer = LogWriter { watch: TaskWatch::this_thread(), parts: 2, is_here: false };
     let arm = lane.arms.remove(0).logged_by(Some(writer));
     lane.arms.push(arm);
-    let slots = lane.run(&schedule(&lane, 0, 4), &PauseGate::open_to(1), &|| false);
+    // Again and again, as in `run`.
+    let mut frames = (0..1000).map(|frame| lane.run(&schedule(&lane, frame, 4), &PauseGate::open_to(1), &|| false));
+    let is_counted = |slot: &Slot| slot.operations > 0 && slot.client_cpu_ns > 0;
+    let slots = frames.find(|slots| slots.iter().any(is_counted)).expect("a slot with an operation");
     drop(lane);
     let answered: u64 = servers.into_iter().map(|server| server.join().expect("the server ends")).sum();
     assert!(answered > 0);
-    assert!(slots.iter().any(|slot| slot.client_cpu_ns > 0), "{slots:?}");
     // Its readings enclose those of the client, of which time that it waited for its turn is left out.
     assert!(slots.iter().all(|slot| 2 * slot.server_cpu_ns + 1 >= slot.client_cpu_ns), "{slots:?}");
 }

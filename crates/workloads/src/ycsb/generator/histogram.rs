@@ -72,6 +72,8 @@ impl Histogram {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -88,5 +90,29 @@ mod tests {
         assert_eq!(problem("BlockSize\t10\n1\t5\n"), "line 2 is not bucket 0, a tab and a number");
         assert_eq!(problem("BlockSize\t10\n0\t0\n"), "its frequencies add up to 0, not to 1..=2147483647");
         assert_eq!(problem("BlockSize\t10\n0\t-1\n"), "it has a negative number");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(BlockSize\t|[0-3]\t|-?[0-9]{1,10}|\n|[ -~])*") {
+            let _ = Histogram::parse(&text);
+        }
+
+        #[test]
+        fn no_length_is_longer_than_the_longest(
+            block: i32,
+            counts in proptest::collection::vec(0i32..9, 1..6),
+            seed: u64,
+        ) {
+            let lines = counts.iter().enumerate().map(|(bucket, count)| format!("{bucket}\t{count}\n"));
+            let text = format!("BlockSize\t{block}\n{}", lines.collect::<String>());
+            let is_one = block >= 0 && counts.iter().any(|count| *count > 0);
+            prop_assert_eq!(Histogram::parse(&text).is_ok(), is_one);
+            if let Ok(histogram) = Histogram::parse(&text) {
+                let mut random = ThreadLocalRandom::new(seed);
+                let lengths: Vec<i64> = (0..50).map(|_| histogram.next(&mut random)).collect();
+                prop_assert!(lengths.iter().all(|length| (0..=histogram.longest()).contains(length)), "{:?}", lengths);
+            }
+        }
     }
 }
