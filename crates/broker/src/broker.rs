@@ -32,8 +32,8 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Connects to the broker `at` with `access`. `within` also bounds each later [`Link::publish`], [`Link::subscribe`] and
-    /// [`Link::tell_time`].
+    /// Connects to the broker `at` with `access`. `within` also bounds each later [`Link::publish`],
+    /// [`Link::subscribe`] and [`Link::tell_time`].
     ///
     /// # Errors
     /// [`Fault::Refused`], when the address is plain and leads off this machine, the broker shows no certificate that

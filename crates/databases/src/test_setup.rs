@@ -105,8 +105,8 @@ pub fn difference(before: &str, after: &str) -> String {
     missing(after, before, '-') + &missing(before, after, '+')
 }
 
-/// What every way to ask for each of `protections` changes of a plain arm: of its server, which `launched` shows, and of
-/// its clients.
+/// What every way to ask for each of `protections` changes of a plain arm: of its server, which `launched` shows, and
+/// of its clients.
 pub fn every_way(protections: &[&dyn Protection], launched: impl Fn(&Setup) -> String) -> String {
     let shown = |setup: &Setup| {
         let Setup { session_statements, transport, authentication, at_rest, rotates, .. } = setup;

@@ -352,7 +352,7 @@ fn what_was_torn_doubled_or_changed_is_told_and_not_handed_over() {
         None: told, told
           5 bytes
           3000000 bytes
-          Nobody
+          NoResponders
         Twice: told, told
           5 bytes
           protocol: a message came a second time
@@ -360,30 +360,30 @@ fn what_was_torn_doubled_or_changed_is_told_and_not_handed_over() {
           protocol: a part of a message came a second time
           3000000 bytes
           protocol: a message came a second time
-          Nobody
+          NoResponders
         Cut: told, told
           protocol: what came is no part of a message of Tithe's
           protocol: what came is no part of a message of Tithe's
           protocol: what came is no part of a message of Tithe's
           protocol: what came is no part of a message of Tithe's
-          Nobody
+          NoResponders
         Change: told, told
           protocol: a message is not what its sender sent: its SHA-256 differs
           protocol: a message is not what its sender sent: its SHA-256 differs
-          Nobody
+          NoResponders
         Half: told, told
           5 bytes
-          Nobody
+          NoResponders
         Complaints: told, told
           5 bytes
           3000000 bytes
-          Nobody
+          NoResponders
         Elsewhere: told, told
           protocol: a message wants its answer at tithe.go, which is no inbox
           protocol: a message wants its answer at tithe.go, which is no inbox
           protocol: a message wants its answer at tithe.go, which is no inbox
           protocol: a message wants its answer at tithe.go, which is no inbox
-          Nobody"#]]
+          NoResponders"#]]
     .assert_eq(&said.join("\n"));
 }
 
