@@ -119,7 +119,7 @@ impl Line {
         self.about(&subject, round).await
     }
 
-    /// What is told at `subject` from when this returns.
+    /// What is published at `subject` from when this returns.
     pub async fn subscribe(&self, subject: &str) -> Result<Subscriber, Fault> {
         let subscribed = async {
             let told = self.listen_to(subject).await?;

@@ -1,4 +1,4 @@
-//! What is told at one subject, for whoever fetches it.
+//! What is published at one subject, for whoever fetches it.
 
 use std::{sync::Arc, time::Duration};
 

@@ -109,8 +109,25 @@ pub fn difference(before: &str, after: &str) -> String {
 /// of its clients.
 pub fn every_way(protections: &[&dyn Protection], launched: impl Fn(&Setup) -> String) -> String {
     let shown = |setup: &Setup| {
-        let Setup { session_statements, transport, authentication, at_rest, rotates, .. } = setup;
-        let Setup { key_server, columns, compute, volume, .. } = setup;
+        // Every field, so that none is forgotten: those below `_` are the server's, or no protection's.
+        let Setup {
+            session_statements,
+            transport,
+            authentication,
+            at_rest,
+            rotates,
+            key_server,
+            columns,
+            compute,
+            volume,
+            settings: _,
+            create_arguments: _,
+            statements: _,
+            space: _,
+            clients: _,
+            data_bytes: _,
+            credentials: _,
+        } = setup;
         format!(
             "{}session {session_statements:?}\ntransport {transport:?}\nauthentication {authentication:?}\n\
              at rest {at_rest:?}\nrotates {rotates}\nkey server {key_server:?}\ncolumns {columns:?}\n\

@@ -343,7 +343,7 @@ impl<'a> Run<'a> {
         });
         drop(epoch_setup);
         // The next cell may bind nobody.
-        self.borrowed_threads.iter().for_each(BorrowedThreads::let_go_all);
+        self.borrowed_threads.iter().for_each(BorrowedThreads::give_back_all);
         sandbox::left_behind().into_iter().try_for_each(|words| event_log.warn(words))?;
         result
     }

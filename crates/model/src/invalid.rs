@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub enum Invalid {
     /// No operation of an arm succeeded: its server, or the disk below it, stood still.
     NothingDone,
-    /// What servers used was not read in time in `any slot`, or `3 of 4 blocks`: this machine was too busy.
+    /// What servers used was not read in time in `any slot`, or `3 of 4 blocks`: the machine that reads was too busy.
     NotRead(String),
     /// Agents heard of the first slot when that had begun.
     ToldTooLate,

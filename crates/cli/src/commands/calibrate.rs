@@ -149,11 +149,11 @@ fn measure(arguments: &CalibrateArgs, prepared: Prepared) -> Result<(PathBuf, En
     let team = asked.as_ref().map(|asked| asked.gather(&prepared.plan, cancelled)).transpose()?;
     let mut folder = create(&prepared, &arguments.experiment.runs)?;
     let Prepared { plan, database, install, workloads, .. } = prepared;
-    let mut observer = Progress::new(&plan, arguments.quiet, None);
+    let mut progress = Progress::new(&plan, arguments.quiet, None);
     let run = Run::new(database, install, &plan, &workloads, cancelled)?.loaded_by(team.as_ref());
     let run = child::may_start(run, &arguments.experiment.machine);
-    let ending = run.carry_out(&mut folder, None, &mut observer)?;
-    drop(observer);
+    let ending = run.carry_out(&mut folder, None, &mut progress)?;
+    drop(progress);
     Ok((folder.path().to_owned(), ending))
 }
 

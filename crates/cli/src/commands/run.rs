@@ -49,11 +49,11 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let team = asked.as_ref().map(|asked| asked.gather(&prepared.plan, cancelled)).transpose()?;
     let mut folder = begun.map_or_else(|| create(&prepared, &options.runs), Ok)?;
     let Prepared { plan, database, install, workloads, .. } = prepared;
-    let mut observer = Progress::new(&plan, arguments.quiet, before.as_ref());
+    let mut progress = Progress::new(&plan, arguments.quiet, before.as_ref());
     let run = Run::new(database, install, &plan, &workloads, cancelled)?.loaded_by(team.as_ref());
     let run = child::may_start(run, &options.machine);
-    let ending = run.carry_out(&mut folder, before.as_ref(), &mut observer)?;
-    drop(observer);
+    let ending = run.carry_out(&mut folder, before.as_ref(), &mut progress)?;
+    drop(progress);
     let path = folder.path().to_owned();
     drop(folder);
     let assessed = records::assess(&path)?;
@@ -202,14 +202,15 @@ fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Opti
     let text = std::fs::read_to_string(path.join("experiment.toml")).unwrap_or_default();
     let prepared = prepare::of_plan(text, plan, &arguments.asked.experiment.machine)?;
     let (mut folder, records) = RunFolder::resume(path)?;
-    // What is measured from here on is what plan.json says, whatever the defaults of the build that goes on with it.
-    if !filled.is_empty() {
-        folder.plan(&prepared.plan)?;
-    }
-    for what in filled {
+    for what in &filled {
         let message = format!("plan.json does not say {what}");
         anstream::eprintln!("tithe: {}: {message}", path.display());
         folder.event(&Event::Warning { message })?;
+    }
+    // What is measured from here on is what plan.json says, whatever the defaults of a build that goes on with it. Told
+    // first: from then on nothing is filled in any more.
+    if !filled.is_empty() {
+        folder.plan(&prepared.plan)?;
     }
     // From here on its files say nothing of it any more.
     for message in records.damage.iter().cloned() {

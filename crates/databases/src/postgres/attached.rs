@@ -87,8 +87,7 @@ fn check_pooler(one: &mut PostgresSession, other: &mut PostgresSession) -> Resul
     }
     let mut lent = first == second;
     for _ in 0..QUESTIONS {
-        // One is asked twice: of a pooler that lends two connections by turns, sessions that are asked by turns have
-        // each always the same one.
+        // One is asked twice: asked strictly by turns, each session would always get the same of two connections.
         lent = lent || one.value(PROCESS)? != first || one.value(PROCESS)? != first;
         lent = lent || other.value(PROCESS)? != second;
     }

@@ -516,7 +516,9 @@ fn quotations_say_what_was_seen() {
 fn every_way_to_ask_for_a_protection() {
     let launched = |setup: &Setup| {
         let Launch { steps, paths, .. } = Sqlite.launch(&Install::default(), setup, &Place::on_loopback("/run/arm", 0));
-        format!("{steps:?}\n{paths:?}\n{}\n", configuration(setup).unwrap().join("\n"))
+        let is_raw =
+            setup.at_rest.as_ref().is_some_and(|at_rest| at_rest.key.expose().starts_with(connection::RAW_KEY));
+        format!("{steps:?}\n{paths:?}\n{}\nraw key {is_raw}\n", configuration(setup).unwrap().join("\n"))
     };
     expect_file!["every_way.txt"].assert_eq(&every_way(Sqlite.protections(), launched));
 }

@@ -1,7 +1,7 @@
 //! How a coordinator and its agents talk, whatever carries it: subjects, messages, questions with answers, and clocks.
 //!
-//! A subject is a name with points in it (`tithe.roll-call`). Whoever listens to it gets what is told there from then
-//! on; nothing is stored. Messages may be as long as [`MESSAGE_BYTES_MAX`]: a link splits what its engine does not
+//! A subject is a name with points in it (`tithe.roll-call`). Whoever subscribes to it gets what is published there from
+//! then on; nothing is stored. Messages may be as long as [`MESSAGE_BYTES_MAX`]: a link splits what its engine does not
 //! carry in one piece, puts it together again and hands over nothing that was torn or came twice. What they say is
 //! [`message`](super::message)'s.
 
@@ -68,12 +68,12 @@ pub trait Link: Send + Sync {
     fn ask_time(&self, subject: &str, within: Duration) -> Result<Option<Exchange>, Fault>;
 }
 
-/// What is told at one subject, in the order in which it came.
+/// What is published at one subject, in the order in which it came.
 pub trait Subscription: Send {
     /// The next message; `None` when none came `within` that time.
     ///
     /// # Errors
-    /// When the engine was lost: what was told meanwhile is lost too.
+    /// When the engine was lost: what was published meanwhile is lost too.
     fn next(&mut self, within: Duration) -> Result<Option<Delivery>, Fault>;
 }
 

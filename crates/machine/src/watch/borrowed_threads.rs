@@ -68,7 +68,7 @@ impl BorrowedThreads {
     }
 
     /// Gives all that were bound their processors back.
-    pub fn let_go_all(&self) {
+    pub fn give_back_all(&self) {
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         keeper.iter().flat_map(|keeper| keeper.threads.values()).for_each(BorrowedThread::give_back);
     }
@@ -147,11 +147,11 @@ pub fn keep(input: &mut dyn BufRead) -> io::Result<()> {
         // SAFETY: to ignore a signal takes no handler and concerns this process alone.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
-    give_back(input)
+    keep_to_the_end(input)
 }
 
 /// As [`keep`], for whom signals end.
-fn give_back(input: &mut dyn BufRead) -> io::Result<()> {
+fn keep_to_the_end(input: &mut dyn BufRead) -> io::Result<()> {
     let mut threads = Vec::new();
     let read = input.lines().try_for_each(|line| {
         threads.extend(BorrowedThread::of_line(&line?));
@@ -199,7 +199,7 @@ mod tests {
         let later = BorrowedThread { began: of(second).began + 1, ..of(second) };
         let told = [of(first).line(), "what nobody can read\n".to_owned(), later.line()].concat();
         assert!(process::pin(first, all[0]) && process::pin(second, all[0]));
-        give_back(&mut told.as_bytes()).expect("it can be read");
+        keep_to_the_end(&mut told.as_bytes()).expect("it can be read");
         assert_eq!(process::processors_of(first), Some(all.clone()));
         assert_eq!(process::processors_of(second), Some(vec![all[0]]));
     }

@@ -93,10 +93,15 @@ impl Plan {
                     }
                 }
                 let experiment = &self.experiment;
-                let settings = experiment.resources.iter().flat_map(|resources| resources.settings.keys());
-                for name in experiment.settings.keys().chain(settings) {
+                let of_resources = experiment.resources.iter().enumerate().map(|(number, resources)| {
+                    (format!("experiment.resources[{number}].settings"), &resources.settings)
+                });
+                let of_all = [("experiment.settings".to_owned(), &experiment.settings)].into_iter().chain(of_resources);
+                for (place, name) in
+                    of_all.flat_map(|(place, settings)| settings.keys().map(move |name| (place.clone(), name)))
+                {
                     if let Some((problem, help)) = database.refuses_setting(name, &experiment.arms) {
-                        flaws.0.push(format!("experiment.settings.{name}: {problem} ({help})"));
+                        flaws.0.push(format!("{place}.{name}: {problem} ({help})"));
                     }
                 }
             }

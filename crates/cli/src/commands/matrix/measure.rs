@@ -209,10 +209,10 @@ fn carry_out(prepared: Prepared, path: &Path, arguments: &RunArgs) -> Result<(),
     let machine = host::machine(path.parent().unwrap_or(path));
     let mut folder = RunFolder::create(path, &text, &plan, &machine)?;
     let cancelled = interrupt::listen();
-    let mut observer = Progress::new(&plan, arguments.quiet, None);
+    let mut progress = Progress::new(&plan, arguments.quiet, None);
     let run = Run::new(database, install, &plan, &workloads, cancelled)?;
     let run = child::may_start(run, &arguments.host);
-    match run.carry_out(&mut folder, None, &mut observer)? {
+    match run.carry_out(&mut folder, None, &mut progress)? {
         Ending::Interrupted => Err(Stop::new(exit::INTERRUPTED, "stopped; the task will be measured anew")),
         Ending::Complete | Ending::Failed => Ok(()),
     }

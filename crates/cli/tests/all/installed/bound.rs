@@ -81,7 +81,7 @@ enum End {
 /// who works there `is_bound` and the run has come to its `end`. What was said.
 fn measured((database, url, clients): (&str, &str, u32), is_bound: impl FnOnce(), end: End) -> String {
     let budget = match end {
-        End::Whole => "3 s",
+        End::Whole => "10 s",
         End::Killed => "1 h",
     };
     let arms: String = ["plain", "again"].map(|arm| format!("[[arm]]\nname = \"{arm}\"\nurl = \"{url}\"\n")).concat();

@@ -28,7 +28,8 @@ impl Process {
 
     /// Sends it `signal`.
     pub fn signal(&self, signal: i32) {
-        // SAFETY: no memory is involved, and until the child has ended nobody else has its number.
+        // SAFETY: no memory is involved. Until the child's end was asked for nobody else has its number; after that no
+        // test sends a signal.
         assert_eq!(unsafe { libc::kill(self.id() as i32, signal) }, 0);
     }
 

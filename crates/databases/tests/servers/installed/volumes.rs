@@ -30,7 +30,7 @@ fn prove(database: &str, id: &str) {
         database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     }
     let seen = verdicts(&plain, &protected, &volume);
-    // By what the kernel encrypts is for the machine to say, and no claim.
+    // Which driver of the kernel encrypts is told, and no claim.
     let claims: Vec<&str> = seen.lines().filter(|line| line.contains(" Claim ")).collect();
     let proven =
         ["raw-image Claim Holds", "volume-header Claim Holds", "volume-key Claim Holds", "key-apart Claim Holds"];

@@ -157,7 +157,7 @@ impl<'a> CellContext<'a> {
     pub fn pause_gate(&self) -> Result<PauseGate, Fault> {
         match &self.pauses_in {
             Some(folder) => {
-                // A server that Tithe did not start is not Tithe's to stop.
+                // A server that Tithe did not start is not Tithe's to pause.
                 let of = |(arm, sidecar): (&StartedArm, &Option<Sidecar>)| Workers {
                     server: arm.server.process.filter(|_| !arm.server.address.is_attached()),
                     sidecar: sidecar.clone(),
