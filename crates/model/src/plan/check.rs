@@ -97,10 +97,10 @@ impl Plan {
                     (format!("experiment.resources[{number}].settings"), &resources.settings)
                 });
                 let of_all = [("experiment.settings".to_owned(), &experiment.settings)].into_iter().chain(of_resources);
-                for (place, name) in
-                    of_all.flat_map(|(place, settings)| settings.keys().map(move |name| (place.clone(), name)))
-                {
-                    if let Some((problem, help)) = database.refuses_setting(name, &experiment.arms) {
+                for (place, settings) in of_all {
+                    let refused =
+                        |name: &String| Some((name.clone(), database.refuses_setting(name, &experiment.arms)?));
+                    for (name, (problem, help)) in settings.keys().filter_map(refused) {
                         flaws.0.push(format!("{place}.{name}: {problem} ({help})"));
                     }
                 }
