@@ -112,6 +112,9 @@ impl<'de> Deserialize<'de> for Histogram {
             if index > highest {
                 return Err(serde::de::Error::custom(format!("histogram bucket {index} does not exist")));
             }
+            if histogram.total.checked_add(count).is_none() {
+                return Err(serde::de::Error::custom("a histogram counts more than there can be"));
+            }
             histogram.add(index, count);
         }
         Ok(histogram)

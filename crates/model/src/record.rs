@@ -158,6 +158,15 @@ impl ArmFrame {
     pub fn all_operations(&self) -> u64 {
         self.operations + self.operations_lead_in
     }
+
+    /// True where it has no more operations than there can be: their sums over all frames of a run are whole numbers.
+    pub fn is_possible(&self) -> bool {
+        const OPERATIONS_MAX: u64 = 1 << 48;
+        let counts = [self.operations, self.operations_lead_in, self.failed, self.unfinished, self.operations_before];
+        let latencies = self.latency.values().chain(self.intended.values()).map(Histogram::total);
+        let phases = self.phases.iter().map(|(operations, _)| *operations);
+        counts.into_iter().chain(latencies).chain(phases).all(|count| count <= OPERATIONS_MAX)
+    }
 }
 
 /// Ends of the phases of a slot in which operations are told apart by when they started, ns; the last phase has no end.

@@ -127,6 +127,36 @@ fn whatever_is_missing_from_cells_or_machine_they_are_read_or_refused_with_words
     whatever_is_missing("machine.json", (0, 1));
 }
 
+/// Of each histogram one bucket stands for all.
+#[test]
+fn whatever_number_stands_in_a_frame_it_is_read_or_refused_with_words() {
+    let (bench, output) = measured("numbers", &experiment());
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let run = bench.run_folder();
+    let text = fs::read_to_string(run.join("frames.jsonl")).expect("the frames");
+    let (first, others) = text.split_once('\n').expect("several frames");
+    let first: Value = serde_json::from_str(first).expect("JSON");
+    let is_repeated = |place: &str| match place.split('/').collect::<Vec<_>>()[..] {
+        ["", "arms", _, "latency" | "intended", _, bucket, _] => bucket != "0",
+        _ => false,
+    };
+    let is_number = |place: &String| first.pointer(place).is_some_and(Value::is_number);
+    let numbers: Vec<String> =
+        places(&first, "").into_iter().filter(|place| is_number(place) && !is_repeated(place)).collect();
+    let mut refused = 0;
+    for place in &numbers {
+        for value in [Value::from(u64::MAX), Value::from(0), Value::from(-1)] {
+            let mut edited = first.clone();
+            *edited.pointer_mut(place).expect("it is there") = value.clone();
+            fs::write(run.join("frames.jsonl"), format!("{edited}\n{others}")).expect("written");
+            let report = bench.tithe(&["report", &run.display().to_string()]);
+            ended_well(&format!("report with {value} at {place}"), &report);
+            refused += usize::from(status(&report) == 2);
+        }
+    }
+    assert!(numbers.len() > 40 && refused > 20, "{refused} of {}", numbers.len());
+}
+
 #[test]
 fn an_ending_that_is_none_is_refused_with_its_file() {
     let (bench, _) = measured("bored", &experiment());

@@ -21,7 +21,7 @@ use tithe_model::{
     experiment::Design,
     invalid::Invalid,
     plan::Plan,
-    record::{Frame, Slot},
+    record::{ArmFrame, Frame, Slot},
     slots,
 };
 
@@ -86,6 +86,12 @@ impl Parts {
         let frames: Vec<Frame> = json_lines(&self.frames.of(cell).map_err(failed)?, &name)?;
         if frames.iter().any(|frame| frame.arms.len() != self.arms) {
             return Err(self.foreign());
+        }
+        if let Some(frame) = frames.iter().find(|frame| !frame.arms.iter().all(ArmFrame::is_possible)) {
+            let (number, path) = (frame.frame, self.path.display());
+            let why =
+                format!("{FRAMES} in {path}: frame {number} of cell {cell} has more operations than there can be");
+            return Err(Fault::Machine(why));
         }
         let mut records = CellRecords { frames, ..CellRecords::default() };
         let mut rows_by_frame: BTreeMap<u32, FrameRows> =
