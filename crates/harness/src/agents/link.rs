@@ -1,9 +1,9 @@
 //! How a coordinator and its agents talk, whatever carries it: subjects, messages, questions with answers, and clocks.
 //!
 //! A subject is a name with points in it (`tithe.roll-call`). Whoever subscribes to it gets what is published there
-//! from then on; nothing is stored. Messages may be as long as [`MESSAGE_BYTES_MAX`]: a link splits what its engine does
-//! not carry in one piece, puts it together again and hands over nothing that was torn or came twice. What they say is
-//! [`message`](super::message)'s.
+//! from then on; nothing is stored. Messages may be as long as [`MESSAGE_BYTES_MAX`]: a link splits what its engine
+//! does not carry in one piece, puts it together again and hands over nothing that was torn or came twice. What they
+//! say is [`message`](super::message)'s.
 
 use std::time::Duration;
 
