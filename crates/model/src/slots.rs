@@ -130,24 +130,13 @@ mod tests {
     proptest! {
         #[test]
         fn every_slot_survives_its_file(numbers: [u32; 5], amounts: [u64; 7], stalled_ns: Option<u64>) {
-            let [cell, frame, block, lane, arm] = numbers;
-            let [operations, counted, wall_ns, latency_sum_ns, client_cpu_ns, server_cpu_ns, wait_ns] = amounts;
-            let slot = Slot {
-                cell,
-                frame,
-                block,
-                lane,
-                arm,
-                operations,
-                counted,
-                wall_ns,
-                latency_sum_ns,
-                client_cpu_ns,
-                server_cpu_ns,
-                wait_ns,
-                stalled_ns,
-            };
+            let fields = numbers.map(u64::from).into_iter().chain(amounts).map(|field| field.to_string());
+            let last = stalled_ns.map_or(String::new(), |ns| ns.to_string());
+            let row = fields.chain([last]).collect::<Vec<_>>().join(",");
             let columns = columns_of(COLUMNS).expect("its own header");
+            let slot = read(&row, columns).expect("a row");
+            prop_assert_eq!((slot.cell, slot.wait_ns, slot.stalled_ns), (numbers[0], amounts[6], stalled_ns));
+            prop_assert_eq!(line(&slot), format!("{row}\n"));
             prop_assert_eq!(read(line(&slot).trim_end_matches('\n'), columns), Ok(slot));
         }
 

@@ -98,10 +98,10 @@ impl Plan {
                 });
                 let of_all = [("experiment.settings".to_owned(), &experiment.settings)].into_iter().chain(of_resources);
                 for (place, settings) in of_all {
-                    let refused =
-                        |name: &String| Some((name.clone(), database.refuses_setting(name, &experiment.arms)?));
-                    for (name, (problem, help)) in settings.keys().filter_map(refused) {
-                        flaws.0.push(format!("{place}.{name}: {problem} ({help})"));
+                    for name in settings.keys() {
+                        if let Some((problem, help)) = database.refuses_setting(name, &experiment.arms) {
+                            flaws.0.push(format!("{place}.{name}: {problem} ({help})"));
+                        }
                     }
                 }
             }
