@@ -172,25 +172,34 @@ fn login(database: &dyn Product, text: &str, catalogue: &Catalogue) -> String {
 #[test]
 fn in_a_network_all_arms_log_in_alike() {
     let catalogue = whole_catalogue();
-    let mut told = String::new();
+    // One by one, because not every build has all of them.
+    let expected = [
+        ("sqlite", expect!["`listen` needs a server, and sqlite has none"]),
+        ("postgres", expect![[r#"Password { mechanism: "scram-sha-256" }"#]]),
+        ("mariadb", expect![[r#"Password { mechanism: "mysql_native_password" }"#]]),
+        ("mysql", expect![[r#"Password { mechanism: "caching_sha2_password" }"#]]),
+        ("redis", expect![[r#"Password { mechanism: "requirepass" }"#]]),
+        (
+            "cassandra",
+            expect![
+                "`listen` cannot be given for cassandra: its nodes have loopback addresses of their own, and everybody knows the password of a new cluster's first account"
+            ],
+        ),
+        (
+            "mongodb",
+            expect!["`listen` cannot be given for mongodb: it lets its first account be made from 127.0.0.1 alone"],
+        ),
+        ("wiredtiger", expect!["`listen` needs a server, and wiredtiger has none"]),
+    ];
     for database in tithe_databases::all() {
-        let id = database.id();
+        let (_, expected) = expected.iter().find(|(id, _)| *id == database.id()).expect("a line for every database");
         let text = in_a_network(*database, "{ use = \"tls\" }");
-        match diagnostic_about(&text, &catalogue) {
-            said if said.is_empty() => told += &format!("{id}: {}\n", login(*database, &text, &catalogue)),
-            said => told += &format!("{id}: {said}\n"),
-        }
+        let told = match diagnostic_about(&text, &catalogue) {
+            said if said.is_empty() => login(*database, &text, &catalogue),
+            said => said,
+        };
+        expected.assert_eq(&told);
     }
-    expect![[r#"
-        sqlite: `listen` needs a server, and sqlite has none
-        postgres: Password { mechanism: "scram-sha-256" }
-        mariadb: Password { mechanism: "mysql_native_password" }
-        mysql: Password { mechanism: "caching_sha2_password" }
-        redis: Password { mechanism: "requirepass" }
-        cassandra: `listen` cannot be given for cassandra: its nodes have loopback addresses of their own, and everybody knows the password of a new cluster's first account
-        mongodb: `listen` cannot be given for mongodb: it lets its first account be made from 127.0.0.1 alone
-        wiredtiger: `listen` needs a server, and wiredtiger has none
-    "#]].assert_eq(&told);
 }
 
 /// A protection by which clients log in says so, and nobody else does: it has no arm without a login beside it in a
