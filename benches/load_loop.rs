@@ -11,7 +11,7 @@
 use std::{
     collections::HashMap,
     hint::black_box,
-    os::fd::RawFd,
+    os::fd::BorrowedFd,
     sync::{Arc, Mutex, atomic::AtomicU64},
 };
 
@@ -191,7 +191,7 @@ struct Memory {
 }
 
 impl Connection for Memory {
-    fn descriptor(&self) -> Option<RawFd> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
@@ -242,7 +242,7 @@ impl KeyValueSession for Memory {
 struct Deaf;
 
 impl Connection for Deaf {
-    fn descriptor(&self) -> Option<RawFd> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 

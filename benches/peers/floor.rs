@@ -7,7 +7,7 @@
 use std::{
     io::{Read, Write as _},
     net::TcpListener,
-    os::fd::{AsRawFd, RawFd},
+    os::fd::{AsFd, BorrowedFd},
 };
 
 use tithe_harness::load::{
@@ -114,8 +114,8 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
 struct Echo(Wire);
 
 impl Connection for Echo {
-    fn descriptor(&self) -> Option<RawFd> {
-        Some(self.0.as_raw_fd())
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
     }
 
     fn wants_write(&self) -> bool {

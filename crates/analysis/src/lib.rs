@@ -3,6 +3,8 @@
 //! [`assess::assess`] turns what a run folder holds into an [`Analysis`]; every report is a function of
 //! that. The same records give the same bytes.
 
+#![forbid(unsafe_code)]
+
 pub mod assess;
 pub mod compare;
 pub mod figures;

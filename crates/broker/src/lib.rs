@@ -26,6 +26,8 @@
 //! How a broker is started safely is in `docs/agents.md`. Left out: what the messages say (`tithe_harness::agents`),
 //! anything that a broker stores, clusters of brokers.
 
+#![forbid(unsafe_code)]
+
 mod access;
 mod address;
 mod broker;

@@ -2,29 +2,42 @@
 //! or a connection that is lost (SIGHUP) asks as the first does, however often: what is on a user's server has to be
 //! removed.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    fs, io,
+    sync::{Once, atomic::AtomicBool},
+};
+
+use rustix::process::Signal;
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    flag,
+};
+use tithe_machine::proc::has_signal;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-extern "C" fn on_signal(signal: i32) {
-    ASKED.store(true, Ordering::SeqCst);
-    // The kernel and the shell both say that a terminal was closed.
-    if signal != libc::SIGHUP {
-        // SAFETY: `signal` is async-signal-safe; the next signal then has its default effect.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
-}
-
 /// Listens from now on; the flag becomes true at the first SIGINT, SIGTERM or SIGHUP.
 pub fn listen() -> &'static AtomicBool {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: the handler only stores to an atomic and calls `signal`.
-        let before = unsafe { libc::signal(signal, on_signal as *const () as libc::sighandler_t) };
-        // `nohup` has asked for a run that outlives its terminal.
-        if signal == libc::SIGHUP && before == libc::SIG_IGN {
-            // SAFETY: nothing but the signal's effect changes.
-            unsafe { libc::signal(signal, libc::SIG_IGN) };
-        }
-    }
+    // Listening twice would take the first signal for the second.
+    static BEGUN: Once = Once::new();
+    // The kernel refuses only signals that nobody can listen to.
+    BEGUN.call_once(|| drop(begin()));
     &ASKED
+}
+
+fn begin() -> io::Result<()> {
+    static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+    static TERMINATED: AtomicBool = AtomicBool::new(false);
+    for (signal, was_sent) in [(SIGINT, &INTERRUPTED), (SIGTERM, &TERMINATED)] {
+        // They act in this order, so a signal ends the program only when it was sent before.
+        flag::register_conditional_default(signal, was_sent)?;
+        flag::register(signal, was_sent)?;
+        flag::register(signal, &ASKED)?;
+    }
+    // `nohup` has asked for a run that outlives its terminal.
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if !has_signal(&status, "SigIgn:", Signal::HUP) {
+        flag::register(SIGHUP, &ASKED)?;
+    }
+    Ok(())
 }

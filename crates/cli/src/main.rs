@@ -2,6 +2,8 @@
 //!
 //! Results go to standard output, everything else to standard error. What a status means is in [`exit`].
 
+#![forbid(unsafe_code)]
+
 mod asked;
 mod commands;
 mod complain;

@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::termios::tcgetwinsize;
 use tithe_analysis::{
     report::{
         claims::Claims,
@@ -446,14 +447,9 @@ pub fn columns() -> usize {
 
 /// Columns and rows of the terminal; 80 and 24 where they cannot be told.
 fn size() -> (usize, usize) {
-    // SAFETY: `size` is plain data that the call fills; on failure it stays zero.
-    let size = unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &raw mut size);
-        size
-    };
+    let (columns, rows) = tcgetwinsize(std::io::stderr()).map_or((0, 0), |size| (size.ws_col, size.ws_row));
     let or = |seen: u16, least: u16, usual: usize| if seen >= least { usize::from(seen) } else { usual };
-    (or(size.ws_col, 20, 80), or(size.ws_row, 4, 24))
+    (or(columns, 20, 80), or(rows, 4, 24))
 }
 
 #[cfg(test)]

@@ -33,8 +33,7 @@ impl Download {
     fn folder(&self) -> Option<PathBuf> {
         let set =
             |name| std::env::var_os(name).filter(|value: &std::ffi::OsString| !value.is_empty()).map(PathBuf::from);
-        // SAFETY: geteuid has no preconditions.
-        let root = unsafe { libc::geteuid() } == 0;
+        let root = rustix::process::geteuid().is_root();
         let own =
             || if root { Some("/usr/local/share".into()) } else { set("HOME").map(|home| home.join(".local/share")) };
         Some(set("XDG_DATA_HOME").or_else(own)?.join("tithe").join(self.name))

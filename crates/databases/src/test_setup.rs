@@ -85,7 +85,7 @@ pub fn shown(launch: &Launch, setup: &Setup) -> String {
     }
     if let Some(server) = &launch.server {
         lines.push(format!("serve {}", run(server)));
-        lines.push(format!("stop by signal {} at {:?}", launch.stop_signal, launch.address));
+        lines.push(format!("stop by signal {} at {:?}", launch.stop_signal.as_raw(), launch.address));
     }
     lines.push(format!("paths {:?}", launch.paths));
     for statement in &setup.statements {

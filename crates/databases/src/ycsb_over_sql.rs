@@ -3,7 +3,7 @@
 //! Databases differ in how a table is qualified and quoted and in how a transaction begins and ends; that is
 //! the [`YcsbDialect`]. Creating the table is left to the database, because its column types are its own.
 
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::session::{
@@ -113,7 +113,7 @@ impl YcsbOverSql {
 }
 
 impl Connection for YcsbOverSql {
-    fn descriptor(&self) -> Option<RawFd> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.sql.descriptor()
     }
 
@@ -330,7 +330,7 @@ mod tests {
     }
 
     impl Connection for Transcript {
-        fn descriptor(&self) -> Option<RawFd> {
+        fn descriptor(&self) -> Option<BorrowedFd<'_>> {
             None
         }
 

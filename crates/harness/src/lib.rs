@@ -6,6 +6,8 @@
 //! Modules import each other in one direction only, which a test holds. Nothing here prints; what happens is told as
 //! [`tithe_model::record::Event`]s.
 
+#![forbid(unsafe_code)]
+
 pub mod agents;
 pub mod arms;
 pub mod catalogue;

@@ -5,7 +5,6 @@
 //! carry the name of their sandbox, and are removed with it or by the next start.
 
 use std::{
-    ffi::CString,
     fs::{self, File, OpenOptions},
     io::{self, Write},
     os::unix::fs::FileExt,
@@ -13,6 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::{
+    fs::{Access, access},
+    process::geteuid,
+};
 use tithe_model::{fact::BY_CONTROL_GROUPS, quantity};
 
 use crate::{fault::Fault, proc::value};
@@ -126,10 +129,8 @@ fn own_group<'a>(own: &'a str, controller: &str) -> Option<&'a str> {
 
 /// True when this machine can count the processor time of a group.
 pub fn counts() -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let place = Controllers::find().account.and_then(|place| CString::new(place.as_os_str().as_bytes()).ok());
-    // SAFETY: the path ends with a zero byte and lives through the call. In containers the folder may be read-only.
-    place.is_some_and(|place| unsafe { libc::access(place.as_ptr(), libc::W_OK) } == 0)
+    // In containers the folder may be read-only.
+    Controllers::find().account.is_some_and(|place| access(place, Access::WRITE_OK).is_ok())
 }
 
 /// The processor time of a control group, all processes that were ever in it together.
@@ -184,9 +185,7 @@ pub fn lacks(limits: GroupLimits) -> Option<String> {
             names.join(" and ")
         ));
     }
-    // SAFETY: geteuid has no preconditions.
-    let root = unsafe { libc::geteuid() } == 0;
-    (limits.confine() && !root).then(|| "only root makes control groups".to_owned())
+    (limits.confine() && !geteuid().is_root()).then(|| "only root makes control groups".to_owned())
 }
 
 /// What limits swap, in version 2 and version 1 of control groups.
@@ -316,11 +315,9 @@ fn settings(found: &Controllers, limits: GroupLimits) -> Vec<(PathBuf, Vec<(&'st
 }
 
 /// Writes the calling process into the group behind `door`. Async-signal-safe.
-pub fn enter(door: &File) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    // SAFETY: the descriptor is open and the byte is static; 0 means the caller.
-    let written = unsafe { libc::write(door.as_raw_fd(), b"0".as_ptr().cast(), 1) };
-    if written == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
+pub fn enter(mut door: &File) -> io::Result<()> {
+    // 0 means the caller.
+    door.write_all(b"0")
 }
 
 /// Removes the groups of a sandbox whose maker is gone. A group with processes in it cannot be removed.
@@ -338,7 +335,7 @@ pub fn remove_abandoned(sandbox: &Path) {
 fn remove(folder: &Path) {
     let begun = Instant::now();
     while let Err(error) = fs::remove_dir(folder) {
-        if error.raw_os_error() != Some(libc::EBUSY) || begun.elapsed() > TIMEOUT {
+        if error.kind() != io::ErrorKind::ResourceBusy || begun.elapsed() > TIMEOUT {
             return;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -349,6 +346,7 @@ fn remove(folder: &Path) {
 mod tests {
     use expect_test::expect;
     use proptest::prelude::*;
+    use rustix::process::Signal;
 
     use super::*;
 
@@ -434,7 +432,7 @@ mod tests {
             };
             File::create(&log).expect("a log");
             let mut running =
-                crate::sandbox::process::start(&command, None, Some(&group), &log, libc::SIGTERM).expect("started");
+                crate::sandbox::process::start(&command, None, Some(&group), &log, Signal::TERM).expect("started");
             while running.ended().is_none() {
                 std::thread::sleep(Duration::from_millis(5));
             }

@@ -8,6 +8,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 /// Where "now" and "processor time so far" come from.
@@ -37,7 +38,7 @@ impl Clock {
     #[inline]
     pub fn now(&self) -> u64 {
         match self {
-            Self::Real => read(libc::CLOCK_MONOTONIC),
+            Self::Real => read(ClockId::Monotonic),
             Self::Virtual(time) => time.now.load(Ordering::Relaxed),
         }
     }
@@ -45,7 +46,7 @@ impl Clock {
     /// Processor time of the calling thread, ns.
     pub fn thread_cpu(&self) -> u64 {
         match self {
-            Self::Real => read(libc::CLOCK_THREAD_CPUTIME_ID),
+            Self::Real => read(ClockId::ThreadCPUTime),
             Self::Virtual(time) => time.client_cpu.load(Ordering::Relaxed),
         }
     }
@@ -111,7 +112,7 @@ pub struct CpuTimes {
 
 impl CpuTimes {
     fn of_this_thread() -> Option<Self> {
-        // SAFETY: `usage` is zeroed plain data and lives through the call, which fills it.
+        // SAFETY: rustix does not have this call. `usage` is zeroed plain data and lives through it.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             (libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) == 0).then_some(usage)
@@ -142,12 +143,35 @@ impl std::ops::AddAssign for CpuTimes {
 }
 
 /// Reads `clock` in ns.
-pub fn read(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec; a wrong clock id makes the call fail and leaves it unchanged.
-    let status = unsafe { libc::clock_gettime(clock, &raw mut time) };
-    if status != 0 {
-        return 0;
-    }
+#[inline]
+pub fn read(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The clock that counts the processor time of one thread or process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuClock(libc::clockid_t);
+
+impl CpuClock {
+    /// That of the calling thread.
+    pub const THREAD: Self = Self(libc::CLOCK_THREAD_CPUTIME_ID);
+
+    /// That of `process`, all its threads together; `None` where there is no such process.
+    pub fn of_process(process: i32) -> Option<Self> {
+        // The kernel's own numbering (`include/linux/posix-timers_types.h`): the complement of the process, then
+        // CPUCLOCK_SCHED.
+        let clock = Self(!process << 3 | 2);
+        // A process that exists has run, if only to start.
+        (process > 0 && clock.read() > 0).then_some(clock)
+    }
+
+    /// The time so far, ns; 0 once the process is gone.
+    pub fn read(self) -> u64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: rustix reads no clocks of other processes. `time` is a valid timespec, which a call that fails leaves
+        // as it is.
+        unsafe { libc::clock_gettime(self.0, &raw mut time) };
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
 }

@@ -2,6 +2,10 @@
 //!
 //! Servers inherit the raised limit. What they need beyond it they ask for themselves.
 
+use std::io;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use crate::fault::Fault;
 
 /// Files that one connection may hold open: a socket, or an embedded database's file, its journal and the index of
@@ -16,19 +20,14 @@ const BESIDE: u64 = 512;
 /// # Errors
 /// When the limit that only root can raise is lower.
 pub fn allow(connections: u64) -> Result<(), Fault> {
-    let failed = |what: &str| Fault::machine(what, std::io::Error::last_os_error());
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is plain data and lives through the call.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
-        return Err(failed("cannot read the limit of open files"));
-    }
-    let Some(raised) = raised(limit.rlim_cur, limit.rlim_max, connections)? else { return Ok(()) };
-    limit.rlim_cur = raised;
-    // SAFETY: as above.
-    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } != 0 {
-        return Err(failed("cannot raise the limit of open files"));
-    }
-    Ok(())
+    let limit = getrlimit(Resource::Nofile);
+    // One that is absent is not reached.
+    let or_endless = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+    let Some(raised) = raised(or_endless(limit.current), or_endless(limit.maximum), connections)? else {
+        return Ok(());
+    };
+    setrlimit(Resource::Nofile, Rlimit { current: Some(raised), ..limit })
+        .map_err(|error| Fault::machine("cannot raise the limit of open files", io::Error::from(error)))
 }
 
 /// The limit that is to be set where `soft` and `hard` are the present ones; `None` where it is enough.

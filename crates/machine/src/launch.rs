@@ -8,6 +8,7 @@ use std::{
     path::PathBuf,
 };
 
+use rustix::process::Signal;
 use tithe_model::experiment::Url;
 
 use crate::{paths::Paths, remote::RemoteServer, secret::Secret};
@@ -65,21 +66,34 @@ impl Place {
 }
 
 /// Everything that starts one server.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
     /// Done in order, before the server: files and one-off commands.
     pub steps: Vec<Step>,
     /// The server; `None` for an embedded database.
     pub server: Option<Command>,
     /// Signal that stops it cleanly.
-    pub stop_signal: i32,
+    pub stop_signal: Signal,
     /// Signal that ends it soonest, where its data are about to be replaced; whatever the server would still write is
     /// lost.
-    pub discard_signal: i32,
+    pub discard_signal: Signal,
     /// Where it answers.
     pub address: Address,
     /// Everything that it writes, by kind.
     pub paths: Paths,
+}
+
+impl Default for Launch {
+    fn default() -> Self {
+        Self {
+            steps: Vec::new(),
+            server: None,
+            stop_signal: Signal::TERM,
+            discard_signal: Signal::KILL,
+            address: Address::default(),
+            paths: Paths::default(),
+        }
+    }
 }
 
 /// One thing to do before a server is started.

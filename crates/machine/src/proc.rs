@@ -3,9 +3,14 @@
 
 use std::{collections::HashMap, ops::Add as _};
 
+use rustix::{
+    io::Errno,
+    param::clock_ticks_per_second,
+    process::{Pid, Signal, kill_process},
+};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{self, CpuTimes};
+use crate::clock::{CpuClock, CpuTimes};
 
 /// Who does the work for one connection.
 #[derive(Debug, Clone)]
@@ -71,8 +76,7 @@ impl ProcessSnapshot {
             reaped_ns: HashMap::new(),
             cpu_times: HashMap::new(),
         };
-        // SAFETY: sysconf has no preconditions.
-        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+        let ticks = clock_ticks_per_second().max(1);
         for process in processes() {
             let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
             let fields: Vec<&str> = stat_fields(&stat).collect();
@@ -113,7 +117,7 @@ impl ProcessSnapshot {
             }
             // Who has gone since was not yet among those that its parent has outlived.
             let gone_ns = || self.own_ns.get(&member).copied().unwrap_or(0);
-            usage.cpu_ns += cpu_clock(member).map_or_else(gone_ns, clock::read);
+            usage.cpu_ns += CpuClock::of_process(member).map_or_else(gone_ns, CpuClock::read);
             if let Ok(io) = std::fs::read_to_string(format!("/proc/{member}/io")) {
                 add(&mut usage.read_bytes, value(&io, "read_bytes:"));
                 add(&mut usage.written_bytes, value(&io, "write_bytes:"));
@@ -171,14 +175,21 @@ pub fn value(text: &str, name: &str) -> Option<u64> {
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The clock that counts the processor time of `process`, all its threads together; `None` where there is no such
-/// process.
-pub fn cpu_clock(process: i32) -> Option<libc::clockid_t> {
-    let mut cpu_clock: libc::clockid_t = 0;
-    // SAFETY: `cpu_clock` is a valid place for the answer; an unknown process makes the call fail.
-    let status = unsafe { libc::clock_getcpuclockid(process, &raw mut cpu_clock) };
-    // A process that exists has run, if only to start.
-    (status == 0 && clock::read(cpu_clock) > 0).then_some(cpu_clock)
+/// True where `signal` is in `set` (`SigIgn:`) of the text of a process's or thread's `status` (proc(5)).
+pub fn has_signal(status: &str, set: &str, signal: Signal) -> bool {
+    let set = status.lines().find_map(|line| line.strip_prefix(set));
+    let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    set.is_some_and(|set| set >> (signal.as_raw() - 1) & 1 == 1)
+}
+
+/// Sends `signal` to one process.
+///
+/// # Errors
+/// What the kernel says, and [`Errno::SRCH`] of a number that is no process's.
+pub fn signal(process: i32, signal: Signal) -> Result<(), Errno> {
+    // A negative number would mean a group, and 0 this program's own.
+    let process = Some(process).filter(|number| *number > 0).and_then(Pid::from_raw);
+    kill_process(process.ok_or(Errno::SRCH)?, signal)
 }
 
 #[cfg(test)]
@@ -231,8 +242,7 @@ mod tests {
             assert_eq!(child.try_wait().expect("a state"), None, "no processor time was seen");
             pause();
         }
-        // SAFETY: the process is a child that nobody has waited for.
-        unsafe { libc::kill(process, libc::SIGSTOP) };
+        signal(process, Signal::STOP).expect("it is there");
         while !std::fs::read_to_string(format!("/proc/{process}/stat")).expect("its state").contains(") T ") {
             pause();
         }

@@ -5,6 +5,8 @@
 //! be done about it is in [`plan`]; what was seen in [`record`]; a [`matrix`] is several experiments on several hosts;
 //! how a quantity is written is in [`quantity`], and how text is broken into lines in [`wrap`].
 
+#![forbid(unsafe_code)]
+
 pub mod catalogue;
 pub mod compose;
 pub mod diagnostic;

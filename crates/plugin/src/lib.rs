@@ -6,6 +6,8 @@
 //! encryption for every database, [`wire`] is TCP and TLS for wire clients, and [`simulated`] is a database with known
 //! costs, for tests. Nothing here measures: that is the harness.
 
+#![forbid(unsafe_code)]
+
 pub mod checks;
 pub mod columns;
 pub mod configuration;

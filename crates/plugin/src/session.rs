@@ -9,8 +9,13 @@
 //! Nothing here allocates per operation: keys and values are borrowed, and rows are handed over field by
 //! field as they are parsed.
 
-use std::{cell::Cell, os::fd::RawFd};
+use std::{cell::Cell, io, os::fd::BorrowedFd};
 
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    time::Timespec,
+};
 use tithe_machine::{fault::Fault, proc::ServerTask};
 
 use crate::sql::{self, Described, Dialect, SqlTable};
@@ -37,7 +42,7 @@ impl Session {
 pub trait Connection: Send {
     /// The descriptor that becomes readable (or writable) when [`KeyValueSession::advance`] can go on; `None`
     /// for an embedded database, which is never pending.
-    fn descriptor(&self) -> Option<RawFd>;
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
     /// True when unsent bytes wait for the descriptor to become writable.
     fn wants_write(&self) -> bool {
@@ -84,7 +89,7 @@ pub trait SessionWrapper: Send {
 }
 
 impl<S: SessionWrapper> Connection for S {
-    fn descriptor(&self) -> Option<RawFd> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.inner().descriptor()
     }
 
@@ -377,19 +382,15 @@ pub fn wait_ready<C: Connection + ?Sized>(connection: &C) -> Result<(), Fault> {
 /// As [`wait_ready`].
 pub fn wait_ready_for<C: Connection + ?Sized>(connection: &C, timeout_s: u16) -> Result<(), Fault> {
     let Some(descriptor) = connection.descriptor() else { return Ok(()) };
-    let mut events = libc::POLLIN;
+    let mut events = PollFlags::IN;
     if connection.wants_write() {
-        events |= libc::POLLOUT;
+        events |= PollFlags::OUT;
     }
-    let mut poll = libc::pollfd { fd: descriptor, events, revents: 0 };
-    // SAFETY: `poll` is one valid pollfd for the whole call.
-    match unsafe { libc::poll(&raw mut poll, 1, i32::from(timeout_s) * 1000) } {
-        0 => Err(Fault::Connection(format!("the server did not answer for {timeout_s} s"))),
-        -1 => {
-            let error = std::io::Error::last_os_error();
-            if error.kind() == std::io::ErrorKind::Interrupted { Ok(()) } else { Err(error.into()) }
-        }
-        _ => Ok(()),
+    let timeout = Timespec { tv_sec: timeout_s.into(), tv_nsec: 0 };
+    match poll(&mut [PollFd::from_borrowed_fd(descriptor, events)], Some(&timeout)) {
+        Ok(0) => Err(Fault::Connection(format!("the server did not answer for {timeout_s} s"))),
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(io::Error::from(error).into()),
     }
 }
 

@@ -13,7 +13,7 @@ mod tls;
 use std::{
     io::{ErrorKind, IoSlice, Read, Write},
     net::{TcpStream, ToSocketAddrs},
-    os::fd::{AsRawFd, RawFd},
+    os::fd::{AsFd, BorrowedFd},
     sync::Arc,
     sync::atomic::{AtomicU16, Ordering},
     time::Duration,
@@ -378,9 +378,9 @@ impl Drop for Wire {
     }
 }
 
-impl AsRawFd for Wire {
-    fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
+impl AsFd for Wire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

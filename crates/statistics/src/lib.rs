@@ -11,6 +11,8 @@
 //! Left out on purpose: models of the noise, outlier removal, bootstrap. A frame's label swap is a symmetry
 //! of the randomised design, so the signed-rank interval needs no model.
 
+#![forbid(unsafe_code)]
+
 pub mod allocation;
 pub mod change_points;
 pub mod distribution;

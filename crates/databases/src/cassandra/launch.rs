@@ -12,6 +12,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use rustix::process::Signal;
 use tithe_machine::{
     launch::{Address, Command, Content, Install, Launch, Place, Step, Stored},
     paths::Paths,
@@ -190,9 +191,9 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     Launch {
         steps,
         server: Some(server),
-        stop_signal: libc::SIGTERM,
+        stop_signal: Signal::TERM,
         // Whoever starts several nodes has to tell them.
-        discard_signal: if nodes.len() > 1 { libc::SIGTERM } else { libc::SIGKILL },
+        discard_signal: if nodes.len() > 1 { Signal::TERM } else { Signal::KILL },
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
         paths: Paths { data: all("data"), journal: [all("commitlog"), all("hints")].concat(), logs },
     }

@@ -10,7 +10,7 @@
 //!
 //! Cassandra does not say whether a write met a row: each that it acknowledges counts as one.
 
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
@@ -192,8 +192,8 @@ fn prepare_all(wire: &mut Wire, statements: &[String]) -> Result<Vec<Vec<u8>>, F
 }
 
 impl Connection for CassandraSession {
-    fn descriptor(&self) -> Option<RawFd> {
-        Some(self.wire.as_raw_fd())
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.wire.as_fd())
     }
 
     fn wants_write(&self) -> bool {

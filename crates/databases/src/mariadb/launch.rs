@@ -11,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::process::Signal;
 use tithe_machine::{
     launch::{Command, Content, Install, Launch, Place, Step, Stored},
     paths::Paths,
@@ -162,8 +163,8 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
             ],
             environment: environment(),
         }),
-        stop_signal: libc::SIGTERM,
-        discard_signal: libc::SIGKILL,
+        stop_signal: Signal::TERM,
+        discard_signal: Signal::KILL,
         address: place.address(),
         paths: Paths {
             journal: vec![data.join("ib_logfile0"), data.join("aria_log.00000001"), place.folder.join("binlog")],

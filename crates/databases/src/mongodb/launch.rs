@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use rustix::process::Signal;
 use tithe_machine::{
     launch::{Address, Command, Content, Install, Launch, Place, Step},
     paths::Paths,
@@ -93,8 +94,8 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
             arguments: vec!["--config".to_owned(), configuration.display().to_string()],
             environment: BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())]),
         }),
-        stop_signal: libc::SIGTERM,
-        discard_signal: libc::SIGKILL,
+        stop_signal: Signal::TERM,
+        discard_signal: Signal::KILL,
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
         paths: Paths { journal: vec![data.join("journal")], data: vec![data], logs },
     }

@@ -4,7 +4,7 @@
 //! its fields as binary values of subtype 0, which is what encrypted values are too. An update sets the fields that it
 //! changes; a scan is a range of `_id` in order. The driver answers whole documents, so all work is done in `submit`.
 
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 
 use mongodb::{
     Collection,
@@ -143,7 +143,7 @@ fn binary(value: &[u8]) -> Bson {
 }
 
 impl Connection for MongoSession {
-    fn descriptor(&self) -> Option<RawFd> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 

@@ -14,6 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::process::Signal;
 use tithe_machine::{
     launch::{Command, Content, Install, Launch, Place, Step, Stored},
     paths::Paths,
@@ -186,8 +187,8 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     Launch {
         steps,
         server: Some(command(format!("--init-file={}", statements.display()))),
-        stop_signal: libc::SIGTERM,
-        discard_signal: libc::SIGKILL,
+        stop_signal: Signal::TERM,
+        discard_signal: Signal::KILL,
         address: place.address(),
         paths: Paths {
             journal: [below(&REDO_FILES), below(&UNDO_FILES), vec![binlog]].concat(),

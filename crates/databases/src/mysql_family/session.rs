@@ -4,7 +4,7 @@
 //! Values travel as bytes; numbers in rows are handed over as text. After an error of the server the session goes on.
 
 use std::{
-    os::fd::{AsRawFd, RawFd},
+    os::fd::{AsFd, BorrowedFd},
     path::Path,
 };
 
@@ -262,8 +262,8 @@ fn texts(body: &[u8]) -> Result<Vec<Option<String>>, Fault> {
 }
 
 impl Connection for WireSession {
-    fn descriptor(&self) -> Option<RawFd> {
-        Some(self.wire.as_raw_fd())
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.wire.as_fd())
     }
 
     fn wants_write(&self) -> bool {

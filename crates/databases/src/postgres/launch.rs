@@ -7,6 +7,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
+use rustix::process::Signal;
 use tithe_machine::{
     launch::{Command, Content, Install, Launch, Place, Step, Stored},
     paths::Paths,
@@ -132,9 +133,9 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
             environment: environment(),
         }),
         // "Fast shutdown": disconnects the clients and writes a checkpoint (documentation, "Shutting Down the Server").
-        stop_signal: libc::SIGINT,
+        stop_signal: Signal::INT,
         // "Immediate shutdown": no checkpoint, and its shared memory goes (the same page).
-        discard_signal: libc::SIGQUIT,
+        discard_signal: Signal::QUIT,
         address: place.address(),
         paths: Paths {
             data: DATA_FOLDERS.iter().map(|name| data.join(name)).collect(),

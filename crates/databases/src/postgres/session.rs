@@ -8,7 +8,7 @@
 use std::{
     io::Write as _,
     mem::take,
-    os::fd::{AsRawFd, RawFd},
+    os::fd::{AsFd, BorrowedFd},
 };
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
@@ -207,8 +207,8 @@ fn copy_binary(out: &mut Vec<u8>, columns: &[Column], values: &[Parameter<'_>]) 
 }
 
 impl Connection for PostgresSession {
-    fn descriptor(&self) -> Option<RawFd> {
-        Some(self.wire.as_raw_fd())
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.wire.as_fd())
     }
 
     fn wants_write(&self) -> bool {

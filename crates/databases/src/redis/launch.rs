@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use ring::digest::{SHA256, digest};
+use rustix::process::Signal;
 use tithe_machine::{
     launch::{Command, Content, Install, Launch, Place, Step, Stored},
     paths::Paths,
@@ -94,8 +95,8 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
             arguments: vec![configuration.display().to_string()],
             environment: BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())]),
         }),
-        stop_signal: libc::SIGTERM,
-        discard_signal: libc::SIGKILL,
+        stop_signal: Signal::TERM,
+        discard_signal: Signal::KILL,
         address: place.address(),
         paths: Paths {
             // Before Redis 7 the append-only file is one file in the data folder.

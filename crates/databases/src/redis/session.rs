@@ -8,7 +8,7 @@
 //!
 //! Redis has no update: a hash that is not there comes into being. The reply tells, and counts as no row changed.
 
-use std::os::fd::{AsRawFd as _, RawFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
@@ -239,8 +239,8 @@ impl Names {
 }
 
 impl Connection for RedisSession {
-    fn descriptor(&self) -> Option<RawFd> {
-        Some(self.wire.as_raw_fd())
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.wire.as_fd())
     }
 
     fn wants_write(&self) -> bool {

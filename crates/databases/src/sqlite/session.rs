@@ -1,6 +1,6 @@
 //! A [`SqlSession`] over a connection: `submit` binds, `advance` does the work and is never pending.
 
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
@@ -25,7 +25,7 @@ impl SqliteSession {
 }
 
 impl session::Connection for SqliteSession {
-    fn descriptor(&self) -> Option<RawFd> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 

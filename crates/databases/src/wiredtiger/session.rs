@@ -4,7 +4,7 @@
 //! that loses against another transaction is tried again until it wins, as MongoDB does; nothing else is.
 
 use std::{
-    os::fd::RawFd,
+    os::fd::BorrowedFd,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering::Relaxed},
@@ -234,7 +234,7 @@ fn broken() -> Fault {
 }
 
 impl session::Connection for TableSession {
-    fn descriptor(&self) -> Option<RawFd> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 

@@ -21,7 +21,7 @@ use std::{
 use tithe_machine::{
     clock::Clock,
     proc::ServerTask,
-    watch::process::{TaskUsage, TaskWatch},
+    watch::process::{self, TaskUsage, TaskWatch},
 };
 use tithe_model::{experiment::Design, invalid::Invalid};
 
@@ -105,7 +105,8 @@ impl ServerWatch {
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         let thread = thread::spawn(move || {
-            come_first();
+            // On a machine that is busy serving it would else come too late. It works for some microseconds a slot.
+            process::come_first();
             let read = |lane: usize, arm: usize| -> Option<TaskUsage> {
                 Some(sum(watches.get(lane)?.get(arm)?.as_ref()?.iter().map(TaskWatch::read)))
             };
@@ -130,17 +131,6 @@ impl ServerWatch {
             false => Ok(figures),
         }
     }
-}
-
-/// Has the calling thread run as soon as it is due, where that is allowed: on a machine that is busy serving it would
-/// else come too late. It works for some microseconds a slot.
-fn come_first() {
-    let priority: libc::c_int = 1;
-    // By its number, because musl's function of this name does nothing. To the kernel the parameters are the priority.
-    // SAFETY: it lives through the call, which concerns this thread alone. Who may not do so comes in turn.
-    unsafe {
-        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &raw const priority)
-    };
 }
 
 fn turns(schedule: &Schedule, lane: usize) -> Vec<Turn> {

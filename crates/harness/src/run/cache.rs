@@ -3,10 +3,10 @@
 
 use std::{
     fs, io,
-    os::fd::AsRawFd,
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{Advice, fadvise};
 use tithe_machine::fault::Fault;
 
 /// Empties the cache: of the whole machine where this process may (root), else of the servers' `files`, which are
@@ -15,8 +15,8 @@ use tithe_machine::fault::Fault;
 /// # Errors
 /// When neither can be done.
 pub fn empty(files: impl Iterator<Item = PathBuf>) -> Result<&'static str, Fault> {
-    // SAFETY: sync has no preconditions. Only clean pages can be let go of.
-    unsafe { libc::sync() };
+    // Only clean pages can be let go of.
+    rustix::fs::sync();
     // Pages, and the kernel's memory of folders and inodes (Documentation/admin-guide/sysctl/vm.rst).
     if fs::write("/proc/sys/vm/drop_caches", "3").is_ok() {
         return Ok("drop_caches = 3");
@@ -48,11 +48,7 @@ pub fn redraw(files: &[PathBuf]) -> Result<(), Fault> {
     Ok(())
 }
 
-fn evict(path: &Path) -> std::io::Result<()> {
-    let file = fs::File::open(path)?;
-    // SAFETY: the descriptor is open for the whole call; a length of 0 means to the end.
-    match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
-        0 => Ok(()),
-        error => Err(std::io::Error::from_raw_os_error(error)),
-    }
+fn evict(path: &Path) -> io::Result<()> {
+    // Without a length: to its end.
+    Ok(fadvise(fs::File::open(path)?, 0, None, Advice::DontNeed)?)
 }

@@ -2,14 +2,17 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read, Seek, SeekFrom},
-    os::fd::AsRawFd,
+    io::{self, Read},
 };
 
+use rustix::{
+    fs::{SeekFrom, seek},
+    io::Errno,
+};
 use tithe_machine::{
     fault::Fault,
     observation::Observation,
-    sandbox::{kernel, volume_builder::Layout},
+    sandbox::{copy, volume_builder::Layout},
 };
 use tithe_model::quantity;
 use tithe_plugin::{
@@ -39,10 +42,10 @@ impl RawImage {
         canaries: &Canaries,
         token: &[u8],
     ) -> Result<Observation, Fault> {
-        kernel::sync_file_system(&layout.folder).map_err(|error| Fault::machine("cannot sync the volume", error))?;
+        copy::sync(&layout.folder).map_err(|error| Fault::machine("cannot sync the volume", error))?;
         let below = layout.below();
         if below.exists() {
-            kernel::sync_file_system(&below).map_err(|error| Fault::machine("cannot sync the volume", error))?;
+            copy::sync(&below).map_err(|error| Fault::machine("cannot sync the volume", error))?;
         }
         let tokens = canaries.tokens(&Targets::Everything);
         let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)).chain([("file", token)]));
@@ -110,21 +113,18 @@ impl Written {
 
     /// Goes to the next data; `false` at the end of the file.
     fn advance(&mut self) -> io::Result<bool> {
-        let Some(start) = self.seek(self.at, libc::SEEK_DATA)? else { return Ok(false) };
-        self.end = self.seek(start, libc::SEEK_HOLE)?.unwrap_or(start);
-        self.at = self.file.seek(SeekFrom::Start(start))?;
+        let Some(start) = self.seek(SeekFrom::Data(self.at))? else { return Ok(false) };
+        self.end = self.seek(SeekFrom::Hole(start))?.unwrap_or(start);
+        self.at = seek(&self.file, SeekFrom::Start(start))?;
         Ok(self.end > self.at)
     }
 
-    fn seek(&self, from: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
-        let from = libc::off_t::try_from(from).map_err(io::Error::other)?;
-        // SAFETY: the descriptor is open for the whole call.
-        let found = unsafe { libc::lseek(self.file.as_raw_fd(), from, whence) };
-        match u64::try_from(found) {
+    /// `None` where there are no more data.
+    fn seek(&self, from: SeekFrom) -> io::Result<Option<u64>> {
+        match seek(&self.file, from) {
             Ok(found) => Ok(Some(found)),
-            // No more data behind `from`.
-            Err(_) if io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO) => Ok(None),
-            Err(_) => Err(io::Error::last_os_error()),
+            Err(Errno::NXIO) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -6,12 +6,13 @@
 
 use std::{fs, io::ErrorKind, path::Path};
 
+use rustix::io::Errno;
 use tithe_machine::{
     fault::Fault,
     launch::{Install, Missing},
     observation::Observation,
     sandbox::{
-        kernel::{self, AES_256_CTS, AES_256_XTS},
+        fscrypt::{self, AES_256_CTS, AES_256_XTS},
         volume_builder::{Layout, VolumeBuilder},
     },
     secret::Secret,
@@ -87,7 +88,7 @@ impl Volume for Fscrypt {
         builder.undo();
         let device = builder.loop_device()?;
         builder.mount_ext4(&device, &below)?;
-        kernel::add_key(&below, &spec.key).map_err(|error| failed(&below, &error))?;
+        fscrypt::add_key(&below, &spec.key).map_err(|error| failed(&below, &error))?;
         let folder = builder.layout.folder.clone();
         builder.bind(&below.join(ENCRYPTED).join(SERVER), &folder)?;
         builder.release_loop(&device)
@@ -98,7 +99,7 @@ impl Volume for Fscrypt {
     }
 
     fn header(&self, _spec: &VolumeSpec, layout: &Layout) -> Result<Observation, Fault> {
-        let of = |path: &Path| kernel::policy(path).map_err(|error| failed(path, &error));
+        let of = |path: &Path| fscrypt::policy(path).map_err(|error| failed(path, &error));
         Ok(match (of(&layout.folder)?, of(&layout.below())?) {
             (Some((AES_256_XTS, AES_256_CTS)), None) => Observation::Protected(
                 "policy of the folder: contents AES_256_XTS, names AES_256_CTS; of the folder above: none".to_owned(),
@@ -122,7 +123,7 @@ impl Volume for Fscrypt {
         let device = builder.read_only_loop_device()?;
         builder.mount_ext4_read_only(&device, &second)?;
         let readable_with = |key: Option<&Secret>| {
-            let given = key.map_or(Ok(()), |key| kernel::add_key(&second, key).map(drop));
+            let given = key.map_or(Ok(()), |key| fscrypt::add_key(&second, key).map(drop));
             given.map_err(|error| failed(&second, &error))?;
             readable(&second.join(ENCRYPTED).join(PROBE))
         };
@@ -146,8 +147,8 @@ impl Fscrypt {
     fn populate(&self, spec: &VolumeSpec, builder: &VolumeBuilder<'_>, below: &Path) -> Result<(), Fault> {
         let encrypted = below.join(ENCRYPTED);
         builder.make_folder(&encrypted)?;
-        let key = kernel::add_key(below, &spec.key).map_err(|error| failed(below, &error))?;
-        kernel::set_policy(&encrypted, key).map_err(|error| failed(&encrypted, &error))?;
+        let key = fscrypt::add_key(below, &spec.key).map_err(|error| failed(below, &error))?;
+        fscrypt::set_policy(&encrypted, key).map_err(|error| failed(&encrypted, &error))?;
         builder.make_folder(&encrypted.join(SERVER))?;
         let probe = encrypted.join(PROBE);
         fs::write(&probe, PROBE_TEXT).map_err(|error| failed(&probe, &error))
@@ -158,7 +159,9 @@ impl Fscrypt {
 fn readable(probe: &Path) -> Result<bool, Fault> {
     match fs::read_to_string(probe) {
         Ok(text) => Ok(text == PROBE_TEXT),
-        Err(error) if error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENOKEY) => Ok(false),
+        Err(error) if error.kind() == ErrorKind::NotFound || Errno::from_io_error(&error) == Some(Errno::NOKEY) => {
+            Ok(false)
+        }
         Err(error) => Err(failed(probe, &error)),
     }
 }

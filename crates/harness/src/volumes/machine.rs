@@ -33,6 +33,9 @@ pub const DMSETUP: Tool = Tool { program: "dmsetup", package: "dmsetup" };
 /// Makes swap.
 pub const MKSWAP: Tool = Tool { program: "mkswap", package: "util-linux" };
 
+/// Begins to use swap; `swapoff`, which ends it, comes with it.
+pub const SWAPON: Tool = Tool { program: "swapon", package: "mount" };
+
 /// Looks for something of the kernel's; where it is not there, what was seen and what to do.
 pub type KernelCheck = fn() -> Result<(), (String, String)>;
 
@@ -84,8 +87,7 @@ pub fn needs(asked: &str, tools: &[Tool], kernel: &[(&str, KernelCheck)]) -> Res
 const CAP_SYS_ADMIN: u32 = 21;
 
 fn root() -> Option<Lack> {
-    // SAFETY: geteuid has no preconditions.
-    let user = unsafe { libc::geteuid() };
+    let user = rustix::process::geteuid().as_raw();
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let seen = match user {
         0 if may_mount(&status) => return None,

@@ -39,7 +39,11 @@ pub fn layers(bytes: u64) -> String {
 /// # Errors
 /// Everything that is missing, in one.
 pub fn needs() -> Result<(), Missing> {
-    machine::needs("encrypted_swap", &[machine::CRYPTSETUP, machine::MKSWAP], &[("dm-crypt", machine::dm_crypt)])
+    machine::needs(
+        "encrypted_swap",
+        &[machine::CRYPTSETUP, machine::MKSWAP, machine::SWAPON],
+        &[("dm-crypt", machine::dm_crypt)],
+    )
 }
 
 /// Sets up so many bytes of it in `sandbox`.

@@ -12,11 +12,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::fs::OFlags;
 use tithe_machine::{
     fault::Fault,
     observation::Observation,
     sandbox::{
-        kernel, mounts,
+        copy, mounts,
         sidecar::Sidecar,
         volume_builder::{self, Layout},
     },
@@ -114,7 +115,7 @@ struct VolumeSnapshot {
 
 impl VolumeSnapshot {
     fn of(layout: &Layout) -> Result<Self, Fault> {
-        kernel::sync_file_system(&layout.folder).map_err(|error| Fault::machine("cannot sync the volume", error))?;
+        copy::sync(&layout.folder).map_err(|error| Fault::machine("cannot sync the volume", error))?;
         let header = Header::read(&layout.image())?;
         let mapping = Path::new("/dev/mapper").join(layout.mapping());
         let blocks = blocks(&mapping, &layout.image(), header.data_offset)
@@ -150,7 +151,7 @@ impl VolumeSnapshot {
 /// Blocks of `mapping` and what stands for them in `image`, whose data begin at `offset`.
 fn blocks(mapping: &PathBuf, image: &Path, offset: u64) -> std::io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     // Past the page cache, which would answer with what was read the last time.
-    let mut mapping = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(mapping)?;
+    let mut mapping = OpenOptions::new().read(true).custom_flags(OFlags::DIRECT.bits().cast_signed()).open(mapping)?;
     let image = File::open(image)?;
     let length = mapping.seek(SeekFrom::End(0))? / BLOCK_BYTES as u64;
     let mut room = vec![0; 2 * BLOCK_BYTES];

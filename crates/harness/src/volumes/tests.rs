@@ -4,6 +4,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::CString,
     fs,
     io::Read as _,
     path::PathBuf,
@@ -12,10 +13,15 @@ use std::{
 };
 
 use expect_test::expect;
+use rustix::{
+    mount::{MountFlags, mount},
+    process::Signal,
+};
 use tithe_machine::{
     launch::{Install, Missing},
     observation::Observation,
-    sandbox::{SANDBOX_PREFIX, Sandbox, journal, kernel, volume_builder},
+    proc::signal,
+    sandbox::{SANDBOX_PREFIX, Sandbox, journal, volume_builder},
     watch::swap,
 };
 use tithe_model::experiment::OptionValue;
@@ -234,7 +240,7 @@ fn survive(id: &str) {
     // Something that the journal names and that lies elsewhere must be left alone.
     let foreign = parent.join("foreign");
     fs::create_dir_all(&foreign).expect("a folder");
-    kernel::mount(Path::new("tmpfs"), &foreign, "tmpfs", 0, "size=64k").expect("mounted");
+    mount("tmpfs", &foreign, "tmpfs", MountFlags::empty(), c"size=64k").expect("mounted");
     let line = serde_json::to_string(&journal::JournalEntry::Mount { at: foreign.clone() }).expect("JSON");
     let path = abandoned.join("volumes.jsonl");
     let text = fs::read_to_string(&path).expect("a journal");
@@ -247,7 +253,7 @@ fn survive(id: &str) {
     assert_clean(&abandoned);
     assert_removed(&abandoned);
     assert!(mounts::mount_points().contains(&foreign), "what Tithe did not make was unmounted");
-    kernel::unmount(&foreign, false).expect("unmounted");
+    mounts::unmount(&foreign, false).expect("unmounted");
     fs::remove_dir_all(&parent).expect("removed");
 }
 
@@ -333,8 +339,7 @@ fn a_volume_whose_program_is_paused_is_taken_away_from_under_who_waits_for_it() 
     let asked = setup("volume-gocryptfs", true).volume.expect("a volume");
     let mounted = set_up(&asked, &place.folder, &sandbox).expect("a volume");
     let served = mounted.process().expect("gocryptfs");
-    // SAFETY: kill has no preconditions; the process is a child that nobody has waited for.
-    unsafe { libc::kill(served, libc::SIGSTOP) };
+    signal(served, Signal::STOP).expect("it runs");
     await_state(served, &["T"]);
     let script = format!("echo here; echo x > {}/file", place.folder.display());
     let mut command = Command::new("sh");
@@ -366,7 +371,8 @@ impl Mute {
         use std::os::fd::AsRawFd;
         let device = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").expect("/dev/fuse");
         let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
-        kernel::mount(Path::new("mute"), at, "fuse", 0, &options).expect("mounted");
+        let options = CString::new(options).expect("no zero byte");
+        mount("mute", at, "fuse", MountFlags::empty(), options.as_c_str()).expect("mounted");
         Self { device }
     }
 

@@ -1,6 +1,9 @@
 //! The account that servers run under when Tithe itself is started by root.
 
-use std::{ffi::CString, os::unix::ffi::OsStrExt, os::unix::fs::MetadataExt, path::Path};
+use std::{
+    os::unix::fs::{MetadataExt, lchown},
+    path::Path,
+};
 
 use crate::fault::Fault;
 
@@ -19,8 +22,7 @@ impl Account {
     /// # Errors
     /// When root runs Tithe on a machine without `nobody`.
     pub fn unprivileged() -> Result<Option<Self>, Fault> {
-        // SAFETY: geteuid has no preconditions.
-        if unsafe { libc::geteuid() } != 0 {
+        if !rustix::process::geteuid().is_root() {
             return Ok(None);
         }
         let passwd =
@@ -50,15 +52,7 @@ impl Account {
     /// # Errors
     /// When the kernel refuses.
     pub fn own(&self, path: &Path) -> Result<(), Fault> {
-        let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| Fault::machine(path.display(), error))?;
-        // SAFETY: `name` is a C string that lives through the call.
-        if unsafe { libc::lchown(name.as_ptr(), self.user, self.group) } == 0 {
-            Ok(())
-        } else {
-            Err(Fault::machine(
-                format!("cannot give {} to the servers' account", path.display()),
-                std::io::Error::last_os_error(),
-            ))
-        }
+        lchown(path, Some(self.user), Some(self.group))
+            .map_err(|error| Fault::machine(format!("cannot give {} to the servers' account", path.display()), error))
     }
 }

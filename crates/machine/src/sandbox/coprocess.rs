@@ -7,11 +7,18 @@
 use std::{
     fs::File,
     io::{self, Read, Write},
-    os::{fd::AsRawFd, unix::process::CommandExt},
+    os::unix::process::CommandExt,
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    process::{Pid, Signal, kill_process},
+    time::Timespec,
 };
 
 use super::process::{ended_within, kill, memory_file, prepared, read_again, tail};
@@ -28,7 +35,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(120);
 const GONE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time between two looks whether Tithe was asked to stop; a signal is seen at once.
-const POLL_MS: i32 = 1000;
+const POLL_TIME: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Longest answer that is believed, bytes.
 const ANSWER_MAX: usize = 1 << 30;
@@ -101,7 +108,7 @@ impl Coprocess {
             looked_at = self.arrived.len();
             if deadline.is_none() && cancelled.load(Ordering::SeqCst) {
                 deadline = Some(Instant::now() + CANCEL_TIMEOUT);
-                self.signal(libc::SIGTERM);
+                self.signal(Signal::TERM);
             }
             if deadline.is_some_and(|deadline| Instant::now() > deadline) {
                 return Err(self.late("did not stop", CANCEL_TIMEOUT));
@@ -130,14 +137,10 @@ impl Coprocess {
 
     /// True when something can be read, or never will.
     fn has_something(&self) -> io::Result<bool> {
-        let mut poll = libc::pollfd { fd: self.answers.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: `poll` is one valid pollfd for the whole call.
-        match unsafe { libc::poll(&raw mut poll, 1, POLL_MS) } {
-            -1 => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-                error => Err(error),
-            },
-            found => Ok(found > 0),
+        match poll(&mut [PollFd::new(&self.answers, PollFlags::IN)], Some(&POLL_TIME)) {
+            Ok(found) => Ok(found > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -152,9 +155,9 @@ impl Coprocess {
         Ok(length > 0)
     }
 
-    fn signal(&self, signal: i32) {
-        // SAFETY: kill has no preconditions; the child has not been waited for, so its number is still its own.
-        unsafe { libc::kill(self.process(), signal) };
+    fn signal(&self, signal: Signal) {
+        // The child has not been waited for, so its number is still its own.
+        let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
     fn failed(&self, error: io::Error) -> Fault {

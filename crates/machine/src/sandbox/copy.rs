@@ -6,12 +6,11 @@
 use std::{
     fs::{self, File, OpenOptions},
     io,
-    os::{
-        fd::AsRawFd,
-        unix::fs::{MetadataExt, OpenOptionsExt, lchown, symlink},
-    },
+    os::unix::fs::{MetadataExt, OpenOptionsExt, lchown, symlink},
     path::Path,
 };
+
+use rustix::fs::{ioctl_ficlone, syncfs};
 
 /// How files were copied; the dearer way is the greater one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,8 +63,7 @@ pub fn tree(from: &Path, to: &Path) -> io::Result<CopyMethod> {
 fn file(from: &Path, to: &Path) -> io::Result<CopyMethod> {
     let mut source = File::open(from)?;
     let mut copy = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
-    // SAFETY: both descriptors are open for the whole call.
-    if unsafe { libc::ioctl(copy.as_raw_fd(), libc::FICLONE, source.as_raw_fd()) } == 0 {
+    if ioctl_ficlone(&copy, &source).is_ok() {
         return Ok(CopyMethod::Reflink);
     }
     io::copy(&mut source, &mut copy)?;
@@ -78,12 +76,7 @@ fn file(from: &Path, to: &Path) -> io::Result<CopyMethod> {
 /// # Errors
 /// When the disk refuses.
 pub fn sync(path: &Path) -> io::Result<()> {
-    let open = File::open(path)?;
-    // SAFETY: the descriptor is open for the whole call.
-    match unsafe { libc::syncfs(open.as_raw_fd()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(syncfs(File::open(path)?)?)
 }
 
 #[cfg(test)]

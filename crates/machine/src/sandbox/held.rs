@@ -6,16 +6,19 @@
 use std::{
     fs::{self, File},
     io::{self, ErrorKind},
-    os::{
-        fd::AsRawFd,
-        unix::fs::{MetadataExt, OpenOptionsExt},
-    },
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
+use rustix::{
+    fs::{Mode, OFlags, open},
+    process::Signal,
+    time::ClockId,
+};
+
 use super::{SANDBOX_PREFIX, is_sandbox, journal, leave_behind, paused};
-use crate::{cgroup, fault::Fault};
+use crate::{cgroup, fault::Fault, proc::has_signal};
 
 /// Marks a folder as made by Tithe; locked while its maker lives.
 const LOCK: &str = "tithe-sandbox.lock";
@@ -32,7 +35,7 @@ const REMOVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Makes a sandbox's folder below `parent`, with its lock taken.
 pub(super) fn make_locked(parent: &Path) -> Result<(PathBuf, File), Fault> {
     for _ in 0..MAKE_TRIES {
-        let clock = crate::clock::read(libc::CLOCK_REALTIME) as u32;
+        let clock = crate::clock::read(ClockId::Realtime) as u32;
         let folder = parent.join(format!("{SANDBOX_PREFIX}{}-{clock:08x}", std::process::id()));
         if let Some(lock) = lock_new(&folder)
             .map_err(|error| Fault::machine(format!("cannot make the sandbox {}", folder.display()), error))?
@@ -86,8 +89,8 @@ pub fn remove_abandoned(parent: &Path) {
 /// The file of the lock in the sandbox `folder`. Anybody may make such a folder where all may write: what is no file
 /// there is not waited for, and a link is not followed.
 fn its_lock(folder: &Path) -> Option<File> {
-    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
-    let lock = fs::OpenOptions::new().read(true).custom_flags(flags).open(folder.join(LOCK)).ok()?;
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let lock = File::from(open(folder.join(LOCK), flags, Mode::empty()).ok()?);
     lock.metadata().is_ok_and(|seen| seen.is_file()).then_some(lock)
 }
 
@@ -128,9 +131,7 @@ fn is_dying(process: i32) -> bool {
 
 /// True where the text of a thread's `/proc/…/status` says that SIGKILL waits for it.
 fn is_killed(status: &str) -> bool {
-    let pending = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
-    let pending = pending.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
-    pending.is_some_and(|set| set >> (libc::SIGKILL - 1) & 1 == 1)
+    has_signal(status, "SigPnd:", Signal::KILL)
 }
 
 /// Removes a sandbox, its lock last, unless something stays mounted in it: then the next run tries again. A loop
@@ -155,8 +156,7 @@ pub(super) fn remove(folder: &Path) {
 
 /// Takes the lock of `file` for as long as the file stays open; `false` when another process has it.
 pub fn try_lock(file: &File) -> bool {
-    // SAFETY: the descriptor is open for the whole call.
-    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+    file.try_lock().is_ok()
 }
 
 /// Makes the file at `path` and takes its lock for as long as it stays open; `None` when another process has it. Who
@@ -184,13 +184,14 @@ fn has_name(file: &File) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use std::{
-        ffi::CString,
-        os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+        os::unix::fs::PermissionsExt as _,
         sync::{
             atomic::{AtomicUsize, Ordering},
             mpsc,
         },
     };
+
+    use rustix::fs::{CWD, FileType, mknodat};
 
     use super::{super::Sandbox, *};
 
@@ -296,9 +297,7 @@ mod tests {
         let parent = parent("pipe");
         let folder = parent.join("tithe-sandbox-1-1");
         fs::create_dir(&folder).expect("folder");
-        let pipe = CString::new(folder.join(LOCK).as_os_str().as_bytes()).expect("a name");
-        // SAFETY: the name ends with a zero and lives through the call.
-        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        mknodat(CWD, folder.join(LOCK), FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
         let (over, is_over) = mpsc::channel();
         let below = parent.clone();
         std::thread::spawn(move || {

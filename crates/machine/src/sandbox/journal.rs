@@ -16,7 +16,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{kernel, mounts};
+use super::mounts;
 use crate::{
     fault::Fault,
     launch::Command,
@@ -176,7 +176,7 @@ pub fn abort_all(sandbox: &Path) {
             && inside(sandbox, at)
         {
             // Refused as busy where it is in use, which it is; that it is let go of is all that is wanted.
-            let _ = kernel::unmount(at, false);
+            let _ = mounts::unmount(at, false);
         }
     }
 }
@@ -192,7 +192,7 @@ fn unmount(at: &Path) {
     let deadline = Instant::now() + TIMEOUT;
     while mounts::mount_points().iter().any(|point| point == at) {
         let late = Instant::now() > deadline;
-        match kernel::unmount(at, late) {
+        match mounts::unmount(at, late) {
             Err(error) if late => return leave_behind(format!("{} stays mounted: {error}", at.display())),
             Err(_) => std::thread::sleep(Duration::from_millis(50)),
             Ok(()) => {}
@@ -222,7 +222,7 @@ fn wake(name: &str, image: &Path) {
 fn swap_off(name: &str, image: &Path) {
     if !standing(name, image).is_empty() {
         // Refused where it was never switched on; where memory is too short for it, the mapping stays and is seen.
-        let _ = kernel::swap_off(&Path::new("/dev/mapper").join(name));
+        tool("swapoff", &[&format!("/dev/mapper/{name}")]);
     }
 }
 

@@ -1,11 +1,25 @@
-//! What is mounted on this machine, and which loop devices and mappings there are: the kernel's own lists, read.
+//! What is mounted on this machine, and which loop devices and mappings there are, by the kernel's own lists; and how
+//! something is unmounted.
 
 use std::{
     ffi::OsString,
-    fs,
+    fs, io,
     os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
 };
+
+use rustix::mount::UnmountFlags;
+
+/// Unmounts what is at `at`, itself and not what a link there points to. `lazily`: out of sight at once, and let go of
+/// by the kernel once nobody uses it.
+///
+/// A file system in user space is aborted first, as `/sys/fs/fuse/connections/N/abort` would do where that is mounted:
+/// what waits for it is answered with an error (umount2(2), `MNT_FORCE`; the kernel's `fuse_umount_begin`). Nothing of
+/// the file system itself is looked at, which would wait, too. Others know no force.
+pub fn unmount(at: &Path, lazily: bool) -> io::Result<()> {
+    let lazy = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+    Ok(rustix::mount::unmount(at, UnmountFlags::NOFOLLOW | UnmountFlags::FORCE | lazy)?)
+}
 
 /// Where file systems are mounted, in the order in which they were mounted.
 pub fn mount_points() -> Vec<PathBuf> {

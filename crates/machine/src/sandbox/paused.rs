@@ -17,10 +17,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::{
+    io::Errno,
+    process::{Signal, geteuid},
+};
+
 use super::is_sandbox;
 use crate::{
     fault::Fault,
-    proc::{ProcessSnapshot, stat_fields},
+    proc::{ProcessSnapshot, signal, stat_fields},
 };
 
 /// File in the sandbox's folder: the machine's boot, then a process that may be paused with its start, one a line.
@@ -93,10 +98,10 @@ impl PausedServers {
             self.journal.write_all(line(member).as_bytes())?;
             self.noted.insert(member);
         }
-        match signal(process, libc::SIGSTOP) {
+        match signal(process, Signal::STOP) {
             Ok(()) => self.processes.entry(server).or_default().push(process),
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(false),
-            Err(error) => return Err(error),
+            Err(Errno::SRCH) => return Ok(false),
+            Err(error) => return Err(error.into()),
         }
         Ok(true)
     }
@@ -106,7 +111,7 @@ impl PausedServers {
         // The main process last: it finds its children as they were.
         for process in self.processes.remove(&server).into_iter().flatten().rev() {
             // Refused only where somebody has killed it: there is nobody left to go on.
-            let _ = signal(process, libc::SIGCONT);
+            let _ = signal(process, Signal::CONT);
         }
     }
 }
@@ -124,8 +129,7 @@ impl Drop for PausedServers {
 /// Kills the processes that still are paused in the sandbox `folder`, whose maker is gone.
 pub fn end_abandoned(folder: &Path) {
     use std::os::unix::fs::MetadataExt;
-    // SAFETY: geteuid has no preconditions.
-    let user = unsafe { libc::geteuid() };
+    let user = geteuid().as_raw();
     let own = |path: &Path| path.symlink_metadata().is_ok_and(|metadata| metadata.uid() == user);
     let path = folder.join(FILE);
     // What another user wrote is no reason to kill anything.
@@ -136,7 +140,7 @@ pub fn end_abandoned(folder: &Path) {
     let text = fs::read(&path).unwrap_or_default();
     for member in parse(&String::from_utf8_lossy(&text), boot.trim()) {
         if start_of(member.process) == Some(member.start) {
-            let _ = signal(member.process, libc::SIGKILL);
+            let _ = signal(member.process, Signal::KILL);
         }
     }
 }
@@ -179,11 +183,6 @@ fn start_of(process: i32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // Field 22 of proc(5); the state is the third.
     stat_fields(&stat).nth(19)?.parse().ok()
-}
-
-fn signal(process: i32, signal: i32) -> io::Result<()> {
-    // SAFETY: kill has no preconditions; the number is positive, so that it names one process.
-    if unsafe { libc::kill(process, signal) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]
@@ -237,7 +236,7 @@ mod tests {
 
     fn end(mut child: Child, tree: &[i32]) {
         for process in tree {
-            let _ = signal(*process, libc::SIGKILL);
+            let _ = signal(*process, Signal::KILL);
         }
         child.wait().expect("it ends");
     }

@@ -3,17 +3,18 @@
 #![expect(clippy::disallowed_methods, reason = "this is the place that starts them")]
 
 use std::{
-    ffi::CStr,
     fs::File,
     io::{self, Read, Seek},
-    os::{
-        fd::{FromRawFd, OwnedFd},
-        unix::process::{CommandExt, ExitStatusExt},
-    },
+    os::unix::process::{CommandExt, ExitStatusExt},
     path::{Path, PathBuf},
     process::{Child, ExitStatus, Output, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
+};
+
+use rustix::{
+    fs::{MemfdFlags, memfd_create},
+    process::{Pid, Signal, getpgid, kill_process, kill_process_group, set_parent_process_death_signal},
 };
 
 use super::{account::Account, leave_behind};
@@ -46,7 +47,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// A running server; stopped when dropped.
 pub struct Running {
     child: Child,
-    stop_signal: i32,
+    stop_signal: Signal,
     log: PathBuf,
 }
 
@@ -63,14 +64,10 @@ impl Running {
     }
 
     /// Sends `signal` to the server's main process; false where that has ended, and nothing is sent.
-    pub fn signal(&mut self, signal: i32) -> bool {
-        // One that has ended may have been waited for, and then its number may be another process's by now.
-        if !matches!(self.child.try_wait(), Ok(None)) {
-            return false;
-        }
-        // SAFETY: kill has no preconditions; the child has just been seen to run, and only this value waits for it, so
-        // its number is still its own.
-        unsafe { libc::kill(self.process(), signal) == 0 }
+    pub fn signal(&mut self, signal: Signal) -> bool {
+        // One that has ended may have been waited for, and then its number may be another process's by now. Only this
+        // value waits for it.
+        matches!(self.child.try_wait(), Ok(None)) && kill_process(Pid::from_child(&self.child), signal).is_ok()
     }
 
     /// Tells the server to stop, without waiting for it.
@@ -79,7 +76,7 @@ impl Running {
     }
 
     /// Tells the server to end by `signal`, from now on and without waiting for it, in place of stopping cleanly.
-    pub fn discard(&mut self, signal: i32) {
+    pub fn discard(&mut self, signal: Signal) {
         self.stop_signal = signal;
         self.ask_to_stop();
     }
@@ -91,7 +88,7 @@ impl Running {
     pub fn stop_cleanly(mut self) -> Result<(), Fault> {
         self.stop();
         // A virtual machine that was told to stop and has says by which signal it was told, as shells do.
-        let told = 128 + self.stop_signal;
+        let told = 128 + self.stop_signal.as_raw();
         let ended = match self.child.try_wait() {
             Ok(Some(ended)) if ended.success() || ended.code() == Some(told) => return Ok(()),
             Ok(Some(ended)) => ended.to_string(),
@@ -108,7 +105,7 @@ impl Running {
         }
         self.signal(self.stop_signal);
         // One that is paused would not act on it.
-        self.signal(libc::SIGCONT);
+        self.signal(Signal::CONT);
         if ended_within(&mut self.child, STOP_TIMEOUT).is_none() {
             kill(&mut self.child, &self.log.display());
         }
@@ -127,7 +124,7 @@ pub fn start(
     account: Option<&Account>,
     group: Option<&Group>,
     log: &Path,
-    stop_signal: i32,
+    stop_signal: Signal,
 ) -> Result<Running, Fault> {
     let output = File::options().append(true).open(log).map_err(|error| Fault::machine(log.display(), error))?;
     let errors = output.try_clone().map_err(|error| Fault::machine(log.display(), error))?;
@@ -136,10 +133,7 @@ pub fn start(
     prepared.stdin(Stdio::null()).stdout(output).stderr(errors);
     // Opened by this account: the server's may not join a group.
     let task_files = group.map(Group::task_files).transpose()?.unwrap_or_default();
-    // SAFETY: write(2) is async-signal-safe, and the descriptors are open until the child has been started.
-    unsafe {
-        prepared.pre_exec(move || task_files.iter().try_for_each(cgroup::enter));
-    }
+    before_exec(&mut prepared, move || task_files.iter().try_for_each(cgroup::enter));
     let child = prepared
         .spawn()
         .map_err(|error| Fault::machine(format!("cannot start {}", command.program.display()), error))?;
@@ -202,14 +196,7 @@ pub fn finish(command: &mut std::process::Command, timeout: Duration) -> io::Res
 
 /// A file that has no name and no place on a disk (memfd_create(2)).
 pub(super) fn memory_file() -> io::Result<File> {
-    const NAME: &CStr = c"tithe";
-    // SAFETY: a C string that lives through the call.
-    let descriptor = unsafe { libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC) };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just given it, and nobody else has it.
-    Ok(File::from(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+    Ok(memfd_create("tithe", MemfdFlags::CLOEXEC)?.into())
 }
 
 pub(super) fn read_again(file: &mut File) -> io::Result<Vec<u8>> {
@@ -238,10 +225,10 @@ pub(super) fn ended_within(child: &mut Child, timeout: Duration) -> Option<ExitS
 /// Kills `child`, with its process group where it leads one, and waits until it is gone. One that does not go is left
 /// behind, and said to be.
 pub(super) fn kill(child: &mut Child, name: &dyn std::fmt::Display) {
-    let process = child.id() as i32;
-    // SAFETY: neither call has preconditions; the child has not been waited for, so its number is still its own, and a
-    // negative number means the process group that it leads.
-    unsafe { libc::kill(if libc::getpgid(process) == process { -process } else { process }, libc::SIGKILL) };
+    // The child has not been waited for, so its number is still its own.
+    let process = Pid::from_child(child);
+    let leads_group = getpgid(Some(process)) == Ok(process);
+    let _ = if leads_group { kill_process_group(process, Signal::KILL) } else { kill_process(process, Signal::KILL) };
     if ended_within(child, KILL_TIMEOUT).is_none() {
         leave_behind(format!(
             "process {process} ({name}) was killed and is still there after {} s: it waits in the kernel for a disk or a file \
@@ -320,8 +307,8 @@ pub fn accompany(
             return Ok(Some(status));
         }
         if cancelled.load(Ordering::SeqCst) {
-            // SAFETY: the child has not been waited for, so its number is still its own.
-            unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+            // The child has not been waited for, so its number is still its own.
+            let _ = kill_process(Pid::from_child(&child), Signal::TERM);
             if ended_within(&mut child, STOP_TIMEOUT).is_none() {
                 kill(&mut child, &command.program.display());
             }
@@ -382,7 +369,8 @@ pub fn run_own(
 /// How the child `process` has ended, if it has; it is waited for then.
 fn reap(process: i32) -> std::io::Result<Option<Ended>> {
     let mut status = 0;
-    // SAFETY: `usage` is zeroed plain data, and like `status` it lives through the call.
+    // SAFETY: rustix waits without the processor time. `usage` is zeroed plain data, and like `status` it lives through
+    // the call.
     let (found, usage) = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         (libc::wait4(process, &raw mut status, libc::WNOHANG, &raw mut usage), usage)
@@ -419,14 +407,15 @@ pub(crate) fn outliving(command: &Command, folder: &Path) -> std::process::Comma
 
 /// Has what is started end with the thread that starts it.
 fn die_with_tithe(prepared: &mut std::process::Command) {
-    // SAFETY: prctl is async-signal-safe, and the closure touches nothing else. It runs after the account
-    // was changed, which would have cleared the signal.
-    unsafe {
-        prepared.pre_exec(|| {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            Ok(())
-        });
-    }
+    // After the account was changed, which would have cleared the signal.
+    before_exec(prepared, || Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
+}
+
+/// Has `work` done between fork and exec.
+fn before_exec(prepared: &mut std::process::Command, work: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
+    // SAFETY: both callers, which are in this file, do system calls alone, that are async-signal-safe: they neither
+    // allocate nor take a lock. Descriptors that they use are open until the child has been started.
+    unsafe { prepared.pre_exec(work) };
 }
 
 fn last_lines(log: &Path) -> String {
@@ -457,8 +446,7 @@ mod tests {
         assert_eq!(output.status.code(), Some(3));
         let said = String::from_utf8(output.stdout).expect("text");
         let stays: i32 = said.strip_prefix("said\n").and_then(|rest| rest.trim().parse().ok()).expect("a process");
-        // SAFETY: the child of the shell still sleeps, so its number is its own.
-        assert_eq!(unsafe { libc::kill(stays, libc::SIGKILL) }, 0, "it does not run any more");
+        assert_eq!(crate::proc::signal(stays, Signal::KILL), Ok(()), "it does not run any more");
         assert_eq!(output.stderr, b"complained\n");
     }
 
@@ -525,18 +513,18 @@ mod tests {
         File::create(&log).expect("a log");
         let arguments = vec!["-c".to_owned(), script.to_owned()];
         let command = Command { program: "/bin/sh".into(), arguments, ..Command::default() };
-        (start(&command, None, None, &log, libc::SIGTERM).expect("a shell"), log)
+        (start(&command, None, None, &log, Signal::TERM).expect("a shell"), log)
     }
 
     #[test]
     fn a_server_that_has_ended_is_sent_nothing() {
         let (mut running, log) = server("ended", "exec sleep 600");
-        assert!(running.signal(libc::SIGKILL), "it runs");
+        assert!(running.signal(Signal::KILL), "it runs");
         running.child.wait().expect("it ends");
         // Its number is free for others from here on.
-        assert!(!running.signal(libc::SIGTERM));
-        running.discard(libc::SIGKILL);
-        assert!(!running.signal(libc::SIGCONT));
+        assert!(!running.signal(Signal::TERM));
+        running.discard(Signal::KILL);
+        assert!(!running.signal(Signal::CONT));
         drop(running);
         std::fs::remove_file(&log).expect("removed");
     }
@@ -550,7 +538,7 @@ mod tests {
             assert!(begun.elapsed().as_secs() < 60, "it said nothing");
             std::thread::sleep(Duration::from_millis(10));
         }
-        running.signal(libc::SIGSTOP);
+        running.signal(Signal::STOP);
         assert_eq!(running.stop_cleanly(), Ok(()), "it was killed");
         std::fs::remove_file(&log).expect("removed");
     }

@@ -6,11 +6,17 @@
 use std::{
     fs::File,
     io,
-    os::fd::{AsRawFd, FromRawFd, OwnedFd},
     path::Path,
     process::{Child, Stdio},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open},
+    time::Timespec,
 };
 
 use super::{
@@ -35,7 +41,7 @@ pub struct Sidecar(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     /// Its number, which is its own until it is taken out of here.
-    process: Option<i32>,
+    process: Option<Pid>,
     is_paused: bool,
     dismissed: bool,
 }
@@ -82,9 +88,9 @@ impl Sidecar {
             return Err(Fault::Refused(format!("{name} is not wanted any more")));
         }
         let child = prepared.spawn().map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
-        state.process = Some(child.id() as i32);
+        state.process = Some(Pid::from_child(&child));
         if state.is_paused {
-            state.signal(libc::SIGSTOP);
+            state.signal(Signal::STOP);
         }
         Ok(child)
     }
@@ -93,25 +99,25 @@ impl Sidecar {
     pub fn pause(&self) {
         let mut state = self.state();
         state.is_paused = true;
-        state.signal(libc::SIGSTOP);
+        state.signal(Signal::STOP);
     }
 
     /// Lets it go on.
     pub fn resume(&self) {
         let mut state = self.state();
         state.is_paused = false;
-        state.signal(libc::SIGCONT);
+        state.signal(Signal::CONT);
     }
 
     /// Asks the program to end, and waits until it has; none is started any more.
     pub fn dismiss(&self) {
         self.state().dismissed = true;
         self.resume();
-        self.state().signal(libc::SIGTERM);
+        self.state().signal(Signal::TERM);
         if self.is_gone_within(TIMEOUT) {
             return;
         }
-        self.state().signal(libc::SIGKILL);
+        self.state().signal(Signal::KILL);
         if !self.is_gone_within(KILL_TIMEOUT) {
             leave_behind("a program that worked beside a server was killed and is still there".to_owned());
         }
@@ -135,34 +141,25 @@ impl Sidecar {
 }
 
 impl State {
-    fn signal(&self, signal: i32) {
+    fn signal(&self, signal: Signal) {
         if let Some(process) = self.process {
-            // SAFETY: kill has no preconditions; nobody has waited for the child yet, so its number is still its own.
-            unsafe { libc::kill(process, signal) };
+            // Nobody has waited for the child yet, so its number is still its own.
+            let _ = kill_process(process, signal);
         }
     }
 }
 
 /// True when `child` has ended, whose number is left to it; false when it has not after `timeout`.
 fn await_end(child: &Child, timeout: Duration) -> io::Result<bool> {
-    // SAFETY: pidfd_open(2) takes two numbers; the child has not been waited for, so the number is its own.
-    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, child.id(), 0) };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just given it, and nobody else has it.
-    let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
+    // The child has not been waited for, so the number is its own.
+    let descriptor = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let deadline = Instant::now() + timeout;
     loop {
-        let left = i32::try_from(deadline.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(i32::MAX);
-        let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: `poll` is one valid pollfd for the whole call.
-        match unsafe { libc::poll(&raw mut poll, 1, left) } {
-            -1 => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => {}
-                error => return Err(error),
-            },
-            found => return Ok(found > 0),
+        let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&left)) {
+            Ok(found) => return Ok(found > 0),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }
@@ -177,13 +174,13 @@ mod tests {
         Command { program: "/bin/sh".into(), arguments, ..Command::default() }
     }
 
-    fn state_of(process: i32) -> String {
+    fn state_of(process: Pid) -> String {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
         stat_fields(&stat).next().unwrap_or("gone").to_owned()
     }
 
     /// Waits until it is so: a signal takes effect when its receiver runs.
-    fn await_state(process: i32, expected: &[&str]) {
+    fn await_state(process: Pid, expected: &[&str]) {
         let begun = Instant::now();
         while !expected.contains(&state_of(process).as_str()) {
             assert!(begun.elapsed() < Duration::from_secs(120), "{process} is {}", state_of(process));
@@ -191,7 +188,7 @@ mod tests {
         }
     }
 
-    fn await_process(sidecar: &Sidecar) -> i32 {
+    fn await_process(sidecar: &Sidecar) -> Pid {
         let begun = Instant::now();
         loop {
             if let Some(process) = sidecar.state().process {

@@ -1,17 +1,24 @@
 //! Where one volume is made: the steps that several kinds share, each in the journal before it is done.
 
 use std::{
+    ffi::CStr,
     fs::{self, File, OpenOptions, Permissions},
-    io::Write,
+    io::{self, Write},
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
+use rustix::{
+    fs::{FallocateFlags, fallocate},
+    mount::{MountFlags, mount, mount_bind},
+    process::Signal,
+};
+
 use super::{
     account::Account,
     journal::{Journal, JournalEntry},
-    kernel, process,
+    process,
     tools::tool,
 };
 use crate::{fault::Fault, launch::Command};
@@ -50,7 +57,7 @@ impl<'a> VolumeBuilder<'a> {
     /// # Errors
     /// When the disk is full.
     pub fn allocate_image(&self, bytes: u64) -> Result<(), Fault> {
-        let make = |image: &Path| kernel::allocate(&new_image(image)?, bytes);
+        let make = |image: &Path| Ok(fallocate(new_image(image)?, FallocateFlags::empty(), 0, bytes)?);
         make(&self.layout.image()).map_err(|error| failed(&self.layout.image(), &error))
     }
 
@@ -107,7 +114,7 @@ impl<'a> VolumeBuilder<'a> {
     /// # Errors
     /// When the kernel refuses.
     pub fn mount_ext4(&mut self, device: &Path, at: &Path) -> Result<(), Fault> {
-        self.mount(device, at, 0, "")
+        self.mount(device, at, MountFlags::empty(), c"")
     }
 
     /// Mounts it for reading, without the journal that another mount writes.
@@ -115,14 +122,14 @@ impl<'a> VolumeBuilder<'a> {
     /// # Errors
     /// When the kernel refuses.
     pub fn mount_ext4_read_only(&mut self, device: &Path, at: &Path) -> Result<(), Fault> {
-        self.mount(device, at, libc::MS_RDONLY, "noload")
+        self.mount(device, at, MountFlags::RDONLY, c"noload")
     }
 
-    fn mount(&mut self, device: &Path, at: &Path, flags: libc::c_ulong, options: &str) -> Result<(), Fault> {
+    fn mount(&mut self, device: &Path, at: &Path, flags: MountFlags, options: &CStr) -> Result<(), Fault> {
         self.journal.note(JournalEntry::Mount { at: at.to_owned() })?;
-        let flags = flags | libc::MS_NODEV | libc::MS_NOSUID;
-        kernel::mount(device, at, "ext4", flags, options)
-            .map_err(|error| Fault::machine(format!("cannot mount {} at {}", device.display(), at.display()), error))
+        mount(device, at, "ext4", flags | MountFlags::NODEV | MountFlags::NOSUID, options).map_err(|error| {
+            Fault::machine(format!("cannot mount {} at {}", device.display(), at.display()), io::Error::from(error))
+        })
     }
 
     /// Makes the folder `from` appear at `at`.
@@ -131,7 +138,7 @@ impl<'a> VolumeBuilder<'a> {
     /// When the kernel refuses.
     pub fn bind(&mut self, from: &Path, at: &Path) -> Result<(), Fault> {
         self.journal.note(JournalEntry::Mount { at: at.to_owned() })?;
-        kernel::bind(from, at).map_err(|error| failed(at, &error))
+        mount_bind(from, at).map_err(|error| failed(at, &error.into()))
     }
 
     /// Notes a mapping called `name` over the image.
@@ -142,13 +149,13 @@ impl<'a> VolumeBuilder<'a> {
         self.journal.note(JournalEntry::Mapping { name: name.to_owned(), image: self.layout.image() })
     }
 
-    /// Swaps to `device`, the mapping called `name` over the image.
+    /// Swaps to `device`, the mapping called `name` over the image, before any other: by the highest priority there is.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn swap_on(&mut self, name: &str, device: &Path) -> Result<(), Fault> {
         self.journal.note(JournalEntry::Swap { name: name.to_owned(), image: self.layout.image() })?;
-        kernel::swap_on(device).map_err(|error| Fault::machine(format!("cannot swap to {}", device.display()), error))
+        self.run("swapon", &["--priority", "32767", &text(device)]).map(drop)
     }
 
     /// What was done here, to be undone when it is dropped.
@@ -166,7 +173,7 @@ impl<'a> VolumeBuilder<'a> {
         self.journal.note(JournalEntry::Mount { at: at.to_owned() })?;
         let log = self.layout.log();
         File::create(&log).map_err(|error| failed(&log, &error))?;
-        let running = process::start(&command(program, arguments)?, None, None, &log, libc::SIGTERM)?;
+        let running = process::start(&command(program, arguments)?, None, None, &log, Signal::TERM)?;
         self.journal.serve(at.to_owned(), running);
         let deadline = Instant::now() + READY_TIMEOUT;
         loop {
@@ -220,7 +227,7 @@ impl<'a> VolumeBuilder<'a> {
     }
 }
 
-fn new_image(path: &Path) -> std::io::Result<File> {
+fn new_image(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
@@ -238,7 +245,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn failed(path: &Path, error: &std::io::Error) -> Fault {
+fn failed(path: &Path, error: &io::Error) -> Fault {
     Fault::machine(path.display(), error)
 }
 

@@ -12,8 +12,11 @@ use std::{
     io::{self, BufRead, Write},
     path::Path,
     process::{Child, ChildStdin, Stdio},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, PoisonError, atomic::AtomicBool},
 };
+
+use rustix::thread::CpuSet;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::process;
 use crate::{launch::Command, proc::stat_fields, sandbox::process::outliving};
@@ -126,7 +129,7 @@ impl BorrowedThread {
         let mut fields = line.split_ascii_whitespace();
         let (number, began) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
         let processors: Option<Vec<usize>> = fields.next()?.split(',').map(|number| number.parse().ok()).collect();
-        let processors = processors.filter(|all| all.iter().all(|number| *number < libc::CPU_SETSIZE as usize))?;
+        let processors = processors.filter(|all| all.iter().all(|number| *number < CpuSet::MAX_CPU))?;
         Some(Self { number, began, processors }).filter(|thread| thread.number > 0)
     }
 }
@@ -143,9 +146,9 @@ fn began(thread: i32) -> Option<u64> {
 /// When it cannot be read.
 pub fn keep(input: &mut dyn BufRead) -> io::Result<()> {
     // What ends Tithe by a signal to all of its processes is what the keeper is there for.
-    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: to ignore a signal takes no handler and concerns this process alone.
-        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    static UNHEEDED: AtomicBool = AtomicBool::new(false);
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, &UNHEEDED)?;
     }
     keep_to_the_end(input)
 }
@@ -172,8 +175,7 @@ mod tests {
         let (number_to, number) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
         std::thread::spawn(move || {
-            // SAFETY: gettid has no preconditions.
-            number_to.send(unsafe { libc::gettid() }).expect("somebody listens");
+            number_to.send(rustix::thread::gettid().as_raw_pid()).expect("somebody listens");
             ended.recv().ok();
         });
         (number.recv().expect("it has begun"), end)

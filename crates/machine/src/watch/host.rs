@@ -2,13 +2,17 @@
 
 use std::{fs, path::Path};
 
+use rustix::{
+    fs::{major, minor, statvfs},
+    time::ClockId,
+};
 use tithe_model::{
     quantity,
     record::{Host, Machine},
 };
 
 use super::{process, swap};
-use crate::{fingerprint::fingerprint, proc};
+use crate::{clock, fingerprint::fingerprint, proc};
 
 /// Counters of the machine at one moment; two of them give a [`Host`].
 pub struct HostSample {
@@ -82,10 +86,10 @@ struct Clocks {
 impl Clocks {
     fn read() -> Self {
         Self {
-            monotonic: crate::clock::read(libc::CLOCK_MONOTONIC),
-            raw: crate::clock::read(libc::CLOCK_MONOTONIC_RAW),
-            boot: crate::clock::read(libc::CLOCK_BOOTTIME),
-            real: crate::clock::read(libc::CLOCK_REALTIME),
+            monotonic: clock::read(ClockId::Monotonic),
+            raw: clock::read(ClockId::MonotonicRaw),
+            boot: clock::read(ClockId::Boottime),
+            real: clock::read(ClockId::Realtime),
         }
     }
 
@@ -220,7 +224,7 @@ fn file_system(path: &Path, mounts: &str) -> String {
 fn storage(path: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
     let device = fs::metadata(path).ok()?.dev();
-    let number = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
+    let number = format!("/sys/dev/block/{}:{}", major(device), minor(device));
     let device = Path::new(&number).canonicalize().ok()?;
     let is_partition = device.join("partition").exists();
     disk_in_words(if is_partition { device.parent()? } else { &device })
@@ -244,13 +248,7 @@ fn disk_in_words(disk: &Path) -> Option<String> {
 
 /// Free bytes on the file system that holds `path`; `None` when it cannot be told.
 pub fn free_bytes(path: &Path) -> Option<u64> {
-    use std::os::unix::ffi::OsStrExt;
-    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).ok()?;
-    // SAFETY: `status` is zeroed plain data, `path` is a C string; both live through the call.
-    unsafe {
-        let mut status: libc::statvfs = std::mem::zeroed();
-        (libc::statvfs(path.as_ptr(), &raw mut status) == 0).then(|| status.f_bavail * status.f_frsize)
-    }
+    statvfs(path).ok().map(|status| status.f_bavail * status.f_frsize)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 use std::{
     fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
-    os::fd::{BorrowedFd, RawFd},
+    os::fd::BorrowedFd,
     path::PathBuf,
 };
 
@@ -20,13 +20,12 @@ use crate::{
     remote::{Ends, Known},
 };
 
-/// Both ends of the connected socket `descriptor`, which is open.
+/// Both ends of the connected socket `descriptor`.
 ///
 /// # Errors
 /// Where it does not tell them, in words.
-pub fn ends(descriptor: RawFd) -> Result<Ends, String> {
-    // SAFETY: the connection that it belongs to is open, and it is only duplicated here.
-    let stream = unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned().map(TcpStream::from);
+pub fn ends(descriptor: BorrowedFd<'_>) -> Result<Ends, String> {
+    let stream = descriptor.try_clone_to_owned().map(TcpStream::from);
     let ends = stream.and_then(|stream| Ok(Ends { client: stream.local_addr()?, server: stream.peer_addr()? }));
     ends.map_err(|error| format!("its connection does not say where it leads ({error})"))
 }
@@ -36,22 +35,22 @@ fn runs(known: Known<'_>, process: i32) -> bool {
     program_of(process).is_some_and(|program| known.programs.contains(&program.as_str()))
 }
 
-/// The main process of the server that the connected socket `descriptor`, which is open, leads to.
+/// The main process of the server that the connected socket `descriptor` leads to.
 ///
 /// # Errors
 /// Why it cannot be seen, as what follows "cannot be seen:".
-pub fn server_of(descriptor: RawFd, known: Known<'_>) -> Result<i32, String> {
+pub fn server_of(descriptor: BorrowedFd<'_>, known: Known<'_>) -> Result<i32, String> {
     let ends = ends(descriptor)?;
     server_at(ends, known)?
         .ok_or_else(|| "it is on another machine, or in a container with a network of its own".to_owned())
 }
 
-/// The files of the server on this machine that the connected socket `descriptor`, which is open, leads to: its
+/// The files of the server on this machine that the connected socket `descriptor` leads to: its
 /// process, and where its own paths begin, which is elsewhere than ours where it is in a container.
 ///
 /// # Errors
 /// Why they cannot be seen, with what to change.
-pub fn files_of_server(descriptor: RawFd, programs: &[&str]) -> Result<(i32, PathBuf), String> {
+pub fn files_of_server(descriptor: BorrowedFd<'_>, programs: &[&str]) -> Result<(i32, PathBuf), String> {
     let unseen = |why: String| {
         format!("the server's files cannot be seen: {why}; run Tithe on its machine, as root or as the server's user")
     };
@@ -190,7 +189,7 @@ fn program_of(process: i32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::{net::TcpListener, os::fd::AsRawFd as _};
+    use std::{net::TcpListener, os::fd::AsFd as _};
 
     use super::*;
 
@@ -208,7 +207,7 @@ mod tests {
             let stream = TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
             let _served = listener.accept().expect("accepted");
             let program = program_of(own_process()).expect("a name");
-            let found = |programs: &[&str], serving| server_of(stream.as_raw_fd(), Known { programs, serving });
+            let found = |programs: &[&str], serving| server_of(stream.as_fd(), Known { programs, serving });
             // Whoever started the tests may run the same program; no more is known than that it is above.
             let main = main_process(own_process(), Known { programs: &[&program], serving: None });
             assert_eq!(found(&[&program], None), Ok(main));
@@ -223,7 +222,7 @@ mod tests {
     #[test]
     fn what_is_no_connection_leads_nowhere() {
         let listener = TcpListener::bind(HERE).expect("a port");
-        let told = server_of(listener.as_raw_fd(), Known { programs: &[], serving: None }).expect_err("no other end");
+        let told = server_of(listener.as_fd(), Known { programs: &[], serving: None }).expect_err("no other end");
         assert!(told.starts_with("its connection does not say where it leads"), "{told}");
     }
 

@@ -10,10 +10,12 @@ use std::{
     },
 };
 
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+
 use crate::{
     cgroup::{self, Account},
-    clock::{self, VirtualTime},
-    proc::{ProcessSnapshot, ServerTask, cpu_clock},
+    clock::{CpuClock, VirtualTime},
+    proc::{ProcessSnapshot, ServerTask},
 };
 
 /// Reads the processor time, and where it can be seen the run-queue wait, of the same task or tasks again and again,
@@ -22,14 +24,14 @@ pub enum TaskWatch {
     /// A thread, or a process with one thread at work.
     Task {
         /// Its clock, which counts up to this instant; `None` where only `schedstat` tells.
-        cpu_clock: Option<libc::clockid_t>,
+        cpu_clock: Option<CpuClock>,
         /// Its waits, and its processor time up to the last tick; `None` where the kernel does not keep them.
         schedstat: Option<File>,
     },
     /// One of equal parts of all threads of some processes.
     Processes {
         /// The clock of each process.
-        clocks: Vec<libc::clockid_t>,
+        clocks: Vec<CpuClock>,
         /// How many parts there are.
         parts: u64,
     },
@@ -57,14 +59,14 @@ impl TaskWatch {
     /// Watches the calling thread.
     pub fn this_thread() -> Self {
         let schedstat = File::open("/proc/thread-self/schedstat").ok();
-        Self::Task { cpu_clock: Some(libc::CLOCK_THREAD_CPUTIME_ID), schedstat }
+        Self::Task { cpu_clock: Some(CpuClock::THREAD), schedstat }
     }
 
     /// Watches one of `parts` equal parts of all threads of `process` and of its descendants, which are the nodes of a
     /// cluster; its waits cannot be seen. `None` when there is no such process.
     pub fn whole(process: i32, parts: usize) -> Option<Self> {
-        let mut clocks = vec![cpu_clock(process)?];
-        clocks.extend(ProcessSnapshot::take().tree(process).into_iter().skip(1).filter_map(cpu_clock));
+        let mut clocks = vec![CpuClock::of_process(process)?];
+        clocks.extend(ProcessSnapshot::take().tree(process).into_iter().skip(1).filter_map(CpuClock::of_process));
         Some(Self::Processes { clocks, parts: parts.max(1) as u64 })
     }
 
@@ -83,7 +85,7 @@ impl TaskWatch {
     pub fn server(task: &ServerTask) -> Option<Self> {
         match task {
             ServerTask::Process(process) => {
-                let cpu_clock = cpu_clock(*process)?;
+                let cpu_clock = CpuClock::of_process(*process)?;
                 let schedstat = File::open(format!("/proc/{process}/schedstat")).ok();
                 Some(Self::Task { cpu_clock: Some(cpu_clock), schedstat })
             }
@@ -102,12 +104,12 @@ impl TaskWatch {
                 let mut usage = schedstat.as_ref().map(scheduled).unwrap_or_default();
                 // The clock counts up to this instant; schedstat may lag by a tick while the task runs.
                 if let Some(cpu_clock) = cpu_clock {
-                    usage.cpu_ns = clock::read(*cpu_clock);
+                    usage.cpu_ns = cpu_clock.read();
                 }
                 usage
             }
             Self::Processes { clocks, parts } => {
-                TaskUsage { cpu_ns: clocks.iter().map(|one| clock::read(*one)).sum::<u64>() / parts, wait_ns: 0 }
+                TaskUsage { cpu_ns: clocks.iter().map(|one| one.read()).sum::<u64>() / parts, wait_ns: 0 }
             }
             Self::Group { account, parts } => TaskUsage { cpu_ns: account.cpu_ns() / parts, wait_ns: 0 },
             Self::Simulated(time) => {
@@ -135,12 +137,9 @@ pub fn pin(task: i32, processor: usize) -> bool {
 
 /// Lets a thread run on any of `processors`, and on no other. Best effort, as [`pin`].
 pub fn bind(task: i32, processors: &[usize]) -> bool {
-    // SAFETY: `set` is a plain bit set, zeroed and then filled by the macro's function within its size.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        processors.iter().for_each(|processor| libc::CPU_SET(*processor, &mut set));
-        libc::sched_setaffinity(task, size_of::<libc::cpu_set_t>(), &raw const set) == 0
-    }
+    let mut set = CpuSet::new();
+    processors.iter().for_each(|processor| set.set(*processor));
+    sched_setaffinity(Pid::from_raw(task), &set).is_ok()
 }
 
 /// True when thread or process `task` is bound to this one processor.
@@ -155,14 +154,18 @@ pub fn processors() -> Vec<usize> {
 
 /// The logical processors that `task` may use, 0 being the calling thread; `None` where that cannot be seen.
 pub fn processors_of(task: i32) -> Option<Vec<usize>> {
-    // SAFETY: `set` is zeroed, and the kernel fills it within the size that it is told.
+    let set = sched_getaffinity(Pid::from_raw(task)).ok()?;
+    Some((0..CpuSet::MAX_CPU).filter(|processor| set.is_set(*processor)).collect())
+}
+
+/// Has the calling thread run as soon as it is due, where that is allowed; else it comes in turn.
+pub fn come_first() {
+    let priority: libc::c_int = 1;
+    // SAFETY: rustix does not have this call, and musl's function of this name does nothing, so it goes by its number.
+    // To the kernel the parameters are the priority, which lives through the call; it concerns this thread alone.
     unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(task, size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
-            return None;
-        }
-        Some((0..libc::CPU_SETSIZE as usize).filter(|processor| libc::CPU_ISSET(*processor, &set)).collect())
-    }
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &raw const priority)
+    };
 }
 
 #[cfg(test)]
@@ -196,7 +199,8 @@ mod tests {
     #[test]
     fn several_processes_are_summed_and_told_in_equal_parts() {
         let watch = |count, parts| {
-            TaskWatch::Processes { clocks: vec![libc::CLOCK_PROCESS_CPUTIME_ID; count], parts }.read().cpu_ns
+            let own = CpuClock::of_process(std::process::id() as i32).expect("its own");
+            TaskWatch::Processes { clocks: vec![own; count], parts }.read().cpu_ns
         };
         let (before, third_of_six, after) = (watch(1, 1), watch(6, 3), watch(1, 1));
         assert!((2 * before..=2 * after).contains(&third_of_six), "{before} {third_of_six} {after}");

@@ -120,8 +120,7 @@ impl ProcessorAccounts {
         let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
         let folder = mount_point(&mounts, "cgroup", "cpuacct")?;
         let all: u64 = fs::read_to_string(folder.join("cpuacct.usage")).ok()?.trim().parse().ok()?;
-        // SAFETY: sysconf has no preconditions.
-        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
+        let ticks = rustix::param::clock_ticks_per_second().max(1) as f64;
         let busy_s = busy_ticks(&fs::read_to_string("/proc/stat").ok()?)? as f64 / ticks;
         (all as f64 / 1e9 >= WHOLE_MACHINE * busy_s).then(|| Self { file: folder.join("cpuacct.usage_percpu") })
     }

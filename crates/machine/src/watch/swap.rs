@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{major, minor};
+
 use crate::sandbox::SANDBOX_PREFIX;
 
 /// One place that the kernel swaps to.
@@ -43,7 +45,7 @@ pub fn swaps() -> Vec<Swap> {
 /// The name of a mapping of dm-crypt that `device` is or lies on; `None` where it reaches a disk by any other way.
 fn crypt_name(device: &Path) -> Option<String> {
     let number = fs::metadata(device).ok()?.rdev();
-    crypt_name_at(Path::new(&format!("/sys/dev/block/{}:{}", libc::major(number), libc::minor(number))))
+    crypt_name_at(Path::new(&format!("/sys/dev/block/{}:{}", major(number), minor(number))))
 }
 
 /// The same of the device that the kernel describes in `folder`.

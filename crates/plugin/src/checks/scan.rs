@@ -8,13 +8,11 @@ use std::{
     collections::HashSet,
     fs,
     io::{self, Read},
-    os::{
-        fd::AsRawFd,
-        unix::fs::{FileExt, MetadataExt},
-    },
+    os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
 };
 
+use rustix::{fs::SeekFrom, io::Errno};
 use tithe_machine::{
     fault::Fault,
     launch::Server,
@@ -253,26 +251,19 @@ impl Kept {
 
     /// Goes to the next part; false where there is none.
     fn next(&mut self) -> io::Result<bool> {
-        let Some(start) = self.seek(libc::SEEK_DATA, self.at, self.at)? else { return Ok(false) };
+        let Some(start) = self.seek(SeekFrom::Data(self.at), self.at)? else { return Ok(false) };
         self.at = self.at.max(start.saturating_sub(APART));
-        self.end = self.seek(libc::SEEK_HOLE, start, u64::MAX)?.unwrap_or(start);
+        self.end = self.seek(SeekFrom::Hole(start), u64::MAX)?.unwrap_or(start);
         Ok(true)
     }
 
-    /// The first place of this kind from `from` on; `otherwise` where the file system tells none; `None` behind the
-    /// end.
-    fn seek(&self, kind: libc::c_int, from: u64, otherwise: u64) -> io::Result<Option<u64>> {
-        let Ok(from) = libc::off_t::try_from(from) else { return Ok(None) };
-        // SAFETY: the descriptor is open; the call touches nothing but the file's position, which nobody reads at.
-        let place = unsafe { libc::lseek(self.file.as_raw_fd(), from, kind) };
-        if let Ok(place) = u64::try_from(place) {
-            return Ok(Some(place));
-        }
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::ENXIO) => Ok(None),
-            Some(libc::EINVAL) => Ok(Some(otherwise)),
-            _ => Err(error),
+    /// The first data or hole from `from` on; `otherwise` where the file system does not say; `None` behind the end.
+    fn seek(&self, from: SeekFrom, otherwise: u64) -> io::Result<Option<u64>> {
+        match rustix::fs::seek(&self.file, from) {
+            Ok(place) => Ok(Some(place)),
+            Err(Errno::NXIO) => Ok(None),
+            Err(Errno::INVAL) => Ok(Some(otherwise)),
+            Err(error) => Err(error.into()),
         }
     }
 }

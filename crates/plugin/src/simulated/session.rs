@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::Write,
-    os::fd::RawFd,
+    os::fd::BorrowedFd,
     sync::{Arc, atomic::Ordering},
 };
 
@@ -164,7 +164,7 @@ impl KeyValueSession for SimulatedSession {
 }
 
 impl Connection for SimulatedSession {
-    fn descriptor(&self) -> Option<RawFd> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    os::fd::RawFd,
+    os::fd::BorrowedFd,
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -55,7 +55,7 @@ impl MemorySession {
 }
 
 impl Connection for MemorySession {
-    fn descriptor(&self) -> Option<RawFd> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 

@@ -18,7 +18,7 @@ use std::{
     collections::BTreeMap,
     fmt::Write as _,
     io::Write as _,
-    os::fd::RawFd,
+    os::fd::BorrowedFd,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{
@@ -150,7 +150,7 @@ impl Recorder {
 }
 
 impl Connection for Recorder {
-    fn descriptor(&self) -> Option<RawFd> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 

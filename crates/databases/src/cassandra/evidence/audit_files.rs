@@ -9,7 +9,7 @@ use std::{
     fs::{self, File},
     io::{self, Read as _, Seek as _, SeekFrom},
     os::{
-        fd::AsRawFd as _,
+        fd::AsFd as _,
         unix::fs::{FileExt as _, MetadataExt as _},
     },
     path::{Path, PathBuf},
@@ -43,7 +43,7 @@ impl AuditFiles {
         let target = of_clients(context.server, context.setup).map_err(words)?;
         let wire = CqlConnection::open(&target).map_err(words)?.into_wire();
         let programs = context.database.entry().server_programs;
-        peer::files_of_server(wire.as_raw_fd(), programs).map(|(process, root)| Self::Open(process, root))
+        peer::files_of_server(wire.as_fd(), programs).map(|(process, root)| Self::Open(process, root))
     }
 
     fn paths(&self, context: &CheckContext<'_>) -> Vec<PathBuf> {

@@ -1,7 +1,7 @@
 //! Does every write stand in the append-only file?
 
 use std::{
-    os::fd::AsRawFd as _,
+    os::fd::AsFd as _,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -108,6 +108,6 @@ fn folder_here(
     let name = Some(setting("appenddirname")?).filter(|name| !name.is_empty());
     let name = name.map_or_else(|| setting("appendfilename"), Ok)?;
     let wire = RedisConnection::open(&of_administrator(context.server, context.setup)?)?.into_wire();
-    let here = peer::files_of_server(wire.as_raw_fd(), context.database.entry().server_programs);
+    let here = peer::files_of_server(wire.as_fd(), context.database.entry().server_programs);
     Ok(here.map(|(_, root)| Some(root.join(base.trim_start_matches('/')).join(name))))
 }

@@ -4,20 +4,19 @@
 
 use std::{
     io,
+    marker::PhantomData,
     ops::{Deref, Range},
-    ptr::{self, NonNull},
 };
+
+use memmap2::{Advice, MmapMut};
+use zeroize::Zeroize;
 
 /// A value on locked pages of its own.
 pub struct Locked<T> {
-    value: NonNull<T>,
-    length: usize,
+    /// The value stands at its beginning.
+    pages: MmapMut,
+    value: PhantomData<T>,
 }
-
-// SAFETY: `Locked` owns its value as a `Box` does.
-unsafe impl<T: Send> Send for Locked<T> {}
-// SAFETY: as above; it hands out shared references only.
-unsafe impl<T: Sync> Sync for Locked<T> {}
 
 impl<T> Locked<T> {
     /// Moves `value` to locked pages.
@@ -26,32 +25,18 @@ impl<T> Locked<T> {
     /// When the kernel gives no memory or does not lock it: the limit is `ulimit -l`.
     pub fn new(value: T) -> io::Result<Self> {
         assert!(align_of::<T>() <= 4096, "pages are aligned to no more");
-        let length = size_of::<T>().max(1).next_multiple_of(page_bytes());
-        // SAFETY: a fresh private mapping that overlaps nothing.
-        let address = unsafe {
-            let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-            libc::mmap(ptr::null_mut(), length, protection, flags, -1, 0)
-        };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the mapping is there, is this long, and nobody else knows it; on failure it is given back.
-        unsafe {
-            if libc::mlock(address, length) != 0 || libc::madvise(address, length, libc::MADV_DONTDUMP) != 0 {
-                let error = io::Error::last_os_error();
-                libc::munmap(address, length);
-                return Err(error);
-            }
-            let value_address = address.cast::<T>();
-            value_address.write(value);
-            Ok(Self { value: NonNull::new_unchecked(value_address), length })
-        }
+        let mut pages = MmapMut::map_anon(size_of::<T>().max(1))?;
+        pages.lock()?;
+        pages.advise(Advice::DontDump)?;
+        // SAFETY: the pages are aligned and long enough, and nobody else knows them.
+        unsafe { pages.as_mut_ptr().cast::<T>().write(value) };
+        Ok(Self { pages, value: PhantomData })
     }
 
     /// Where the pages are.
     pub fn addresses(&self) -> Range<usize> {
-        let start = self.value.as_ptr() as usize;
-        start..start + self.length
+        let start = self.pages.as_ptr() as usize;
+        start..start + self.pages.len()
     }
 }
 
@@ -60,25 +45,16 @@ impl<T> Deref for Locked<T> {
 
     fn deref(&self) -> &T {
         // SAFETY: the value was written by `new` and is dropped by `drop` alone.
-        unsafe { self.value.as_ref() }
+        unsafe { &*self.pages.as_ptr().cast::<T>() }
     }
 }
 
 impl<T> Drop for Locked<T> {
     fn drop(&mut self) {
-        // SAFETY: the value is dropped once; then the pages hold plain bytes, which are overwritten and given back.
-        unsafe {
-            self.value.as_ptr().drop_in_place();
-            let bytes = std::slice::from_raw_parts_mut(self.value.as_ptr().cast::<u8>(), self.length);
-            zeroize::Zeroize::zeroize(bytes);
-            libc::munmap(self.value.as_ptr().cast(), self.length);
-        }
+        // SAFETY: the value is dropped once; what is left are plain bytes.
+        unsafe { self.pages.as_mut_ptr().cast::<T>().drop_in_place() };
+        self.pages.zeroize();
     }
-}
-
-fn page_bytes() -> usize {
-    // SAFETY: sysconf has no preconditions.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.try_into().unwrap_or(4096)
 }
 
 /// True when every page of `addresses` is locked, as the kernel says it in `smaps` (`/proc/self/smaps`, proc(5)): the

@@ -13,13 +13,14 @@ use std::{
     ffi::{c_int, c_void},
     fs::File,
     io::Write,
-    os::fd::{AsRawFd, FromRawFd},
+    os::fd::AsRawFd,
     panic::{AssertUnwindSafe, catch_unwind},
     ptr, slice,
     sync::{Arc, OnceLock},
 };
 
 use aes::Aes256;
+use rustix::fs::{MemfdFlags, memfd_create};
 use tithe_machine::fault::Fault;
 
 use self::{
@@ -122,13 +123,7 @@ pub fn extension() -> Result<&'static str, Fault> {
 /// Puts the extension into memory that looks like a file, loads it and sets its pointer. Neither is ever given back.
 fn load_extension() -> Result<String, Box<dyn std::error::Error>> {
     const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/extension.so"));
-    // SAFETY: the name ends with a zero byte; a descriptor that is returned belongs to nobody else.
-    let mut file = unsafe {
-        match libc::memfd_create(c"tithe-extension".as_ptr(), libc::MFD_CLOEXEC) {
-            -1 => return Err(std::io::Error::last_os_error().into()),
-            descriptor => File::from_raw_fd(descriptor),
-        }
-    };
+    let mut file = File::from(memfd_create("tithe-extension", MemfdFlags::CLOEXEC)?);
     file.write_all(OBJECT)?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // SAFETY: the object is `extension.c`: it runs nothing when it is loaded, and its pointer has this type. The engine

@@ -9,6 +9,7 @@ use std::{
 };
 
 use expect_test::expect;
+use rustix::process::Signal;
 use tithe_databases::mongodb::MongoDb;
 use tithe_machine::{
     fault::Fault,
@@ -80,8 +81,8 @@ fn launch(setup: &Setup, place: &Place, class_path: &str) -> Launch {
     Launch {
         steps: vec![Step::Folder(data.clone())],
         server: Some(Program { program: java(), arguments, environment: BTreeMap::new() }),
-        stop_signal: libc::SIGTERM,
-        discard_signal: libc::SIGKILL,
+        stop_signal: Signal::TERM,
+        discard_signal: Signal::KILL,
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
         paths: Paths { data: vec![data], journal: Vec::new(), logs: vec![place.folder.join("server.log")] },
     }

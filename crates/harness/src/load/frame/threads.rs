@@ -2,12 +2,14 @@
 
 use std::{
     any::Any,
+    num::NonZeroU64,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use rustix::thread::set_current_timer_slack;
 use tithe_machine::{clock::Clock, fault::Fault, watch::process};
 use tithe_model::{
     experiment::Arrivals,
@@ -244,8 +246,8 @@ impl LanesMeasured {
 
 /// Binds the calling thread to `processor`, or to none, and lets its sleeps end on time.
 fn prepare_thread(processor: Option<usize>) -> Result<(), String> {
-    // SAFETY: PR_SET_TIMERSLACK takes a number and concerns this thread only.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    // A kernel without has every sleep end somewhat later.
+    let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
     match processor {
         Some(processor) if !process::pin(0, processor) => {
             Err(format!("a client thread could not be bound to processor {processor}"))

@@ -1,6 +1,6 @@
 //! All connections of a lane to one arm.
 
-use std::{collections::VecDeque, os::fd::RawFd};
+use std::{collections::VecDeque, os::fd::BorrowedFd};
 
 use tithe_machine::{
     fault::Fault,
@@ -55,14 +55,14 @@ impl<'a> Arm<'a> {
         (on, off): (Vec<String>, Vec<String>),
         timeout: Timeout,
     ) -> Result<Self, Fault> {
-        let descriptors: Vec<Option<RawFd>> =
+        let descriptors: Vec<Option<BorrowedFd<'_>>> =
             connections.iter_mut().map(|conn| Ok(conn.connection()?.descriptor())).collect::<Result<_, Fault>>()?;
-        let poll = match descriptors.into_iter().collect::<Option<Vec<RawFd>>>() {
+        let poll = match descriptors.into_iter().collect::<Option<Vec<_>>>() {
             Some(descriptors) if descriptors.len() > 1 => Some(Poll::new(&descriptors, timeout)?),
             _ => None,
         };
         for (number, conn) in connections.iter_mut().enumerate() {
-            conn.poll = poll.as_ref().map(|poll| (poll.epoll, number));
+            conn.poll = poll.as_ref().map(|poll| (poll.epoll.clone(), number));
         }
         let free = VecDeque::with_capacity(connections.len());
         Ok(Self { connections, recorder, on, off, log_writer: None, poll, free, broken: false })

@@ -104,8 +104,8 @@ impl<'a> ClientConnection<'a> {
         let mut session = (reconnect.open)()?;
         self.client.open(&mut session)?;
         // The kernel forgets a closed descriptor by itself (epoll(7)).
-        if let (Some((epoll, number)), Some(descriptor)) = (self.poll, session.connection().descriptor()) {
-            epoll.add(descriptor, number)?;
+        if let (Some((epoll, number)), Some(descriptor)) = (&self.poll, session.connection().descriptor()) {
+            epoll.add(descriptor, *number)?;
         }
         self.session = Some(session);
         self.served = 0;

@@ -3,7 +3,7 @@
 use std::{
     io::{Read, Write as _},
     net::TcpListener,
-    os::fd::RawFd,
+    os::fd::BorrowedFd,
     thread::JoinHandle,
     time::Duration,
 };
@@ -26,8 +26,8 @@ struct Counting {
 }
 
 impl Connection for Counting {
-    fn descriptor(&self) -> Option<RawFd> {
-        Some(std::os::fd::AsRawFd::as_raw_fd(&self.wire))
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(std::os::fd::AsFd::as_fd(&self.wire))
     }
 
     fn wants_write(&self) -> bool {

@@ -105,8 +105,8 @@ fn folders_above_a_set_belong_to_whom_the_server_does() {
     let folder = context.folder.clone();
     fs::create_dir(folder.join("one/node")).expect("a folder");
     fs::rename(folder.join("one/data"), folder.join("one/node/data")).expect("moved");
-    // SAFETY: geteuid has no preconditions.
-    let owner = if unsafe { libc::geteuid() } == 0 { 65_534 } else { fs::metadata(&folder).expect("a folder").uid() };
+    let owner =
+        if rustix::process::geteuid().is_root() { 65_534 } else { fs::metadata(&folder).expect("a folder").uid() };
     chown(folder.join("two"), Some(owner), None).expect("given away");
     context.keep(&set).expect("kept");
     context.restore(&set, "two").expect("a copy").expect("what is kept");

@@ -1,7 +1,7 @@
 use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
-    os::fd::RawFd,
+    os::fd::BorrowedFd,
 };
 
 use expect_test::{Expect, expect};
@@ -106,7 +106,7 @@ impl KeyValueSession for WiredSession {
 }
 
 impl Connection for WiredSession {
-    fn descriptor(&self) -> Option<RawFd> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
