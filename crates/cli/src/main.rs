@@ -366,8 +366,8 @@ pub struct LsArgs {
 /// What to explain.
 #[derive(Args)]
 pub struct ExplainArgs {
-    /// The flag, as reports print it: CARRY_OVER
-    flag: String,
+    /// The flag or finding, as reports and inspections print it: CARRY_OVER, PG-AUTHZ-SUPERUSERS
+    name: String,
 }
 
 /// Which manual.

@@ -5,7 +5,7 @@
 //! accounts; each product reads them, and judges them without asking anything more.
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::matrix::{Feature, FeatureStatus, Scope, State};
+use tithe_plugin::matrix::{Feature, FeatureStatus, FindingEntry, Scope, State};
 
 use crate::{evidence::Attempt, target::Target};
 
@@ -21,6 +21,8 @@ pub struct Judgement {
     pub scope: Scope,
     /// What was seen or tried.
     pub seen: String,
+    /// What was found, by its stable name (`findings.rs`).
+    pub findings: Vec<&'static FindingEntry>,
 }
 
 /// What a server's rules and lists say about one feature.
@@ -34,22 +36,33 @@ pub struct Rules {
     pub remedy: &'static str,
     /// What of it could not be judged, each with the reason.
     pub doubts: Vec<String>,
+    /// What the exceptions are, by their stable names.
+    pub findings: Vec<&'static FindingEntry>,
 }
 
 impl Judgement {
     /// An answer about every account, database and file.
     pub fn whole(state: State, seen: impl Into<String>) -> Self {
-        Self { state, scope: Scope::Server, seen: seen.into() }
+        Self { state, scope: Scope::Server, seen: seen.into(), findings: Vec::new() }
     }
 
     /// An answer about this account alone.
     pub fn account(state: State, seen: impl Into<String>) -> Self {
-        Self { state, scope: Scope::Account, seen: seen.into() }
+        Self { state, scope: Scope::Account, seen: seen.into(), findings: Vec::new() }
     }
 
     /// No answer, for this reason.
     pub fn unseen(why: impl Into<String>) -> Self {
         Self::account(State::Unseen, why)
+    }
+
+    /// The same with `finding`, once.
+    #[must_use]
+    pub fn found(mut self, finding: &'static FindingEntry) -> Self {
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
+        self
     }
 
     /// The same with what the server's rules say of everybody: an exception lowers what is enforced for this account,
@@ -60,7 +73,7 @@ impl Judgement {
             Ok(rules) => rules,
             Err(fault) => {
                 let seen = format!("{}; others were not judged ({fault}): {right}", self.seen);
-                return Self::account(self.state, seen);
+                return Self { scope: Scope::Account, seen, ..self };
             }
         };
         let state = match self.state {
@@ -69,12 +82,13 @@ impl Judgement {
         };
         let certain = rules.doubts.is_empty() && state != State::Unseen;
         let scope = if certain { Scope::Server } else { Scope::Account };
-        Self { state, scope, seen: format!("{}; {}", self.seen, rules.words()) }
+        let judged = Self { state, scope, seen: format!("{}; {}", self.seen, rules.words()), ..self };
+        rules.findings.into_iter().fold(judged, Self::found)
     }
 
     /// The cell of `feature`.
     pub fn of(self, feature: Feature) -> FeatureStatus {
-        FeatureStatus::new(feature, self.state, self.scope, self.seen)
+        FeatureStatus { findings: self.findings, ..FeatureStatus::new(feature, self.state, self.scope, self.seen) }
     }
 }
 
@@ -167,7 +181,7 @@ mod tests {
     use super::*;
 
     fn judged(state: State, rules: Result<Rules, Fault>) -> String {
-        let Judgement { state, scope, seen } = Judgement::account(state, "door").with_rules(rules, "needs X");
+        let Judgement { state, scope, seen, .. } = Judgement::account(state, "door").with_rules(rules, "needs X");
         format!("{}, {}: {seen}\n", state.words(), scope.words())
     }
 

@@ -7,6 +7,7 @@ use tithe_plugin::product::Product;
 pub mod cassandra;
 #[cfg(feature = "connected")]
 mod evidence;
+pub mod findings;
 #[cfg(feature = "connected")]
 mod inspect;
 #[cfg(feature = "mariadb")]

@@ -20,6 +20,7 @@ pub mod product;
 pub mod program;
 pub mod protection;
 pub mod protections;
+pub mod reach;
 pub mod rotation;
 pub mod session;
 pub mod setup;

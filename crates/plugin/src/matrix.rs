@@ -134,12 +134,25 @@ pub struct FeatureStatus {
     pub scope: Scope,
     /// What was seen or tried, or why nothing was.
     pub seen: String,
+    /// What was found that somebody has to mend or to know, each by its stable name.
+    pub findings: Vec<&'static FindingEntry>,
+}
+
+/// Something that an inspection finds, with a name that stays the same from version to version: `PG-AUTHZ-SUPERUSERS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FindingEntry {
+    /// Product, row and what it is, in capitals.
+    pub id: &'static str,
+    /// What is so, one sentence.
+    pub is: &'static str,
+    /// Why it matters and what to do, for `tithe explain`.
+    pub advice: &'static str,
 }
 
 impl FeatureStatus {
-    /// A cell.
+    /// A cell without findings.
     pub fn new(feature: Feature, state: State, scope: Scope, seen: impl Into<String>) -> Self {
-        Self { feature, state, scope, seen: seen.into() }
+        Self { feature, state, scope, seen: seen.into(), findings: Vec::new() }
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Observation {
     pub seen: String,
     /// What was seen on the positive control; empty where there is none.
     pub control: String,
+    /// What was found, by the stable names that `tithe explain` knows.
+    pub findings: Vec<String>,
     /// When it was looked at, s since 1970.
     pub unix_s: u64,
 }
@@ -133,6 +135,7 @@ impl Observation {
             outcome: Outcome::of(finding.role, finding.verdict),
             seen: finding.protected.clone(),
             control: finding.control.clone(),
+            findings: Vec::new(),
             unix_s,
         }
     }

@@ -113,11 +113,12 @@ fn observations(assessment: &Assessment) -> Vec<Value> {
             about.iter().map(|control| property("control", &format!("{} {}", control.standard, control.number)));
         let tokens = it.property.map_or(&[][..], controls).iter().map(|control| property("control-id", control.token));
         let said = [property("check", &it.check), property("outcome", it.outcome.word())];
+        let findings = it.findings.iter().map(|finding| property("finding", finding));
         json!({
             "uuid": uuid_of(assessment, index, it),
             "title": line(&it.claim),
             "description": it.description(),
-            "props": said.into_iter().chain(about).chain(tokens).collect::<Vec<_>>(),
+            "props": said.into_iter().chain(findings).chain(about).chain(tokens).collect::<Vec<_>>(),
             "methods": [it.method.word()],
             "types": ["control-objective"],
             "subjects": [{

@@ -64,6 +64,10 @@ fn result(assessment: &Assessment, index: usize, observation: &Observation, rule
         Outcome::Informs => ("informational", "none"),
     };
     let subject = line(&observation.subject);
+    let mut properties = json!({ "method": observation.method.word(), "collected": moment(observation.unix_s) });
+    if !observation.findings.is_empty() {
+        properties["findings"] = json!(observation.findings);
+    }
     json!({
         "ruleId": observation.check,
         "ruleIndex": rule,
@@ -77,7 +81,7 @@ fn result(assessment: &Assessment, index: usize, observation: &Observation, rule
             "kind": "resource",
         }]}],
         "partialFingerprints": { "seen/sha-256": observation.hash() },
-        "properties": { "method": observation.method.word(), "collected": moment(observation.unix_s) },
+        "properties": properties,
     })
 }
 

@@ -208,6 +208,7 @@ fn plain(columns: &[Column], width: usize) -> String {
                 if indent == row.len() { lines.split_at(lines.len().min(1)) } else { lines.split_at(0) };
             let _ = writeln!(text, "{}", format!("{row}{}", first.concat()).trim_end());
             rest.iter().for_each(|line| text.push_str(&format!("{:indent$}{line}\n", "")));
+            ids(cell).iter().for_each(|id| text.push_str(&format!("{:indent$}{id}\n", "")));
         }
         text.push('\n');
     }
@@ -231,16 +232,24 @@ fn markdown(columns: &[Column]) -> String {
     for column in columns {
         text.push_str(&format!("\n{} ({}):\n\n", escaped(&column.version), escaped(&column.name)));
         for cell in &column.cells {
-            text.push_str(&format!("- {}: {}: {}\n", cell.feature.title(), words(cell), escaped(&cell.seen)));
+            let found: String = ids(cell).iter().map(|id| format!(" `{id}`")).collect();
+            let (title, seen) = (cell.feature.title(), escaped(&cell.seen));
+            text.push_str(&format!("- {title}: {}: {seen}{found}\n", words(cell)));
         }
     }
     text
+}
+
+/// The stable names of what was found.
+fn ids(cell: &FeatureStatus) -> Vec<&'static str> {
+    cell.findings.iter().map(|finding| finding.id).collect()
 }
 
 fn json(columns: &[Column]) -> String {
     let cell = |cell: &FeatureStatus| {
         serde_json::json!({
             "feature": cell.feature.id(), "state": cell.state.words(), "scope": cell.scope.words(), "seen": cell.seen,
+            "findings": ids(cell),
         })
     };
     let column = |column: &Column| {
@@ -271,6 +280,7 @@ fn observed(columns: &[Column], required: &[Feature], complete: bool) -> Assessm
             outcome,
             seen: format!("{}: {}", words(cell), cell.seen),
             control: String::new(),
+            findings: ids(cell).into_iter().map(str::to_owned).collect(),
             unix_s,
         }
     };
@@ -397,24 +407,28 @@ mod tests {
                 "features": [
                   {
                     "feature": "authentication",
+                    "findings": [],
                     "scope": "this account",
                     "seen": "by password; without: refused",
                     "state": "enforced"
                   },
                   {
                     "feature": "tls",
+                    "findings": [],
                     "scope": "whole server",
                     "seen": "plaintext | served",
                     "state": "off"
                   },
                   {
                     "feature": "audit",
+                    "findings": [],
                     "scope": "this account",
                     "seen": "refused",
                     "state": "cannot tell"
                   },
                   {
                     "feature": "node-to-node",
+                    "findings": [],
                     "scope": "whole server",
                     "seen": "tls-replication = yes",
                     "state": "enforced"

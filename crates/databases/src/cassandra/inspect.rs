@@ -77,6 +77,7 @@ fn of_authentication(settings: &Settings) -> Rules {
         exceptions: if open { vec!["it asks nobody".to_owned()] } else { Vec::new() },
         remedy: "set PasswordAuthenticator",
         doubts: if name.is_none() { vec!["the server does not show it".to_owned()] } else { Vec::new() },
+        ..Rules::default()
     }
 }
 
@@ -94,7 +95,7 @@ fn of_transport(settings: &Settings) -> Rules {
         read: "client_encryption_options".to_owned(),
         exceptions,
         remedy: "set optional: false and no native_transport_port_ssl",
-        doubts: Vec::new(),
+        ..Rules::default()
     }
 }
 

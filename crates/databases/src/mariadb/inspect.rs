@@ -80,6 +80,7 @@ fn at_rest(session: &mut WireSession) -> Result<Judgement, Fault> {
         exceptions,
         remedy: "set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off",
         doubts,
+        ..Rules::default()
     };
     Ok(Judgement::account(state, words.join(", ")).with_rules(Ok(rules), ""))
 }

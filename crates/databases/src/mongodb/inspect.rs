@@ -78,7 +78,13 @@ fn rules(option: Result<Option<String>, Fault>, name: &str, wanted: &str) -> Res
         Some(_) => exceptions.push(format!("it is not {wanted}")),
         None => doubts.push("what stands in its place".to_owned()),
     }
-    Ok(Rules { read: format!("getCmdLineOpts: {name} = {words}"), exceptions, remedy: "set it", doubts })
+    Ok(Rules {
+        read: format!("getCmdLineOpts: {name} = {words}"),
+        exceptions,
+        remedy: "set it",
+        doubts,
+        ..Rules::default()
+    })
 }
 
 fn open(target: &Target) -> Result<String, Fault> {

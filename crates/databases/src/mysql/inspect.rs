@@ -83,6 +83,7 @@ fn at_rest(session: &mut WireSession) -> Result<Judgement, Fault> {
         exceptions,
         remedy: "set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTION = 'Y', switch the log off",
         doubts,
+        ..Rules::default()
     };
     Ok(Judgement::account(state, words.join(", ")).with_rules(Ok(rules), ""))
 }
@@ -168,7 +169,7 @@ mod tests {
             (Vec::new(), refused(), "ON"),
             (Vec::new(), refused(), "OFF"),
         ] {
-            let Judgement { state, scope, seen } = audited(plugins, components, general, "X");
+            let Judgement { state, scope, seen, .. } = audited(plugins, components, general, "X");
             text += &format!("{}, {}: {seen}\n", state.words(), scope.words());
         }
         expect![[r#"

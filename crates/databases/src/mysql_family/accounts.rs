@@ -84,7 +84,7 @@ pub fn of_authentication(accounts: &[Account]) -> Rules {
         read: format!("{} accounts", accounts.len()),
         exceptions: open.map(|account| format!("{} has no password", account.text())).collect(),
         remedy: "ALTER USER … IDENTIFIED BY, or DROP USER",
-        doubts: Vec::new(),
+        ..Rules::default()
     }
 }
 
@@ -96,7 +96,7 @@ pub fn of_transport(accounts: &[Account], gate: Gate) -> Rules {
         read: format!("require_secure_transport = {setting}, {} accounts", accounts.len()),
         exceptions: plain.map(|account| format!("{} may speak plaintext", account.text())).collect(),
         remedy: "set require_secure_transport = ON, or ALTER USER … REQUIRE SSL",
-        doubts: Vec::new(),
+        ..Rules::default()
     }
 }
 

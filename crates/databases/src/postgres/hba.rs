@@ -159,7 +159,13 @@ impl Hba {
     fn judge(&self, fault: impl Fn(&Rule, &[Way]) -> Option<&'static str>, remedy: &'static str) -> Rules {
         let words = |(rule, words): (&Rule, _)| format!("line {} ({}) {words}", rule.line, rule.text());
         let read = format!("{} rules of pg_hba.conf", self.rules.len());
-        Rules { read, exceptions: self.found(fault).map(words).collect(), remedy, doubts: self.doubts() }
+        Rules {
+            read,
+            exceptions: self.found(fault).map(words).collect(),
+            remedy,
+            doubts: self.doubts(),
+            ..Rules::default()
+        }
     }
 
     /// The rules for which `fault` finds something in what gets past the rules before them.

@@ -119,7 +119,7 @@ fn of_authentication(accounts: &[Account]) -> Rules {
         read: format!("{} accounts of ACL LIST", accounts.len()),
         exceptions: open.map(|account| format!("{} comes without a password (nopass)", account.name)).collect(),
         remedy: "ACL SETUSER … resetpass >PASSWORD, or off",
-        doubts: Vec::new(),
+        ..Rules::default()
     }
 }
 

@@ -17,6 +17,7 @@ mod installed {
 
     mod cassandra;
     mod conformance;
+    mod deceptions;
     mod inspection;
     mod load;
     mod mariadb;

@@ -98,12 +98,24 @@ impl Sandbox {
         protections: &[Chosen],
         mistakes: &[(&str, &str)],
     ) -> Option<Self> {
+        Self::start_as(database, protections, &[], mistakes)
+    }
+
+    /// The same with further `settings`.
+    pub fn start_as(
+        database: &'static dyn Product,
+        protections: &[Chosen],
+        further: &[(&str, &str)],
+        mistakes: &[(&str, &str)],
+    ) -> Option<Self> {
         let install = present(database.find(&Search::default()))?;
         for chosen in protections {
             present(protection(database, &chosen.id).needs(&install, chosen))?;
         }
         let folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
-        let mut setup = Setup::plain(settings(database), folder.credentials().expect("credentials"));
+        let mut all = settings(database);
+        all.extend(further.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let mut setup = Setup::plain(all, folder.credentials().expect("credentials"));
         protections.iter().for_each(|chosen| protection(database, &chosen.id).apply(chosen, &mut setup));
         Some(Self::launch(database, &install, setup, folder, mistakes))
     }

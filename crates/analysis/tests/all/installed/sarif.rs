@@ -33,6 +33,7 @@ fn assessment() -> Assessment {
         outcome,
         seen: "0 of 20 canaries".to_owned(),
         control: "20 of 20 canaries".to_owned(),
+        findings: vec!["PG-TLS-OPTIONAL".to_owned()],
         unix_s: 1_763_712_720,
     };
     let outcomes = [Outcome::Holds, Outcome::Fails, Outcome::CannotTell, Outcome::Informs];

@@ -160,12 +160,12 @@ fn judge(base: &Settings, overrides: &[Override], setters: Vec<String>, doubts: 
             let exceptions = less.into_iter().chain(setters).collect();
             let seen = format!("{seen}: reads and writes, as the settings say");
             return Judgement::account(State::Enforced, seen)
-                .with_rules(Ok(Rules { read, exceptions, remedy, doubts }), "");
+                .with_rules(Ok(Rules { read, exceptions, remedy, doubts, ..Rules::default() }), "");
         }
         State::Off if !more => Judgement::account(State::Off, seen),
         _ => Judgement::account(State::Available, format!("{seen}: not all reads and writes")),
     };
-    judgement.with_rules(Ok(Rules { read, exceptions: Vec::new(), remedy, doubts }), "")
+    judgement.with_rules(Ok(Rules { read, remedy, doubts, ..Rules::default() }), "")
 }
 
 fn whom(database: &str, role: &str) -> String {
@@ -239,7 +239,7 @@ mod tests {
 
     fn judged(set: &[(&str, &str)], overrides: &[[&str; 3]]) -> String {
         let overrides: Vec<_> = overrides.iter().map(|row| Override::of(row.map(str::to_owned))).collect();
-        let Judgement { state, scope, seen } = judge(&base(set), &overrides, Vec::new(), Vec::new());
+        let Judgement { state, scope, seen, .. } = judge(&base(set), &overrides, Vec::new(), Vec::new());
         format!("{}, {}: {seen}\n", state.words(), scope.words())
     }
 

@@ -1,0 +1,88 @@
+//! Everything that an inspection finds, by stable names: one row each, a section for each product.
+//!
+//! A name says product, row and what it is. Once it was in a release it stays, because gates and tickets of others name
+//! it; JSON, SARIF and OSCAL carry it, and `tithe explain ID` shows its row.
+
+use tithe_plugin::matrix::FindingEntry;
+
+/// A constant for each row, and the list of all.
+macro_rules! findings {
+    ($($name:ident = $id:literal, $is:literal, $advice:literal;)*) => {
+        $(
+            #[doc = $is]
+            pub static $name: FindingEntry = FindingEntry { id: $id, is: $is, advice: $advice };
+        )*
+
+        /// Every finding, in the order of the table.
+        pub static ALL: &[&FindingEntry] = &[$(&$name),*];
+    };
+}
+
+findings! {
+    // PostgreSQL.
+    PG_AUTHN_NO_PASSWORD = "PG-AUTHN-NO-PASSWORD",
+        "A rule of pg_hba.conf lets clients in without any proof of who they are.",
+        "Whoever reaches the port from that address is any account of the rule. Write scram-sha-256 (or cert) for trust \
+         and ident in the line that the row names, and reload.";
+    PG_AUTHN_WEAK_HASH = "PG-AUTHN-WEAK-HASH",
+        "An account's password is stored as an MD5 hash.",
+        "The hash itself is enough to log in by the method md5, and passwords are found from it quickly. Set \
+         password_encryption = scram-sha-256, have the password set again, and write scram-sha-256 in pg_hba.conf.";
+    PG_AUTHN_WEAK_METHOD = "PG-AUTHN-WEAK-METHOD",
+        "A rule of pg_hba.conf asks for a password in the clear over a connection that is not encrypted.",
+        "The methods password, ldap, pam, bsd and radius send the password itself. Write hostssl for host in the line \
+         that the row names, or use scram-sha-256.";
+    PG_AUTHN_MAP = "PG-AUTHN-MAP",
+        "A map of pg_ident.conf lets one person log in as every account, or as a superuser.",
+        "Name in the map the accounts that each person may use, and leave superusers out.";
+    PG_AUTHN_SHADOWED_RULE = "PG-AUTHN-SHADOWED-RULE",
+        "A strict rule of pg_hba.conf is never reached, because a laxer one above it takes its connections.",
+        "The first line that matches decides. Move the strict line up or delete the lax one, and reload.";
+    PG_AUTHZ_REACHABLE_SUPERUSER = "PG-AUTHZ-REACHABLE-SUPERUSER",
+        "An account without the superuser attribute can become a superuser.",
+        "Lists of roles show such an account as ordinary. The row names the way: REVOKE the membership, privilege or \
+         attribute on it.";
+    PG_AUTHZ_SUPERUSERS = "PG-AUTHZ-SUPERUSERS",
+        "Several accounts that may log in are superusers.",
+        "Keep one for administration. Take the attribute from the others: ALTER ROLE … NOSUPERUSER.";
+    PG_AUDIT_OFF = "PG-AUDIT-OFF",
+        "Nothing of what clients do is recorded.",
+        "Load pgaudit and set pgaudit.log = 'read, write, role, ddl', or set log_statement = all.";
+    PG_AUDIT_PARTIAL = "PG-AUDIT-PARTIAL",
+        "Some statements of some accounts are not recorded.",
+        "The row names what is left out, and by which setting.";
+    PG_AUDIT_REPEATS_VALUES = "PG-AUDIT-REPEATS-VALUES",
+        "A log of the server holds values of statements in the clear.",
+        "Encrypted columns, volumes and password hashes do not help against whoever reads the log. Set the setting that \
+         the row names so that values stay out, or protect the log as the data.";
+    PG_TLS_OPTIONAL = "PG-TLS-OPTIONAL",
+        "The server serves clients in plaintext.",
+        "Set ssl = on, and write hostssl for host in every line of pg_hba.conf that the row names.";
+    PG_TLS_BEHIND_POOLER = "PG-TLS-BEHIND-POOLER",
+        "A pooler stands before the server, and its connections to the server are not encrypted.",
+        "The client's own connection is judged by itself. Have the pooler speak TLS to the server too \
+         (server_tls_sslmode = verify-full in pgbouncer.ini).";
+    PG_TLS_REPLICATION = "PG-TLS-REPLICATION",
+        "Replication goes or may go in plaintext.",
+        "Write hostssl for host in the lines of pg_hba.conf for replication, and sslmode=verify-full in the standby's \
+         primary_conninfo.";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::ALL;
+
+    #[test]
+    fn names_are_unique_and_rows_are_sentences() {
+        let ids: BTreeSet<&str> = ALL.iter().map(|finding| finding.id).collect();
+        assert_eq!(ids.len(), ALL.len());
+        for finding in ALL {
+            let parts: Vec<&str> = finding.id.split('-').collect();
+            let capitals = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_ascii_uppercase());
+            assert!(parts.len() >= 3 && parts.iter().all(|part| capitals(&part)), "{}", finding.id);
+            assert!(finding.is.ends_with('.') && finding.advice.ends_with('.'), "{}", finding.id);
+        }
+    }
+}

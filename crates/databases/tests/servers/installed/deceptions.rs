@@ -1,0 +1,317 @@
+//! Servers that look protected and are not, or look open and are protected: what `tithe inspect` and the evidence must
+//! say of each.
+//!
+//! The entries are data, a file for each product in `tests/deceptions`. A product adds its file, a [`Stage`] that
+//! brings its server into the state of an entry and back, and one line here. Entries share a server where they name the
+//! same one, and each undoes what it did. All entries that fail are reported together. The variable `DECEPTION` runs
+//! those alone whose name begins with it.
+
+mod postgres;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use serde::Deserialize;
+use tithe_harness::inspect;
+use tithe_machine::{
+    launch::{Address, Server},
+    observation::Observation,
+};
+use tithe_model::experiment::Url;
+use tithe_plugin::{
+    evidence::{CheckContext, seen_by},
+    matrix::FeatureStatus,
+    product::Product,
+    setup::Setup,
+};
+
+use super::{
+    sandbox::{Sandbox, chosen, protection},
+    table,
+};
+
+/// A test for each product: its name, its data file, how many entries it has at least, and how its server is brought
+/// into the state of one.
+macro_rules! deceptions {
+    ($($name:ident: $database:expr, $least:literal, $stage:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                let text = include_str!(concat!("../../deceptions/", stringify!($name), ".toml"));
+                all_hold(&$database, text, $least, |sandbox| Box::new($stage(sandbox)));
+            }
+        )*
+    };
+}
+
+deceptions! {
+    postgres: tithe_databases::postgres::Postgres, 2, postgres::OnStage::new;
+}
+
+/// A data file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Deceptions {
+    /// Servers that entries share, by name.
+    server: BTreeMap<String, Start>,
+    deception: Vec<Deception>,
+}
+
+/// How a server that entries share is started: as Tithe launches it, but for what is said here.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Start {
+    /// Protections that it has, with their defaults.
+    protections: Vec<String>,
+    /// Settings that it starts with.
+    settings: BTreeMap<String, String>,
+    /// Texts that are replaced in the files that it is started with.
+    replace: BTreeMap<String, String>,
+}
+
+/// One entry.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deception {
+    /// Its name, unique in the file.
+    pub id: String,
+    /// The way of looking that it defeats.
+    pub defeats: String,
+    /// Where it was seen or read.
+    pub source: String,
+    /// True where the server looks open or silent and is not.
+    #[serde(default)]
+    pub looks_off: bool,
+    /// The server that it is tried on.
+    pub server: String,
+    /// Settings that are set while the server runs, and undone.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// Files of the server by name, whole, and put back afterwards.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+    /// What an administrator says before the look.
+    #[serde(default)]
+    pub statements: Vec<String>,
+    /// What he says after it, where the stage does not undo it by itself.
+    #[serde(default)]
+    pub undo: Vec<String>,
+    /// Who asks and how he comes, in words of the product's stage; empty for its administrator.
+    #[serde(default)]
+    pub asks: String,
+    /// True where the look writes a canary.
+    #[serde(default)]
+    canary: bool,
+    /// What rows must say.
+    #[serde(default)]
+    rows: Vec<Row>,
+    /// What checks of protections must see.
+    #[serde(default)]
+    claims: Vec<Claim>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    /// Its feature, as on the command line.
+    row: String,
+    /// The state that must come.
+    word: String,
+    /// `whole server` or `this account`, where it matters.
+    scope: Option<String>,
+    /// Texts that the row must hold.
+    #[serde(default)]
+    says: Vec<String>,
+    /// Texts that it must not hold.
+    #[serde(default)]
+    lacks: Vec<String>,
+    /// The stable name of a finding that it must have.
+    finding: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Claim {
+    /// The protection of an attached arm.
+    #[serde(rename = "use")]
+    protection: String,
+    /// The check that is looked at.
+    check: String,
+    /// Statements of each session of the arm.
+    #[serde(default)]
+    on: Vec<String>,
+    /// `holds`, `does not hold` or `cannot tell`.
+    word: String,
+    #[serde(default)]
+    says: Vec<String>,
+}
+
+/// A running server on which entries are tried one after the other.
+pub trait Stage {
+    /// Brings the server into the state of `entry`; returns the URL of whoever asks.
+    fn arrange(&mut self, sandbox: &Sandbox, entry: &Deception) -> Result<String, String>;
+
+    /// Undoes it.
+    fn clear(&mut self, sandbox: &Sandbox, entry: &Deception) -> Result<(), String>;
+}
+
+/// Tries every entry of `text`, and fails with all that did not hold.
+fn all_hold(database: &'static dyn Product, text: &str, least: usize, stage: fn(&Sandbox) -> Box<dyn Stage>) {
+    let Deceptions { server, deception } = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
+    let ids: BTreeSet<&str> = deception.iter().map(|entry| entry.id.as_str()).collect();
+    assert_eq!(ids.len(), deception.len(), "each entry has a name of its own");
+    assert!(deception.len() >= least, "{} entries of {least}", deception.len());
+    let looks_off = deception.iter().filter(|entry| entry.looks_off).count();
+    assert!(looks_off * 4 >= deception.len(), "{looks_off} of {} entries look off and are on", deception.len());
+    for entry in &deception {
+        assert!(server.contains_key(&entry.server), "{}: no server {}", entry.id, entry.server);
+        assert!(!entry.source.is_empty() && !entry.defeats.is_empty() && entry.rows.len() + entry.claims.len() > 0);
+    }
+    let wanted = std::env::var("DECEPTION").unwrap_or_default();
+    let mut failed = Vec::new();
+    for (name, start) in &server {
+        let mut entries = deception.iter().filter(|it| it.server == *name && it.id.starts_with(&wanted)).peekable();
+        if entries.peek().is_none() {
+            continue;
+        }
+        let protections: Vec<_> = start.protections.iter().map(|id| chosen(database, id, &[])).collect();
+        let (settings, mistakes) = (pairs(&start.settings), pairs(&start.replace));
+        let Some(sandbox) = Sandbox::start_as(database, &protections, &settings, &mistakes) else { return };
+        let mut stage = stage(&sandbox);
+        failed.extend(entries.flat_map(|entry| tried(&mut *stage, &sandbox, entry)));
+    }
+    assert!(failed.is_empty(), "{} of {} entries:\n{}", failed.len(), deception.len(), failed.concat());
+}
+
+fn pairs(map: &BTreeMap<String, String>) -> Vec<(&str, &str)> {
+    map.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+/// What was wrong about `entry`, in a paragraph.
+fn tried(stage: &mut dyn Stage, sandbox: &Sandbox, entry: &Deception) -> Option<String> {
+    let mut wrong = String::new();
+    let began = std::time::Instant::now();
+    let outcome = stage.arrange(sandbox, entry).and_then(|url| {
+        let looked = catch_unwind(AssertUnwindSafe(|| looked(sandbox, entry, url)));
+        looked.unwrap_or_else(|_| Err("it panicked".to_owned()))
+    });
+    match outcome {
+        Ok(words) => wrong += &words,
+        Err(words) => wrong += &format!("  {words}\n"),
+    }
+    if let Err(words) = stage.clear(sandbox, entry) {
+        wrong += &format!("  not undone: {words}\n");
+    }
+    eprintln!(
+        "{} {}: {:.1} s",
+        if wrong.is_empty() { "holds" } else { "FAILS" },
+        entry.id,
+        began.elapsed().as_secs_f64()
+    );
+    (!wrong.is_empty()).then(|| format!("{} (defeats {}; {})\n{wrong}", entry.id, entry.defeats, entry.source))
+}
+
+/// What rows and claims come to that is not as `entry` says; empty where all is.
+fn looked(sandbox: &Sandbox, entry: &Deception, url: String) -> Result<String, String> {
+    let words = |fault: tithe_machine::fault::Fault| fault.to_string();
+    let server = Server {
+        address: Address::Attached(Url::new(url)),
+        process: None,
+        remote: None,
+        paths: Default::default(),
+        ..sandbox.server.clone()
+    };
+    let mut wrong = String::new();
+    if !entry.rows.is_empty() {
+        let setup = Setup::bare();
+        let mut cells = sandbox.database.inspect(&server, &setup).map_err(words)?;
+        if entry.canary {
+            inspect::with_canary(sandbox.database, &server, &setup, &mut cells).map_err(words)?;
+        }
+        entry.rows.iter().for_each(|row| row.against(&cells, &mut wrong));
+    }
+    for claim in &entry.claims {
+        claim.against(sandbox, &server, &mut wrong).map_err(words)?;
+    }
+    Ok(wrong)
+}
+
+impl Row {
+    /// Adds to `wrong` what of `cells` is not as it must be.
+    fn against(&self, cells: &[FeatureStatus], wrong: &mut String) {
+        let Some(cell) = cells.iter().find(|cell| cell.feature.id() == self.row) else {
+            let _ = writeln!(wrong, "  no row {}", self.row);
+            return;
+        };
+        let mut lacking: Vec<String> = missing(&self.says, &cell.seen);
+        lacking.extend(self.lacks.iter().filter(|text| cell.seen.contains(*text)).map(|text| format!("says `{text}`")));
+        if cell.state.words() != self.word {
+            lacking.push(format!("must be {}", self.word));
+        }
+        if self.scope.as_ref().is_some_and(|scope| cell.scope.words() != scope) {
+            lacking.push(format!("must be of {}", self.scope.as_deref().unwrap_or_default()));
+        }
+        if let Some(id) = &self.finding
+            && !cell.findings.iter().any(|finding| finding.id == id)
+        {
+            lacking.push(format!("lacks {id}"));
+        }
+        if !lacking.is_empty() {
+            let (state, scope, seen) = (cell.state.words(), cell.scope.words(), &cell.seen);
+            let _ = writeln!(wrong, "  {}: {}\n    is {state}, {scope}: {seen}", self.row, lacking.join("; "));
+        }
+    }
+}
+
+impl Claim {
+    /// Adds to `wrong` what the check sees that it must not.
+    fn against(
+        &self,
+        sandbox: &Sandbox,
+        server: &Server,
+        wrong: &mut String,
+    ) -> Result<(), tithe_machine::fault::Fault> {
+        let chosen = chosen(sandbox.database, &self.protection, &[]);
+        let protection = protection(sandbox.database, &self.protection);
+        let mut setup = Setup::plain(BTreeMap::new(), sandbox.setup.credentials.clone());
+        protection.apply(&chosen, &mut setup);
+        setup.session_statements = self.on.clone();
+        let table = table();
+        sandbox.database.create(server, &setup, &table)?;
+        let checks = protection.evidence(&chosen);
+        let check = checks.iter().find(|check| check.id() == self.check).expect("a check of the protection");
+        let mut context = CheckContext {
+            database: sandbox.database,
+            server,
+            setup: &setup,
+            table: &table,
+            protected: true,
+            nonce: sandbox.server.folder.display().to_string().bytes().map(u64::from).sum(),
+            narrowed: None,
+        };
+        let observation = seen_by(&**check, &mut context);
+        sandbox.database.remove(server, &setup, &table)?;
+        let word = match &observation {
+            Observation::Protected(_) => "holds",
+            Observation::Exposed(_) => "does not hold",
+            Observation::Unknown(_) | Observation::OutOfReach(_) => "cannot tell",
+        };
+        let mut lacking = missing(&self.says, observation.quotation());
+        if word != self.word {
+            lacking.push(format!("must be {}", self.word));
+        }
+        if !lacking.is_empty() {
+            let (check, seen) = (&self.check, observation.quotation());
+            let _ = writeln!(wrong, "  {check}: {}\n    is {word}: {seen}", lacking.join("; "));
+        }
+        Ok(())
+    }
+}
+
+/// Those of `texts` that `seen` lacks.
+fn missing(texts: &[String], seen: &str) -> Vec<String> {
+    texts.iter().filter(|text| !seen.contains(*text)).map(|text| format!("lacks `{text}`")).collect()
+}

@@ -1,0 +1,149 @@
+//! PostgreSQL on stage: settings by `ALTER SYSTEM`, rules and maps by their files, and everything that was made removed.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread::sleep,
+    time::Duration,
+};
+
+use tithe_machine::{clock::Clock, launch::Address};
+use tithe_plugin::{database::Connect, session::SqlSession};
+
+use super::{Deception, Sandbox, Stage};
+use crate::table;
+
+/// What an entry may have made is told by its number (documentation, "System Catalog Initial Data").
+const FIRST_OWN: u32 = 16_384;
+
+pub struct OnStage {
+    /// Opened before any entry changes who is let in.
+    session: Box<dyn SqlSession>,
+    /// The data folder, which has the files of rules and maps.
+    folder: PathBuf,
+}
+
+impl OnStage {
+    pub fn new(sandbox: &Sandbox) -> Self {
+        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table() };
+        let sql = sandbox.database.sql().expect("SQL");
+        let session = sql.connect(&sandbox.server, &sandbox.setup, &how).expect("a session");
+        Self { session, folder: sandbox.server.folder.join("data") }
+    }
+
+    fn run(&mut self, statement: &str) -> Result<Vec<Vec<Option<String>>>, String> {
+        self.session.run(statement).map_err(|fault| format!("`{statement}`: {fault}"))
+    }
+
+    fn names(&mut self, statement: &str) -> Result<Vec<String>, String> {
+        Ok(self.run(statement)?.into_iter().flatten().flatten().collect())
+    }
+
+    /// Loads files and settings again, and waits until the server has.
+    fn reload(&mut self) -> Result<(), String> {
+        const LOADED: &str = "SELECT pg_conf_load_time()";
+        // The view of the rules takes a file for newer than what was loaded that changed in the same moment.
+        let before = self.names(LOADED)?;
+        self.run("SELECT pg_reload_conf()")?;
+        for _ in 0..600 {
+            if self.names(LOADED)? != before {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(20));
+        }
+        Err("the server does not load its settings".to_owned())
+    }
+
+    fn saved(&self, name: &str) -> PathBuf {
+        self.folder.with_file_name(format!("saved-{name}"))
+    }
+}
+
+impl Stage for OnStage {
+    fn arrange(&mut self, sandbox: &Sandbox, entry: &Deception) -> Result<String, String> {
+        for statement in &entry.statements {
+            self.run(&placed(statement, sandbox))?;
+        }
+        for (name, value) in &entry.settings {
+            self.run(&format!("ALTER SYSTEM SET {name} = '{}'", placed(value, sandbox)))?;
+        }
+        for (name, text) in &entry.files {
+            let (path, saved) = (self.folder.join(name), self.saved(name));
+            fs::copy(&path, &saved)
+                .and_then(|_| overwrite(&path, &placed(text, sandbox)))
+                .map_err(|error| format!("{name}: {error}"))?;
+        }
+        if !entry.settings.is_empty() || !entry.files.is_empty() {
+            self.reload()?;
+        }
+        url(sandbox, &entry.asks)
+    }
+
+    fn clear(&mut self, _: &Sandbox, entry: &Deception) -> Result<(), String> {
+        for name in entry.files.keys() {
+            let text = fs::read_to_string(self.saved(name)).map_err(|error| format!("{name}: {error}"))?;
+            overwrite(&self.folder.join(name), &text).map_err(|error| format!("{name}: {error}"))?;
+        }
+        for statement in &entry.undo {
+            self.run(statement)?;
+        }
+        for name in entry.settings.keys() {
+            self.run(&format!("ALTER SYSTEM RESET {name}"))?;
+        }
+        if !entry.settings.is_empty() || !entry.files.is_empty() {
+            self.reload()?;
+        }
+        let databases = format!("SELECT quote_ident(datname) FROM pg_database WHERE oid >= {FIRST_OWN}");
+        for database in self.names(&databases)? {
+            self.run(&format!("DROP DATABASE {database} WITH (FORCE)"))?;
+        }
+        let extensions = format!("SELECT quote_ident(extname) FROM pg_extension WHERE oid >= {FIRST_OWN}");
+        for extension in self.names(&extensions)? {
+            self.run(&format!("DROP EXTENSION {extension} CASCADE"))?;
+        }
+        let roles = self.names(&format!("SELECT quote_ident(rolname) FROM pg_roles WHERE oid >= {FIRST_OWN}"))?;
+        for role in &roles {
+            self.run(&format!("DROP OWNED BY {role} CASCADE"))?;
+        }
+        for role in &roles {
+            self.run(&format!("DROP ROLE {role}"))?;
+        }
+        let tables =
+            self.names("SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'public'")?;
+        tables.iter().try_for_each(|table| self.run(&format!("DROP TABLE {table} CASCADE")).map(drop))
+    }
+}
+
+/// Writes into the file that is there, which keeps its owner.
+fn overwrite(path: &Path, text: &str) -> std::io::Result<()> {
+    fs::write(path, text)
+}
+
+/// `text` with the places of this server: `@PASSWORD@` for its password, `@CREDENTIALS@` for the folder of certificates.
+fn placed(text: &str, sandbox: &Sandbox) -> String {
+    let credentials = &sandbox.setup.credentials;
+    let folder = credentials.authority.parent().unwrap_or(Path::new("/"));
+    let text = text.replace("@PASSWORD@", credentials.password.expose_text());
+    text.replace("@CREDENTIALS@", &folder.display().to_string())
+}
+
+/// The URL of `asks`: an account, `tithe` where it is left out, and `plaintext`, `tls` or `certificate`.
+fn url(sandbox: &Sandbox, asks: &str) -> Result<String, String> {
+    let Address::Tcp { host, port } = &sandbox.server.address else { return Err("no TCP server".to_owned()) };
+    let credentials = &sandbox.setup.credentials;
+    let mut words = asks.split_whitespace();
+    let (account, way) = (words.next().unwrap_or("tithe"), words.next().unwrap_or("plaintext"));
+    let password = credentials.password.expose_text();
+    let authority = credentials.authority.display();
+    let verified = format!("?sslmode=verify-full&sslrootcert={authority}");
+    let (password, options) = match way {
+        "plaintext" => (format!(":{password}"), String::new()),
+        "tls" => (format!(":{password}"), verified),
+        "certificate" => {
+            let (certificate, key) = (credentials.client_certificate.display(), credentials.client_key.display());
+            (String::new(), format!("{verified}&sslcert={certificate}&sslkey={key}"))
+        }
+        other => return Err(format!("nobody comes by {other}")),
+    };
+    Ok(format!("postgres://{account}{password}@{host}:{port}/postgres{options}"))
+}
