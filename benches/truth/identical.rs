@@ -1,16 +1,19 @@
 //! Four identical arms of one product: how often an interval leaves zero out, and whether an arm's place in the file
 //! matters.
 
+use std::path::PathBuf;
+
 use serde_json::Value;
 use tithe_analysis::CONFIDENCE;
 use tithe_statistics::{mean, variance};
 
 use crate::{
     Arguments,
-    analysis::{METRICS, find, holds, interval, load, percent_or_dash, wait_share},
+    analysis::{METRICS, find, holds, interval, load, percent_or_dash, read, wait_share},
     beside::Beside,
     experiment::{settings, ycsb},
-    run::Run,
+    persistence,
+    run::{Run, report},
     share::share,
 };
 
@@ -24,6 +27,8 @@ pub struct Options {
     seconds: u32,
     hogs: usize,
     workload: String,
+    /// Where the rows of all starts are added.
+    rows: Option<PathBuf>,
 }
 
 impl Options {
@@ -35,6 +40,7 @@ impl Options {
             seconds: arguments.number(2, "seconds", 120)?,
             hogs: arguments.number(3, "hogs", 0)?,
             workload: arguments.word(4).unwrap_or("c").to_owned(),
+            rows: arguments.word(5).map(PathBuf::from),
         })
     }
 
@@ -60,14 +66,17 @@ impl Options {
 
 /// Measures and tells.
 pub fn measure(asked: &Options) -> Result<(), String> {
-    let report = Run::new("identical", &asked.experiment()).wait_beside(Beside::Hogs(asked.hogs))?;
+    let folder = Run::new("identical", &asked.experiment()).finish_beside(Beside::Hogs(asked.hogs))?;
+    let report = report(&folder);
     let Options { product, cells, seconds, workload, .. } = asked;
     println!("{product}, workload {workload}, {cells} cells of {seconds} s, beside {}\n", Beside::Hogs(asked.hogs));
     let cells = report["cells"].as_array().map_or(0, Vec::len);
     tell_cells(&report, cells);
     tell_misses(&report, cells);
     tell_means(&report, cells);
-    Ok(())
+    let rows = persistence::rows(&read(&folder), product, workload);
+    persistence::print(&rows);
+    asked.rows.as_ref().map_or(Ok(()), |path| persistence::keep(&rows, path))
 }
 
 /// Every comparison's intervals.

@@ -15,8 +15,9 @@
 //! | `writes` | seconds | PostgreSQL against itself, durable updates | the same by slot and number of clients |
 //! | `known-cost` | seconds, hogs | arms of PostgreSQL that burn counted processor time in every statement | every
 //! interval, and whether it holds the truth |
-//! | `identical` | product, cells, seconds a cell, hogs, workload | four identical arms | how many intervals leave zero
-//! out; the mean effect by arm |
+//! | `identical` | product, cells, seconds a cell, hogs, workload, file | four identical arms | how many intervals leave
+//! zero out; the mean effect by arm; whether differences persist over starts; rows go to the file |
+//! | `persistence` | files of rows | the same | whether differences persist over starts |
 //! | `pairs` | product, runs, seconds a run, hogs, workload | the same experiment again and again | how many pairs
 //! `compare` calls different, and how much they differ |
 //! | `pairs-again` | folders of runs | the same, of runs that are there | the same |
@@ -35,6 +36,7 @@ mod known;
 mod known_cost;
 mod neighbours;
 mod pairs;
+mod persistence;
 mod run;
 mod share;
 mod twice;
@@ -66,6 +68,7 @@ fn carry_out(part: &str, asked: &Arguments<'_>) -> Result<(), String> {
         "writes" => twice::writes(asked.number(0, "seconds", 60)?),
         "known-cost" => known_cost::measure(asked.number(0, "seconds", 300)?, asked.number(1, "hogs", 4)?),
         "identical" => identical::measure(&identical::Options::read(asked)?),
+        "persistence" => persistence::again(asked.0),
         "pairs" => pairs::measure(&pairs::Options::read(asked)?),
         "pairs-again" => {
             pairs::again(asked.0);

@@ -53,12 +53,17 @@ impl Run {
         Ok(report(&self.finish()?))
     }
 
-    /// The same with `beside` beside it from now on.
-    pub fn wait_beside(self, beside: Beside) -> Result<Value, String> {
+    /// Waits for the end with `beside` beside it from now on; the run folder.
+    pub fn finish_beside(self, beside: Beside) -> Result<PathBuf, String> {
         let neighbours = beside.start();
-        let report = self.wait();
+        let folder = self.finish();
         drop(neighbours);
-        report
+        folder
+    }
+
+    /// The same; the report.
+    pub fn wait_beside(self, beside: Beside) -> Result<Value, String> {
+        Ok(report(&self.finish_beside(beside)?))
     }
 
     /// Runs hogs until half of the frames are measured.

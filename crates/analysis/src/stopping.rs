@@ -15,7 +15,7 @@ use std::{
 use tithe_model::{
     ending::CellEnding,
     experiment::{Design, Metric},
-    plan::{Cell, Plan, STARTS_MIN, STARTS_USUAL, Starts, starts_borne},
+    plan::{Cell, Plan, STARTS_MIN, STARTS_USUAL, Starts},
     record::Slot,
     start_spread::{CostSpread, StartSpread},
 };
@@ -367,7 +367,7 @@ impl Live {
         let Starts::Several(planned) = self.cell.starts else { return None };
         let start_s = self.start_s.filter(|start_s| *start_s > 0.0 && !self.starts_asked)?;
         let (least, frames) = (planned.min(STARTS_USUAL), self.cell.frames_max);
-        let borne = starts_borne(f64::from(frames) * self.frame_s, start_s);
+        let borne = self.cell.after_start.starts_borne(f64::from(frames) * self.frame_s, start_s);
         let (Some(within), Some(spread)) = (widest.within, widest.spread) else {
             // Too few starts to tell; those that are too dear are left out all the same.
             return Some(planned.min(borne).max(least));

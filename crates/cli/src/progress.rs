@@ -24,7 +24,7 @@ use tithe_analysis::{
 use tithe_harness::run::{Advice, EventListener};
 use tithe_model::{
     ending::CellEnding,
-    plan::{Cell, FRAMES_MIN, Plan, STARTING_SHARE},
+    plan::{Cell, FRAMES_MIN, Plan},
     record::{Event, Frame, Phase, Slot, Verdict},
     records::Records,
 };
@@ -276,7 +276,8 @@ impl<'a> Progress<'a> {
         let arms = self.plan.experiment.arms.len();
         let frame_s = |cell: &Cell| cell.frame_ns(arms) as f64 / 1e9;
         let connecting = (self.frame_took_s / frame_s(&self.plan.cells[self.cell])).max(1.0);
-        let starting = if cell.epochs > 1 || cell.starts_per_epoch() > 1 { STARTING_SHARE } else { 0.0 };
+        let starts_again = cell.epochs > 1 || cell.starts_per_epoch() > 1;
+        let starting = if starts_again { cell.after_start.starting_share() } else { 0.0 };
         f64::from(cell.frames_max) * frame_s(cell) * (connecting + starting)
     }
 

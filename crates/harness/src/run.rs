@@ -65,7 +65,10 @@ use crate::{
 };
 use child_process::ChildProcesses;
 use data_sets::DataSets;
-use epoch_setup::{EpochSetup, again::Again};
+use epoch_setup::{
+    EpochSetup,
+    again::{Again, Restarted},
+};
 use invalid::InvalidInARow;
 use rotating::Rotations;
 use starts::StartsOfEpoch;
@@ -407,13 +410,25 @@ impl<'a> Run<'a> {
                 let began = Instant::now();
                 let (start, written) = (first_start + starts.begun, workload.writes());
                 let again = Again { run: self, part, data_sets: &run_state.data_sets, start, written, cold };
-                if epoch_setup.restart(&again, runner.arms_mut())?.put_back {
+                let restarted = epoch_setup.restart(&again, runner.arms_mut())?;
+                if restarted.put_back {
                     runner.data_put_back();
                 }
+                let answers = Instant::now();
                 self.warm_up(part, start, &mut runner, event_log)?;
                 if !runner.time_is_virtual() {
-                    let took_s = began.elapsed().as_secs_f64();
-                    event_log.add(Event::StartedAnew { cell: number as u32, start, took_s })?;
+                    let Restarted { stop_s, put_back_s, start_s, .. } = restarted;
+                    let (took_s, warm_up_s) = (began.elapsed().as_secs_f64(), answers.elapsed().as_secs_f64());
+                    let cell = number as u32;
+                    event_log.add(Event::StartedAnew {
+                        cell,
+                        start,
+                        took_s,
+                        stop_s,
+                        put_back_s,
+                        start_s,
+                        warm_up_s,
+                    })?;
                 }
                 caches.begun = self.cache_use(runner.arms(), child_process.as_ref());
             }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 pub use outline::{disk_bytes, outline, starting_share};
-pub use repetition::{STARTING_SHARE, STARTS_MIN, STARTS_USUAL, starts_borne};
+pub use repetition::{STARTS_MIN, STARTS_USUAL};
 use repetition::{after_start, repetitions, spills, starts_are_ours};
 pub use sides::PAIRS_MIN_SWITCHED;
 
@@ -209,7 +209,8 @@ pub enum WarmUp {
 }
 
 impl WarmUp {
-    /// A guess of how long it takes with so many arms, s: a third of what it may at most.
+    /// A guess of how long it takes with so many arms, s, on average over several starts: a third of what it may at
+    /// most. The first two show when it has ended, the others last as long as those say.
     pub(crate) fn guess_s(self, arms: f64) -> f64 {
         match self {
             Self::None => 0.0,

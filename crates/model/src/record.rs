@@ -326,10 +326,13 @@ pub struct WarmedUp {
     /// How that changed from the third quarter of the warm-up to the last, natural-log ratio; 0 where it was too short
     /// to tell.
     pub change: f64,
+    /// It lasted as long as the warm-ups before it had shown together to be enough.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_before: bool,
 }
 
 /// What a warm-up is to bring to a steady state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Steadied {
     /// Operations per second of processor time of client and server.
@@ -410,6 +413,18 @@ pub enum Event {
         start: u32,
         /// How long all of it took, s.
         took_s: f64,
+        /// Of that, stopping the servers, s.
+        #[serde(default)]
+        stop_s: f64,
+        /// Of that, putting their data back and on the disk, s.
+        #[serde(default)]
+        put_back_s: f64,
+        /// Of that, starting them until all answered and their caches were filled, s.
+        #[serde(default)]
+        start_s: f64,
+        /// Of that, warming them up, s.
+        #[serde(default)]
+        warm_up_s: f64,
     },
     /// The provider is switching the server to an arm; told to whoever watches, and not kept.
     Switching {

@@ -21,6 +21,8 @@
 //! It stands in this crate because it decides when load begins to count, as the schedule decides in which order; no
 //! figure of a report is made of it.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 /// Largest change from the third to the last quarter of a warm-up that has ended, natural-log ratio: about a tenth.
@@ -28,6 +30,9 @@ pub const BOUND: f64 = 0.1;
 
 /// Windows of a quarter, at least: three and three values are the fewest that give an interval at 90 %.
 const QUARTER_MIN: usize = 3;
+
+/// The fewest windows of a warm-up that tell anything.
+pub const WINDOWS_TELL: usize = 4 * QUARTER_MIN;
 
 /// The normal quantile of 95 %, for the ends of a 90 % interval.
 const Z: f64 = 1.644_853_626_951_472_7;
@@ -42,6 +47,14 @@ pub enum Steadiness {
     Unclear,
     /// Its second half rises or falls, certainly, and perhaps by more than the bound.
     Changing,
+}
+
+impl Steadiness {
+    /// The longest warm-up whose state is this, of one whose cap is `at_most_ns`: twice as long while a quantity
+    /// certainly changes, because its start does not count otherwise.
+    pub fn at_most_ns(self, at_most_ns: u64) -> u64 {
+        if self == Self::Changing { at_most_ns.saturating_mul(2) } else { at_most_ns }
+    }
 }
 
 /// How a quantity changed from the third quarter of a warm-up to the last, natural-log ratio with its 90 % interval.
@@ -84,6 +97,48 @@ impl Change {
     }
 }
 
+/// Windows of each warm-up that are compared with its end, where several say together what is enough.
+const TOGETHER: usize = 3;
+
+/// The fewest windows after which a quantity is where it ends up, as the warm-ups of the same servers on the same data
+/// so far say together; `None` where none is shown to be enough.
+///
+/// One warm-up has to show by itself that it has ended, which takes [`WINDOWS_TELL`] windows at least. Those that
+/// follow the same course need fewer: after `w` windows a quantity is taken to have arrived if the mean of the next
+/// three windows, and that of all windows from there to the last quarter, are each shown to differ from the mean of
+/// that quarter by less than [`BOUND`] (two one-sided tests at 5 %, as [`Change`]). Each warm-up is compared with its
+/// own end, so that starts that differ in speed do not count as a change.
+pub fn enough(warm_ups: &[Vec<f64>]) -> Option<usize> {
+    let quarters = warm_ups.iter().map(|values| values.len() / 4);
+    let compared = warm_ups.iter().zip(quarters).map(|(values, quarter)| values.len() - quarter).min()?;
+    if compared < TOGETHER {
+        return None;
+    }
+    let from_end = |values: &Vec<f64>| {
+        let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+        let last = &logs[logs.len() - logs.len() / 4..];
+        let end = last.iter().sum::<f64>() / last.len() as f64;
+        logs.into_iter().map(|log| log - end).collect::<Vec<f64>>()
+    };
+    let warm_ups: Vec<Vec<f64>> = warm_ups.iter().map(from_end).collect();
+    let is_at_end = |windows: Range<usize>| {
+        let values: Vec<f64> = warm_ups.iter().flat_map(|values| &values[windows.clone()]).copied().collect();
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        mean.abs() + t_95(count - 1.0) * (variance / count).sqrt() < BOUND
+    };
+    let has_arrived = |window: &usize| is_at_end(*window..window + TOGETHER) && is_at_end(*window..compared);
+    (0..=compared - TOGETHER).find(has_arrived)
+}
+
+/// Student's quantile of 95 % for so many degrees of freedom, by its expansion (Abramowitz and Stegun 26.7.5, two
+/// terms): 0.16 too small for two degrees, 0.02 for four.
+fn t_95(degrees: f64) -> f64 {
+    let (cube, fifth) = (Z.powi(3), Z.powi(5));
+    Z + (cube + Z) / (4.0 * degrees) + (5.0 * fifth + 16.0 * cube + 3.0 * Z) / (96.0 * degrees.powi(2))
+}
+
 /// Differences that lie outside the interval at either end, of two samples of size `each`: one less than the lower
 /// critical value of the rank sum at 5 %, by its normal approximation (Hollander and Wolfe, section 4.3), which is
 /// exact or one too few for small samples.
@@ -113,6 +168,31 @@ mod tests {
             let change = Change::of(&values)?;
             (change.steadiness() == Steadiness::Steady).then_some(window + 1)
         })
+    }
+
+    #[test]
+    fn several_warm_ups_say_together_what_is_enough() {
+        let mut random = SplitMix64::new(7);
+        // A part in e every two windows, from half the speed.
+        let approach = |window: usize| -0.7 * (-(window as f64) / 2.0).exp();
+        let mut warm_up = |curve: &dyn Fn(usize) -> f64, noise: f64, level: f64| -> Vec<f64> {
+            (0..16).map(|window| (level + curve(window) + noise * normal(&mut random)).exp()).collect()
+        };
+        let flat = |_: usize| 0.0;
+        assert_eq!(enough(&[warm_up(&flat, 0.01, 0.0), warm_up(&flat, 0.01, 0.4)]), Some(0));
+        let approached = enough(&[warm_up(&approach, 0.01, 0.0), warm_up(&approach, 0.01, 0.4)]);
+        // What is left of the approach after so many windows is about the bound.
+        assert!(approached.is_some_and(|windows| (3..=6).contains(&windows)), "{approached:?}");
+        // A step in the middle keeps everything before it from being enough.
+        let step = |window: usize| if window < 9 { -0.3 } else { 0.0 };
+        assert_eq!(enough(&[warm_up(&step, 0.01, 0.0), warm_up(&step, 0.01, 0.0)]), Some(9));
+        // One that is quiet says it alone.
+        assert_eq!(enough(&[warm_up(&flat, 0.01, 0.0)]), Some(0));
+        assert!(enough(&[warm_up(&approach, 0.01, 0.0)]).is_some_and(|windows| (3..=7).contains(&windows)));
+        // Noise says nothing, nor do too few windows.
+        assert_eq!(enough(&[warm_up(&flat, 0.5, 0.0), warm_up(&flat, 0.5, 0.0)]), None);
+        assert_eq!(enough(&[vec![1.0; 2], vec![1.0; 2]]), None);
+        assert_eq!(enough(&[]), None);
     }
 
     /// Of 400 warm-ups of at most 100 windows: their share that ended while more than `left` of the curve was to

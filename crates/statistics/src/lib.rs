@@ -6,7 +6,8 @@
 //! Where a provider switches one server, pairs of sides do ([`sides`]).
 //! Over hosts the same model carries what each of them has shown ([`hosts`]). Percentiles take the same way as costs,
 //! over groups of frames ([`percentile`]). When to stop is in [`precision`], what the answer is called in [`verdict`].
-//! Where the costs of many runs change their level is in [`change_points`].
+//! Where the costs of many runs change their level is in [`change_points`], whether identical arms differ in all starts
+//! alike in [`persistence`].
 //!
 //! Left out on purpose: models of the noise, outlier removal, bootstrap. A frame's label swap is a symmetry
 //! of the randomised design, so the signed-rank interval needs no model.
@@ -23,6 +24,7 @@ pub mod null;
 pub mod order;
 pub mod pairing;
 pub mod percentile;
+pub mod persistence;
 pub mod precision;
 pub mod random_effects;
 pub mod saturation;

@@ -16,6 +16,7 @@ use tithe_statistics::{
     starts::{IntervalOptions, KnownSpread},
 };
 
+use super::warm_up;
 use crate::{
     Estimate, Figure, Flag,
     stopping::{self, EndsBy, SlotTotals},
@@ -73,6 +74,7 @@ impl<'a> Measured<'a> {
         let arms = experiment.arms.len();
         let (frames, invalid) = frames(records, index);
         let (frames, invalid) = whole_pairs(cell, records, (frames, invalid));
+        let (frames, invalid) = of_steady_starts(&warm_up::left_out(&records.cells[index].warm_ups), frames, invalid);
         let (free, frames): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| frame.record.free);
         let slots = || frames.iter().flat_map(|frame| &frame.slots);
         let ended_by = |reason: CellEnding| records.cells[index].ending == Some(reason);
@@ -300,6 +302,20 @@ impl<'a> Measured<'a> {
         }
         parts as f64 / wall.max(1) as f64
     }
+}
+
+/// The frames that are of none of the starts that are `left_out`.
+fn of_steady_starts<'a>(
+    left_out: &BTreeSet<u32>,
+    frames: Vec<MeasuredFrame<'a>>,
+    mut invalid: Vec<(u32, String)>,
+) -> (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>) {
+    let is_steady = |frame: &MeasuredFrame<'_>| !left_out.contains(&frame.record.start);
+    let (steady, changing): (Vec<_>, Vec<_>) = frames.into_iter().partition(is_steady);
+    let reason = |frame: &MeasuredFrame<'_>| (frame.record.frame, "its servers were not steady yet".to_owned());
+    invalid.extend(changing.iter().map(reason));
+    invalid.sort_by_key(|(number, _)| *number);
+    (steady, invalid)
 }
 
 /// Of a server that its provider switches, the frames of those pairs that have both sides to their end; the frames of

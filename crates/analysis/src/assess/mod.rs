@@ -3,7 +3,8 @@
 //! [`assess`] looks at each cell alone: `measured` picks the frames and slots that count, `levels` says how
 //! each arm did, `slots`, `percentiles`, `counters` and `sizes` compare the protected arms with the
 //! baseline, `proof` and `difference` tell what the arm was; `control` holds the others against the A/A arm, and
-//! `over_run` judges what headlines say of all cells. All of it is a pure function of the records.
+//! `over_run` judges what headlines say of all cells, and `persistence` guards figures that hold waiting. All of it is
+//! a pure function of the records.
 //!
 //! Left out: absolute comparisons between cells, and any figure of a frame that is invalid or has no record.
 
@@ -19,6 +20,7 @@ mod measured;
 mod over_run;
 mod over_start;
 mod percentiles;
+mod persistence;
 mod proof;
 mod published;
 pub mod resolution;
@@ -107,7 +109,11 @@ fn assess_cell(
         // Nothing is known that could speak against the metric that was asked for.
         (asked, None)
     } else {
-        (measured.seen.deciding(asked), measured.cannot_decide(asked))
+        let cells = records.plan.cells.len();
+        match persistence::cannot_decide(&measured, measured.seen.deciding(asked), cells) {
+            Some(because) => (Metric::Cpu, Some(because)),
+            None => (measured.seen.deciding(asked), measured.cannot_decide(asked)),
+        }
     };
     let mut notes: Vec<String> =
         because.map(|because| format!("{because}; CPU per op decides instead")).into_iter().collect();
@@ -144,6 +150,7 @@ fn assess_cell(
     }
     over_run::judge(&mut measured, &mut arms, primary, cells);
     control::hold(&mut arms);
+    persistence::hold(&measured, &mut arms);
     notes.extend(asymmetry);
     warnings.extend(notes.into_iter().map(|note| format!("{}: {note}.", cell.id)));
 

@@ -1,8 +1,10 @@
 //! What was offered after each start before the first frame, in words.
 
+use std::collections::BTreeSet;
+
 use tithe_model::{
     experiment::Arm,
-    plan::{Cell, WarmUp},
+    plan::{Cell, STARTS_MIN, WarmUp},
     quantity,
     record::{Steadied, WarmedUp},
     steady::Steadiness,
@@ -27,6 +29,7 @@ pub(super) fn words(cell: &Cell, warm_ups: &[WarmedUp]) -> String {
         if warm_ups.len() == 1 { String::new() } else { format!(" in {count} of {} starts", warm_ups.len()) }
     };
     if changing > 0 {
+        let at_most_ns = Steadiness::Changing.at_most_ns(at_most_ns);
         parts.push(format!("not steady within {}{}", seconds(at_most_ns), of(changing)));
     }
     if unclear > 0 {
@@ -37,16 +40,25 @@ pub(super) fn words(cell: &Cell, warm_ups: &[WarmedUp]) -> String {
 
 /// `steady after 38 s (median of 6 starts; 31 to 52 s)`; `None` where no start became steady.
 fn steady_after(warm_ups: &[WarmedUp]) -> Option<String> {
-    let steady = warm_ups.iter().filter(|it| it.ended == Steadiness::Steady);
-    let mut lengths: Vec<f64> = steady.map(|it| it.duration_ns as f64 / 1e9).collect();
+    let shown = lengths_of(warm_ups.iter().filter(|it| it.ended == Steadiness::Steady && !it.as_before))
+        .map(|lengths| format!("steady after {lengths}"));
+    let as_before = lengths_of(warm_ups.iter().filter(|it| it.as_before))
+        .map(|lengths| format!("then as long as those showed together to be enough: {lengths}"));
+    let parts: Vec<String> = shown.into_iter().chain(as_before).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// `38 s (median of 6 starts; 31 to 52 s)`; `None` of no warm-ups.
+fn lengths_of<'w>(warm_ups: impl Iterator<Item = &'w WarmedUp>) -> Option<String> {
+    let mut lengths: Vec<f64> = warm_ups.map(|it| it.duration_ns as f64 / 1e9).collect();
     lengths.sort_by(f64::total_cmp);
     let (shortest, longest) = (lengths.first()?, lengths.last()?);
     let median = (lengths[(lengths.len() - 1) / 2] + lengths[lengths.len() / 2]) / 2.0;
     let median = quantity::precise_duration(rounded(median));
     Some(match lengths.len() {
-        1 => format!("steady after {median}"),
+        1 => median,
         starts => format!(
-            "steady after {median} (median of {starts} starts; {} to {})",
+            "{median} (median of {starts} starts; {} to {})",
             rounded(*shortest),
             quantity::precise_duration(rounded(*longest))
         ),
@@ -69,12 +81,26 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
         1 => "the servers were not steady".to_owned(),
         all => format!("the servers were not steady in {} of {all} starts", changing().count()),
     };
+    let counted = match left_out(warm_ups).is_empty() {
+        true => "they count all the same, because too few others are left",
+        false => "they are left out",
+    };
     Some(format!(
-        "after a warm-up of {} {starts}: {what} of arm `{arm}` still {moved} by {}%; `warmup` in `[measure]` asks for a \
-         longer one",
-        seconds(at_most_ns),
+        "after a warm-up of {} {starts}: {what} of arm `{arm}` still {moved} by {}%; {counted}; `warmup` in `[measure]` \
+         asks for a longer one",
+        seconds(Steadiness::Changing.at_most_ns(at_most_ns)),
         digits(size)
     ))
+}
+
+/// The starts whose frames do not count, because their servers certainly changed when the first of them began: as long
+/// as enough others are left to tell how much starts differ.
+pub(super) fn left_out(warm_ups: &[WarmedUp]) -> BTreeSet<u32> {
+    let (changing, steady): (Vec<_>, Vec<_>) = warm_ups.iter().partition(|it| it.ended == Steadiness::Changing);
+    match steady.len() >= STARTS_MIN as usize {
+        true => changing.into_iter().map(|it| it.start).collect(),
+        false => BTreeSet::new(),
+    }
 }
 
 fn seconds(ns: u64) -> String {
@@ -118,7 +144,16 @@ mod tests {
     }
 
     fn warmed_up(start: u32, duration_s: f64, ended: Steadiness, quantity: Steadied, change: f64) -> WarmedUp {
-        WarmedUp { start, duration_ns: (duration_s * 1e9) as u64, windows: 12, ended, quantity, arm: 1, change }
+        WarmedUp {
+            start,
+            duration_ns: (duration_s * 1e9) as u64,
+            windows: 12,
+            ended,
+            quantity,
+            arm: 1,
+            change,
+            as_before: false,
+        }
     }
 
     #[test]
@@ -154,16 +189,27 @@ mod tests {
         assert_eq!(check(until_steady, &[(4.24, Steady, 0.0)]), quiet("steady after 4.2 s"));
         let three = [(52.3, Steady, 0.01), (31.0, Steady, 0.0), (38.4, Steady, -0.02)];
         assert_eq!(check(until_steady, &three), quiet("steady after 38 s (median of 3 starts; 31 to 52 s)"));
+        let before = |start| WarmedUp { as_before: true, ..warmed_up(start, 3.0, Steady, Steadied::Log, 0.0) };
+        let first = warmed_up(0, 31.0, Steady, Steadied::Log, 0.0);
+        assert_eq!(
+            words(&cell(until_steady), &[first, before(1), before(2)]),
+            "steady after 31 s, then as long as those showed together to be enough: 3 s (median of 2 starts; 3 to 3 s)"
+        );
         let noisy = [(120.4, Unclear, 0.2), (31.0, Steady, 0.0)];
         let told = "steady after 31 s; too noisy to tell within 2 min in 1 of 2 starts";
         assert_eq!(check(until_steady, &noisy), quiet(told));
         let (told, warning) = check(until_steady, &[(121.0, Changing, 0.2), (120.0, Changing, -0.15)]);
-        assert_eq!(told, "not steady within 2 min in 2 of 2 starts");
-        let expected = "after a warm-up of 2 min the servers were not steady in 2 of 2 starts: operations per processor \
-                        second of arm `tls` still rose by 22%; `warmup` in `[measure]` asks for a longer one";
+        assert_eq!(told, "not steady within 4 min in 2 of 2 starts");
+        let expected = "after a warm-up of 4 min the servers were not steady in 2 of 2 starts: operations per processor \
+                        second of arm `tls` still rose by 22%; they count all the same, because too few others are left; \
+                        `warmup` in `[measure]` asks for a longer one";
         assert_eq!(warning, expected);
+        let mut starts = vec![(240.0, Changing, 0.2)];
+        starts.extend([(31.0, Steady, 0.0); 4]);
+        assert!(check(until_steady, &starts).1.contains("not steady in 1 of 5 starts"));
+        assert!(check(until_steady, &starts).1.contains("they are left out"));
         let (told, warning) = check(until_steady, &[(121.0, Changing, -0.2)]);
-        assert_eq!(told, "not steady within 2 min");
+        assert_eq!(told, "not steady within 4 min");
         assert!(warning.contains("the servers were not steady: bytes of log per operation of arm `tls` still fell"));
     }
 }

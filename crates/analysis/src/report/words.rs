@@ -216,6 +216,7 @@ pub fn flag_code(flag: Flag) -> &'static str {
         Flag::Stolen => "STOLEN",
         Flag::SlowCipher => "SLOW_CIPHER",
         Flag::WithinControl => "WITHIN_CONTROL",
+        Flag::WaitingAlone => "WAITING_ALONE",
     }
 }
 
@@ -283,6 +284,10 @@ pub fn flag_advice(flag: Flag) -> &'static str {
         Flag::WithinControl => {
             "The plain arm differs from itself by as much (A/A): a saving is not believed, and a cost of this size is to be \
              read with care; measure longer."
+        }
+        Flag::WaitingAlone => {
+            "The arm waits less and uses as much processor time, which where its files lie on the disk can explain: measure \
+             over several loads (`epochs = 4` or more)."
         }
     }
 }

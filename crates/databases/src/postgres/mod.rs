@@ -63,7 +63,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     server_programs: &["postgres"],
     wire_protocol: Some(WireProtocol::Postgres),
     network_login: NetworkLogin::Password("scram-sha-256"),
-    start_s: 0.4,
+    start_s: 0.2,
     ..DatabaseEntry::BARE
 };
 

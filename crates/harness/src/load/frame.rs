@@ -55,6 +55,7 @@ use self::{
     lanes::Lanes,
     measured::{ArmMeasured, FrameRequest, Measured},
     slices::Slices,
+    warm_up::WarmedUpBefore,
     watch::{FrameConditions, Watch},
 };
 use super::Schedule;
@@ -67,6 +68,8 @@ pub struct CellRunner<'a> {
     done: Vec<u64>,
     /// Load before the next frame beside that of every frame, per arm, ns.
     extra_warmup_ns: u64,
+    /// What the warm-ups so far have shown.
+    warmed_up: WarmedUpBefore,
 }
 
 /// How the load is offered.
@@ -116,7 +119,7 @@ impl<'a> CellRunner<'a> {
             Load::Clients(clients) => Offer::Lanes(Box::new(Lanes::new(clients, &context, slot_fixed))),
             Load::Program(program) => Offer::Slices(Slices { program, workspaces: Vec::new() }),
         };
-        Self { context, offer, done, extra_warmup_ns: 0 }
+        Self { context, offer, done, extra_warmup_ns: 0, warmed_up: WarmedUpBefore::default() }
     }
 
     /// The same, whose load the workload's program offers at `workspaces`, one an arm.

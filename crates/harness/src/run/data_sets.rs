@@ -22,7 +22,7 @@ use std::{
 use tithe_machine::{
     credentials::Credentials,
     fault::Fault,
-    launch::Install,
+    launch::{Install, Server},
     paths::Paths,
     sandbox::{
         Sandbox,
@@ -34,10 +34,14 @@ use tithe_machine::{
 use tithe_model::experiment::Arm;
 use tithe_plugin::setup::{AtRest, Columns, Setup};
 
-use self::renew::{remove, renew};
+use self::{
+    exchange::{DataFolder, exchange},
+    renew::{remove, renew},
+};
 use super::{EpochPlan, Run};
 use crate::load::reading::sizes;
 
+mod exchange;
 mod renew;
 
 /// File of a kept set that says what it holds.
@@ -134,6 +138,15 @@ impl Fingerprint {
             keys.push(key.clone());
         }
         Some(Self { workload, paths: stored.paths, words: lines.join("\n") + "\n", keys, on_volume })
+    }
+
+    /// The folder of `server`, which stores what this is, with the names of the entries that hold data.
+    fn data_folder<'s>(&self, server: &'s Server) -> DataFolder<'s> {
+        let Server { folder, paths, .. } = server;
+        let below = paths.data.iter().chain(&paths.journal).filter_map(|path| path.strip_prefix(folder).ok());
+        let data = self.paths.iter().map(Path::new).chain(below);
+        let names = data.filter_map(|path| Some(path.components().next()?.as_os_str().to_owned()));
+        DataFolder { folder, data: names.collect() }
     }
 }
 
@@ -242,6 +255,21 @@ impl DataSets {
         }
         clear(fingerprint, to, paths).map_err(failed)?;
         Ok(Some(format!("loaded by {}, copied ({})", set.by, how.name())))
+    }
+
+    /// Gives the data of each of the stopped servers of `arms` the place on the disk that those of another arm had: of
+    /// the one that `places` names. What lies on a volume stays there. The data are to be [restored](Self::restore)
+    /// afterwards.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub(super) fn exchange(arms: &[(&Fingerprint, &Server)], places: &[usize]) -> Result<(), Fault> {
+        if arms.len() != places.len() || arms.iter().any(|(fingerprint, _)| fingerprint.on_volume.is_some()) {
+            return Ok(());
+        }
+        let folders: Vec<DataFolder<'_>> = arms.iter().map(|(of, server)| of.data_folder(server)).collect();
+        let failed = |error| Fault::machine("cannot exchange the places of data on the disk", error);
+        exchange(&folders, places).map_err(failed)
     }
 
     /// Lets go of the sets that are not of a workload for which `needed` holds.

@@ -2,9 +2,9 @@
 //!
 //! A server's speed depends on what nobody asked for: who was started before it, where its stack begins, which follows
 //! from the size of its environment (Mytkowicz et al., "Producing wrong data without doing anything obviously wrong",
-//! ASPLOS 2009). Drawn, both are luck of one start and average out over several. Where the kernel puts the memory of a
-//! process is its own draw (address-space randomisation stays on), and so is the port that a server is given: a port
-//! that a seed names may be in use.
+//! ASPLOS 2009), where on the disk its data are. Drawn, they vary from start to start and average out over several.
+//! Where the kernel puts the memory of a process is its own draw (address-space randomisation stays on), and so is the
+//! port that a server is given: a port that a seed names may be in use.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +20,9 @@ const PADDING_MAX: u64 = 4096;
 /// Tells this draw from the others that a cell's seed decides.
 const START: u64 = u64::MAX - 1;
 
+/// The same of places.
+const PLACES: u64 = u64::MAX - 3;
+
 /// What is drawn for one start of all servers of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Draw {
@@ -27,6 +30,8 @@ pub(super) struct Draw {
     pub order: Vec<usize>,
     /// By how much the environment of each arm's server is made larger, bytes.
     pub paddings: Vec<usize>,
+    /// The arm whose place on the disk each arm's data get.
+    pub places: Vec<usize>,
 }
 
 impl Draw {
@@ -34,7 +39,8 @@ impl Draw {
     pub fn of(seed: u64, start: u32, arms: usize) -> Self {
         let order = block_order(seed, start.into(), START, arms);
         let mut random = SplitMix64::new(seed ^ u64::from(start).wrapping_add(1).wrapping_mul(0xA24B_AED4_963E_E407));
-        Self { order, paddings: (0..arms).map(|_| random.below(PADDING_MAX) as usize).collect() }
+        let paddings = (0..arms).map(|_| random.below(PADDING_MAX) as usize).collect();
+        Self { order, paddings, places: block_order(seed, start.into(), PLACES, arms) }
     }
 }
 
@@ -70,8 +76,10 @@ mod tests {
         assert_ne!(of(7), of(8));
         let draws = of(7);
         for draw in &draws {
-            let arms: BTreeSet<usize> = draw.order.iter().copied().collect();
-            assert_eq!(arms, (0..4).collect(), "each arm is started once");
+            for (of, what) in [(&draw.order, "is started"), (&draw.places, "gives up its place")] {
+                let arms: BTreeSet<usize> = of.iter().copied().collect();
+                assert_eq!(arms, (0..4).collect(), "each arm {what} once");
+            }
             assert!(draw.paddings.iter().all(|bytes| *bytes < 4096));
         }
         let different: BTreeSet<Vec<usize>> = draws.iter().map(|draw| draw.paddings.clone()).collect();
@@ -80,6 +88,8 @@ mod tests {
         for arm in 0..4 {
             let first = draws.iter().filter(|draw| draw.order[0] == arm).count();
             assert!((10..=40).contains(&first), "arm {arm} is the first of {first} starts");
+            let stays = draws.iter().filter(|draw| draw.places[arm] == arm).count();
+            assert!((10..=40).contains(&stays), "arm {arm} keeps its place in {stays} starts");
         }
     }
 }

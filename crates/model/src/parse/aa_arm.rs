@@ -31,20 +31,19 @@ pub fn aa_arm_of(arms: &[Arm]) -> Option<Arm> {
     Some(Arm { name, aa: true, ..baseline.clone() })
 }
 
-/// True where the A/A arm costs little, Tithe starts the servers and offers the load, and the budget buys both.
+/// True where the A/A arm costs little, Tithe sets up the database and offers the load, and the budget buys both.
 fn joins(experiment: &Experiment, catalogue: &Catalogue) -> bool {
     experiment.arms.len() + 1 >= SHARES
         && experiment.measure.design != Design::Sequential
-        && is_launched(experiment, catalogue)
+        && is_own(experiment, catalogue)
         && is_own_load(experiment, catalogue)
         && leaves_enough(experiment, catalogue)
 }
 
-/// Servers that Tithe starts: neither embedded nor attached nor simulated.
-fn is_launched(experiment: &Experiment, catalogue: &Catalogue) -> bool {
+/// Databases that Tithe sets up itself: neither attached nor simulated.
+fn is_own(experiment: &Experiment, catalogue: &Catalogue) -> bool {
     let entry = catalogue.entry(&experiment.database);
-    entry.is_some_and(|entry| !entry.embedded && !entry.simulated)
-        && experiment.arms.iter().all(|arm| arm.url.is_none())
+    entry.is_some_and(|entry| !entry.simulated) && experiment.arms.iter().all(|arm| arm.url.is_none())
 }
 
 /// No workload is another program's.

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fmt::Write};
 
 use super::{
     Cell, FRAMES_MIN, Plan, Starts,
-    repetition::{EVIDENCE_S, STARTING_SHARE, STARTS_USUAL, epoch_s, starts_are_ours},
+    repetition::{EVIDENCE_S, STARTS_USUAL, epoch_s, starts_are_ours},
     shape, sides,
 };
 use crate::{
@@ -163,9 +163,9 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
 
 /// Names the cells of which starting anew takes more than it should.
 fn write_starting(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fmt::Result {
-    let most = STARTING_SHARE / (1.0 + STARTING_SHARE);
     for cell in &plan.cells {
-        let share = starting_share(plan, catalogue, cell);
+        let (share, of_load) = (starting_share(plan, catalogue, cell), cell.after_start.starting_share());
+        let most = of_load / (1.0 + of_load);
         // Told as a whole number, which is to be the larger one.
         if share >= most + 0.005 {
             let instead = match cell.starts {

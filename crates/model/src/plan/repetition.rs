@@ -20,7 +20,7 @@ const WARM_UP_COMPILES_NS: u64 = 60_000 * MS;
 /// Windows of a warm-up that ends when a server writes as it does in the long run, and its cap, each of one arm: what
 /// follows a start is gone within seconds, or lasts longer than a budget bears.
 const WINDOW_WRITES_NS: u64 = 200 * MS;
-const WARM_UP_WRITES_NS: u64 = 4_000 * MS;
+const WARM_UP_WRITES_NS: u64 = 2_400 * MS;
 
 /// Starts of a cell where the budget bears them. Fewer say little of the next start: of eight, Student's quantile is
 /// 2.36 times the standard error, of four 3.18, of two 12.7.
@@ -40,8 +40,27 @@ const STARTS_PROMISED: [(u32, f64, bool); 2] = [(STARTS_USUAL, 300.0, false), (6
 const LOADED_PER_S: f64 = 10_000.0;
 pub(super) const EVIDENCE_S: f64 = 5.0;
 
-/// What starting anew may take at most, as a share of the measured load: then it is 40 % of a cell's time.
-pub const STARTING_SHARE: f64 = 2.0 / 3.0;
+/// What starting again may take at most, as a share of the measured load, where servers are warmed up after each start:
+/// then a cell takes less than one and a half times as long as its load.
+const STARTING_SHARE_WARMED_UP: f64 = 0.4;
+
+/// The same elsewhere, where starts are cheap and each frame may have one: then it is 40 % of a cell's time.
+const STARTING_SHARE: f64 = 2.0 / 3.0;
+
+impl WarmUp {
+    /// What starting again may take at most, as a share of the measured load, where this follows each start.
+    pub fn starting_share(self) -> f64 {
+        match self {
+            Self::None => STARTING_SHARE,
+            Self::Fixed { .. } | Self::UntilSteady { .. } => STARTING_SHARE_WARMED_UP,
+        }
+    }
+
+    /// Most starts that `load_s` seconds of load pay for, where each takes `start_s` with this after it.
+    pub fn starts_borne(self, load_s: f64, start_s: f64) -> u32 {
+        (self.starting_share() * load_s / start_s) as u32
+    }
+}
 
 /// A rough guess of what starting, loading and examining all arms once takes, s.
 pub(super) fn epoch_s(experiment: &Experiment, database: &OfferedDatabase) -> f64 {
@@ -79,9 +98,9 @@ pub(super) fn spills(experiment: &Experiment, limits: Limits, shape: Option<Work
 }
 
 /// Epochs of a cell with `share_s` seconds of load, and the starts within them: what was asked for, else as many as
-/// [`STARTING_SHARE`] of the load pays for. Where servers lose their data when they are stopped, every start is an
-/// epoch; and where data are loaded anew for each of several epochs, every epoch is one start, because what it says
-/// stands on one load.
+/// [`starting_share`](WarmUp::starting_share) of the load pays for. Where servers lose their data when they are
+/// stopped, every start is an epoch; and where data are loaded anew for each of several epochs, every epoch is one
+/// start, because what it says stands on one load.
 pub(super) fn repetitions(experiment: &Experiment, catalogue: &Catalogue, cell: &Cell, share_s: f64) -> (u32, Starts) {
     let Measure { epochs, starts, .. } = experiment.measure;
     let asked_epochs = epochs.unwrap_or(1).max(1);
@@ -112,11 +131,6 @@ pub(super) fn starts_are_ours(experiment: &Experiment, cell: &Cell) -> bool {
     !experiment.is_attached() && !cell.program && cell.design != Design::Sequential
 }
 
-/// Most starts that `load_s` seconds of load pay for, where each takes `start_s`.
-pub fn starts_borne(load_s: f64, start_s: f64) -> u32 {
-    (STARTING_SHARE * load_s / start_s) as u32
-}
-
 /// With `share_s` seconds of load. `stays`: a server may be started anew within an epoch.
 fn usual_repetitions(
     experiment: &Experiment,
@@ -129,7 +143,7 @@ fn usual_repetitions(
         .find(|(_, budget_s, compiles)| share_s >= *budget_s && *compiles == database.entry.compiles);
     let least = promised.map_or(0, |(starts, ..)| *starts);
     let borne = |start_s: f64| {
-        let borne = starts_borne(share_s, start_s).min(STARTS_MAX).max(least);
+        let borne = cell.after_start.starts_borne(share_s, start_s).min(STARTS_MAX).max(least);
         (borne >= STARTS_MIN).then_some(borne)
     };
     let arms = experiment.arms.len();
@@ -138,11 +152,11 @@ fn usual_repetitions(
     let frames = share_s * 1e9 / cell.frame_ns(arms) as f64;
     let cold = experiment.resources[cell.resources].limits.cold;
     let epoch_s = epoch_s(experiment, database) + warm_up_s;
-    let loads = starts_borne(share_s, epoch_s).min(STARTS_USUAL);
+    let loads = cell.after_start.starts_borne(share_s, epoch_s).min(STARTS_USUAL);
     if database.entry.simulated || frames < f64::from(FRAMES_MIN) {
         (1, cell.starts)
     } else if cell.starts == Starts::EveryFrame {
-        let borne = starts_borne(share_s, start_s);
+        let borne = cell.after_start.starts_borne(share_s, start_s);
         // A frame from cold caches has a start of its own in any case, and the process of an embedded database is there
         // at once.
         let all = cold || database.entry.embedded || f64::from(borne) >= frames.floor();

@@ -3,15 +3,16 @@
 //! It is offered in short frames like those that count, on fresh connections, with all arms in turn in the drawn order:
 //! what is steady is then the same as what is measured. Of each such *window* two figures of each arm are kept,
 //! operations per second of processor time and bytes of log per operation, and [`steady`](tithe_model::steady) tells
-//! from their course when it is enough.
+//! from their course when it is enough. Further starts of the same servers on the same data follow the same course:
+//! once the warm-ups so far show after how many windows it has ended, the next ones last as long.
 
-use std::sync::atomic::AtomicBool;
+use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
 use tithe_machine::fault::Fault;
 use tithe_model::{
     plan::Cell,
     record::{Slot, Steadied, WarmedUp},
-    steady::{Change, Steadiness},
+    steady::{self, Change, Steadiness, WINDOWS_TELL},
 };
 
 use super::{CellRunner, measured::Measured};
@@ -21,6 +22,9 @@ const CONNECTED_NS: u64 = 20_000_000;
 
 /// Windows that one start may have, so that those of the next one draw other keys.
 const WINDOWS_MAX: u32 = 10_000;
+
+/// Windows that every warm-up has, at least: the first of all connects.
+const WINDOWS_MIN: usize = 2;
 
 /// Windows of one warm-up that may be invalid: the frames after it then keep the reason, and end the cell if it stays.
 const INVALID_MAX: u32 = 3;
@@ -54,6 +58,7 @@ impl CellRunner<'_> {
     ) -> Result<Option<WarmedUp>, Fault> {
         let warmup_ns = CONNECTED_NS.min(self.context.cell.warmup_ns);
         let mut course = Course::of(self.context.arms.len());
+        let enough = self.warmed_up.enough();
         let (mut duration_ns, mut invalid) = (0, 0);
         for window in 0..WINDOWS_MAX {
             // No frame that counts has such a number, so none draws the same keys and orders.
@@ -72,11 +77,39 @@ impl CellRunner<'_> {
                 *done += arm.warmed_up + arm.record.all_operations();
             }
             told(duration_ns);
-            if course.steadiness() == Steadiness::Steady || duration_ns >= at_most_ns {
+            if enough.is_some_and(|windows| course.windows as usize >= windows) {
+                return Ok(Some(course.ended_as_before(start, duration_ns)));
+            }
+            let steadiness = course.steadiness();
+            let is_over = duration_ns >= steadiness.at_most_ns(at_most_ns) && course.windows as usize >= WINDOWS_TELL;
+            if steadiness == Steadiness::Steady || is_over {
                 break;
             }
         }
-        Ok(Some(course.ended(start, duration_ns)))
+        let ended = course.ended(start, duration_ns);
+        self.warmed_up.add(course);
+        Ok(Some(ended))
+    }
+}
+
+/// The warm-ups of a cell's servers that lasted until they had shown to be steady, or to their cap.
+#[derive(Default)]
+pub(super) struct WarmedUpBefore {
+    /// The values of each warm-up, by arm and quantity.
+    series: BTreeMap<(usize, Steadied), Vec<Vec<f64>>>,
+}
+
+impl WarmedUpBefore {
+    fn add(&mut self, course: Course) {
+        for series in course.series.into_iter().filter(|series| !series.values.is_empty()) {
+            self.series.entry((series.arm, series.quantity)).or_default().push(series.values);
+        }
+    }
+
+    /// Windows that are enough for every quantity of every arm; `None` where that is not known.
+    fn enough(&self) -> Option<usize> {
+        let each = self.series.values().map(|warm_ups| steady::enough(warm_ups));
+        each.collect::<Option<Vec<usize>>>()?.into_iter().max().map(|windows| windows.max(WINDOWS_MIN))
     }
 }
 
@@ -133,6 +166,12 @@ impl Course {
         self.worst().map_or(Steadiness::Unclear, |(steadiness, ..)| steadiness)
     }
 
+    /// The record of a warm-up that lasted as long as those before it have shown to be enough.
+    fn ended_as_before(&self, start: u32, duration_ns: u64) -> WarmedUp {
+        let ended = self.ended(start, duration_ns);
+        WarmedUp { ended: Steadiness::Steady, change: 0.0, as_before: true, ..ended }
+    }
+
     /// The record of a warm-up that ended now.
     fn ended(&self, start: u32, duration_ns: u64) -> WarmedUp {
         let worst = self.worst();
@@ -145,6 +184,7 @@ impl Course {
             quantity,
             arm: arm as u32,
             change: worst.map_or(0.0, |(_, change, _)| change),
+            as_before: false,
         }
     }
 }

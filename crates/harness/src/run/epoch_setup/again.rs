@@ -1,8 +1,11 @@
 //! Further starts within an epoch: every server anew, on the data that it has or on what was loaded.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
-use tithe_machine::{fault::Fault, launch::Launch};
+use tithe_machine::{
+    fault::Fault,
+    launch::{Launch, Server},
+};
 use tithe_model::plan::Starts;
 use tithe_plugin::{
     checks::scan::{Places, files_of},
@@ -21,7 +24,7 @@ use crate::{
         EpochPlan, Run,
         arm_server::ArmServer,
         cache,
-        data_sets::{self, DataSets},
+        data_sets::{self, DataSets, Fingerprint},
         draw::{Draw, in_order},
         together::together,
     },
@@ -46,6 +49,12 @@ pub(in crate::run) struct Restarted {
     pub emptied: Option<&'static str>,
     /// The data are those that were loaded, again.
     pub put_back: bool,
+    /// How long stopping the servers took, s.
+    pub stop_s: f64,
+    /// How long putting the data back and on the disk took, s.
+    pub put_back_s: f64,
+    /// How long it took until all servers answered and their caches were filled, s.
+    pub start_s: f64,
 }
 
 impl EpochSetup<'_> {
@@ -61,10 +70,13 @@ impl EpochSetup<'_> {
             together(arms.iter(), |arm| data::quiesce(self.database, &arm.server, &arm.setup, workload))?;
         }
         let draw = Draw::of(again.part.cell.seed, again.start, arms.len());
+        let began = Instant::now();
         let mut launches = self.stop_all(put_back);
+        let stopped = Instant::now();
         if put_back {
             self.put_data_back(again.data_sets, &draw)?;
         }
+        let has_data = Instant::now();
         let limits = again.run.plan.experiment.resources[again.part.cell.resources].limits;
         // What Tithe has copied is on its own account, and would be a cache that the limit of no server holds.
         let emptied = again.cold || (put_back && limits.memory.is_some());
@@ -81,7 +93,13 @@ impl EpochSetup<'_> {
             let standing = self.servers.get(&number);
             standing.into_iter().for_each(|standing| arm.server = standing.server.clone());
         }
-        Ok(Restarted { emptied, put_back })
+        Ok(Restarted {
+            emptied,
+            put_back,
+            stop_s: (stopped - began).as_secs_f64(),
+            put_back_s: (has_data - stopped).as_secs_f64(),
+            start_s: has_data.elapsed().as_secs_f64(),
+        })
     }
 
     /// Stops every server that Tithe started, at once where it is to `discard` what it has not written; what starts
@@ -95,9 +113,12 @@ impl EpochSetup<'_> {
         stopped.collect()
     }
 
-    /// Puts the data of every arm, whose server is stopped, back to what was loaded, in the drawn order: with more arms
-    /// than processors some come first.
+    /// Puts the data of every arm, whose server is stopped, back to what was loaded, in the drawn places and order:
+    /// with more arms than processors some come first.
     fn put_data_back(&self, data_sets: &DataSets, draw: &Draw) -> Result<(), Fault> {
+        let of_arm = |number: &usize| Some((&self.put_back[number], &self.servers.get(number)?.server));
+        let arms: Vec<(&Fingerprint, &Server)> = self.put_back.keys().filter_map(of_arm).collect();
+        DataSets::exchange(&arms, &draw.places)?;
         together(&draw.order, |number| {
             let fingerprint = self.put_back.get(number);
             let Some((standing, fingerprint)) = self.servers.get(number).zip(fingerprint) else { return Ok(()) };

@@ -1,0 +1,116 @@
+//! Waiting that differs between arms without a protection, in all starts alike.
+//!
+//! How long an arm waits (wall time without processor time) depends on the disk as well: where its files lie, and what
+//! is near them. Tithe draws that again for each start where it can. Where it cannot, or where something else stays for
+//! a whole cell, an interval over starts does not hold it. An arm that does what the plain arm does shows it; then
+//! processor time decides, which the disk does not touch. A saving in waiting alone is believed only over several
+//! loads.
+
+use std::collections::BTreeMap;
+
+use tithe_model::{experiment::Metric, plan::STARTS_MIN, quantity::amount};
+use tithe_statistics::{inference::sidak, mean, persistence::Persistence};
+
+use super::{measured::Measured, slots};
+use crate::{ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome};
+
+/// Error of saying of any cell of a run that waiting persists, where it does not.
+const PERSISTS: f64 = 0.01;
+
+/// Why `asked`, which holds waiting, cannot decide in a cell of so many, without the final full stop; `None` where it
+/// can, as far as arms without a protection show it.
+pub(super) fn cannot_decide(measured: &Measured<'_>, asked: Metric, cells: usize) -> Option<String> {
+    if !holds_waiting(asked) || measured.cell.design.has_one_arm_a_frame() {
+        return None;
+    }
+    let arms = measured.arms();
+    let controls: Vec<usize> = (1..arms.len()).filter(|arm| arms[*arm].is_second(&arms[0])).collect();
+    let alpha = sidak(PERSISTS, cells.saturating_mul(controls.len()).max(1));
+    let found = controls.into_iter().filter_map(|arm| Some((arm, of_arm(measured, arm, asked)?)));
+    let (arm, found) = found.filter(|(_, found)| found.p < alpha).min_by(|one, other| one.1.p.total_cmp(&other.1.p))?;
+    let Persistence { mean, t, starts, .. } = found;
+    Some(format!(
+        "arm `{}` protects nothing and waits {} per op {} than the plain arm over {starts} starts (t = {t:.1})",
+        arms[arm].name,
+        amount(mean.abs(), "µs"),
+        if mean > 0.0 { "longer" } else { "less" },
+    ))
+}
+
+/// How the waiting of `arm` differs from the plain arm's from start to start, µs per operation; `None` where starts are
+/// too few.
+fn of_arm(measured: &Measured<'_>, arm: usize, metric: Metric) -> Option<Persistence> {
+    let mut starts: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    let of_cpu = slots::differences(measured, arm, Metric::Cpu);
+    for (all, cpu) in slots::differences(measured, arm, metric).into_iter().zip(of_cpu) {
+        starts.entry(all.start).or_default().push(all.effect - cpu.effect);
+    }
+    Persistence::of(&starts.values().map(|frames| mean(frames)).collect::<Vec<_>>())
+}
+
+/// Time in which an operation waits is part of it.
+fn holds_waiting(metric: Metric) -> bool {
+    matches!(metric, Metric::Net | Metric::Time)
+}
+
+/// Takes back each saving of `arms` that is one of waiting alone, unless the cell has several loads.
+pub(super) fn hold(measured: &Measured<'_>, arms: &mut [ArmAnalysis]) {
+    if measured.epochs.len() >= STARTS_MIN as usize {
+        return;
+    }
+    for estimates in arms.iter_mut().map(|arm| &mut arm.estimates) {
+        let cpu = estimates.iter().find(|estimate| estimate.name == Figure::Metric(Metric::Cpu));
+        let Some(cpu) = cpu.map(|cpu| cpu.effect) else { continue };
+        let waits = |estimate: &&mut Estimate| match estimate.name {
+            Figure::Metric(metric) => holds_waiting(metric),
+            Figure::Throughput => true,
+            _ => false,
+        };
+        estimates.iter_mut().filter(waits).for_each(|estimate| hold_against(estimate, cpu));
+    }
+}
+
+fn hold_against(estimate: &mut Estimate, cpu: Interval) {
+    let is_saving = |outcome| outcome == Outcome::Gains;
+    let over_run = estimate.over_run.map(|over_run| over_run.verdict);
+    if cpu.high < 0.0 || !(is_saving(estimate.verdict) || over_run.is_some_and(is_saving)) {
+        return;
+    }
+    if is_saving(estimate.verdict) {
+        estimate.verdict = Outcome::TooNoisy;
+        estimate.text = "less waiting alone, which one load of the data does not show to be a saving".to_owned();
+    }
+    if let Some(over_run) = estimate.over_run.as_mut().filter(|over_run| is_saving(over_run.verdict)) {
+        over_run.verdict = Outcome::TooNoisy;
+    }
+    estimate.flags.push(Flag::WaitingAlone);
+}
+
+#[cfg(test)]
+mod tests {
+    use tithe_statistics::verdict::verdict;
+
+    use super::*;
+    use crate::{OverRun, assess::estimate::stated};
+
+    fn of(low: f64, high: f64) -> Estimate {
+        let effect = Interval { estimate: (low + high) / 2.0, low, high };
+        let (outcome, text) = verdict(effect, 0.03, "cost");
+        let over_run = Some(OverRun { effect, difference: None, verdict: outcome });
+        Estimate { over_run, ..stated(Figure::Metric(Metric::Net), "", effect, outcome, text, 30) }
+    }
+
+    #[test]
+    fn a_saving_without_less_processor_time_is_not_believed() {
+        let cpu = |low: f64, high: f64| Interval { estimate: (low + high) / 2.0, low, high };
+        let held = |mut estimate: Estimate, cpu| {
+            hold_against(&mut estimate, cpu);
+            (estimate.verdict, estimate.headline().verdict, estimate.flags.contains(&Flag::WaitingAlone))
+        };
+        let (gains, noisy, costs) = (Outcome::Gains, Outcome::TooNoisy, Outcome::Costs);
+        assert_eq!(held(of(-0.05, -0.02), cpu(-0.01, 0.01)), (noisy, noisy, true));
+        assert_eq!(held(of(-0.05, -0.02), cpu(0.02, 0.03)), (noisy, noisy, true));
+        assert_eq!(held(of(-0.05, -0.02), cpu(-0.03, -0.01)), (gains, gains, false));
+        assert_eq!(held(of(0.02, 0.05), cpu(-0.01, 0.01)), (costs, costs, false));
+    }
+}
