@@ -66,6 +66,46 @@ findings! {
         "Replication goes or may go in plaintext.",
         "Write hostssl for host in the lines of pg_hba.conf for replication, and sslmode=verify-full in the standby's \
          primary_conninfo.";
+
+    // MariaDB and MySQL.
+    MY_AUTHN_NO_PROOF = "MY-AUTHN-NO-PROOF",
+        "An account lets in somebody who does not prove who he is.",
+        "The row names the account: it has no password, takes any name, takes any certificate of the server's authority, \
+         or keeps a password in a way that is found quickly. ALTER USER … IDENTIFIED BY, REQUIRE SUBJECT, or DROP USER.";
+    MY_AUTHN_NOBODY_ASKED = "MY-AUTHN-NOBODY-ASKED",
+        "The server runs with skip_grant_tables: it asks nobody who comes, and everybody may do everything.",
+        "Take the setting out and start the server again.";
+    MY_AUTHZ_REACHABLE_ADMINISTRATOR = "MY-AUTHZ-REACHABLE-ADMINISTRATOR",
+        "An account that is no administrator can do everything or make itself able to.",
+        "Lists of accounts show such an account as ordinary. The row names the way: REVOKE the role or right on it, and \
+         set secure_file_priv where it is FILE.";
+    MY_AUTHZ_ADMINISTRATORS = "MY-AUTHZ-ADMINISTRATORS",
+        "Several accounts may do everything.",
+        "Keep one for administration, and REVOKE from the others what they do not need.";
+    MY_TLS_OPTIONAL = "MY-TLS-OPTIONAL",
+        "The server serves clients in plaintext.",
+        "Set require_secure_transport = ON, or ALTER USER … REQUIRE SSL for the accounts that the row names.";
+    MY_TLS_REPLICATION = "MY-TLS-REPLICATION",
+        "Changes travel to or from another server in plaintext, or without a look at its certificate.",
+        "CHANGE MASTER TO MASTER_SSL = 1, MASTER_SSL_VERIFY_SERVER_CERT = 1 (SOURCE_SSL of MySQL), and REQUIRE SSL of \
+         the account by which replicas come.";
+    MY_AUDIT_OFF = "MY-AUDIT-OFF",
+        "Nothing of what clients do is recorded.",
+        "On MariaDB load server_audit, and set server_audit_logging = ON and server_audit_events = 'CONNECT,QUERY'. \
+         MySQL Community has the general log alone.";
+    MY_AUDIT_PARTIAL = "MY-AUDIT-PARTIAL",
+        "Some statements of some accounts are not recorded, or without their text.",
+        "The row names what is left out, and by which setting.";
+    MY_REST_REPEATS_VALUES = "MY-REST-REPEATS-VALUES",
+        "A log of the server holds values of statements in the clear.",
+        "Encrypted tables and columns do not help against whoever reads the log. Switch it off, have it leave values out, \
+         or protect it as the data.";
+    MY_REST_NOT_ENCRYPTED = "MY-REST-NOT-ENCRYPTED",
+        "Some files that values reach are not encrypted.",
+        "The row names settings, tablespaces, tables and logs, those older than the setting too.";
+    MY_REST_NOBODY_ENCRYPTS = "MY-REST-NOBODY-ENCRYPTS",
+        "Tables that were there before encryption was switched on will never be encrypted.",
+        "MariaDB encrypts them by threads of which there are none: SET GLOBAL innodb_encryption_threads = 4.";
 }
 
 #[cfg(test)]
@@ -81,7 +121,7 @@ mod tests {
         for finding in ALL {
             let parts: Vec<&str> = finding.id.split('-').collect();
             let capitals = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_ascii_uppercase());
-            assert!(parts.len() >= 3 && parts.iter().all(|part| capitals(&part)), "{}", finding.id);
+            assert!(parts.len() >= 3 && parts.iter().all(capitals), "{}", finding.id);
             assert!(finding.is.ends_with('.') && finding.advice.ends_with('.'), "{}", finding.id);
         }
     }

@@ -78,6 +78,11 @@ impl Reach {
 }
 
 impl Ways<'_> {
+    /// True where `account` gets to a goal; the way itself may be long.
+    pub fn has(&self, account: &str) -> bool {
+        self.reach.numbers.get(account).is_some_and(|number| self.next.contains_key(number))
+    }
+
     /// The way of `account`; `None` where it gets to no goal.
     pub fn of(&self, account: &str) -> Option<Way<'_>> {
         let (account, mut number) = self.reach.numbers.get_key_value(account).map(|(name, number)| (name, *number))?;
@@ -158,11 +163,12 @@ mod tests {
             let names: Vec<String> = goals.iter().map(|goal| name(*goal)).collect();
             let all = distances(8, &edges);
             let ways = reach.ways(names.iter().map(String::as_str));
-            for account in 0..8 {
-                let shortest = goals.iter().filter_map(|goal| all[account][*goal]).min();
+            for (account, steps) in all.iter().enumerate() {
+                let shortest = goals.iter().filter_map(|goal| steps[*goal]).min();
                 let own = name(account);
                 let way = ways.of(&own);
                 prop_assert_eq!(way.as_ref().map(|way| way.steps.len()), shortest);
+                prop_assert_eq!(way.is_some(), ways.has(&own));
                 let Some(way) = way else { continue };
                 // Each step is an edge that was added, and the last leads to a goal.
                 let mut at = account;

@@ -1,66 +1,110 @@
-//! MariaDB's table of accounts.
+//! MariaDB's tables of accounts and roles.
 
 use serde_json::Value;
 use tithe_machine::fault::Fault;
-use tithe_plugin::session::SqlSession as _;
 
 use crate::mysql_family::{
-    accounts::{Account, by_network},
-    proof::{ED25519, NATIVE},
+    accounts::{Account, Certificate, Right, Way, named},
+    proof::NATIVE,
+    rights::{EVERYBODY, PUBLIC, Powers, Rights, rows},
     session::WireSession,
 };
 
-/// Accounts that may log in. Proofs are in `Priv`. What they are made of never leaves the server, but for the word
-/// `invalid`, which stands for a password that nobody has.
+/// Accounts and roles. Proofs are in `Priv`. What they are made of never leaves the server, but for the word `invalid`,
+/// which stands for a password that nobody has.
 ///
 /// # Errors
 /// The server's error: administrators may read them, and others only where they were granted it.
 pub fn read(session: &mut WireSession) -> Result<Vec<Account>, Fault> {
     let sql = r#"SELECT User, Host, REGEXP_REPLACE(Priv, '"authentication_string": ?"(?!invalid")[^"]+"',
                  '"authentication_string":"set"') FROM mysql.global_priv ORDER BY User, Host"#;
-    let rows = session.run(sql)?.into_iter().map(|row| <[_; 3]>::try_from(row).unwrap_or_default());
-    let accounts = rows.map(|row| account(row.map(Option::unwrap_or_default)));
-    Ok(accounts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    rows(session, sql)?.into_iter().map(account).collect()
 }
 
-/// The account in a row of `mysql.global_priv`; none for a role and for an account that is locked.
-fn account([user, host, rights]: [String; 3]) -> Result<Option<Account>, Fault> {
+/// `user` is not among them: it is a view that nobody writes through.
+const TABLES_OF_RIGHTS: [&str; 7] =
+    ["columns_priv", "db", "event", "global_priv", "proc", "roles_mapping", "tables_priv"];
+
+/// What decides how far rights lead, and who is a member of which role.
+///
+/// # Errors
+/// The server's error.
+pub fn read_roles(session: &mut WireSession, rights: &mut Rights) -> Result<(), Fault> {
+    let version = session.value("SELECT VERSION()")?;
+    let major = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
+    rights.powers = Powers {
+        // From 11.0 on it is one right among others.
+        super_is_all: major < 11,
+        files_are_free: session.setting("secure_file_priv")?.is_empty(),
+        maps_proxies: rights.holders.iter().flat_map(|holder| &holder.ways).any(|way| matches!(way, Way::Elsewhere(_))),
+        tables_of_rights: &TABLES_OF_RIGHTS,
+        ..Powers::default()
+    };
+    let sql = "SELECT User, Host, Role FROM mysql.roles_mapping";
+    let members = rights.rows::<3>(session, sql, "mysql.roles_mapping", "roles");
+    rights.members = members.iter().map(|[user, host, role]| (named(user, host), named(role, ""), "role")).collect();
+    // What everybody has is a role that everybody is in.
+    if rights.holders.iter().any(|holder| holder.host.is_empty() && holder.user == PUBLIC) {
+        let everybody = rights.holders.iter().filter(|holder| holder.logs_in).map(Account::text);
+        rights.members.extend(everybody.map(|name| (name, named(PUBLIC, ""), EVERYBODY)));
+    }
+    Ok(())
+}
+
+/// The account or role in a row of `mysql.global_priv`.
+fn account([user, host, rights]: [String; 3]) -> Result<Account, Fault> {
     let rights: Value = serde_json::from_str(&rights)
         .map_err(|error| Fault::Protocol(format!("mysql.global_priv of '{user}'@'{host}': {error}")))?;
     let is = |name: &str| rights[name].as_bool() == Some(true);
-    if is("is_role") || is("account_locked") {
-        return Ok(None);
-    }
     // One of several proofs is enough; an empty one stands for the first.
     let others = rights["auth_or"].as_array().into_iter().flatten().filter(|proof| proof["plugin"].is_string());
-    let proofs: Vec<&Value> = std::iter::once(&rights).chain(others).collect();
+    let ways = std::iter::once(&rights).chain(others).map(way).collect();
     let access = rights["access"].as_u64().unwrap_or_default();
-    Ok(Some(Account {
+    let ssl_type = rights["ssl_type"].as_i64().unwrap_or_default();
+    let named = rights["x509_subject"].as_str().is_some_and(|subject| !subject.is_empty());
+    Ok(Account {
         user,
         host,
-        proves: proofs.iter().all(|proof| proves(proof)),
-        by_network: proofs.iter().any(|proof| comes_by_network(proof)),
-        speaks_tls: rights["ssl_type"].as_u64().unwrap_or_default() > 0,
-        unlimited: access & EVERYTHING == EVERYTHING,
-    }))
+        logs_in: !is("is_role") && !is("account_locked"),
+        ways,
+        certificate: match ssl_type {
+            SPECIFIED if named => Certificate::Named,
+            X509 => Certificate::Any,
+            SPECIFIED if rights["x509_issuer"].as_str().is_some_and(|issuer| !issuer.is_empty()) => Certificate::Any,
+            _ => Certificate::Unasked,
+        },
+        speaks_tls: ssl_type > 0,
+        keeps_old_password: false,
+        rights: BITS.iter().filter(|(bit, _)| access >> bit & 1 == 1).map(|(_, right)| *right).collect(),
+        keeps_off_rights: false,
+    })
 }
 
-/// Bits of the rights SELECT, INSERT, UPDATE, DELETE and CREATE USER (MariaDB's `sql/privilege.h`).
-const EVERYTHING: u64 = 1 | 2 | 4 | 8 | 1 << 25;
+/// Values of `ssl_type`: a certificate, and one of which something is said.
+const X509: i64 = 2;
+const SPECIFIED: i64 = 3;
 
-/// Proofs that compare a password need one that is set.
-fn proves(proof: &Value) -> bool {
-    let compares = [NATIVE, ED25519, "mysql_old_password", "parsec"].contains(&plugin(proof));
-    !compares || proof["authentication_string"].as_str().is_some_and(|set| !set.is_empty())
-}
+/// Bits of rights that lead further (MariaDB's `sql/privilege.h`).
+const BITS: [(u32, Right); 14] = [
+    (0, Right::Select),
+    (1, Right::Insert),
+    (2, Right::Update),
+    (3, Right::Delete),
+    (9, Right::File),
+    (15, Right::Super),
+    (18, Right::Execute),
+    (23, Right::MakeCode),
+    (25, Right::CreateUser),
+    (26, Right::MakeCode),
+    (27, Right::MakeCode),
+    (30, Right::SetDefiner),
+    (34, Right::Follow),
+    (37, Right::ReplayRows),
+];
 
-/// Nothing hashes to `invalid`: MariaDB gives it to accounts that come by the socket.
-fn comes_by_network(proof: &Value) -> bool {
-    by_network(plugin(proof)) && proof["authentication_string"] != "invalid"
-}
-
-fn plugin(proof: &Value) -> &str {
-    proof["plugin"].as_str().unwrap_or(NATIVE)
+fn way(proof: &Value) -> Way {
+    let secret = proof["authentication_string"].as_str().unwrap_or_default();
+    Way::of(proof["plugin"].as_str().unwrap_or(NATIVE), secret)
 }
 
 #[cfg(test)]
@@ -102,28 +146,36 @@ mod tests {
                 r#"{"access":0,"plugin":"ed25519","authentication_string":"set","auth_or":[{},{"plugin":"mysql_native_password","authentication_string":""}]}"#,
             ),
             ("clerk", "", r#"{"access":0,"is_role":true}"#),
+            ("cert", "%", r#"{"access":0,"ssl_type":3,"x509_subject":"/CN=app"}"#),
+            ("any", "%", r#"{"access":549755813888,"ssl_type":2}"#),
+            ("cipher", "%", r#"{"access":1073741824,"ssl_type":3,"ssl_cipher":"x"}"#),
         ];
         let mut text = String::new();
         for (user, host, rights) in rows {
             let account = account([user, host, rights].map(str::to_owned)).expect("a row");
-            let words = account.map(|found| {
-                format!(
-                    "proves {}, TCP {}, TLS {}, all {}",
-                    found.proves, found.by_network, found.speaks_tls, found.unlimited
-                )
-            });
-            text += &format!("{user}: {}\n", words.as_deref().unwrap_or("no login"));
+            text += &format!(
+                "{user}: {} {:?}, {:?}, TCP {}, TLS {}, rights {}\n",
+                if account.logs_in { "by" } else { "no login," },
+                account.ways,
+                account.certificate,
+                account.by_network(),
+                account.speaks_tls,
+                account.rights.len()
+            );
         }
         expect![[r#"
-            root: proves false, TCP true, TLS false, all true
-            mysql: proves true, TCP false, TLS false, all true
-            sock: proves true, TCP false, TLS false, all false
-            both: proves true, TCP true, TLS false, all false
-            dora: proves true, TCP true, TLS false, all false
-            mariadb.sys: no login
-            app: proves true, TCP true, TLS true, all false
-            open: proves false, TCP true, TLS false, all false
-            clerk: no login
+            root: by [Empty("mysql_native_password")], Unasked, TCP true, TLS false, rights 12
+            mysql: by [Nobody, Socket], Unasked, TCP false, TLS false, rights 12
+            sock: by [Socket], Unasked, TCP false, TLS false, rights 0
+            both: by [Socket, Password("ed25519")], Unasked, TCP true, TLS false, rights 0
+            dora: by [Password("ed25519")], Unasked, TCP true, TLS false, rights 0
+            mariadb.sys: no login, [Empty("mysql_native_password")], Unasked, TCP false, TLS false, rights 0
+            app: by [Password("mysql_native_password")], Unasked, TCP true, TLS true, rights 0
+            open: by [Password("ed25519"), Empty("mysql_native_password")], Unasked, TCP true, TLS false, rights 0
+            clerk: no login, [Empty("mysql_native_password")], Unasked, TCP false, TLS false, rights 0
+            cert: by [Empty("mysql_native_password")], Named, TCP true, TLS true, rights 0
+            any: by [Empty("mysql_native_password")], Any, TCP true, TLS true, rights 0
+            cipher: by [Empty("mysql_native_password")], Unasked, TCP true, TLS true, rights 1
         "#]]
         .assert_eq(&text);
     }

@@ -14,12 +14,23 @@ pub fn write_table(session: &mut WireSession, name: &str) -> Result<(), Fault> {
     session.run("UNLOCK TABLES").map(drop)
 }
 
+/// What is said of old tablespaces that no thread encrypts.
+pub const NOBODY_ENCRYPTS: &str = "innodb_encryption_threads = 0: nothing will ever encrypt the tablespaces that were \
+                                   there before: SET GLOBAL innodb_encryption_threads = 4";
+
 /// True when the server encrypts nothing in the background any more.
 ///
 /// # Errors
-/// The server's error.
+/// The server's error; [`Fault::Wrong`] where there is something left and no thread that would do it.
 pub fn is_encrypted(session: &mut WireSession) -> Result<bool, Fault> {
-    Ok(!encrypts(session)? || unencrypted(session)?.is_empty())
+    if !encrypts(session)? {
+        return Ok(true);
+    }
+    let open = unencrypted(session)?;
+    if !open.is_empty() && session.setting("innodb_encryption_threads")? == "0" {
+        return Err(Fault::Wrong(format!("{} tablespaces are not encrypted; {NOBODY_ENCRYPTS}", open.len())));
+    }
+    Ok(open.is_empty())
 }
 
 /// True when the server encrypts tables.

@@ -3,19 +3,27 @@
 use std::path::Path;
 
 use tithe_machine::{fault::Fault, launch::Server};
-use tithe_plugin::{evidence::Check, matrix::State, product::CanaryChecks, session::Table, setup::Setup};
+use tithe_plugin::{
+    evidence::Check,
+    matrix::State,
+    product::CanaryChecks,
+    session::{SqlSession as _, Table},
+    setup::Setup,
+};
 
 use super::{
     access::ACCESS,
     accounts,
-    at_rest::unencrypted,
+    at_rest::{NOBODY_ENCRYPTS, unencrypted},
     evidence::{LOG, audit_complete::AuditComplete},
 };
 use crate::{
     inspect::{Judgement, Rules},
     mysql_family::{
         evidence::general_log::GeneralLogComplete,
-        inspect::{InspectionQueries, OtherTable, files, logs_in_the_clear, other_tables},
+        inspect::{InspectionQueries, OtherTable, files, lies_in, log_tables, of_files, other_tables, recorded},
+        recorders::{self, Kept, Settings},
+        replication::Source,
         session::WireSession,
     },
 };
@@ -25,9 +33,12 @@ pub static QUERIES: InspectionQueries = InspectionQueries {
     open: |target| Ok(ACCESS.open(target)?.method().to_owned()),
     plaintext: |target| ACCESS.plaintext(target),
     accounts: accounts::read,
+    roles: accounts::read_roles,
     is_of_administrator: |grant| grant.contains("ALL PRIVILEGES ON *.*"),
     at_rest,
     auditing,
+    hurry: "SET SESSION max_statement_time = 4",
+    sources,
 };
 
 /// What must be as it says for everything to be encrypted; the binary log apart, which may be off.
@@ -41,81 +52,142 @@ const SWITCHES: [(&str, &str); 6] = [
 ];
 
 /// New tables, old tables of all engines, temporary files and logs must be encrypted: each of them may be forgotten.
-fn at_rest(session: &mut WireSession) -> Result<Judgement, Fault> {
-    let Some(tables) = session.shown("GLOBAL VARIABLES", "innodb_encrypt_tables")? else {
+fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, Fault> {
+    let Some(tables) = settings.get("innodb_encrypt_tables") else {
         return Ok(Judgement::unseen("the server does not show its setting innodb_encrypt_tables"));
     };
-    let binlog = [session.setting("encrypt_binlog")?, session.setting("log_bin")?];
     let mut words = Vec::new();
     let mut exceptions = Vec::new();
     for (name, wanted) in SWITCHES {
-        let value = session.setting(name)?;
+        let value = settings.value(name);
         words.push(format!("{name} = {value}"));
         if value != wanted {
             exceptions.push(format!("{name} is not {wanted}"));
         }
     }
-    words.push(format!("encrypt_binlog = {} (log_bin = {})", binlog[0], binlog[1]));
-    if binlog == ["OFF", "ON"] {
-        exceptions.push("the binary log is not encrypted".to_owned());
-    }
-    let off = tables == "OFF" && session.setting("innodb_encrypt_log")? != "ON";
-    exceptions.extend(logs_in_the_clear(session)?);
+    words.push(format!(
+        "encrypt_binlog = {} (log_bin = {})",
+        settings.value("encrypt_binlog"),
+        settings.value("log_bin")
+    ));
+    let off = tables == "OFF" && !settings.is_on("innodb_encrypt_log");
     let (others, mut doubts) = other_tables(session)?;
-    let encrypts_aria = session.setting("aria_encrypt_tables")? == "ON";
+    let encrypts_aria = settings.is_on("aria_encrypt_tables");
     others.iter().for_each(|table| judge_table(table, encrypts_aria, &mut exceptions, &mut doubts));
     match unencrypted(session) {
         Ok(open) => {
             words.push(format!("{} tablespaces are not encrypted", open.len()));
             exceptions.extend(open.iter().map(|name| format!("tablespace {name}")));
+            if !open.is_empty() && tables != "OFF" && settings.value("innodb_encryption_threads") == "0" {
+                exceptions.insert(0, NOBODY_ENCRYPTS.to_owned());
+            }
         }
         Err(fault) => doubts.push(format!("tablespaces (GRANT PROCESS ON *.*: {fault})")),
     }
-    if session.setting("server_audit_logging")? == "ON" {
-        words.push("the audit log beside it is in the clear".to_owned());
+    binary_logs(session, settings, &mut exceptions, &mut doubts);
+    let mut leaks = recorders::in_the_clear(settings);
+    log_tables(session, &mut leaks, &mut doubts);
+    let key = settings.value("file_key_management_filename");
+    if !key.is_empty() && lies_in(key, settings.value("datadir")) {
+        exceptions.push(format!("the keys lie beside the data: file_key_management_filename = {key}"));
+    }
+    if settings.is_on("wsrep_on") && !["", "none"].contains(&settings.value("wsrep_provider")) {
+        exceptions.push("the cluster's cache of changes (galera.cache) is in the clear".to_owned());
     }
     let state = if off { State::Off } else { State::Enforced };
+    let findings = of_files(&exceptions, &leaks);
+    exceptions.extend(leaks);
     let rules = Rules {
-        read: format!("settings, tablespaces and {} tables of other engines", others.len()),
+        read: format!("settings, tablespaces, logs and {} tables of other engines", others.len()),
         exceptions,
         remedy: "set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off",
         doubts,
-        ..Rules::default()
+        findings,
     };
     Ok(Judgement::account(state, words.join(", ")).with_rules(Ok(rules), ""))
 }
 
-/// Of other engines, Aria alone encrypts, and it alone does not tell of which table.
+/// Binary logs that are looked into, the oldest first: on a server with more, the newest are taken for like them.
+const LOGS_READ: usize = 40;
+
+/// The binary log, those older than the setting too. An encrypted one begins by saying so.
+fn binary_logs(session: &mut WireSession, settings: &Settings, exceptions: &mut Vec<String>, doubts: &mut Vec<String>) {
+    if !settings.is_on("log_bin") {
+        return;
+    }
+    if !settings.is_on("encrypt_binlog") {
+        exceptions.push("the binary log is not encrypted".to_owned());
+        return;
+    }
+    let read = |session: &mut WireSession| -> Result<(Vec<String>, usize), Fault> {
+        let logs: Vec<String> =
+            session.run("SHOW BINARY LOGS")?.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
+        let mut open = Vec::new();
+        for log in logs.iter().take(LOGS_READ) {
+            let events = session.run(&format!("SHOW BINLOG EVENTS IN '{log}' LIMIT 2"))?;
+            if !events.iter().flatten().flatten().any(|value| value == "Start_encryption") {
+                open.push(format!("binary log {log}, older than encrypt_binlog = ON: PURGE BINARY LOGS"));
+            }
+        }
+        Ok((open, logs.len().saturating_sub(LOGS_READ)))
+    };
+    match read(session) {
+        Ok((open, unread)) => {
+            exceptions.extend(open);
+            if unread > 0 {
+                doubts.push(format!("{unread} newer binary logs"));
+            }
+        }
+        Err(fault) => doubts.push(format!("binary logs (GRANT BINLOG MONITOR ON *.*: {fault})")),
+    }
+}
+
+/// Of other engines, Aria alone encrypts; its log is in the clear all the same.
 fn judge_table(table: &OtherTable, encrypts_aria: bool, exceptions: &mut Vec<String>, doubts: &mut Vec<String>) {
     let name = format!("{} table {}", table.engine, table.name);
     if table.engine != "Aria" || !encrypts_aria || table.row_format != "Page" {
         exceptions.push(name);
     } else {
+        exceptions.push(format!("{name}, whose rows aria_log holds in the clear"));
         doubts.push(format!("{name} (the server does not tell whether it was made before aria_encrypt_tables was ON)"));
     }
 }
 
-fn auditing(session: &mut WireSession) -> Result<Judgement, Fault> {
-    let general = session.setting("general_log")?;
-    let logging = session.shown("GLOBAL VARIABLES", "server_audit_logging")?;
-    let events = session.setting("server_audit_events")?.to_ascii_uppercase();
-    let excluded = session.setting("server_audit_excl_users")?;
-    let included = session.setting("server_audit_incl_users")?;
-    let Some(logging) = logging else {
-        let state = if general == "ON" { State::Available } else { State::Off };
-        return Ok(Judgement::whole(state, format!("server_audit is not loaded, general_log = {general}")));
+/// The audit plugin where it records, else the logs that record without being called an audit.
+fn auditing(_: &mut WireSession, settings: &Settings) -> Result<Judgement, Fault> {
+    let (state, others) = recorded(settings);
+    let Some(audit) = recorders::server_audit(settings) else {
+        return Ok(Judgement::whole(state, format!("server_audit is not loaded, {others}")));
     };
-    let mut seen = format!("server_audit_logging = {logging}, events = `{events}`, excluded accounts = `{excluded}`");
-    if !included.is_empty() {
-        seen.push_str(&format!(", no accounts but `{included}`"));
-    }
-    // No list at all means every event.
-    let both = events.is_empty() || events.split(',').any(|event| event == "QUERY" || event == "QUERY_DML");
-    Ok(match (logging.as_str(), both && excluded.is_empty() && included.is_empty()) {
-        ("ON", true) => Judgement::whole(State::Enforced, format!("{seen}: reads and writes, as the settings say")),
-        ("ON", false) => Judgement::whole(State::Available, format!("{seen}: not all reads and writes")),
-        _ => Judgement::whole(State::Off, seen),
+    let audited = match audit.kept {
+        Kept::Every => State::Enforced,
+        Kept::Some => State::Available,
+        Kept::Nothing => State::Off,
+    };
+    let seen = audit.seen();
+    Ok(match (audited, state) {
+        (State::Enforced, _) => Judgement::whole(audited, format!("{seen}: reads and writes, as the settings say")),
+        (State::Available, _) => Judgement::whole(audited, format!("{seen}: not all reads and writes")),
+        (_, State::Off) => Judgement::whole(State::Off, format!("{seen}, {others}")),
+        _ => Judgement::whole(state, format!("{seen}, {others}")),
     })
+}
+
+/// The servers that this one follows. Columns have their places in MariaDB's `SHOW ALL SLAVES STATUS`; further ones
+/// were added behind them.
+fn sources(session: &mut WireSession) -> Result<Vec<Source>, Fault> {
+    const HOST: usize = 3;
+    const TLS: usize = 28;
+    const VERIFIED: usize = 35;
+    let is = |row: &[Option<String>], place: usize| row.get(place).and_then(Option::as_deref) == Some("Yes");
+    let rows = session.run("SHOW ALL SLAVES STATUS")?.into_iter();
+    Ok(rows
+        .map(|row| Source {
+            host: row.get(HOST).cloned().flatten().unwrap_or_default(),
+            tls: is(&row, TLS),
+            verified: is(&row, VERIFIED),
+        })
+        .collect())
 }
 
 /// Where canaries can be looked for: the table's own file and the redo log, and the log that the settings name.
@@ -165,7 +237,7 @@ mod tests {
         assert_eq!(judged("MyISAM", "Dynamic", true), (1, 0));
         assert_eq!(judged("Aria", "Page", false), (1, 0));
         assert_eq!(judged("Aria", "Fixed", true), (1, 0));
-        assert_eq!(judged("Aria", "Page", true), (0, 1));
+        assert_eq!(judged("Aria", "Page", true), (1, 1));
     }
 
     /// The proof of a password is as good as the password for whoever passes it on.

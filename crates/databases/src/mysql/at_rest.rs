@@ -18,6 +18,16 @@ pub fn unencrypted(session: &mut WireSession, undo: bool) -> Result<Vec<String>,
     Ok(wanted.filter_map(|[name, _]| name).collect())
 }
 
+/// Tables in the system tablespace, which MySQL cannot encrypt.
+///
+/// # Errors
+/// The server's error; it tells only accounts with the right PROCESS.
+pub fn in_system_tablespace(session: &mut WireSession) -> Result<Vec<String>, Fault> {
+    let sql = "SELECT NAME FROM information_schema.INNODB_TABLES WHERE SPACE = 0 AND NAME NOT LIKE 'mysql/%' \
+               AND NAME NOT LIKE 'SYS\\_%' ORDER BY NAME";
+    Ok(session.run(sql)?.into_iter().flatten().flatten().collect())
+}
+
 /// Names of the databases in which new tables are not encrypted unless they ask for it: each keeps what was the
 /// server's default when it was made.
 ///

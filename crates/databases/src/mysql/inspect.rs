@@ -14,7 +14,7 @@ use tithe_plugin::{
 use super::{
     access::ACCESS,
     accounts,
-    at_rest::{KEYRING_UNTOLD, keyring, unencrypted, unencrypted_databases, unencrypted_logs},
+    at_rest::{KEYRING_UNTOLD, in_system_tablespace, keyring, unencrypted, unencrypted_databases, unencrypted_logs},
     evidence::LOG,
     launch::{BINLOG, REDO, REDO_FILES, TABLES, UNDO, UNDO_FILES},
 };
@@ -22,7 +22,10 @@ use crate::{
     inspect::{Judgement, Rules},
     mysql_family::{
         evidence::general_log::GeneralLogComplete,
-        inspect::{InspectionQueries, files, logs_in_the_clear, other_tables},
+        inspect::{InspectionQueries, files, lies_in, log_tables, of_files, other_tables, recorded},
+        recorders::{self, Settings},
+        replication::Source,
+        rights::rows,
         session::WireSession,
     },
 };
@@ -32,34 +35,46 @@ pub static QUERIES: InspectionQueries = InspectionQueries {
     open: |target| Ok(ACCESS.open(target)?.method().to_owned()),
     plaintext: |target| ACCESS.plaintext(target),
     accounts: accounts::read,
+    roles: accounts::read_roles,
     // Where MariaDB says ALL PRIVILEGES, MySQL names every one of them.
     is_of_administrator: |grant| grant.contains(" ON *.* ") && grant.contains("CREATE USER"),
     at_rest,
     auditing,
+    hurry: "SET SESSION max_execution_time = 4000",
+    sources,
 };
 
 /// New tables, old tables and logs must be encrypted, and no account may do without: each of them may be forgotten.
-fn at_rest(session: &mut WireSession) -> Result<Judgement, Fault> {
+fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, Fault> {
     let mut words = Vec::new();
     let mut on = [false; 6];
     let names = [TABLES, CHECKED, REDO, UNDO, BINLOG, "log_bin"];
     for (on, name) in on.iter_mut().zip(names) {
-        let value = session.setting(name)?;
+        let value = settings.value(name);
         words.push(format!("{name} = {value}"));
         *on = value == "ON";
     }
     let [tables, checked, redo, undo, binlog, logs] = on;
     let active =
         |told: &[(String, String)]| told.iter().any(|(name, value)| name == "Component_status" && value == "Active");
+    let mut leaks = recorders::in_the_clear(settings);
+    let mut exceptions = Vec::new();
     words.push(match keyring(session)? {
         None => format!("keyring component: {KEYRING_UNTOLD}"),
-        Some(told) if active(&told) => "a keyring component is active".to_owned(),
+        Some(told) if active(&told) => {
+            let file = told.iter().find(|(name, _)| name == "Data_file").map(|(_, file)| file.as_str());
+            if let Some(file) = file.filter(|file| lies_in(file, settings.value("datadir"))) {
+                exceptions.push(format!("the keys lie beside the data: {file}"));
+            }
+            "a keyring component is active".to_owned()
+        }
         Some(_) => "no keyring component is active".to_owned(),
     });
-    let mut exceptions = logs_in_the_clear(session)?;
     let (others, mut doubts) = other_tables(session)?;
     exceptions.extend(others.iter().map(|table| format!("{} table {}", table.engine, table.name)));
-    let lists: [(&str, Result<Vec<String>, Fault>); 3] = [
+    log_tables(session, &mut leaks, &mut doubts);
+    let lists: [(&str, Result<Vec<String>, Fault>); 4] = [
+        ("table in the system tablespace, which MySQL does not encrypt:", in_system_tablespace(session)),
         ("tablespace", unencrypted(session, true)),
         ("binary log", unencrypted_logs(session)),
         ("new tables in database", unencrypted_databases(session)),
@@ -75,15 +90,18 @@ fn at_rest(session: &mut WireSession) -> Result<Judgement, Fault> {
             exceptions.push(format!("{name} is not ON"));
         }
     }
+    doubts.push(format!("temporary files in {}, for which MySQL has no setting", settings.value("tmpdir")));
     let encrypted = "SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES WHERE ENCRYPTION = 'Y'";
     let nothing = session.value(encrypted).is_ok_and(|count| count == "0") && !(tables || redo || undo || binlog);
     let state = if nothing { State::Off } else { State::Enforced };
+    let findings = of_files(&exceptions, &leaks);
+    exceptions.extend(leaks);
     let rules = Rules {
         read: format!("settings, tablespaces and {} tables of other engines", others.len()),
         exceptions,
         remedy: "set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTION = 'Y', switch the log off",
         doubts,
-        ..Rules::default()
+        findings,
     };
     Ok(Judgement::account(state, words.join(", ")).with_rules(Ok(rules), ""))
 }
@@ -93,39 +111,47 @@ const CHECKED: &str = "table_encryption_privilege_check";
 
 /// An audit log is a plugin of MySQL Enterprise, or a plugin or component of Percona Server. What such a one leaves out
 /// is not known here, so it is never called enforced.
-fn auditing(session: &mut WireSession) -> Result<Judgement, Fault> {
-    let general = session.setting("general_log")?;
+fn auditing(session: &mut WireSession, settings: &Settings) -> Result<Judgement, Fault> {
     let plugins = "SELECT PLUGIN_NAME FROM information_schema.PLUGINS \
                    WHERE PLUGIN_TYPE = 'AUDIT' AND PLUGIN_STATUS = 'ACTIVE' AND PLUGIN_NAME LIKE '%audit%'";
     let components = "SELECT component_urn FROM mysql.component WHERE component_urn LIKE '%audit_log%'";
     let mut names =
         |sql: &str| -> Result<Vec<String>, Fault> { Ok(session.run(sql)?.into_iter().flatten().flatten().collect()) };
     let (plugins, components) = (names(plugins)?, names(components));
-    Ok(audited(plugins, components, &general, &session.setting("version_comment")?))
+    Ok(audited(plugins, components, &recorded(settings), settings.value("version_comment")))
 }
 
-/// What audits on a server of this `edition`: the `plugins` and `components` that are active there, and its general
-/// log. Not every account is told of components.
-fn audited(plugins: Vec<String>, components: Result<Vec<String>, Fault>, general: &str, edition: &str) -> Judgement {
+/// The servers that this one follows.
+fn sources(session: &mut WireSession) -> Result<Vec<Source>, Fault> {
+    let sql = "SELECT HOST, SSL_ALLOWED, SSL_VERIFY_SERVER_CERTIFICATE \
+               FROM performance_schema.replication_connection_configuration WHERE HOST <> ''";
+    let source = |[host, tls, verified]: [String; 3]| Source { host, tls: tls == "YES", verified: verified == "YES" };
+    Ok(rows(session, sql)?.into_iter().map(source).collect())
+}
+
+/// What audits on a server of this `edition`: the `plugins` and `components` that are active there, and its `other`
+/// logs. Not every account is told of components.
+fn audited(
+    plugins: Vec<String>,
+    components: Result<Vec<String>, Fault>,
+    (state, others): &(State, String),
+    edition: &str,
+) -> Judgement {
     let (active, untold) = match components {
         Ok(components) => ([plugins, components].concat(), None),
         Err(fault) => (plugins, Some(fault)),
     };
     if !active.is_empty() {
-        let seen = format!("{} is active, general_log = {general}: what it leaves out is not known", active.join(", "));
+        let seen = format!("{} is active, {others}: what it leaves out is not known", active.join(", "));
         return Judgement::whole(State::Available, seen);
     }
     let of_edition = format!("MySQL Enterprise and Percona Server have one; this is {edition}");
     match untold {
-        Some(fault) if general != "ON" => Judgement::unseen(format!(
-            "no audit plugin ({of_edition}), general_log = {general}; whether a component audits is not told \
-             ({fault}): GRANT SELECT ON mysql.component"
+        Some(fault) if *state == State::Off => Judgement::unseen(format!(
+            "no audit plugin ({of_edition}), {others}; whether a component audits is not told ({fault}): GRANT SELECT \
+             ON mysql.component"
         )),
-        _ => {
-            let state = if general == "ON" { State::Available } else { State::Off };
-            let seen = format!("no audit plugin or component is seen ({of_edition}), general_log = {general}");
-            Judgement::whole(state, seen)
-        }
+        _ => Judgement::whole(*state, format!("no audit plugin or component is seen ({of_edition}), {others}")),
     }
 }
 
@@ -169,7 +195,9 @@ mod tests {
             (Vec::new(), refused(), "ON"),
             (Vec::new(), refused(), "OFF"),
         ] {
-            let Judgement { state, scope, seen, .. } = audited(plugins, components, general, "X");
+            let state = if general == "ON" { State::Available } else { State::Off };
+            let Judgement { state, scope, seen, .. } =
+                audited(plugins, components, &(state, format!("general_log = {general}")), "X");
             text += &format!("{}, {}: {seen}\n", state.words(), scope.words());
         }
         expect![[r#"

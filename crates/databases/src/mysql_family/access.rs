@@ -100,7 +100,7 @@ fn lacks_password(words: &str) -> bool {
 
 /// What an account must do on the way in beside proving itself, by the statement that would make it; MySQL says so
 /// where it is nothing, too.
-fn demand(made: &str) -> Option<&str> {
+pub fn demand(made: &str) -> Option<&str> {
     let rest = made.split_once(" REQUIRE ")?.1;
     rest.split(' ').next().filter(|demand| *demand != "NONE")
 }

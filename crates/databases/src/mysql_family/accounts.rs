@@ -1,38 +1,143 @@
-//! What a server's list of accounts says: who comes without a password, who without TLS, who may do everything. Judged
-//! without a server.
+//! What a server's list of accounts says: who proves who it is by what, and who comes without TLS. Judged without a
+//! server.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_machine::fault::Fault;
 
 use super::session::WireSession;
 use crate::{
     evidence::whole::{Exception, is_loopback},
-    inspect::{Judgement, Rules, limited},
+    findings::{MY_AUTHN_NO_PROOF, MY_TLS_OPTIONAL},
+    inspect::{Rules, named as shortened},
 };
 
 /// What an account needs to read the list.
 pub const RIGHT: &str = "the account needs GRANT SELECT ON `mysql`.*";
 
-/// An account that may log in.
+/// A right that leads further than to its own data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Right {
+    /// `SELECT`.
+    Select,
+    /// `INSERT`.
+    Insert,
+    /// `UPDATE`.
+    Update,
+    /// `DELETE`.
+    Delete,
+    /// `CREATE USER`: sets the password of others.
+    CreateUser,
+    /// `CREATE ROUTINE`, `TRIGGER` or `EVENT`.
+    MakeCode,
+    /// `EXECUTE`.
+    Execute,
+    /// `FILE`.
+    File,
+    /// `SUPER`.
+    Super,
+    /// Makes code that runs as another account (`SET USER`, `SET_USER_ID`, `SET_ANY_DEFINER`).
+    SetDefiner,
+    /// Gives roles, and any account is a role (MySQL's `ROLE_ADMIN`).
+    GrantRoles,
+    /// Writes rows of any table by a `BINLOG` statement (`BINLOG REPLAY`, `BINLOG_ADMIN`).
+    ReplayRows,
+    /// Chooses the server from which changes are taken (`REPLICATION SLAVE ADMIN`).
+    Follow,
+    /// Is out of reach of accounts that are none (MySQL's `SYSTEM_USER`).
+    SystemUser,
+}
+
+/// How an account may prove who it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// A password, by this plugin.
+    Password(String),
+    /// A password of this plugin, and it is empty.
+    Empty(String),
+    /// A password that the server keeps as before version 4.1: 16 digits, which are found in seconds.
+    OldPassword,
+    /// The account of the operating system at a local socket.
+    Socket,
+    /// Somebody else decides (PAM, LDAP, Kerberos): this plugin asks.
+    Elsewhere(String),
+    /// Nobody can.
+    Nobody,
+}
+
+impl Way {
+    /// The way of `plugin`, whose accounts keep `secret` as a proof; empty where there is none.
+    pub fn of(plugin: &str, secret: &str) -> Self {
+        match plugin {
+            "unix_socket" | "auth_socket" | "named_pipe" => Self::Socket,
+            "mysql_no_login" => Self::Nobody,
+            // Nothing hashes to it: MariaDB gives it to accounts that come by the socket.
+            _ if secret == "invalid" => Self::Nobody,
+            "mysql_old_password" if !secret.is_empty() => Self::OldPassword,
+            _ if !COMPARES.contains(&plugin) => Self::Elsewhere(plugin.to_owned()),
+            _ if secret.is_empty() => Self::Empty(plugin.to_owned()),
+            _ => Self::Password(plugin.to_owned()),
+        }
+    }
+
+    fn title(&self) -> &str {
+        match self {
+            Self::Password(plugin) | Self::Elsewhere(plugin) => plugin,
+            Self::Empty(_) => "nothing",
+            Self::OldPassword => "mysql_old_password",
+            Self::Socket => "local socket",
+            Self::Nobody => "a password that nobody has",
+        }
+    }
+}
+
+/// Plugins that compare a password with what the account keeps of it.
+const COMPARES: [&str; 7] = [
+    "caching_sha2_password",
+    "client_ed25519",
+    "ed25519",
+    "mysql_native_password",
+    "mysql_old_password",
+    "parsec",
+    "sha256_password",
+];
+
+/// Which certificate an account must show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Certificate {
+    /// None.
+    #[default]
+    Unasked,
+    /// Any that the server's authority has signed (`REQUIRE X509`, `ISSUER`).
+    Any,
+    /// One of this name (`REQUIRE SUBJECT`).
+    Named,
+}
+
+/// An account, or a role.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Account {
     /// Name; empty for everybody.
     pub user: String,
-    /// From where.
+    /// From where; empty for a role of MariaDB's.
     pub host: String,
-    /// False where it may come without proving anything.
-    pub proves: bool,
-    /// True where it can come by TCP: it proves itself by more than a socket, and not only by a password that nobody
-    /// has.
-    pub by_network: bool,
+    /// False for a role, and for an account that is locked.
+    pub logs_in: bool,
+    /// How it may prove who it is: any of these is enough.
+    pub ways: Vec<Way>,
+    /// What it must show besides.
+    pub certificate: Certificate,
     /// True where it must speak TLS.
     pub speaks_tls: bool,
-    /// True where it may read and write everything, and make accounts.
-    pub unlimited: bool,
+    /// True where a password that it had before still opens it.
+    pub keeps_old_password: bool,
+    /// Its rights everywhere, those that lead further.
+    pub rights: BTreeSet<Right>,
+    /// True where those rights to write leave the server's own database out.
+    pub keeps_off_rights: bool,
 }
 
-/// How one product reads its accounts that may log in.
+/// How one product reads its accounts and roles.
 pub type ReadAccounts = fn(&mut WireSession) -> Result<Vec<Account>, Fault>;
 
 /// What the server lets in beside its accounts.
@@ -42,14 +147,6 @@ pub struct Gate {
     pub requires_tls: bool,
     /// `skip_name_resolve`: an account of `localhost` comes by a local socket alone.
     pub knows_no_names: bool,
-}
-
-/// Plugins by which nobody comes by TCP.
-const NOT_BY_NETWORK: [&str; 4] = ["auth_socket", "mysql_no_login", "named_pipe", "unix_socket"];
-
-/// True when accounts of `plugin` can come by TCP.
-pub fn by_network(plugin: &str) -> bool {
-    !NOT_BY_NETWORK.contains(&plugin)
 }
 
 impl Gate {
@@ -67,34 +164,90 @@ impl Gate {
     /// True when `account` may come by TCP without TLS.
     fn lets_in_plaintext(self, account: &Account) -> bool {
         let local = account.host == "localhost" && self.knows_no_names;
-        account.by_network && !self.requires_tls && !account.speaks_tls && !local
+        account.by_network() && !self.requires_tls && !account.speaks_tls && !local
     }
 }
 
 impl Account {
-    fn text(&self) -> String {
-        format!("'{}'@'{}'", self.user, self.host)
+    /// As statements name it.
+    pub fn text(&self) -> String {
+        named(&self.user, &self.host)
+    }
+
+    /// True where it can come by TCP: it proves itself by more than a socket, and not only by a password that nobody
+    /// has.
+    pub fn by_network(&self) -> bool {
+        self.logs_in && self.ways.iter().any(|way| !matches!(way, Way::Socket | Way::Nobody))
+    }
+
+    /// Why this account is no proof of who comes; `None` where it is.
+    fn weakness(&self) -> Option<String> {
+        let has = |wanted: fn(&Way) -> bool| self.ways.iter().any(wanted);
+        let empty = has(|way| matches!(way, Way::Empty(_)));
+        let words = match self.certificate {
+            Certificate::Named if empty => return None,
+            Certificate::Any if empty => "takes any certificate of the server's authority and no password",
+            _ if empty && self.user.is_empty() => "lets anybody in by any name without a password",
+            _ if empty => "has no password",
+            _ if self.user.is_empty() => "takes any name",
+            _ if has(|way| *way == Way::OldPassword) => "keeps its password as before 4.1, which is found in seconds",
+            _ if self.keeps_old_password => "is opened by a password that it had before, too",
+            _ => return None,
+        };
+        Some(format!("{} {words}", self.text()))
+    }
+
+    /// What it proves itself by.
+    fn method(&self) -> &str {
+        match (self.certificate, self.ways.first()) {
+            (Certificate::Named | Certificate::Any, Some(Way::Empty(_))) => "certificate",
+            (_, way) => way.map_or("nothing", Way::title),
+        }
     }
 }
 
-/// Accounts without a password.
+/// `'user'@'host'`; a role of MariaDB's, which comes from nowhere, is called a role.
+pub fn named(user: &str, host: &str) -> String {
+    if host.is_empty() { format!("role {user}") } else { format!("'{user}'@'{host}'") }
+}
+
+/// Accounts that anybody may come as.
 pub fn of_authentication(accounts: &[Account]) -> Rules {
-    let open = accounts.iter().filter(|account| !account.proves);
+    let mut methods: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut elsewhere: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let logs_in = || accounts.iter().filter(|account| account.logs_in);
+    for account in logs_in() {
+        *methods.entry(account.method()).or_default() += 1;
+        for way in &account.ways {
+            if let Way::Elsewhere(plugin) = way {
+                elsewhere.entry(plugin).or_default().push(account.text());
+            }
+        }
+    }
+    let methods: Vec<String> = methods.iter().map(|(method, count)| format!("{count} by {method}")).collect();
+    let doubt = |(plugin, names): (&&str, &Vec<String>)| format!("{}: {plugin} asks somebody else", shortened(names));
+    let exceptions: Vec<String> = logs_in().filter_map(Account::weakness).collect();
     Rules {
-        read: format!("{} accounts", accounts.len()),
-        exceptions: open.map(|account| format!("{} has no password", account.text())).collect(),
-        remedy: "ALTER USER … IDENTIFIED BY, or DROP USER",
-        ..Rules::default()
+        read: format!("{} accounts ({})", logs_in().count(), methods.join(", ")),
+        findings: if exceptions.is_empty() { Vec::new() } else { vec![&MY_AUTHN_NO_PROOF] },
+        exceptions,
+        remedy: "ALTER USER … IDENTIFIED BY, REQUIRE SUBJECT, DISCARD OLD PASSWORD, or DROP USER",
+        doubts: elsewhere.iter().map(doubt).collect(),
     }
 }
 
 /// Accounts that may come by TCP without TLS.
 pub fn of_transport(accounts: &[Account], gate: Gate) -> Rules {
     let plain = accounts.iter().filter(|account| gate.lets_in_plaintext(account));
+    let exceptions: Vec<String> = plain.map(|account| format!("{} may speak plaintext", account.text())).collect();
     let setting = if gate.requires_tls { "ON" } else { "OFF" };
     Rules {
-        read: format!("require_secure_transport = {setting}, {} accounts", accounts.len()),
-        exceptions: plain.map(|account| format!("{} may speak plaintext", account.text())).collect(),
+        read: format!(
+            "require_secure_transport = {setting}, {} accounts",
+            accounts.iter().filter(|one| one.logs_in).count()
+        ),
+        findings: if exceptions.is_empty() { Vec::new() } else { vec![&MY_TLS_OPTIONAL] },
+        exceptions,
         remedy: "set require_secure_transport = ON, or ALTER USER … REQUIRE SSL",
         ..Rules::default()
     }
@@ -109,15 +262,6 @@ pub fn in_plaintext(accounts: &[Account], gate: Gate) -> Vec<Exception> {
     accounts.iter().filter(|account| gate.lets_in_plaintext(account)).map(exception).collect()
 }
 
-/// How many of the accounts may do everything: one of a name counts once, from wherever it comes.
-pub fn of_authorisation(accounts: &[Account]) -> Judgement {
-    let names = |all: &dyn Fn(&&Account) -> bool| -> BTreeSet<String> {
-        accounts.iter().filter(|account| all(account)).map(|account| format!("'{}'", account.user)).collect()
-    };
-    let unlimited: Vec<String> = names(&|account| account.unlimited).into_iter().collect();
-    limited(&unlimited, names(&|_| true).len(), "rights on *.*")
-}
-
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
@@ -125,7 +269,8 @@ mod tests {
     use super::*;
 
     fn account(user: &str, host: &str) -> Account {
-        Account { user: user.to_owned(), host: host.to_owned(), proves: true, by_network: true, ..Account::default() }
+        let ways = vec![Way::of("mysql_native_password", "set")];
+        Account { user: user.to_owned(), host: host.to_owned(), logs_in: true, ways, ..Account::default() }
     }
 
     #[test]
@@ -151,7 +296,7 @@ mod tests {
             Account { speaks_tls: true, ..account("ann", "%") },
             account("root", "localhost"),
             account("near", "127.0.0.1"),
-            Account { by_network: false, ..account("sock", "localhost") },
+            Account { ways: vec![Way::Socket], ..account("sock", "localhost") },
         ];
         let texts = |gate| {
             let line = |one: Exception| format!("{}{}\n", one.text, if one.loopback { " (loopback)" } else { "" });
@@ -170,15 +315,29 @@ mod tests {
     }
 
     #[test]
-    fn accounts_without_a_password_are_named() {
-        let accounts = [account("app", "%"), Account { proves: false, ..account("", "%") }];
-        assert_eq!(of_authentication(&accounts).exceptions, ["''@'%' has no password"]);
-    }
-
-    #[test]
-    fn one_name_is_one_administrator() {
-        let root = |host| Account { unlimited: true, ..account("root", host) };
-        let accounts = [root("localhost"), root("::1"), account("app", "%")];
-        assert_eq!(of_authorisation(&accounts).seen, "1 of 2 accounts may do everything (rights on *.*)");
+    fn accounts_that_prove_nothing_are_named() {
+        let of = |way: Way, certificate| Account { ways: vec![way], certificate, ..account("app", "%") };
+        let empty = || Way::of("mysql_native_password", "");
+        let accounts = [
+            account("good", "%"),
+            of(empty(), Certificate::Unasked),
+            of(empty(), Certificate::Any),
+            of(empty(), Certificate::Named),
+            of(Way::of("unix_socket", ""), Certificate::Unasked),
+            of(Way::of("mysql_native_password", "invalid"), Certificate::Unasked),
+            of(Way::of("mysql_old_password", "5d2e19393cc5ef67"), Certificate::Unasked),
+            of(Way::of("pam", ""), Certificate::Unasked),
+            Account { ways: vec![empty()], ..account("", "localhost") },
+            account("", "%"),
+            Account { keeps_old_password: true, ..account("old", "%") },
+            Account { logs_in: false, ways: vec![empty()], ..account("locked", "%") },
+        ];
+        expect![[r#"
+            11 accounts (1 by a password that nobody has, 2 by certificate, 1 by local socket, 3 by mysql_native_password, 1 by mysql_old_password, 2 by nothing, 1 by pam): 6 exceptions: 'app'@'%' has no password
+            'app'@'%' takes any certificate of the server's authority and no password
+            'app'@'%' keeps its password as before 4.1, which is found in seconds
+            ''@'localhost' lets anybody in by any name without a password
+            ''@'%' takes any name and 1 more: ALTER USER … IDENTIFIED BY, REQUIRE SUBJECT, DISCARD OLD PASSWORD, or DROP USER
+            not judged: 'app'@'%': pam asks somebody else"#]].assert_eq(&of_authentication(&accounts).words().replace("; ", "\n"));
     }
 }

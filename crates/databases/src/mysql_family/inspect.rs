@@ -1,29 +1,38 @@
 //! The security matrix of a running server: the rows that are looked at in the same way on both products.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
 use tithe_machine::{fault::Fault, launch::Server, paths::Paths};
 use tithe_plugin::{
-    matrix::{Feature, FeatureStatus, State},
+    matrix::{Feature, FeatureStatus, FindingEntry, Scope, State},
     session::{SqlSession as _, Table},
     setup::Setup,
 };
 
 use super::{
     Flavour,
-    access::Access,
+    access::{Access, demand},
     accounts::{self, Account, Gate, ReadAccounts},
     proof::CACHING_SHA2,
+    recorders::{self, Kept, Recorder, Settings},
+    replication::{self, ReadSources},
+    rights::Rights,
     schema::{YCSB_DIALECT, tls_of},
     session::WireSession,
+    ways::{self, ALL_RIGHTS, EVERYTHING},
 };
 use crate::{
-    inspect::{Judgement, Open, Rules, authentication, client_rows, inspect_feature, not_offered, transport},
-    target::is_local,
+    evidence::Attempt,
+    findings::{
+        MY_AUDIT_OFF, MY_AUDIT_PARTIAL, MY_AUTHN_NOBODY_ASKED, MY_AUTHZ_ADMINISTRATORS,
+        MY_AUTHZ_REACHABLE_ADMINISTRATOR, MY_REST_NOBODY_ENCRYPTS, MY_REST_NOT_ENCRYPTED, MY_REST_REPEATS_VALUES,
+    },
+    inspect::{Judgement, Open, Rules, authentication, client_rows, inspect_feature, named, not_offered, transport},
+    target::{Target, Tls, is_local},
 };
-
-/// A row that each product looks at in its own way.
-pub type InspectionQuery = fn(&mut WireSession) -> Result<Judgement, Fault>;
 
 /// How one product looks at its own rows.
 pub struct InspectionQueries {
@@ -33,12 +42,18 @@ pub struct InspectionQueries {
     pub plaintext: Open,
     /// True for a grant, in the words of `SHOW GRANTS`, that lets an account read the table of accounts.
     pub is_of_administrator: fn(&str) -> bool,
-    /// All accounts that may log in.
+    /// All accounts and roles.
     pub accounts: ReadAccounts,
+    /// What decides how far their rights lead, and who is a member of which role.
+    pub roles: fn(&mut WireSession, &mut Rights) -> Result<(), Fault>,
     /// Encryption at rest.
-    pub at_rest: InspectionQuery,
+    pub at_rest: fn(&mut WireSession, &Settings) -> Result<Judgement, Fault>,
     /// Auditing.
-    pub auditing: InspectionQuery,
+    pub auditing: fn(&mut WireSession, &Settings) -> Result<Judgement, Fault>,
+    /// Has the server give up a statement that takes it long, so that a row degrades by itself.
+    pub hurry: &'static str,
+    /// The servers from which this one takes changes.
+    pub sources: ReadSources,
 }
 
 /// Looks at every feature.
@@ -51,29 +66,42 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     let mut session = flavour.access.open(&target)?;
     let method = session.method().to_owned();
     let tls = tls_of(&mut session)?;
+    // A server without such a limit takes as long as it takes.
+    let _ = session.run(queries.hurry);
     let accounts = (queries.accounts)(&mut session);
     let gate = Gate::read(&mut session)?;
     let of_all =
         |judge: &dyn Fn(&[Account]) -> Rules| accounts.as_ref().map(|accounts| judge(accounts)).map_err(Clone::clone);
-    let authentication = authentication(&target, &method, queries.open);
+    let without_rights = is_without_rights(&mut session);
+    let authentication = if without_rights {
+        without_rights_at_all()
+    } else {
+        by_certificate(&mut session, &target, queries.open)
+            .unwrap_or_else(|| authentication(&target, &method, queries.open))
+            .with_rules(of_all(&accounts::of_authentication), accounts::RIGHT)
+    };
     let mut transport = transport(&target, &tls, Ok(session.offers_tls()), queries.plaintext);
     // Where the server has no TLS at all, every account says the same.
     if transport.state != State::Off {
         let rules = of_all(&|accounts| accounts::of_transport(accounts, gate));
         transport = transport.with_rules(rules, accounts::RIGHT);
     }
-    let rules = of_all(&accounts::of_authentication);
-    let mut seen = vec![authentication.with_rules(rules, accounts::RIGHT).of(Feature::Authentication)];
+    let rights = accounts.and_then(|holders| Rights::read(&mut session, holders, queries.roles));
+    let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(client_rows(transport));
-    seen.push(inspect_feature(Feature::Authorisation, || {
-        authorisation(&mut session, queries.is_of_administrator, &accounts)
+    seen.push(inspect_feature(Feature::Authorisation, || match &rights {
+        _ if without_rights => Ok(without_rights_at_all()),
+        Ok(rights) => Ok(of_rights(rights)),
+        Err(_) => authorisation(&mut session, queries.is_of_administrator),
     }));
-    seen.push(inspect_feature(Feature::AtRest, || (queries.at_rest)(&mut session)));
-    seen.push(inspect_feature(Feature::Auditing, || (queries.auditing)(&mut session)));
-    seen.push(inspect_feature(Feature::ProxyRoles, || proxies(&mut session)));
-    seen.push(inspect_feature(Feature::NodeToNode, || {
-        Ok(Judgement::unseen("what replicas speak is known to them, not to this server"))
-    }));
+    let settings = Settings::read(&mut session);
+    let mut of_settings = |feature, judge: &dyn Fn(&mut WireSession, &Settings) -> Result<Judgement, Fault>| {
+        seen.push(inspect_feature(feature, || judge(&mut session, settings.as_ref().map_err(Clone::clone)?)));
+    };
+    of_settings(Feature::AtRest, &queries.at_rest);
+    of_settings(Feature::Auditing, &|session, settings| (queries.auditing)(session, settings).map(of_audit));
+    of_settings(Feature::NodeToNode, &|session, settings| replication::judge(session, settings, queries.sources));
+    seen.push(inspect_feature(Feature::ProxyRoles, || rights.as_ref().map(of_proxies).map_err(Clone::clone)));
     let caching = if method == CACHING_SHA2 { State::Enforced } else { State::NotOffered };
     let words = if method == CACHING_SHA2 { format!("by {method}") } else { format!("not by {method}") };
     seen.push(Judgement::account(caching, words).of(Feature::AuthenticationCaching));
@@ -81,15 +109,103 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     Ok(seen)
 }
 
-/// The table of accounts is readable by administrators only, and by those who were granted it.
-fn authorisation(
-    session: &mut WireSession,
-    is_of_administrator: fn(&str) -> bool,
-    accounts: &Result<Vec<Account>, Fault>,
-) -> Result<Judgement, Fault> {
-    if let Ok(accounts) = accounts {
-        return Ok(accounts::of_authorisation(accounts));
+/// Comes without its certificate, where the account has that in the place of a password.
+fn by_certificate(session: &mut WireSession, target: &Target, open: Open) -> Option<Judgement> {
+    let tls = target.tls.as_ref().filter(|tls| tls.identity.is_some() && target.password.is_none())?;
+    let made = session.value("SHOW CREATE USER CURRENT_USER()").ok()?;
+    let demand = demand(&made).filter(|demand| ["X509", "ISSUER", "SUBJECT"].contains(demand))?;
+    let words = format!("by the client's certificate (REQUIRE {demand})");
+    let without = Target { tls: Some(Tls { identity: None, ..tls.clone() }), ..target.clone() };
+    Some(match Attempt::of(open(&without)) {
+        Ok(Attempt::Refused(refusal)) => {
+            Judgement::account(State::Enforced, format!("{words}; without it: refused ({refusal})"))
+        }
+        Ok(Attempt::Served) => Judgement::account(State::Available, format!("{words}; without it: served too")),
+        Err(fault) => Judgement::unseen(format!("{words}; without it: {fault}")),
+    })
+}
+
+/// What is said of a server that was started to let everybody in.
+fn without_rights_at_all() -> Judgement {
+    let seen = "the server runs with skip_grant_tables: everybody comes in and may do everything";
+    Judgement::whole(State::Off, seen).found(&MY_AUTHN_NOBODY_ASKED)
+}
+
+/// True where the server asks nobody who comes: it refuses to say what anybody may do then.
+fn is_without_rights(session: &mut WireSession) -> bool {
+    matches!(session.run("SHOW GRANTS"), Err(fault) if fault.to_string().contains("skip-grant-tables"))
+}
+
+/// How many ways are worth to be told.
+const SHOWN: usize = 5;
+
+/// Who may do everything, or make itself able to. One administrator is nobody's mistake; one of a name counts once,
+/// from wherever it comes.
+fn of_rights(rights: &Rights) -> Judgement {
+    let mut reach = rights.reach();
+    let ways = reach.ways([EVERYTHING]);
+    let holders = || rights.holders.iter().filter(|holder| holder.logs_in);
+    let all: BTreeSet<&str> = holders().map(|holder| holder.user.as_str()).collect();
+    let mut unlimited: BTreeMap<&str, String> = BTreeMap::new();
+    let mut is_reached = false;
+    for holder in holders() {
+        let text = holder.text();
+        if !ways.has(&text) {
+            continue;
+        }
+        // Ways are long, and few are shown.
+        let shown = unlimited.len() <= SHOWN;
+        if let Some(way) = Some(()).filter(|()| shown || !is_reached).and_then(|()| ways.of(&text)) {
+            is_reached |= way.steps != [(EVERYTHING, ALL_RIGHTS)];
+            unlimited.entry(&holder.user).or_insert_with(|| ways::words(&way));
+        } else {
+            unlimited.entry(&holder.user).or_default();
+        }
     }
+    let state = match unlimited.len() {
+        count if count == all.len() => State::Off,
+        0 | 1 => State::Enforced,
+        _ => State::Available,
+    };
+    let names: Vec<String> = unlimited.into_values().collect();
+    let mut seen = format!("{} of {} accounts may do everything", names.len(), all.len());
+    if !names.is_empty() {
+        seen.push_str(&format!(": {}", named(&names)));
+    }
+    if names.len() > 1 {
+        seen.push_str(": REVOKE what leads there");
+    }
+    let doubts = [rights.unread.clone(), rights.unjudged_routines(&ways)].concat();
+    let mut judgement = Judgement::whole(state, seen);
+    if !doubts.is_empty() {
+        judgement.scope = Scope::Account;
+        judgement.seen.push_str(&format!("; not judged: {}", named(&doubts)));
+    }
+    if is_reached {
+        judgement = judgement.found(&MY_AUTHZ_REACHABLE_ADMINISTRATOR);
+    }
+    if state == State::Enforced { judgement } else { judgement.found(&MY_AUTHZ_ADMINISTRATORS) }
+}
+
+/// Who may act as another, or as a role.
+fn of_proxies(rights: &Rights) -> Judgement {
+    let mut reach = rights.reach();
+    let found = rights.proxies(&reach.ways([EVERYTHING]));
+    let (state, mut seen) = match found.len() {
+        0 => (State::Off, "no account may act as another or as a role".to_owned()),
+        count => {
+            (State::Available, format!("{count} times an account may act as another or as a role: {}", named(&found)))
+        }
+    };
+    if rights.unread.is_empty() {
+        return Judgement::whole(state, seen);
+    }
+    seen.push_str(&format!("; not judged: {}", named(&rights.unread)));
+    Judgement::account(state, seen)
+}
+
+/// The table of accounts is readable by administrators only, and by those who were granted it.
+fn authorisation(session: &mut WireSession, is_of_administrator: fn(&str) -> bool) -> Result<Judgement, Fault> {
     let grants = session.run("SHOW GRANTS")?;
     if grants.iter().flatten().flatten().any(|grant| is_of_administrator(grant)) {
         return Ok(Judgement::unseen("the account has all privileges: nothing is refused to it"));
@@ -103,25 +219,58 @@ fn authorisation(
     })
 }
 
-fn proxies(session: &mut WireSession) -> Result<Judgement, Fault> {
-    let count = session.value("SELECT COUNT(*) FROM mysql.proxies_priv WHERE User <> 'root'")?;
-    let state = if count == "0" { State::Off } else { State::Available };
-    Ok(Judgement::whole(state, format!("{count} grants that let an account act as another (GRANT PROXY)")))
+/// What recorders other than a product's own audit log keep, as the row of auditing: the general log and that of slow
+/// statements, which have filters that every session can change, are never called enforced.
+pub fn recorded(settings: &Settings) -> (State, String) {
+    let recorders = [recorders::general(settings), recorders::slow(settings)];
+    let every = recorders.iter().any(|recorder| recorder.kept == Kept::Every);
+    let words: Vec<String> = recorders.iter().map(Recorder::seen).collect();
+    (if every { State::Available } else { State::Off }, words.join(", "))
 }
 
-/// Logs that repeat statements in the clear beside encrypted tables, as exceptions.
-///
-/// # Errors
-/// The server's error.
-pub fn logs_in_the_clear(session: &mut WireSession) -> Result<Vec<String>, Fault> {
-    let output = session.setting("log_output")?;
-    let mut open = Vec::new();
-    for name in ["general_log", "slow_query_log"] {
-        if session.setting(name)? == "ON" && output != "NONE" {
-            open.push(format!("{name} = ON (log_output = {output}) writes statements in the clear"));
+/// Tables of logs that hold records in the clear, those from before the log was switched off too.
+pub fn log_tables(session: &mut WireSession, exceptions: &mut Vec<String>, doubts: &mut Vec<String>) {
+    for table in ["general_log", "slow_log"] {
+        match session.run(&format!("SELECT 1 FROM mysql.{table} LIMIT 1")) {
+            Ok(rows) if rows.is_empty() => {}
+            Ok(_) => exceptions.push(format!("mysql.{table} holds statements in the clear: TRUNCATE it")),
+            Err(fault) => doubts.push(format!("mysql.{table} (GRANT SELECT ON mysql.{table}: {fault})")),
         }
     }
-    Ok(open)
+}
+
+/// What the exceptions of encryption at rest are, by their stable names: files in the clear, and `leaks`, logs that
+/// repeat what is encrypted.
+pub fn of_files(exceptions: &[String], leaks: &[String]) -> Vec<&'static FindingEntry> {
+    let mut findings: Vec<&FindingEntry> = Vec::new();
+    if exceptions.iter().any(|words| words.starts_with(NOBODY_ENCRYPTS)) {
+        findings.push(&MY_REST_NOBODY_ENCRYPTS);
+    }
+    if !exceptions.is_empty() {
+        findings.push(&MY_REST_NOT_ENCRYPTED);
+    }
+    if !leaks.is_empty() {
+        findings.push(&MY_REST_REPEATS_VALUES);
+    }
+    findings
+}
+
+/// The finding of a row of auditing that stands so.
+fn of_audit(judgement: Judgement) -> Judgement {
+    match judgement.state {
+        State::Off => judgement.found(&MY_AUDIT_OFF),
+        State::Available => judgement.found(&MY_AUDIT_PARTIAL),
+        _ => judgement,
+    }
+}
+
+/// What exceptions about old tablespaces begin with that no thread encrypts.
+pub const NOBODY_ENCRYPTS: &str = "innodb_encryption_threads = 0";
+
+/// True where `file`, of a server whose folder is `folder`, lies in that folder.
+pub fn lies_in(file: &str, folder: &str) -> bool {
+    let file = Path::new(file);
+    file.is_relative() || file.starts_with(folder)
 }
 
 /// A table that is not InnoDB's, and what stands in the list of tables about it.

@@ -16,12 +16,16 @@ pub mod launch;
 pub mod proof;
 pub mod protection;
 mod protocol;
+pub mod recorders;
+pub mod replication;
+pub mod rights;
 mod rsa;
 pub mod schema;
 pub mod session;
 pub mod sql;
 mod startup;
 pub mod target;
+mod ways;
 
 use std::collections::BTreeMap;
 

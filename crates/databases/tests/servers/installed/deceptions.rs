@@ -6,6 +6,7 @@
 //! same one, and each undoes what it did. All entries that fail are reported together. The variable `DECEPTION` runs
 //! those alone whose name begins with it.
 
+mod mysql_family;
 mod postgres;
 
 use std::{
@@ -48,6 +49,8 @@ macro_rules! deceptions {
 }
 
 deceptions! {
+    mariadb: tithe_databases::mariadb::MariaDb, 50, mysql_family::OnStage::new;
+    mysql: tithe_databases::mysql::MySql, 25, mysql_family::OnStage::new;
     postgres: tithe_databases::postgres::Postgres, 2, postgres::OnStage::new;
 }
 

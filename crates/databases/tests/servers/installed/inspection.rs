@@ -135,13 +135,13 @@ fn mariadb_with_nothing_and_with_encryption_and_audit() {
         &[("encryption", &[]), ("server-audit", &[])],
         OF_MYSQL_FAMILY,
         expect![[r#"
-        at-rest: enforced
-          no key or field value is readable in the data files: holds
-          no key or field value is readable in the journal: holds
-        audit: enforced
-          every event of CONNECT,QUERY is in the audit log once, and no other: holds
-        tables left: []
-    "#]],
+            at-rest: available but not enforced
+              no key or field value is readable in the data files: holds
+              no key or field value is readable in the journal: holds
+            audit: enforced
+              every event of CONNECT,QUERY is in the audit log once, and no other: holds
+            tables left: []
+        "#]],
     );
     check(
         &MariaDb,

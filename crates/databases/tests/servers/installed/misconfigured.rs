@@ -154,6 +154,9 @@ fn mariadb_with_encryption_of_new_tables_only() {
     MariaDb.create(&sandbox.server, &sandbox.setup, &later).expect("a table");
     let words = caught(&sandbox, &asked);
     eprintln!("mariadb: {words}");
+    // Nothing is waited for that will not come.
+    let fault = MariaDb.quiesce(&sandbox.server, &sandbox.setup, &later).expect_err("nobody encrypts the old tables");
+    assert!(fault.to_string().contains("innodb_encryption_threads = 0: nothing will ever encrypt"), "{fault}");
     // Every switch stands as it should; the old tables give it away.
     assert!(!words.contains("not encrypted: none") && words.contains("switches that are off: none"), "{words}");
     expect![[r#"

@@ -132,12 +132,12 @@ fn mariadb_that_lets_others_do_what_this_account_may_not() {
         careful:
         authentication: enforced, whole server
         tls: enforced, whole server
-        at-rest: enforced, whole server
+        at-rest: available but not enforced, whole server
         audit: enforced, whole server
         as an account that may not read the list of accounts:
         authentication: enforced, this account
         tls: enforced, this account
-        at-rest: enforced, this account
+        at-rest: available but not enforced, this account
         audit: enforced, whole server
         CREATE USER open@'%' REQUIRE SSL
           authentication: available but not enforced, whole server
@@ -146,7 +146,7 @@ fn mariadb_that_lets_others_do_what_this_account_may_not() {
         CREATE TABLE test_m (a int) ENGINE=MyISAM
           at-rest: available but not enforced, whole server
         CREATE TABLE test_a (a int) ENGINE=Aria
-          at-rest: enforced, this account
+          at-rest: available but not enforced, this account
         SET GLOBAL aria_encrypt_tables = OFF
           at-rest: available but not enforced, whole server
         SET GLOBAL encrypt_tmp_disk_tables = OFF
@@ -182,16 +182,16 @@ fn mysql_that_lets_others_do_what_this_account_may_not() {
         careful:
         authentication: enforced, whole server
         tls: enforced, whole server
-        at-rest: enforced, whole server
+        at-rest: enforced, this account
         audit: off, whole server
         CREATE USER open@'%' REQUIRE SSL
           authentication: available but not enforced, whole server
         SET GLOBAL require_secure_transport = OFF; CREATE USER app@'%' IDENTIFIED BY 'secret'
           tls: available but not enforced, whole server
         CREATE TABLE test_m (a int) ENGINE=MyISAM ENCRYPTION='N'
-          at-rest: available but not enforced, whole server
+          at-rest: available but not enforced, this account
         SET GLOBAL general_log = ON
-          at-rest: available but not enforced, whole server
+          at-rest: available but not enforced, this account
     "#]]
     .assert_eq(&text);
 }

@@ -1,0 +1,334 @@
+//! What a server of either product records of statements, what its records leave out, and which of them repeat values
+//! in the clear. Judged by settings, without a server.
+
+use std::collections::BTreeMap;
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::session::SqlSession as _;
+
+use super::{rights::rows, session::WireSession};
+
+/// All global settings of a server, and what of its status begins with a name of a recorder's.
+#[derive(Debug, Clone, Default)]
+pub struct Settings(BTreeMap<String, String>);
+
+impl Settings {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// The server's error.
+    pub fn read(session: &mut WireSession) -> Result<Self, Fault> {
+        let mut all: BTreeMap<String, String> =
+            rows::<2>(session, "SHOW GLOBAL VARIABLES")?.into_iter().map(<(String, String)>::from).collect();
+        let status = session.run("SHOW GLOBAL STATUS LIKE 'server\\_audit%'")?.into_iter();
+        let status = status.filter_map(|row| <[Option<String>; 2]>::try_from(row).ok());
+        // Names of the status begin with a capital letter.
+        all.extend(status.map(|pair| pair.map(Option::unwrap_or_default).into()));
+        Ok(Self(all))
+    }
+
+    /// The value of a setting; `None` where the server has none of this name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The value of a setting; empty where the server has none of this name.
+    pub fn value(&self, name: &str) -> &str {
+        self.get(name).unwrap_or_default()
+    }
+
+    /// True where a switch is on.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.value(name) == "ON"
+    }
+
+    /// The number that a setting has; 0 where it has none.
+    fn number(&self, name: &str) -> f64 {
+        self.value(name).parse().unwrap_or(0.0)
+    }
+}
+
+/// How much of what clients do a recorder keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kept {
+    /// Nothing: it is off, or what it writes goes nowhere.
+    Nothing,
+    /// Some statements.
+    Some,
+    /// Every statement, but for what it is said to leave out.
+    Every,
+}
+
+/// What keeps records of statements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorder {
+    /// Its settings, in words.
+    pub words: String,
+    /// How much it keeps.
+    pub kept: Kept,
+    /// What it leaves out.
+    pub leaves_out: Vec<String>,
+    /// True where its records hold values in the clear.
+    pub in_the_clear: bool,
+}
+
+impl Recorder {
+    /// What it keeps, and what it leaves out.
+    pub fn seen(&self) -> String {
+        let Self { words, leaves_out, .. } = self;
+        if leaves_out.is_empty() { words.clone() } else { format!("{words} (left out: {})", leaves_out.join("; ")) }
+    }
+}
+
+/// The general log.
+pub fn general(settings: &Settings) -> Recorder {
+    let written = is_written(settings, "general_log_file");
+    let kept = if settings.is_on("general_log") && written { Kept::Every } else { Kept::Nothing };
+    let mut leaves_out = Vec::new();
+    if kept == Kept::Every {
+        let disabled = settings.value("log_disabled_statements");
+        if !disabled.is_empty() {
+            leaves_out.push(format!("log_disabled_statements = {disabled}"));
+        }
+        leaves_out.push("sessions that SET sql_log_off".to_owned());
+    }
+    let mut words = format!("general_log = {}", settings.value("general_log"));
+    if settings.is_on("general_log") {
+        words.push_str(&format!(", log_output = {}", settings.value("log_output")));
+        if !written {
+            words.push_str(", which keeps nothing");
+        }
+        if settings.is_on("log_raw") {
+            words.push_str(", log_raw = ON: passwords too");
+        }
+    }
+    Recorder { words, kept, leaves_out, in_the_clear: kept != Kept::Nothing }
+}
+
+/// The log of slow statements, which holds every statement that ends where none is too fast for it.
+pub fn slow(settings: &Settings) -> Recorder {
+    let on = settings.is_on("slow_query_log") || settings.is_on("log_slow_query");
+    let written = is_written(settings, "slow_query_log_file");
+    let time = settings.number("long_query_time");
+    let mut leaves_out = Vec::new();
+    if time > 0.0 {
+        leaves_out.push(format!("statements of less than {time} s"));
+    }
+    let examined = settings.number("min_examined_row_limit");
+    if examined > 0.0 {
+        leaves_out.push(format!("statements that read less than {examined} rows"));
+    }
+    let rate = settings.number("log_slow_rate_limit");
+    if rate > 1.0 {
+        leaves_out.push(format!("all but one of {rate} (log_slow_rate_limit)"));
+    }
+    let filter = settings.value("log_slow_filter");
+    // Every statement that the query cache did not answer has this mark.
+    if !filter.is_empty() && !filter.split(',').any(|mark| mark == "query_cache_miss") {
+        leaves_out.push(format!("all but log_slow_filter = {filter}"));
+    }
+    let kept = match (on && written, leaves_out.is_empty()) {
+        (false, _) => Kept::Nothing,
+        (true, false) => Kept::Some,
+        (true, true) => Kept::Every,
+    };
+    let disabled = settings.value("log_slow_disabled_statements");
+    if !disabled.is_empty() {
+        leaves_out.push(format!("log_slow_disabled_statements = {disabled}"));
+    }
+    if kept == Kept::Every {
+        leaves_out.push("statements that do not end, and sessions that SET long_query_time".to_owned());
+    }
+    let words = match kept {
+        Kept::Nothing if on => {
+            format!("slow_query_log = ON keeps nothing (log_output = {})", settings.value("log_output"))
+        }
+        Kept::Nothing => "slow_query_log = OFF".to_owned(),
+        _ => format!("slow_query_log = ON, long_query_time = {time}"),
+    };
+    if kept == Kept::Nothing {
+        leaves_out.clear();
+    }
+    Recorder { words, kept, leaves_out, in_the_clear: kept != Kept::Nothing }
+}
+
+/// MariaDB's audit plugin; `None` where it is not loaded.
+pub fn server_audit(settings: &Settings) -> Option<Recorder> {
+    let logging = settings.get("server_audit_logging")?;
+    let value = |name: &str| settings.value(name);
+    let events = value("server_audit_events").to_ascii_uppercase();
+    let has = |event: &str| events.split(',').any(|one| one.trim() == event);
+    // No list at all means every event.
+    let every = events.is_empty() || has("QUERY");
+    let texts = every || events.contains("QUERY_");
+    let mut words = format!("server_audit_logging = {logging}, events = `{events}`");
+    let file = value("server_audit_file_path");
+    let output = value("server_audit_output_type");
+    let nowhere = output.eq_ignore_ascii_case("file") && file == "/dev/null";
+    let active = settings.get("Server_audit_active") != Some("OFF");
+    let mut leaves_out = Vec::new();
+    for (name, all_but) in [("server_audit_excl_users", "accounts"), ("server_audit_incl_users", "all accounts but")] {
+        if !value(name).is_empty() {
+            leaves_out.push(format!("{all_but} {} ({name})", value(name)));
+        }
+    }
+    if !every {
+        leaves_out.push(match (texts, has("TABLE")) {
+            (true, _) => {
+                "reads by CREATE TABLE … SELECT and compound statements, and all that no event names".to_owned()
+            }
+            (false, true) => "the text of statements".to_owned(),
+            (false, false) => "all statements".to_owned(),
+        });
+        if texts && !has("QUERY_DML") {
+            leaves_out.push("SELECT".to_owned());
+        }
+    }
+    let kept = match logging {
+        "ON" if nowhere || !active => Kept::Nothing,
+        "ON" if leaves_out.is_empty() => Kept::Every,
+        "ON" if texts || has("TABLE") => Kept::Some,
+        _ => Kept::Nothing,
+    };
+    if logging == "ON" && nowhere {
+        words.push_str(", its file is /dev/null, which keeps nothing");
+    }
+    if logging == "ON" && !active {
+        words.push_str(", Server_audit_active = OFF: nothing is written");
+    }
+    let limit = settings.number("server_audit_query_log_limit");
+    if kept != Kept::Nothing && texts {
+        leaves_out.push("values of prepared statements".to_owned());
+        if limit > 0.0 {
+            leaves_out.push(format!("text after {limit} bytes (server_audit_query_log_limit)"));
+        }
+    }
+    let (size, count) =
+        (settings.number("server_audit_file_rotate_size"), settings.number("server_audit_file_rotations"));
+    if kept != Kept::Nothing && count > 0.0 && output.eq_ignore_ascii_case("file") {
+        leaves_out.push(format!("what is older than {count} files of {size} bytes"));
+    }
+    if kept != Kept::Nothing && settings.number("Server_audit_writes_failed") > 0.0 {
+        leaves_out.push(format!("{} records that could not be written", value("Server_audit_writes_failed")));
+    }
+    Some(Recorder { words, kept, leaves_out, in_the_clear: texts && kept != Kept::Nothing })
+}
+
+/// True where a log with this file keeps what is written into it.
+fn is_written(settings: &Settings, file: &str) -> bool {
+    let output = settings.value("log_output");
+    output.contains("TABLE") || output.contains("FILE") && settings.value(file) != "/dev/null"
+}
+
+/// What repeats values in the clear, each with its setting.
+pub fn in_the_clear(settings: &Settings) -> Vec<String> {
+    let mut found = Vec::new();
+    let recorders = [Some(general(settings)), Some(slow(settings)), server_audit(settings)];
+    for recorder in recorders.into_iter().flatten().filter(|recorder| recorder.in_the_clear) {
+        found.push(format!("{} writes statements in the clear", recorder.words));
+    }
+    // A plugin that keeps what failed; it is there where its settings are.
+    if settings.get("sql_error_log_filename").is_some_and(|file| file != "/dev/null") {
+        found.push("the plugin sql_error_log writes statements that failed in the clear".to_owned());
+    }
+    for name in ["innodb_print_all_deadlocks", "innodb_status_output"] {
+        if settings.is_on(name) {
+            found.push(format!("{name} = ON writes statements into the error log in the clear"));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn settings(pairs: &[(&str, &str)]) -> Settings {
+        let defaults = [
+            ("general_log", "OFF"),
+            ("log_output", "FILE"),
+            ("slow_query_log", "OFF"),
+            ("long_query_time", "10.000000"),
+            ("log_slow_filter", "admin,full_scan,query_cache_miss"),
+        ];
+        Settings(defaults.iter().chain(pairs).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    #[test]
+    fn recorders_say_what_they_leave_out() {
+        let audit = ("server_audit_logging", "ON");
+        let file = ("server_audit_output_type", "file");
+        let cases: &[&[(&str, &str)]] = &[
+            &[],
+            &[("general_log", "ON")],
+            &[("general_log", "ON"), ("log_output", "NONE")],
+            &[("general_log", "ON"), ("general_log_file", "/dev/null"), ("log_raw", "ON")],
+            &[("slow_query_log", "ON")],
+            &[("slow_query_log", "ON"), ("long_query_time", "0.000000")],
+            &[("slow_query_log", "ON"), ("long_query_time", "0.000000"), ("log_slow_rate_limit", "10")],
+            &[("slow_query_log", "ON"), ("long_query_time", "0.000000"), ("log_slow_filter", "full_scan")],
+            &[audit, file],
+            &[audit, file, ("server_audit_events", "TABLE")],
+            &[audit, file, ("server_audit_events", "CONNECT")],
+            &[audit, file, ("server_audit_events", "QUERY_DML")],
+            &[audit, file, ("server_audit_file_path", "/dev/null")],
+            &[audit, file, ("Server_audit_active", "OFF")],
+            &[audit, file, ("server_audit_query_log_limit", "1024"), ("server_audit_excl_users", "app")],
+            &[("sql_error_log_filename", "sql_errors.log"), ("innodb_print_all_deadlocks", "ON")],
+        ];
+        let mut text = String::new();
+        for case in cases {
+            let settings = settings(case);
+            text += &format!("{case:?}\n");
+            for recorder in [Some(general(&settings)), Some(slow(&settings)), server_audit(&settings)] {
+                let Some(recorder) = recorder.filter(|one| one.words.contains("= ON")) else { continue };
+                text += &format!("  {:?}: {}\n", recorder.kept, recorder.seen());
+            }
+            in_the_clear(&settings).iter().for_each(|line| text += &format!("  leaks: {line}\n"));
+        }
+        expect![[r#"
+            []
+            [("general_log", "ON")]
+              Every: general_log = ON, log_output = FILE (left out: sessions that SET sql_log_off)
+              leaks: general_log = ON, log_output = FILE writes statements in the clear
+            [("general_log", "ON"), ("log_output", "NONE")]
+              Nothing: general_log = ON, log_output = NONE, which keeps nothing
+            [("general_log", "ON"), ("general_log_file", "/dev/null"), ("log_raw", "ON")]
+              Nothing: general_log = ON, log_output = FILE, which keeps nothing, log_raw = ON: passwords too
+            [("slow_query_log", "ON")]
+              Some: slow_query_log = ON, long_query_time = 10 (left out: statements of less than 10 s)
+              leaks: slow_query_log = ON, long_query_time = 10 writes statements in the clear
+            [("slow_query_log", "ON"), ("long_query_time", "0.000000")]
+              Every: slow_query_log = ON, long_query_time = 0 (left out: statements that do not end, and sessions that SET long_query_time)
+              leaks: slow_query_log = ON, long_query_time = 0 writes statements in the clear
+            [("slow_query_log", "ON"), ("long_query_time", "0.000000"), ("log_slow_rate_limit", "10")]
+              Some: slow_query_log = ON, long_query_time = 0 (left out: all but one of 10 (log_slow_rate_limit))
+              leaks: slow_query_log = ON, long_query_time = 0 writes statements in the clear
+            [("slow_query_log", "ON"), ("long_query_time", "0.000000"), ("log_slow_filter", "full_scan")]
+              Some: slow_query_log = ON, long_query_time = 0 (left out: all but log_slow_filter = full_scan)
+              leaks: slow_query_log = ON, long_query_time = 0 writes statements in the clear
+            [("server_audit_logging", "ON"), ("server_audit_output_type", "file")]
+              Every: server_audit_logging = ON, events = `` (left out: values of prepared statements)
+              leaks: server_audit_logging = ON, events = `` writes statements in the clear
+            [("server_audit_logging", "ON"), ("server_audit_output_type", "file"), ("server_audit_events", "TABLE")]
+              Some: server_audit_logging = ON, events = `TABLE` (left out: the text of statements)
+            [("server_audit_logging", "ON"), ("server_audit_output_type", "file"), ("server_audit_events", "CONNECT")]
+              Nothing: server_audit_logging = ON, events = `CONNECT` (left out: all statements)
+            [("server_audit_logging", "ON"), ("server_audit_output_type", "file"), ("server_audit_events", "QUERY_DML")]
+              Some: server_audit_logging = ON, events = `QUERY_DML` (left out: reads by CREATE TABLE … SELECT and compound statements, and all that no event names; values of prepared statements)
+              leaks: server_audit_logging = ON, events = `QUERY_DML` writes statements in the clear
+            [("server_audit_logging", "ON"), ("server_audit_output_type", "file"), ("server_audit_file_path", "/dev/null")]
+              Nothing: server_audit_logging = ON, events = ``, its file is /dev/null, which keeps nothing
+            [("server_audit_logging", "ON"), ("server_audit_output_type", "file"), ("Server_audit_active", "OFF")]
+              Nothing: server_audit_logging = ON, events = ``, Server_audit_active = OFF: nothing is written
+            [("server_audit_logging", "ON"), ("server_audit_output_type", "file"), ("server_audit_query_log_limit", "1024"), ("server_audit_excl_users", "app")]
+              Some: server_audit_logging = ON, events = `` (left out: accounts app (server_audit_excl_users); values of prepared statements; text after 1024 bytes (server_audit_query_log_limit))
+              leaks: server_audit_logging = ON, events = `` writes statements in the clear
+            [("sql_error_log_filename", "sql_errors.log"), ("innodb_print_all_deadlocks", "ON")]
+              leaks: the plugin sql_error_log writes statements that failed in the clear
+              leaks: innodb_print_all_deadlocks = ON writes statements into the error log in the clear
+        "#]].assert_eq(&text);
+    }
+}

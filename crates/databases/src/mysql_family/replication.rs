@@ -1,0 +1,111 @@
+//! What travels between servers: from the one that this is a replica of, to its own replicas, and in a cluster.
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::{matrix::State, session::SqlSession as _};
+
+use super::{recorders::Settings, rights::rows, session::WireSession};
+use crate::{
+    findings::MY_TLS_REPLICATION,
+    inspect::{Judgement, named},
+};
+
+/// A server that this one takes changes from.
+pub struct Source {
+    /// Where it is.
+    pub host: String,
+    /// True where TLS is asked for.
+    pub tls: bool,
+    /// True where its certificate is looked at.
+    pub verified: bool,
+}
+
+/// How one product lists its sources.
+pub type ReadSources = fn(&mut WireSession) -> Result<Vec<Source>, Fault>;
+
+/// One connection to another server, with how it stands.
+struct Hop {
+    state: State,
+    words: String,
+}
+
+/// Judges all hops: the row is as good as the worst of them.
+///
+/// # Errors
+/// The server's error.
+pub fn judge(session: &mut WireSession, settings: &Settings, sources: ReadSources) -> Result<Judgement, Fault> {
+    let mut hops = Vec::new();
+    let mut doubts = Vec::new();
+    match sources(session) {
+        Ok(sources) => hops.extend(sources.iter().map(of_source)),
+        Err(fault) => doubts
+            .push(format!("whether this is a replica (GRANT REPLICATION CLIENT or SLAVE MONITOR ON *.*: {fault})")),
+    }
+    match replicas(session, settings.is_on("require_secure_transport")) {
+        Ok(replicas) => hops.extend(replicas),
+        Err(fault) => doubts.push(format!("replicas ({fault})")),
+    }
+    hops.extend(of_cluster(settings));
+    let words: Vec<String> = hops.iter().map(|hop| hop.words.clone()).collect();
+    let mut seen = if words.is_empty() { "no other server is connected".to_owned() } else { named(&words) };
+    doubts.iter().for_each(|doubt| seen.push_str(&format!("; not judged: {doubt}")));
+    let worst = [State::Off, State::Available, State::Unseen, State::Enforced];
+    let state = worst.into_iter().find(|state| hops.iter().any(|hop| hop.state == *state));
+    // What is connected now says nothing of who may connect.
+    let judgement = Judgement::account(state.unwrap_or(State::Unseen), seen);
+    let is_open = [State::Off, State::Available].contains(&judgement.state);
+    Ok(if is_open { judgement.found(&MY_TLS_REPLICATION) } else { judgement })
+}
+
+fn of_source(Source { host, tls, verified }: &Source) -> Hop {
+    let (state, words) = match (tls, verified) {
+        (true, true) => (State::Enforced, "by TLS, with a look at its certificate"),
+        (true, false) => (State::Available, "by TLS, without a look at its certificate"),
+        (false, _) => (State::Off, "in plaintext"),
+    };
+    Hop { state, words: format!("changes come from {host} {words}") }
+}
+
+/// Replicas that are connected now.
+fn replicas(session: &mut WireSession, requires_tls: bool) -> Result<Vec<Hop>, Fault> {
+    let sql = "SELECT ID, USER, HOST FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'";
+    let mut hops = Vec::new();
+    for [id, user, host] in rows::<3>(session, sql)? {
+        let sql = format!("SELECT CONNECTION_TYPE FROM performance_schema.threads WHERE PROCESSLIST_ID = {id}");
+        let kind = session.run(&sql).ok().and_then(|rows| rows.into_iter().flatten().flatten().next());
+        let (state, words) = match kind.as_deref() {
+            Some("SSL/TLS") => (State::Enforced, "by TLS"),
+            _ if requires_tls => (State::Enforced, "by TLS, as require_secure_transport = ON asks of all"),
+            Some("TCP/IP") => (State::Off, "in plaintext"),
+            Some(_) => (State::Enforced, "on this machine"),
+            None => (State::Unseen, "in a way that is not told: start the server with performance_schema = ON"),
+        };
+        hops.push(Hop { state, words: format!("changes go to {user} at {host} {words}") });
+    }
+    Ok(hops)
+}
+
+/// Galera, and MySQL's group replication.
+fn of_cluster(settings: &Settings) -> Vec<Hop> {
+    let mut hops = Vec::new();
+    let hop = |tls: bool, words: String| Hop { state: if tls { State::Enforced } else { State::Off }, words };
+    let provider = settings.value("wsrep_provider");
+    if settings.is_on("wsrep_on") && !["", "none"].contains(&provider) {
+        let options = settings.value("wsrep_provider_options");
+        let tls = options.split(';').any(|option| {
+            option.split_once('=').is_some_and(|(name, value)| {
+                name.trim() == "socket.ssl"
+                    && ["yes", "true", "1", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
+            })
+        });
+        hops.push(hop(tls, format!("the cluster's bus has socket.ssl = {}", if tls { "yes" } else { "no" })));
+    }
+    if let Some(mode) = settings
+        .get("group_replication_ssl_mode")
+        .filter(|_| !settings.value("group_replication_group_name").is_empty())
+    {
+        hops.push(hop(mode != "DISABLED", format!("group_replication_ssl_mode = {mode}")));
+        let recovery = settings.value("group_replication_recovery_use_ssl");
+        hops.push(hop(recovery == "ON", format!("group_replication_recovery_use_ssl = {recovery}")));
+    }
+    hops
+}

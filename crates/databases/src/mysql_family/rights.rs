@@ -1,0 +1,186 @@
+//! What decides what an account can become: rights, roles, proxies and code that runs as another, as the server keeps
+//! them.
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::session::SqlSession as _;
+
+use super::{
+    accounts::{Account, named},
+    session::WireSession,
+};
+
+/// How far rights lead on one server.
+#[derive(Debug, Clone, Default)]
+pub struct Powers {
+    /// `SUPER` writes rows of any table: everywhere but on MariaDB from 11.0 on.
+    pub super_is_all: bool,
+    /// Accounts without `SYSTEM_USER` do not reach those with it (MySQL).
+    pub guards_system_users: bool,
+    /// `secure_file_priv` lets `FILE` write into the server's own folder.
+    pub files_are_free: bool,
+    /// The database of a grant is a name and no pattern (MySQL's `partial_revokes`).
+    pub names_are_literal: bool,
+    /// A proxy's plugin may let it act as another.
+    pub maps_proxies: bool,
+    /// Tables of `mysql` by which who writes them may give everything to itself.
+    pub tables_of_rights: &'static [&'static str],
+}
+
+/// A right on a database or pattern of databases, a row of `mysql.db`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DatabaseRight {
+    /// Whose; empty for everybody.
+    pub user: String,
+    /// From where.
+    pub host: String,
+    /// Pattern of names, in which `%` and `_` stand for anything.
+    pub database: String,
+    /// `INSERT`, `UPDATE`, or both.
+    pub writes: Vec<&'static str>,
+    /// True with `CREATE ROUTINE`, `TRIGGER` or `EVENT`.
+    pub makes_code: bool,
+    /// True with `EXECUTE`.
+    pub executes: bool,
+}
+
+/// A right on one table or routine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ObjectRight {
+    /// Whose.
+    pub user: String,
+    /// From where.
+    pub host: String,
+    /// `database.name`.
+    pub object: String,
+    /// Words of the right.
+    pub right: String,
+}
+
+/// A procedure or function that runs with the rights of its definer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Routine {
+    /// Database.
+    pub database: String,
+    /// Name.
+    pub name: String,
+    /// `user@host`.
+    pub definer: String,
+}
+
+/// Everything that decides what an account can become.
+#[derive(Debug, Clone, Default)]
+pub struct Rights {
+    /// Accounts and roles.
+    pub holders: Vec<Account>,
+    /// Who is a member of which role: names as [`Account::text`] has them, and in which words.
+    pub members: Vec<(String, String, &'static str)>,
+    /// Rights on databases, by the names of their accounts.
+    pub databases: Vec<DatabaseRight>,
+    /// Rights to write tables of `mysql`.
+    pub tables: Vec<ObjectRight>,
+    /// Who may act as whom by `GRANT PROXY`; the second is empty for anybody.
+    pub proxies: Vec<(String, String)>,
+    /// Routines that run as another.
+    pub routines: Vec<Routine>,
+    /// Who may call one of them.
+    pub calls: Vec<ObjectRight>,
+    /// How far rights lead.
+    pub powers: Powers,
+    /// What could not be read, each with the right that is missing.
+    pub unread: Vec<String>,
+}
+
+/// MariaDB's role of everybody.
+pub const PUBLIC: &str = "PUBLIC";
+
+/// Why an account is a member of it.
+pub const EVERYBODY: &str = "everybody";
+
+impl Rights {
+    /// Reads what decides what `holders` can become; `roles` reads the part in which the products differ.
+    ///
+    /// # Errors
+    /// The server's error. Tables that this account may not read are remembered instead.
+    pub fn read(
+        session: &mut WireSession,
+        holders: Vec<Account>,
+        roles: fn(&mut WireSession, &mut Self) -> Result<(), Fault>,
+    ) -> Result<Self, Fault> {
+        let mut rights = Self { holders, ..Self::default() };
+        roles(session, &mut rights)?;
+        rights.read_shared(session);
+        Ok(rights)
+    }
+
+    fn read_shared(&mut self, session: &mut WireSession) {
+        let yes = |value: &str| value == "Y";
+        let sql = "SELECT User, Host, Db, Insert_priv, Update_priv, Create_routine_priv, Trigger_priv, Event_priv, \
+                   Execute_priv FROM mysql.db";
+        let databases = self.rows::<9>(session, sql, "mysql.db", "rights on databases");
+        self.databases = databases
+            .into_iter()
+            .map(|[user, host, database, insert, update, routine, trigger, event, execute]| DatabaseRight {
+                writes: [("INSERT", &insert), ("UPDATE", &update)]
+                    .into_iter()
+                    .filter_map(|(name, value)| yes(value).then_some(name))
+                    .collect(),
+                makes_code: yes(&routine) || yes(&trigger) || yes(&event),
+                executes: yes(&execute),
+                user,
+                host,
+                database,
+            })
+            .collect();
+        self.databases.sort_by(|one, other| one.user.cmp(&other.user));
+        let object = |[user, host, object, right]: [String; 4]| ObjectRight { user, host, object, right };
+        for (table, column) in [("tables_priv", "Table_priv"), ("columns_priv", "Column_priv")] {
+            let sql = format!(
+                "SELECT User, Host, Table_name, {column} FROM mysql.{table} WHERE Db = 'mysql' \
+                 AND ({column} LIKE '%Insert%' OR {column} LIKE '%Update%')"
+            );
+            let rows = self.rows(session, &sql, &format!("mysql.{table}"), "rights on tables");
+            self.tables.extend(rows.into_iter().map(object));
+        }
+        let sql = "SELECT User, Host, Proxied_user, Proxied_host FROM mysql.proxies_priv";
+        let proxies = self.rows::<4>(session, sql, "mysql.proxies_priv", "proxies");
+        let proxied = |user: &str, host: &str| if user.is_empty() { String::new() } else { named(user, host) };
+        self.proxies =
+            proxies.iter().map(|[user, host, other, from]| (named(user, host), proxied(other, from))).collect();
+        let sql = "SELECT User, Host, CONCAT(Db, '.', Routine_name), Proc_priv FROM mysql.procs_priv \
+                   WHERE Proc_priv LIKE '%Execute%'";
+        self.calls =
+            self.rows(session, sql, "mysql.procs_priv", "rights on routines").into_iter().map(object).collect();
+        let sql = "SELECT ROUTINE_SCHEMA, ROUTINE_NAME, DEFINER FROM information_schema.ROUTINES \
+                   WHERE SECURITY_TYPE = 'DEFINER' AND ROUTINE_SCHEMA NOT IN ('mysql', 'sys')";
+        let routines = self.rows::<3>(session, sql, "*.*", "routines");
+        let routine = |[database, name, definer]: [String; 3]| Routine { database, name, definer };
+        self.routines = routines.into_iter().map(routine).collect();
+    }
+
+    /// The rows of `sql`; where they cannot be read, nothing, and that is remembered.
+    pub fn rows<const N: usize>(
+        &mut self,
+        session: &mut WireSession,
+        sql: &str,
+        table: &str,
+        what: &str,
+    ) -> Vec<[String; N]> {
+        match rows(session, sql) {
+            Ok(rows) => rows,
+            Err(fault) => {
+                self.unread.push(format!("{what} (GRANT SELECT ON {table}: {fault})"));
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// The rows of `sql`, of `N` columns each.
+///
+/// # Errors
+/// The server's error.
+pub fn rows<const N: usize>(session: &mut WireSession, sql: &str) -> Result<Vec<[String; N]>, Fault> {
+    let rows = session.run(sql)?.into_iter();
+    let row = |row: Vec<Option<String>>| <[Option<String>; N]>::try_from(row).ok();
+    Ok(rows.filter_map(row).map(|row| row.map(Option::unwrap_or_default)).collect())
+}

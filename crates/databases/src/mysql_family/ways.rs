@@ -1,0 +1,304 @@
+//! Ways by which an account comes to do everything: by its roles, by rights that lead to other accounts, by the tables
+//! of rights that it may write. Judged without a server.
+
+use std::collections::BTreeSet;
+
+use tithe_plugin::reach::{Reach, Way, Ways};
+
+use super::{
+    accounts::{Account, Right, named},
+    rights::{DatabaseRight, EVERYBODY, PUBLIC, Rights},
+};
+
+use Right::{
+    CreateUser, Delete, Execute, File, Follow, GrantRoles, Insert, MakeCode, ReplayRows, Select, SetDefiner, Super,
+    SystemUser, Update,
+};
+
+/// Why an administrator gets there.
+pub const ALL_RIGHTS: &str = "rights on *.*";
+
+/// The goal: who gets there may do everything.
+pub const EVERYTHING: &str = "everything";
+/// Every account without `SYSTEM_USER`, and every account at all.
+const ANYBODY: &str = "any account";
+const ANY_SYSTEM_USER: &str = "any account, system users included";
+
+/// Routines that are judged one by one.
+const ROUTINES_JUDGED: usize = 100;
+
+/// An edge: who, whom it may act as, and by what.
+type Edge = (String, String, String);
+
+impl Rights {
+    /// Everybody and what leads where; [`EVERYTHING`] is the goal.
+    pub fn reach(&self) -> Reach {
+        let mut reach = Reach::default();
+        for holder in &self.holders {
+            let name = holder.text();
+            self.leads(holder).into_iter().for_each(|(to, how)| reach.edge(&name, to, how));
+            if holder.logs_in {
+                let guarded = self.powers.guards_system_users && holder.rights.contains(&SystemUser);
+                reach.edge(if guarded { ANY_SYSTEM_USER } else { ANYBODY }, &name, "one of them");
+            }
+        }
+        reach.edge(ANY_SYSTEM_USER, ANYBODY, "one of them");
+        self.acts_as().into_iter().for_each(|(from, to, how)| reach.edge(&from, &to, how));
+        reach
+    }
+
+    /// Accounts that may act as another or as a role, and as whom; those whose own rights are all rights left out.
+    pub fn proxies(&self, ways: &Ways<'_>) -> Vec<String> {
+        let logs_in: BTreeSet<String> =
+            self.holders.iter().filter(|holder| holder.logs_in).map(Account::text).collect();
+        let is_direct = |name: &str| ways.of(name).is_some_and(|way| way.steps.len() == 1);
+        // What everybody has lets nobody act as another.
+        let found = self.acts_as().into_iter().filter(|(from, _, how)| how != EVERYBODY && logs_in.contains(from));
+        let found = found.filter(|(from, ..)| !is_direct(from));
+        let mut found: Vec<String> = found.map(|(from, to, how)| format!("{from} → {to} ({how})")).collect();
+        found.sort();
+        found
+    }
+
+    /// Routines that run as an account that may do everything, and who else may call them: what they do is not judged.
+    pub fn unjudged_routines(&self, ways: &Ways<'_>) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.routines.len() > ROUTINES_JUDGED {
+            found.push(format!("{} further routines", self.routines.len() - ROUTINES_JUDGED));
+        }
+        let others: Vec<&Account> = self.holders.iter().filter(|holder| !ways.has(&holder.text())).collect();
+        for routine in self.routines.iter().take(ROUTINES_JUDGED) {
+            let (user, host) = routine.definer.rsplit_once('@').unwrap_or((&routine.definer, ""));
+            let definer = named(user, host);
+            if !ways.has(&definer) {
+                continue;
+            }
+            let object = format!("{}.{}", routine.database, routine.name);
+            if let Some(caller) = others.iter().find(|holder| self.may_call(holder, &routine.database, &object)) {
+                found.push(format!("what {object} does, which {} may call and which runs as {definer}", caller.text()));
+            }
+        }
+        found
+    }
+
+    fn may_call(&self, holder: &Account, database: &str, object: &str) -> bool {
+        let of_holder = |user: &str, host: &str| user == holder.user && host == holder.host;
+        holder.rights.contains(&Execute)
+            || self.database_right(holder, database).is_some_and(|right| right.executes)
+            || self.calls.iter().any(|call| of_holder(&call.user, &call.host) && call.object == object)
+    }
+
+    /// Rights on databases of the accounts called `user`: the rows are in the order of their names.
+    fn databases_of(&self, user: &str) -> &[DatabaseRight] {
+        let first = self.databases.partition_point(|right| right.user.as_str() < user);
+        let count = self.databases[first..].partition_point(|right| right.user == user);
+        &self.databases[first..first + count]
+    }
+
+    /// The one row of `mysql.db` that counts for `holder` in `database`: the first that fits, in the server's order,
+    /// which has names before patterns and an account's own rows before everybody's.
+    fn database_right(&self, holder: &Account, database: &str) -> Option<&DatabaseRight> {
+        let literal = self.powers.names_are_literal;
+        let fits = |right: &&DatabaseRight| {
+            if literal { right.database == database } else { is_like(&right.database, database) }
+        };
+        let own = self.databases_of(&holder.user).iter().filter(|right| right.host == holder.host);
+        let narrowest = |right: &&DatabaseRight| wildcard_at(&right.database);
+        let own = own.filter(fits).max_by_key(narrowest);
+        own.or_else(|| self.databases_of("").iter().filter(fits).max_by_key(narrowest))
+    }
+
+    /// Roles and proxies.
+    fn acts_as(&self) -> Vec<Edge> {
+        let members = self.members.iter().map(|(who, role, how)| (who.clone(), role.clone(), (*how).to_owned()));
+        let proxies = self.proxies.iter().filter(|_| self.powers.maps_proxies).map(|(who, other)| {
+            let other = if other.is_empty() { ANYBODY } else { other };
+            (who.clone(), other.to_owned(), "GRANT PROXY".to_owned())
+        });
+        members.chain(proxies).collect()
+    }
+
+    /// Where the rights of `holder` lead, and by what.
+    fn leads(&self, holder: &Account) -> Vec<(&'static str, String)> {
+        let has = |right: Right| holder.rights.contains(&right);
+        let mut leads = Vec::new();
+        if [Select, Insert, Update, Delete, CreateUser].into_iter().all(has) && !holder.keeps_off_rights {
+            leads.push((EVERYTHING, ALL_RIGHTS.to_owned()));
+        }
+        for (right, words) in [(Insert, "INSERT ON *.*"), (Update, "UPDATE ON *.*")] {
+            if has(right) && !holder.keeps_off_rights {
+                leads.push((EVERYTHING, format!("{words} writes the tables of rights")));
+            }
+        }
+        if let Some(right) = self.database_right(holder, of_rights()).filter(|right| !right.writes.is_empty()) {
+            let words = right.writes.join(", ");
+            leads.push((EVERYTHING, format!("{words} ON `{}`.* writes the tables of rights", right.database)));
+        }
+        for table in self.tables.iter().filter(|table| table.user == holder.user && table.host == holder.host) {
+            if self.powers.tables_of_rights.contains(&table.object.as_str()) {
+                leads.push((EVERYTHING, format!("{} ON mysql.{}", table.right, table.object)));
+            }
+        }
+        let replays = "writes rows of any table by BINLOG";
+        if has(Super) && self.powers.super_is_all {
+            leads.push((EVERYTHING, format!("SUPER {replays}")));
+        }
+        if has(ReplayRows) {
+            leads.push((EVERYTHING, replays.to_owned()));
+        }
+        if has(Follow) {
+            leads.push((EVERYTHING, "chooses the server from which changes are taken".to_owned()));
+        }
+        if has(File) && self.powers.files_are_free {
+            leads.push((EVERYTHING, "FILE writes into the server's folder: secure_file_priv is empty".to_owned()));
+        }
+        let makes_code = has(MakeCode) || self.may_make_code(holder);
+        let anyone = if self.powers.guards_system_users && has(SystemUser) { ANY_SYSTEM_USER } else { ANYBODY };
+        for (has, words) in [
+            (has(CreateUser), "CREATE USER sets its password"),
+            (has(SetDefiner) && makes_code, "code that runs as it"),
+            (has(GrantRoles), "ROLE_ADMIN makes it a role"),
+        ] {
+            if has {
+                leads.push((anyone, words.to_owned()));
+            }
+        }
+        leads
+    }
+
+    fn may_make_code(&self, holder: &Account) -> bool {
+        let own = self.databases_of(&holder.user).iter().filter(|right| right.host == holder.host);
+        let of_all = ["", PUBLIC].into_iter().flat_map(|user| self.databases_of(user));
+        own.chain(of_all).any(|right| right.makes_code)
+    }
+}
+
+/// The database of the tables of rights, by one of them.
+fn of_rights() -> &'static str {
+    "mysql.db".split('.').next().unwrap_or_default()
+}
+
+/// A way in words, the middle of a long one left out.
+pub fn words(way: &Way<'_>) -> String {
+    const SHOWN: usize = 3;
+    if way.steps.len() <= 2 * SHOWN {
+        return way.to_string();
+    }
+    let (first, last) = (&way.steps[..SHOWN], &way.steps[way.steps.len() - SHOWN..]);
+    let of = |steps: &[(&str, &str)]| steps.iter().map(|(name, how)| format!(" → {name} ({how})")).collect::<String>();
+    format!("{}{} → … {} more{}", way.account, of(first), way.steps.len() - 2 * SHOWN, of(last))
+}
+
+/// True when `name` is like `pattern`: `%` is any text, `_` any letter, and a backslash takes their meaning away.
+fn is_like(pattern: &str, name: &str) -> bool {
+    let mut signs = pattern.chars();
+    match signs.next() {
+        None => name.is_empty(),
+        Some('%') => (0..=name.len()).any(|at| name.is_char_boundary(at) && is_like(signs.as_str(), &name[at..])),
+        Some(sign) => {
+            let (sign, any) = if sign == '\\' { (signs.next().unwrap_or(sign), false) } else { (sign, sign == '_') };
+            let mut letters = name.chars();
+            letters.next().is_some_and(|letter| (any || letter == sign) && is_like(signs.as_str(), letters.as_str()))
+        }
+    }
+}
+
+/// Where the first wildcard of `pattern` stands: the later, the narrower.
+fn wildcard_at(pattern: &str) -> usize {
+    let mut escaped = false;
+    for (at, sign) in pattern.char_indices() {
+        match sign {
+            '\\' if !escaped => escaped = true,
+            '%' | '_' if !escaped => return at,
+            _ => escaped = false,
+        }
+    }
+    usize::MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::{super::rights::Powers, *};
+
+    fn holder(user: &str, host: &str, rights: &[Right]) -> Account {
+        let rights = rights.iter().copied().collect();
+        Account {
+            user: user.to_owned(),
+            host: host.to_owned(),
+            logs_in: !host.is_empty(),
+            rights,
+            ..Account::default()
+        }
+    }
+
+    fn on_database(user: &str, database: &str, writes: Vec<&'static str>) -> DatabaseRight {
+        let (user, host, database) = (user.to_owned(), "%".to_owned(), database.to_owned());
+        DatabaseRight { user, host, database, writes, ..DatabaseRight::default() }
+    }
+
+    #[test]
+    fn ways_to_everything_are_told() {
+        let all = [Select, Insert, Update, Delete, CreateUser];
+        let holders = vec![
+            holder("root", "localhost", &all),
+            holder("app", "%", &[]),
+            holder("clerk", "%", &[]),
+            holder("maker", "%", &[CreateUser]),
+            holder("narrow", "%", &[]),
+            holder("sys", "%", &[CreateUser, SystemUser]),
+            holder("dba", "", &all),
+        ];
+        let mut databases = vec![
+            on_database("clerk", "m%", vec!["INSERT"]),
+            on_database("narrow", "%", vec!["INSERT", "UPDATE"]),
+            on_database("narrow", "mysql", Vec::new()),
+        ];
+        databases.sort_by(|one, other| one.user.cmp(&other.user));
+        let members = vec![(named("app", "%"), named("dba", ""), "role")];
+        let mut rights = Rights { holders, databases, members, ..Rights::default() };
+        let told = |rights: &Rights| {
+            let mut reach = rights.reach();
+            let ways = reach.ways([EVERYTHING]);
+            let way = |holder: &Account| ways.of(&holder.text()).map(|way| words(&way) + "\n");
+            rights.holders.iter().filter_map(way).collect::<String>()
+        };
+        let mut text = told(&rights);
+        rights.powers = Powers { guards_system_users: true, names_are_literal: true, ..Powers::default() };
+        rights.holders[0].rights.insert(SystemUser);
+        text += "with system users, and names that are no patterns:\n";
+        text += &told(&rights);
+        expect![[r#"
+            'root'@'localhost' → everything (rights on *.*)
+            'app'@'%' → role dba (role) → everything (rights on *.*)
+            'clerk'@'%' → everything (INSERT ON `m%`.* writes the tables of rights)
+            'maker'@'%' → any account (CREATE USER sets its password) → 'root'@'localhost' (one of them) → everything (rights on *.*)
+            'sys'@'%' → any account (CREATE USER sets its password) → 'root'@'localhost' (one of them) → everything (rights on *.*)
+            role dba → everything (rights on *.*)
+            with system users, and names that are no patterns:
+            'root'@'localhost' → everything (rights on *.*)
+            'app'@'%' → role dba (role) → everything (rights on *.*)
+            'maker'@'%' → any account (CREATE USER sets its password) → 'app'@'%' (one of them) → role dba (role) → everything (rights on *.*)
+            'sys'@'%' → any account, system users included (CREATE USER sets its password) → 'root'@'localhost' (one of them) → everything (rights on *.*)
+            role dba → everything (rights on *.*)
+        "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn patterns_of_databases_are_those_of_like() {
+        for (pattern, fits) in [
+            ("mysql", true),
+            ("%", true),
+            ("m_sql", true),
+            ("m\\_sql", false),
+            ("my%", true),
+            ("shop%", false),
+            ("", false),
+        ] {
+            assert_eq!(is_like(pattern, "mysql"), fits, "{pattern}");
+        }
+        assert!(wildcard_at("mysql") > wildcard_at("my%") && wildcard_at("my%") > wildcard_at("%"));
+        assert_eq!(wildcard_at("m\\_sql"), usize::MAX);
+    }
+}
