@@ -7,7 +7,10 @@
 use tithe_machine::fault::Fault;
 use tithe_plugin::matrix::{Feature, FeatureStatus, FindingEntry, Scope, State};
 
-use crate::{evidence::Attempt, target::Target};
+use crate::{
+    evidence::Attempt,
+    target::{Target, Tls},
+};
 
 /// Opens and closes one connection with something read in between; returns the method of authentication.
 pub type Open = fn(&Target) -> Result<String, Fault>;
@@ -65,6 +68,13 @@ impl Judgement {
         self
     }
 
+    /// The same with something that was not judged, so that it is no answer about the whole server.
+    #[must_use]
+    pub fn doubted(self, doubt: &str) -> Self {
+        let seen = format!("{}; not judged: {doubt}", self.seen);
+        Self { scope: Scope::Account, seen, ..self }
+    }
+
     /// The same with what the server's rules say of everybody: an exception lowers what is enforced for this account,
     /// and only rules without doubts make it an answer about the whole server. `right` is what an account needs to read
     /// them.
@@ -113,8 +123,18 @@ pub fn named(names: &[String]) -> String {
     }
 }
 
-/// Comes without a password, where the user's URL has one.
+/// Comes without a password, where the user's URL has one, or without the certificate that was enough.
 pub fn authentication(target: &Target, method: &str, open: Open) -> Judgement {
+    if let ("none", Some(tls @ Tls { identity: Some(_), .. })) = (method, &target.tls) {
+        let tls = Some(Tls { identity: None, ..tls.clone() });
+        return match Attempt::of(open(&Target { tls, password: None, must_ask: false, ..target.clone() })) {
+            Ok(Attempt::Refused(words)) => {
+                Judgement::account(State::Enforced, format!("by client certificate; without one: refused ({words})"))
+            }
+            Ok(Attempt::Served) => Judgement::account(State::Off, "let in without a password or certificate"),
+            Err(fault) => Judgement::unseen(format!("let in with a certificate; without one: {fault}")),
+        };
+    }
     if target.password.is_none() || method == "none" {
         return Judgement::account(State::Off, "let in without a password");
     }

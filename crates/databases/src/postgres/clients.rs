@@ -8,7 +8,10 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use super::{schema::administrator, session::PostgresSession};
+use super::{
+    schema::{administrator, hops_of},
+    session::PostgresSession,
+};
 use crate::evidence::marked::OWN;
 
 /// `pg_stat_activity`, by a session of its own.
@@ -16,6 +19,8 @@ pub struct Clients {
     session: PostgresSession,
     /// The account, as statements name it.
     account: String,
+    /// What stands before the server: its list is of the connections of that, not of clients.
+    between: Option<&'static str>,
 }
 
 impl Clients {
@@ -26,17 +31,22 @@ impl Clients {
     pub fn open(server: &Server, setup: &Setup) -> Result<Self, Fault> {
         let mut session = administrator(server, setup)?;
         let account = session.value("SELECT quote_ident(current_user)")?;
-        Ok(Self { session, account })
+        let between = hops_of(&mut session)?.between;
+        Ok(Self { session, account, between })
     }
 
     /// A row of the list: process, start, account, port, whether it is this session, whether TLS, and its version and
     /// cipher.
     fn connection(&self, [process, begun, account, port, own, tls, version, cipher]: [String; 8]) -> ClientConnection {
-        let spoken = match (begun.is_empty(), port.as_str(), tls.as_str()) {
+        let listed = match (begun.is_empty(), port.as_str(), tls.as_str()) {
             (true, ..) => Spoken::Untold(format!("GRANT pg_read_all_stats TO {}", self.account)),
             (_, _, "t") => Spoken::Tls(format!("{version} {cipher}")),
             (_, "-1", _) => Spoken::Local,
             _ => Spoken::Plaintext,
+        };
+        let spoken = match self.between {
+            Some(between) => Spoken::Untold(format!("{between}, and the list is of its own connections: ask it")),
+            None => listed,
         };
         let port = port.parse().ok();
         ClientConnection { id: format!("{process} {begun}"), account, port, spoken, is_own: own == "t" }

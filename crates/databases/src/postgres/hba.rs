@@ -3,15 +3,18 @@
 //! The first rule that matches a connection decides (documentation, "The pg_hba.conf File"). So a rule counts only
 //! where some connection gets past all rules before it: a `reject` above it, or a stricter rule, may leave it nothing.
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use serde_json::Value;
 use tithe_machine::fault::Fault;
-use tithe_plugin::session::SqlSession as _;
+use tithe_plugin::{matrix::FindingEntry, session::SqlSession as _};
 
 use super::session::PostgresSession;
 use crate::{
     evidence::whole::{Exception, Whole},
+    findings::{
+        PG_AUTHN_NO_PASSWORD, PG_AUTHN_SHADOWED_RULE, PG_AUTHN_WEAK_METHOD, PG_TLS_OPTIONAL, PG_TLS_REPLICATION,
+    },
     inspect::Rules,
 };
 
@@ -73,11 +76,14 @@ pub struct Hba {
     rules: Vec<Rule>,
     /// Those for which the server loads nothing of the file, and goes by the rules that it had, which nobody can see.
     broken: Vec<Rule>,
-    /// The server speaks TLS; `hostssl` lets nobody in where it does not.
-    tls: bool,
+    /// For each rule the ways by which some connection gets past the rules before it.
+    left: Vec<Vec<Way>>,
     /// Why the file may not be the one that is loaded.
     age: Option<String>,
 }
+
+/// What is wrong with a rule: in words, and by its stable name.
+type Weakness = (&'static str, &'static FindingEntry);
 
 /// Reads the rules.
 ///
@@ -108,7 +114,11 @@ impl Hba {
         let all = rows.map(Rule::of).collect::<Result<Vec<_>, _>>()?;
         let (broken, mut rules): (Vec<_>, Vec<_>) = all.into_iter().partition(|rule| rule.error.is_some());
         rules.sort_by_key(|rule| rule.order);
-        Ok(Self { rules, broken, tls, age: None })
+        let left = |(number, rule): (usize, &Rule)| -> Vec<Way> {
+            rule.ways(tls).filter(|way| rules[..number].leave(rule, *way)).collect()
+        };
+        let left = rules.iter().enumerate().map(left).collect();
+        Ok(Self { rules, broken, left, age: None })
     }
 
     /// What of the rules could not be judged.
@@ -120,14 +130,49 @@ impl Hba {
 
     /// Rules that let clients in without their having to prove who they are.
     pub fn of_authentication(&self) -> Rules {
-        let weak = |rule: &Rule, _: &[Way]| match rule.method.as_str() {
-            "trust" if !rule.options.iter().any(|option| option == "clientcert=verify-full") => {
-                Some("lets everyone in")
+        let has = |rule: &Rule, option: &str| rule.options.iter().any(|own| own == option);
+        let weak = |rule: &Rule, ways: &[Way]| -> Option<Weakness> {
+            match rule.method.as_str() {
+                "trust" if has(rule, "clientcert=verify-full") => None,
+                "trust" if has(rule, "clientcert=verify-ca") => {
+                    Some(("lets everyone with some certificate be anyone", &PG_AUTHN_NO_PASSWORD))
+                }
+                "trust" => Some(("lets everyone in", &PG_AUTHN_NO_PASSWORD)),
+                "ident" if rule.kind != "local" => Some(("believes the client's machine", &PG_AUTHN_NO_PASSWORD)),
+                "password" | "ldap" | "pam" | "bsd" | "radius"
+                    if ways.contains(&Way::Plaintext) && !rule.ranges.iter().all(Range::is_loopback) =>
+                {
+                    Some(("has passwords sent in the clear", &PG_AUTHN_WEAK_METHOD))
+                }
+                _ => None,
             }
-            "ident" if rule.kind != "local" => Some("believes the client's machine"),
-            _ => None,
         };
-        self.judge(weak, "write scram-sha-256 for them and reload")
+        let mut rules = self.judge(weak, "write scram-sha-256 for them and reload");
+        if rules.findings.contains(&&PG_AUTHN_NO_PASSWORD) {
+            let shadowed = self.rules.iter().zip(&self.left).filter(|(rule, left)| left.is_empty() && rule.is_strict());
+            let words: Vec<_> = shadowed
+                .map(|(rule, _)| {
+                    format!("line {} ({}) is never reached, lines above it take all", rule.line, rule.text())
+                })
+                .collect();
+            if !words.is_empty() {
+                rules.findings.push(&PG_AUTHN_SHADOWED_RULE);
+            }
+            rules.exceptions.extend(words);
+        }
+        rules
+    }
+
+    /// True where some connection comes to a rule with the method `md5`, which takes SCRAM as well as an MD5 hash.
+    pub fn takes_md5(&self) -> bool {
+        self.rules.iter().zip(&self.left).any(|(rule, left)| rule.method == "md5" && !left.is_empty())
+    }
+
+    /// The maps of `pg_ident.conf` that rules name.
+    pub fn maps(&self) -> Vec<String> {
+        let reached = self.rules.iter().zip(&self.left).filter(|(_, left)| !left.is_empty());
+        let names = reached.flat_map(|(rule, _)| rule.options.iter().filter_map(|option| option.strip_prefix("map=")));
+        names.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Rules that let clients in whose bytes are not encrypted.
@@ -149,42 +194,37 @@ impl Hba {
 
     /// The same of rules for replicas.
     pub fn of_replication(&self) -> Rules {
-        let plain = |rule: &Rule, ways: &[Way]| {
+        let plain = |rule: &Rule, ways: &[Way]| -> Option<Weakness> {
             let replicas = rule.databases.iter().any(|database| database == "replication");
-            (replicas && ways.contains(&Way::Plaintext)).then_some("serves replicas plaintext")
+            (replicas && ways.contains(&Way::Plaintext)).then_some(("serves replicas plaintext", &PG_TLS_REPLICATION))
         };
         self.judge(plain, "write hostssl for host and reload")
     }
 
-    fn judge(&self, fault: impl Fn(&Rule, &[Way]) -> Option<&'static str>, remedy: &'static str) -> Rules {
-        let words = |(rule, words): (&Rule, _)| format!("line {} ({}) {words}", rule.line, rule.text());
-        let read = format!("{} rules of pg_hba.conf", self.rules.len());
-        Rules {
-            read,
-            exceptions: self.found(fault).map(words).collect(),
+    fn judge(&self, fault: impl Fn(&Rule, &[Way]) -> Option<Weakness>, remedy: &'static str) -> Rules {
+        let mut rules = Rules {
+            read: format!("{} rules of pg_hba.conf", self.rules.len()),
             remedy,
             doubts: self.doubts(),
             ..Rules::default()
+        };
+        for (rule, (words, finding)) in self.found(fault) {
+            rules.exceptions.push(format!("line {} ({}) {words}", rule.line, rule.text()));
+            rules.findings.push(finding);
         }
+        rules
     }
 
     /// The rules for which `fault` finds something in what gets past the rules before them.
-    fn found(
-        &self,
-        fault: impl Fn(&Rule, &[Way]) -> Option<&'static str>,
-    ) -> impl Iterator<Item = (&Rule, &'static str)> {
-        let letting_in = self.rules.iter().enumerate().filter(|(_, rule)| rule.method != "reject");
-        letting_in.filter_map(move |(number, rule)| {
-            let ways: Vec<_> =
-                rule.ways(self.tls).into_iter().filter(|way| self.rules[..number].leave(rule, *way)).collect();
-            let words = fault(rule, &ways).filter(|_| !ways.is_empty())?;
-            Some((rule, words))
-        })
+    fn found(&self, fault: impl Fn(&Rule, &[Way]) -> Option<Weakness>) -> impl Iterator<Item = (&Rule, Weakness)> {
+        let reached = self.rules.iter().zip(&self.left).filter(|(_, left)| !left.is_empty());
+        let letting_in = reached.filter(|(rule, _)| rule.method != "reject");
+        letting_in.filter_map(move |(rule, left)| Some((rule, fault(rule, left)?)))
     }
 }
 
-fn serves_plaintext(_: &Rule, ways: &[Way]) -> Option<&'static str> {
-    ways.contains(&Way::Plaintext).then_some("serves plaintext")
+fn serves_plaintext(_: &Rule, ways: &[Way]) -> Option<Weakness> {
+    ways.contains(&Way::Plaintext).then_some(("serves plaintext", &PG_TLS_OPTIONAL))
 }
 
 /// Rules before another.
@@ -235,17 +275,22 @@ impl Rule {
         })
     }
 
-    fn ways(&self, tls: bool) -> Vec<Way> {
-        let mut ways = match self.kind.as_str() {
-            "local" => vec![Way::Socket],
-            "hostssl" => vec![Way::Tls],
-            "hostnossl" => vec![Way::Plaintext, Way::Gss],
-            "hostgssenc" => vec![Way::Gss],
-            "hostnogssenc" => vec![Way::Plaintext, Way::Tls],
-            _ => vec![Way::Plaintext, Way::Tls, Way::Gss],
+    /// Ways by which its connections come to a server that speaks `tls` or not: `hostssl` lets nobody in then.
+    fn ways(&self, tls: bool) -> impl Iterator<Item = Way> {
+        let ways: &[Way] = match self.kind.as_str() {
+            "local" => &[Way::Socket],
+            "hostssl" => &[Way::Tls],
+            "hostnossl" => &[Way::Plaintext, Way::Gss],
+            "hostgssenc" => &[Way::Gss],
+            "hostnogssenc" => &[Way::Plaintext, Way::Tls],
+            _ => &[Way::Plaintext, Way::Tls, Way::Gss],
         };
-        ways.retain(|way| tls || *way != Way::Tls);
-        ways
+        ways.iter().copied().filter(move |way| tls || *way != Way::Tls)
+    }
+
+    /// True where it asks for a proof, or lets nobody in.
+    fn is_strict(&self) -> bool {
+        !matches!(self.method.as_str(), "trust" | "ident")
     }
 
     fn takes(&self, way: Way, database: &str, user: &str, range: &Range) -> bool {
@@ -253,7 +298,7 @@ impl Rule {
         let databases =
             holds(&self.databases, database) || (database != "replication" && holds(&self.databases, "all"));
         let users = holds(&self.users, user) || holds(&self.users, "all");
-        self.ways(true).contains(&way) && databases && users && self.ranges.iter().any(|own| own.covers(range))
+        self.ways(true).any(|own| own == way) && databases && users && self.ranges.iter().any(|own| own.covers(range))
     }
 
     fn exception(&self) -> Exception {

@@ -348,6 +348,51 @@ pub fn tls_of(session: &mut PostgresSession) -> Result<String, Fault> {
     )
 }
 
+/// What is spoken on the way from this client to the server.
+pub struct Hops {
+    /// On this client's own connection; `off` in plaintext.
+    pub client: String,
+    /// On the connection that the server serves, as it says; the same where nothing is between.
+    pub server: String,
+    /// What stands between, where something does.
+    pub between: Option<&'static str>,
+}
+
+/// Which hops there are. A pooler greets with a process number of its own; where one side speaks TLS and the other does
+/// not, something between them ends it.
+///
+/// # Errors
+/// The server's error.
+pub fn hops_of(session: &mut PostgresSession) -> Result<Hops, Fault> {
+    let server = tls_of(session)?;
+    let own = session.tls_facts().map(|tls| format!("{} {}", tls.version, tls.cipher));
+    let pooled = session.value("SELECT pg_backend_pid()")?;
+    let pooled = session.greeting().process.is_none_or(|process| process.to_string() != pooled);
+    let between = match (pooled, own.is_some() == (server != "off")) {
+        (true, _) => Some("a pooler answers"),
+        (false, false) => Some("something ends TLS before the server"),
+        (false, true) => None,
+    };
+    let client = match between {
+        None => server.clone(),
+        Some(_) => own.unwrap_or_else(|| "off".to_owned()),
+    };
+    Ok(Hops { client, server, between })
+}
+
+impl Hops {
+    /// The client's hop, which begins with its version, and what is behind it.
+    pub fn words(&self) -> String {
+        match self.between {
+            None => self.client.clone(),
+            Some(between) => format!(
+                "{} by the client's own handshake, as far as that: {between}, and behind it pg_stat_ssl says {}",
+                self.client, self.server
+            ),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use expect_test::expect;

@@ -48,20 +48,34 @@ impl Check for AuditComplete {
         // In the log the quotes of a name are doubled.
         let table = YCSB_DIALECT.qualified(&context.setup.space, context.table).replace('"', "\"\"");
         let mark = if self.parameter { marker(context) } else { table.clone() };
-        let mut bare = Counts::new();
+        let (mut bare, mut textless) = (Counts::new(), Counts::new());
         let counting = |text: &str| {
             bare = count(&without_parameters(text), &table);
+            textless = count(&without_text(text), "");
             count(text, &mark)
         };
         let tally = match send_and_count(context, &LOG, counting)? {
             Ok(tally) => tally,
             Err(why) => return Ok(Observation::Unknown(why)),
         };
+        let mut expected = tally.sent.clone();
+        expected.retain(|verb, _| if verb == "SELECT" { self.read } else { self.write });
+        if tally.logged.is_empty() && !textless.is_empty() {
+            textless.retain(|verb, _| tally.sent.contains_key(verb));
+            let words = format!(
+                "sent: {}; in the log without text (pgaudit.log_statement = off): {}",
+                describe(&tally.sent),
+                describe(&textless)
+            );
+            return Ok(if textless == expected {
+                Observation::Protected(format!("{words}: told by their number alone"))
+            } else {
+                Observation::Unknown(format!("{words}: they cannot be told from those of others"))
+            });
+        }
         if self.parameter && !bare.is_empty() {
             return Ok(Observation::Unknown(parameters_missing(&tally, &bare)));
         }
-        let mut expected = tally.sent.clone();
-        expected.retain(|verb, _| if verb == "SELECT" { self.read } else { self.write });
         Ok(tally.against(&expected, context.protected))
     }
 
@@ -78,6 +92,12 @@ fn without_parameters(text: &str) -> String {
     text.lines().filter(|line| line.ends_with(NOT_LOGGED)).flat_map(|line| [line, "\n"]).collect()
 }
 
+/// The lines of `text` in which neither statement nor parameters are.
+fn without_text(text: &str) -> String {
+    let ending = format!("{NOT_LOGGED},{NOT_LOGGED}");
+    text.lines().filter(|line| line.ends_with(&ending)).flat_map(|line| [line, "\n"]).collect()
+}
+
 /// Records without parameters do not say which keys they are about, so those of this look cannot be told from others.
 fn parameters_missing(Tally { sent, logged, .. }: &Tally, bare: &Counts) -> String {
     format!(
@@ -89,12 +109,19 @@ fn parameters_missing(Tally { sent, logged, .. }: &Tally, bare: &Counts) -> Stri
     )
 }
 
-/// Counts the records of session auditing that hold `mark`, by command, but for those of what Tithe plants at the end
-/// of a look, which is of class FUNCTION. A record is `AUDIT: SESSION,` and then statement number, substatement number,
-/// class and command (pgaudit's README, section "Format").
+/// Counts the records that hold `mark`: of session auditing and, where it has none, of object auditing. A statement that
+/// both record counts once.
 fn count(text: &str, mark: &str) -> Counts {
+    let session = count_of(text, "AUDIT: SESSION,", mark);
+    if session.is_empty() { count_of(text, "AUDIT: OBJECT,", mark) } else { session }
+}
+
+/// Counts the records of one kind that hold `mark`, by command, but for those of what Tithe plants at the end of a look,
+/// which is of class FUNCTION. A record is `AUDIT: SESSION,` and then statement number, substatement number, class and
+/// command (pgaudit's README, section "Format").
+fn count_of(text: &str, kind: &str, mark: &str) -> Counts {
     let mut counts = Counts::new();
-    for record in text.lines().filter_map(|line| line.split_once("AUDIT: SESSION,")).map(|(_, record)| record) {
+    for record in text.lines().filter_map(|line| line.split_once(kind)).map(|(_, record)| record) {
         if let (Some(command), true) = (record.split(',').nth(3), record.contains(mark) && !record.contains("$tithe$"))
         {
             *counts.entry(command.to_owned()).or_default() += 1;
@@ -121,6 +148,9 @@ mod tests {
         let planted = r#"LOG:  AUDIT: SESSION,4,1,FUNCTION,DO,,,"DO $tithe$ BEGIN RAISE LOG 'end-of-audit-1-g'; END $tithe$",<none>"#;
         assert_eq!(count(planted, "audit-1-"), Counts::new());
         assert_eq!(without_parameters(LOG), "");
+        let of_objects = LOG.replace("SESSION", "OBJECT");
+        assert_eq!(count(&of_objects, "audit-1-"), count(LOG, "audit-1-"));
+        assert_eq!(count(&(LOG.to_owned() + &of_objects), "audit-1-"), count(LOG, "audit-1-"));
         let bare = without_parameters(&LOG.replace("audit-1-1", NOT_LOGGED));
         assert_eq!(describe(&count(&bare, "\"\"t\"\"")), "SELECT 1");
     }

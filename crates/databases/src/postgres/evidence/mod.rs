@@ -13,7 +13,7 @@ use tithe_plugin::evidence::CheckContext;
 use super::{
     hba,
     inspect::plaintext,
-    schema::{administrator, tls_of},
+    schema::{administrator, hops_of},
     session::PostgresSession,
     target::PRODUCT,
 };
@@ -28,7 +28,7 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     open: |context, target| Ok(open(context, target)?.greeting().method.clone()),
     names_mechanism: false,
     plaintext,
-    tls_of_server: |context, target| tls_of(&mut open(context, target)?),
+    tls_of_server: |context, target| Ok(hops_of(&mut open(context, target)?)?.words()),
     tls_source: "pg_stat_ssl of a client's session",
     others: |context| hba::read(&mut administrator(context.server, context.setup)?)?.in_plaintext(),
 };

@@ -4,9 +4,10 @@ use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry, Watch};
 
 use super::logs_free::LOG;
-use crate::evidence::marked::{Counts, End, LogWatch, marker, send_and_count};
+use crate::evidence::marked::{Counts, End, LogWatch, describe, marker, send_and_count};
 
-/// Sends numbered statements of each kind from several sessions at once and counts them in the log.
+/// Sends numbered statements of each kind from several sessions at once and counts them in the log, which has them by
+/// `log_statement` or by their duration.
 pub struct StatementLog;
 
 impl Check for StatementLog {
@@ -20,7 +21,17 @@ impl Check for StatementLog {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let mark = marker(context);
-        Ok(match send_and_count(context, &LOG, |text| count(text, &mark))? {
+        let mut bare = 0;
+        let counting = |text: &str| {
+            bare = text.lines().filter_map(executed).count();
+            count(text, &mark)
+        };
+        Ok(match send_and_count(context, &LOG, counting)? {
+            Ok(tally) if tally.logged.is_empty() && bare > 0 => Observation::Exposed(format!(
+                "sent: {}; in the log: {bare} statements without the parameters that were sent: they are cut or left out \
+                 (log_parameter_max_length)",
+                describe(&tally.sent)
+            )),
             Ok(tally) => tally.against(&tally.sent, context.protected),
             Err(why) => Observation::Unknown(why),
         })
@@ -45,6 +56,16 @@ fn count_all(text: &str) -> Counts {
     counts
 }
 
+/// What stands behind `execute` in a record of `log_statement` or of a duration.
+fn executed(line: &str) -> Option<&str> {
+    let (_, message) = line.split_once("LOG:  ")?;
+    let message = match message.strip_prefix("duration: ") {
+        Some(duration) => duration.split_once(" ms  ")?.1,
+        None => message,
+    };
+    message.strip_prefix("execute ")
+}
+
 /// Counts executions of prepared statements whose parameters hold `mark`, by verb. The server writes the statement and
 /// its parameters as two lines in one piece, `LOG:  execute NAME: SQL` and `DETAIL:  parameters: …` (from PostgreSQL 16
 /// on with a capital letter), so the second belongs to the first however many sessions log.
@@ -52,7 +73,7 @@ fn count(text: &str, mark: &str) -> Counts {
     let mut counts = Counts::new();
     let mut verb = None;
     for line in text.lines() {
-        if let Some((_, statement)) = line.split_once("LOG:  execute ") {
+        if let Some(statement) = executed(line) {
             verb = statement.split_once(": ").and_then(|(_, sql)| sql.split_whitespace().next());
         } else if let (Some(verb), true) = (verb.take(), line.contains("DETAIL:  ") && line.contains(mark)) {
             *counts.entry(verb.to_owned()).or_default() += 1;
@@ -64,7 +85,6 @@ fn count(text: &str, mark: &str) -> Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::marked::describe;
 
     const LOG: &str = "\
 2026-11-21 08:00:00.000 UTC [7] LOG:  execute s0: SELECT \"a\" FROM t WHERE k = $1
@@ -80,6 +100,8 @@ mod tests {
     fn marked_executions_are_counted_by_verb() {
         assert_eq!(describe(&count(LOG, "audit-1-")), "DELETE 1, SELECT 1");
         assert_eq!(describe(&count(LOG, "audit-2-")), "none");
+        let by_duration = LOG.replace("LOG:  execute", "LOG:  duration: 0.042 ms  execute");
+        assert_eq!(count(&by_duration, "audit-1-"), count(LOG, "audit-1-"));
         assert_eq!(describe(&count_all(LOG)), "DELETE 1, SELECT 3");
     }
 }

@@ -1,33 +1,17 @@
 //! What is logged of whom: the server's settings with what `ALTER ROLE` and `ALTER DATABASE` set in their place, judged
 //! without a server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::{matrix::State, session::SqlSession as _};
 
+use super::recorders::{NAMES, Recorder, Settings, recorders};
 use crate::{
+    findings::{PG_AUDIT_OFF, PG_AUDIT_PARTIAL, PG_AUDIT_REPEATS_VALUES},
     inspect::{Judgement, Rules},
     postgres::session::PostgresSession,
 };
-
-/// Settings that decide about the log, with what they are where a server does not have them.
-const NAMES: [(&str, &str); 6] = [
-    ("log_statement", "none"),
-    ("pgaudit.log", "not loaded"),
-    ("pgaudit.log_level", "log"),
-    ("log_min_messages", "warning"),
-    ("log_destination", "stderr"),
-    // Shown to superusers and members of pg_read_all_settings.
-    ("shared_preload_libraries", "not shown"),
-];
-
-/// Levels of messages in the order that `log_min_messages` has for the log (documentation, "log_min_messages").
-const LEVELS: [&str; 12] =
-    ["debug5", "debug4", "debug3", "debug2", "debug1", "info", "notice", "warning", "error", "log", "fatal", "panic"];
-
-/// Settings by name.
-type Settings = BTreeMap<String, String>;
 
 /// What `ALTER ROLE … SET` and `ALTER DATABASE … SET` say in the place of the server's settings.
 #[derive(Debug, Clone)]
@@ -49,11 +33,36 @@ pub fn judge_log(session: &mut PostgresSession) -> Result<Judgement, Fault> {
     let setters = setters(session)?;
     if base["pgaudit.log"] != "not loaded"
         && !base["shared_preload_libraries"].contains("pgaudit")
-        && !statements(&base)
+        && base["log_statement"] != "all"
     {
         doubts.push("whether pgaudit is loaded for everybody (it is not seen in shared_preload_libraries)".to_owned());
     }
-    Ok(judge(&base, &overrides, setters, doubts))
+    let tables = audited_tables(session, &base["pgaudit.role"]).transpose();
+    let tables = tables.unwrap_or_else(|fault| {
+        doubts.push(format!("which tables object auditing is about ({fault})"));
+        None
+    });
+    Ok(judge(&base, &overrides, setters, doubts, tables))
+}
+
+/// How many tables of this database `role` of object auditing has rights on; `None` where there is no such role.
+fn audited_tables(session: &mut PostgresSession, role: &str) -> Option<Result<String, Fault>> {
+    if role.is_empty() {
+        return None;
+    }
+    let name = role.replace('\'', "''");
+    let sql = format!(
+        "SELECT count(*) FILTER (WHERE has_table_privilege('{name}', c.oid, 'SELECT')), \
+         count(*) FILTER (WHERE has_table_privilege('{name}', c.oid, 'INSERT') AND \
+         has_table_privilege('{name}', c.oid, 'UPDATE') AND has_table_privilege('{name}', c.oid, 'DELETE')), count(*) \
+         FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'p', 'f', 'm', 'v') \
+         AND nspname <> 'information_schema' AND nspname !~ '^pg_'"
+    );
+    Some(session.run(&sql).map(|rows| {
+        let row = rows.into_iter().next().unwrap_or_default();
+        let [reads, writes, all] = <[_; 3]>::try_from(row).unwrap_or_default().map(Option::unwrap_or_default);
+        format!("of {all} tables of this database reads of {reads} and writes of {writes} are recorded for {role}")
+    }))
 }
 
 /// The server's settings: those of this session, where it has none of its own.
@@ -112,60 +121,100 @@ impl Override {
         let (name, value) = setting.split_once('=').unwrap_or_default();
         Self { database, role, settings: [(name.to_ascii_lowercase(), value.to_owned())].into() }
     }
-
-    fn is_for(&self, database: &str, role: &str) -> bool {
-        [(&self.database, database), (&self.role, role)].iter().all(|(own, other)| own.is_empty() || *own == other)
-    }
-
-    /// The later of two wins: of all, of the database, of the role, of the role in the database (documentation, "ALTER
-    /// ROLE").
-    fn rank(&self) -> (bool, bool) {
-        (!self.role.is_empty(), !self.database.is_empty())
-    }
 }
 
-/// What is logged by `base` and by what stands in its place for some.
-fn judge(base: &Settings, overrides: &[Override], setters: Vec<String>, doubts: Vec<String>) -> Judgement {
+/// What is logged by `base` and by what stands in its place for some; `tables` is what object auditing is about.
+fn judge(
+    base: &Settings,
+    overrides: &[Override],
+    setters: Vec<String>,
+    mut doubts: Vec<String>,
+    tables: Option<String>,
+) -> Judgement {
     let relevant: Vec<_> =
         overrides.iter().filter(|own| own.settings.keys().all(|name| base.contains_key(name))).collect();
+    let mut set: HashMap<(&str, &str), Vec<&Override>> = HashMap::new();
+    relevant.iter().for_each(|own| set.entry((&own.database, &own.role)).or_default().push(own));
+    // The later of two wins: of all, of the database, of the role, of the role in the database (documentation, "ALTER
+    // ROLE").
     let of = |database: &str, role: &str| {
-        let mut own: Vec<_> = relevant.iter().filter(|own| own.is_for(database, role)).collect();
-        own.sort_by_key(|own| own.rank());
         let mut settings = base.clone();
-        own.iter().for_each(|own| settings.extend(own.settings.clone()));
-        settings
+        let mut keys = vec![("", "")];
+        [(database, ""), ("", role), (database, role)].into_iter().for_each(|key| {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        });
+        let own = keys.iter().filter_map(|key| set.get(key)).flatten();
+        own.for_each(|own| settings.extend(own.settings.clone()));
+        recorders(&settings)
     };
-    let names =
-        |name: fn(&Override) -> &str| -> BTreeSet<&str> { relevant.iter().map(|own| name(own)).chain([""]).collect() };
     let all = of("", "");
     let mut less = Vec::new();
     let mut found: BTreeSet<(&str, &str)> = BTreeSet::new();
-    let mut more = false;
-    for database in names(|own| &own.database) {
-        for role in names(|own| &own.role) {
-            let settings = of(database, role);
-            more |= state(&settings) != State::Off;
-            let told = found.contains(&(database, "")) || found.contains(&("", role));
-            if state(&settings) != State::Enforced && !told && (database, role) != ("", "") {
-                found.insert((database, role));
-                less.push(format!("{}: {}", whom(database, role), words(&settings)));
-            }
+    let mut more = Vec::new();
+    // What is set for a role in one database, and what for either alone, may meet: each pair that is named counts.
+    let (pairs, untold) = pairs(&relevant);
+    if untold > 0 {
+        doubts.push(format!("{untold} pairs of a role and a database that both have settings of their own"));
+    }
+    for (database, role) in pairs {
+        let own = of(database, role);
+        if own != all {
+            more.extend(own.iter().filter(|recorder| !all.contains(recorder)).cloned());
+        }
+        let told = found.contains(&(database, "")) || found.contains(&("", role));
+        if state(&own) != State::Enforced && !told {
+            found.insert((database, role));
+            less.push(format!("{}: {}", whom(database, role), words(&own)));
         }
     }
-    let seen = words(&all);
+    let mut seen = words(&all);
+    tables.iter().for_each(|tables| seen += &format!("; {tables}"));
+    let repeats: BTreeSet<&str> =
+        all.iter().chain(&more).map(|recorder| recorder.repeats).filter(|name| !name.is_empty()).collect();
+    if !repeats.is_empty() {
+        let names: Vec<&str> = repeats.into_iter().collect();
+        seen += &format!("; values stand in the log in the clear, by {}", names.join(", "));
+    }
     let read = format!("{} settings of single roles and databases", relevant.len());
     let remedy = "ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER";
-    let judgement = match state(&all) {
-        State::Enforced => {
-            let exceptions = less.into_iter().chain(setters).collect();
-            let seen = format!("{seen}: reads and writes, as the settings say");
-            return Judgement::account(State::Enforced, seen)
-                .with_rules(Ok(Rules { read, exceptions, remedy, doubts, ..Rules::default() }), "");
-        }
-        State::Off if !more => Judgement::account(State::Off, seen),
-        _ => Judgement::account(State::Available, format!("{seen}: not all reads and writes")),
+    let repeated = seen.contains("in the clear, by");
+    let (state, exceptions) = match state(&all) {
+        State::Enforced => (State::Enforced, less.into_iter().chain(setters).collect()),
+        State::Off if more.is_empty() => (State::Off, Vec::new()),
+        _ => (State::Available, Vec::new()),
     };
-    judgement.with_rules(Ok(Rules { read, remedy, doubts, ..Rules::default() }), "")
+    if state == State::Available && all.is_empty() {
+        seen += "; some roles or databases are recorded: ";
+        seen += &words(&more);
+    }
+    let rules = Rules { read, exceptions, remedy, doubts, ..Rules::default() };
+    let judged = Judgement::account(state, seen).with_rules(Ok(rules), "");
+    let judged = match judged.state {
+        State::Off => judged.found(&PG_AUDIT_OFF),
+        State::Available => judged.found(&PG_AUDIT_PARTIAL),
+        _ => judged,
+    };
+    if repeated { judged.found(&PG_AUDIT_REPEATS_VALUES) } else { judged }
+}
+
+/// Databases and roles for which something may be other than for all, and how many pairs of both were too many.
+fn pairs<'a>(overrides: &[&'a Override]) -> (BTreeSet<(&'a str, &'a str)>, usize) {
+    const MOST: usize = 10_000;
+    let of_databases = overrides.iter().filter(|own| own.role.is_empty() && !own.database.is_empty());
+    let databases: BTreeSet<&str> = of_databases.map(|own| own.database.as_str()).collect();
+    let of_roles = overrides.iter().filter(|own| own.database.is_empty() && !own.role.is_empty());
+    let roles: BTreeSet<&str> = of_roles.map(|own| own.role.as_str()).collect();
+    let mut pairs: BTreeSet<(&str, &str)> =
+        overrides.iter().map(|own| (own.database.as_str(), own.role.as_str())).collect();
+    pairs.remove(&("", ""));
+    let both = databases.len() * roles.len();
+    if both > MOST {
+        return (pairs, both);
+    }
+    pairs.extend(databases.iter().flat_map(|database| roles.iter().map(move |role| (*database, *role))));
+    (pairs, 0)
 }
 
 fn whom(database: &str, role: &str) -> String {
@@ -176,52 +225,24 @@ fn whom(database: &str, role: &str) -> String {
     }
 }
 
-/// The settings that the log depends on, as far as they are not what every server has.
-fn words(settings: &Settings) -> String {
-    let told = NAMES.iter().take(5).filter(|(name, unset)| {
-        ["log_statement", "pgaudit.log"].contains(name) || !settings[*name].eq_ignore_ascii_case(unset)
-    });
-    let told: Vec<_> = told.map(|(name, _)| format!("{name} = {}", settings[*name])).collect();
-    told.join(", ")
-}
-
-/// True when a message of `level` goes to the log.
-fn is_written(settings: &Settings, level: &str) -> bool {
-    let place = |level: &str| LEVELS.iter().position(|known| level.eq_ignore_ascii_case(known));
-    !settings["log_destination"].is_empty() && place(level) >= place(&settings["log_min_messages"])
-}
-
-/// True when every statement is in the log.
-fn statements(settings: &Settings) -> bool {
-    settings["log_statement"] == "all" && is_written(settings, "log")
-}
-
-fn state(settings: &Settings) -> State {
-    let audited = is_written(settings, &settings["pgaudit.log_level"]);
-    let classes = if audited { classes(&settings["pgaudit.log"]) } else { BTreeSet::new() };
-    let some = settings["log_statement"] != "none" && is_written(settings, "log");
-    match statements(settings) || ["read", "write"].iter().all(|class| classes.contains(class)) {
-        true => State::Enforced,
-        false if some || !classes.is_empty() => State::Available,
-        false => State::Off,
+/// What is recorded, and what of it is left out.
+fn words(recorders: &[Recorder]) -> String {
+    let one = |recorder: &Recorder| match recorder.leaves_out.as_slice() {
+        [] => recorder.records.clone(),
+        out => format!("{}, without {}", recorder.records, out.join(", ")),
+    };
+    match recorders {
+        [] => "nothing of what clients do is recorded".to_owned(),
+        recorders => recorders.iter().map(one).collect::<Vec<_>>().join("; "),
     }
 }
 
-/// The classes of pgaudit that a list names, `-class` taking one away again (pgaudit's README, "pgaudit.log").
-fn classes(list: &str) -> BTreeSet<&'static str> {
-    const ALL: [&str; 7] = ["read", "write", "function", "role", "ddl", "misc", "misc_set"];
-    let mut classes = BTreeSet::new();
-    for name in list.split(',').map(|name| name.trim().to_ascii_lowercase()) {
-        let (takes, name) = name.strip_prefix('-').map_or((false, name.as_str()), |name| (true, name));
-        for class in ALL.into_iter().filter(|class| *class == name || name == "all") {
-            if takes {
-                classes.remove(class)
-            } else {
-                classes.insert(class)
-            };
-        }
+fn state(recorders: &[Recorder]) -> State {
+    match recorders {
+        [] => State::Off,
+        [first, ..] if first.complete => State::Enforced,
+        _ => State::Available,
     }
-    classes
 }
 
 #[cfg(test)]
@@ -239,7 +260,7 @@ mod tests {
 
     fn judged(set: &[(&str, &str)], overrides: &[[&str; 3]]) -> String {
         let overrides: Vec<_> = overrides.iter().map(|row| Override::of(row.map(str::to_owned))).collect();
-        let Judgement { state, scope, seen, .. } = judge(&base(set), &overrides, Vec::new(), Vec::new());
+        let Judgement { state, scope, seen, .. } = judge(&base(set), &overrides, Vec::new(), Vec::new(), None);
         format!("{}, {}: {seen}\n", state.words(), scope.words())
     }
 
@@ -257,14 +278,14 @@ mod tests {
         ]
         .concat();
         expect![[r#"
-            off, whole server: log_statement = none, pgaudit.log = not loaded; 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: log_statement = mod, pgaudit.log = not loaded: not all reads and writes; 0 settings of single roles and databases: no exception
-            enforced, whole server: log_statement = all, pgaudit.log = not loaded: reads and writes, as the settings say; 0 settings of single roles and databases: no exception
-            off, whole server: log_statement = all, pgaudit.log = not loaded, log_min_messages = fatal; 0 settings of single roles and databases: no exception
-            off, whole server: log_statement = all, pgaudit.log = not loaded, log_destination = ; 0 settings of single roles and databases: no exception
-            enforced, whole server: log_statement = none, pgaudit.log = all, -misc: reads and writes, as the settings say; 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: log_statement = none, pgaudit.log = all, -read: not all reads and writes; 0 settings of single roles and databases: no exception
-            off, whole server: log_statement = none, pgaudit.log = read,write, pgaudit.log_level = notice; 0 settings of single roles and databases: no exception
+            off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
+            available but not enforced, whole server: log_statement = mod: what changes data or definitions; values stand in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception
+            enforced, whole server: log_statement = all: every statement that the server understands; values stand in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception
+            off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
+            off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
+            enforced, whole server: pgaudit.log = all, -misc: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception
+            available but not enforced, whole server: pgaudit.log = all, -read: these classes alone, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception
+            off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
         "#]]
         .assert_eq(&text);
     }
@@ -282,11 +303,11 @@ mod tests {
         ]
         .concat();
         expect![[r#"
-            enforced, whole server: log_statement = none, pgaudit.log = read,write: reads and writes, as the settings say; 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: log_statement = none, pgaudit.log = read,write: reads and writes, as the settings say; 1 settings of single roles and databases: 1 exception: role app: log_statement = none, pgaudit.log = none: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
-            available but not enforced, whole server: log_statement = none, pgaudit.log = read,write: reads and writes, as the settings say; 2 settings of single roles and databases: 1 exception: database shop: log_statement = none, pgaudit.log = write: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
-            available but not enforced, whole server: log_statement = none, pgaudit.log = read,write: reads and writes, as the settings say; 2 settings of single roles and databases: 1 exception: database shop: log_statement = none, pgaudit.log = none: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
-            available but not enforced, whole server: log_statement = none, pgaudit.log = not loaded: not all reads and writes; 1 settings of single roles and databases: no exception
+            enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; 1 settings of single roles and databases: 1 exception: role app: nothing of what clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; 2 settings of single roles and databases: 1 exception: database shop: pgaudit.log = write: these classes alone, without denied statements: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; 2 settings of single roles and databases: 1 exception: database shop: nothing of what clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+            available but not enforced, whole server: nothing of what clients do is recorded; values stand in the log in the clear, by log_statement; some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 settings of single roles and databases: no exception
         "#]].assert_eq(&text);
     }
 }

@@ -7,6 +7,7 @@
 //! those alone whose name begins with it.
 
 mod mysql_family;
+mod pooler;
 mod postgres;
 
 use std::{
@@ -51,7 +52,7 @@ macro_rules! deceptions {
 deceptions! {
     mariadb: tithe_databases::mariadb::MariaDb, 50, mysql_family::OnStage::new;
     mysql: tithe_databases::mysql::MySql, 25, mysql_family::OnStage::new;
-    postgres: tithe_databases::postgres::Postgres, 2, postgres::OnStage::new;
+    postgres: tithe_databases::postgres::Postgres, 45, postgres::OnStage::new;
 }
 
 /// A data file.

@@ -10,7 +10,7 @@ use std::{
 use tithe_machine::{clock::Clock, launch::Address};
 use tithe_plugin::{database::Connect, session::SqlSession};
 
-use super::{Deception, Sandbox, Stage};
+use super::{Deception, Sandbox, Stage, pooler::Pooler};
 use crate::table;
 
 /// What an entry may have made is told by its number (documentation, "System Catalog Initial Data").
@@ -21,6 +21,8 @@ pub struct OnStage {
     session: Box<dyn SqlSession>,
     /// The data folder, which has the files of rules and maps.
     folder: PathBuf,
+    /// What an entry asks through.
+    pooler: Option<Pooler>,
 }
 
 impl OnStage {
@@ -28,7 +30,7 @@ impl OnStage {
         let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table() };
         let sql = sandbox.database.sql().expect("SQL");
         let session = sql.connect(&sandbox.server, &sandbox.setup, &how).expect("a session");
-        Self { session, folder: sandbox.server.folder.join("data") }
+        Self { session, folder: sandbox.server.folder.join("data"), pooler: None }
     }
 
     fn run(&mut self, statement: &str) -> Result<Vec<Vec<Option<String>>>, String> {
@@ -76,10 +78,16 @@ impl Stage for OnStage {
         if !entry.settings.is_empty() || !entry.files.is_empty() {
             self.reload()?;
         }
-        url(sandbox, &entry.asks)
+        match entry.asks.as_str() {
+            "tithe pooler-tls" => self.pooler = Some(Pooler::start(sandbox, true)?),
+            "tithe pooler-plaintext" => self.pooler = Some(Pooler::start(sandbox, false)?),
+            _ => {}
+        }
+        url(sandbox, &entry.asks, self.pooler.as_ref().map(|pooler| pooler.port))
     }
 
     fn clear(&mut self, _: &Sandbox, entry: &Deception) -> Result<(), String> {
+        self.pooler = None;
         for name in entry.files.keys() {
             let text = fs::read_to_string(self.saved(name)).map_err(|error| format!("{name}: {error}"))?;
             overwrite(&self.folder.join(name), &text).map_err(|error| format!("{name}: {error}"))?;
@@ -127,8 +135,9 @@ fn placed(text: &str, sandbox: &Sandbox) -> String {
     text.replace("@CREDENTIALS@", &folder.display().to_string())
 }
 
-/// The URL of `asks`: an account, `tithe` where it is left out, and `plaintext`, `tls` or `certificate`.
-fn url(sandbox: &Sandbox, asks: &str) -> Result<String, String> {
+/// The URL of `asks`: an account, `tithe` where it is left out, and `plaintext`, `tls` or `certificate`, or through the
+/// `pooler` with the first or the second.
+fn url(sandbox: &Sandbox, asks: &str, pooler: Option<u16>) -> Result<String, String> {
     let Address::Tcp { host, port } = &sandbox.server.address else { return Err("no TCP server".to_owned()) };
     let credentials = &sandbox.setup.credentials;
     let mut words = asks.split_whitespace();
@@ -137,13 +146,14 @@ fn url(sandbox: &Sandbox, asks: &str) -> Result<String, String> {
     let authority = credentials.authority.display();
     let verified = format!("?sslmode=verify-full&sslrootcert={authority}");
     let (password, options) = match way {
-        "plaintext" => (format!(":{password}"), String::new()),
-        "tls" => (format!(":{password}"), verified),
+        "plaintext" | "pooler-plaintext" => (format!(":{password}"), String::new()),
+        "tls" | "pooler-tls" => (format!(":{password}"), verified),
         "certificate" => {
             let (certificate, key) = (credentials.client_certificate.display(), credentials.client_key.display());
             (String::new(), format!("{verified}&sslcert={certificate}&sslkey={key}"))
         }
         other => return Err(format!("nobody comes by {other}")),
     };
+    let port = pooler.unwrap_or(*port);
     Ok(format!("postgres://{account}{password}@{host}:{port}/postgres{options}"))
 }

@@ -1,0 +1,145 @@
+//! Which connection is encrypted: the client's own, the one behind a pooler, and those of replication.
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::{
+    matrix::{Feature, FeatureStatus, State},
+    session::SqlSession as _,
+};
+
+use super::plaintext;
+use crate::{
+    findings::{PG_TLS_BEHIND_POOLER, PG_TLS_OPTIONAL, PG_TLS_REPLICATION},
+    inspect::{Judgement, Rules, client_rows, transport},
+    postgres::{
+        hba,
+        schema::{Hops, hops_of},
+        session::PostgresSession,
+    },
+    target::{Target, Tls},
+};
+
+/// The rows about the client's connection and about the one behind a pooler, which is the same where none answers.
+///
+/// # Errors
+/// The server's error.
+pub fn clients(
+    session: &mut PostgresSession,
+    target: &Target,
+    rules: Result<Rules, Fault>,
+) -> Result<[FeatureStatus; 2], Fault> {
+    let Hops { client, server, between } = hops_of(session)?;
+    let offers = session.value("SHOW ssl").map(|value| value == "on");
+    let found =
+        |judged: Judgement| if judged.state == State::Enforced { judged } else { judged.found(&PG_TLS_OPTIONAL) };
+    let Some(between) = between else {
+        let mut judged = transport(target, &client, offers, plaintext);
+        // Where the server has no TLS at all, every rule says the same.
+        if judged.state != State::Off {
+            judged = judged.with_rules(rules, hba::RIGHT);
+        }
+        return Ok(client_rows(found(judged)));
+    };
+    let offers = if target.tls.is_some() { Ok(true) } else { has_tls(target) };
+    let own = transport(target, &client, offers, plaintext);
+    let own = Judgement { seen: format!("{between}; to it: {}", own.seen), ..Judgement::account(own.state, "") };
+    let behind = match server.as_str() {
+        "off" => Judgement::account(State::Off, format!("{between}; behind it pg_stat_ssl of this session says: off"))
+            .found(&PG_TLS_BEHIND_POOLER),
+        words => Judgement::account(
+            State::Enforced,
+            format!("{between}; behind it pg_stat_ssl of this session says: {words}"),
+        )
+        .with_rules(rules, hba::RIGHT),
+    };
+    Ok([found(own).of(Feature::Transport), behind.of(Feature::ClientToNode)])
+}
+
+/// Whether what answers has TLS: asked without a password, because its certificate is not checked here.
+fn has_tls(target: &Target) -> Result<bool, Fault> {
+    let tls = Some(Tls::of_url(None, None));
+    match PostgresSession::open(&Target { tls, password: None, must_ask: false, ..target.clone() }, true, false) {
+        Ok(_) => Ok(true),
+        Err(Fault::Refused(words)) if words.starts_with("TLS was asked for") => Ok(false),
+        // It has shaken hands before it refused.
+        Err(Fault::Refused(_)) => Ok(true),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Replication from this server and to it.
+///
+/// # Errors
+/// The server's error.
+pub fn replication(session: &mut PostgresSession, rules: Result<Rules, Fault>) -> Result<Judgement, Fault> {
+    if session.value("SELECT pg_is_in_recovery()")? == "t" {
+        return received(session);
+    }
+    // An account that may not look at other sessions is shown nothing of their TLS.
+    let sql = "SELECT count(*), count(*) FILTER (WHERE NOT s.ssl), count(*) FILTER (WHERE s.ssl IS NULL) \
+               FROM pg_stat_replication JOIN pg_stat_ssl s USING (pid)";
+    let row = session.run(sql)?.into_iter().next().unwrap_or_default();
+    let count = |number: usize| row.get(number).cloned().flatten().unwrap_or_default();
+    let connected = match (count(0).as_str(), count(1).as_str(), count(2).as_str()) {
+        ("0" | "", ..) => Judgement::unseen("no other server is connected"),
+        (all, "0", "0") => Judgement::account(State::Enforced, format!("all {all} connected servers speak TLS")),
+        (all, "0", unseen) => Judgement::unseen(format!(
+            "of {unseen} of {all} connected servers this account is not shown what they speak: it needs pg_monitor"
+        )),
+        (all, plain, _) => {
+            Judgement::account(State::Available, format!("{plain} of {all} connected servers speak plaintext"))
+        }
+    };
+    let connected = connected.with_rules(rules, hba::RIGHT);
+    let subscribed = subscriptions(session)?;
+    let judged = match subscribed {
+        None => connected,
+        Some(Ok(lax)) if lax.is_empty() => connected,
+        Some(Ok(lax)) => {
+            let seen = format!("{}; subscriptions that may receive in plaintext: {}", connected.seen, lax.join("; "));
+            Judgement { seen, state: State::Available, ..connected }
+        }
+        Some(Err(fault)) => connected.doubted(&format!("subscriptions (SELECT ON pg_subscription: {fault})")),
+    };
+    Ok(if judged.state == State::Available { judged.found(&PG_TLS_REPLICATION) } else { judged })
+}
+
+/// Subscriptions whose connections may be in plaintext, where there are any.
+fn subscriptions(session: &mut PostgresSession) -> Result<Option<Result<Vec<String>, Fault>>, Fault> {
+    if session.value("SELECT count(subname) FROM pg_subscription")? == "0" {
+        return Ok(None);
+    }
+    let sql = "SELECT subname || ' (sslmode=' || mode || ')' FROM (SELECT subname, \
+               coalesce(substring(subconninfo from 'sslmode=([a-z-]+)'), 'prefer') AS mode FROM pg_subscription) s \
+               WHERE mode IN ('disable', 'allow', 'prefer')";
+    Ok(Some(session.run(sql).map(|rows| rows.into_iter().flatten().flatten().collect())))
+}
+
+/// What a standby receives: the mode that its connection was asked for with.
+fn received(session: &mut PostgresSession) -> Result<Judgement, Fault> {
+    let sql = "SELECT coalesce(substring(conninfo from 'sslmode=([a-z-]+)'), CASE WHEN conninfo IS NULL THEN '' ELSE \
+               'prefer' END) FROM pg_stat_wal_receiver";
+    let mode = session.run(sql)?.into_iter().flatten().flatten().next();
+    Ok(match mode.as_deref() {
+        None => Judgement::unseen("a standby that receives from no server now"),
+        Some("") => Judgement::unseen("a standby; from where it receives is not shown: it needs pg_monitor"),
+        Some("verify-full" | "verify-ca") => {
+            Judgement::account(State::Enforced, "a standby that receives by TLS and checks its primary's certificate")
+        }
+        Some("require") => Judgement::account(
+            State::Enforced,
+            "a standby that receives by TLS and does not check its primary's certificate (sslmode=require)",
+        ),
+        Some("disable") => Judgement::account(
+            State::Off,
+            "a standby that receives in plaintext: set sslmode=verify-full in primary_conninfo",
+        )
+        .found(&PG_TLS_REPLICATION),
+        Some(mode) => Judgement::account(
+            State::Available,
+            format!(
+                "a standby that may receive in plaintext (sslmode={mode}): set sslmode=verify-full in primary_conninfo"
+            ),
+        )
+        .found(&PG_TLS_REPLICATION),
+    })
+}

@@ -1,0 +1,100 @@
+//! How somebody gets in: this connection by what happened in it, all others by rules, maps and how passwords are kept.
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::session::SqlSession as _;
+
+use super::open;
+use crate::{
+    findings::{PG_AUTHN_MAP, PG_AUTHN_NO_PASSWORD, PG_AUTHN_WEAK_HASH},
+    inspect::{Judgement, Rules, authentication as at_the_door},
+    postgres::{
+        hba::{self, Hba},
+        schema::hops_of,
+        session::PostgresSession,
+    },
+    target::Target,
+};
+
+/// Judges this connection, which came by `method`, and then everybody else.
+pub fn authentication(
+    session: &mut PostgresSession,
+    target: &Target,
+    method: &str,
+    hba: Result<&Hba, &Fault>,
+) -> Judgement {
+    let door = at_the_door(target, method, open);
+    if let Ok(between) = hops_of(session).map(|hops| hops.between)
+        && let Some(between) = between
+    {
+        // The server's rules are about the connections of what stands between.
+        return Judgement { seen: format!("{between}: {}", door.seen), ..door }
+            .doubted("whom it lets in else (its own configuration)");
+    }
+    let rules = hba.map_err(Clone::clone).map(|hba| {
+        let mut rules = hba.of_authentication();
+        add_hashes(session, hba, &mut rules);
+        add_maps(session, hba, &mut rules);
+        rules
+    });
+    let open = door.state == tithe_plugin::matrix::State::Off;
+    let judged = door.with_rules(rules, hba::RIGHT);
+    if open { judged.found(&PG_AUTHN_NO_PASSWORD) } else { judged }
+}
+
+/// Adds the accounts that come by an MD5 hash: only the method `md5` takes one.
+fn add_hashes(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
+    if !hba.takes_md5() {
+        return;
+    }
+    let sql = "SELECT rolname FROM pg_authid WHERE rolcanlogin AND rolpassword LIKE 'md5%' ORDER BY oid";
+    match session.run(sql) {
+        Ok(rows) => {
+            let names: Vec<String> = rows.into_iter().flatten().flatten().collect();
+            if !names.is_empty() {
+                rules.findings.push(&PG_AUTHN_WEAK_HASH);
+            }
+            rules
+                .exceptions
+                .extend(names.into_iter().map(|name| format!("the password of {name} is kept as an MD5 hash")));
+        }
+        Err(fault) => {
+            rules.doubts.push(format!("whose password is kept as an MD5 hash (SELECT ON pg_authid: {fault})"))
+        }
+    }
+}
+
+/// Adds what maps that are in use let everybody be.
+fn add_maps(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
+    let used = hba.maps();
+    if used.is_empty() {
+        return;
+    }
+    // Versions before 15 do not show the file. The server's own engine tries the pattern, as it does at a login.
+    const PROBES: [&str; 2] = ["tithe-7fk2 nobody", "z9@elsewhere.example"];
+    let matches = PROBES.map(|probe| format!("'{probe}' ~ substr(sys_name, 2)")).join(" AND ");
+    let sql = format!(
+        "SELECT map_name, sys_name, pg_username, coalesce(rolsuper, false) FROM (SELECT *, CASE WHEN sys_name LIKE '/%' \
+         THEN {matches} ELSE false END AS anybody FROM pg_ident_file_mappings WHERE error IS NULL) m \
+         LEFT JOIN pg_roles ON rolname = pg_username WHERE anybody AND position(chr(92) || '1' in pg_username) = 0"
+    );
+    match session.run(&sql) {
+        Ok(rows) => {
+            for row in rows {
+                let [map, pattern, name, superuser] =
+                    <[_; 4]>::try_from(row).unwrap_or_default().map(Option::unwrap_or_default);
+                if used.contains(&map) {
+                    let who = if superuser == "t" { ", a superuser" } else { "" };
+                    rules
+                        .exceptions
+                        .push(format!("map {map} of pg_ident.conf lets everybody ({pattern}) be {name}{who}"));
+                    rules.findings.push(&PG_AUTHN_MAP);
+                }
+            }
+        }
+        Err(fault) => {
+            let words =
+                format!("maps of pg_ident.conf ({}; SELECT ON pg_ident_file_mappings: {fault})", used.join(", "));
+            rules.doubts.push(words);
+        }
+    }
+}

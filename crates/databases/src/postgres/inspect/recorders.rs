@@ -1,0 +1,265 @@
+//! Everything by which PostgreSQL records what clients do: what of it is recorded, what is left out, and whether values
+//! are repeated in the clear. Judged from settings alone.
+//!
+//! Sources: documentation, "Error Reporting and Logging", "auto_explain"; pgaudit's README.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Settings that decide about the log, with what they are where a server does not have them.
+pub const NAMES: [(&str, &str); 25] = [
+    ("log_statement", "none"),
+    ("pgaudit.log", "not loaded"),
+    ("pgaudit.role", ""),
+    ("pgaudit.log_level", "log"),
+    ("pgaudit.log_statement", "on"),
+    ("pgaudit.log_statement_once", "off"),
+    ("pgaudit.log_catalog", "on"),
+    ("pgaudit.log_parameter", "off"),
+    ("pgaudit.log_parameter_max_size", "0"),
+    ("log_min_duration_statement", "-1"),
+    ("log_min_duration_sample", "-1"),
+    ("log_statement_sample_rate", "1"),
+    ("log_transaction_sample_rate", "0"),
+    ("log_parameter_max_length", "-1"),
+    ("auto_explain.log_min_duration", "-1"),
+    ("auto_explain.sample_rate", "1"),
+    ("auto_explain.log_level", "log"),
+    ("log_min_messages", "warning"),
+    ("log_destination", "stderr"),
+    ("logging_collector", "off"),
+    ("log_filename", "postgresql-%Y-%m-%d_%H%M%S.log"),
+    ("log_truncate_on_rotation", "off"),
+    ("log_rotation_age", "1440"),
+    ("syslog_split_messages", "on"),
+    // Shown to superusers and members of pg_read_all_settings.
+    ("shared_preload_libraries", "not shown"),
+];
+
+/// Levels of messages in the order that `log_min_messages` has for the log (documentation, "log_min_messages").
+const LEVELS: [&str; 12] =
+    ["debug5", "debug4", "debug3", "debug2", "debug1", "info", "notice", "warning", "error", "log", "fatal", "panic"];
+
+/// Settings by name.
+pub type Settings = BTreeMap<String, String>;
+
+/// One of the ways by which something is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorder {
+    /// What it records and by which setting.
+    pub records: String,
+    /// All reads and writes of everybody, as far as they succeed.
+    pub complete: bool,
+    /// What it leaves out of what it should record.
+    pub leaves_out: Vec<String>,
+    /// The setting by which values come into the log in the clear; empty where none do.
+    pub repeats: &'static str,
+}
+
+/// All that are on, those first that record most.
+pub fn recorders(settings: &Settings) -> Vec<Recorder> {
+    let mut all = Vec::new();
+    if is_written(settings, "log") {
+        all.extend(statement_log(settings));
+    }
+    if is_written(settings, &settings["pgaudit.log_level"]) {
+        all.extend(session_audit(settings));
+        all.extend(object_audit(settings));
+    }
+    if is_written(settings, "log") {
+        all.extend(by_duration(settings));
+    }
+    if is_written(settings, &settings["auto_explain.log_level"]) {
+        all.extend(plans(settings));
+    }
+    if keeps_nothing(settings) {
+        for recorder in &mut all {
+            recorder.complete = false;
+            recorder.leaves_out.push(
+                "what was before each rotation, which empties the one file \
+                                      (log_truncate_on_rotation = on, log_filename without a time)"
+                    .to_owned(),
+            );
+        }
+    }
+    if settings["syslog_split_messages"] == "off" && settings["log_destination"] == "syslog" {
+        for recorder in &mut all {
+            recorder.leaves_out.push("the end of long texts (syslog_split_messages = off)".to_owned());
+        }
+    }
+    all.sort_by_key(|recorder| !recorder.complete);
+    all
+}
+
+fn statement_log(settings: &Settings) -> Option<Recorder> {
+    let kind = settings["log_statement"].as_str();
+    let records = match kind {
+        "all" => "log_statement = all: every statement that the server understands",
+        "mod" => "log_statement = mod: what changes data or definitions",
+        "ddl" => "log_statement = ddl: definitions",
+        _ => return None,
+    };
+    Some(Recorder {
+        records: records.to_owned(),
+        complete: kind == "all",
+        leaves_out: cut_parameters(settings),
+        repeats: "log_statement",
+    })
+}
+
+fn cut_parameters(settings: &Settings) -> Vec<String> {
+    match settings["log_parameter_max_length"].as_str() {
+        "-1" => Vec::new(),
+        "0" => vec!["parameters (log_parameter_max_length = 0)".to_owned()],
+        length => vec![format!("parameters from byte {length} on (log_parameter_max_length = {length})")],
+    }
+}
+
+fn session_audit(settings: &Settings) -> Option<Recorder> {
+    let classes = classes(&settings["pgaudit.log"]);
+    if classes.is_empty() {
+        return None;
+    }
+    let complete = ["read", "write"].iter().all(|class| classes.contains(class));
+    let list = &settings["pgaudit.log"];
+    let what = if complete { "reads and writes that succeed" } else { "these classes alone" };
+    Some(Recorder {
+        records: format!("pgaudit.log = {list}: {what}"),
+        complete,
+        leaves_out: left_out_by_pgaudit(settings),
+        repeats: repeated_by_pgaudit(settings),
+    })
+}
+
+fn left_out_by_pgaudit(settings: &Settings) -> Vec<String> {
+    let is = |name: &str, value: &str| settings[name] == value;
+    let mut out = vec!["denied statements".to_owned()];
+    if is("pgaudit.log_statement", "off") {
+        out.push("statement text (pgaudit.log_statement = off)".to_owned());
+    }
+    if is("pgaudit.log_statement_once", "on") {
+        out.push("the text of all records but the first of a statement (pgaudit.log_statement_once = on)".to_owned());
+    }
+    if is("pgaudit.log_catalog", "off") {
+        out.push("reads of pg_catalog, passwords' table included (pgaudit.log_catalog = off)".to_owned());
+    }
+    let size = settings["pgaudit.log_parameter_max_size"].as_str();
+    if is("pgaudit.log_parameter", "on") && size != "0" {
+        out.push(format!("parameters longer than {size} bytes (pgaudit.log_parameter_max_size)"));
+    }
+    out
+}
+
+/// Literals stand in the text, other values are parameters.
+fn repeated_by_pgaudit(settings: &Settings) -> &'static str {
+    match (settings["pgaudit.log_statement"].as_str(), settings["pgaudit.log_parameter"].as_str()) {
+        ("off", _) => "",
+        (_, "on") => "pgaudit.log_parameter",
+        _ => "pgaudit.log_statement",
+    }
+}
+
+fn object_audit(settings: &Settings) -> Option<Recorder> {
+    let role = &settings["pgaudit.role"];
+    if role.is_empty() || settings["pgaudit.log"] == "not loaded" {
+        return None;
+    }
+    Some(Recorder {
+        records: format!("object auditing as role {role} (pgaudit.role)"),
+        complete: false,
+        leaves_out: left_out_by_pgaudit(settings),
+        repeats: repeated_by_pgaudit(settings),
+    })
+}
+
+/// Statements by how long they take: only what has ended is known, so what fails or hangs is missing.
+fn by_duration(settings: &Settings) -> Option<Recorder> {
+    let least = |name: &str| milliseconds(&settings[name]);
+    let rate = |name: &str| settings[name].parse::<f64>().unwrap_or(0.0);
+    let (sampled, transactions) = (rate("log_statement_sample_rate"), rate("log_transaction_sample_rate"));
+    let records = match (least("log_min_duration_statement"), least("log_min_duration_sample")) {
+        (Some(0), _) => "all statements that end, by log_min_duration_statement = 0".to_owned(),
+        (_, Some(0)) if sampled >= 1.0 => "all statements that end, by log_min_duration_sample = 0".to_owned(),
+        _ if transactions >= 1.0 => "all statements that end, by log_transaction_sample_rate = 1".to_owned(),
+        (_, Some(from)) if sampled > 0.0 => {
+            format!("a share of {sampled} of the statements that take {from} ms or longer (log_min_duration_sample)")
+        }
+        _ if transactions > 0.0 => {
+            format!("a share of {transactions} of the transactions (log_transaction_sample_rate)")
+        }
+        (Some(from), _) => format!("statements that take {from} ms or longer (log_min_duration_statement)"),
+        (None, _) => return None,
+    };
+    let mut leaves_out = vec!["statements that fail or hang".to_owned()];
+    leaves_out.extend(cut_parameters(settings));
+    Some(Recorder { records, complete: false, leaves_out, repeats: "the log of durations" })
+}
+
+fn plans(settings: &Settings) -> Option<Recorder> {
+    let from = milliseconds(&settings["auto_explain.log_min_duration"])?;
+    let rate = &settings["auto_explain.sample_rate"];
+    let share = if rate == "1" { String::new() } else { format!("a share of {rate} of the ") };
+    Some(Recorder {
+        records: format!("{share}plans, with their statements, that take {from} ms or longer (auto_explain)"),
+        complete: false,
+        leaves_out: vec!["statements without a plan, and those that fail or hang".to_owned()],
+        repeats: "auto_explain",
+    })
+}
+
+/// A duration as the server's view or as `ALTER ROLE` has it; `None` for one that is off.
+fn milliseconds(text: &str) -> Option<u64> {
+    let digits = text.trim().find(|sign: char| !sign.is_ascii_digit()).map_or(text.trim(), |end| &text.trim()[..end]);
+    let number: u64 = digits.parse().ok()?;
+    let unit = text.trim().trim_start_matches(digits).trim();
+    Some(match unit {
+        "s" => number * 1_000,
+        "min" => number * 60_000,
+        "h" => number * 3_600_000,
+        _ => number,
+    })
+}
+
+/// True where the log is one file that each rotation begins anew.
+fn keeps_nothing(settings: &Settings) -> bool {
+    let is = |name: &str, value: &str| settings[name] == value;
+    is("logging_collector", "on")
+        && is("log_truncate_on_rotation", "on")
+        && !settings["log_filename"].contains('%')
+        && !is("log_rotation_age", "0")
+}
+
+/// True when a message of `level` goes to the log.
+fn is_written(settings: &Settings, level: &str) -> bool {
+    let place = |level: &str| LEVELS.iter().position(|known| level.eq_ignore_ascii_case(known));
+    !settings["log_destination"].is_empty() && place(level) >= place(&settings["log_min_messages"])
+}
+
+/// The classes of pgaudit that a list names, `-class` taking one away again (pgaudit's README, "pgaudit.log").
+fn classes(list: &str) -> BTreeSet<&'static str> {
+    const ALL: [&str; 7] = ["read", "write", "function", "role", "ddl", "misc", "misc_set"];
+    let mut classes = BTreeSet::new();
+    for name in list.split(',').map(|name| name.trim().to_ascii_lowercase()) {
+        let (takes, name) = name.strip_prefix('-').map_or((false, name.as_str()), |name| (true, name));
+        for class in ALL.into_iter().filter(|class| *class == name || name == "all") {
+            if takes {
+                classes.remove(class)
+            } else {
+                classes.insert(class)
+            };
+        }
+    }
+    classes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_with_their_units() {
+        assert_eq!(
+            ["-1", "0", "250", "250ms", "2s", "1min", "off"].map(milliseconds),
+            [None, Some(0), Some(250), Some(250), Some(2_000), Some(60_000), None]
+        );
+    }
+}

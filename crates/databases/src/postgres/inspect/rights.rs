@@ -1,0 +1,291 @@
+//! What an account can become: every account that may do everything, with the way on which it gets there.
+//!
+//! A superuser's attribute is not inherited, so lists of roles show a member of a superuser as ordinary; it is one
+//! `SET ROLE` away from everything. So is whoever may run programs or write files as the server.
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::{
+    matrix::State,
+    reach::{Reach, Way},
+    session::SqlSession as _,
+};
+
+use crate::{
+    findings::{PG_AUTHZ_REACHABLE_SUPERUSER, PG_AUTHZ_READS_PASSWORDS, PG_AUTHZ_SUPERUSERS},
+    inspect::{Judgement, limited, named},
+    postgres::session::PostgresSession,
+};
+
+/// What an account needs to see roles and their members; everybody has it unless it was revoked.
+const RIGHT: &str = "GRANT SELECT ON pg_roles, pg_auth_members";
+
+/// From this version on, CREATEROLE reaches only roles that it made or was given.
+const NARROW_CREATEROLE: u32 = 160_000;
+
+/// Questions about privileges by which one who is no superuser acts as the server: who holds it, and the reason. Each is
+/// asked by itself, so that one that is refused leaves the others.
+const PRIVILEGES: [(&str, &str); 5] = [
+    (
+        "functions",
+        "SELECT coalesce(r.rolname, ''), 'EXECUTE on ' || p.proname FROM pg_proc p, aclexplode(p.proacl) a \
+         LEFT JOIN pg_roles r ON r.oid = a.grantee WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proname IN \
+         ('lo_export', 'lo_import', 'pg_read_file', 'pg_read_binary_file', 'pg_file_write') AND a.grantee <> p.proowner \
+         AND coalesce(r.rolname, '') !~ '^pg_'",
+    ),
+    (
+        "settings",
+        "SELECT coalesce(r.rolname, ''), a.privilege_type || ' of ' || parname FROM pg_parameter_acl, \
+         aclexplode(paracl) a LEFT JOIN pg_roles r ON r.oid = a.grantee WHERE parname IN ('archive_command', \
+         'archive_library', 'restore_command', 'shared_preload_libraries', 'session_preload_libraries', \
+         'dynamic_library_path', 'ssl_passphrase_command', 'hba_file', 'ident_file') AND NOT coalesce(r.rolsuper, false)",
+    ),
+    (
+        "event triggers",
+        "SELECT r.rolname, 'owns the function of event trigger ' || evtname FROM pg_event_trigger JOIN pg_proc p ON \
+         p.oid = evtfoid JOIN pg_roles r ON r.oid = p.proowner WHERE NOT r.rolsuper AND evtenabled <> 'D'",
+    ),
+    (
+        "definers",
+        "SELECT r.rolname, 'owns what a superuser runs, ' || p.proname FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid \
+         JOIN pg_class c ON c.oid = tgrelid JOIN pg_roles o ON o.oid = c.relowner JOIN pg_roles r ON r.oid = p.proowner \
+         WHERE o.rolsuper AND NOT r.rolsuper AND NOT tgisinternal AND tgenabled <> 'D'",
+    ),
+    (
+        "languages",
+        "SELECT coalesce(r.rolname, ''), 'language ' || lanname || ' runs as the server' FROM pg_language l, \
+         aclexplode(coalesce(lanacl, acldefault('l', lanowner))) a LEFT JOIN pg_roles r ON r.oid = a.grantee WHERE \
+         lanpltrusted AND lanname LIKE '%u' AND NOT coalesce(r.rolsuper, false)",
+    ),
+];
+
+/// Roles that every server has, and why a member of one is the server.
+const PREDEFINED: [(&str, &str); 3] = [
+    ("pg_execute_server_program", "runs programs as the server"),
+    ("pg_write_server_files", "writes files as the server"),
+    ("pg_read_server_files", "reads files as the server"),
+];
+
+/// Roles of a server and who can become which.
+pub struct Rights {
+    /// Those that may log in.
+    accounts: Vec<String>,
+    superusers: Vec<String>,
+    /// Memberships of other roles than the predefined ones, in words.
+    memberships: Vec<String>,
+    reach: Reach,
+    /// What was not seen of it.
+    doubts: Vec<String>,
+}
+
+/// Reads who can become whom.
+///
+/// # Errors
+/// The server's error, with the right that would do.
+pub fn read(session: &mut PostgresSession) -> Result<Rights, Fault> {
+    let denied = |fault: Fault| Fault::Refused(format!("{fault}: {RIGHT}"));
+    let version = session.value("SHOW server_version_num")?.parse().unwrap_or(0);
+    let roles = "SELECT rolname, rolsuper, rolcanlogin, rolcreaterole FROM pg_roles ORDER BY oid";
+    let roles: Vec<[String; 4]> = rows(session, roles).map_err(denied)?;
+    let members = "SELECT m.rolname, r.rolname, to_jsonb(a)->>'set_option', a.admin_option FROM pg_auth_members a \
+                   JOIN pg_roles m ON m.oid = a.member JOIN pg_roles r ON r.oid = a.roleid ORDER BY a.roleid, a.member";
+    let members: Vec<[String; 4]> = rows(session, members).map_err(denied)?;
+    let mut rights = Rights::of(&roles, &members, version);
+    for (what, sql) in PRIVILEGES {
+        if what == "settings" && version < 150_000 {
+            continue;
+        }
+        match rows::<2>(session, sql) {
+            Ok(held) => held.iter().for_each(|[holder, reason]| rights.acts_as_server(holder, reason)),
+            Err(fault) => rights.doubts.push(format!("{what} ({fault})")),
+        }
+    }
+    Ok(rights)
+}
+
+/// The rows of `sql`, with nothing for NULL.
+fn rows<const N: usize>(session: &mut PostgresSession, sql: &str) -> Result<Vec<[String; N]>, Fault> {
+    let whole = |row: Vec<Option<String>>| -> Option<[String; N]> {
+        row.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>().try_into().ok()
+    };
+    Ok(session.run(sql)?.into_iter().filter_map(whole).collect())
+}
+
+impl Rights {
+    /// Of `roles` (name, superuser, may log in, CREATEROLE) and `members` (member, role, may SET ROLE, may give it on).
+    fn of(roles: &[[String; 4]], members: &[[String; 4]], version: u32) -> Self {
+        let names = |at: usize| roles.iter().filter(|role| role[at] == "t").map(|role| role[0].clone()).collect();
+        let mut rights = Self {
+            accounts: names(2),
+            superusers: names(1),
+            memberships: Vec::new(),
+            reach: Reach::default(),
+            doubts: Vec::new(),
+        };
+        for [member, role, set, admin] in members {
+            // Who may give a role on may give it to itself; a membership without SET lends privileges alone.
+            let reason = match (set.as_str(), admin.as_str()) {
+                ("f" | "false", "t") => "ADMIN option",
+                ("f" | "false", _) if rights.superusers.contains(role) => continue,
+                _ => "membership",
+            };
+            rights.reach.edge(member, role, reason);
+            if !role.starts_with("pg_") {
+                rights.memberships.push(format!("{member} → {role} ({reason})"));
+            }
+        }
+        if version < NARROW_CREATEROLE {
+            let creators: Vec<String> = names(3);
+            creators.iter().for_each(|name| rights.reach.edge(name, PREDEFINED[0].0, "CREATEROLE"));
+        }
+        PREDEFINED.iter().for_each(|(role, reason)| rights.acts_as_server(role, reason));
+        rights
+    }
+
+    /// Adds that `holder`, everybody where it is empty, can act as the server and so as a superuser.
+    fn acts_as_server(&mut self, holder: &str, reason: &str) {
+        let Some(superuser) = self.superusers.first() else { return };
+        if holder.is_empty() {
+            self.accounts
+                .iter()
+                .for_each(|account| self.reach.edge(account, superuser, format!("{reason}, to PUBLIC")));
+        } else {
+            self.reach.edge(holder, superuser, reason);
+        }
+    }
+
+    /// Who may do everything.
+    pub fn authorisation(&mut self, readers: Result<Vec<String>, Fault>) -> Judgement {
+        let Self { accounts, superusers, reach, doubts, .. } = self;
+        let ways = reach.ways(superusers.iter().map(String::as_str));
+        let unlimited: Vec<Way<'_>> = accounts.iter().filter_map(|account| ways.of(account)).collect();
+        let reached: Vec<&Way<'_>> = unlimited.iter().filter(|way| !way.steps.is_empty()).collect();
+        // Ways that somebody has to close come first.
+        let own = unlimited.iter().filter(|way| way.steps.is_empty()).map(ToString::to_string);
+        let words: Vec<String> = reached.iter().map(ToString::to_string).chain(own).collect();
+        let mut judged = limited(&words, accounts.len(), "superusers, and who can become one");
+        if let Some(way) = reached.first() {
+            if judged.state != State::Available {
+                judged.seen += &format!(": {}", named(&words));
+            }
+            judged = judged.found(&PG_AUTHZ_REACHABLE_SUPERUSER);
+            judged.seen += &format!(": {}", remedy(way));
+        }
+        if unlimited.len() - reached.len() > 1 {
+            judged = judged.found(&PG_AUTHZ_SUPERUSERS);
+        }
+        match readers {
+            Ok(names) => {
+                let names: Vec<String> = names.into_iter().filter(|name| ways.of(name).is_none()).collect();
+                if !names.is_empty() {
+                    judged.seen += &format!(
+                        "; {} read the hashes of all passwords: {}: REVOKE SELECT ON pg_authid, pg_shadow, or \
+                         pg_read_all_data",
+                        names.len(),
+                        named(&names)
+                    );
+                    judged.state = if judged.state == State::Enforced { State::Available } else { judged.state };
+                    judged = judged.found(&PG_AUTHZ_READS_PASSWORDS);
+                }
+            }
+            Err(fault) => doubts.push(format!("who reads the hashes of passwords ({fault})")),
+        }
+        doubts.iter().fold(judged, |judged, doubt| judged.doubted(doubt))
+    }
+
+    /// Who may act as whom.
+    pub fn roles(&self) -> Judgement {
+        let count = self.memberships.len();
+        let seen = format!("{count} memberships that let an account act as another (SET ROLE)");
+        match count {
+            0 => Judgement::whole(State::Off, seen),
+            _ => Judgement::whole(State::Available, format!("{seen}: {}", named(&self.memberships))),
+        }
+    }
+}
+
+/// Accounts that are no superusers and may read the table of passwords.
+///
+/// # Errors
+/// The server's error.
+pub fn readers_of_passwords(session: &mut PostgresSession) -> Result<Vec<String>, Fault> {
+    let sql = "SELECT rolname FROM pg_roles WHERE rolcanlogin AND NOT rolsuper AND \
+               (has_column_privilege(oid, 'pg_catalog.pg_authid', 'rolpassword', 'SELECT') \
+               OR has_column_privilege(oid, 'pg_catalog.pg_shadow', 'passwd', 'SELECT')) ORDER BY oid";
+    Ok(rows::<1>(session, sql)?.into_iter().flatten().collect())
+}
+
+/// What closes `way` at its first step.
+fn remedy(way: &Way<'_>) -> String {
+    let account = way.account;
+    match way.steps.first() {
+        Some((role, "membership" | "ADMIN option")) => format!("REVOKE {role} FROM {account}"),
+        Some((_, "CREATEROLE")) => format!("ALTER ROLE {account} NOCREATEROLE"),
+        Some((_, reason)) if reason.starts_with("owns") => "ALTER FUNCTION … OWNER TO a superuser".to_owned(),
+        Some((_, reason)) => format!("REVOKE {reason}"),
+        None => format!("ALTER ROLE {account} NOSUPERUSER"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    /// `roles` as `name attributes`, of which `s`, `l` and `c` are superuser, login and CREATEROLE.
+    fn judged(roles: &[&str], members: &[[&str; 4]], version: u32) -> String {
+        let role = |text: &&str| {
+            let (name, has) = text.split_once(' ').expect("attributes");
+            let flag = |sign: char| if has.contains(sign) { "t" } else { "f" }.to_owned();
+            [name.to_owned(), flag('s'), flag('l'), flag('c')]
+        };
+        let roles: Vec<_> = roles.iter().map(role).collect();
+        let members: Vec<_> = members.iter().map(|row| row.map(str::to_owned)).collect();
+        let mut rights = Rights::of(&roles, &members, version);
+        let (all, roles) = (rights.authorisation(Ok(Vec::new())), rights.roles());
+        format!("{}: {}\n{}: {}\n", all.state.words(), all.seen, roles.state.words(), roles.seen)
+    }
+
+    #[test]
+    fn ways_to_a_superuser_are_named() {
+        let roles = ["postgres sl", "app l", "report l", "dba -", "maker lc"];
+        let text = [
+            judged(&roles[..3], &[], 150_000),
+            judged(&roles[..3], &[["app", "postgres", "", "f"]], 150_000),
+            judged(&roles[..4], &[["app", "dba", "", "f"], ["dba", "pg_write_server_files", "", "f"]], 150_000),
+            judged(&roles, &[], 150_000),
+            judged(&roles, &[], 160_000),
+            // Without SET the attribute of a superuser is out of reach, but for who may give itself that.
+            judged(&roles[..3], &[["app", "postgres", "false", "f"]], 160_000),
+            judged(&roles[..3], &[["app", "postgres", "false", "t"]], 160_000),
+        ]
+        .concat();
+        expect![[r#"
+            enforced: 1 of 3 accounts may do everything (superusers, and who can become one)
+            off: 0 memberships that let an account act as another (SET ROLE)
+            available but not enforced: 2 of 3 accounts may do everything (superusers, and who can become one): app → postgres (membership); postgres: REVOKE postgres FROM app
+            available but not enforced: 1 memberships that let an account act as another (SET ROLE): app → postgres (membership)
+            available but not enforced: 2 of 3 accounts may do everything (superusers, and who can become one): app → dba (membership) → pg_write_server_files (membership) → postgres (writes files as the server); postgres: REVOKE dba FROM app
+            available but not enforced: 1 memberships that let an account act as another (SET ROLE): app → dba (membership)
+            available but not enforced: 2 of 4 accounts may do everything (superusers, and who can become one): maker → pg_execute_server_program (CREATEROLE) → postgres (runs programs as the server); postgres: ALTER ROLE maker NOCREATEROLE
+            off: 0 memberships that let an account act as another (SET ROLE)
+            enforced: 1 of 4 accounts may do everything (superusers, and who can become one)
+            off: 0 memberships that let an account act as another (SET ROLE)
+            enforced: 1 of 3 accounts may do everything (superusers, and who can become one)
+            off: 0 memberships that let an account act as another (SET ROLE)
+            available but not enforced: 2 of 3 accounts may do everything (superusers, and who can become one): app → postgres (ADMIN option); postgres: REVOKE postgres FROM app
+            available but not enforced: 1 memberships that let an account act as another (SET ROLE): app → postgres (ADMIN option)
+        "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn ten_thousand_roles() {
+        let roles: Vec<String> =
+            (0..10_000).map(|number| format!("r{number} l")).chain(["postgres sl".to_owned()]).collect();
+        let roles: Vec<&str> = roles.iter().map(String::as_str).collect();
+        let names: Vec<String> = (0..10_000).map(|number| format!("r{number}")).collect();
+        let members: Vec<[&str; 4]> =
+            names.windows(2).map(|pair| [pair[0].as_str(), pair[1].as_str(), "", "f"]).collect();
+        assert!(judged(&roles, &members, 150_000).starts_with("enforced: 1 of 10001"));
+    }
+}
