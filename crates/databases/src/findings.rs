@@ -47,7 +47,8 @@ findings! {
         "Keep one for administration. Take the attribute from the others: ALTER ROLE … NOSUPERUSER.";
     PG_AUTHZ_READS_PASSWORDS = "PG-AUTHZ-READS-PASSWORDS",
         "An account that is no superuser may read the hashes of all passwords.",
-        "Members of pg_read_all_data read the table of passwords as well. REVOKE the privilege or the membership, or give          SELECT on the tables that are needed.";
+        "Members of pg_read_all_data read the table of passwords as well. REVOKE the privilege or the membership, or give \
+         SELECT on the tables that are needed.";
     PG_AUDIT_OFF = "PG-AUDIT-OFF",
         "Nothing of what clients do is recorded.",
         "Load pgaudit and set pgaudit.log = 'read, write, role, ddl', or set log_statement = all.";
