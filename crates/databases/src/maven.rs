@@ -88,6 +88,9 @@ impl Download {
 #[expect(clippy::disallowed_methods, reason = "`tithe get` downloads before there is a sandbox")]
 pub fn run(folder: &Path, arguments: &[String]) -> Result<(), Fault> {
     let mut command = Command::new("mvn");
+    // The virtual machine would leave a folder in /tmp.
+    let options = std::env::var("MAVEN_OPTS").unwrap_or_default();
+    command.env("MAVEN_OPTS", format!("{options} -XX:-UsePerfData"));
     command.args(["--batch-mode", "--quiet"]).args(arguments).current_dir(folder);
     let output = process::finish(&mut command, TIMEOUT).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Fault::Machine(

@@ -133,7 +133,8 @@ fn java() -> Result<(PathBuf, String), Missing> {
     let folders = home.into_iter().chain(std::env::split_paths(&path)).chain([PathBuf::from("/usr/bin")]);
     let mut looked_in = Vec::new();
     for program in folders.map(|folder| folder.join("java")).filter(|program| program.is_file()) {
-        let Ok(output) = process::version(&program, "-version") else { continue };
+        // Without the option it leaves a folder in /tmp.
+        let Ok(output) = process::ask(&program, &["-XX:-UsePerfData", "-version"]) else { continue };
         let said = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned();
         match java_version(&said) {
             Some(version) if JAVA.contains(&version) => return Ok((program, said)),

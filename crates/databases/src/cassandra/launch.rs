@@ -28,6 +28,8 @@ use super::{
 const SERVER_LOG: &str = "server.log";
 /// File of the audit log of FileAuditLogger, below a node's folder; BinAuditLogger has a folder `audit` there.
 const AUDIT_LOG: &str = "audit.log";
+/// Folder for temporary files, below a node's folder: the virtual machine knows no `TMPDIR`.
+const TEMPORARY: &str = "tmp";
 /// Setting with which the protection `internode-tls` asks for TLS between nodes.
 pub const BETWEEN_NODES: &str = "server_encryption_options";
 /// Setting with which the protection `commitlog-encryption` names a cipher.
@@ -251,6 +253,7 @@ impl Node<'_> {
             |name: &str, text| Step::Write { path: folder.join(name), content: Content::Text(text), mode: 0o600 };
         vec![
             Step::Folder(folder.clone()),
+            Step::Folder(folder.join(TEMPORARY)),
             write("cassandra.yaml", self.yaml()),
             write("logback.xml", self.log_setup()),
             write("java.options", self.java_options()),
@@ -282,6 +285,8 @@ impl Node<'_> {
             "-XX:MaxDirectMemorySize=256M".to_owned(),
             "-XX:+ExitOnOutOfMemoryError".to_owned(),
             "-XX:-UsePerfData".to_owned(),
+            // Native libraries are unpacked there, and stay when the server is killed.
+            format!("\"-Djava.io.tmpdir={folder}/{TEMPORARY}\""),
             format!("\"-javaagent:{}\"", fact(AGENT)),
             "-Djdk.attach.allowAttachSelf=true".to_owned(),
             "-Dio.netty.tryReflectionSetAccessible=true".to_owned(),
@@ -456,7 +461,8 @@ fn key_store(install: &Install, setup: &Setup, place: &Place) -> [Step; 2] {
         Step::Write { path: password, content: Content::Text(format!("{STORE_PASSWORD}\n")), mode: 0o600 },
         Step::Run(Command {
             program: install.facts.get(KEYTOOL).map_or("keytool", String::as_str).into(),
-            arguments: arguments.concat().into_iter().map(str::to_owned).collect(),
+            // The virtual machine would leave a folder in /tmp.
+            arguments: std::iter::once("-J-XX:-UsePerfData").chain(arguments.concat()).map(str::to_owned).collect(),
             environment: BTreeMap::new(),
         }),
     ]

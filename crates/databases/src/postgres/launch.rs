@@ -25,6 +25,11 @@ pub const SERVER_LOG: &str = "server.log";
 pub const COMMON: &[(&str, &str, &str)] = &[
     ("autovacuum", "off", "it would run in the slots of one arm by chance; Tithe vacuums all arms between epochs"),
     ("checkpoint_timeout", "1h", "checkpoints are Tithe's, on all arms at once, between epochs"),
+    (
+        "dynamic_shared_memory_type",
+        "mmap",
+        "a killed server would leave what it shares in /dev/shm; so it is in its folder",
+    ),
     ("jit", "off", "compiling a statement is a cost that comes and goes with the planner's estimates"),
     ("log_timezone", "UTC", "logs of all arms and machines read alike"),
     ("max_connections", "300", "the measured clients, and those that prove and watch"),

@@ -18,6 +18,7 @@ mod installed {
     mod cassandra;
     mod conformance;
     mod deceptions;
+    mod inside;
     mod inspection;
     mod load;
     mod mariadb;

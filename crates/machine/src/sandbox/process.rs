@@ -387,9 +387,10 @@ fn reap(process: i32) -> std::io::Result<Option<Ended>> {
 /// The command with account, environment, process group and parent-death signal set.
 pub(super) fn prepared(command: &Command, account: Option<&Account>, folder: &Path) -> std::process::Command {
     let mut prepared = outliving(command, folder);
-    // PATH for what a server starts itself; the C locale so that messages can be read by programs.
+    // PATH for what a server starts itself; the C locale so that messages can be read by programs; TMPDIR so that what
+    // is left behind is removed with the folder.
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
-    prepared.env("PATH", path).env("LC_ALL", "C").env("HOME", folder).envs(&command.environment);
+    prepared.env("PATH", path).env("LC_ALL", "C").env("HOME", folder).env("TMPDIR", folder).envs(&command.environment);
     if let Some(account) = account {
         prepared.uid(account.user).gid(account.group);
     }

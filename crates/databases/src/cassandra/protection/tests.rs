@@ -38,6 +38,7 @@ fn check(protections: &[experiment::Protection], expect: Expect) {
 fn a_plain_server() {
     expect![[r#"
         Folder("/run/02-arm/node1")
+        Folder("/run/02-arm/node1/tmp")
         write /run/02-arm/node1/cassandra.yaml 600
         authenticator: AllowAllAuthenticator
         authorizer: AllowAllAuthorizer
@@ -84,6 +85,7 @@ fn a_plain_server() {
         -XX:MaxDirectMemorySize=256M
         -XX:+ExitOnOutOfMemoryError
         -XX:-UsePerfData
+        "-Djava.io.tmpdir=/run/02-arm/node1/tmp"
         "-javaagent:/c/lib/jamm-0.4.0.jar"
         -Djdk.attach.allowAttachSelf=true
         -Dio.netty.tryReflectionSetAccessible=true
@@ -210,11 +212,11 @@ fn encryption_of_the_commit_log() {
     check(
         &[chosen("commitlog-encryption", &[])],
         expect![[r#"
-        + write /m/cassandra-store-password-02-arm 600
-        + tithe-key-store
-        + run keytool -genseckey -noprompt -keyalg AES -keysize 256 -alias tithe:1 -storetype JCEKS -storepass:file /m/cassandra-store-password-02-arm -keypass:file /m/cassandra-store-password-02-arm -keystore /m/cassandra-commitlog-key-02-arm
-        + transparent_data_encryption_options: {enabled: true, chunk_length_kb: 64, cipher: AES/CBC/PKCS5Padding, key_alias: 'tithe:1', iv_length: 16, key_provider: [{class_name: org.apache.cassandra.security.JKSKeyProvider, parameters: [{keystore: '/m/cassandra-commitlog-key-02-arm', keystore_password: tithe-key-store, store_type: JCEKS, key_password: tithe-key-store}]}]}
-    "#]],
+            + write /m/cassandra-store-password-02-arm 600
+            + tithe-key-store
+            + run keytool -J-XX:-UsePerfData -genseckey -noprompt -keyalg AES -keysize 256 -alias tithe:1 -storetype JCEKS -storepass:file /m/cassandra-store-password-02-arm -keypass:file /m/cassandra-store-password-02-arm -keystore /m/cassandra-commitlog-key-02-arm
+            + transparent_data_encryption_options: {enabled: true, chunk_length_kb: 64, cipher: AES/CBC/PKCS5Padding, key_alias: 'tithe:1', iv_length: 16, key_provider: [{class_name: org.apache.cassandra.security.JKSKeyProvider, parameters: [{keystore: '/m/cassandra-commitlog-key-02-arm', keystore_password: tithe-key-store, store_type: JCEKS, key_password: tithe-key-store}]}]}
+        "#]],
     );
 }
 
@@ -257,6 +259,7 @@ fn several_nodes() {
         + -Xms1G
         + -Xmx1G
         + Folder("/run/02-arm/node2")
+        + Folder("/run/02-arm/node2/tmp")
         + write /run/02-arm/node2/cassandra.yaml 600
         + cdc_raw_directory: '/run/02-arm/node2/cdc'
         + cluster_name: 'tithe 02-arm 19042'
@@ -271,6 +274,7 @@ fn several_nodes() {
         + write /run/02-arm/node2/java.options 600
         + -Xms1G
         + -Xmx1G
+        + "-Djava.io.tmpdir=/run/02-arm/node2/tmp"
         + "-Dcassandra.config=file:///run/02-arm/node2/cassandra.yaml"
         + "-Dcassandra.logdir=/run/02-arm/node2"
         + "-Dcassandra.storagedir=/run/02-arm/node2"

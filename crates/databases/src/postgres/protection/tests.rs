@@ -115,6 +115,7 @@ fn a_plain_server() {
         write /run/arm/data/postgresql.conf 600
         autovacuum = 'off'
         checkpoint_timeout = '1h'
+        dynamic_shared_memory_type = 'mmap'
         jit = 'off'
         listen_addresses = '127.0.0.1'
         log_destination = 'stderr'

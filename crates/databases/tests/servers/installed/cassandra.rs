@@ -125,6 +125,7 @@ fn attached(sandbox: &Sandbox, user: &str, rest: &str) -> Server {
 fn a_plain_server_and_every_protection() {
     let Some(plain) = Sandbox::start(&Cassandra, &[]) else { return };
     serve(&plain);
+    assert_eq!(super::inside::outside(&plain), Default::default());
     Cassandra.quiesce(&plain.server, &plain.setup, &table()).expect("quiesced");
     let facts = Cassandra.facts(&plain.server, &plain.setup).expect("facts");
     eprintln!("{facts:?}");
