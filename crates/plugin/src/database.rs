@@ -37,6 +37,44 @@ pub enum LogWriting {
     Unseen,
 }
 
+/// Something that a running server or an account on it lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lack {
+    /// What does not work without it, and why, in one sentence without a full stop.
+    pub why: String,
+    /// Statements that an administrator can paste, or what to do in their place.
+    pub remedy: Remedy,
+    /// The protections of which nothing can be proven without it; empty where nothing can be measured.
+    pub protections: &'static [&'static str],
+}
+
+/// What helps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remedy {
+    /// A statement, without its semicolon.
+    Statement(String),
+    /// Something that no statement does.
+    Words(String),
+}
+
+impl std::fmt::Display for Remedy {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Statement(statement) => write!(formatter, "say `{statement}`"),
+            Self::Words(words) => formatter.write_str(words),
+        }
+    }
+}
+
+/// A refusal for all of `lacks`; nothing where there are none.
+///
+/// # Errors
+/// [`Fault::Refused`] with every one of them.
+pub fn refuse(lacks: &[Lack]) -> Result<(), Fault> {
+    let told: Vec<String> = lacks.iter().map(|lack| format!("{}: {}", lack.why, lack.remedy)).collect();
+    if told.is_empty() { Ok(()) } else { Err(Fault::Refused(told.join("; besides, "))) }
+}
+
 /// A database that Tithe can launch or attach to.
 pub trait Database: Sync {
     /// What it says of itself.
@@ -83,6 +121,22 @@ pub trait Database: Sync {
     /// [`Fault::Refused`] with what stands against it and what to change; as [`Database::connect`].
     fn check_attached(&self, _server: &Server, _setup: &Setup) -> Result<(), Fault> {
         Ok(())
+    }
+
+    /// Everything that `server` or the account lacks for being measured and for proving protections, each tried by what
+    /// it is needed for. Changes nothing.
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    fn lacks(&self, server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
+        match self.check_attached(server, setup) {
+            Ok(()) => Ok(Vec::new()),
+            Err(Fault::Refused(why)) => {
+                let remedy = Remedy::Words("see above, and look again".to_owned());
+                Ok(vec![Lack { why, remedy, protections: &[] }])
+            }
+            Err(fault) => Err(fault),
+        }
     }
 
     /// What tells the server and the database that `server` leads to from all others, by whatever URL they are reached;

@@ -10,7 +10,7 @@ use tithe_machine::{
 use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 use tithe_plugin::{
     connections::ConnectionList,
-    database::{CacheUse, Connect, Database, Download, SqlDatabase, keeps_its_keys},
+    database::{CacheUse, Connect, Database, Download, Lack, SqlDatabase, keeps_its_keys},
     matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
     protection::Protection,
@@ -37,6 +37,10 @@ impl Database for Family {
 
     fn check_attached(&self, server: &Server, setup: &Setup) -> Result<(), Fault> {
         attached::check(self.0.access, server, setup)
+    }
+
+    fn lacks(&self, server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
+        attached::lacks(self.0.access, server, setup)
     }
 
     fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {

@@ -1,61 +1,166 @@
 //! Whether a server that Tithe did not start can be measured.
 
 use tithe_machine::{fault::Fault, launch::Server};
-use tithe_plugin::{database::IDLE_AT_LEAST_S, setup::Setup};
+use tithe_plugin::{
+    database::{IDLE_AT_LEAST_S, Lack, Remedy, refuse},
+    session::SqlSession as _,
+    setup::Setup,
+};
 
-use super::{schema::administrator, session::PostgresSession, startup::NO_PASSWORD};
+use super::{evidence::logs_free, schema::administrator, session::PostgresSession, startup::NO_PASSWORD};
 
 /// Looks whether `server` takes writes, serves each connection by a process of its own, leaves silent ones open, and
 /// goes on letting the account in.
 ///
 /// # Errors
-/// [`Fault::Refused`] with what stands against it and what to change; the server's error.
+/// [`Fault::Refused`] with all that stands against it and what to change; the server's error.
 pub fn check(server: &Server, setup: &Setup) -> Result<(), Fault> {
     let mut session = administrator(server, setup).map_err(denied)?;
+    refuse(&obstacles(&mut session, &setup.space)?)?;
+    check_pooler(&mut session, &mut administrator(server, setup)?)
+}
+
+/// All that `server` and the account lack, for measuring and for proof.
+///
+/// # Errors
+/// The server's error.
+pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
+    let mut session = administrator(server, setup).map_err(denied)?;
+    let mut all = obstacles(&mut session, &setup.space)?;
+    if let Err(Fault::Refused(why)) = check_pooler(&mut session, &mut administrator(server, setup)?) {
+        let remedy = Remedy::Words("name the server itself".to_owned());
+        all.push(Lack { why, remedy, protections: &[] });
+    }
+    all.extend(unproven(&mut session)?);
+    Ok(all)
+}
+
+/// What keeps the server from being measured.
+fn obstacles(session: &mut PostgresSession, space: &str) -> Result<Vec<Lack>, Fault> {
+    let mut all = Vec::new();
+    let mut lack = |why: &str, remedy: Remedy| all.push(Lack { why: why.to_owned(), remedy, protections: &[] });
     let account = session.value("SELECT quote_ident(current_user)")?;
-    let refused = |words: String| Err(Fault::Refused(words));
     if session.value("SELECT pg_is_in_recovery()")? == "t" {
-        return refused(
-            "it is a standby, which takes no writes, and Tithe loads records of its own: name its primary".into(),
+        lack(
+            "it is a standby, which takes no writes, and Tithe loads records of its own",
+            Remedy::Words("name its primary".to_owned()),
+        );
+    } else if session.value("SHOW transaction_read_only")? == "on" {
+        lack(
+            &format!("its transactions are read-only for {account}, and Tithe loads records of its own"),
+            Remedy::Statement(format!("ALTER ROLE {account} SET default_transaction_read_only = off")),
         );
     }
-    if session.value("SHOW transaction_read_only")? == "on" {
-        return refused(format!(
-            "its transactions are read-only for {account}, and Tithe loads records of its own: say `ALTER ROLE {account} \
-             SET default_transaction_read_only = off`"
-        ));
+    let may_create = format!(
+        "SELECT has_database_privilege(current_database(), 'CREATE') OR EXISTS (SELECT 1 FROM pg_namespace WHERE \
+         nspname = '{space}' AND has_schema_privilege(oid, 'CREATE'))"
+    );
+    if session.value(&may_create)? != "t" {
+        let right =
+            session.value("SELECT format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user)");
+        lack(&format!("Tithe works in a schema of its own, `{space}`"), Remedy::Statement(right?));
     }
     // Versions before 14 close no silent sessions.
     let silent_ms = "SELECT coalesce(max(setting), '0') FROM pg_settings WHERE name = 'idle_session_timeout'";
     let silent_ms: u64 = session.value(silent_ms)?.parse().unwrap_or(0);
     if (1..IDLE_AT_LEAST_S * 1000).contains(&silent_ms) {
-        return refused(format!(
-            "it closes connections that are silent for {} s, and those of an arm are silent while others are measured: \
-             say `ALTER ROLE {account} SET idle_session_timeout = 0`",
-            silent_ms as f64 / 1e3
-        ));
+        lack(
+            &format!(
+                "it closes connections that are silent for {} s, and those of an arm are silent while others are measured",
+                silent_ms as f64 / 1e3
+            ),
+            Remedy::Statement(format!("ALTER ROLE {account} SET idle_session_timeout = 0")),
+        );
     }
-    check_expiry(&mut session, &account)?;
-    check_pooler(&mut session, &mut administrator(server, setup)?)
+    if let Some(expiry) = expiry(session)? {
+        lack(
+            &format!(
+                "the password of {account} expires at {expiry}, which is within a day, and connections are opened as long \
+                 as a run lasts"
+            ),
+            Remedy::Statement(format!("ALTER ROLE {account} VALID UNTIL 'infinity'")),
+        );
+    }
+    Ok(all)
 }
 
-/// Looks whether the password of `account` holds for a day: connections are opened as long as a run lasts, and evidence
+/// When the password expires, where that is within a day: connections are opened as long as a run lasts, and evidence
 /// is looked at after it. Who is let in without one may have any.
-fn check_expiry(session: &mut PostgresSession, account: &str) -> Result<(), Fault> {
+fn expiry(session: &mut PostgresSession) -> Result<Option<String>, Fault> {
     if session.greeting().method == NO_PASSWORD {
-        return Ok(());
+        return Ok(None);
     }
     let expiry = session.value(
         "SELECT coalesce(max(rolvaliduntil::text), '') FROM pg_roles \
          WHERE rolname = current_user AND rolvaliduntil < now() + interval '1 day'",
     )?;
-    if expiry.is_empty() {
-        return Ok(());
+    Ok(Some(expiry).filter(|expiry| !expiry.is_empty()))
+}
+
+/// What keeps protections from being proven, or switched on in a session.
+fn unproven(session: &mut PostgresSession) -> Result<Vec<Lack>, Fault> {
+    const AUDITING: &[&str] = &["pgaudit", "log-statement"];
+    let mut all = Vec::new();
+    let mut lack = |why: &str, remedy: Remedy, protections| all.push(Lack { why: why.to_owned(), remedy, protections });
+    let account = session.value("SELECT quote_ident(current_user)")?;
+    let statement = |text: &str| Remedy::Statement(text.to_owned());
+    if session.value("SHOW ssl")? != "on" {
+        let words = "ALTER SYSTEM SET ssl = on; SELECT pg_reload_conf()";
+        lack("the server speaks no TLS; it needs ssl_cert_file and ssl_key_file as well", statement(words), &["tls"]);
     }
-    Err(Fault::Refused(format!(
-        "the password of {account} expires at {expiry}, which is within a day, and connections are opened as long as a \
-         run lasts: say `ALTER ROLE {account} VALID UNTIL 'infinity'`, or name a later time"
-    )))
+    if session.value("SHOW logging_collector")? != "on" {
+        let why =
+            "the server keeps its log in no file of its own, so its records cannot be counted; it has to be restarted";
+        lack(why, statement("ALTER SYSTEM SET logging_collector = on"), AUDITING);
+    }
+    if let Some(missing) = logs_free::unreadable(session)? {
+        let why = "the account may not read the server's log, so its records cannot be counted";
+        lack(why, Remedy::Statement(logs_free::grant(&missing, &account)), AUDITING);
+    }
+    match session.value("SHOW pgaudit.log") {
+        Ok(_) => {}
+        Err(Fault::Server(_)) => {
+            let why = "pgaudit is not loaded; it has to be installed, and the server to be restarted";
+            lack(why, statement("ALTER SYSTEM SET shared_preload_libraries = 'pgaudit'"), &["pgaudit"]);
+        }
+        Err(fault) => return Err(fault),
+    }
+    const SWITCHED: [(&[&str], &[&str]); 2] = [
+        (&["pgaudit.log", "pgaudit.log_parameter", "pgaudit.log_catalog"], &["pgaudit"]),
+        (&["log_statement"], &["log-statement"]),
+    ];
+    for (settings, protections) in SWITCHED {
+        let mut missing = Vec::new();
+        for setting in settings {
+            if !may_set(session, setting)? {
+                missing.push(*setting);
+            }
+        }
+        if !missing.is_empty() {
+            let why = format!("the account may not switch on {} for a session of its own", protections[0]);
+            let grant = format!("GRANT SET ON PARAMETER {} TO {account}", missing.join(", "));
+            lack(&why, Remedy::Statement(grant), protections);
+        }
+    }
+    if session.value("SELECT pg_has_role('pg_read_all_stats', 'USAGE')")? != "t" {
+        let why =
+            "the account does not see how other clients are connected, which `tithe witness` and `inspect` look at";
+        lack(why, Remedy::Statement(format!("GRANT pg_read_all_stats TO {account}")), &["tls"]);
+    }
+    Ok(all)
+}
+
+/// True where the account may set `setting` in its sessions: tried in a transaction that is rolled back.
+fn may_set(session: &mut PostgresSession, setting: &str) -> Result<bool, Fault> {
+    session.run("BEGIN")?;
+    let tried = session.run(&format!("SET LOCAL {setting} TO DEFAULT"));
+    session.run("ROLLBACK")?;
+    match tried {
+        // Of a setting that is not there the account may do nothing that helps.
+        Ok(_) | Err(Fault::Server(_)) => Ok(true),
+        Err(Fault::Refused(_)) => Ok(false),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// The refusal of a login, where it may be an old password: the server tells its log that one has expired, and not the

@@ -36,7 +36,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     connections::ConnectionList,
-    database::{CacheUse, Connect, Database, LogWriting, SqlDatabase},
+    database::{CacheUse, Connect, Database, Lack, LogWriting, SqlDatabase},
     matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
     protection::Protection,
@@ -94,6 +94,10 @@ impl Database for Postgres {
 
     fn check_attached(&self, server: &Server, setup: &Setup) -> Result<(), Fault> {
         attached::check(server, setup)
+    }
+
+    fn lacks(&self, server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
+        attached::lacks(server, setup)
     }
 
     fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {

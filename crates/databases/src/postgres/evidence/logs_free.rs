@@ -95,14 +95,8 @@ fn current(session: &mut PostgresSession, format: Format) -> Result<String, Faul
 }
 
 /// Looks whether this account may call `functions`; else says which GRANT would do.
-fn may_call(session: &mut PostgresSession, functions: &[&str]) -> Result<(), String> {
-    let mut missing = Vec::new();
-    for function in functions {
-        let asked = format!("SELECT has_function_privilege('pg_catalog.{function}', 'EXECUTE')");
-        if session.value(&asked).map_err(|fault| fault.to_string())? != "t" {
-            missing.push(*function);
-        }
-    }
+fn may_call(session: &mut PostgresSession, functions: &[&'static str]) -> Result<(), String> {
+    let missing = not_callable(session, functions).map_err(|fault| fault.to_string())?;
     if missing.is_empty() {
         return Ok(());
     }
@@ -110,8 +104,31 @@ fn may_call(session: &mut PostgresSession, functions: &[&str]) -> Result<(), Str
     Err(format!("the account may not read the server's log; a superuser says `{}`", grant(&missing, &account)))
 }
 
+/// Those of `functions` that this account may not call.
+fn not_callable(session: &mut PostgresSession, functions: &[&'static str]) -> Result<Vec<&'static str>, Fault> {
+    let mut missing = Vec::new();
+    for function in functions {
+        let asked = format!("SELECT has_function_privilege('pg_catalog.{function}', 'EXECUTE')");
+        if session.value(&asked)? != "t" {
+            missing.push(*function);
+        }
+    }
+    Ok(missing)
+}
+
+/// The functions without which this account cannot read the server's log; `None` where it can.
+///
+/// # Errors
+/// The server's error.
+pub fn unreadable(session: &mut PostgresSession) -> Result<Option<Vec<&'static str>>, Fault> {
+    let is_here = folder_here(session).is_some_and(|folder| File::open(folder).is_ok());
+    let needed = if is_here { &[CURRENT][..] } else { &[CURRENT, STAT, READ] };
+    let missing = not_callable(session, needed)?;
+    Ok(Some(missing).filter(|missing| !missing.is_empty()))
+}
+
 /// What lets `account` call the functions `missing`.
-fn grant(missing: &[&str], account: &str) -> String {
+pub fn grant(missing: &[&str], account: &str) -> String {
     format!("GRANT EXECUTE ON FUNCTION {} TO {account}", missing.join(", "))
 }
 
