@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use tithe_model::{
-    catalogue::{Catalogue, OfferedDatabase},
-    compose::{self, Composed, Words},
+    catalogue::{Catalogue, OfferedDatabase, PropertyFile},
+    compose::{self, Composed, Words, WorkloadFile},
     diagnostic::{Diagnostic, nearest},
     experiment::Url,
 };
@@ -126,7 +126,7 @@ fn in_file(path: &Path, arguments: &AskedArgs, homonym: Option<&OfferedDatabase>
     }
     otherwise
         .iter()
-        .for_each(|otherwise| anstream::eprintln!("tithe: {name} is a file here, and is read; {otherwise}"));
+        .for_each(|otherwise| crate::shown::telln!("tithe: {name} is a file here, and is read; {otherwise}"));
     Source::file(path)
 }
 
@@ -135,6 +135,7 @@ fn option_of_words(arguments: &AskedArgs) -> Option<&'static str> {
     let given = [
         (!arguments.protect.is_empty(), "--protect"),
         (!arguments.workload.is_empty(), "--workload"),
+        (!arguments.ycsb_file.is_empty(), "--ycsb-file"),
         (arguments.plain.is_some(), "--plain"),
     ];
     given.into_iter().find_map(|(given, option)| given.then_some(option))
@@ -187,7 +188,11 @@ fn in_words(
         check_plain(plain, target, database)?;
     }
     let id = database.entry.id;
-    if arguments.protect.is_empty() {
+    // Who brings a workload wants to see it run: the database's first protection is what most ask for.
+    let first = database.protections.first().filter(|_| !arguments.ycsb_file.is_empty());
+    let first: Vec<String> = first.map(|entry| entry.id.to_owned()).into_iter().collect();
+    let protections = if arguments.protect.is_empty() { &first } else { &arguments.protect };
+    if protections.is_empty() {
         let all: Vec<&str> = database.protections.iter().map(|entry| entry.id).collect();
         let shown = if target.contains("://") { "URL" } else { target };
         return Err(usage(format!(
@@ -197,12 +202,14 @@ fn in_words(
             all.join(", ")
         )));
     }
+    let files: Vec<WorkloadFile> = arguments.ycsb_file.iter().map(|path| ycsb_file(path)).collect::<Result<_, _>>()?;
     let words = Words {
         command,
         target,
         plain: arguments.plain.as_deref(),
-        protections: &arguments.protect,
+        protections,
         workloads: &arguments.workload,
+        files: &files,
         clients: &asked.clients,
         records: asked.records,
         budget: asked.budget.as_deref(),
@@ -210,6 +217,17 @@ fn in_words(
         explained: false,
     };
     of_words(&words, database, catalogue)
+}
+
+/// A property file of YCSB, with what it says of the experiment. What is wrong with it is told when the experiment is
+/// read.
+fn ycsb_file(path: &Path) -> Result<WorkloadFile, Stop> {
+    let name = path.to_str().ok_or_else(|| usage(format!("--ycsb-file {}: its name is not text", path.display())))?;
+    let kind = tithe_workloads::ycsb::entry();
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let properties = (kind.read)(&PropertyFile { name, weight: None, number: 1, bytes: &bytes }).unwrap_or_default();
+    let asks = (kind.asks)(&properties).into_iter().map(|asked| asked.of).collect();
+    Ok(WorkloadFile { kind: kind.id, path: name.to_owned(), asks })
 }
 
 /// Whether the plain arm beside `target` can stand at `plain`.

@@ -50,11 +50,11 @@ const DAMAGE_SHOWN: usize = 10;
 pub fn of_damage(path: &Path, damage: &[String]) -> Option<i32> {
     let count = damage.len();
     for line in damage.iter().take(DAMAGE_SHOWN) {
-        anstream::eprintln!("tithe: {}: {line}", path.display());
+        crate::shown::telln!("tithe: {}: {line}", path.display());
     }
     (count > 0).then(|| {
         let frames = if count == 1 { "frame is" } else { "frames are" };
-        anstream::eprintln!("tithe: {count} {frames} left out of the figures, because their records were damaged");
+        crate::shown::telln!("tithe: {count} {frames} left out of the figures, because their records were damaged");
         MACHINE
     })
 }

@@ -15,6 +15,7 @@ mod prepare;
 mod progress;
 mod records;
 mod refusals;
+mod shown;
 mod spread_file;
 #[cfg(feature = "agents")]
 mod team;
@@ -75,7 +76,7 @@ enum Command {
     Ls(LsArgs),
     /// Say what a flag beside a figure means, and what to do about it
     Explain(ExplainArgs),
-    /// Show what this machine offers: servers, processor, clock, pressure, disk
+    /// Show what this machine offers: servers, processor, clock, pressure, disk; or what a running server lacks
     Doctor(DoctorArgs),
     /// Offer the lanes of this machine to runs that another machine coordinates, one after the other
     #[cfg(feature = "agents")]
@@ -144,6 +145,10 @@ pub struct AskedArgs {
     /// them
     #[arg(long, value_name = "LETTERS", value_delimiter = ',')]
     workload: Vec<String>,
+    /// A property file of YCSB for the database that is named; once for each. Its recordcount, threadcount and target
+    /// are used where no option says otherwise; without --protect the database's first protection is measured
+    #[arg(long, value_name = "FILE")]
+    ycsb_file: Vec<PathBuf>,
     /// A first answer: 30 s of load, or what the arms need at least, and an end where every answer is certain
     #[arg(long, conflicts_with = "budget")]
     quick: bool,
@@ -182,7 +187,7 @@ pub struct RunArgs {
     #[command(flatten)]
     asked: AskedArgs,
     /// Continue this run folder after its last complete frame instead of starting a new one
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "quick", "against", "aa_arm", "until_decided", "design"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "quick", "against", "aa_arm", "until_decided", "design"])]
     resume: Option<PathBuf>,
     /// Compare two builds of the server in place of the experiment's arms: the first arm's set-up by the programs in
     /// this folder (or beside this program), and by those that are installed
@@ -286,6 +291,10 @@ pub struct CalibrateArgs {
 /// What to look at on this machine, and at which broker.
 #[derive(Args)]
 pub struct DoctorArgs {
+    /// URLs of running servers: everything that measuring them and proving their protections lacks, as statements that
+    /// an administrator can paste. Nothing is changed there
+    #[arg(value_name = "URL")]
+    urls: Vec<String>,
     #[command(flatten)]
     machine: MachineArgs,
     #[command(flatten)]
@@ -454,7 +463,7 @@ fn main() {
 /// Ends the program as a command has ended.
 fn end(outcome: Result<i32, exit::Stop>) -> ! {
     let status = outcome.unwrap_or_else(|stop| {
-        anstream::eprint!("{}", stop.message);
+        crate::shown::tell!("{}", stop.message);
         stop.status
     });
     std::process::exit(status)

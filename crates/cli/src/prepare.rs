@@ -118,9 +118,9 @@ pub fn read(source: &Source, catalogue: &Catalogue) -> Result<Experiment, Stop> 
 }
 
 /// Reads what `source` names, beside it.
-fn read_beside(source: &Source) -> impl Fn(&str) -> std::io::Result<String> {
+fn read_beside(source: &Source) -> impl Fn(&str) -> std::io::Result<Vec<u8>> {
     let base = source.base.clone();
-    move |path: &str| std::fs::read_to_string(base.join(path))
+    move |path: &str| std::fs::read(base.join(path))
 }
 
 /// Plans `experiment`, which `source` holds, and looks whether this machine can carry it out.
@@ -172,7 +172,7 @@ fn keep_to_budget(experiment: &mut Experiment, catalogue: &Catalogue) {
     if left_out {
         let workload = experiment.workloads.first().map_or("", |workload| &workload.name);
         let resources: Vec<&str> = experiment.resources.iter().map(|resources| resources.name.as_str()).collect();
-        anstream::eprintln!(
+        crate::shown::telln!(
             "tithe: {} of load buys a part of the built-in experiment: workload {workload}, {}",
             quantity::precise_duration(experiment.measure.budget_s),
             resources.join(" and ")

@@ -399,12 +399,18 @@ impl EventListener for Progress<'_> {
                 self.say(&format!("  frame {frame} is invalid: {reason}"))
             }
             Event::CellDone { reason, .. } => {
+                let measured = self.live.as_ref().is_some_and(|live| live.frames() > 0);
                 let frames = self.end(reason);
                 let answers = live::answers(&self.status, size().0);
                 let is_well = self.claims.all_hold() && !matches!(reason, CellEnding::Failed(_));
                 let sign = if is_well { "✓" } else { "!" };
                 let claims = (self.claims.looked_at() > 0).then(|| format!("{}; ", self.claims.in_words()));
-                self.say(&format!("  {sign} {}{}", claims.unwrap_or_default(), words::ending(Some(reason))));
+                // Why is told once, at the end of the run.
+                let ending = match reason {
+                    CellEnding::Failed(_) if !measured => "not measured".to_owned(),
+                    _ => words::ending(Some(reason)),
+                };
+                self.say(&format!("  {sign} {}{ending}", claims.unwrap_or_default()));
                 match frames {
                     Some(few) => self.say(&format!("  not enough frames: {few} of {FRAMES_MIN}")),
                     None => answers.iter().for_each(|line| self.say(line)),
@@ -438,6 +444,7 @@ impl EventListener for Progress<'_> {
 /// a user's server has to be removed.
 fn write(text: &str) {
     let mut stderr = anstream::stderr();
+    let text = crate::shown::harmless(text);
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 

@@ -47,7 +47,7 @@ fn every_experiment_makes_a_plan() {
             assert!(matrix.experiments.iter().all(|name| path.with_file_name(name).exists()), "{}", path.display());
             continue;
         }
-        let read = |name: &str| fs::read_to_string(path.with_file_name(name));
+        let read = |name: &str| fs::read(path.with_file_name(name));
         let experiment = match parse::parse(&text, &catalogue, &read) {
             Err(diagnostics) if diagnostics.iter().any(|it| it.problem.starts_with("there is no database")) => {
                 eprintln!("LEFT OUT, its database is not in this build: {}", path.display());

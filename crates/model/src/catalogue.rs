@@ -462,6 +462,77 @@ pub type PropertyProblem = (String, String, String);
 /// What is wrong with a line of a property file: its number from 1, the problem, what to do.
 pub type LineProblem = (usize, String, String);
 
+/// A file from which a workload's properties come, as an experiment names it.
+#[derive(Debug, Clone, Copy)]
+pub struct PropertyFile<'a> {
+    /// Its path as written, without a weight.
+    pub name: &'a str,
+    /// The weight behind its name.
+    pub weight: Option<u32>,
+    /// Which of the workload's files it is, from 1.
+    pub number: usize,
+    /// What is in it.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> PropertyFile<'a> {
+    /// Its text, without the mark that some editors write at the beginning.
+    ///
+    /// # Errors
+    /// The first line that is not UTF-8.
+    pub fn text(&self) -> Result<&'a str, Vec<LineProblem>> {
+        let bytes = self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(self.bytes);
+        std::str::from_utf8(bytes).map_err(|error| {
+            let line = bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
+            vec![(line, "is not UTF-8".to_owned(), "save the file as UTF-8".to_owned())]
+        })
+    }
+}
+
+/// What some editors write before a text in UTF-8.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// What a property says that stands elsewhere in an experiment: it is the default there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Asked {
+    /// The property.
+    pub property: &'static str,
+    /// What it is the default of.
+    pub of: AskedOf,
+    /// Its value.
+    pub value: f64,
+}
+
+/// What a property can be the default of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskedOf {
+    /// The records of `[data]`.
+    Records,
+    /// The clients of `[load]`.
+    Clients,
+    /// The rate of `[load]`, operations per second.
+    Rate,
+}
+
+impl AskedOf {
+    /// The key in experiments.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Records => "records",
+            Self::Clients => "clients",
+            Self::Rate => "rate",
+        }
+    }
+
+    /// The table of that key.
+    pub fn table(self) -> &'static str {
+        match self {
+            Self::Records => "[data]",
+            Self::Clients | Self::Rate => "[load]",
+        }
+    }
+}
+
 /// A kind of workload.
 #[derive(Clone)]
 pub struct WorkloadEntry {
@@ -473,8 +544,15 @@ pub struct WorkloadEntry {
     pub presets: &'static [Preset],
     /// What its file holds, in a few words: the value of the key `ID_file` in experiments.
     pub file: &'static str,
+    /// True where each of several files is drawn by its weight, which stands behind its name: `mine.sql@9`.
+    pub weighted: bool,
+    /// Beginning of the names of properties that hold whole scripts, in which `read` has found no password; empty where
+    /// there are none.
+    pub scripts: &'static str,
     /// Reads a property file; returns every problem.
-    pub read: fn(&str) -> Result<Properties, Vec<LineProblem>>,
+    pub read: fn(&PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>>,
+    /// What resolved properties say that stands elsewhere in an experiment.
+    pub asks: fn(&Properties) -> Vec<Asked>,
     /// Looks at resolved properties; returns every problem.
     pub check: fn(&Properties) -> Vec<PropertyProblem>,
     /// What planning must know about the workload that resolved properties describe.

@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
-    catalogue::{Catalogue, OfferedDatabase, OptionKind, ProtectionEntry},
+    catalogue::{AskedOf, Catalogue, OfferedDatabase, OptionKind, ProtectionEntry},
     diagnostic::Diagnostic,
     plan,
     wrap::wrapped,
@@ -36,8 +36,10 @@ pub struct Words<'a> {
     pub plain: Option<&'a str>,
     /// An arm each: `tls`, `pgaudit:log=read,parameter=false`, `tls+pgaudit`.
     pub protections: &'a [String],
-    /// Names of presets; empty for reads only.
+    /// Names of presets; empty for reads only, where there are no files either.
     pub workloads: &'a [String],
+    /// Property files, a workload each.
+    pub files: &'a [WorkloadFile],
     /// Numbers of clients; empty for one.
     pub clients: &'a [u32],
     /// Records.
@@ -48,6 +50,17 @@ pub struct Words<'a> {
     pub quick: bool,
     /// Every line has a comment, for who goes on writing.
     pub explained: bool,
+}
+
+/// A property file of a workload.
+#[derive(Debug, Clone)]
+pub struct WorkloadFile {
+    /// The kind of workload.
+    pub kind: &'static str,
+    /// Its path.
+    pub path: String,
+    /// What it says that stands elsewhere in an experiment, and needs no default then.
+    pub asks: Vec<AskedOf>,
 }
 
 /// The text of an experiment, and which of its parts stand for which words.
@@ -116,9 +129,12 @@ pub fn compose(
     }
     let mut writer = Writer { explained: words.explained, ..Writer::default() };
     head(words, database, &typed, &mut writer);
-    let names: Vec<&str> =
-        if words.workloads.is_empty() { vec!["c"] } else { typed.workloads.iter().map(|word| word.text).collect() };
-    let cells = names.len() * sweep(words.clients.len());
+    let names: Vec<&str> = if words.workloads.is_empty() && words.files.is_empty() {
+        vec!["c"]
+    } else {
+        typed.workloads.iter().map(|word| word.text).collect()
+    };
+    let cells = (names.len() + words.files.len()) * sweep(words.clients.len());
     measure(words, &typed, arms.len() + 1, cells, &mut writer);
     for (number, name) in names.iter().enumerate() {
         let kind = catalogue.workloads.iter().find(|kind| kind.presets.iter().any(|(preset, ..)| preset == name));
@@ -128,6 +144,12 @@ pub fn compose(
         writer.from(&quoted(name), typed.workloads.get(number).map(|word| word.range.clone()));
         let preset = kind.iter().flat_map(|kind| kind.presets).find(|(preset, ..)| preset == name);
         writer.explain(preset.map_or("", |(_, sentence, _)| sentence));
+        writer.put("\n");
+    }
+    for (file, word) in words.files.iter().zip(&typed.files) {
+        writer.put(&format!("\n[[workload]]\n{}_file = ", file.kind));
+        writer.from(&quoted(&file.path), Some(word.range.clone()));
+        writer.explain("the keys of this experiment win over its own");
         writer.put("\n");
     }
     write_arms(words, database, &typed, &arms, &mut writer);
@@ -162,10 +184,21 @@ fn head(words: &Words<'_>, database: &OfferedDatabase, typed: &Typed<'_>, writer
     writer.put(&quoted(&short(&format!("What {listed} {cost} {}", database.entry.title))));
     writer.put("\ndatabase = ");
     writer.from(&quoted(database.entry.id), Some(typed.target.range.clone()));
-    writer.put("\n\n[data]\nrecords = ");
-    writer.from(&grouped(words.records.unwrap_or(RECORDS)), typed.records.clone());
-    writer.explain("of 1 KB; where they do not fit in the server's memory, reads come from the disk");
-    writer.put("\n\n[load]\nclients = ");
+    let asked = |of: AskedOf| words.files.iter().any(|file| file.asks.contains(&of));
+    writer.put("\n\n[data]\n");
+    if words.records.is_none() && asked(AskedOf::Records) {
+        writer.put("# records: as the property file says");
+    } else {
+        writer.put("records = ");
+        writer.from(&grouped(words.records.unwrap_or(RECORDS)), typed.records.clone());
+        writer.explain("of 1 KB; where they do not fit in the server's memory, reads come from the disk");
+    }
+    writer.put("\n\n[load]\n");
+    if words.clients.is_empty() && asked(AskedOf::Clients) {
+        writer.put("# clients: as the property file says");
+        return;
+    }
+    writer.put("clients = ");
     let clients = match words.clients {
         [] => "1".to_owned(),
         [one] => one.to_string(),
@@ -401,6 +434,7 @@ struct Typed<'a> {
     plain: Option<Range<usize>>,
     protections: Vec<Word<'a>>,
     workloads: Vec<Word<'a>>,
+    files: Vec<Word<'a>>,
     clients: Option<Range<usize>>,
     records: Option<Range<usize>>,
     budget: Option<Range<usize>>,
@@ -414,6 +448,8 @@ impl<'a> Typed<'a> {
         let plain = words.plain.map(|url| add(&mut line, " --plain", url).range);
         let protections = words.protections.iter().map(|word| add(&mut line, " --protect", word)).collect();
         let workloads = words.workloads.iter().map(|word| add(&mut line, " --workload", word)).collect();
+        let files =
+            words.files.iter().map(|file| add(&mut line, &format!(" --{}-file", file.kind), &file.path)).collect();
         let numbers: Vec<String> = words.clients.iter().map(u32::to_string).collect();
         let mut option = |given: Option<String>, name: &str| given.map(|text| add(&mut line, name, &text).range);
         let clients = option((!numbers.is_empty()).then(|| numbers.join(",")), " --clients");
@@ -423,7 +459,7 @@ impl<'a> Typed<'a> {
             line.push_str(" --quick");
             line.len() - "--quick".len()..line.len()
         });
-        Self { line, target, plain, protections, workloads, clients, records, budget, quick }
+        Self { line, target, plain, protections, workloads, files, clients, records, budget, quick }
     }
 }
 

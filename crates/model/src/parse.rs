@@ -9,6 +9,7 @@
 
 mod aa_arm;
 mod arms;
+mod asked;
 mod keys;
 mod matrix;
 mod observer;
@@ -25,6 +26,7 @@ use toml::{
 };
 
 pub use aa_arm::aa_arm_of;
+use asked::Defaults;
 pub use keys::{MATRIX_TABLES, TABLES, TableFormat};
 pub use matrix::matrix;
 use reader::{Item, Problems, Table, Text};
@@ -57,7 +59,7 @@ const RECONNECT_MAX: u64 = 1_000_000_000;
 
 /// Reads an experiment file.
 ///
-/// `read` fetches a file that the experiment names (a YCSB property file), by the path as written.
+/// `read` fetches a file that the experiment names (a YCSB property file), by the path as written, in any encoding.
 ///
 /// No diagnostic quotes a password. The text around it may hold one: show it through
 /// [`mask_passwords`](crate::experiment::mask_passwords).
@@ -67,7 +69,7 @@ const RECONNECT_MAX: u64 = 1_000_000_000;
 pub fn parse(
     text: &str,
     catalogue: &Catalogue,
-    read: &dyn Fn(&str) -> io::Result<String>,
+    read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
 ) -> Result<Experiment, Vec<Diagnostic>> {
     parse_with(text, catalogue, read, |_| {})
 }
@@ -79,7 +81,7 @@ pub fn parse(
 pub fn parse_unmeasured(
     text: &str,
     catalogue: &Catalogue,
-    read: &dyn Fn(&str) -> io::Result<String>,
+    read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
 ) -> Result<Experiment, Vec<Diagnostic>> {
     parse_with(text, catalogue, read, |experiment| plan::afford(experiment, catalogue))
 }
@@ -87,7 +89,7 @@ pub fn parse_unmeasured(
 fn parse_with(
     text: &str,
     catalogue: &Catalogue,
-    read: &dyn Fn(&str) -> io::Result<String>,
+    read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     change: impl FnOnce(&mut Experiment),
 ) -> Result<Experiment, Vec<Diagnostic>> {
     let (document, errors) = DeTable::parse_recoverable(text);
@@ -142,7 +144,7 @@ fn value_of<'a>(table: &'a DeTable<'a>, key: &str) -> Option<&'a Spanned<DeValue
 pub fn parse_bytes(
     bytes: &[u8],
     catalogue: &Catalogue,
-    read: &dyn Fn(&str) -> io::Result<String>,
+    read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
 ) -> Result<Experiment, Vec<Diagnostic>> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let start = error.valid_up_to();
@@ -155,7 +157,7 @@ pub fn parse_bytes(
 fn experiment(
     top: &Table<'_>,
     catalogue: &Catalogue,
-    read: &dyn Fn(&str) -> io::Result<String>,
+    read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     problems: &mut Problems,
 ) -> Experiment {
     let title = top.need("title", problems).and_then(|item| item.name(problems));
@@ -168,15 +170,16 @@ fn experiment(
     let resources = resources(top, database, &arms, problems);
     let numbers = sweep(top, &resources, problems);
     let resources = swept(resources, &numbers);
-    let data = data(top, problems);
-    let workloads = workloads::workloads(top, catalogue, read, problems);
+    let (workloads, asked) = workloads::workloads(top, catalogue, read, problems);
+    let defaults = Defaults::of(top, &asked, problems);
+    let data = data(top, defaults, problems);
     let experiment = Experiment {
         title: title.map(Text::into_inner).unwrap_or_default(),
         database: database.map(|database| database.entry.id.to_owned()).unwrap_or_default(),
         settings: settings(top, database, &arms, problems),
         encrypted_swap_bytes: encrypted_swap(top, attached, &resources, problems),
         data,
-        load: load(top, database, &arms, problems),
+        load: load(top, database, &arms, defaults, problems),
         published: published::published(top, &workloads, &resources, &arms, problems),
         resources,
         workloads,
@@ -293,27 +296,36 @@ fn settings(
     reader::texts(settings)
 }
 
-fn data(top: &Table<'_>, problems: &mut Problems) -> Data {
+fn data(top: &Table<'_>, defaults: Defaults, problems: &mut Problems) -> Data {
     const VALUES: &[(&str, Values)] = &[("ycsb", Values::Ycsb), ("incompressible", Values::Incompressible)];
-    let mut data = Data { records: 1, values: Values::Ycsb };
+    let mut data = Data { records: defaults.records.unwrap_or(1), values: Values::Ycsb };
     let Some(table) = top.table("data", &keys::DATA, problems) else {
-        if top.get("data").is_none() {
+        if top.get("data").is_none() && defaults.records.is_none() {
             let help = "add `[data]` and below it for example `records = 100_000`";
             problems.missing(problems.end..problems.end, "the experiment has no `[data]`", help);
         }
         return data;
     };
-    let records = table.need("records", problems).and_then(|item| item.whole(1..=u64::MAX, problems));
+    let item = if defaults.records.is_some() { table.get("records") } else { table.need("records", problems) };
+    let records = item.and_then(|item| item.whole(1..=u64::MAX, problems));
     data.records = records.unwrap_or(data.records);
     data.values = table.get("values").and_then(|item| item.choice(VALUES, problems)).unwrap_or(data.values);
     data
 }
 
-fn load(top: &Table<'_>, database: Option<&OfferedDatabase>, arms: &[Arm], problems: &mut Problems) -> Load {
+fn load(
+    top: &Table<'_>,
+    database: Option<&OfferedDatabase>,
+    arms: &[Arm],
+    defaults: Defaults,
+    problems: &mut Problems,
+) -> Load {
     type Pace = fn(f64) -> Arrivals;
     const ARRIVALS: &[(&str, Pace)] = &[("even", Arrivals::Even), ("poisson", Arrivals::Poisson)];
     let Some(table) = top.table("load", &keys::LOAD, problems) else {
-        return Load { clients: 1, arrivals: Arrivals::Closed, reconnect_every: None, agents: None, listen: None };
+        let arrivals = defaults.rate.map_or(Arrivals::Closed, Arrivals::Even);
+        let clients = defaults.clients.unwrap_or(1);
+        return Load { clients, arrivals, reconnect_every: None, agents: None, listen: None };
     };
     let several = table.get("clients").filter(|item| item.value.as_integer().is_none());
     if let Some(item) = &several
@@ -322,14 +334,15 @@ fn load(top: &Table<'_>, database: Option<&OfferedDatabase>, arms: &[Arm], probl
     {
         item.wrong_type("a whole number, a list of them, or \"sweep\"", problems);
     }
-    let clients = if several.is_some() { 1 } else { clients(&table, problems).unwrap_or(1) };
+    let own = if several.is_some() { Some(1) } else { clients(&table, problems) };
+    let clients = own.or(defaults.clients).unwrap_or(1);
     if let (Some(_), Some(item)) = (&several, table.get("rate")) {
         item.refuse("cannot be given with a sweep over clients: the sweep finds its rate", problems);
     }
-    let rate = table.get("rate").and_then(|item| item.number(RATES_PER_S, problems));
+    let rate = table.get("rate").and_then(|item| item.number(RATES_PER_S, problems)).or(defaults.rate);
     let pace = table.get("arrivals").map(|item| {
         let pace = item.choice(ARRIVALS, problems);
-        if table.get("rate").is_none() {
+        if table.get("rate").is_none() && defaults.rate.is_none() {
             item.refuse("needs a rate to keep to: without `rate` every client waits for its last operation", problems);
         }
         pace

@@ -22,13 +22,13 @@ pub fn agent(arguments: &AgentArgs) -> Result<i32, Stop> {
     let lanes = arguments.lanes.unwrap_or_else(|| process::processors().len() as u32);
     let config = AgentConfig { name, lanes, targets: arguments.target.clone(), products: offer::databases(), machine };
     let broker = team::connect(&arguments.join, &config.name, &arguments.access)?;
-    anstream::println!("{}", introduction(&config, &arguments.join));
+    crate::shown::showln!("{}", introduction(&config, &arguments.join));
     let mut frames = 0;
     agent::serve(&broker, &config, cancelled, &mut |told| match told {
-        AgentEvent::Enlisted(run) => anstream::println!("works for run {run}"),
+        AgentEvent::Enlisted(run) => crate::shown::showln!("works for run {run}"),
         AgentEvent::Measured(number) => frames = number,
-        AgentEvent::Free(why) => anstream::println!("free after {} frames: {why}", std::mem::take(&mut frames)),
-        AgentEvent::Warning(words) => anstream::eprintln!("tithe: {words}"),
+        AgentEvent::Free(why) => crate::shown::showln!("free after {} frames: {why}", std::mem::take(&mut frames)),
+        AgentEvent::Warning(words) => crate::shown::telln!("tithe: {words}"),
     })?;
     Ok(exit::OK)
 }

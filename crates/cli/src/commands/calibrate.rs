@@ -64,7 +64,7 @@ pub fn calibrate(arguments: &CalibrateArgs) -> Result<i32, Stop> {
         Some(_) => tell_starts(&records, ending, arguments.to.as_deref())?,
         None => tell_resolutions(&records),
     };
-    anstream::println!("\nrun folder  {}", path.display());
+    crate::shown::showln!("\nrun folder  {}", path.display());
     Ok(match ending {
         Ending::Interrupted => exit::INTERRUPTED,
         Ending::Failed => exit::FAILED,
@@ -160,24 +160,24 @@ fn measure(arguments: &CalibrateArgs, prepared: Prepared) -> Result<(PathBuf, En
 /// Tells what can be told apart; the exit status that it deserves.
 fn tell_resolutions(records: &Records) -> i32 {
     let resolutions = resolutions(records);
-    anstream::print!("{}", calibration::render(&resolutions));
+    crate::shown::show!("{}", calibration::render(&resolutions));
     if resolutions.iter().all(|cell| cell.passes()) { exit::OK } else { exit::DISPROVEN }
 }
 
 /// Tells how much starts differ, and writes it `to` a file where all was measured; the exit status that it deserves.
 fn tell_starts(records: &Records, ending: Ending, to: Option<&Path>) -> Result<i32, Stop> {
     let cells = spreads(records);
-    anstream::print!("{}", calibration::render_spreads(&cells));
+    crate::shown::show!("{}", calibration::render_spreads(&cells));
     let lines = lines(records, &cells, &today());
     let database = &records.plan.experiment.database;
-    anstream::println!();
-    lines.iter().for_each(|line| anstream::println!("{}", start_spread::line(database, line)));
+    crate::shown::showln!();
+    lines.iter().for_each(|line| crate::shown::showln!("{}", start_spread::line(database, line)));
     if ending != Ending::Complete || !cells.iter().all(is_told) {
         return Ok(exit::FAILED);
     }
     if let Some(path) = to {
         spread_file::put(path, database, &lines)?;
-        anstream::println!("\nwritten to  {}, for `tithe run FILE --start-spread {0}`", path.display());
+        crate::shown::showln!("\nwritten to  {}, for `tithe run FILE --start-spread {0}`", path.display());
     }
     Ok(exit::OK)
 }

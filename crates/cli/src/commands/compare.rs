@@ -56,7 +56,7 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
         "html" => report::html::comparison(&comparison, &subjects),
         format => in_text(&comparison, format, threshold),
     };
-    anstream::print!("{rendered}");
+    crate::shown::show!("{rendered}");
     let judged = threshold.map_or(exit::OK, |threshold| judge(&comparison, threshold));
     Ok(damaged.unwrap_or(exit::worse(seen, judged)))
 }
@@ -108,7 +108,7 @@ fn matrices(
         "html" => report::html::compared_matrices(&comparison, &named),
         format => in_text(&comparison, format, threshold),
     };
-    anstream::print!("{rendered}");
+    crate::shown::show!("{rendered}");
     let judged = threshold.map_or(exit::OK, |threshold| judge(&comparison, threshold));
     Ok(exit::worse(seen, judged))
 }
@@ -120,7 +120,7 @@ fn of_tasks(matrices: &[Named], unmeasured: &[Vec<String>]) -> i32 {
     let later = matrices.iter().zip(unmeasured).skip(usize::from(matrices.len() > 1));
     let mut status = exit::OK;
     for (matrix, line) in later.flat_map(|(matrix, lines)| lines.iter().map(move |line| (matrix, line))) {
-        anstream::eprintln!("tithe: {}: {line}", matrix.name);
+        crate::shown::telln!("tithe: {}: {line}", matrix.name);
         status = exit::FAILED;
     }
     status
@@ -136,7 +136,7 @@ fn of_cells(run: &Path, analysis: &Analysis) -> i32 {
             Some(CellEnding::Failed(_)) => "was not measured to its end",
             _ => continue,
         };
-        anstream::eprintln!("tithe: {}: {} {words}", run.display(), cell.id);
+        crate::shown::telln!("tithe: {}: {} {words}", run.display(), cell.id);
         status = exit::FAILED;
     }
     status
@@ -167,8 +167,10 @@ fn of_proofs<'a>(place: &str, proofs: impl Iterator<Item = &'a Proof>) -> i32 {
     let status = exit::of_proofs(proofs);
     match status {
         exit::OK => (),
-        exit::DISPROVEN => anstream::eprintln!("tithe: {place}: disproven: some claim of its protection does not hold"),
-        _ => anstream::eprintln!("tithe: {place}: not proven to be on"),
+        exit::DISPROVEN => {
+            crate::shown::telln!("tithe: {place}: disproven: some claim of its protection does not hold")
+        }
+        _ => crate::shown::telln!("tithe: {place}: not proven to be on"),
     }
     status
 }
@@ -177,11 +179,11 @@ fn of_proofs<'a>(place: &str, proofs: impl Iterator<Item = &'a Proof>) -> i32 {
 fn judge(comparison: &Comparison, threshold: f64) -> i32 {
     let mut status = exit::OK;
     for line in report::comparison::not_judged(comparison) {
-        anstream::eprintln!("tithe: {line}");
+        crate::shown::telln!("tithe: {line}");
         status = exit::FAILED;
     }
     for line in report::comparison::against_threshold(comparison, threshold) {
-        anstream::eprintln!("tithe: {line}");
+        crate::shown::telln!("tithe: {line}");
     }
     let changes = comparison.matches.iter().flat_map(compare::Match::changes);
     let beyond = changes.filter(|change| change.beyond(threshold)).count() > 0;

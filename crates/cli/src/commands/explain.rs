@@ -19,7 +19,7 @@ pub fn explain(arguments: &ExplainArgs) -> Result<i32, Stop> {
             (flag_code(flag), flag_advice(flag).to_owned())
         }
     };
-    anstream::print!("{}", paragraph(&format!("{title}  "), &text, progress::columns()));
+    crate::shown::show!("{}", paragraph(&format!("{title}  "), &text, progress::columns()));
     Ok(exit::OK)
 }
 

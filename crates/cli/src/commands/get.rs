@@ -20,9 +20,9 @@ pub fn get(arguments: &GetArgs) -> Result<i32, Stop> {
         let why = format!("{} is installed by the packages of your system", database.title());
         return Err(refused(exit::MACHINE, why));
     };
-    anstream::eprintln!("{}: {}", database.title(), download.words);
+    crate::shown::telln!("{}: {}", database.title(), download.words);
     let folder = (download.get)(arguments.version.as_deref())?;
-    anstream::println!("{} is in {}", database.title(), folder.display());
+    crate::shown::showln!("{} is in {}", database.title(), folder.display());
     Ok(exit::OK)
 }
 

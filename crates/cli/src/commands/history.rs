@@ -43,7 +43,7 @@ pub fn history(arguments: &HistoryArgs) -> Result<i32, Stop> {
         "json" => report::history::json(&history),
         _ => report::history::render(&history, progress::columns().min(120)),
     };
-    anstream::print!("{rendered}");
+    crate::shown::show!("{rendered}");
     Ok(damaged.unwrap_or(exit::OK))
 }
 

@@ -41,7 +41,7 @@ pub fn init(arguments: &InitArgs) -> Result<i32, Stop> {
     asked::check_target(&target, database)?;
     let text = format!("{found}{}", text(&target, database, &catalogue, &arguments.machine)?);
     match &arguments.to {
-        None => anstream::print!("{text}"),
+        None => crate::shown::show!("{text}"),
         Some(path) => write(path, &text)?,
     }
     Ok(exit::OK)
@@ -126,6 +126,7 @@ fn experiment(
         plain: None,
         protections,
         workloads: &[],
+        files: &[],
         clients: &[],
         records: None,
         budget: None,
@@ -198,6 +199,6 @@ fn write(path: &Path, text: &str) -> Result<(), Stop> {
     let file = fs::OpenOptions::new().write(true).create_new(true).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display())))?;
-    anstream::eprintln!("tithe: {} is written; `tithe plan {0}` says what it does", path.display());
+    crate::shown::telln!("tithe: {} is written; `tithe plan {0}` says what it does", path.display());
     Ok(())
 }

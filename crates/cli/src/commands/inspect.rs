@@ -66,9 +66,9 @@ pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
         "markdown" => markdown(&columns),
         _ => plain(&columns, progress::columns()),
     };
-    anstream::print!("{text}");
+    crate::shown::show!("{text}");
     let missing: Vec<_> = columns.iter().flat_map(|column| missing(column, &required)).collect();
-    missing.iter().map(|(_, line)| line).chain(&unseen).for_each(|line| anstream::eprintln!("tithe: {line}"));
+    missing.iter().map(|(_, line)| line).chain(&unseen).for_each(|line| crate::shown::telln!("tithe: {line}"));
     Ok(if unseen.is_empty() { status(&missing) } else { exit::FAILED })
 }
 
@@ -101,7 +101,7 @@ fn required(names: &[String]) -> Result<Vec<Feature>, Stop> {
 }
 
 /// A server that is to be looked at.
-struct Inspected {
+pub struct Inspected {
     /// Its URL, without a password.
     name: String,
     /// Host and port, where the URL names both.
@@ -111,7 +111,8 @@ struct Inspected {
 }
 
 impl Inspected {
-    fn of(url: &str) -> Result<Self, Stop> {
+    /// The server at `url`.
+    pub fn of(url: &str) -> Result<Self, Stop> {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
         let databases = offer::databases();
         let database = databases.iter().find(|database| database.entry().schemes.contains(&scheme));
@@ -144,8 +145,18 @@ impl Inspected {
         Ok(Column { name: self.name.clone(), version, cells })
     }
 
+    /// Its URL, without a password.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Everything that it lacks for being measured, and for proof.
+    pub fn lacks(&self) -> Result<Vec<tithe_plugin::database::Lack>, Fault> {
+        self.database.lacks(&self.server, &Setup::bare())
+    }
+
     /// Why it was not seen, and what is there where it is no server of the product, in a line.
-    fn unseen(&self, fault: &Fault) -> String {
+    pub fn unseen(&self, fault: &Fault) -> String {
         let met = match fault {
             // A server of the product has spoken, unless it was the first word that was not understood.
             Fault::Refused(words) if !words.starts_with("at the first") => None,

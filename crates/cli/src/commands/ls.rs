@@ -42,7 +42,7 @@ pub fn ls(arguments: &LsArgs) -> Result<i32, Stop> {
     }
     let catalogue = offer::catalogue();
     let names: Vec<&str> = arguments.names.iter().map(String::as_str).collect();
-    anstream::print!("{}", listed(&catalogue, &names, progress::columns())?);
+    crate::shown::show!("{}", listed(&catalogue, &names, progress::columns())?);
     Ok(exit::OK)
 }
 

@@ -15,7 +15,7 @@ pub fn manual(arguments: &ManualArgs) -> Result<i32, Stop> {
             .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write the manual page: {error}")))?,
         Some(shell) => clap_complete::generate(shell, &mut Cli::command(), "tithe", &mut text),
     }
-    anstream::print!("{}", String::from_utf8_lossy(&text));
+    crate::shown::show!("{}", String::from_utf8_lossy(&text));
     Ok(exit::OK)
 }
 

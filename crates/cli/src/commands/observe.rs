@@ -23,8 +23,8 @@ pub fn observe(arguments: &ObserveArgs) -> Result<i32, Stop> {
     }
     let config = ObserverConfig { name, ports: arguments.port.clone(), files: arguments.read.clone(), machine };
     let broker = team::connect(&arguments.join, &config.name, &arguments.access)?;
-    anstream::println!("{}", introduction(&config, &arguments.join));
-    observer::serve(&broker, &config, cancelled, &mut |refused| anstream::eprintln!("tithe: refused: {refused}"))?;
+    crate::shown::showln!("{}", introduction(&config, &arguments.join));
+    observer::serve(&broker, &config, cancelled, &mut |refused| crate::shown::telln!("tithe: refused: {refused}"))?;
     Ok(exit::OK)
 }
 

@@ -34,22 +34,36 @@ pub fn plan(arguments: &AskedArgs) -> Result<i32, Stop> {
     let source = asked::source(arguments, "plan")?;
     let composed = source.composed().map(str::to_owned);
     let Planned { prepared, lacks } = prepare::prepare_planned(source, arguments)?;
-    composed.iter().for_each(|text| anstream::println!("{text}"));
-    anstream::print!("{}", tithe_model::plan::outline(&prepared.plan, &offer::catalogue()));
-    anstream::print!("{}", few_starts(&prepared));
-    anstream::print!("{}", swap(&prepared));
+    composed.iter().for_each(|text| crate::shown::showln!("{text}"));
+    crate::shown::show!("{}", tithe_model::plan::outline(&prepared.plan, &offer::catalogue()));
+    crate::shown::show!("{}", left_aside(&prepared));
+    crate::shown::show!("{}", few_starts(&prepared));
+    crate::shown::show!("{}", swap(&prepared));
     if lacks.is_empty() {
-        anstream::print!("{}", differences(&prepared)?);
+        crate::shown::show!("{}", differences(&prepared)?);
     }
-    anstream::print!("{}", proofs(&prepared)?);
+    crate::shown::show!("{}", proofs(&prepared)?);
     for missing in &lacks {
-        anstream::eprintln!(
+        crate::shown::telln!(
             "tithe: this machine lacks {}, so the plan is for another one: what each arm changes there is not told, and \
              `tithe run` would be refused here",
             missing.what
         );
     }
     Ok(exit::OK)
+}
+
+/// The properties of each workload that Tithe does not use, with the reason.
+fn left_aside(Prepared { plan, workloads, .. }: &Prepared) -> String {
+    let mut text = String::new();
+    for (described, workload) in plan.experiment.workloads.iter().zip(workloads) {
+        for (name, words) in workload.describe() {
+            if let Some(reason) = words.strip_prefix("ignored: ") {
+                text += &format!("Left aside        {} of {}: {reason}\n", name, described.name);
+            }
+        }
+    }
+    text
 }
 
 /// What is known from elsewhere of how much starts differ, for cells whose own are too few to tell; by how much it

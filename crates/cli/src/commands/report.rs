@@ -16,7 +16,7 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
     let width = progress::columns().min(120);
     if let Some(text) = commands::matrix::document(&arguments.run) {
         let options = report::terminal::Options { width, colour: true, ..report::terminal::Options::default() };
-        anstream::print!("{}", commands::matrix::report(&text, &arguments.run, &arguments.format, options)?);
+        crate::shown::show!("{}", commands::matrix::report(&text, &arguments.run, &arguments.format, options)?);
         return Ok(exit::OK);
     }
     if arguments.format == "ycsb" {
@@ -40,10 +40,10 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
         "csv" => report::csv::render(analysis),
         _ => text(report::view::Form::Long),
     };
-    anstream::print!("{rendered}");
+    crate::shown::show!("{rendered}");
     if arguments.format == "short" {
         // The same for a run folder and for its document, wherever they are.
-        anstream::println!("\nthe rest: tithe report RUN, as a page with --format html");
+        crate::shown::showln!("\nthe rest: tithe report RUN, as a page with --format html");
     }
     Ok(exit::of_damage(&arguments.run, &assessed.damage).unwrap_or(exit::OK))
 }
@@ -56,6 +56,6 @@ fn ycsb(run: &Path) -> Result<i32, Stop> {
         return Err(Stop::new(exit::USAGE, format!("{}: {why}", run.display())));
     }
     let records = folder::read(run).map_err(|fault| Stop::new(exit::USAGE, fault))?;
-    anstream::print!("{}", report::ycsb::render(&records));
+    crate::shown::show!("{}", report::ycsb::render(&records));
     Ok(exit::of_damage(run, &records.damage).unwrap_or(exit::OK))
 }

@@ -12,6 +12,7 @@ use tithe_harness::{
 };
 use tithe_machine::watch::host;
 use tithe_model::{
+    ending::CellEnding,
     experiment::{Arm, Experiment},
     parse::{DESIGNS, aa_arm_of},
     plan::Plan,
@@ -58,25 +59,33 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     drop(folder);
     let assessed = records::assess(&path)?;
     let analysis = &assessed.analysis;
+    if ending == Ending::Failed && analysis.cells.iter().all(|cell| cell.frames == 0) {
+        let document = report::json::render(analysis, &assessed.page_data);
+        write(&path.join("report.json"), &document)?;
+        if arguments.json {
+            crate::shown::show!("{document}");
+        }
+        return Err(nothing_measured(&path, analysis, plan.experiment.is_attached()));
+    }
     write_reports(&path, analysis, &assessed.page_data)?;
     if arguments.json {
-        anstream::print!("{}", report::json::render(analysis, &assessed.page_data));
+        crate::shown::show!("{}", report::json::render(analysis, &assessed.page_data));
     } else if arguments.ycsb_output {
-        anstream::print!("{}", report::ycsb::render(&folder::read(&path)?));
+        crate::shown::show!("{}", report::ycsb::render(&folder::read(&path)?));
     } else {
         let options = report::terminal::Options {
             form: report::view::Form::Short,
             width: progress::columns().min(120),
             colour: true,
         };
-        anstream::print!("{}", report::terminal::render(analysis, options));
-        anstream::println!(
+        crate::shown::show!("{}", report::terminal::render(analysis, options));
+        crate::shown::showln!(
             "\nthe rest: {}\n          tithe report {}",
             path.join("report.html").display(),
             path.display()
         );
         if ending != Ending::Complete && !plan.experiment.is_attached() {
-            anstream::println!("continue: tithe run --resume {}", path.display());
+            crate::shown::showln!("continue: tithe run --resume {}", path.display());
         }
     }
     let damaged = exit::of_damage(&path, &assessed.damage).or(damaged);
@@ -95,7 +104,7 @@ fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
         let why = "--against is about two builds that tithe starts, and this experiment attaches to running servers";
         return Err(Stop::new(exit::USAGE, format!("{why}; nothing was started")));
     }
-    composed.filter(|_| !arguments.quiet).iter().for_each(|text| anstream::eprintln!("{text}"));
+    composed.filter(|_| !arguments.quiet).iter().for_each(|text| crate::shown::telln!("{text}"));
     Ok(prepared)
 }
 
@@ -154,12 +163,38 @@ pub fn write_reports(path: &Path, analysis: &Analysis, page_data: &PageData) -> 
         ("report.json", report::json::render(analysis, page_data)),
         ("report.csv", report::csv::render(analysis)),
     ];
-    for (name, text) in reports {
-        let path = path.join(name);
-        std::fs::write(&path, text)
-            .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display())))?;
+    reports.into_iter().try_for_each(|(name, text)| write(&path.join(name), &text))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Stop> {
+    std::fs::write(path, text)
+        .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display())))
+}
+
+/// What stands in place of a report of nothing: each reason once, and what to do next.
+fn nothing_measured(path: &Path, analysis: &Analysis, attached: bool) -> Stop {
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for cell in &analysis.cells {
+        let Some(CellEnding::Failed(reason)) = &cell.ending else { continue };
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, cells)) => cells.push(&cell.id),
+            None => reasons.push((reason.clone(), vec![&cell.id])),
+        }
     }
-    Ok(())
+    let mut message = "tithe: nothing was measured\n".to_owned();
+    for (reason, cells) in reasons {
+        let of = if cells.len() == analysis.cells.len() { String::new() } else { format!("{}: ", cells.join(", ")) };
+        message += &format!("  {of}{reason}\n");
+    }
+    // Servers that Tithe starts are made anew, so that a run goes on; what became of a running one is not known.
+    message += &match attached {
+        true => {
+            "next: mend that and give the command again; `tithe verify` in place of `tithe run` tries every arm once\n"
+                .to_owned()
+        }
+        false => format!("next: mend that, then tithe run --resume {}\n", path.display()),
+    };
+    Stop { message: message + &format!("records: {}\n", path.display()), status: exit::FAILED }
 }
 
 /// Makes the folder of a new run, named by time and title.
@@ -204,7 +239,7 @@ fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Opti
     let (mut folder, records) = RunFolder::resume(path)?;
     for what in &filled {
         let message = format!("plan.json does not say {what}");
-        anstream::eprintln!("tithe: {}: {message}", path.display());
+        crate::shown::telln!("tithe: {}: {message}", path.display());
         folder.event(&Event::Warning { message })?;
     }
     // What is measured from here on is what plan.json says, whatever the defaults of a build that goes on with it. Told

@@ -70,9 +70,9 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
     let told = prepared.plan.experiment.arms.iter().any(|arm| arm.switch.is_some() && arm.protections.is_empty());
     let (status, words) = conclude(&ending?, &claims, (invalid.0.len() as u64, told));
     match format {
-        "oscal" => anstream::print!("{}", oscal::render(&observed)),
-        "sarif" => anstream::print!("{}", sarif::render(&observed)),
-        _ => anstream::print!("{words}"),
+        "oscal" => crate::shown::show!("{}", oscal::render(&observed)),
+        "sarif" => crate::shown::show!("{}", sarif::render(&observed)),
+        _ => crate::shown::show!("{words}"),
     }
     Ok(status)
 }
@@ -174,9 +174,9 @@ impl<'a> Verifier<'a> {
     /// Prints `text`; beside a document on standard error.
     fn say(&self, text: &str) {
         if self.is_told {
-            anstream::print!("{text}");
+            crate::shown::show!("{text}");
         } else {
-            anstream::eprint!("{text}");
+            crate::shown::tell!("{text}");
         }
     }
 

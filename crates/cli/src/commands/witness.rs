@@ -87,8 +87,8 @@ pub fn witness(arguments: &WitnessArgs) -> Result<i32, Stop> {
         }
     }
     match arguments.format.as_str() {
-        "json" => anstream::print!("{}", document(&accounts, ended.as_ref())),
-        _ => anstream::print!("{}", told(&accounts, ended.as_ref(), progress::columns())),
+        "json" => crate::shown::show!("{}", document(&accounts, ended.as_ref())),
+        _ => crate::shown::show!("{}", told(&accounts, ended.as_ref(), progress::columns())),
     }
     Ok(conclude(&accounts, ended.as_ref()))
 }
@@ -111,6 +111,7 @@ fn target(url: &str, protect: &[String]) -> Result<Target, Stop> {
             plain: None,
             protections: &protections,
             workloads: &[],
+            files: &[],
             clients: &[],
             records: None,
             budget: None,

@@ -56,13 +56,14 @@ fn a_database_tells_what_its_protections_are_for_and_a_protection_everything() {
     "#]]
     .assert_eq(&listed(&["postgres", "pgaudit"]));
     expect![[r#"
-        pgbench in slices: -M as protocol, -j as jobs, -f as pgbench_file; -c and -R are
-        those of [load]
+        pgbench in slices: the properties protocol (-M), jobs (-j), connect (-C), define
+        (-D); -c and -R are of [load]
           pgbench = "tpcb-like"  Three updates, a select and an insert in a transaction
           pgbench = "simple-update"  The same without the tables that all clients update
                                      (-N)
           pgbench = "select-only"  One select by key (-S)
-          pgbench_file = "FILE"  a script of pgbench
+          pgbench_file = "FILE"  a script of pgbench, or a list of scripts with weights:
+                                 ["one.sql@9", "two.sql@1"]
     "#]]
     .assert_eq(&listed(&["pgbench"]));
 }

@@ -521,3 +521,47 @@ fn what_verify_would_refuse_is_told_with_its_line() {
         assert_eq!(status(&output), 0, "{}", err(&output));
     }
 }
+
+/// A property file as people have it needs no experiment: what it says of records, clients and rate is used, and what
+/// the command line says wins.
+#[test]
+fn a_property_file_is_measured_without_an_experiment() {
+    let bench = Bench::new("words-ycsb-file");
+    let text = "\u{feff}# by Windows\r\nrecordcount=400\r\nthreadcount=2\r\nreadproportion=1\r\nupdateproportion=0\r\n\
+                tikv.pd=127.0.0.1:2379\r\n";
+    bench.file("mine.properties", text);
+    let words = ["simulated", "--protect", "seal:cost=0.05", "--ycsb-file", "mine.properties", "--budget", "30 s"];
+    let output = bench.tithe(&[&["plan"], &words[..]].concat());
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let told = out(&output);
+    for line in [
+        "# records: as the property file says",
+        "ycsb_file = \"mine.properties\"",
+        "Simulated database, 400 records",
+        "recordcount = 400  is `records` of the experiment",
+        "threadcount = 2    is `clients` of the experiment",
+        "Left aside        tikv.pd of mine: the experiment's database and arms decide it",
+    ] {
+        assert!(told.to_lowercase().contains(&line.to_lowercase()), "{line} is not in: {told}");
+    }
+    let output = bench.tithe(&[&["plan"], &words[..], &["--records", "500", "--clients", "3"]].concat());
+    let told = out(&output);
+    for line in ["recordcount = 400  gives way to `records` of", "threadcount = 2    gives way to `clients` of"] {
+        assert!(told.contains(line), "{line} is not in: {told}{}", err(&output));
+    }
+    let output = bench.tithe(&[&["run"], &words[..], &["--quiet"]].concat());
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let output = bench.tithe(&["plan", "simulated", "--protect", "seal", "--ycsb-file", "nowhere.properties"]);
+    assert_eq!(status(&output), 2, "{}", out(&output));
+    assert!(err(&output).contains("cannot be read"), "{}", err(&output));
+}
+
+/// A workload of one's own needs no choice of a protection either.
+#[test]
+fn a_property_file_is_measured_with_the_first_protection() {
+    let bench = Bench::new("words-first");
+    bench.file("mine.properties", "recordcount=400\n");
+    let output = bench.tithe(&["plan", "sqlite", "--ycsb-file", "mine.properties"]);
+    assert_eq!(status(&output), 0, "{}", err(&output));
+    assert!(out(&output).contains("page-encryption"), "{}", out(&output));
+}

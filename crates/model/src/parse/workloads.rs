@@ -3,12 +3,13 @@
 use std::{collections::BTreeMap, io, ops::Range, path::Path};
 
 use super::{
+    asked::AskedBy,
     keys,
     reader::{self, Item, Pair, Problems, Table, Text},
     refuse_duplicates,
 };
 use crate::{
-    catalogue::{Catalogue, Properties, WorkloadEntry},
+    catalogue::{Catalogue, Properties, PropertyFile, WorkloadEntry},
     experiment::Workload,
     wording,
 };
@@ -24,25 +25,27 @@ struct Source<'a> {
 pub(super) fn workloads(
     top: &Table<'_>,
     catalogue: &Catalogue,
-    read: &dyn Fn(&str) -> io::Result<String>,
+    read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     problems: &mut Problems,
-) -> Vec<Workload> {
+) -> (Vec<Workload>, Vec<AskedBy>) {
     let source_keys: Vec<String> =
         catalogue.workloads.iter().flat_map(|kind| [kind.id.to_owned(), file_key(kind)]).collect();
-    let mut names = Vec::new();
-    let mut workloads = Vec::new();
+    let (mut names, mut workloads, mut asked) = (Vec::new(), Vec::new(), Vec::new());
     let tables = top.tables("workload", &keys::WORKLOAD, &source_keys, problems);
     for table in &tables {
-        let (name, workload) = workload(table, catalogue, read, problems);
+        let (name, read) = workload(table, catalogue, read, problems);
         names.extend(name);
-        workloads.extend(workload);
+        if let Some((workload, asks)) = read {
+            workloads.push(workload);
+            asked.extend(asks);
+        }
     }
     refuse_duplicates("workloads", &names, problems);
     if tables.is_empty() {
         let help = format!("add `[[workload]]` and below it {}", example(catalogue));
         problems.missing(problems.end..problems.end, "the experiment has no `[[workload]]`", help);
     }
-    workloads
+    (workloads, asked)
 }
 
 /// The key by which a property file of `kind` is named.
@@ -58,27 +61,43 @@ fn example(catalogue: &Catalogue) -> String {
 fn workload(
     table: &Table<'_>,
     catalogue: &Catalogue,
-    read: &dyn Fn(&str) -> io::Result<String>,
+    read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     problems: &mut Problems,
-) -> (Option<Text>, Option<Workload>) {
+) -> (Option<Text>, Option<(Workload, Vec<AskedBy>)>) {
     let own_name = table.get("name").map(|item| item.name(problems));
     let own = table.get("properties").map(|item| item.pairs(problems)).unwrap_or_default();
     let Some(source) = source(table, catalogue, problems) else { return (own_name.flatten(), None) };
-    let Some(written) = source.item.text(problems) else { return (own_name.flatten(), None) };
-    let base = match source.is_file {
-        true => from_file(&source, written, read, problems),
-        false => presets(&source, written, problems).map(|properties| (properties, String::new())),
+    let items = match source.is_file && source.item.value.as_array().is_some() {
+        true => source.item.list(problems),
+        false => vec![source.item.clone()],
     };
-    let default_name = if source.is_file { stem(written) } else { written };
+    let written: Vec<(&Item<'_>, &str)> = items.iter().filter_map(|item| Some((item, item.text(problems)?))).collect();
+    let Some((_, first)) = written.first() else {
+        if items.is_empty() {
+            source.item.refuse("names no file", problems);
+        }
+        return (own_name.flatten(), None);
+    };
+    let base = match source.is_file {
+        true => from_files(&source, &written, read, problems),
+        false => presets(&source, first, problems).map(|properties| (properties, Vec::new())),
+    };
+    let default_name = if source.is_file { stem(weight_of(source.kind, first).0) } else { first };
     let name = own_name.unwrap_or_else(|| Some(Text::new(source.item.range.clone(), default_name.to_owned())));
-    let Some((mut properties, text)) = base else { return (name, None) };
+    let Some((mut properties, texts)) = base else { return (name, None) };
     let places = places(&own);
     properties.extend(reader::texts(own));
-    let line = |property: &str| Some(format!("line {} of {}: ", line_of(&text, property)?, wording::quote(written)));
+    let line = |property: &str| {
+        let found = texts.iter().rev().find_map(|(name, text)| Some((name, line_of(text, property)?)));
+        found.map(|(name, line)| format!("line {line} of {}: ", wording::quote(name)))
+    };
     check(&source, &properties, &places, &line, problems);
-    hide_secrets(&mut properties);
+    hide_secrets(source.kind, &mut properties);
     let text = name.as_ref().map(|name| name.get_ref().clone()).unwrap_or_default();
-    (name, Some(Workload { name: text, kind: source.kind.id.to_owned(), properties }))
+    let range = &source.item.range;
+    let asked = (source.kind.asks)(&properties).into_iter();
+    let asked = asked.map(|asked| AskedBy { asked, workload: text.clone(), range: range.clone() }).collect();
+    (name, Some((Workload { name: text, kind: source.kind.id.to_owned(), properties }, asked)))
 }
 
 /// The one source that a workload must have.
@@ -87,7 +106,7 @@ fn source<'a>(table: &Table<'a>, catalogue: &'a Catalogue, problems: &mut Proble
     for kind in &catalogue.workloads {
         let preset = kind.presets.first().map_or("", |(name, _, _)| name);
         sources.extend(table.named(kind.id, preset).map(|item| Source { kind, item, is_file: false }));
-        sources.extend(table.named(&file_key(kind), "").map(|item| Source { kind, item, is_file: true }));
+        sources.extend(table.named(&file_key(kind), "\"FILE\"").map(|item| Source { kind, item, is_file: true }));
     }
     sources.sort_by_key(|source| source.item.range.start);
     for source in sources.iter().skip(1) {
@@ -117,31 +136,44 @@ fn presets(source: &Source<'_>, name: &str, problems: &mut Problems) -> Option<P
     Some(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
 }
 
-/// The properties in the file at `path`, and its text.
-fn from_file(
+/// The properties of all files, a later one over an earlier one, and the text of each file by its name.
+fn from_files(
     source: &Source<'_>,
-    path: &str,
-    read: &dyn Fn(&str) -> io::Result<String>,
+    written: &[(&Item<'_>, &str)],
+    read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     problems: &mut Problems,
-) -> Option<(Properties, String)> {
-    let range = source.item.range.clone();
-    let text = match read(path) {
-        Ok(text) => text,
-        Err(error) => {
-            let problem = format!("the property file {} cannot be read: {error}", wording::quote(path));
-            problems.at(range, problem, "the path is taken from the folder of the experiment file");
-            return None;
-        }
-    };
-    match (source.kind.read)(&text) {
-        Ok(properties) => Some((properties, text)),
-        Err(found) => {
-            for (line, problem, help) in found {
-                problems.at(range.clone(), format!("line {line} of {}: {problem}", wording::quote(path)), help);
+) -> Option<(Properties, Vec<(String, String)>)> {
+    let (mut properties, mut texts, mut failed) = (Properties::new(), Vec::new(), false);
+    for (index, (item, written)) in written.iter().enumerate() {
+        let (path, weight) = weight_of(source.kind, written);
+        let range = item.range.clone();
+        let bytes = match read(path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let problem = format!("the property file {} cannot be read: {error}", wording::quote(path));
+                problems.at(range, problem, "the path is taken from the folder of the experiment file");
+                failed = true;
+                continue;
             }
-            None
+        };
+        match (source.kind.read)(&PropertyFile { name: path, weight, number: index + 1, bytes: &bytes }) {
+            Ok(more) => properties.extend(more),
+            Err(found) => {
+                failed = true;
+                for (line, problem, help) in found {
+                    problems.at(range.clone(), format!("line {line} of {}: {problem}", wording::quote(path)), help);
+                }
+            }
         }
+        texts.push((path.to_owned(), String::from_utf8_lossy(&bytes).into_owned()));
     }
+    (!failed).then_some((properties, texts))
+}
+
+/// A path without the weight behind it, and that.
+fn weight_of<'t>(kind: &WorkloadEntry, written: &'t str) -> (&'t str, Option<u32>) {
+    let weight = written.rsplit_once('@').and_then(|(path, weight)| Some((path, weight.parse().ok()?)));
+    weight.filter(|_| kind.weighted).map_or((written, None), |(path, weight)| (path, Some(weight)))
 }
 
 /// The file's name without folder and ending.
@@ -154,9 +186,10 @@ fn places(own: &BTreeMap<String, Pair>) -> BTreeMap<String, Range<usize>> {
 }
 
 /// Property files of other tools may hold passwords for their drivers, which Tithe does not use: plan and records
-/// show `***` in their place.
-fn hide_secrets(properties: &mut Properties) {
-    for (name, value) in properties.iter_mut() {
+/// show `***` in their place. In a script the reader of its kind has looked for them.
+fn hide_secrets(kind: &WorkloadEntry, properties: &mut Properties) {
+    let is_script = |name: &str| !kind.scripts.is_empty() && name.starts_with(kind.scripts);
+    for (name, value) in properties.iter_mut().filter(|(name, _)| !is_script(name)) {
         let name = name.to_lowercase();
         // What begins with a place to fill in has no password before its host.
         let url = value.replace("://{host}", "").contains("://");

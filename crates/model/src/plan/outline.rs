@@ -10,8 +10,8 @@ use super::{
     shape, sides,
 };
 use crate::{
-    catalogue::Catalogue,
-    experiment::{Arm, Metric, OptionValue, Protection, ProviderSwitch, Values},
+    catalogue::{Asked, AskedOf, Catalogue},
+    experiment::{Arm, Arrivals, Metric, OptionValue, Protection, ProviderSwitch, Values},
     quantity,
 };
 
@@ -61,7 +61,40 @@ fn write_outline(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::
     let head = ["cell", "clients", "load", "slot", "frame", "frames", "starts"].map(str::to_owned).to_vec();
     let rows = plan.cells.iter().map(|cell| cell_row(cell, experiment.arms.len()));
     write_table(text, std::iter::once(head).chain(rows).collect())?;
+    write_asked(text, plan, catalogue)?;
     write_totals(text, plan, catalogue)
+}
+
+/// What property files say that stands elsewhere in the experiment, and which of the two counts.
+fn write_asked(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fmt::Result {
+    let experiment = &plan.experiment;
+    let mut rows = Vec::new();
+    for workload in &experiment.workloads {
+        let Some(kind) = catalogue.workloads.iter().find(|kind| kind.id == workload.kind) else { continue };
+        for Asked { property, of, value } in (kind.asks)(&workload.properties) {
+            let counts = match of {
+                AskedOf::Records => Some(experiment.data.records as f64),
+                AskedOf::Clients => Some(f64::from(experiment.load.clients)),
+                AskedOf::Rate => match experiment.load.arrivals {
+                    Arrivals::Even(rate) | Arrivals::Poisson(rate) => Some(rate),
+                    Arrivals::Closed | Arrivals::OfSaturation(_) => None,
+                },
+            };
+            let swept = of != AskedOf::Records
+                && experiment.resources.iter().any(|one| one.clients.is_some() || one.arrivals.is_some());
+            let words = if counts == Some(value) && !swept {
+                format!("is `{}` of the experiment", of.key())
+            } else {
+                format!("gives way to `{}` of the experiment", of.key())
+            };
+            rows.push(vec![workload.name.clone(), format!("{property} = {value}"), words]);
+        }
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(text, "\nProperties of workloads")?;
+    write_table(text, rows)
 }
 
 fn describe_arm(index: usize, arm: &Arm, arms: usize) -> String {

@@ -3,8 +3,9 @@
 use std::io;
 
 use tithe_model::catalogue::{
-    Catalogue, DatabaseEntry, DefaultValue, LineProblem, NetworkLogin, OfferedDatabase, OptionEntry, OptionKind,
-    Overrides, Properties, PropertyProblem, ProtectionEntry, Switch, UrlTls, WorkloadEntry, WorkloadShape,
+    Asked, AskedOf, Catalogue, DatabaseEntry, DefaultValue, LineProblem, NetworkLogin, OfferedDatabase, OptionEntry,
+    OptionKind, Overrides, Properties, PropertyFile, PropertyProblem, ProtectionEntry, Switch, UrlTls, WorkloadEntry,
+    WorkloadShape,
 };
 
 static AUDIT: [OptionEntry; 2] = [
@@ -97,7 +98,10 @@ pub fn catalogue() -> Catalogue {
                 ("c", "reads only", &[("readproportion", "1"), ("updateproportion", "0")]),
             ],
             file: "a property file",
+            weighted: false,
+            scripts: "",
             read: read_properties,
+            asks,
             check: check_properties,
             shape,
         }],
@@ -105,7 +109,8 @@ pub fn catalogue() -> Catalogue {
     }
 }
 
-fn read_properties(text: &str) -> Result<Properties, Vec<LineProblem>> {
+fn read_properties(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
+    let text = file.text()?;
     let mut properties = Properties::new();
     let mut problems = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -115,6 +120,14 @@ fn read_properties(text: &str) -> Result<Properties, Vec<LineProblem>> {
         }
     }
     if problems.is_empty() { Ok(properties) } else { Err(problems) }
+}
+
+fn asks(properties: &Properties) -> Vec<Asked> {
+    let asked = |property: &'static str, of: AskedOf| {
+        Some(Asked { property, of, value: properties.get(property)?.parse().ok()? })
+    };
+    let all = [("recordcount", AskedOf::Records), ("threadcount", AskedOf::Clients), ("target", AskedOf::Rate)];
+    all.into_iter().filter_map(|(property, of)| asked(property, of)).collect()
 }
 
 fn check_properties(properties: &Properties) -> Vec<PropertyProblem> {
@@ -132,11 +145,14 @@ fn shape(properties: &Properties) -> WorkloadShape {
 }
 
 /// The property files of the tests.
-pub fn read(path: &str) -> io::Result<String> {
-    match path {
-        "workloads/mine.properties" => Ok("readproportion=0.9\nupdateproportion=0.1\n".to_owned()),
-        "workloads/wrong.properties" => Ok("readproportion=1\nscanproportion = few\n".to_owned()),
-        "workloads/broken.properties" => Ok("readproportion=1\nnonsense\n".to_owned()),
-        _ => Err(io::Error::from(io::ErrorKind::NotFound)),
-    }
+pub fn read(path: &str) -> io::Result<Vec<u8>> {
+    let text = match path {
+        "workloads/mine.properties" => "readproportion=0.9\nupdateproportion=0.1\n",
+        "workloads/wrong.properties" => "readproportion=1\nscanproportion = few\n",
+        "workloads/broken.properties" => "readproportion=1\nnonsense\n",
+        "workloads/asks.properties" => "recordcount=2000\nthreadcount=8\ntarget=500\nreadproportion=1\n",
+        "workloads/more.properties" => "recordcount=3000\nthreadcount=5000\nreadproportion=1\n",
+        _ => return Err(io::Error::from(io::ErrorKind::NotFound)),
+    };
+    Ok(text.as_bytes().to_vec())
 }

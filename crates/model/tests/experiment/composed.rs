@@ -16,6 +16,7 @@ const NOTHING: Words<'static> = Words {
     plain: None,
     protections: &[],
     workloads: &[],
+    files: &[],
     clients: &[],
     records: None,
     budget: None,

@@ -1,6 +1,7 @@
 //! Experiment files in, experiments, plans or diagnostics out.
 
 mod accepted;
+mod asked;
 mod catalogue;
 mod composed;
 mod diagnostics;

@@ -13,7 +13,9 @@ use tithe_machine::{
     launch::{self, Content, Missing},
 };
 use tithe_model::{
-    catalogue::{LineProblem, Preset, Properties, PropertyProblem, WireProtocol, WorkloadEntry, WorkloadShape},
+    catalogue::{
+        LineProblem, Preset, Properties, PropertyFile, PropertyProblem, WireProtocol, WorkloadEntry, WorkloadShape,
+    },
     experiment::{self, Arrivals},
 };
 use tithe_plugin::{
@@ -59,7 +61,10 @@ pub fn entry() -> WorkloadEntry {
         title: "any program in slices: the properties run, prepare, writes, needle, record_bytes; its output is read as",
         presets: PRESETS,
         file: "lines of name=value: what is run and how its output is read",
+        weighted: false,
+        scripts: "",
         read,
+        asks: |_| Vec::new(),
         check: |properties| Command::resolve(properties).1,
         shape: |properties| {
             let (command, _) = Command::resolve(properties);
@@ -82,7 +87,7 @@ pub fn make(
 }
 
 /// There are no property files of commands that anyone has.
-fn read(_text: &str) -> Result<Properties, Vec<LineProblem>> {
+fn read(_file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
     let help = "write `command = \"PATTERN\"` and `properties = { run = \"…\" }`";
     Err(vec![(1, "a command is not read from a file".to_owned(), help.to_owned())])
 }

@@ -16,13 +16,15 @@ pub mod command;
 mod libpq;
 mod output;
 pub mod pgbench;
+mod pgbench_script;
 pub mod sysbench;
+mod sysbench_options;
 mod words;
 
 use std::path::{Path, PathBuf};
 
 use tithe_machine::launch::Missing;
-use tithe_model::catalogue::PropertyProblem;
+use tithe_model::catalogue::{LineProblem, PropertyProblem};
 use tithe_plugin::{
     program::Program,
     session::Table,
@@ -101,6 +103,26 @@ fn find_in(folders: Vec<PathBuf>, name: &str, package: &str) -> Result<PathBuf, 
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+/// Lines of a script that hold a password in a URL: what is kept of an experiment must hold none. Links without one, as
+/// comments have them, are no secrets.
+fn secrets(text: &str) -> Vec<LineProblem> {
+    let holds = |line: &str| {
+        line.split("://").skip(1).any(|rest| {
+            let authority = rest.split(|it: char| it.is_whitespace() || "/?#'\"<>".contains(it)).next().unwrap_or("");
+            authority
+                .rsplit_once('@')
+                .is_some_and(|(user, _)| user.split_once(':').is_some_and(|(_, it)| !it.is_empty()))
+        })
+    };
+    let lines = text.lines().enumerate().filter(|(_, line)| holds(line));
+    lines
+        .map(|(number, _)| {
+            let help = "records of runs hold no passwords: take it out";
+            (number + 1, "holds a URL with a password".to_owned(), help.to_owned())
+        })
+        .collect()
 }
 
 /// A whole number among `properties`, `usual` where it is not given; what is wrong goes to `problems`.

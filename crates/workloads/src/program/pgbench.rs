@@ -1,4 +1,4 @@
-//! pgbench, PostgreSQL's own load generator: its built-in scripts, or a script of one's own.
+//! pgbench, PostgreSQL's own load generator: its built-in scripts, or scripts of one's own, each with its weight.
 //!
 //! What stands elsewhere in an experiment is not repeated: the clients (`-c`) and the rate (`-R`) are those of
 //! `[load]`, the scale is a hundred-thousandth of the records, and the seconds (`-T`) are those of a slot. Every
@@ -12,7 +12,9 @@ use tithe_machine::{
     launch::{Command, Content, Missing},
 };
 use tithe_model::{
-    catalogue::{LineProblem, Preset, Properties, PropertyProblem, WireProtocol, WorkloadEntry, WorkloadShape},
+    catalogue::{
+        LineProblem, Preset, Properties, PropertyFile, PropertyProblem, WireProtocol, WorkloadEntry, WorkloadShape,
+    },
     experiment::{self, Arrivals},
 };
 use tithe_plugin::{
@@ -20,7 +22,11 @@ use tithe_plugin::{
     workload::Workload,
 };
 
-use super::{ByProgram, find_in, libpq, one_of, output, unknown, whole};
+use super::{
+    ByProgram, find_in, libpq, one_of, output,
+    pgbench_script::{is_of_name, undefined},
+    secrets, unknown, whole, words,
+};
 
 /// Rows of `pgbench_accounts` for each unit of scale.
 const ROWS_PER_SCALE: u64 = 100_000;
@@ -28,13 +34,16 @@ const ROWS_PER_SCALE: u64 = 100_000;
 /// A row of `pgbench_accounts`: three whole numbers and 84 letters.
 const ROW_BYTES: u64 = 97;
 
-/// File in the program's folder with the script.
-const SCRIPT: &str = "script.sql";
+/// What the properties and the files of scripts begin with: `script`, `script_2`.
+const SCRIPT: &str = "script";
+
+/// What the properties of their weights begin with.
+const WEIGHT: &str = "weight";
 
 /// What the files of the log begin with.
 const LOG: &str = "log";
 
-const KNOWN: [&str; 4] = ["script", "builtin", "protocol", "jobs"];
+const KNOWN: [&str; 6] = ["script", "builtin", "protocol", "jobs", "connect", "define"];
 
 const PRESETS: &[Preset] = &[
     ("tpcb-like", "Three updates, a select and an insert in a transaction", &[("builtin", "tpcb-like")]),
@@ -47,6 +56,10 @@ pub struct Pgbench {
     script: Script,
     protocol: String,
     jobs: Option<u64>,
+    /// A connection for each transaction.
+    connect: bool,
+    /// Variables of the scripts, `name=value`.
+    define: Vec<String>,
     scale: u64,
 }
 
@@ -54,17 +67,39 @@ pub struct Pgbench {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Script {
     BuiltIn(String),
-    Own(String),
+    Own(Vec<OwnScript>),
+}
+
+/// One of several scripts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct OwnScript {
+    text: String,
+    weight: u64,
+}
+
+impl OwnScript {
+    /// The name of the file of script `index`, from 0.
+    fn file(index: usize) -> String {
+        format!("{}.sql", numbered(SCRIPT, index + 1))
+    }
+}
+
+/// `script`, `script_2`, …
+fn numbered(name: &str, number: usize) -> String {
+    if number == 1 { name.to_owned() } else { format!("{name}_{number}") }
 }
 
 /// pgbench for the catalogue.
 pub fn entry() -> WorkloadEntry {
     WorkloadEntry {
         id: "pgbench",
-        title: "pgbench in slices: -M as protocol, -j as jobs, -f as pgbench_file; -c and -R are those of [load]",
+        title: "pgbench in slices: the properties protocol (-M), jobs (-j), connect (-C), define (-D); -c and -R are of [load]",
         presets: PRESETS,
-        file: "a script of pgbench",
+        file: "a script of pgbench, or a list of scripts with weights: [\"one.sql@9\", \"two.sql@1\"]",
+        weighted: true,
+        scripts: SCRIPT,
         read,
+        asks: |_| Vec::new(),
         check: |properties| Pgbench::resolve(properties).1,
         shape: |properties| WorkloadShape {
             writes: Pgbench::resolve(properties).0.writes(),
@@ -96,39 +131,81 @@ pub fn make(
 }
 
 /// A script is a property like any other, so that the record of a run holds it.
-fn read(text: &str) -> Result<Properties, Vec<LineProblem>> {
-    let lines = text.lines().enumerate();
-    let problems: Vec<LineProblem> = lines
-        .filter(|(_, line)| line.contains("://"))
-        .map(|(number, _)| {
-            let help = "what looks like a URL may hold a password and is not kept in records: take it out";
-            (number + 1, "holds a URL".to_owned(), help.to_owned())
-        })
-        .collect();
+fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
+    let text = file.text()?;
+    let problems = secrets(text);
     if text.trim().is_empty() {
         return Err(vec![(1, "the script is empty".to_owned(), "write what a transaction does".to_owned())]);
     }
-    if problems.is_empty() { Ok(BTreeMap::from([("script".to_owned(), text.to_owned())])) } else { Err(problems) }
+    let mut properties = BTreeMap::from([(numbered(SCRIPT, file.number), text.to_owned())]);
+    if let Some(weight) = file.weight {
+        properties.insert(numbered(WEIGHT, file.number), weight.to_string());
+    }
+    if problems.is_empty() { Ok(properties) } else { Err(problems) }
 }
 
 impl Pgbench {
     /// pgbench of `properties`, with what is wrong with them.
     fn resolve(properties: &Properties) -> (Self, Vec<PropertyProblem>) {
         let mut problems = Vec::new();
-        unknown(properties, &KNOWN, &mut problems);
+        let (numbered_ones, others): (Properties, Properties) =
+            properties.clone().into_iter().partition(|(name, _)| is_numbered(name));
+        unknown(&others, &KNOWN, &mut problems);
         let protocol = one_of(properties, ("protocol", "simple"), &["simple", "extended", "prepared"], &mut problems);
         let builtin =
             one_of(properties, ("builtin", "tpcb-like"), &["tpcb-like", "simple-update", "select-only"], &mut problems);
-        let own = properties.get("script").cloned();
+        let connect = one_of(properties, ("connect", "false"), &["true", "false"], &mut problems) == "true";
         let jobs = properties.contains_key("jobs").then(|| whole(properties, "jobs", 1, &mut problems));
-        let script = own.map_or(Script::BuiltIn(builtin), Script::Own);
-        (Self { script, protocol, jobs, scale: 1 }, problems)
+        let define = defined(properties, &mut problems);
+        let own: Vec<OwnScript> = (1..=numbered_ones.len())
+            .filter_map(|number| {
+                let text = properties.get(&numbered(SCRIPT, number))?.clone();
+                Some(OwnScript { text, weight: whole(properties, &numbered(WEIGHT, number), 1, &mut problems) })
+            })
+            .collect();
+        for (index, script) in own.iter().enumerate() {
+            let texts = own.iter().map(|script| script.text.as_str());
+            for name in undefined(&script.text, texts, &define) {
+                problems.push((
+                    numbered(SCRIPT, index + 1),
+                    format!("no script sets the variable :{name}"),
+                    format!("write `properties = {{ define = \"{name}=VALUE\" }}`, which is -D, or set it by \\set"),
+                ));
+            }
+        }
+        let script = if own.is_empty() { Script::BuiltIn(builtin) } else { Script::Own(own) };
+        (Self { script, protocol, jobs, connect, define, scale: 1 }, problems)
     }
 
     fn writes(&self) -> bool {
         // What a script of one's own does is not known: it is taken to write.
         self.script != Script::BuiltIn("select-only".to_owned())
     }
+}
+
+/// True for `script`, `script_2`, `weight`, `weight_2` and so on.
+fn is_numbered(name: &str) -> bool {
+    let rest = name.strip_prefix(SCRIPT).or_else(|| name.strip_prefix(WEIGHT));
+    rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('_').is_some_and(|it| it.parse::<u32>().is_ok()))
+}
+
+/// The variables that properties define, as -D takes them: words of `name=value`.
+fn defined(properties: &Properties, problems: &mut Vec<PropertyProblem>) -> Vec<String> {
+    let mut problem = |problem: String| {
+        let help = "write for example `define = \"naccounts=100000 days=7\"`".to_owned();
+        problems.push(("define".to_owned(), problem, help));
+    };
+    let all = words::split(properties.get("define").map_or("", String::as_str)).unwrap_or_else(|why| {
+        problem(why);
+        Vec::new()
+    });
+    for word in &all {
+        let name = word.split_once('=').map_or("", |(name, _)| name);
+        if name.is_empty() || !name.chars().all(is_of_name) {
+            problem(format!("{word:?} is not `name=value`"));
+        }
+    }
+    all
 }
 
 impl Program for Pgbench {
@@ -162,8 +239,10 @@ impl Program for Pgbench {
 
     fn files(&self, at: &ProgramContext<'_>) -> Result<Vec<(String, Content)>, Fault> {
         let mut files = libpq::files(at);
-        if let Script::Own(text) = &self.script {
-            files.push((SCRIPT.to_owned(), Content::Text(text.clone())));
+        if let Script::Own(scripts) = &self.script {
+            let named =
+                |(index, script): (usize, &OwnScript)| (OwnScript::file(index), Content::Text(script.text.clone()));
+            files.extend(scripts.iter().enumerate().map(named));
         }
         Ok(files)
     }
@@ -187,8 +266,15 @@ impl Program for Pgbench {
         }
         match &self.script {
             Script::BuiltIn(name) => arguments.extend(["-b".to_owned(), name.clone()]),
-            Script::Own(_) => arguments.extend(["-f".to_owned(), at.folder.join(SCRIPT).display().to_string()]),
+            Script::Own(scripts) => arguments.extend(scripts.iter().enumerate().flat_map(|(index, script)| {
+                let path = at.folder.join(OwnScript::file(index));
+                ["-f".to_owned(), format!("{}@{}", path.display(), script.weight)]
+            })),
         }
+        if self.connect {
+            arguments.push("-C".to_owned());
+        }
+        arguments.extend(self.define.iter().flat_map(|word| ["-D".to_owned(), word.clone()]));
         if let Some(rate) = job.rate {
             arguments.extend(["-R".to_owned(), rate.to_string()]);
         }
@@ -226,14 +312,26 @@ impl Program for Pgbench {
     fn describe(&self) -> Vec<(String, String)> {
         let script = match &self.script {
             Script::BuiltIn(name) => format!("built-in {name}"),
-            Script::Own(_) => "of the experiment".to_owned(),
+            Script::Own(scripts) if scripts.len() == 1 => "of the experiment".to_owned(),
+            Script::Own(scripts) => {
+                let weights: Vec<String> = scripts.iter().map(|script| script.weight.to_string()).collect();
+                format!("{} of the experiment, weights {}", scripts.len(), weights.join(" : "))
+            }
         };
-        vec![
+        let mut lines = vec![
             ("script".to_owned(), script),
             ("protocol".to_owned(), self.protocol.clone()),
             ("threads".to_owned(), format!("{}, at most one a client", self.jobs.unwrap_or(1))),
             ("scale".to_owned(), self.scale.to_string()),
-        ]
+        ];
+        if self.connect {
+            let words = "one for each transaction; its latency begins once it is connected";
+            lines.push(("connection".to_owned(), words.to_owned()));
+        }
+        if !self.define.is_empty() {
+            lines.push(("define".to_owned(), self.define.join(" ")));
+        }
+        lines
     }
 }
 

@@ -1,14 +1,19 @@
-//! sysbench 1.0 with the scripts `oltp_*` that come with it, on what speaks the protocol of MySQL or PostgreSQL.
+//! sysbench 1.0 with the scripts `oltp_*` that come with it or a script of one's own, on what speaks the protocol of
+//! MySQL or PostgreSQL.
 //!
 //! What stands elsewhere in an experiment is not repeated: the threads are the clients of `[load]`, the rows of all
-//! tables together are its records, and the seconds are those of a slot. Latencies are those of sysbench's own
+//! tables together are its records, and the seconds are those of a slot. A file of options that says them gives the
+//! experiment its defaults ([`super::sysbench_options`] knows the names). Latencies are those of sysbench's own
 //! histogram.
 //!
 //! Of TLS in MySQL's protocol sysbench knows on and off, and files of fixed names in the folder that it is started in.
 //! Whether it checks whose certificate the server shows is up to its library and is not claimed here. So is the proof
 //! of a password: the library of Debian's sysbench (libmariadb) has a plugin for MySQL's `caching_sha2_password`.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use tithe_machine::{
     fault::Fault,
@@ -16,7 +21,9 @@ use tithe_machine::{
     secret::Secret,
 };
 use tithe_model::{
-    catalogue::{LineProblem, Preset, Properties, PropertyProblem, WireProtocol, WorkloadEntry, WorkloadShape},
+    catalogue::{
+        LineProblem, Preset, Properties, PropertyFile, PropertyProblem, WireProtocol, WorkloadEntry, WorkloadShape,
+    },
     experiment::{self, Arrivals},
 };
 use tithe_plugin::{
@@ -25,13 +32,20 @@ use tithe_plugin::{
     workload::Workload,
 };
 
-use super::{ByProgram, find_in, libpq, one_of, output, unknown, whole};
+use super::{
+    ByProgram, find_in, libpq, one_of, output, secrets,
+    sysbench_options::{self as options, Options},
+    whole,
+};
 
 /// A row: two whole numbers, 120 and 60 letters.
 const ROW_BYTES: u64 = 188;
 
 /// The database of sysbench's tables on MySQL and MariaDB: that of Tithe holds nothing but what Tithe has marked.
 const DATABASE: &str = "sbtest";
+
+/// File in the program's folder with a script of one's own.
+const OWN: &str = "script.lua";
 
 /// Options in a file, for the password among them.
 const OPTIONS: &str = "options";
@@ -52,21 +66,51 @@ const PRESETS: &[Preset] = &[
 
 /// sysbench with the properties of one experiment.
 pub struct Sysbench {
-    script: String,
+    script: Script,
     tables: u64,
     rows: u64,
-    /// How keys are drawn, in sysbench's word.
-    rand_type: String,
+    options: Options,
+}
+
+/// What an event does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Script {
+    BuiltIn(String),
+    /// The text of a script of one's own.
+    Own(String),
+}
+
+impl Script {
+    /// True where it makes its tables itself.
+    fn prepares(&self) -> bool {
+        match self {
+            Self::BuiltIn(_) => true,
+            Self::Own(text) => {
+                ["function prepare", "cmdline.commands", "oltp_common"].iter().any(|it| text.contains(it))
+            }
+        }
+    }
+
+    /// True where it takes the options of sysbench's own scripts. One that names no options takes all.
+    fn takes_tables(&self) -> bool {
+        match self {
+            Self::BuiltIn(_) => true,
+            Self::Own(text) => !text.contains("cmdline.options") || text.contains("table_size"),
+        }
+    }
 }
 
 /// sysbench for the catalogue.
 pub fn entry() -> WorkloadEntry {
     WorkloadEntry {
         id: "sysbench",
-        title: "sysbench in slices: tables and rand_type as properties; --threads is clients of [load]",
+        title: "sysbench in slices: its own options as properties (tables, rand_type, db_ps_mode, …); --threads is clients of [load]",
         presets: PRESETS,
-        file: "lines of name=value: the script's tables and rand_type",
+        file: "a --config-file of sysbench, a script FILE.lua, or a list of both",
+        weighted: false,
+        scripts: LUA,
         read,
+        asks: |properties| options::asks(&options::canonical(properties)),
         check: |properties| Sysbench::resolve(properties).1,
         shape: |properties| WorkloadShape {
             writes: Sysbench::resolve(properties).0.writes(),
@@ -94,41 +138,55 @@ pub fn make(
     if problems.is_empty() { Ok(ByProgram::boxed(sysbench)) } else { Err(problems) }
 }
 
-/// Lines of `name=value`, `#` before a remark.
-fn read(text: &str) -> Result<Properties, Vec<LineProblem>> {
-    let mut properties = Properties::new();
-    let mut problems = Vec::new();
-    for (number, line) in text.lines().map(str::trim).enumerate() {
-        match line.split_once('=') {
-            _ if line.is_empty() || line.starts_with('#') => {}
-            Some((name, value)) => drop(properties.insert(name.trim().to_owned(), value.trim().to_owned())),
-            None => problems.push((number + 1, format!("{line:?} sets nothing"), "write `name=value`".to_owned())),
-        }
+/// What the properties begin with that hold scripts.
+const LUA: &str = "lua_";
+
+/// A script in Lua, or lines of `name=value` with `#` before a remark.
+fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
+    let text = file.text()?;
+    if Path::new(file.name).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("lua")) {
+        let problems = secrets(text);
+        let script = || Properties::from([(format!("{LUA}{}", file.number), text.to_owned())]);
+        return if problems.is_empty() { Ok(script()) } else { Err(problems) };
     }
-    if problems.is_empty() { Ok(properties) } else { Err(problems) }
+    Ok(options::read(text))
 }
 
 impl Sysbench {
     /// sysbench of `properties`, with what is wrong with them.
     fn resolve(properties: &Properties) -> (Self, Vec<PropertyProblem>) {
         let mut problems = Vec::new();
-        unknown(properties, &["script", "tables", "rand_type"], &mut problems);
-        let scripts: Vec<&str> = PRESETS.iter().map(|(name, ..)| *name).collect();
-        let script = one_of(properties, ("script", "oltp_read_write"), &scripts, &mut problems);
-        let rand_type =
-            one_of(properties, ("rand_type", "special"), &["uniform", "gaussian", "special", "pareto"], &mut problems);
-        let tables = whole(properties, "tables", 1, &mut problems);
-        (Self { script, tables, rows: 1, rand_type }, problems)
+        let properties = options::canonical(properties);
+        let (scripts, mut properties): (Properties, Properties) =
+            properties.into_iter().partition(|(name, _)| name.starts_with(LUA));
+        for name in scripts.keys().skip(1) {
+            let problem = "sysbench runs one script, and this is a second one".to_owned();
+            problems.push((name.clone(), problem, "give it a `[[workload]]` of its own".to_owned()));
+        }
+        let known: Vec<&str> = PRESETS.iter().map(|(name, ..)| *name).collect();
+        let script = one_of(&properties, ("script", "oltp_read_write"), &known, &mut problems);
+        let script = scripts.into_values().next().map_or(Script::BuiltIn(script), Script::Own);
+        let tables = whole(&properties, "tables", 1, &mut problems);
+        properties.retain(|name, _| !["script", "tables"].contains(&name.as_str()));
+        let options = Options::of(&properties, matches!(script, Script::Own(_)), &mut problems);
+        (Self { script, tables, rows: 1, options }, problems)
     }
 
     fn writes(&self) -> bool {
-        !["oltp_read_only", "oltp_point_select"].contains(&self.script.as_str())
+        // What a script of one's own does is not known: it is taken to write.
+        let reads = ["oltp_read_only", "oltp_point_select"];
+        !matches!(&self.script, Script::BuiltIn(name) if reads.contains(&name.as_str()))
     }
 
-    fn command(&self, at: &ProgramContext<'_>, further: Vec<String>, verb: &str) -> Command {
-        let mut arguments = vec![self.script.clone()];
+    fn command(&self, at: &ProgramContext<'_>, script: &Script, further: Vec<String>, verb: &str) -> Command {
+        let mut arguments = vec![match script {
+            Script::BuiltIn(name) => name.clone(),
+            Script::Own(_) => at.folder.join(OWN).display().to_string(),
+        }];
         arguments.push(format!("--config-file={}", at.folder.join(OPTIONS).display()));
-        arguments.extend([format!("--tables={}", self.tables), format!("--table-size={}", self.rows)]);
+        if script.takes_tables() {
+            arguments.extend([format!("--tables={}", self.tables), format!("--table-size={}", self.rows)]);
+        }
         arguments.extend(further);
         arguments.push(verb.to_owned());
         Command { program: at.executable.to_owned(), arguments, environment: libpq::environment(at) }
@@ -176,7 +234,10 @@ impl Program for Sysbench {
 
     fn files(&self, at: &ProgramContext<'_>) -> Result<Vec<(String, Content)>, Fault> {
         let mut files = libpq::files(at);
-        files.push((OPTIONS.to_owned(), Content::Secret(Secret::new(options(at)))));
+        if let Script::Own(text) = &self.script {
+            files.push((OWN.to_owned(), Content::Text(text.clone())));
+        }
+        files.push((OPTIONS.to_owned(), Content::Secret(Secret::new(server_options(at)))));
         if let Some(tls) = at.reach.tls.as_ref().filter(|_| at.protocol == WireProtocol::MySql) {
             let (certificate, key) = &tls.identity;
             for (name, path) in CERTIFICATES.iter().zip([&tls.authority, certificate, key]) {
@@ -188,20 +249,24 @@ impl Program for Sysbench {
     }
 
     fn prepare(&self, at: &ProgramContext<'_>) -> Vec<Command> {
-        vec![self.command(at, Vec::new(), "prepare")]
+        if self.script.prepares() {
+            return vec![self.command(at, &self.script, self.options.arguments(), "prepare")];
+        }
+        // A script without tables of its own finds those of sysbench's scripts.
+        vec![self.command(at, &Script::BuiltIn("oltp_read_write".to_owned()), self.options.of_tables(), "prepare")]
     }
 
     fn run(&self, at: &ProgramContext<'_>, job: &Job) -> Command {
-        let further = [
+        let mut further = vec![
             format!("--threads={}", job.clients),
             format!("--time={}", job.seconds),
             "--events=0".to_owned(),
             // 0 would be the time of day.
             format!("--rand-seed={}", job.seed.max(1)),
-            format!("--rand-type={}", self.rand_type),
             "--histogram=on".to_owned(),
         ];
-        self.command(at, further.to_vec(), "run")
+        further.extend(self.options.arguments());
+        self.command(at, &self.script, further, "run")
     }
 
     fn read(&self, _at: &ProgramContext<'_>, _job: &Job, printed: &str) -> Result<ProgramReport, Fault> {
@@ -213,24 +278,32 @@ impl Program for Sysbench {
     }
 
     fn needle(&self) -> Option<&[u8]> {
-        Some(b"sbtest1")
+        match &self.script {
+            Script::Own(text) if !text.contains("sbtest1") => None,
+            Script::BuiltIn(_) | Script::Own(_) => Some(b"sbtest1"),
+        }
     }
 
     fn describe(&self) -> Vec<(String, String)> {
-        vec![
-            ("script".to_owned(), self.script.clone()),
+        let script = match &self.script {
+            Script::BuiltIn(name) => name.clone(),
+            Script::Own(_) => "of the experiment".to_owned(),
+        };
+        let mut lines = vec![
+            ("script".to_owned(), script),
             ("tables".to_owned(), format!("{} of {} rows", self.tables, self.rows)),
-            ("rand_type".to_owned(), self.rand_type.clone()),
-            (
-                "certificates".to_owned(),
-                "on MySQL and MariaDB, whether sysbench checks the server's is not known".to_owned(),
-            ),
-        ]
+        ];
+        lines.extend(self.options.describe());
+        lines.push((
+            "certificates".to_owned(),
+            "on MySQL and MariaDB, whether sysbench checks the server's is not known".to_owned(),
+        ));
+        lines
     }
 }
 
 /// The options that say where the server is and who comes. On PostgreSQL the library's environment says the rest.
-fn options(at: &ProgramContext<'_>) -> String {
+fn server_options(at: &ProgramContext<'_>) -> String {
     let reach = at.reach;
     if at.protocol == WireProtocol::Postgres {
         let host = libpq::name(reach);

@@ -14,6 +14,8 @@ use tithe_plugin::{
 
 use super::*;
 
+mod own;
+
 const PASSWORD: &str = "0123secret:4567";
 
 fn reach(tls: bool) -> Reach {
@@ -127,7 +129,7 @@ fn pgbench_is_told_by_arguments_and_environment() {
           PGPORT=5432
           PGSSLMODE=disable
           PGUSER=tithe
-        /bin/program -n -l --log-prefix=/f/log --random-seed=7 -c 20 -j 1 -T 3 -M simple -f /f/script.sql -R 50
+        /bin/program -n -l --log-prefix=/f/log --random-seed=7 -c 20 -j 1 -T 3 -M simple -f /f/script.sql@1 -R 50
           PGDATABASE=postgres
           PGGSSENCMODE=disable
           PGHOST=localhost
@@ -157,10 +159,10 @@ fn sysbench_is_told_by_arguments_and_a_file() {
         workload.as_ref(),
         WireProtocol::MySql,
         expect![[r#"
-        statement: CREATE DATABASE sbtest
-        /bin/program oltp_read_only --config-file=/f/options --tables=3 --table-size=10000 prepare
-        /bin/program oltp_read_only --config-file=/f/options --tables=3 --table-size=10000 --threads=20 --time=3 --events=0 --rand-seed=7 --rand-type=special --histogram=on run
-    "#]],
+            statement: CREATE DATABASE sbtest
+            /bin/program oltp_read_only --config-file=/f/options --tables=3 --table-size=10000 prepare
+            /bin/program oltp_read_only --config-file=/f/options --tables=3 --table-size=10000 --threads=20 --time=3 --events=0 --rand-seed=7 --histogram=on run
+        "#]],
     );
     let plain = reach(false);
     for protocol in [WireProtocol::MySql, WireProtocol::Postgres] {
@@ -213,7 +215,7 @@ fn what_cannot_be_asked_for_is_told() {
         150_000,
         &[("protocol", "fast"), ("job", "2"), ("jobs", "0")],
         expect![[
-            r#"job: is not known (there are: script, builtin, protocol, jobs); protocol: "fast" is not known (write simple or extended or prepared); jobs: "0" is not a whole number from 1 on (write 1); records: pgbench loads 100000 rows for each unit of scale, and 150000 is no multiple (write for example `records = 200000`)"#
+            r#"job: is not known (there are: script, builtin, protocol, jobs, connect, define); protocol: "fast" is not known (write simple or extended or prepared); jobs: "0" is not a whole number from 1 on (write 1); records: pgbench loads 100000 rows for each unit of scale, and 150000 is no multiple (write for example `records = 200000`)"#
         ]],
     );
     problem(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::catalogue::{LineProblem, Properties, PropertyProblem, WorkloadEntry, WorkloadShape};
+use tithe_model::catalogue::{LineProblem, Properties, PropertyFile, PropertyProblem, WorkloadEntry, WorkloadShape};
 use tithe_plugin::sql::{Compute, Isolation};
 
 /// Customers per district that the specification asks for (clause 1.2.1).
@@ -158,7 +158,10 @@ pub fn entry() -> WorkloadEntry {
         title: "TPC-C transactions",
         presets: PRESETS,
         file: "lines of name=value: the mix and the size",
+        weighted: false,
+        scripts: "",
         read,
+        asks: |_| Vec::new(),
         check: |properties| Config::resolve(properties).err().unwrap_or_default(),
         shape: |properties| WorkloadShape {
             writes: Config::resolve(properties).map_or(true, |config| writes(&config)),
@@ -174,7 +177,8 @@ pub fn writes(config: &Config) -> bool {
 }
 
 /// Reads lines of `name=value`, `#` before a remark.
-fn read(text: &str) -> Result<Properties, Vec<LineProblem>> {
+fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
+    let text = file.text()?;
     let mut properties = BTreeMap::new();
     let mut problems = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -199,8 +203,12 @@ mod tests {
 
     use super::*;
 
+    fn file(text: &str) -> PropertyFile<'_> {
+        PropertyFile { name: "mine", weight: None, number: 1, bytes: text.as_bytes() }
+    }
+
     fn check(text: &str, expect: Expect) {
-        let told = match read(text).map(|properties| Config::resolve(&properties)) {
+        let told = match read(&file(text)).map(|properties| Config::resolve(&properties)) {
             Ok(Ok(config)) => format!("{config:?}"),
             Ok(Err(problems)) => {
                 let line = |(name, problem, help): &PropertyProblem| format!("{name}: {problem} ({help})");
@@ -249,7 +257,7 @@ mod tests {
     proptest! {
         #[test]
         fn foreign_text_never_panics(text in ".{0,80}", name in "(warehouses|mix|items)", value in ".{0,20}") {
-            let _ = read(&text).map(|properties| Config::resolve(&properties));
+            let _ = read(&file(&text)).map(|properties| Config::resolve(&properties));
             let _ = Config::resolve(&BTreeMap::from([(name, value)]));
         }
     }

@@ -3,8 +3,8 @@
 //! Names and defaults are those of `site.ycsb.workloads.CoreWorkload` 0.17.0 in its code, which differ from its
 //! `workload_template`. Two rules are Tithe's own:
 //!
-//! * The number of records is the experiment's (`data.records`); `recordcount` is only checked against the
-//!   other properties.
+//! * `recordcount`, `threadcount` and `target` are defaults of the experiment's `records`, `clients` and `rate`, which
+//!   win; `recordcount` is also checked against the other properties.
 //! * YCSB cannot run `zipfian` without `operationcount`, from which it predicts how many records will be
 //!   inserted. Tithe measures by time, so the property may be absent; the number of records then stands in.
 //!
@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::catalogue::{PropertyProblem, WorkloadShape};
+use tithe_model::catalogue::{Asked, AskedOf, PropertyProblem, WorkloadShape};
 
 use super::{names, operation_kind::OperationKind};
 
@@ -129,6 +129,16 @@ pub fn shape(properties: &BTreeMap<String, String>) -> WorkloadShape {
     }
 }
 
+/// What `properties` say of the experiment around them. YCSB takes 0 for "not said" in all three.
+pub fn asks(properties: &BTreeMap<String, String>) -> Vec<Asked> {
+    let all = [("recordcount", AskedOf::Records), ("threadcount", AskedOf::Clients), ("target", AskedOf::Rate)];
+    let asked = all.into_iter().filter_map(|(property, of)| {
+        let value = properties.get(property)?.trim().parse().ok().filter(|&value: &u32| value > 0)?;
+        Some(Asked { property, of, value: value.into() })
+    });
+    asked.collect()
+}
+
 /// Properties for an arm with `records` records.
 ///
 /// # Errors
@@ -151,7 +161,9 @@ pub fn resolve(
 /// Reads all properties; what has a problem gets its default.
 fn read(properties: &BTreeMap<String, String>) -> (Config, Vec<PropertyProblem>) {
     let mut reader = Reader { properties, problems: names::unknown(properties) };
-    reader.workload();
+    for count in ["threadcount", "target"] {
+        reader.optional(count, 0..=LARGEST);
+    }
     let length = reader.length();
     let insert_proportion = reader.real("insertproportion", 0.0, 0.0..=f64::MAX);
     let config = Config {
@@ -183,6 +195,10 @@ fn read(properties: &BTreeMap<String, String>) -> (Config, Vec<PropertyProblem>)
             "checking values needs a constant field length",
             "set fieldlengthdistribution=constant, or leave dataintegrity out: Tithe verifies values without it too",
         );
+    }
+    if let Some(problem) = reader.foreign_class() {
+        // What another class's properties are is not known here.
+        return (config, vec![problem]);
     }
     (config, reader.problems)
 }
@@ -320,12 +336,12 @@ impl Reader<'_> {
         default.to_owned()
     }
 
-    fn workload(&mut self) {
+    /// What is wrong with another class than the core workload.
+    fn foreign_class(&self) -> Option<PropertyProblem> {
         const CORE: [&str; 3] = ["core", "site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload"];
-        if let Some(class) = self.text("workload").filter(|class| !CORE.contains(class)) {
-            let problem = format!("the workload class \"{class}\" is not built in");
-            self.problem("workload", problem, format!("only YCSB's core workload is: {}", CORE[1]));
-        }
+        let class = self.text("workload").filter(|class| !CORE.contains(class))?;
+        let problem = format!("the workload class \"{class}\" is not built in");
+        Some(("workload".to_owned(), problem, format!("only YCSB's core workload is: {}", CORE[1])))
     }
 
     fn length(&mut self) -> Length {
@@ -464,15 +480,15 @@ mod tests {
     fn every_problem_at_once() {
         problems(
             "recordcont=5\nfieldcount=ten\nrequestdistribution=zipf\nreadproportion=-1\nreadallfields=yes\n\
-             table=a b\nworkload=site.ycsb.workloads.RestWorkload\nfieldlengthdistribution=uniform\n\
+             table=a b\nthreadcount=many\nfieldlengthdistribution=uniform\n\
              dataintegrity=true\nminscanlength=20\nmaxscanlength=10\nminfieldlength=200\nxyzzy=1\n",
             &expect![[r#"
                 recordcont: YCSB's core workload has no such property
                   did you mean "recordcount"?
                 xyzzy: YCSB's core workload has no such property
                   take it out; a name is written exactly as in YCSB
-                workload: the workload class "site.ycsb.workloads.RestWorkload" is not built in
-                  only YCSB's core workload is: site.ycsb.workloads.CoreWorkload
+                threadcount: "many" is not a whole number from 0 to 2147483647
+                  write it in digits only
                 minfieldlength: the shortest field, 200, is longer than the longest, 100
                   make it smaller than fieldlength
                 table: "a b" is not a plain name
@@ -489,6 +505,18 @@ mod tests {
                   make it smaller than maxscanlength
                 dataintegrity: checking values needs a constant field length
                   set fieldlengthdistribution=constant, or leave dataintegrity out: Tithe verifies values without it too
+            "#]],
+        );
+    }
+
+    /// What another class's properties mean, and whether they have slips, is not for the core workload to say.
+    #[test]
+    fn another_class_is_refused_by_its_name_alone() {
+        problems(
+            "workload=site.ycsb.workloads.ConstantOccupancyWorkload\noccupancy=0.9\nstorageages=1\nfieldcount=ten",
+            &expect![[r#"
+                workload: the workload class "site.ycsb.workloads.ConstantOccupancyWorkload" is not built in
+                  only YCSB's core workload is: site.ycsb.workloads.CoreWorkload
             "#]],
         );
     }

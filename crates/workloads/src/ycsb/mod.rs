@@ -44,7 +44,7 @@ use std::{
 
 use tithe_machine::fault::Fault;
 use tithe_model::{
-    catalogue::PropertyProblem,
+    catalogue::{Asked, PropertyProblem},
     experiment::{self, Values},
     operation::Share,
 };
@@ -72,6 +72,8 @@ pub struct Ycsb {
     space: KeySpace,
     operations: Vec<&'static str>,
     values: Values,
+    /// What stands elsewhere in an experiment.
+    asked: Vec<Asked>,
     /// Names of properties that are not used, with the reason.
     ignored: Vec<(String, &'static str)>,
 }
@@ -136,7 +138,8 @@ impl Ycsb {
             lengths,
             indices,
         };
-        Ok(Self { shared: Arc::new(shared), space, operations, values, ignored })
+        let asked = config::asks(properties);
+        Ok(Self { shared: Arc::new(shared), space, operations, values, asked, ignored })
     }
 
     /// Properties that were given and are not used, each with the reason.
@@ -239,6 +242,9 @@ impl Workload for Ycsb {
         ];
         let differing = differs.iter().filter(|(differs, ..)| *differs);
         lines.extend(differing.map(|(_, name, value)| ((*name).to_owned(), (*value).to_owned())));
+        lines.extend(self.asked.iter().map(|asked| {
+            (asked.property.to_owned(), format!("{}, where the experiment has no `{}`", asked.value, asked.of.key()))
+        }));
         lines.extend(self.ignored.iter().map(|(name, why)| (name.clone(), format!("ignored: {why}"))));
         lines
     }

@@ -33,6 +33,8 @@ const USED: &[&str] = &[
     "scanlengthdistribution",
     "scanproportion",
     "table",
+    "target",
+    "threadcount",
     "updateproportion",
     "workload",
     "writeallfields",
@@ -45,61 +47,94 @@ const MEASURES: &str = "Tithe measures and reports by itself";
 const DATABASE: &str = "the experiment's database and arms decide it";
 const FAILURES: &str = "a failed operation is counted and not repeated";
 
+/// Beginnings of names of YCSB itself, up to the dot. A name with any other beginning and a dot is a binding's:
+/// `hbase.usepagefilter`, `tikv.pd`.
+const OWN: [&str; 3] = ["exponential", "hdrhistogram", "measurement"];
+
 /// Properties that Tithe accepts and does not use, and why. A name that ends in a full stop stands for all
 /// names that begin with it.
 const IGNORED: &[(&str, &str)] = &[
-    ("basicdb.", DATABASE),
     ("batch.size", LOAD),
-    ("cassandra.", DATABASE),
+    ("batchsize", DATABASE),
+    ("cache", DATABASE),
+    ("clientbuffering", DATABASE),
+    ("clustername", DATABASE),
+    ("columnfamily", DATABASE),
     ("command", "the experiment loads and runs"),
+    ("consistency", DATABASE),
     ("core_workload_insertion_keep_going_on_error", FAILURES),
     ("core_workload_insertion_retry_interval", FAILURES),
     ("core_workload_insertion_retry_limit", FAILURES),
     ("db", DATABASE),
-    ("db.", DATABASE),
+    ("debug", DATABASE),
     ("debug.", MEASURES),
     ("dotransactions", "the experiment loads and runs"),
     ("dropdata", "Tithe drops what it has created"),
+    ("durability", DATABASE),
     ("exporter", MEASURES),
     ("exportfile", MEASURES),
     ("hdrhistogram.", MEASURES),
+    ("helperhost", DATABASE),
     ("histogram.", MEASURES),
+    ("host", DATABASE),
     ("hosts", DATABASE),
-    ("jdbc.", DATABASE),
+    ("jointimeout", "the experiment loads and runs"),
+    ("keytab", DATABASE),
+    ("kudu_block_size", DATABASE),
+    ("kudu_buffer_num_ops", DATABASE),
+    ("kudu_master_addresses", DATABASE),
+    ("kudu_partition_schema", DATABASE),
+    ("kudu_pre_split_num_tablets", DATABASE),
+    ("kudu_sync_ops", DATABASE),
+    ("kudu_table_num_replicas", DATABASE),
     ("label", MEASURES),
     ("latencytrackederrors", MEASURES),
     ("maxexecutiontime", TIME),
     ("measurement.", MEASURES),
     ("measurementtype", MEASURES),
-    ("mongodb.", DATABASE),
-    ("mysql.", DATABASE),
     ("outputstyle", MEASURES),
-    ("pg.", DATABASE),
+    ("password", DATABASE),
     ("port", DATABASE),
+    ("ports", DATABASE),
+    ("principal", DATABASE),
     ("readallfieldsbyname", "the database's session decides how all fields are asked for"),
-    ("redis.", DATABASE),
     ("reportlatencyforeacherror", MEASURES),
+    ("requesttimeout", DATABASE),
     ("silence", MEASURES),
     ("spin.sleep", LOAD),
-    ("sqlite.", DATABASE),
     ("status", MEASURES),
     ("status.interval", MEASURES),
-    ("target", LOAD),
-    ("threadcount", LOAD),
+    ("storename", DATABASE),
     ("timeseries.", MEASURES),
+    ("user", DATABASE),
+    ("username", DATABASE),
     ("verbose", MEASURES),
+    ("version", DATABASE),
     ("warmuptime", TIME),
+    ("writebuffersize", DATABASE),
 ];
+
+/// Properties of YCSB-C, the C++ port whose files circulate as YCSB's, which change the work.
+const OF_YCSB_C: [&str; 1] = ["keylength"];
 
 /// The given properties that Tithe does not use, each with the reason.
 pub fn ignored(properties: &BTreeMap<String, String>) -> Vec<(&str, &'static str)> {
     properties.keys().filter_map(|name| Some((name.as_str(), reason(name)?))).collect()
 }
 
-/// Why Tithe does not use property `name`; `None` when it does, or does not know it.
+/// Why Tithe does not use property `name`; `None` when it does, or does not know it. Bindings write their own names in
+/// capitals here and there.
 fn reason(name: &str) -> Option<&'static str> {
-    let stands_for = |entry: &str| entry == name || (entry.ends_with('.') && name.starts_with(entry));
-    IGNORED.iter().find(|(entry, _)| stands_for(entry)).map(|&(_, reason)| reason)
+    let lower = name.to_ascii_lowercase();
+    let stands_for = |entry: &str| entry == lower || (entry.ends_with('.') && lower.starts_with(entry));
+    let known = IGNORED.iter().find(|(entry, _)| stands_for(entry)).map(|&(_, reason)| reason);
+    known.or_else(|| of_a_binding(name).then_some(DATABASE))
+}
+
+/// True for a name with a dot that is not YCSB's own, and no slip of one.
+fn of_a_binding(name: &str) -> bool {
+    let binding = name.split_once('.').map_or("", |(binding, _)| binding);
+    !binding.is_empty() && !OWN.contains(&binding) && diagnostic::nearest(name, USED.iter().copied()).is_none()
 }
 
 /// A problem for each property that neither YCSB nor go-ycsb has.
@@ -108,6 +143,11 @@ pub(super) fn unknown(properties: &BTreeMap<String, String>) -> Vec<PropertyProb
     strange
         .map(|name| {
             let help = match nearest(name) {
+                _ if OF_YCSB_C.contains(&name.as_str()) => {
+                    "it is YCSB-C's, and YCSB's keys are `user` and a number: take it out, and see that the work is \
+                     still what you mean"
+                        .to_owned()
+                }
                 Some(known) => format!("did you mean \"{known}\"?"),
                 None => "take it out; a name is written exactly as in YCSB".to_owned(),
             };
@@ -128,11 +168,26 @@ mod tests {
 
     #[test]
     fn names_of_bindings_and_measurements_are_accepted_with_a_reason() {
-        let names = ["threadcount", "mongodb.url", "measurement.interval", "recordcount", "db.passwd", "db"];
+        let names = ["maxexecutiontime", "mongodb.url", "measurement.interval", "recordcount", "db.passwd", "db"];
         let properties = names.iter().map(|name| ((*name).to_owned(), "x".to_owned())).collect();
         let ignored: Vec<&str> = ignored(&properties).into_iter().map(|(name, _)| name).collect();
-        assert_eq!(ignored, ["db", "db.passwd", "measurement.interval", "mongodb.url", "threadcount"]);
+        assert_eq!(ignored, ["db", "db.passwd", "maxexecutiontime", "measurement.interval", "mongodb.url"]);
         assert_eq!(unknown(&properties), []);
+    }
+
+    #[test]
+    fn names_of_all_bindings_are_left_aside_and_slips_are_not() {
+        let one = |name: &str| BTreeMap::from([(name.to_owned(), "x".to_owned())]);
+        for name in ["tikv.pd", "hbase.usepagefilter", "as.host", "es.hosts.list", "columnfamily", "clientBuffering"] {
+            assert_eq!((unknown(&one(name)), ignored(&one(name)).len()), (vec![], 1), "{name}");
+        }
+        let told = |name: &str| unknown(&one(name)).pop().map(|(_, _, help)| help).unwrap_or_default();
+        expect_test::expect![[r#"
+            did you mean "exponential.frac"?
+            take it out; a name is written exactly as in YCSB
+            it is YCSB-C's, and YCSB's keys are `user` and a number: take it out, and see that the work is still what you mean
+            take it out; a name is written exactly as in YCSB"#]]
+        .assert_eq(&["exponentail.frac", "exponential.sharpness", "keylength", "encryption"].map(told).join("\n"));
     }
 
     #[test]

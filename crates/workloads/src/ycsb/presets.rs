@@ -104,7 +104,10 @@ pub fn entry() -> WorkloadEntry {
         title: "YCSB",
         presets: PRESETS,
         file: "a property file of YCSB",
+        weighted: false,
+        scripts: "",
         read: properties::read,
+        asks: config::asks,
         check: config::check,
         shape: config::shape,
     }

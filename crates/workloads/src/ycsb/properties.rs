@@ -1,22 +1,33 @@
 //! Reads the text of a Java `.properties` file, the form in which YCSB workloads are written.
 //!
 //! The rules are those of `java.util.Properties.load(Reader)`: comments, three kinds of separator, lines that
-//! go on after a backslash, escapes. The text is taken as UTF-8, where YCSB itself reads ISO 8859-1. Of a lone
-//! backslash at the end of the text Java sometimes makes a property without a name; here it is nothing.
+//! go on after a backslash, escapes. A file that is not UTF-8 is taken as ISO 8859-1, as YCSB takes every file. Of a
+//! lone backslash at the end of the text Java sometimes makes a property without a name; here it is nothing.
 //! What the properties mean is in [`super::config`].
 
 use std::{collections::BTreeMap, iter::Peekable, str::Chars};
 
-use tithe_model::catalogue::{LineProblem, Properties, PropertyProblem};
+use tithe_model::catalogue::{BYTE_ORDER_MARK, LineProblem, Properties, PropertyFile, PropertyProblem};
 
 /// As [`parse`], for the catalogue: problems come with the number of their line, from 1.
 ///
 /// # Errors
-/// As [`parse`].
-pub fn read(text: &str) -> Result<Properties, Vec<LineProblem>> {
+/// As [`parse`]; a file in UTF-16.
+pub fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
+    let text = &decode(file.bytes).map_err(|problem| vec![problem])?;
     let line_of = |key: &str| text.lines().position(|line| line.contains(key)).map_or(1, |line| line + 1);
     let located = |(key, problem, help): PropertyProblem| (line_of(&key), problem, help);
     parse(text).map_err(|problems| problems.into_iter().map(located).collect())
+}
+
+/// The text of a file: UTF-8, or else ISO 8859-1, in which every byte is a character. A mark at its beginning is none.
+fn decode(bytes: &[u8]) -> Result<String, LineProblem> {
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err((1, "is UTF-16, which YCSB does not read".to_owned(), "save the file as UTF-8".to_owned()));
+    }
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    let latin = || bytes.iter().map(|&byte| char::from(byte)).collect();
+    Ok(std::str::from_utf8(bytes).map_or_else(|_| latin(), str::to_owned))
 }
 
 /// Key and value of every property in `text`; of two with the same key the later one counts.
@@ -182,6 +193,20 @@ mod tests {
                 r#"Err([("a", "malformed escape \"\\u12\"", "write \\u and four hexadecimal digits, a character above \\uffff as a pair of them"), ("b", "half a surrogate pair", "write \\u and four hexadecimal digits, a character above \\uffff as a pair of them"), ("c", "malformed escape \"\\u+123\"", "write \\u and four hexadecimal digits, a character above \\uffff as a pair of them")])"#
             ]],
         );
+    }
+
+    /// As editors of Windows write them, with the comments of people who write other than English.
+    #[test]
+    fn files_are_read_in_the_encodings_that_people_have() {
+        let one = |bytes| format!("{:?}", read(&PropertyFile { name: "a", weight: None, number: 1, bytes }));
+        expect![[r#"Ok({"readproportion": "1.0", "recordcount": "2000"})"#]]
+            .assert_eq(&one(b"\xef\xbb\xbf# by Windows\r\nrecordcount=2000\r\nreadproportion=1.0\r\n"));
+        expect![[r#"Ok({"recordcount": "2000"})"#]].assert_eq(&one(b"\xef\xbb\xbfrecordcount=2000\r"));
+        expect![[r#"Ok({"recordcount": "2000"})"#]].assert_eq(&one(b"# d\xe9j\xe0 vu\nrecordcount=2000\n"));
+        expect![[r#"Ok({"table": "café"})"#]].assert_eq(&one(b"table=caf\xe9"));
+        expect![[r#"Ok({"table": "café"})"#]].assert_eq(&one("table=café".as_bytes()));
+        expect![[r#"Err([(1, "is UTF-16, which YCSB does not read", "save the file as UTF-8")])"#]]
+            .assert_eq(&one(b"\xff\xfer\0e\0"));
     }
 
     /// Writes `text` so that it reads back as it is, in one of the ways that Java allows for each character.

@@ -427,14 +427,14 @@ fn the_description_names_what_changes_the_load() {
     describe(
         "threadcount=4\ndb.passwd=secret",
         expect![[r#"
-        requestdistribution: uniform
-        READ: 95 %
-        UPDATE: 5 %
-        fields: 10 of 100 bytes
-        values: ycsb
-        db.passwd: ignored: the experiment's database and arms decide it
-        threadcount: ignored: the experiment's [load] decides it
-    "#]],
+            requestdistribution: uniform
+            READ: 95 %
+            UPDATE: 5 %
+            fields: 10 of 100 bytes
+            values: ycsb
+            threadcount: 4, where the experiment has no `clients`
+            db.passwd: ignored: the experiment's database and arms decide it
+        "#]],
     );
     describe(
         &with("requestdistribution=hotspot\ninsertorder=ordered\nwriteallfields=true"),

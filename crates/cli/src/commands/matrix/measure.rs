@@ -80,7 +80,7 @@ fn all(planned: &Planned, arguments: &RunArgs) -> Result<i32, Stop> {
                 Ok(ended) => exit::worse(status, ended),
                 Err(stop) if stop.status == exit::INTERRUPTED => return Err(stop),
                 Err(stop) => {
-                    anstream::eprint!("{}", stop.message);
+                    crate::shown::tell!("{}", stop.message);
                     exit::FAILED
                 }
             };
@@ -139,7 +139,7 @@ fn one(planned: &Planned, task: Task, arguments: &RunArgs) -> Result<i32, Stop> 
     match folder.state(index) {
         State::Whole(outcome) => {
             folder.tidy(index);
-            anstream::println!("task {index} was done before: {}", folder.whole(index).display());
+            crate::shown::showln!("task {index} was done before: {}", folder.whole(index).display());
             return Ok(status(&outcome));
         }
         State::Torn(reason) if folder.whole(index).exists() => {
@@ -153,7 +153,7 @@ fn one(planned: &Planned, task: Task, arguments: &RunArgs) -> Result<i32, Stop> 
     match measured(planned, task, arguments, &folder) {
         Ok(outcome) => {
             folder.tidy(index);
-            anstream::println!("task {index} is done: {}", folder.whole(index).display());
+            crate::shown::showln!("task {index} is done: {}", folder.whole(index).display());
             Ok(status(&outcome))
         }
         Err(stop) => {

@@ -106,7 +106,7 @@ struct GatherArgs {
 pub fn matrix(arguments: &MatrixArgs) -> Result<i32, Stop> {
     match &arguments.command {
         MatrixCommand::Plan(arguments) => {
-            anstream::print!("{}", Planned::read(&arguments.file)?.outline());
+            crate::shown::show!("{}", Planned::read(&arguments.file)?.outline());
             Ok(exit::OK)
         }
         MatrixCommand::Run(arguments) => measure::run(arguments),
@@ -122,16 +122,16 @@ fn written(arguments: &ScriptArgs) -> Result<i32, Stop> {
     let names = Names { file: &file, into: &arguments.into, plan: &planned.identity };
     let engine = ENGINES.iter().find(|(name, _)| *name == arguments.engine);
     let (_, engine) = engine.ok_or_else(|| Stop::new(exit::USAGE, format!("no engine {}", arguments.engine)))?;
-    anstream::print!("{}", script(&planned.matrix, names, *engine));
+    crate::shown::show!("{}", script(&planned.matrix, names, *engine));
     Ok(exit::OK)
 }
 
 fn status(arguments: &FolderArgs) -> Result<i32, Stop> {
     let gathered = gathered(arguments)?;
     let figures = matrix::figures(&gathered);
-    anstream::println!("{}: {}", gathered.title, report::matrix::progress(&gathered));
+    crate::shown::showln!("{}: {}", gathered.title, report::matrix::progress(&gathered));
     for line in report::matrix::missing(&gathered, &figures).into_iter().chain(report::matrix::strays(&gathered)) {
-        anstream::println!("  {line}");
+        crate::shown::showln!("  {line}");
     }
     let whole = gathered.tasks.iter().all(|row| matches!(row.state, State::Whole(_)));
     Ok(if whole { exit::OK } else { exit::FAILED })
@@ -141,13 +141,13 @@ fn gather(arguments: &GatherArgs) -> Result<i32, Stop> {
     let gathered = gathered(&arguments.from)?;
     let document = report::matrix::json::render(&gathered, &matrix::figures(&gathered));
     let Some(path) = &arguments.to else {
-        anstream::print!("{document}");
+        crate::shown::show!("{document}");
         return Ok(exit::OK);
     };
     std::fs::write(path, document)
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display())))?;
-    anstream::println!("{}: {}", gathered.title, report::matrix::progress(&gathered));
-    anstream::println!("the figures: tithe report {}", path.display());
+    crate::shown::showln!("{}: {}", gathered.title, report::matrix::progress(&gathered));
+    crate::shown::showln!("the figures: tithe report {}", path.display());
     Ok(exit::OK)
 }
 

@@ -289,10 +289,10 @@ pub fn what_programs_cannot_do_is_refused_before_anything_starts() {
     refused(
         &of("postgres", "pgbench = \"select-only\"\nproperties = { threads = \"2\" }"),
         expect![[r#"
-        error: `threads`: is not known
-        = help: there are: script, builtin, protocol, jobs
-        tithe: 1 problem in e.toml; nothing was started
-    "#]],
+            error: `threads`: is not known
+            = help: there are: script, builtin, protocol, jobs, connect, define
+            tithe: 1 problem in e.toml; nothing was started
+        "#]],
     );
     refused(
         &of("postgres", "pgbench = \"select-only\"").replace("1 s", "1.5 s"),

@@ -66,7 +66,27 @@ fn a_cell_ends_after_three_frames_invalid_for_one_reason() {
     let ending = ending(&bench);
     assert!(ending.starts_with("failed: 3 frames in a row were invalid for the same reason: "), "{ending}");
     assert!(ending.contains("of the operations failed"), "{ending}");
-    assert!(out(&output).contains("3 frames in a row were invalid"), "{}", out(&output));
+    assert!(err(&output).contains("3 frames in a row were invalid"), "{}", err(&output));
+}
+
+/// One message with each reason once and the next step, and neither tables nor pages of nothing.
+#[test]
+fn a_run_that_measured_nothing_ends_with_one_message() {
+    let bench = Bench::new("nothing");
+    let text = known_costs("refuses_to_start = true", ARMS, "60 s");
+    let second = "[[workload]]\nycsb = \"c\"\n\n[[arm]]";
+    bench.file("e.toml", &text.replacen("[[arm]]", second, 1));
+    let output = bench.tithe(&["run", "e.toml"]);
+    assert_eq!((status(&output), out(&output).as_str()), (4, ""), "{}", err(&output));
+    let told = err(&output);
+    let (_, end) = told.split_once("tithe: nothing was measured").expect("the message");
+    assert_eq!(end.matches("told to refuse").count(), 1, "{told}");
+    let last: Vec<&str> = told.lines().rev().take(4).collect();
+    assert_eq!(last[3], "tithe: nothing was measured");
+    assert!(last[1].starts_with("next: mend that, then tithe run --resume tithe-runs"), "{told}");
+    assert!(last[0].starts_with("records: tithe-runs"), "{told}");
+    assert!(bench.report()["cells"][0]["ending"].as_str().is_some_and(|why| why.contains("told to refuse")));
+    assert!(!bench.run_folder().join("report.html").exists());
 }
 
 #[test]

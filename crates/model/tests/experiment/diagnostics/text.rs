@@ -10,8 +10,8 @@ fn nothing_at_all() {
             1:1 the experiment has no `title` (add for example `title = "What TLS costs"`)
             1:1 the experiment has no `database` (add for example `database = "postgres"`)
             1:1 the experiment has no arms (add two `[[arm]]` at least: first the plain one, then one with `protections`)
-            1:1 the experiment has no `[data]` (add `[data]` and below it for example `records = 100_000`)
             1:1 the experiment has no `[[workload]]` (add `[[workload]]` and below it `ycsb = "a"`)
+            1:1 the experiment has no `[data]` (add `[data]` and below it for example `records = 100_000`)
         "#]],
     );
 }

@@ -1,0 +1,61 @@
+//! The one way out: what is shown on a terminal, whatever format it has, passes here.
+//!
+//! Servers, files and whoever wrote them choose much of that text. Characters that change the direction of writing
+//! could make it read as something else, so none is shown: `\u202e` stands in its place, which is the same text in JSON.
+
+use std::borrow::Cow;
+
+/// True for a character that changes the direction of the text around it (Unicode Standard Annex 9, 2.1 to 2.6).
+fn turns(character: char) -> bool {
+    matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// `text` with every character that changes its direction written out.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    if !text.contains(turns) {
+        return Cow::Borrowed(text);
+    }
+    let written = text.chars().map(|character| match character {
+        character if turns(character) => format!("\\u{:04x}", u32::from(character)),
+        character => character.to_string(),
+    });
+    Cow::Owned(written.collect())
+}
+
+/// As `print!`.
+macro_rules! show {
+    ($($words:tt)*) => { anstream::print!("{}", $crate::shown::harmless(&format!($($words)*))) };
+}
+
+/// As `println!`.
+macro_rules! showln {
+    () => { anstream::println!() };
+    ($($words:tt)*) => { anstream::println!("{}", $crate::shown::harmless(&format!($($words)*))) };
+}
+
+/// As `eprint!`.
+macro_rules! tell {
+    ($($words:tt)*) => { anstream::eprint!("{}", $crate::shown::harmless(&format!($($words)*))) };
+}
+
+/// As `eprintln!`.
+macro_rules! telln {
+    () => { anstream::eprintln!() };
+    ($($words:tt)*) => { anstream::eprintln!("{}", $crate::shown::harmless(&format!($($words)*))) };
+}
+
+pub(crate) use {show, showln, tell, telln};
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn what_changes_the_direction_is_written_out() {
+        assert_eq!(harmless("a\u{202e}b\u{2066}c\u{200f}"), r"a\u202eb\u2066c\u200f");
+        assert_eq!(harmless("שלום, \u{1b}[1mthere\u{1b}[0m"), "שלום, \u{1b}[1mthere\u{1b}[0m");
+        let text = "name\u{202e}\"x";
+        let json = serde_json::to_string(text).expect("JSON");
+        assert_eq!(serde_json::from_str::<String>(&harmless(&json)).expect("JSON still"), text);
+    }
+}
