@@ -8,7 +8,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ending::CellEnding, histogram::Histogram, invalid::Invalid, steady::Steadiness};
+use crate::{
+    ending::CellEnding,
+    histogram::Histogram,
+    invalid::Invalid,
+    steady::{self, Steadiness},
+};
 
 /// The time that one client spent on one arm before the next. One row of `slots.csv`, columns in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -329,6 +334,13 @@ pub struct WarmedUp {
     /// It lasted as long as the warm-ups before it had shown together to be enough.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub as_before: bool,
+}
+
+impl WarmedUp {
+    /// True when the servers certainly changed at its end, and by more than a warm-up may leave.
+    pub fn is_unsteady(&self) -> bool {
+        self.ended == Steadiness::Changing && self.change.abs() >= steady::BOUND
+    }
 }
 
 /// What a warm-up is to bring to a steady state.

@@ -22,15 +22,14 @@ pub(super) fn words(cell: &Cell, warm_ups: &[WarmedUp]) -> String {
         WarmUp::Fixed { ns } => return format!("{} of each arm, as asked for", seconds(ns)),
         WarmUp::UntilSteady { at_most_ns, .. } => at_most_ns,
     };
-    let ended = |how: Steadiness| warm_ups.iter().filter(|it| it.ended == how).count();
-    let (changing, unclear) = (ended(Steadiness::Changing), ended(Steadiness::Unclear));
+    let changing = warm_ups.iter().filter(|it| it.is_unsteady()).count();
+    let unclear = warm_ups.iter().filter(|it| it.ended != Steadiness::Steady && !it.is_unsteady()).count();
     let mut parts: Vec<String> = steady_after(warm_ups).into_iter().collect();
     let of = |count: usize| {
         if warm_ups.len() == 1 { String::new() } else { format!(" in {count} of {} starts", warm_ups.len()) }
     };
     if changing > 0 {
-        let at_most_ns = Steadiness::Changing.at_most_ns(at_most_ns);
-        parts.push(format!("not steady within {}{}", seconds(at_most_ns), of(changing)));
+        parts.push(format!("not steady within {}{}", seconds(2 * at_most_ns), of(changing)));
     }
     if unclear > 0 {
         parts.push(format!("too noisy to tell within {}{}", seconds(at_most_ns), of(unclear)));
@@ -68,7 +67,7 @@ fn lengths_of<'w>(warm_ups: impl Iterator<Item = &'w WarmedUp>) -> Option<String
 /// What limits the figures of `cell`, where some start was still changing when its first frame began.
 pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Option<String> {
     let WarmUp::UntilSteady { at_most_ns, .. } = cell.after_start else { return None };
-    let changing = || warm_ups.iter().filter(|it| it.ended == Steadiness::Changing);
+    let changing = || warm_ups.iter().filter(|it| it.is_unsteady());
     let most = changing().max_by(|one, other| one.change.abs().total_cmp(&other.change.abs()))?;
     let what = match most.quantity {
         Steadied::Operations => "operations per processor second",
@@ -88,7 +87,7 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
     Some(format!(
         "after a warm-up of {} {starts}: {what} of arm `{arm}` still {moved} by {}%; {counted}; `warmup` in `[measure]` \
          asks for a longer one",
-        seconds(Steadiness::Changing.at_most_ns(at_most_ns)),
+        seconds(2 * at_most_ns),
         digits(size)
     ))
 }
@@ -96,7 +95,7 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
 /// The starts whose frames do not count, because their servers certainly changed when the first of them began: as long
 /// as enough others are left to tell how much starts differ.
 pub(super) fn left_out(warm_ups: &[WarmedUp]) -> BTreeSet<u32> {
-    let (changing, steady): (Vec<_>, Vec<_>) = warm_ups.iter().partition(|it| it.ended == Steadiness::Changing);
+    let (changing, steady): (Vec<_>, Vec<_>) = warm_ups.iter().partition(|it| it.is_unsteady());
     match steady.len() >= STARTS_MIN as usize {
         true => changing.into_iter().map(|it| it.start).collect(),
         false => BTreeSet::new(),

@@ -80,9 +80,9 @@ impl CellRunner<'_> {
             if enough.is_some_and(|windows| course.windows as usize >= windows) {
                 return Ok(Some(course.ended_as_before(start, duration_ns)));
             }
-            let steadiness = course.steadiness();
-            let is_over = duration_ns >= steadiness.at_most_ns(at_most_ns) && course.windows as usize >= WINDOWS_TELL;
-            if steadiness == Steadiness::Steady || is_over {
+            let is_long = course.windows as usize >= WINDOWS_TELL && duration_ns >= at_most_ns;
+            let is_over = is_long && (duration_ns >= 2 * at_most_ns || !course.ended(start, duration_ns).is_unsteady());
+            if course.steadiness() == Steadiness::Steady || is_over {
                 break;
             }
         }
@@ -95,18 +95,18 @@ impl CellRunner<'_> {
 /// The warm-ups of a cell's servers that lasted until they had shown to be steady, or to their cap.
 #[derive(Default)]
 pub(super) struct WarmedUpBefore {
-    /// The values of each warm-up, by arm and quantity.
-    series: BTreeMap<(usize, Steadied), Vec<Vec<f64>>>,
+    /// The values of every arm in each warm-up, by quantity: arms differ in level, and follow the same course.
+    series: BTreeMap<Steadied, Vec<Vec<f64>>>,
 }
 
 impl WarmedUpBefore {
     fn add(&mut self, course: Course) {
         for series in course.series.into_iter().filter(|series| !series.values.is_empty()) {
-            self.series.entry((series.arm, series.quantity)).or_default().push(series.values);
+            self.series.entry(series.quantity).or_default().push(series.values);
         }
     }
 
-    /// Windows that are enough for every quantity of every arm; `None` where that is not known.
+    /// Windows that are enough for both quantities; `None` where that is not known.
     fn enough(&self) -> Option<usize> {
         let each = self.series.values().map(|warm_ups| steady::enough(warm_ups));
         each.collect::<Option<Vec<usize>>>()?.into_iter().max().map(|windows| windows.max(WINDOWS_MIN))
