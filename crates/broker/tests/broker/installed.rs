@@ -5,6 +5,7 @@ use std::{fs, path::Path, thread, time::Duration};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use expect_test::expect;
 use nkeys::KeyPair;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tithe_broker::{AccessFiles, Broker};
 use tithe_harness::agents::link::{Answer, Delivery, Link, Subscription};
@@ -418,13 +419,12 @@ fn a_broker_that_hangs_is_late_and_not_for_ever() {
 }
 
 /// A server that is paused (SIGSTOP), and goes on when this is dropped.
-struct Paused(i32);
+struct Paused(Pid);
 
 impl Paused {
     fn of(server: &Server) -> Self {
-        let process = server.process() as i32;
-        // SAFETY: the process is the test's own child and has not been waited for.
-        unsafe { libc::kill(process, libc::SIGSTOP) };
+        let process = Pid::from_raw(server.process() as i32).expect("a process");
+        kill_process(process, Signal::STOP).expect("it runs");
         let states = || fs::read_dir(format!("/proc/{process}/task")).expect("threads").flatten();
         let stat = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         eventually("that all threads stop", || states().all(|thread| stat(thread).contains(") T ")));
@@ -434,7 +434,6 @@ impl Paused {
 
 impl Drop for Paused {
     fn drop(&mut self) {
-        // SAFETY: as above.
-        unsafe { libc::kill(self.0, libc::SIGCONT) };
+        let _ = kill_process(self.0, Signal::CONT);
     }
 }

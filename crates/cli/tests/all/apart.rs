@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::Signal;
 use serde_json::Value;
+use tithe_machine::proc::signal;
 
 use crate::support::{Bench, assert_valid, begins_with, err, out, process::Process, status, wait_until};
 
@@ -144,8 +146,7 @@ fn a_process_that_is_killed_ends_its_cell_with_words_and_leaves_nothing() {
     bench.file("e.toml", &experiment("a", "1 h", "0.01%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
     let mut tithe = Process::heard(&mut bench.command(&["run", "e.toml", "--quiet"]));
     let process = await_measuring(&bench, &mut tithe);
-    // SAFETY: no memory is involved; it was there a moment ago, as a child of tithe's that measures frame after frame.
-    assert_eq!(unsafe { libc::kill(process, libc::SIGKILL) }, 0);
+    signal(process, Signal::KILL).expect("it measures frame after frame");
     let output = tithe.output();
     assert_eq!(status(&output), 4, "{}{}", out(&output), err(&output));
     let cells = bench.kept_json("cells.json");
@@ -167,8 +168,8 @@ fn a_run_that_is_stopped_keeps_what_was_measured_and_leaves_no_process() {
     let mut tithe = Process::heard(&mut command);
     let process = await_measuring(&bench, &mut tithe);
     // Where a terminal is closed, its shell and the kernel both say so.
-    tithe.signal(libc::SIGHUP);
-    tithe.signal(libc::SIGHUP);
+    tithe.signal(Signal::HUP);
+    tithe.signal(Signal::HUP);
     let output = tithe.output();
     assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
     assert!(!is_there(process));
@@ -183,7 +184,7 @@ fn a_tithe_that_is_killed_takes_the_process_with_it() {
     bench.file("e.toml", &experiment("c", "1 h", "0.01%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
     let mut tithe = Process::heard(&mut bench.command(&["run", "e.toml", "--quiet"]));
     let process = await_measuring(&bench, &mut tithe);
-    tithe.signal(libc::SIGKILL);
+    tithe.signal(Signal::KILL);
     tithe.output();
     // It is not this test's child: who inherits it buries it.
     let stat = || fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use std::{os::unix::process::ExitStatusExt, path::Path, process::Command};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{Bench, FEW_OPERATIONS, err, known_costs, out, process::Process, sealed, status, wait_until};
@@ -199,13 +200,13 @@ fn two_folders_of_one_plan_do_not_meet_on_a_disk_of_the_host() {
     };
     wait_until(|| frames() > 0);
     // It lives and does nothing.
-    first.signal(libc::SIGSTOP);
+    first.signal(Signal::STOP);
     let refused = bench.tithe(&[&local[..], &["other"]].concat());
     assert_eq!(status(&refused), 1, "{}", err(&refused));
     assert!(err(&refused).contains("another tithe measures this task at"), "{}", err(&refused));
     // What it has is still there, and it goes on.
     let before = frames();
-    first.signal(libc::SIGCONT);
+    first.signal(Signal::CONT);
     wait_until(|| frames() > before);
     assert!(frames() > before && before > 0, "{before} frames");
 }

@@ -142,6 +142,35 @@ fn only_the_sandbox_starts_processes() {
     }
 }
 
+/// Outside the C interfaces of SQLite and WiredTiger `unsafe` stands in ten places, each of which says why no library
+/// will do; a crate without any forbids it.
+#[test]
+fn unsafe_code_is_where_c_is_called_and_in_ten_places_elsewhere() {
+    let is_c_interface = |path: &Path| {
+        let is_of_engine = path.starts_with("sqlite") || path.starts_with("wiredtiger");
+        is_of_engine && !path.ends_with("encryptor/locked.rs")
+    };
+    let mut elsewhere = Vec::new();
+    for name in crate_names() {
+        let folder = root().join("crates").join(&name).join("src");
+        let all = sources(&folder);
+        let said: usize = all.iter().map(|source| source.count("unsafe")).sum();
+        let root_says = ["lib.rs", "main.rs"].map(|file| fs::read_to_string(folder.join(file)).unwrap_or_default());
+        assert_eq!(
+            root_says.concat().contains("#![forbid(unsafe_code)]"),
+            said == 0,
+            "{name} says unsafe {said} times"
+        );
+        let others = all.iter().filter(|source| !is_c_interface(&source.path));
+        elsewhere.extend(others.map(|source| (format!("{name}/{}", source.path.display()), source.count("unsafe"))));
+    }
+    elsewhere.retain(|(_, count)| *count > 0);
+    let count: usize = elsewhere.iter().map(|(_, count)| count).sum();
+    assert!(count <= 10, "{count} places: {elsewhere:?}");
+    let twice = Source::parse(Path::new("a.rs"), "fn a() { unsafe { b() }; unsafe { c() } }");
+    assert_eq!(twice.count("unsafe"), 2);
+}
+
 /// Clippy sees the macros of printing, and not the streams behind them.
 #[test]
 fn only_the_command_line_prints() {

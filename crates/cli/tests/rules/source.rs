@@ -72,6 +72,13 @@ impl Source {
         names.windows(wanted.len()).any(|window| window.iter().zip(&wanted).all(|(name, word)| name == word))
     }
 
+    /// How often the code says the name `word`.
+    pub fn count(&self, word: &str) -> usize {
+        let mut names = Vec::new();
+        flatten(self.tokens.iter().cloned(), "", &mut names);
+        names.iter().filter(|name| *name == word).count()
+    }
+
     /// True when the text `text` stands in the code.
     pub fn has_text(&self, text: &str) -> bool {
         has_literal(self.tokens.iter().cloned(), &format!("{text:?}"))

@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tithe_machine::{credentials::Credentials, sandbox::certificates};
 
 /// A key server of PyKMIP with its certificates, in a temporary folder; stopped when dropped.
@@ -102,8 +103,8 @@ impl TestServer {
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        // SAFETY: the group is the server's own, and lasts until its leader is waited for.
-        unsafe { libc::kill(-(self.process.id() as i32), libc::SIGKILL) };
+        // The group is the server's own, and lasts until its leader is waited for.
+        let _ = kill_process_group(Pid::from_child(&self.process), Signal::KILL);
         let _ = self.process.wait();
     }
 }

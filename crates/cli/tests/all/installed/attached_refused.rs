@@ -162,8 +162,7 @@ impl Pooler {
         fs::write(&settings, text).expect("written");
         let mut command = Command::new(program);
         command.arg(&settings);
-        // SAFETY: geteuid has no preconditions.
-        if unsafe { libc::geteuid() } == 0 {
+        if rustix::process::geteuid().is_root() {
             command.uid(65_534).gid(65_534);
         }
         let process = Process::unheard(&mut command);

@@ -5,6 +5,7 @@
 
 use std::{cell::Cell, fs, os::unix::process::ExitStatusExt as _};
 
+use rustix::process::Signal;
 use tithe_databases::redis::Redis;
 use tithe_machine::watch::process;
 
@@ -46,7 +47,7 @@ fn the_thread_of_redis_runs_on_the_processor_of_a_client_in_all_arms() {
         let both = [processor.clone(), processor];
         assert!(awaited(|| allowed(run.id()) == both), "not seen: {both:?}");
     }
-    run.signal(libc::SIGINT);
+    run.signal(Signal::INT);
     let output = run.output();
     assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
 }
@@ -97,7 +98,7 @@ fn measured((database, url, clients): (&str, &str, u32), is_bound: impl FnOnce()
         End::Whole => (Some(0), None),
         End::Killed => {
             run.kill();
-            (None, Some(libc::SIGKILL))
+            (None, Some(Signal::KILL.as_raw()))
         }
     };
     let output = run.output();

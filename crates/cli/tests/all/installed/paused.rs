@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::Signal;
 use support::{
     Bench, FEW_OPERATIONS, err, known_costs, out, process::Process, sealed, server::installed, status, wait_until,
 };
@@ -106,7 +107,7 @@ fn pause_and_cancel(load: (&str, &str)) {
     let bench = Bench::new("pause");
     let mut run = start(&bench, load);
     let seen = watch(&mut run);
-    run.signal(libc::SIGINT);
+    run.signal(Signal::INT);
     let output = run.output();
     assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
     await_end(&seen);

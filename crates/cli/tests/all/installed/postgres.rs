@@ -6,6 +6,7 @@ use crate::support;
 
 use std::{fs, path::Path, time::Duration};
 
+use rustix::process::Signal;
 use serde_json::Value;
 use support::{
     Bench, err, interrupted_after, out,
@@ -13,6 +14,7 @@ use support::{
     server::{Server, installed},
     status, wait_until,
 };
+use tithe_machine::proc::signal;
 
 /// Ends with the fewest frames of which an interval of three arms can be given, on one start of their servers. The
 /// budget leaves room for frames that take longer beside others, and for some that do not count.
@@ -176,8 +178,7 @@ fn kill_a_server_of(parent: u32) {
         let Some((head, tail)) = stat.rsplit_once(')') else { continue };
         if head.contains("(postgres") && tail.split_whitespace().nth(1) == Some(&parent.to_string()) {
             let process: i32 = entry.file_name().to_string_lossy().parse().expect("a number");
-            // SAFETY: the process is a server that the run of this test started.
-            unsafe { libc::kill(process, libc::SIGKILL) };
+            signal(process, Signal::KILL).expect("it runs");
             return;
         }
     }

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::Signal;
 use support::{Bench, err, out, process::Process, status, wait_until};
 use tithe_databases::all;
 use tithe_harness::{arms::named, volumes::own_swap};
@@ -82,7 +83,7 @@ fn interrupt(database: &str, volume: &str, processes: usize) {
     let count = |what: &str| left(tithe, &run).iter().filter(|line| line.starts_with(what)).count();
     assert!(count("mount ") >= 2 && count("/sys/block") >= 2, "nothing is there: {:?}", left(tithe, &run));
     assert!(count("/proc/") >= processes, "nothing is there: {:?}", left(tithe, &run));
-    child.signal(libc::SIGINT);
+    child.signal(Signal::INT);
     let output = child.output();
     assert_eq!(status(&output), 130, "{}", err(&output));
     // The kernel lets a loop device go shortly after its last user.

@@ -6,7 +6,7 @@
 use std::{
     io::{Read as _, Write as _},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
-    os::fd::AsRawFd as _,
+    os::fd::OwnedFd,
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -47,8 +47,8 @@ impl DelayRelay {
 
 impl Drop for DelayRelay {
     fn drop(&mut self) {
-        // SAFETY: the descriptor is open for the whole call. Whoever waits in accept(2) is told that it is over.
-        unsafe { libc::shutdown(self.listener.as_raw_fd(), libc::SHUT_RDWR) };
+        // Whoever waits in accept(2) is told that it is over.
+        let _ = TcpStream::from(OwnedFd::from(self.listener.try_clone().expect("a socket"))).shutdown(Shutdown::Both);
         let _ = self.acceptor.take().map(JoinHandle::join);
         for stream in self.streams.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let _ = stream.shutdown(Shutdown::Both);

@@ -19,6 +19,9 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::Signal;
+use tithe_machine::proc::signal;
+
 use super::process::Process;
 
 /// Waits for the end of its input, then kills whoever else is in its network namespace, until nobody is.
@@ -147,8 +150,8 @@ impl Host {
                 return;
             }
             for process in here {
-                // SAFETY: no memory is involved; the process is in a network that only the test knows.
-                unsafe { libc::kill(process.cast_signed(), libc::SIGKILL) };
+                // One that has ended meanwhile is what is wanted.
+                let _ = signal(process.cast_signed(), Signal::KILL);
             }
             thread::sleep(Duration::from_millis(5));
         }

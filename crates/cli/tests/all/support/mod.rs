@@ -23,6 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tithe_machine::sandbox::{Sandbox, copy};
 use tithe_model::invalid::Invalid;
@@ -208,7 +209,7 @@ pub fn interrupted_after(frames: usize, bench: &Bench, command: &mut Command) ->
     let mut run = Process::heard(command);
     while !run.has_ended() {
         if bench.frames_so_far() >= frames {
-            run.signal(libc::SIGINT);
+            run.signal(Signal::INT);
             break;
         }
         std::thread::sleep(Duration::from_millis(20));

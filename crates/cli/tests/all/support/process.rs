@@ -2,6 +2,8 @@
 
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
+use rustix::process::Signal;
+
 /// A process that is killed when it is dropped: a test that fails leaves nobody who measures beside those after it.
 pub struct Process(Option<Child>);
 
@@ -27,10 +29,9 @@ impl Process {
     }
 
     /// Sends it `signal`.
-    pub fn signal(&self, signal: i32) {
-        // SAFETY: no memory is involved. Until the child's end was asked for nobody else has its number; after that no
-        // test sends a signal.
-        assert_eq!(unsafe { libc::kill(self.id() as i32, signal) }, 0);
+    pub fn signal(&self, signal: Signal) {
+        // Until the child's end was asked for nobody else has its number; after that no test sends a signal.
+        assert_eq!(tithe_machine::proc::signal(self.id() as i32, signal), Ok(()));
     }
 
     /// True once it has ended.
