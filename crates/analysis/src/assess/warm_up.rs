@@ -29,7 +29,7 @@ pub(super) fn words(cell: &Cell, warm_ups: &[WarmedUp]) -> String {
         if warm_ups.len() == 1 { String::new() } else { format!(" in {count} of {} starts", warm_ups.len()) }
     };
     if changing > 0 {
-        parts.push(format!("not steady within {}{}", seconds(2 * at_most_ns), of(changing)));
+        parts.push(format!("not steady within {}{}", seconds(at_most_ns), of(changing)));
     }
     if unclear > 0 {
         parts.push(format!("too noisy to tell within {}{}", seconds(at_most_ns), of(unclear)));
@@ -80,26 +80,32 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
         1 => "the servers were not steady".to_owned(),
         all => format!("the servers were not steady in {} of {all} starts", changing().count()),
     };
-    let counted = match left_out(warm_ups).is_empty() {
-        true => "they count all the same, because too few others are left",
-        false => "they are left out",
+    let counted = match (left_out(warm_ups).is_empty(), arms_changed_alike(warm_ups)) {
+        (false, _) => "they are left out",
+        (true, true) => "they count, because all arms changed alike",
+        (true, false) => "they count all the same, because too few others are left",
     };
     Some(format!(
         "after a warm-up of {} {starts}: {what} of arm `{arm}` still {moved} by {}%; {counted}; `warmup` in `[measure]` \
          asks for a longer one",
-        seconds(2 * at_most_ns),
+        seconds(at_most_ns),
         digits(size)
     ))
 }
 
 /// The starts whose frames do not count, because their servers certainly changed when the first of them began: as long
-/// as enough others are left to tell how much starts differ.
+/// as enough others are left to tell how much starts differ, and arms did not change alike.
 pub(super) fn left_out(warm_ups: &[WarmedUp]) -> BTreeSet<u32> {
     let (changing, steady): (Vec<_>, Vec<_>) = warm_ups.iter().partition(|it| it.is_unsteady());
-    match steady.len() >= STARTS_MIN as usize {
+    match steady.len() >= STARTS_MIN as usize && !arms_changed_alike(warm_ups) {
         true => changing.into_iter().map(|it| it.start).collect(),
         false => BTreeSet::new(),
     }
+}
+
+/// True when warm-ups have shown that quantities of all arms follow one course, so that further ones could be shorter.
+fn arms_changed_alike(warm_ups: &[WarmedUp]) -> bool {
+    warm_ups.iter().any(|it| it.as_before)
 }
 
 fn seconds(ns: u64) -> String {
@@ -198,8 +204,8 @@ mod tests {
         let told = "steady after 31 s; too noisy to tell within 2 min in 1 of 2 starts";
         assert_eq!(check(until_steady, &noisy), quiet(told));
         let (told, warning) = check(until_steady, &[(121.0, Changing, 0.2), (120.0, Changing, -0.15)]);
-        assert_eq!(told, "not steady within 4 min in 2 of 2 starts");
-        let expected = "after a warm-up of 4 min the servers were not steady in 2 of 2 starts: operations per processor \
+        assert_eq!(told, "not steady within 2 min in 2 of 2 starts");
+        let expected = "after a warm-up of 2 min the servers were not steady in 2 of 2 starts: operations per processor \
                         second of arm `tls` still rose by 22%; they count all the same, because too few others are left; \
                         `warmup` in `[measure]` asks for a longer one";
         assert_eq!(warning, expected);
@@ -208,7 +214,7 @@ mod tests {
         assert!(check(until_steady, &starts).1.contains("not steady in 1 of 5 starts"));
         assert!(check(until_steady, &starts).1.contains("they are left out"));
         let (told, warning) = check(until_steady, &[(121.0, Changing, -0.2)]);
-        assert_eq!(told, "not steady within 4 min");
+        assert_eq!(told, "not steady within 2 min");
         assert!(warning.contains("the servers were not steady: bytes of log per operation of arm `tls` still fell"));
     }
 }

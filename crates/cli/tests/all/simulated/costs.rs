@@ -310,6 +310,6 @@ fn servers_that_compile_are_measured_when_they_are_steady() {
     let text = compiling("slow_start = 100\nslow_operations = 1000", "");
     let text = text.replace("[measure]", "[load]\nrate = 50\n[measure]").replace("\"30 s\"", "\"300 s\"");
     let (_, _, told) = run(&text);
-    assert!(told.contains("not steady within 4 min in 3 of 3 starts"), "{told}");
+    assert!(told.contains("not steady within 2 min in 3 of 3 starts"), "{told}");
     assert!(told.contains("the servers were not steady in 3 of 3 starts: operations per processor second"), "{told}");
 }

@@ -80,35 +80,43 @@ impl CellRunner<'_> {
             if enough.is_some_and(|windows| course.windows as usize >= windows) {
                 return Ok(Some(course.ended_as_before(start, duration_ns)));
             }
-            let is_long = course.windows as usize >= WINDOWS_TELL && duration_ns >= at_most_ns;
-            let is_over = is_long && (duration_ns >= 2 * at_most_ns || !course.ended(start, duration_ns).is_unsteady());
+            let is_over = course.windows as usize >= WINDOWS_TELL && duration_ns >= at_most_ns;
             if course.steadiness() == Steadiness::Steady || is_over {
                 break;
             }
         }
         let ended = course.ended(start, duration_ns);
-        self.warmed_up.add(course);
+        self.warmed_up.add(&course);
         Ok(Some(ended))
     }
 }
 
 /// The warm-ups of a cell's servers that lasted until they had shown to be steady, or to their cap.
+///
+/// What is measured is how arms compare, and a course that they share leaves that alone. So what further starts need is
+/// taken from each arm's quantities over the plain arm's.
 #[derive(Default)]
 pub(super) struct WarmedUpBefore {
-    /// The values of every arm in each warm-up, by quantity: arms differ in level, and follow the same course.
-    series: BTreeMap<Steadied, Vec<Vec<f64>>>,
+    /// Each arm's values over the plain arm's in each warm-up, by quantity.
+    relative: BTreeMap<Steadied, Vec<Vec<f64>>>,
 }
 
 impl WarmedUpBefore {
-    fn add(&mut self, course: Course) {
-        for series in course.series.into_iter().filter(|series| !series.values.is_empty()) {
-            self.series.entry(series.quantity).or_default().push(series.values);
+    fn add(&mut self, course: &Course) {
+        for quantity in [Steadied::Operations, Steadied::Log] {
+            let of_quantity = |series: &&Series| series.quantity == quantity && !series.values.is_empty();
+            let mut arms = course.series.iter().filter(of_quantity);
+            let Some(plain) = arms.next().filter(|plain| plain.arm == 0) else { continue };
+            let whole = arms.filter(|arm| arm.values.len() == plain.values.len());
+            let over_plain =
+                |arm: &Series| arm.values.iter().zip(&plain.values).map(|(arm, plain)| arm / plain).collect();
+            self.relative.entry(quantity).or_default().extend(whole.map(over_plain));
         }
     }
 
     /// Windows that are enough for both quantities; `None` where that is not known.
     fn enough(&self) -> Option<usize> {
-        let each = self.series.values().map(|warm_ups| steady::enough(warm_ups));
+        let each = self.relative.values().map(|warm_ups| steady::enough(warm_ups));
         each.collect::<Option<Vec<usize>>>()?.into_iter().max().map(|windows| windows.max(WINDOWS_MIN))
     }
 }
