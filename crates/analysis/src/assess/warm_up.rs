@@ -200,6 +200,11 @@ mod tests {
             words(&cell(until_steady), &[first, before(1), before(2)]),
             "steady after 31 s, then as long as those showed together to be enough: 3 s (median of 2 starts; 3 to 3 s)"
         );
+        let changed = warmed_up(0, 31.0, Changing, Steadied::Log, -0.25);
+        let alike = [changed, before(1), before(2), before(3), before(4)];
+        assert!(left_out(&alike).is_empty());
+        let told = warning(&cell(until_steady), &[], &alike).expect("one changed");
+        assert!(told.contains("they count, because all arms changed alike"), "{told}");
         let noisy = [(120.4, Unclear, 0.2), (31.0, Steady, 0.0)];
         let told = "steady after 31 s; too noisy to tell within 2 min in 1 of 2 starts";
         assert_eq!(check(until_steady, &noisy), quiet(told));
