@@ -4,7 +4,7 @@
 //! is not finite and a level that is not known are empty. Evidence, settings and the machine are left out:
 //! they are in the JSON report.
 
-use std::fmt::Write;
+use ::csv::{Terminator, WriterBuilder};
 
 use super::{number, words};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Interval, OverRun, Proof};
@@ -57,16 +57,10 @@ pub const COLUMNS: [(&str, &str); 36] = [
 
 /// The estimates of `analysis`, with a header; lines end with CR LF as the standard asks.
 pub fn render(analysis: &Analysis) -> String {
-    let mut text = String::new();
-    record(&mut text, &COLUMNS.map(|(name, _)| name.to_owned()));
-    for cell in &analysis.cells {
-        for arm in &cell.arms {
-            for estimate in &arm.estimates {
-                record(&mut text, &row(analysis, cell, arm, estimate));
-            }
-        }
-    }
-    text
+    let rows = analysis.cells.iter().flat_map(|cell| {
+        cell.arms.iter().flat_map(move |arm| arm.estimates.iter().map(move |it| row(analysis, cell, arm, it)))
+    });
+    written(std::iter::once(COLUMNS.map(|(name, _)| name.to_owned())).chain(rows))
 }
 
 fn row(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estimate: &Estimate) -> [String; COLUMNS.len()] {
@@ -139,17 +133,13 @@ pub(super) fn percent(ln_ratio: f64) -> String {
     if ln_ratio.is_finite() { finite(number::percent(ln_ratio)) } else { String::new() }
 }
 
-/// Adds a record of `fields`.
-pub(super) fn record(text: &mut String, fields: &[String]) {
-    for (index, field) in fields.iter().enumerate() {
-        let comma = if index == 0 { "" } else { "," };
-        if field.contains([',', '"', '\r', '\n']) {
-            write!(text, "{comma}\"{}\"", field.replace('"', "\"\"")).expect("a String takes every text");
-        } else {
-            write!(text, "{comma}{field}").expect("a String takes every text");
-        }
+/// A table as text, a record a line.
+pub(super) fn written<R: IntoIterator<Item = String>>(records: impl IntoIterator<Item = R>) -> String {
+    let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
+    for record in records {
+        writer.write_record(record).expect("memory takes every record of a table");
     }
-    text.push_str("\r\n");
+    String::from_utf8(writer.into_inner().expect("memory takes all")).expect("texts are a text")
 }
 
 #[cfg(test)]
@@ -202,10 +192,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_survives(fields in proptest::collection::vec("[a-c,\"\r\n ]{0,6}", 1..5)) {
-            let mut text = String::new();
-            record(&mut text, &fields);
-            prop_assert_eq!(read(&text), vec![fields]);
+        fn any_text_survives(fields in proptest::array::uniform3("[a-c,\"\r\n ]{0,6}")) {
+            prop_assert_eq!(read(&written([fields.clone()])), vec![fields.to_vec()]);
         }
     }
 }

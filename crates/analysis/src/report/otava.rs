@@ -6,7 +6,7 @@
 
 use tithe_model::quantity::moment;
 
-use super::{csv::record, number};
+use super::{csv::written, number};
 use crate::{Analysis, Estimate, Interval};
 
 /// The header and the run's line; lines end with CR LF (RFC 4180).
@@ -28,10 +28,7 @@ pub fn render(analysis: &Analysis) -> String {
         }
     }
     let (names, values): (Vec<String>, Vec<String>) = columns.into_iter().unzip();
-    let mut text = String::new();
-    record(&mut text, &names);
-    record(&mut text, &values);
-    text
+    written([names, values])
 }
 
 fn percent(estimate: &Estimate) -> String {

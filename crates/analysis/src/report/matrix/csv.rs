@@ -7,7 +7,7 @@ use super::{Absence, absences, ranges, tasks};
 use crate::{
     Interval,
     matrix::{Answer, Basis, Gathered, HostFigure, MatrixFigure},
-    report::csv::{finite, percent, proof_word, record},
+    report::csv::{finite, percent, proof_word, written},
 };
 
 /// Columns in their order, each with what it holds.
@@ -44,14 +44,13 @@ pub const COLUMNS: [(&str, &str); 25] = [
 
 /// The rows, with a header; lines end with CR LF as the standard asks.
 pub fn render(gathered: &Gathered, figures: &[MatrixFigure]) -> String {
-    let mut text = String::new();
-    record(&mut text, &COLUMNS.map(|(name, _)| name.to_owned()));
-    for figure in figures {
-        record(&mut text, &together_row(figure));
-        figure.hosts.iter().for_each(|host| record(&mut text, &host_row(figure, host)));
-    }
-    absences(gathered, figures).iter().for_each(|absence| record(&mut text, &missing_row(absence)));
-    text
+    let of_figure = |figure| {
+        let hosts = |figure: &MatrixFigure| figure.hosts.iter().map(|host| host_row(figure, host)).collect::<Vec<_>>();
+        std::iter::once(together_row(figure)).chain(hosts(figure))
+    };
+    let absences = absences(gathered, figures);
+    let rows = figures.iter().flat_map(of_figure).chain(absences.iter().map(missing_row));
+    written(std::iter::once(COLUMNS.map(|(name, _)| name.to_owned())).chain(rows))
 }
 
 /// The fields of a row by the names of their columns.
