@@ -304,7 +304,7 @@ mod tests {
         let outcome = |threshold| {
             let tests = comparison::junit::render(&compared, threshold);
             let reason = "message=\"pages.toml · c · aegis is not in after.\"";
-            ["error", "skipped"].map(|outcome| tests.contains(&format!("<{outcome} {reason}/>")))
+            ["error", "skipped"].map(|outcome| tests.contains(&format!("<{outcome} {reason}>")))
         };
         assert_eq!([outcome(Some(0.05)), outcome(None)], [[true, false], [false, true]]);
         assert_eq!(unjudged(&[named("before", 6), named("after", 14)]).len(), 2);

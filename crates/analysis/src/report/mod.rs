@@ -62,7 +62,7 @@ mod tests {
     fn what_stands_on_one_start_says_so_in_every_form() {
         let analysis = sample::on_one_start();
         let form = |width| terminal::Options { form: Form::Short, width, colour: false };
-        let page = html::render(&analysis, &html::PageData::default());
+        let page = sample::without_style(&html::render(&analysis, &html::PageData::default()));
         // Drawings say it when they are pointed at.
         assert!(page.contains("title=\"costs 40.5% on this start\""));
         let written = |page: &str| {
@@ -112,8 +112,16 @@ mod tests {
             | ✓ luks | +0.4% [−0.2, +0.8] | +0.15 µs | no cost found on this start |
             | ✓ auth | −4.9% [−6.8, −3.0] | −1.9 µs | saves on these 3 starts: check set-up |
             page
-            <p class="answer"><b>tls</b> adds 14.9 to 16.3 µs to an operation (+38.7% to +42.3%), in net time per op on this start. No cost found on this start: <b>luks</b> (at most 0.8%). <b>auth</b> saves 4.9% [−6.8, −3.0], −1.9 µs [−2.6, −1.2] on these 3 starts (check the set-up). 1 of 4 comparisons is too noisy to tell.</p>
-            <figcaption><b>reads only</b> <span>38.4 µs an operation without protection (net time per op) · measured on this start</span></figcaption>
+            <p class="answer"><b>tls</b> adds 14.9 to 16.3 µs to an operation (+38.7% to +42.3%), in net time per op on this start. No cost found on this start: <b>luks</b> (at most 0.8%). <b>auth</b> saves 4.9% [−6.8, −3.0], −1.9 µs [−2.6, −1.2] on these 3 starts (check the set-up). 1 of 4 comparisons is too noisy to tell.</p><div class="plots">
+            <figure class="plot"><figcaption><b>reads only</b> <span>38.4 µs an operation without protection (net time per op) · measured on this start</span></figcaption>
+            <tr class="costs"><th scope="row">tls <span class="mark good"><span aria-hidden="true">✓</span> proven</span></th><td class="dots" title="costs 40.5% on this start">
+            <tr class="noisy"><th scope="row">fscrypt <span class="mark good"><span aria-hidden="true">✓</span> proven</span></th><td class="dots" title="too noisy to tell on this start">
+            <tr class="nil"><th scope="row">luks <span class="mark good"><span aria-hidden="true">✓</span> proven</span></th><td class="dots" title="no cost found on this start, at most 0.8%">
+            <tr class="gains"><th scope="row">auth <span class="mark good"><span aria-hidden="true">✓</span> proven</span></th><td class="dots" title="saves 4.9% on these 3 starts: check set-up">
+            <tr><th scope="row">tls</th><td class="costs" data-of="CPU per op" title="costs 46.3% on this start">
+            <tr><th scope="row">luks</th><td class="costs" data-of="CPU per op" title="costs 0.2% on this start, below margin">
+            <tr><th scope="row">fscrypt</th><td class="nil" data-of="CPU per op" title="no cost found on this start, at most 1.3%">
+            <tr><th scope="row">auth</th><td class="gains" data-of="CPU per op" title="saves 0.4% on these 3 starts: check set-up">
             <tr class="costs"><th scope="row"><b>net time per op</b></th><td>+40.5% [38.7, 42.3] | +15.6 µs [14.9, 16.3] | +44.1% [39.0, 49.4] | 30 | 38.4 → 54.0 µs | costs 40.5% on this start | </td></tr>
             <tr class="costs"><th scope="row">time per op</th><td>+45.4% [43.4, 47.4] | +18.7 µs [17.9, 19.5] |  | 30 | 41.2 → 59.9 µs | costs 45.4% on this start | NEIGHBOURS_IN_TAIL</td></tr>
             <tr class="costs"><th scope="row">CPU per op</th><td>+46.3% [45.0, 47.6] | +15.8 µs [15.3, 16.2] |  | 30 | 34.1 → 49.9 µs | costs 46.3% on this start | </td></tr>
@@ -121,13 +129,13 @@ mod tests {
             <tr class="costs"><th scope="row">READ p50</th><td>+38.4% [37.9, 38.9] | +14.17 µs [13.99, 14.35] |  | 30 | 36.9 → 51.1 µs | costs 38.4% on this start | </td></tr>
             <tr class="costs"><th scope="row">READ p99</th><td>+9.8% [2.0, 18.2] | +21 µs [4, 39] |  | 12 | 212 → 233 µs | costs 9.8% on this start | NEIGHBOURS_IN_TAIL</td></tr>
             <tr class="noisy"><th scope="row">READ p99.9</th><td>~ not enough data |  |  | 4 | 7.51 → 7.66 ms | too noisy to tell on this start | NEIGHBOURS_IN_TAIL, NOT_ENOUGH_DATA</td></tr>
-            <tr class="costs"><th scope="row">bytes sent</th><td>+35.5% [35.4, 35.6] | +22.01 bytes [21.95, 22.07] |  | 30 | 62.0 → 84.0 bytes/op | costs 35.5% on this start | </td></tr>
+            <tr class="costs"><th scope="row">bytes sent</th><td>+35.5% [35.4, 35.6] | +22.01 bytes [21.95, 22.07] |  | 30 | 62.0 → 84.0 bytes/op | costs 35.5% on this start | </td></tr></tbody>
             <tr class="nil"><th scope="row"><b>net time per op</b></th><td>+0.4% [−0.2, +0.8] | +0.15 µs [−0.08, +0.31] | +0.5% [−1.9, +2.8] | 30 | 38.4 → 38.6 µs | no cost found on this start, at most 0.8% | </td></tr>
-            <tr class="costs"><th scope="row">CPU per op</th><td>+0.2% [0.1, 0.3] | +0.07 µs [0.03, 0.10] |  | 30 | 34.1 → 34.2 µs | costs 0.2% on this start, below margin | </td></tr>
+            <tr class="costs"><th scope="row">CPU per op</th><td>+0.2% [0.1, 0.3] | +0.07 µs [0.03, 0.10] |  | 30 | 34.1 → 34.2 µs | costs 0.2% on this start, below margin | </td></tr></tbody>
             <tr class="noisy"><th scope="row"><b>net time per op</b></th><td>~ −3.0% to +5.1% | ~ −1.2 to +2.0 µs | +2.0% [−6.0, +10.7] | 30 | 38.4 → 38.8 µs | too noisy to tell on this start | </td></tr>
-            <tr class="nil"><th scope="row">CPU per op</th><td>+0.6% [−0.1, +1.3] | +0.2 µs [0.0, +0.4] |  | 30 | 34.1 → 34.3 µs | no cost found on this start, at most 1.3% | </td></tr>
+            <tr class="nil"><th scope="row">CPU per op</th><td>+0.6% [−0.1, +1.3] | +0.2 µs [0.0, +0.4] |  | 30 | 34.1 → 34.3 µs | no cost found on this start, at most 1.3% | </td></tr></tbody>
             <tr class="gains"><th scope="row"><b>net time per op</b></th><td>−4.9% [−6.8, −3.0] | −1.9 µs [−2.6, −1.2] | −4.0% [−7.7, −0.2] | 30 | 38.4 → 36.5 µs | saves 4.9% on these 3 starts: check set-up | </td></tr>
-            <tr class="gains"><th scope="row">CPU per op</th><td>−0.4% [−0.6, −0.2] | −0.14 µs [−0.21, −0.08] |  | 30 | 34.1 → 34.0 µs | saves 0.4% on these 3 starts: check set-up | </td></tr>
+            <tr class="gains"><th scope="row">CPU per op</th><td>−0.4% [−0.6, −0.2] | −0.14 µs [−0.21, −0.08] |  | 30 | 34.1 → 34.0 µs | saves 0.4% on these 3 starts: check set-up | </td></tr></tbody></table></div></details></section>
         "#]].assert_eq(&told);
     }
 
@@ -140,7 +148,7 @@ mod tests {
         let long = terminal::Options { form: Form::Long, ..terminal::Options::default() };
         let text = terminal::render(&analysis, long);
         let paste = markdown::render(&analysis, Form::Long);
-        let page = html::render(&analysis, &html::PageData::default());
+        let page = sample::without_style(&html::render(&analysis, &html::PageData::default()));
         let all = [("text", &text), ("markdown", &paste), ("page", &page)];
         let told: String = all.iter().map(|(form, text)| format!("{form}\n{}", around(text, "48,310 op/s"))).collect();
         expect![[r#"
@@ -151,7 +159,7 @@ mod tests {
             48,310 op/s [not enough data] |
             48,310 op/s [not enough data] | 33,317 op/s [32,618, 34,017] | *(42,790 op/s [41,891, 43,689])* | *(48,118 op/s [47,107, 49,128])*
             page
-            48,310 op/s</title><path class="bar" d="M0 2H111.7V10H0z"/></svg><span class="v">48,310 op/s <small>[not enough data]</small> </sp
+            48,310 op/s</title><path class="bar" d="M0 2H111.7V10H0z"></path></svg><span class="v">48,310 op/s <small>[not enough data]</small
         "#]]
         .assert_eq(&told);
         assert!(all.iter().all(|(_, text)| !text.contains('∞')));

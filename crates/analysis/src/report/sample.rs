@@ -673,5 +673,10 @@ pub(super) fn page_data(analysis: &Analysis) -> PageData {
 pub(crate) fn without_style(page: &str) -> String {
     let style = include_str!("html/style.css");
     assert_eq!(page.matches(style).count(), 1, "the page holds its style sheet once");
-    page.replace(style, "style.css\n")
+    let parts =
+        ["head", "body", "main", "section", "h3", "p", "li", "dt", "details", "table", "tbody", "tr", "figure", "svg"];
+    let broken = |page: String, part: &str| {
+        page.replace(&format!("<{part}>"), &format!("\n<{part}>")).replace(&format!("<{part} "), &format!("\n<{part} "))
+    };
+    parts.into_iter().fold(page.replace(style, "\nstyle.css\n"), broken)
 }

@@ -396,6 +396,17 @@ pub(super) fn clean(text: &mut String) {
     *text = cleaned;
 }
 
+/// The same for several lines, which stay lines.
+pub(super) fn clean_lines(text: &str) -> String {
+    let line = |line: &str| {
+        let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        let mut line = line.to_owned();
+        clean(&mut line);
+        line + end
+    };
+    text.split_inclusive('\n').map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

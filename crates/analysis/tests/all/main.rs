@@ -13,6 +13,7 @@ mod hosts;
 /// What needs something that is installed: `./check --quick` leaves out modules of this name, and nothing else.
 mod installed {
     mod browser;
+    mod python;
     mod sarif;
 }
 mod laws;

@@ -272,6 +272,33 @@ fn the_table_of_controls_knows_every_check() {
     assert_eq!(checks, known, "left what the code has, right what crates/analysis/src/report/controls.rs has");
 }
 
+/// Markup is written by templates, which escape: `PreEscaped` stands before a style of ours and nowhere else, and no
+/// text of the pages' code is markup that somebody would have to put into a page unescaped.
+#[test]
+fn nothing_foreign_is_markup() {
+    nowhere_but("crates/analysis/src", &["PreEscaped"], &["report/html/history.rs", "report/html/mod.rs"]);
+    let folder = root().join("crates/analysis/src/report");
+    for file in ["html/history.rs", "html/mod.rs"] {
+        let text = fs::read_to_string(folder.join(file)).expect("a source");
+        let uses = text.split("PreEscaped(").skip(1).map(|rest| rest.split('}').next().unwrap_or_default());
+        for of in uses {
+            let ours = ["STYLE)", "include_str!(\"style.css\"))"].iter().any(|style| of.starts_with(style));
+            assert!(ours, "{file} takes {of} for markup of ours");
+        }
+    }
+    let is_markup = |text: &String| {
+        let mut after = text.split('<').skip(1).filter_map(|rest| rest.chars().next());
+        after.any(|next| next.is_ascii_alphabetic() || ['/', '!'].contains(&next))
+    };
+    let pages = sources(&folder.join("html"));
+    assert!(pages.len() > 10, "the pages have their sources");
+    for source in pages {
+        let found: Vec<String> = source.texts().into_iter().filter(is_markup).collect();
+        assert!(found.is_empty(), "{} writes markup as text: {found:?}", source.path.display());
+        assert!(!source.names("push_str"), "{}", source.reported("push_str"));
+    }
+}
+
 #[test]
 fn plans_and_analyses_read_no_clock() {
     for folder in ["crates/model/src", "crates/statistics/src", "crates/analysis/src"] {

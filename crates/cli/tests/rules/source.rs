@@ -84,6 +84,13 @@ impl Source {
         has_literal(self.tokens.iter().cloned(), &format!("{text:?}"))
     }
 
+    /// All texts that stand in the code, as they are written.
+    pub fn texts(&self) -> Vec<String> {
+        let mut texts = Vec::new();
+        literals(self.tokens.iter().cloned(), &mut texts);
+        texts
+    }
+
     /// `crates/…/file.rs says Instant`.
     pub fn reported(&self, word: &str) -> String {
         format!("{} says {word}", self.path.display())
@@ -121,6 +128,16 @@ fn has_literal(mut tokens: impl Iterator<Item = TokenTree>, literal: &str) -> bo
         TokenTree::Ident(_) | TokenTree::Punct(_) => false,
     };
     tokens.any(is_literal)
+}
+
+fn literals(tokens: impl Iterator<Item = TokenTree>, found: &mut Vec<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Literal(literal) => found.push(literal.to_string()),
+            TokenTree::Group(group) => literals(group.stream().into_iter(), found),
+            TokenTree::Ident(_) | TokenTree::Punct(_) => {}
+        }
+    }
 }
 
 /// True for the sign `sign`.

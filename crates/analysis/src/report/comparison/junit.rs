@@ -2,42 +2,80 @@
 //! run. It fails where a cost lies beyond the threshold, errs where its protection or that of the first run is not
 //! proven or the threshold could not be held against it, and is skipped where nothing could be compared.
 
-use std::fmt::Write;
+use maud::{Markup, html};
 
 use super::{against_threshold, behind, judged, not_held, not_ranked, sentences};
 use crate::{
     compare::{Comparison, Match, Refusal},
-    report::{number, view, words},
+    report::{number, view::clean_lines, words},
 };
+
+/// How a test came out, with what is said of it.
+enum Outcome {
+    Passed,
+    Failed { why: String, told: String },
+    Error(String),
+    Skipped(String),
+}
+
+/// A test.
+struct Test {
+    class: String,
+    name: String,
+    outcome: Outcome,
+}
 
 /// The comparison with what a `threshold`, a share, says of it; it ends with a line break. Without one nothing fails.
 pub fn render(comparison: &Comparison, threshold: Option<f64>) -> String {
-    let mut tests: Vec<(String, &str)> =
+    let mut tests: Vec<Test> =
         comparison.matches.iter().flat_map(|matched| of_match(comparison, matched, threshold)).collect();
     tests.extend(comparison.refused.iter().map(|Refusal { reason, unjudged }| {
-        let outcome = if *unjudged { unheld(threshold) } else { "skipped" };
-        (test("not compared", reason, &format!("<{outcome} message=\"{}\"/>", text(reason))), outcome)
+        let outcome = if *unjudged { unheld(threshold, reason.clone()) } else { Outcome::Skipped(reason.clone()) };
+        Test { class: "not compared".to_owned(), name: reason.clone(), outcome }
     }));
-    let count = |what: &str| tests.iter().filter(|(_, outcome)| *outcome == what).count();
-    let mut suite = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"tithe compare: {}\" tests=\"{}\" \
-         failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n",
-        text(&comparison.runs.join(", ")),
-        tests.len(),
-        count("failure"),
-        count("error"),
-        count("skipped"),
-    );
-    suite.extend(tests.iter().map(|(test, _)| test.as_str()));
-    if let Some(threshold) = threshold {
-        let told = against_threshold(comparison, threshold).join("\n");
-        let _ = writeln!(suite, "<system-out>{}</system-out>", text_of_lines(&told));
-    }
-    suite + "</testsuite>\n</testsuites>\n"
+    let count = |is_it: fn(&Outcome) -> bool| tests.iter().filter(|test| is_it(&test.outcome)).count();
+    let suites = html! {
+        "\n"
+        testsuites {
+            "\n"
+            testsuite name={ "tithe compare: " (comparison.runs.join(", ")) } tests=(tests.len())
+                failures=(count(|it| matches!(it, Outcome::Failed { .. })))
+                errors=(count(|it| matches!(it, Outcome::Error(_))))
+                skipped=(count(|it| matches!(it, Outcome::Skipped(_))))
+            {
+                "\n"
+                @for test in &tests { (test.markup()) "\n" }
+                @if let Some(threshold) = threshold {
+                    system-out { (against_threshold(comparison, threshold).join("\n")) } "\n"
+                }
+            }
+            "\n"
+        }
+        "\n"
+    };
+    format!("{DECLARATION}{}", clean_lines(&suites.into_string()))
 }
 
-/// The tests of one arm, each with its outcome: the first run is what the others are held against.
-fn of_match(comparison: &Comparison, matched: &Match, threshold: Option<f64>) -> Vec<(String, &'static str)> {
+/// The first line of a document, which HTML has not.
+const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
+
+impl Test {
+    fn markup(&self) -> Markup {
+        html! {
+            testcase classname=(self.class) name=(self.name) {
+                @match &self.outcome {
+                    Outcome::Passed => {}
+                    Outcome::Failed { why, told } => { failure message=(why) { (told) } }
+                    Outcome::Error(why) => { error message=(why) {} }
+                    Outcome::Skipped(why) => { skipped message=(why) {} }
+                }
+            }
+        }
+    }
+}
+
+/// The tests of one arm: the first run is what the others are held against.
+fn of_match(comparison: &Comparison, matched: &Match, threshold: Option<f64>) -> Vec<Test> {
     let several = matched.sides.len() > 1;
     let changes = matched.changes();
     let test_of = |run: usize| {
@@ -45,46 +83,24 @@ fn of_match(comparison: &Comparison, matched: &Match, threshold: Option<f64>) ->
         let name = if several { format!("{} in {of}", matched.arm) } else { matched.arm.clone() };
         let change = changes.iter().find(|change| change.run == run);
         let unproven = behind(matched, run).find(|side| !side.proof.stands());
-        let (body, outcome) = match (unproven, change) {
+        let outcome = match (unproven, change) {
             (Some(side), _) => {
-                let why =
-                    format!("{} in {}: {}", words::proof(&side.proof).0, comparison.runs[side.run], not_ranked(side));
-                (format!("<error message=\"{}\"/>", text(&why)), "error")
+                let proof = words::proof(&side.proof).0;
+                Outcome::Error(format!("{proof} in {}: {}", comparison.runs[side.run], not_ranked(side)))
             }
-            (None, None) => {
-                let outcome = unheld(threshold);
-                (format!("<{outcome} message=\"{}\"/>", text(&not_held(comparison, matched, run))), outcome)
-            }
+            (None, None) => unheld(threshold, not_held(comparison, matched, run)),
             (None, Some(change)) if threshold.is_some_and(|threshold| change.beyond(threshold)) => {
                 let told = sentences(comparison, matched).join("\n");
-                let why = number::points(&change.points);
-                (format!("<failure message=\"{}\">{}</failure>", text(&why), text_of_lines(&told)), "failure")
+                Outcome::Failed { why: number::points(&change.points), told }
             }
-            (None, Some(_)) => (String::new(), "passed"),
+            (None, Some(_)) => Outcome::Passed,
         };
-        (test(&matched.cell, &name, &body), outcome)
+        Test { class: matched.cell.clone(), name, outcome }
     };
     judged(matched).map(|side| test_of(side.run)).collect()
 }
 
 /// The outcome of a test of what was to be held against `threshold` and could not be.
-fn unheld(threshold: Option<f64>) -> &'static str {
-    if threshold.is_some() { "error" } else { "skipped" }
-}
-
-fn test(class: &str, name: &str, body: &str) -> String {
-    format!("<testcase classname=\"{}\" name=\"{}\">{body}</testcase>\n", text(class), text(name))
-}
-
-/// `foreign` as text of an attribute, whatever it holds.
-fn text(foreign: &str) -> String {
-    let mut cleaned = foreign.to_owned();
-    view::clean(&mut cleaned);
-    let escaped = cleaned.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    escaped.replace('"', "&quot;")
-}
-
-/// Several lines, each as [`text`].
-fn text_of_lines(foreign: &str) -> String {
-    foreign.lines().map(text).collect::<Vec<_>>().join("\n")
+fn unheld(threshold: Option<f64>, why: String) -> Outcome {
+    if threshold.is_some() { Outcome::Error(why) } else { Outcome::Skipped(why) }
 }

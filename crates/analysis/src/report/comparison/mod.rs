@@ -297,7 +297,7 @@ mod tests {
             "c/in-memory · tls: the threshold was not held against the cost in B: its set-up was not symmetric in B"
         ]
         .assert_eq(&lines.join("\n"));
-        let test = |outcome: &str| format!("\"tls in B\"><{outcome} message=\"its set-up was not symmetric in B\"/>");
+        let test = |outcome: &str| format!("\"tls in B\"><{outcome} message=\"its set-up was not symmetric in B\">");
         assert!(with.contains(&test("error")) && with.contains("errors=\"3\""), "{with}");
         let (before, mut after) = runs();
         asymmetric(&mut after.cells[0].arms[1].estimates[0]);
@@ -308,7 +308,7 @@ mod tests {
         }
         assert!(without.contains(&test("skipped")), "{without}");
         let open = |estimate: &mut crate::Estimate| estimate.effect.high = f64::INFINITY;
-        assert!(told(&open).1.contains("<error message=\"not enough data in B\"/>"));
+        assert!(told(&open).1.contains("<error message=\"not enough data in B\">"));
         assert_eq!(told(&|_| ()).0, [] as [&str; 0]);
     }
 

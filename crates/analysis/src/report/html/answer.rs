@@ -2,24 +2,43 @@
 
 use std::collections::BTreeSet;
 
-use super::markup::text;
+use maud::{Markup, html};
+
 use crate::{
     Analysis,
-    report::{
-        headline::{self, Markup},
-        words,
-    },
+    report::{headline, words},
 };
 
-const MARKUP: Markup = Markup {
-    text: |words| text(words),
-    name: |name| format!("<b>{}</b>", text(name)),
-    doubt: |sentence| format!("<span class=\"doubt\">{sentence}</span>"),
+/// Signs for private use that stand around names and doubts while sentences are made; other text loses such signs.
+const NAME: char = '\u{e000}';
+const DOUBT: char = '\u{e001}';
+
+const SIGNS: headline::Markup = headline::Markup {
+    text: plain,
+    name: |name| format!("{NAME}{}{NAME}", plain(name)),
+    doubt: |sentence| format!("{DOUBT}{sentence}{DOUBT}"),
 };
+
+fn plain(foreign: &str) -> String {
+    foreign.replace([NAME, DOUBT], "")
+}
 
 /// The answer of the run.
-pub(super) fn answer(analysis: &Analysis) -> String {
-    headline::answer(analysis, &MARKUP)
+pub(super) fn answer(analysis: &Analysis) -> Markup {
+    html! {
+        @for (index, sentences) in headline::answer(analysis, &SIGNS).split(DOUBT).enumerate() {
+            @if index % 2 == 1 { span.doubt { (named(sentences)) } } @else { (named(sentences)) }
+        }
+    }
+}
+
+/// What `sentences` say, names as such.
+fn named(sentences: &str) -> Markup {
+    html! {
+        @for (index, words) in sentences.split(NAME).enumerate() {
+            @if index % 2 == 1 { b { (words) } } @else { (words) }
+        }
+    }
 }
 
 /// `PostgreSQL 15.14 · Intel Xeon, 2 processors · 2026-11-21T08-12-00-postgresql`: what was measured, where and when.

@@ -1,12 +1,13 @@
 //! A comparison of runs, or of gathered matrices, as a page: the sentence, then for each arm the costs of all on one
 //! scale, and what can be said of them.
 
+use maud::{Markup, html};
 use tithe_model::record::ArmFacts;
 
 use super::{
     answer::listed,
     first_screen::{framed, row, scale},
-    markup::{section, text},
+    markup::{concat, notes, section},
     page,
     scale::Scale,
 };
@@ -41,31 +42,27 @@ fn told(comparison: &Comparison, confidence: f64, sources: &[&str]) -> String {
     let decided = arms.iter().flatten().flat_map(|arm| arm.estimates.iter().map(move |estimate| (arm, estimate)));
     let scale = scale(comparison.margin, decided);
     let plot = |(matched, arms): (&Match, &Vec<ArmAnalysis>)| plot(comparison, matched, arms, &scale);
-    let plots: String = comparison.matches.iter().zip(&arms).map(plot).collect();
-    let mut body = String::new();
-    if !plots.is_empty() {
-        let lead = format!(
-            "Dot: what an operation costs more than on the plain arm {}; bar: its {} interval; hatched: too noisy to \
-             tell. Shaded: up to the margin of {}%.",
-            if over_hosts(comparison) { "of the same host, on the mean of hosts of a kind" } else { "of the same run" },
-            number::share(confidence),
-            number::digits(number::percent(comparison.margin))
-        );
-        body.push_str(&section("told", "Run against run", &lead, &format!("<div class=\"plots\">\n{plots}</div>\n")));
-    }
-    for (id, title, texts) in
-        [("refused", "Not compared", &comparison.reasons()), ("notes", "To know", &comparison.notes)]
-    {
-        if !texts.is_empty() {
-            body.push_str(&section(id, title, "", &notes(texts)));
-        }
-    }
-    let header = format!(
-        "<p class=\"over\">{}</p>\n<h1>{}</h1>\n<p class=\"answer\">{}</p>\n",
-        text(&format!("Which loses less by its protection: {}?", listed(&runs, "or"))),
-        text(&listed(&runs, "and")),
-        text(&answer(comparison)),
+    let plots = concat(comparison.matches.iter().zip(&arms).map(plot));
+    let lead = format!(
+        "Dot: what an operation costs more than on the plain arm {}; bar: its {} interval; hatched: too noisy to tell. \
+         Shaded: up to the margin of {}%.",
+        if over_hosts(comparison) { "of the same host, on the mean of hosts of a kind" } else { "of the same run" },
+        number::share(confidence),
+        number::digits(number::percent(comparison.margin))
     );
+    let body = html! {
+        @if !arms.is_empty() { (section("told", "Run against run", &lead, &html! { div.plots { (plots) } })) }
+        @for (id, title, texts) in
+            [("refused", "Not compared", &comparison.reasons()), ("notes", "To know", &comparison.notes)]
+        {
+            @if !texts.is_empty() { (section(id, title, "", &notes(texts))) }
+        }
+    };
+    let header = html! {
+        p.over { "Which loses less by its protection: " (listed(&runs, "or")) "?" }
+        h1 { (listed(&runs, "and")) }
+        p.answer { (answer(comparison)) }
+    };
     page(&listed(&runs, "and"), &header, &body, &sources.join(" · "))
 }
 
@@ -75,21 +72,20 @@ fn over_hosts(comparison: &Comparison) -> bool {
 }
 
 /// One arm in every run that has it, with its sentences.
-fn plot(comparison: &Comparison, matched: &Match, arms: &[ArmAnalysis], scale: &Scale) -> String {
+fn plot(comparison: &Comparison, matched: &Match, arms: &[ArmAnalysis], scale: &Scale) -> Markup {
     let head = if over_hosts(comparison) { "rests on" } else { "plain → protected" };
     let row = |(side, arm): (&Side, &ArmAnalysis)| {
-        let levels = format!("<td class=\"of\" data-of=\"{head}\">{}</td>", text(&rests_on(side)));
+        let levels = html! { td.of data-of=(head) { (rests_on(side)) } };
         row(comparison.margin, arm, &side.estimate, scale, &levels)
     };
-    let rows: String = matched.sides.iter().zip(arms).map(row).collect();
-    let heads = format!("<th scope=\"col\" class=\"of\">{head}</th>");
-    let plot = framed(&format!("{} · {}", matched.cell, matched.arm), &matched.title, &heads, &rows, scale);
-    format!("<div class=\"compared\">\n{plot}{}</div>\n", notes(&sentences(comparison, matched)))
-}
-
-fn notes(texts: &[String]) -> String {
-    let items: String = texts.iter().map(|it| format!("<li>{}</li>\n", text(it))).collect();
-    if items.is_empty() { items } else { format!("<ul class=\"notes\">\n{items}</ul>\n") }
+    let rows = concat(matched.sides.iter().zip(arms).map(row));
+    let heads = html! { th.of scope="col" { (head) } };
+    html! {
+        div.compared {
+            (framed(&format!("{} · {}", matched.cell, matched.arm), &matched.title, &heads, &rows, scale))
+            (notes(sentences(comparison, matched)))
+        }
+    }
 }
 
 /// The cost of one run as the plot takes it.

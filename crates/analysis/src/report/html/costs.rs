@@ -5,12 +5,12 @@
 //! says: too noisy is a hatched band without a point, unproven a hollow point on a dashed line. Of very many cells only
 //! the first column is drawn; the others are figures, so that the page stays small.
 
-use std::fmt::Write;
+use maud::{Markup, html};
 
 use super::{
     first_screen,
-    marks::{class, doubt_class, doubt_mark},
-    markup::{at, section, text, wide},
+    marks::{class, doubt_class, doubt_mark, is_doubted},
+    markup::{anchor, at, concat, heads, is_empty, section, wide},
     scale::{Scale, cost_ticks},
 };
 use crate::{
@@ -52,35 +52,33 @@ impl Column {
 /// The section with the chart of the cells called `names`, and what others published; nothing where there is neither.
 ///
 /// Where the first screen draws the deciding figure and percentiles have their panels, neither is told again.
-pub(super) fn chart(analysis: &Analysis, names: &[String]) -> String {
+pub(super) fn chart(analysis: &Analysis, names: &[String]) -> Markup {
     let columns = columns(analysis);
-    let mut body = String::new();
-    if !columns.is_empty() {
-        body.push_str(&backgrounds(&columns, analysis.margin));
-        body.push_str(&wide("costs of every arm", &table(analysis, names, &columns)));
-        body.push_str(&legend(analysis));
-    }
-    body.push_str(&quotations(analysis));
+    let body = html! {
+        @if !columns.is_empty() {
+            (backgrounds(&columns, analysis.margin))
+            (wide("costs of every arm", &table(analysis, names, &columns)))
+            (legend(analysis))
+        }
+        (quotations(analysis))
+    };
     let title = if first_screen::is_drawn(analysis) { "What else it costs" } else { "What it costs" };
-    if body.is_empty() { body } else { section("costs", title, "", &body) }
+    if is_empty(&body) { body } else { section("costs", title, "", &body) }
 }
 
-fn table(analysis: &Analysis, names: &[String], columns: &[Column]) -> String {
-    // All columns are equally wide: said once, and not for each drawing.
-    let mut table = format!(
-        "<table class=\"forest{}\" style=\"--width:{}px\">\n<thead><tr><th scope=\"col\">arm</th>",
-        if columns.len() == 1 { " few" } else { "" },
-        columns[0].width()
-    );
-    for column in columns {
-        let axis = if column.drawn { axis(column) } else { String::new() };
-        let _ = write!(table, "<th scope=\"col\">{}{axis}</th>", text(&column.title));
+fn table(analysis: &Analysis, names: &[String], columns: &[Column]) -> Markup {
+    html! {
+        // All columns are equally wide: said once, and not for each drawing.
+        table.forest.few[columns.len() == 1] style={ "--width:" (columns[0].width()) "px" } {
+            thead {
+                tr {
+                    th scope="col" { "arm" }
+                    @for column in columns { th scope="col" { (column.title) @if column.drawn { (axis(column)) } } }
+                }
+            }
+            @for (cell, name) in analysis.cells.iter().zip(names) { (rows(analysis, cell, name, columns)) }
+        }
     }
-    table.push_str("</tr></thead>\n");
-    for (cell, name) in analysis.cells.iter().zip(names) {
-        table.push_str(&rows(analysis, cell, name, columns));
-    }
-    table + "</table>\n"
 }
 
 fn columns(analysis: &Analysis) -> Vec<Column> {
@@ -151,231 +149,229 @@ fn scale(estimates: &[&Estimate], quoted: &[f64], margin: f64, width: f64) -> Sc
 }
 
 /// What lies behind every interval of a column, drawn once: the margin and the ticks.
-fn backgrounds(columns: &[Column], margin: f64) -> String {
-    let mut defs = String::from("<svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"defs\"><defs>\n");
-    for (index, column) in columns.iter().enumerate() {
-        let (zero, edge) = (column.scale.place(0.0), column.scale.place(margin));
-        let _ = write!(
-            defs,
-            "<g id=\"b{index}\"><path class=\"band\" d=\"M{} 0H{}V{HEIGHT}H{}z\"/>",
-            at(zero),
-            at(edge),
-            at(zero)
-        );
-        for (effect, _) in cost_ticks(&column.scale, 38.0) {
-            let class = if effect == 0.0 { "zero" } else { "grid" };
-            let _ = write!(defs, "<path class=\"{class}\" d=\"M{} 0V{HEIGHT}\"/>", at(column.scale.place(effect)));
+fn backgrounds(columns: &[Column], margin: f64) -> Markup {
+    html! {
+        svg.defs width="0" height="0" aria-hidden="true" {
+            defs {
+                @for (index, column) in columns.iter().enumerate() {
+                    @let zero = at(column.scale.place(0.0));
+                    g id={ "b" (index) } {
+                        path.band d={ "M" (zero) " 0H" (at(column.scale.place(margin))) "V" (HEIGHT) "H" (zero) "z" } {}
+                        @for (effect, _) in cost_ticks(&column.scale, 38.0) {
+                            path class=(if effect == 0.0 { "zero" } else { "grid" })
+                                d={ "M" (at(column.scale.place(effect))) " 0V" (HEIGHT) } {}
+                        }
+                    }
+                }
+            }
         }
-        defs.push_str("</g>\n");
     }
-    defs + "</defs></svg>\n"
 }
 
-fn axis(column: &Column) -> String {
+fn axis(column: &Column) -> Markup {
     let width = column.width();
-    let mut axis =
-        format!("<svg class=\"axis\" width=\"{width}\" height=\"14\" viewBox=\"0 0 {width} 14\" aria-hidden=\"true\">");
-    for (effect, name) in cost_ticks(&column.scale, 38.0) {
-        let place = column.scale.place(effect);
-        let anchor = match place {
-            place if place > width - 16.0 => " text-anchor=\"end\"",
-            place if place < 12.0 => " text-anchor=\"start\"",
-            _ => "",
-        };
-        let _ = write!(axis, "<text x=\"{}\" y=\"11\"{anchor}>{name}</text>", at(place));
+    html! {
+        svg.axis width=(width) height="14" viewBox={ "0 0 " (width) " 14" } aria-hidden="true" {
+            @for (effect, name) in cost_ticks(&column.scale, 38.0) {
+                @let place = column.scale.place(effect);
+                text x=(at(place)) y="11" text-anchor=[anchor(place, 12.0, width - 16.0)] { (name) }
+            }
+        }
     }
-    axis + "</svg>"
 }
 
 /// The protected arms of a cell, under a row with its name.
-fn rows(analysis: &Analysis, cell: &CellAnalysis, name: &str, columns: &[Column]) -> String {
-    let (anchor, id, columns_all) = (super::anchor(cell), text(name), columns.len() + 1);
-    let name = match super::is_abridged(analysis) {
-        true => format!(" id=\"{anchor}\">{id} <span class=\"mark\">{}</span>", text(&super::brief(cell))),
-        false => format!("><a href=\"#{anchor}\">{id}</a>"),
-    };
-    let mut rows =
-        format!("<tbody>\n<tr class=\"cell\"><th scope=\"rowgroup\" colspan=\"{columns_all}\"{name}</th></tr>\n");
-    for arm in cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline || !arm.estimates.is_empty()) {
-        let _ = write!(rows, "<tr{}><th scope=\"row\">{}{}</th>", doubt_class(arm), text(&arm.name), doubt_mark(arm));
-        for (index, column) in columns.iter().enumerate() {
-            rows.push_str(&place(analysis, (cell, arm), index, column));
+fn rows(analysis: &Analysis, cell: &CellAnalysis, name: &str, columns: &[Column]) -> Markup {
+    let id = super::anchor(cell);
+    let abridged = super::is_abridged(analysis);
+    let told = |arm: &&ArmAnalysis| arm.proof != Proof::Baseline || !arm.estimates.is_empty();
+    html! {
+        tbody {
+            tr.cell {
+                th scope="rowgroup" colspan=(columns.len() + 1) id=[abridged.then_some(&id)] {
+                    @if abridged {
+                        (name) " " span.mark { (super::brief(cell)) }
+                    } @else {
+                        a href={ "#" (id) } { (name) }
+                    }
+                }
+            }
+            @for arm in cell.arms.iter().filter(told) {
+                tr class=[doubt_class(arm)] {
+                    th scope="row" { (arm.name) (doubt_mark(arm)) }
+                    @for (index, column) in columns.iter().enumerate() {
+                        (place(analysis, (cell, arm), index, column))
+                    }
+                }
+            }
         }
-        rows.push_str("</tr>\n");
     }
-    rows + "</tbody>\n"
 }
 
 /// One interval with its figure.
-fn place(analysis: &Analysis, (cell, arm): (&CellAnalysis, &ArmAnalysis), index: usize, column: &Column) -> String {
+fn place(analysis: &Analysis, (cell, arm): (&CellAnalysis, &ArmAnalysis), index: usize, column: &Column) -> Markup {
     let Some(estimate) = arm.estimates.iter().find(|estimate| estimate.name == column.name) else {
-        return "<td class=\"none\"><span class=\"v\">–</span></td>".to_owned();
+        return html! { td.none { span.v { "–" } } };
     };
-    let doubted = !doubt_class(arm).is_empty();
     let (figure, difference) =
         number::both(&estimate.effect, estimate.difference.as_ref(), &estimate.unit, estimate.verdict);
-    let (open, close) = if doubted { ("(", ")") } else { ("", "") };
-    let flags: Vec<&str> = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect();
-    let flag = if flags.is_empty() {
-        String::new()
-    } else {
-        format!(
-            " <a class=\"flag\" href=\"#warnings\" title=\"{}\">⚑<span class=\"sr\">{0}</span></a>",
-            flags.join(", ")
-        )
-    };
+    let (open, close) = if is_doubted(arm) { ("(", ")") } else { ("", "") };
+    let flags = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect::<Vec<_>>().join(", ");
     let class = class(estimate.verdict);
-    let quoted: Vec<&PublishedCost> = arm.published.iter().filter(|it| it.estimate == column.name).collect();
-    let difference = difference.map_or(String::new(), |it| {
-        let lead = if estimate.verdict == Outcome::TooNoisy { String::new() } else { format!("{} ", it.lead) };
-        format!("<span class=\"d\">{open}{lead}<small>{}</small>{close}</span>", it.rest)
-    });
-    let told = format!("{open}{}<small>{}</small>{close}{flag}{difference}", lead(estimate, &figure), figure.rest);
+    let told = html! {
+        (open) (lead(estimate, &figure)) small { (figure.rest) } (close)
+        @if !flags.is_empty() { " " a.flag href="#warnings" title=(flags) { "⚑" span.sr { (flags) } } }
+        @if let Some(it) = difference {
+            span.d {
+                (open) @if estimate.verdict != Outcome::TooNoisy { (it.lead) " " } small { (it.rest) } (close)
+            }
+        }
+    };
     if !column.drawn || !has_data(estimate) {
-        return format!("<td class=\"{class}\" data-of=\"{}\">{told}</td>", text(&column.title));
+        return html! { td.(class) data-of=(column.title) { (told) } };
     }
     let said = if arm.aa { words::control(estimate).to_owned() } else { words::outcome(estimate, analysis.margin) };
-    let behind = if arm.aa { String::new() } else { control(cell, estimate, column) };
-    format!(
-        "<td class=\"{class}\" data-of=\"{}\" title=\"{}\">{}<span class=\"v\">{told}</span></td>",
-        text(&column.title),
-        text(&said),
-        interval(estimate, column, index, &(behind + &marks(&quoted, column)))
-    )
+    let quoted = arm.published.iter().filter(|it| it.estimate == column.name);
+    let beside = html! { @if !arm.aa { (control(cell, estimate, column)) } (marks(quoted, column)) };
+    html! {
+        td.(class) data-of=(column.title) title=(said) {
+            (interval(estimate, column, index, &beside))
+            span.v { (told) }
+        }
+    }
 }
 
 /// What the plain arm differs from itself, as lines above and below an interval; nothing where that is not known.
-fn control(cell: &CellAnalysis, estimate: &Estimate, column: &Column) -> String {
-    control_interval(cell, estimate).map_or(String::new(), |control| {
-        let (low, high) = (at(column.scale.place(control.low)), at(column.scale.place(control.high)));
-        format!("<path class=\"aa\" d=\"M{low} .5H{high}M{low} {}H{high}\"/>", HEIGHT - 0.5)
-    })
+fn control(cell: &CellAnalysis, estimate: &Estimate, column: &Column) -> Markup {
+    html! {
+        @if let Some(control) = control_interval(cell, estimate) {
+            @let (low, high) = (at(column.scale.place(control.low)), at(column.scale.place(control.high)));
+            path.aa d={ "M" (low) " .5H" (high) "M" (low) " " (HEIGHT - 0.5) "H" (high) } {}
+        }
+    }
 }
 
 /// What others published, above the measured interval: a triangle for a figure, a beam between two for a range.
-fn marks(quoted: &[&PublishedCost], column: &Column) -> String {
+fn marks<'a>(quoted: impl Iterator<Item = &'a PublishedCost>, column: &Column) -> Markup {
     let triangle = |effect: f64| format!("M{} -1h7l-3.5 5z", at(column.scale.place(effect) - 3.5));
-    let mark = |it: &&PublishedCost| {
-        let shape = if it.low == it.high {
-            triangle(it.low)
-        } else {
-            let (low, high) = (column.scale.place(it.low), column.scale.place(it.high));
-            format!("{}M{} -1H{}v1.6H{}z{}", triangle(it.low), at(low), at(high), at(low), triangle(it.high))
-        };
-        let cost = number::published(it.low, it.high);
-        format!(
-            "<path class=\"quoted\" d=\"{shape}\"><title>published: {}, a cost of {cost} ({})</title></path>",
-            text(&it.printed),
-            text(&it.source)
-        )
+    let shape = |it: &PublishedCost| {
+        if it.low == it.high {
+            return triangle(it.low);
+        }
+        let [low, high] = [it.low, it.high].map(|end| at(column.scale.place(end)));
+        format!("{}M{low} -1H{high}v1.6H{low}z{}", triangle(it.low), triangle(it.high))
     };
-    quoted.iter().map(mark).collect()
+    html! {
+        @for it in quoted {
+            path.quoted d=(shape(it)) {
+                title { "published: " (it.printed) ", a cost of " (number::published(it.low, it.high)) " (" (it.source) ")" }
+            }
+        }
+    }
 }
 
 /// Every published figure with the measured one, and who said so.
-fn quotations(analysis: &Analysis) -> String {
-    let mut rows = String::new();
-    for (cell, arm) in analysis.cells.iter().flat_map(|cell| cell.arms.iter().map(move |arm| (cell, arm))) {
-        for quoted in &arm.published {
-            let measured = published::beside(arm, quoted).map_or("–".to_owned(), |estimate| {
-                let figure = estimate.reported();
-                let figure = if doubt_class(arm).is_empty() { figure } else { format!("({figure})") };
-                format!("{} {figure}", text(&estimate.title))
-            });
-            let _ = writeln!(
-                rows,
-                "<tr{}><th scope=\"row\">{} · {}</th><td>{}</td><td>{}</td><td>{measured}</td><td class=\"long\">{}</td></tr>",
-                doubt_class(arm),
-                text(&cell.id),
-                text(&arm.name),
-                text(&quoted.printed),
-                number::published(quoted.low, quoted.high),
-                text(&quoted.source)
-            );
+fn quotations(analysis: &Analysis) -> Markup {
+    let row = |cell: &CellAnalysis, arm: &ArmAnalysis, quoted: &PublishedCost| {
+        let measured = published::beside(arm, quoted).map_or("–".to_owned(), |estimate| {
+            let figure = estimate.reported();
+            let figure = if is_doubted(arm) { format!("({figure})") } else { figure };
+            format!("{} {figure}", estimate.title)
+        });
+        html! {
+            tr class=[doubt_class(arm)] {
+                th scope="row" { (cell.id) " · " (arm.name) }
+                td { (quoted.printed) }
+                td { (number::published(quoted.low, quoted.high)) }
+                td { (measured) }
+                td.long { (quoted.source) }
+            }
         }
-    }
-    if rows.is_empty() {
+    };
+    let arms = analysis.cells.iter().flat_map(|cell| cell.arms.iter().map(move |arm| (cell, arm)));
+    let rows = concat(arms.flat_map(|(cell, arm)| arm.published.iter().map(move |it| row(cell, arm, it))));
+    if is_empty(&rows) {
         return rows;
     }
-    let table = format!(
-        "<table class=\"data\"><thead><tr><th scope=\"col\">cell · arm</th><th scope=\"col\">published by others</th>\
-         <th scope=\"col\">as a cost</th><th scope=\"col\">measured here</th><th scope=\"col\">source</th></tr></thead><tbody>\n\
-         {rows}</tbody></table>\n"
-    );
-    format!(
-        "<h3>Published by others, beside what was measured here</h3>\n{}<p class=\"legend\">Other machines, versions and \
-         loads than here. A loss of throughput is shown as the time that it adds to an operation.</p>\n",
-        wide("published figures", &table)
-    )
+    let heads = heads(["cell · arm", "published by others", "as a cost", "measured here", "source"]);
+    html! {
+        h3 { "Published by others, beside what was measured here" }
+        (wide("published figures", &html! { table.data { (heads) tbody { (rows) } } }))
+        p.legend {
+            "Other machines, versions and loads than here. A loss of throughput is shown as the time that it adds to an \
+             operation."
+        }
+    }
 }
 
 /// The estimate, or the word for none.
-fn lead(estimate: &Estimate, figure: &number::Figure) -> String {
+fn lead(estimate: &Estimate, figure: &number::Figure) -> Markup {
     match estimate.verdict {
-        Outcome::TooNoisy if estimate.effect.half_width().is_finite() => "noisy ".to_owned(),
-        Outcome::TooNoisy => String::new(),
-        _ => format!("<b>{}</b> ", figure.lead),
+        Outcome::TooNoisy if estimate.effect.half_width().is_finite() => html! { "noisy " },
+        Outcome::TooNoisy => html! {},
+        _ => html! { b { (figure.lead) } " " },
     }
 }
 
 /// The drawing of one interval and of what is `beside` it, as large as the table says.
-fn interval(estimate: &Estimate, column: &Column, index: usize, beside: &str) -> String {
+fn interval(estimate: &Estimate, column: &Column, index: usize, beside: &Markup) -> Markup {
     let effect = &estimate.effect;
     let (low, high) = (column.scale.place(effect.low), column.scale.place(effect.high));
     let middle = HEIGHT / 2.0;
-    let drawing = if estimate.verdict == Outcome::TooNoisy {
-        let more = (FOG_MIN - (high - low)).max(0.0) / 2.0;
-        format!("<path class=\"fog\" d=\"M{} 2H{}V{}H{0}z\"/>", at(low - more), at(high + more), HEIGHT - 2.0)
-    } else {
-        let point = column.scale.place(effect.estimate);
-        format!(
-            "<path class=\"line\" d=\"M{} {middle}H{}\"/><circle class=\"point\" cx=\"{}\" cy=\"{middle}\" r=\"3.5\"/>",
-            at(low),
-            at(high),
-            at(point)
-        )
-    };
-    format!("<svg aria-hidden=\"true\"><use href=\"#b{index}\"/>{drawing}{beside}</svg>")
+    let more = (FOG_MIN - (high - low)).max(0.0) / 2.0;
+    let (from, to) = (at(low - more), at(high + more));
+    html! {
+        svg aria-hidden="true" {
+            use href={ "#b" (index) } {}
+            @if estimate.verdict == Outcome::TooNoisy {
+                path.fog d={ "M" (from) " 2H" (to) "V" (HEIGHT - 2.0) "H" (from) "z" } {}
+            } @else {
+                path.line d={ "M" (at(low)) " " (middle) "H" (at(high)) } {}
+                circle.point cx=(at(column.scale.place(effect.estimate))) cy=(middle) r="3.5" {}
+            }
+            (beside)
+        }
+    }
 }
 
 /// What neighbours mean for the percentages, told of the cell in which clients waited most.
-pub(super) fn neighbours(analysis: &Analysis) -> String {
+pub(super) fn neighbours(analysis: &Analysis) -> Markup {
     let told = |cell: &&CellAnalysis| words::neighbours(cell).is_some();
     let most = analysis.cells.iter().filter(told).max_by(|a, b| a.wait_share.total_cmp(&b.wait_share));
-    most.and_then(words::neighbours).map_or(String::new(), |said| {
-        let at_most = if analysis.cells.len() > 1 { "At most: " } else { "" };
-        format!("<p class=\"legend doubt\">{at_most}{}</p>\n", text(&said))
-    })
+    html! {
+        @if let Some(said) = most.and_then(words::neighbours) {
+            p.legend.doubt { @if analysis.cells.len() > 1 { "At most: " } (said) }
+        }
+    }
 }
 
 /// How the chart is read; below a first screen only what that does not say.
-fn legend(analysis: &Analysis) -> String {
-    let control = analysis.cells.iter().find_map(control_of).map(|arm| text(&arm.name));
-    let lines = "The lines above and below an interval are as long as the interval of that arm.";
+fn legend(analysis: &Analysis) -> Markup {
+    let control = analysis.cells.iter().find_map(control_of).map(|arm| &arm.name);
     if first_screen::is_drawn(analysis) {
-        let control = control.map_or(String::new(), |name| {
-            format!(
-                " The lines above and below an interval are as long as that of {name}: a saving is called one only where \
-                 its interval lies below."
-            )
-        });
-        return format!(
-            "<p class=\"legend\">Drawn as above, each column on a logarithmic scale of its own; below a cost, the difference \
-             per operation.{control}</p>\n"
-        );
+        return html! {
+            p.legend {
+                "Drawn as above, each column on a logarithmic scale of its own; below a cost, the difference per operation."
+                @if let Some(name) = control {
+                    " The lines above and below an interval are as long as that of " (name) ": a saving is called one only \
+                     where its interval lies below."
+                }
+            }
+        };
     }
-    format!(
-        "<p class=\"legend\">Cost of an arm against the plain one, with its {} interval, simultaneous over the arms of a cell; below \
-         it, where a figure is an amount per operation, the difference with an interval of its own. \
-         Shaded: up to your margin of {}%. A hatched band without a point is too noisy to tell. Hollow, in parentheses: \
-         not proven to be on.{}{} The scale is logarithmic.</p>\n",
-        number::share(analysis.confidence),
-        number::digits(number::percent(analysis.margin)),
-        if analysis.cells.iter().flat_map(|cell| &cell.arms).any(|arm| !arm.published.is_empty()) {
-            " <span aria-hidden=\"true\">▾</span> A triangle above: published by others."
-        } else {
-            ""
-        },
-        control.map_or(String::new(), |name| format!(" <b>{name}</b> {} {lines}", words::CONTROL)),
-    )
+    let quoted = analysis.cells.iter().flat_map(|cell| &cell.arms).any(|arm| !arm.published.is_empty());
+    html! {
+        p.legend {
+            "Cost of an arm against the plain one, with its " (number::share(analysis.confidence)) " interval, simultaneous \
+             over the arms of a cell; below it, where a figure is an amount per operation, the difference with an interval of \
+             its own. Shaded: up to your margin of " (number::digits(number::percent(analysis.margin))) "%. A hatched band \
+             without a point is too noisy to tell. Hollow, in parentheses: not proven to be on."
+            @if quoted { " " span aria-hidden="true" { "▾" } " A triangle above: published by others." }
+            @if let Some(name) = control {
+                " " b { (name) } " " (words::CONTROL)
+                " The lines above and below an interval are as long as the interval of that arm."
+            }
+            " The scale is logarithmic."
+        }
+    }
 }

@@ -4,14 +4,13 @@
 //! The band is the interval of the cost; steps are means of starts of the servers, or of parts of the run where a
 //! start has one frame or all have the same.
 
-use std::fmt::Write;
-
+use maud::{Markup, html};
 use tithe_statistics::{mean, order::quantile7};
 
 use super::{
     heading, is_abridged,
-    marks::{arm_mark, class, doubt_class},
-    markup::{at, details, section, text, wide},
+    marks::{arm_mark, class, is_doubted},
+    markup::{at, concat, details, heads, is_empty, section, wide},
     scale::Scale,
 };
 use crate::{
@@ -36,30 +35,28 @@ const PARTS: usize = 8;
 const HELD: f64 = 0.95;
 
 /// The section; nothing where no course is known, and of many cells.
-pub(super) fn chart(analysis: &Analysis, names: &[String]) -> String {
+pub(super) fn chart(analysis: &Analysis, names: &[String]) -> Markup {
     if is_abridged(analysis) {
-        return String::new();
+        return html! {};
     }
     let of_cell = |(cell, name): (&CellAnalysis, &String)| of_cell(analysis, names, cell, name);
-    let body: String = analysis.cells.iter().zip(names).map(of_cell).collect();
+    let body = concat(analysis.cells.iter().zip(names).map(of_cell));
     let lead = "The deciding cost of every frame in the order of time, from left to right. Band: the interval of the cost. \
                 Steps: means of one start of the servers each, or of eighths of the run.";
-    if body.is_empty() { body } else { section("drift", "Did it move while it was measured?", lead, &body) }
+    if is_empty(&body) { body } else { section("drift", "Did it move while it was measured?", lead, &body) }
 }
 
-fn of_cell(analysis: &Analysis, names: &[String], cell: &CellAnalysis, name: &str) -> String {
+fn of_cell(analysis: &Analysis, names: &[String], cell: &CellAnalysis, name: &str) -> Markup {
     let mut arms = decided(cell);
     arms.retain(|(arm, _)| frames(&arm.course) >= FRAMES_MIN);
     arms.sort_by(|(_, one), (_, other)| other.effect.estimate.total_cmp(&one.effect.estimate));
-    if arms.is_empty() {
-        return String::new();
+    html! {
+        @if !arms.is_empty() {
+            (heading(names, name))
+            div.panels.small { @for (arm, estimate) in &arms { (panel(arm, estimate)) } }
+            (table(&arms, number::share(analysis.confidence).as_str()))
+        }
     }
-    let panels: String = arms.iter().map(|(arm, estimate)| panel(arm, estimate)).collect();
-    format!(
-        "{}<div class=\"panels small\">\n{panels}</div>\n{}",
-        heading(names, name),
-        table(&arms, number::share(analysis.confidence).as_str())
-    )
 }
 
 fn frames(course: &[StartCourse]) -> usize {
@@ -71,50 +68,50 @@ fn parts(course: &[StartCourse]) -> Vec<&[f64]> {
     course.iter().map(|start| start.effects.as_slice()).collect()
 }
 
-fn panel(arm: &ArmAnalysis, estimate: &Estimate) -> String {
+fn panel(arm: &ArmAnalysis, estimate: &Estimate) -> Markup {
     let all: Vec<f64> = parts(&arm.course).concat();
     let y = scale(&all, &estimate.effect);
-    let moved =
-        if estimate.flags.contains(&Flag::Drift) { " <a class=\"flag\" href=\"#warnings\">⚑ moved</a>" } else { "" };
     let class = if arm.aa { "again" } else { class(estimate.verdict) };
-    let doubt = if doubt_class(arm).is_empty() { "" } else { " doubted" };
-    let mut svg = format!(
-        "<figure class=\"panel {class}{doubt}\"><figcaption>{0} {1}{moved}</figcaption>\n<svg class=\"drawing\" \
-         height=\"{HEIGHT}\" role=\"img\" aria-label=\"Cost of {0} frame by frame; values in the table below\">",
-        text(&arm.name),
-        lead(arm, estimate),
-    );
     let Interval { low, high, .. } = estimate.effect;
-    if low.is_finite() && high.is_finite() {
-        let (top, bottom) = (y.place(high), y.place(low));
-        let height = at((bottom - top).max(1.0));
-        let _ = write!(svg, "<rect class=\"within\" width=\"100%\" y=\"{}\" height=\"{height}\"/>", at(top));
-    }
-    if y.low < 0.0 && y.high > 0.0 {
-        let zero = at(y.place(0.0));
-        let _ = write!(svg, "<line class=\"zero\" x2=\"100%\" y1=\"{zero}\" y2=\"{zero}\"/>");
-    }
-    let _ = write!(
-        svg,
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"100%\" height=\"{HEIGHT}\" preserveAspectRatio=\"none\">\
-         <path class=\"frames\" d=\"{}\"/><path class=\"steps\" d=\"{}\"/></svg>",
-        points(&all, &y),
-        steps(&steps_of(&arm.course, &all), all.len(), &y)
-    );
+    let (top, bottom) = (y.place(high), y.place(low));
+    let zero = at(y.place(0.0));
     let whole = Interval { estimate: estimate.effect.estimate, low: y.low, high: y.high };
-    for (place, effect) in [(11.0, y.high), (HEIGHT - 3.0, y.low)] {
-        let _ = write!(svg, "<text class=\"start\" x=\"2\" y=\"{place}\">{}</text>", number::bound(effect, &whole));
+    html! {
+        figure.panel.(class).doubted[is_doubted(arm)] {
+            figcaption {
+                (arm.name) " " (lead(arm, estimate))
+                @if estimate.flags.contains(&Flag::Drift) { " " a.flag href="#warnings" { "⚑ moved" } }
+            }
+            svg.drawing height=(HEIGHT) role="img"
+                aria-label={ "Cost of " (arm.name) " frame by frame; values in the table below" }
+            {
+                @if low.is_finite() && high.is_finite() {
+                    rect.within width="100%" y=(at(top)) height=(at((bottom - top).max(1.0))) {}
+                }
+                @if y.low < 0.0 && y.high > 0.0 { line.zero x2="100%" y1=(zero) y2=(zero) {} }
+                svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width="100%" height=(HEIGHT) preserveAspectRatio="none" {
+                    path.frames d=(points(&all, &y)) {}
+                    path.steps d=(steps(&steps_of(&arm.course, &all), all.len(), &y)) {}
+                }
+                @for (place, effect) in [(11.0, y.high), (HEIGHT - 3.0, y.low)] {
+                    text.start x="2" y=(place) { (number::bound(effect, &whole)) }
+                }
+            }
+        }
     }
-    svg + "</svg></figure>\n"
 }
 
 /// The cost, or that it is too noisy; in parentheses where the arm is not proven.
-fn lead(arm: &ArmAnalysis, estimate: &Estimate) -> String {
+fn lead(arm: &ArmAnalysis, estimate: &Estimate) -> Markup {
     let figure = match estimate.verdict {
-        Outcome::TooNoisy => "too noisy to tell".to_owned(),
-        _ => format!("<b>{}</b>", number::cost(&estimate.effect, estimate.verdict).lead),
+        Outcome::TooNoisy => html! { "too noisy to tell" },
+        _ => html! { b { (number::cost(&estimate.effect, estimate.verdict).lead) } },
     };
-    if doubt_class(arm).is_empty() { figure } else { format!("({figure}) {}", arm_mark(arm)) }
+    if is_doubted(arm) {
+        html! { "(" (figure) ") " (arm_mark(arm)) }
+    } else {
+        figure
+    }
 }
 
 /// A scale about the cost that holds its interval and nearly all frames.
@@ -159,26 +156,28 @@ fn steps(parts: &[&[f64]], count: usize, y: &Scale) -> String {
 }
 
 /// The mean of each third of the run beside the interval of the whole.
-fn table(arms: &[(&ArmAnalysis, &Estimate)], confidence: &str) -> String {
-    let mut html = format!(
-        "<table class=\"data\"><thead><tr><th scope=\"col\">arm</th><th scope=\"col\">frames</th><th scope=\"col\">first \
-         third</th><th scope=\"col\">second</th><th scope=\"col\">last</th><th scope=\"col\">{confidence} interval of all</th>\
-         </tr></thead><tbody>\n"
-    );
-    for (arm, estimate) in arms {
-        let all: Vec<f64> = parts(&arm.course).concat();
-        let _ = write!(
-            html,
-            "<tr><th scope=\"row\">{}</th><td>{}</td>",
-            text(&arm.name),
-            number::count(estimate.count as u64)
-        );
-        for third in all.chunks(all.len().div_ceil(3)) {
-            let _ = write!(html, "<td>{}</td>", number::bound(mean(third), &estimate.effect));
+fn table(arms: &[(&ArmAnalysis, &Estimate)], confidence: &str) -> Markup {
+    let range = |effect: &Interval| match effect.half_width().is_finite() {
+        true => number::range(effect.low, effect.high),
+        false => "–".to_owned(),
+    };
+    let table = html! {
+        table.data {
+            (heads(["arm", "frames", "first third", "second", "last", &format!("{confidence} interval of all")]))
+            tbody {
+                @for (arm, estimate) in arms {
+                    @let all = parts(&arm.course).concat();
+                    tr {
+                        th scope="row" { (arm.name) }
+                        td { (number::count(estimate.count as u64)) }
+                        @for third in all.chunks(all.len().div_ceil(3)) {
+                            td { (number::bound(mean(third), &estimate.effect)) }
+                        }
+                        td { (range(&estimate.effect)) }
+                    }
+                }
+            }
         }
-        let known = estimate.effect.half_width().is_finite();
-        let range = known.then(|| number::range(estimate.effect.low, estimate.effect.high));
-        let _ = writeln!(html, "<td>{}</td></tr>", range.as_deref().unwrap_or("–"));
-    }
-    details("Thirds of the run in figures", &wide("cost by thirds of the run", &(html + "</tbody></table>\n")))
+    };
+    details("Thirds of the run in figures", &wide("cost by thirds of the run", &table))
 }

@@ -1,62 +1,60 @@
 //! Every figure of a cell, as a table to be opened: arm by arm, the deciding one first.
 
-use std::fmt::Write;
+use maud::{Markup, html};
 
 use super::{
     marks::{class, doubt_mark, outcome},
-    markup::{details, text, wide},
+    markup::{details, heads, wide},
 };
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Estimate,
     report::{number, words},
 };
 
+/// The columns of the table.
+const COLUMNS: [&str; 8] =
+    ["figure", "cost", "difference", "every stall counted", "n", "plain → protected", "verdict", "flags"];
+
 /// The table of a cell; nothing where there is no figure.
-pub(super) fn all(analysis: &Analysis, cell: &CellAnalysis) -> String {
+pub(super) fn all(analysis: &Analysis, cell: &CellAnalysis) -> Markup {
     if cell.arms.iter().all(|arm| arm.estimates.is_empty()) {
-        return String::new();
+        return html! {};
     }
-    let mut html = String::from(
-        "<table class=\"data\"><thead><tr><th scope=\"col\">figure</th><th scope=\"col\">cost</th><th scope=\"col\">difference</th><th scope=\"col\">every stall counted</th>\
-         <th scope=\"col\">n</th><th scope=\"col\">plain → protected</th><th scope=\"col\">verdict</th><th scope=\"col\">flags</th></tr></thead>\n",
-    );
-    for arm in cell.arms.iter().filter(|arm| !arm.estimates.is_empty()) {
-        let _ = writeln!(
-            html,
-            "<tbody><tr><th scope=\"rowgroup\" colspan=\"8\"><b>{}</b>{}</th></tr>",
-            text(&arm.name),
-            doubt_mark(arm)
-        );
-        html.extend(arm.estimates.iter().map(|estimate| row(analysis, arm, estimate)));
-        html.push_str("</tbody>\n");
-    }
-    details("Every figure", &wide("every figure of this cell", &(html + "</table>\n")))
+    let table = html! {
+        table.data {
+            (heads(COLUMNS))
+            @for arm in cell.arms.iter().filter(|arm| !arm.estimates.is_empty()) {
+                tbody {
+                    tr { th scope="rowgroup" colspan=(COLUMNS.len()) { b { (arm.name) } (doubt_mark(arm)) } }
+                    @for estimate in &arm.estimates { (row(analysis, arm, estimate)) }
+                }
+            }
+        }
+    };
+    details("Every figure", &wide("every figure of this cell", &table))
 }
 
 /// The log per operation from the first frame of a start to the last; nothing where it stays the same.
-pub(super) fn log_over_start(cell: &CellAnalysis) -> String {
+pub(super) fn log_over_start(cell: &CellAnalysis) -> Markup {
     if cell.log_over_start.is_empty() {
-        return String::new();
+        return html! {};
     }
-    let mut html = String::from("<table class=\"data\"><thead><tr><th scope=\"col\">place in the start</th>");
-    for arm in &cell.arms {
-        let _ = write!(html, "<th scope=\"col\">{}</th>", text(&arm.name));
-    }
-    html.push_str("</tr></thead><tbody>\n");
-    for at in &cell.log_over_start {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", text(&at.place));
-        for bytes in &at.arms {
-            let amount = bytes.map(|bytes| number::amount(bytes, words::LOG_UNIT));
-            let _ = write!(html, "<td>{}</td>", amount.as_deref().unwrap_or("–"));
+    let amount = |bytes: &Option<f64>| bytes.map_or("–".to_owned(), |bytes| number::amount(bytes, words::LOG_UNIT));
+    let table = html! {
+        table.data {
+            (heads(["place in the start"].into_iter().chain(cell.arms.iter().map(|arm| arm.name.as_str()))))
+            tbody {
+                @for at in &cell.log_over_start {
+                    tr { th scope="row" { (at.place) } @for bytes in &at.arms { td { (amount(bytes)) } } }
+                }
+            }
         }
-        html.push_str("</tr>\n");
-    }
-    details(words::LOG_OVER_START, &wide("log per operation over a start", &(html + "</tbody></table>\n")))
+    };
+    details(words::LOG_OVER_START, &wide("log per operation over a start", &table))
 }
 
-fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> String {
+fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> Markup {
     let proven = arm.proof.stands();
-    let verdict = text(&outcome(estimate, arm, analysis.margin));
     let told = |figure: String| if proven || figure.is_empty() { figure } else { format!("({figure})") };
     let (of, unit) = (estimate.difference.as_ref(), &estimate.unit);
     let (figure, difference) = match number::both(&estimate.change(), of, unit, estimate.verdict) {
@@ -80,12 +78,12 @@ fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> String {
     let change =
         estimate.levels.map_or(String::new(), |(plain, protected)| number::change(plain, protected, &estimate.unit));
     let flags: Vec<&str> = estimate.flags.iter().map(|flag| words::flag_code(*flag)).collect();
-    let title = text(&estimate.title);
-    let title = if estimate.primary { format!("<b>{title}</b>") } else { title };
-    format!(
-        "<tr class=\"{}{}\"><th scope=\"row\">{title}</th><td>{figure}</td><td>{difference}</td><td>{total}</td><td>{count}</td><td>{change}</td><td>{verdict}</td><td>{}</td></tr>\n",
-        class(estimate.verdict),
-        if proven { "" } else { " doubted" },
-        flags.join(", ")
-    )
+    html! {
+        tr class={ (class(estimate.verdict)) @if !proven { " doubted" } } {
+            th scope="row" { @if estimate.primary { b { (estimate.title) } } @else { (estimate.title) } }
+            @for told in [&figure, &difference, &total, &count, &change] { td { (told) } }
+            td { (outcome(estimate, arm, analysis.margin)) }
+            td { (flags.join(", ")) }
+        }
+    }
 }

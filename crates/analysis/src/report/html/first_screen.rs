@@ -6,11 +6,11 @@
 //! drawing's width, so that it is as wide as its screen. Of many cells nothing is drawn here: the table below tells
 //! them.
 
-use std::fmt::Write;
+use maud::{Markup, html};
 
 use super::{
-    marks::{arm_mark, class, doubt_class},
-    markup::{at, text},
+    marks::{arm_mark, class, is_doubted},
+    markup::{anchor, concat, percent},
     scale::{Scale, cost_ticks},
 };
 use crate::{
@@ -36,9 +36,9 @@ pub(super) fn is_drawn(analysis: &Analysis) -> bool {
 }
 
 /// The plots with what they show; nothing where no figure is known, and of many cells.
-pub(super) fn plots(analysis: &Analysis, names: &[String]) -> String {
+pub(super) fn plots(analysis: &Analysis, names: &[String]) -> Markup {
     if !is_drawn(analysis) {
-        return String::new();
+        return html! {};
     }
     let measured: Vec<(&CellAnalysis, &String)> =
         analysis.cells.iter().zip(names).filter(|(cell, _)| is_measured(cell)).collect();
@@ -47,8 +47,7 @@ pub(super) fn plots(analysis: &Analysis, names: &[String]) -> String {
     let order = order(decided());
     let adds = decided().any(|(_, it)| added_us(it).is_some());
     let plot = |(cell, name): &(&CellAnalysis, &String)| plot(analysis, cell, name, &order, &scale, adds);
-    let plots: String = measured.iter().map(plot).collect();
-    format!("<div class=\"plots\">\n{plots}</div>\n{}", legend(analysis, adds))
+    html! { div.plots { (concat(measured.iter().map(plot))) } (legend(analysis, adds)) }
 }
 
 fn is_measured(cell: &CellAnalysis) -> bool {
@@ -82,15 +81,14 @@ pub(super) fn scale<'a>(margin: f64, decided: impl Iterator<Item = (&'a ArmAnaly
     Scale { low, high, start: 2.0, end: 98.0 }
 }
 
-fn plot(analysis: &Analysis, cell: &CellAnalysis, name: &str, order: &[&str], scale: &Scale, adds: bool) -> String {
+fn plot(analysis: &Analysis, cell: &CellAnalysis, name: &str, order: &[&str], scale: &Scale, adds: bool) -> Markup {
     let decided = summary::decided(cell);
     let of_arm = |name: &&str| decided.iter().find(|(arm, _)| arm.name == *name);
-    let shares = |arm: &ArmAnalysis, estimate: &Estimate| match adds {
-        true => of_transactions(&RowFigures::of(estimate, is_judged(arm))),
-        false => String::new(),
+    let shares = |arm: &ArmAnalysis, estimate: &Estimate| {
+        html! { @if adds { (of_transactions(&RowFigures::of(estimate, is_judged(arm)))) } }
     };
     let rows = order.iter().filter_map(of_arm);
-    let rows: String = rows.map(|(arm, it)| row(analysis.margin, arm, it, scale, &shares(arm, it))).collect();
+    let rows = concat(rows.map(|(arm, it)| row(analysis.margin, arm, it, scale, &shares(arm, it))));
     let level = decided.first().and_then(|(_, estimate)| {
         let level = summary::plain_level(cell, estimate)?;
         Some(format!("{level} an operation without protection ({})", estimate.title))
@@ -98,73 +96,82 @@ fn plot(analysis: &Analysis, cell: &CellAnalysis, name: &str, order: &[&str], sc
     let on_starts = words::on_starts_of(decided.iter().map(|(_, estimate)| *estimate));
     let level =
         level.unwrap_or_default() + &if on_starts.is_empty() { on_starts } else { format!(" · measured{on_starts}") };
-    let heads = TRANSACTIONS_MS.map(|ms| format!("<th scope=\"col\" class=\"of\">of {ms} ms</th>")).concat();
-    framed(name, &level, if adds { &heads } else { "" }, &rows, scale)
+    let heads = html! { @if adds { @for ms in TRANSACTIONS_MS { th.of scope="col" { "of " (ms) " ms" } } } };
+    framed(name, &level, &heads, &rows, scale)
 }
 
 /// A plot of `rows` below its name, with the `heads` of further columns.
-pub(super) fn framed(name: &str, below: &str, heads: &str, rows: &str, scale: &Scale) -> String {
-    format!(
-        "<figure class=\"plot\">\n<figcaption><b>{}</b> <span>{}</span></figcaption>\n<table>\n<thead><tr><th scope=\"col\">\
-         <span class=\"sr\">arm</span></th><th scope=\"col\" class=\"dots\"><span class=\"sr\">drawn</span>{}</th>\
-         <th scope=\"col\">cost</th>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</figure>\n",
-        text(name),
-        text(below),
-        axis(scale),
-    )
+pub(super) fn framed(name: &str, below: &str, heads: &Markup, rows: &Markup, scale: &Scale) -> Markup {
+    html! {
+        figure.plot {
+            figcaption { b { (name) } " " span { (below) } }
+            table {
+                thead {
+                    tr {
+                        th scope="col" { span.sr { "arm" } }
+                        th.dots scope="col" { span.sr { "drawn" } (axis(scale)) }
+                        th scope="col" { "cost" }
+                        (heads)
+                    }
+                }
+                tbody { (rows) }
+            }
+        }
+    }
 }
 
-fn axis(scale: &Scale) -> String {
-    let mut axis = String::from("<svg class=\"axis\" aria-hidden=\"true\">");
-    for (effect, name) in cost_ticks(scale, APART) {
-        let place = scale.place(effect);
-        let class = match place {
-            place if place > 88.0 => " class=\"end\"",
-            place if place < 6.0 => " class=\"start\"",
-            _ => "",
-        };
-        let _ = write!(axis, "<text x=\"{}%\" y=\"11\"{class}>{name}</text>", at(place));
+fn axis(scale: &Scale) -> Markup {
+    html! {
+        svg.axis aria-hidden="true" {
+            @for (effect, name) in cost_ticks(scale, APART) {
+                @let place = scale.place(effect);
+                text class=[anchor(place, 6.0, 88.0)] x=(percent(place)) y="11" { (name) }
+            }
+        }
     }
-    axis + "</svg>"
 }
 
 /// What is found of `arm` is the cost of a protection that was on.
 fn is_judged(arm: &ArmAnalysis) -> bool {
-    !arm.aa && doubt_class(arm).is_empty()
+    !arm.aa && !is_doubted(arm)
 }
 
 /// One arm with its drawing and its figures, and `further` columns.
-pub(super) fn row(margin: f64, arm: &ArmAnalysis, estimate: &Estimate, scale: &Scale, further: &str) -> String {
-    let doubted = !doubt_class(arm).is_empty();
+pub(super) fn row(margin: f64, arm: &ArmAnalysis, estimate: &Estimate, scale: &Scale, further: &Markup) -> Markup {
+    let doubted = is_doubted(arm);
     let figures = RowFigures::of(estimate, is_judged(arm));
     let class = if arm.aa { "again" } else { class(estimate.verdict) };
-    let doubt = if doubted { " doubted" } else { "" };
     let said = if arm.aa { words::control(estimate).to_owned() } else { words::outcome(estimate, margin) };
     let figure = |(lead, rest): &(String, String)| {
-        let figures = [(lead, "b"), (rest, "small")].into_iter().filter(|(part, _)| !part.is_empty());
-        let figures: Vec<String> = figures.map(|(part, tag)| format!("<{tag}>{part}</{tag}>")).collect();
-        match (doubted, figures.is_empty()) {
-            (_, true) => String::new(),
-            (true, false) => format!("<span>({})</span>", figures.join(" ")),
-            (false, false) => format!("<span>{}</span>", figures.join(" ")),
+        html! {
+            @if !(lead.is_empty() && rest.is_empty()) {
+                span {
+                    @if doubted { "(" }
+                    @if !lead.is_empty() { b { (lead) } }
+                    @if !lead.is_empty() && !rest.is_empty() { " " }
+                    @if !rest.is_empty() { small { (rest) } }
+                    @if doubted { ")" }
+                }
+            }
         }
     };
-    format!(
-        "<tr class=\"{class}{doubt}\"><th scope=\"row\">{} {}</th><td class=\"dots\" title=\"{}\">{}</td><td>{}{}</td>{further}</tr>\n",
-        text(&arm.name),
-        arm_mark(arm),
-        text(&said),
-        drawing(margin, arm, estimate, scale),
-        figure(&figures.cost),
-        figure(&figures.added),
-    )
+    html! {
+        tr.(class).doubted[doubted] {
+            th scope="row" { (arm.name) " " (arm_mark(arm)) }
+            td.dots title=(said) { (drawing(margin, arm, estimate, scale)) }
+            td { (figure(&figures.cost)) (figure(&figures.added)) }
+            (further)
+        }
+    }
 }
 
 /// What an arm adds, of transactions of three sizes.
-fn of_transactions(figures: &RowFigures) -> String {
-    let none = if figures.share.is_none() { " none" } else { "" };
-    let column = |ms: f64| format!("<td class=\"of{none}\" data-of=\"{ms} ms\">{}</td>", figures.share_of(ms));
-    TRANSACTIONS_MS.map(column).concat()
+fn of_transactions(figures: &RowFigures) -> Markup {
+    html! {
+        @for ms in TRANSACTIONS_MS {
+            td.of.none[figures.share.is_none()] data-of={ (ms) " ms" } { (figures.share_of(ms)) }
+        }
+    }
 }
 
 /// The figures of a row in words.
@@ -207,7 +214,7 @@ impl RowFigures {
         let Some((sign, us)) = self.share else { return "–".to_owned() };
         let percent = us / (10.0 * transaction_ms);
         match percent.abs() < 0.01 {
-            true => "&lt;0.01%".to_owned(),
+            true => "<0.01%".to_owned(),
             false => format!("{sign}{}%", number::digits(percent)),
         }
     }
@@ -220,70 +227,56 @@ fn added_us(estimate: &Estimate) -> Option<(f64, f64)> {
 }
 
 /// The interval of one arm over the margin and the ticks, with what others published.
-fn drawing(margin: f64, arm: &ArmAnalysis, estimate: &Estimate, scale: &Scale) -> String {
+fn drawing(margin: f64, arm: &ArmAnalysis, estimate: &Estimate, scale: &Scale) -> Markup {
     let place = |effect: f64| scale.place(effect);
-    let stroke =
-        |class: &str, x: f64| format!("<line class=\"{class}\" x1=\"{0}%\" x2=\"{0}%\" y1=\"0\" y2=\"100%\"/>", at(x));
     let block = |class: &str, from: f64, to: f64, (y, height): (&str, &str)| {
-        let (x, width) = (at(from), at(to - from));
-        format!("<rect class=\"{class}\" x=\"{x}%\" width=\"{width}%\" y=\"{y}\" height=\"{height}\"/>")
+        html! { rect.(class) x=(percent(from)) width=(percent(to - from)) y=(y) height=(height) {} }
     };
-    let mut svg = format!("<svg aria-hidden=\"true\">{}", block("band", place(0.0), place(margin), ("0", "100%")));
-    for (effect, _) in cost_ticks(scale, APART) {
-        svg.push_str(&stroke(if effect == 0.0 { "zero" } else { "grid" }, place(effect)));
-    }
     let (low, high) = (place(estimate.effect.low), place(estimate.effect.high));
-    if estimate.effect.half_width().is_finite() {
-        if estimate.verdict == Outcome::TooNoisy {
-            let more = (FOG_MIN - (high - low)).max(0.0) / 2.0;
-            svg.push_str(&block("fog", (low - more).max(0.0), (high + more).min(100.0), ("28%", "44%")));
-        } else {
-            let _ = write!(
-                svg,
-                "<line class=\"line\" x1=\"{}%\" x2=\"{}%\" y1=\"50%\" y2=\"50%\"/>\
-                 <circle class=\"point\" cx=\"{}%\" cy=\"50%\" r=\"4.5\"/>",
-                at(low),
-                at(high),
-                at(place(estimate.effect.estimate))
-            );
+    let more = (FOG_MIN - (high - low)).max(0.0) / 2.0;
+    let known = estimate.effect.half_width().is_finite();
+    html! {
+        svg aria-hidden="true" {
+            (block("band", place(0.0), place(margin), ("0", "100%")))
+            @for (effect, _) in cost_ticks(scale, APART) {
+                @let x = percent(place(effect));
+                line class=(if effect == 0.0 { "zero" } else { "grid" }) x1=(x) x2=(x) y1="0" y2="100%" {}
+            }
+            @if known && estimate.verdict == Outcome::TooNoisy {
+                (block("fog", (low - more).max(0.0), (high + more).min(100.0), ("28%", "44%")))
+            } @else if known {
+                line.line x1=(percent(low)) x2=(percent(high)) y1="50%" y2="50%" {}
+                circle.point cx=(percent(place(estimate.effect.estimate))) cy="50%" r="4.5" {}
+            }
+            @for quoted in arm.published.iter().filter(|it| it.estimate == estimate.name) {
+                @if quoted.low < quoted.high {
+                    (block("quoted", place(quoted.low), place(quoted.high), ("2", "1.6")))
+                }
+                @for end in [quoted.low, quoted.high] {
+                    svg.mark-at x=(percent(place(end))) width="1" height="1" {
+                        path.quoted d="M-4 1h8l-4 6z" { title { "published: " (quoted.printed) " (" (quoted.source) ")" } }
+                    }
+                }
+            }
         }
     }
-    for quoted in arm.published.iter().filter(|it| it.estimate == estimate.name) {
-        let title = format!("published: {} ({})", quoted.printed, quoted.source);
-        if quoted.low < quoted.high {
-            svg.push_str(&block("quoted", place(quoted.low), place(quoted.high), ("2", "1.6")));
-        }
-        for end in [quoted.low, quoted.high] {
-            let _ = write!(
-                svg,
-                "<svg x=\"{}%\" width=\"1\" height=\"1\" class=\"mark-at\"><path class=\"quoted\" d=\"M-4 1h8l-4 6z\"><title>{}</title></path></svg>",
-                at(place(end)),
-                text(&title)
-            );
-        }
-    }
-    svg + "</svg>"
 }
 
-fn legend(analysis: &Analysis, adds: bool) -> String {
+fn legend(analysis: &Analysis, adds: bool) -> Markup {
     let arms = || analysis.cells.iter().flat_map(|cell| &cell.arms);
     let quoted =
         |(arm, estimate): (&ArmAnalysis, &Estimate)| arm.published.iter().any(|it| it.estimate == estimate.name);
-    let mut parts = vec![format!(
-        "Dot: what an operation costs more than on the plain arm; bar: its {} interval; hatched: too noisy to tell. Shaded: up \
-         to your margin of {}%.",
-        number::share(analysis.confidence),
-        number::digits(number::percent(analysis.margin))
-    )];
-    if let Some(again) = arms().find(|arm| arm.aa) {
-        parts.push(format!("Grey, {}: the plain arm again, the measure of what a difference means here.", again.name));
+    html! {
+        p.legend {
+            "Dot: what an operation costs more than on the plain arm; bar: its " (number::share(analysis.confidence))
+            " interval; hatched: too noisy to tell. Shaded: up to your margin of "
+            (number::digits(number::percent(analysis.margin))) "%."
+            @if let Some(again) = arms().find(|arm| arm.aa) {
+                " Grey, " (again.name) ": the plain arm again, the measure of what a difference means here."
+            }
+            " At most: no cost found, and how much it could be."
+            @if analysis.cells.iter().flat_map(summary::decided).any(quoted) { " Triangle: published by others." }
+            @if adds { " Of 1, 5 and 50 ms: what the added time is of a transaction with one such operation." }
+        }
     }
-    parts.push("At most: no cost found, and how much it could be.".to_owned());
-    if analysis.cells.iter().flat_map(summary::decided).any(quoted) {
-        parts.push("Triangle: published by others.".to_owned());
-    }
-    if adds {
-        parts.push("Of 1, 5 and 50 ms: what the added time is of a transaction with one such operation.".to_owned());
-    }
-    format!("<p class=\"legend\">{}</p>\n", text(&parts.join(" ")))
 }

@@ -4,11 +4,11 @@
 //! from a point of an arm to its next. Percentiles stand equally far apart, with what the plain arm takes there below
 //! them. Arms are told apart by their shapes, and by colour for who sees it.
 
-use std::fmt::Write;
+use maud::{Markup, html};
 
 use super::{
-    marks::doubt_class,
-    markup::{at, details, text, wide},
+    marks::is_doubted,
+    markup::{at, concat, details, heads, is_empty, percent, wide},
     scale::{Scale, cost_ticks},
 };
 use crate::{
@@ -43,12 +43,9 @@ const SHAPES: [&str; 6] = [
 const COLOURS: usize = 5;
 
 /// The panels of a cell, one for each operation, with their table; nothing where no percentile has an interval.
-pub(super) fn panels(cell: &CellAnalysis) -> String {
-    let panels: String = operations(cell).into_iter().filter_map(|operation| panel(cell, operation)).collect();
-    if panels.is_empty() {
-        return panels;
-    }
-    format!("{}<div class=\"panels\">\n{panels}</div>\n{}", keys(cell), table(cell))
+pub(super) fn panels(cell: &CellAnalysis) -> Markup {
+    let panels = concat(operations(cell).into_iter().filter_map(|operation| panel(cell, operation)));
+    html! { @if !is_empty(&panels) { (keys(cell)) div.panels { (panels) } (table(cell)) } }
 }
 
 /// An operation, and when its latency begins.
@@ -93,46 +90,50 @@ fn arms(cell: &CellAnalysis) -> Vec<(usize, &ArmAnalysis)> {
 fn sign(place: usize, arm: &ArmAnalysis) -> (&'static str, String) {
     let number = place.saturating_sub(1);
     let class = if arm.aa { "again".to_owned() } else { format!("s{}", number % COLOURS) };
-    let doubt = if doubt_class(arm).is_empty() { "" } else { " doubted" };
+    let doubt = if is_doubted(arm) { " doubted" } else { "" };
     (SHAPES[number % SHAPES.len()], class + doubt)
 }
 
 /// The name of each arm with its sign.
-fn keys(cell: &CellAnalysis) -> String {
+fn keys(cell: &CellAnalysis) -> Markup {
     let key = |(place, arm): (usize, &ArmAnalysis)| {
         let (shape, class) = sign(place, arm);
-        let doubt = if doubt_class(arm).is_empty() { "" } else { " (not proven)" };
-        format!(
-            "<li class=\"{class}\"><svg width=\"14\" height=\"12\" viewBox=\"-7 -6 14 12\" aria-hidden=\"true\">\
-             <path class=\"sign\" d=\"{shape}\"/></svg>{}{doubt}</li>\n",
-            text(&arm.name)
-        )
+        html! {
+            li class=(class) {
+                svg width="14" height="12" viewBox="-7 -6 14 12" aria-hidden="true" { path.sign d=(shape) {} }
+                (arm.name) @if is_doubted(arm) { " (not proven)" }
+            }
+        }
     };
-    format!("<ul class=\"keys\">\n{}</ul>\n", arms(cell).into_iter().map(key).collect::<String>())
+    html! { ul.keys { (concat(arms(cell).into_iter().map(key))) } }
 }
 
-fn panel(cell: &CellAnalysis, operation: Operation<'_>) -> Option<String> {
+fn panel(cell: &CellAnalysis, operation: Operation<'_>) -> Option<Markup> {
     let arms = arms(cell);
     let is_known = |rank: &Rank| arms.iter().any(|(_, arm)| known(arm, operation, *rank).is_some());
     let ranks: Vec<Rank> = Rank::ALL.into_iter().filter(is_known).collect();
     let all = || arms.iter().flat_map(|(_, arm)| ranks.iter().filter_map(move |rank| known(arm, operation, *rank)));
     let y = scale(all())?;
     let from = if operation.0 == Start::Intended { ", from the intended start" } else { "" };
-    let mut svg = format!(
-        "<figure class=\"panel\"><figcaption>{0}{from}</figcaption>\n<svg class=\"drawing\" height=\"{HEIGHT}\" role=\"img\" \
-         aria-label=\"Cost of {0} by percentile, every arm; values in the table below\">",
-        text(operation.1),
-    );
-    svg.push_str(&axes(cell, operation, &ranks, &y));
-    for (beside, (place, arm)) in arms.iter().enumerate() {
+    let of_arm = |(beside, (place, arm)): (usize, &(usize, &ArmAnalysis))| {
         let at_rank = |(column, rank): (usize, &Rank)| {
             let dodge = BESIDE * ((beside as f64 + 0.5) / arms.len() as f64 - 0.5);
             Some((100.0 * (column as f64 + 0.5 + dodge) / ranks.len() as f64, known(arm, operation, *rank)?))
         };
         let points: Vec<(f64, &Estimate)> = ranks.iter().enumerate().filter_map(at_rank).collect();
-        svg.push_str(&series(*place, arm, &points, &y));
-    }
-    Some(svg + "</svg></figure>\n")
+        series(*place, arm, &points, &y)
+    };
+    Some(html! {
+        figure.panel {
+            figcaption { (operation.1) (from) }
+            svg.drawing height=(HEIGHT) role="img"
+                aria-label={ "Cost of " (operation.1) " by percentile, every arm; values in the table below" }
+            {
+                (axes(cell, operation, &ranks, &y))
+                (concat(arms.iter().enumerate().map(of_arm)))
+            }
+        }
+    })
 }
 
 /// A scale that holds every estimate and no cost; long intervals run over its edges. `None` of nothing.
@@ -148,91 +149,73 @@ fn scale<'a>(estimates: impl Iterator<Item = &'a Estimate> + Clone) -> Option<Sc
 }
 
 /// Costs at the left; percentiles below, with the level of the plain arm.
-fn axes(cell: &CellAnalysis, operation: Operation<'_>, ranks: &[Rank], y: &Scale) -> String {
-    let mut svg = String::new();
-    for (effect, name) in cost_ticks(y, APART) {
-        let (place, class) = (at(y.place(effect)), if effect == 0.0 { "zero" } else { "grid" });
-        let _ = write!(
-            svg,
-            "<line class=\"{class}\" x2=\"100%\" y1=\"{place}\" y2=\"{place}\"/>\
-             <text class=\"end\" x=\"-6\" y=\"{place}\" dy=\".35em\">{name}</text>"
-        );
-    }
-    for (column, rank) in ranks.iter().enumerate() {
-        let place = at(100.0 * (column as f64 + 0.5) / ranks.len() as f64);
+fn axes(cell: &CellAnalysis, operation: Operation<'_>, ranks: &[Rank], y: &Scale) -> Markup {
+    let plain_level = |rank: Rank| {
         let (start, operation) = (operation.0, operation.1.to_owned());
-        let name = Figure::Percentile(Percentile { start, rank: *rank, operation });
-        let _ = write!(svg, "<text x=\"{place}%\" y=\"{}\">{}</text>", HEIGHT - 20.0, rank.name());
-        if let Some(level) = cell.arms.first().and_then(|plain| plain.levels.iter().find(|it| it.name == name)) {
-            let level = number::amount(level.value, &level.unit);
-            let _ = write!(svg, "<text x=\"{place}%\" y=\"{}\">{}</text>", HEIGHT - 5.0, text(&level));
+        let name = Figure::Percentile(Percentile { start, rank, operation });
+        let level = cell.arms.first()?.levels.iter().find(|it| it.name == name)?;
+        Some(number::amount(level.value, &level.unit))
+    };
+    html! {
+        @for (effect, name) in cost_ticks(y, APART) {
+            @let place = at(y.place(effect));
+            line class=(if effect == 0.0 { "zero" } else { "grid" }) x2="100%" y1=(place) y2=(place) {}
+            text.end x="-6" y=(place) dy=".35em" { (name) }
+        }
+        @for (column, rank) in ranks.iter().enumerate() {
+            @let place = percent(100.0 * (column as f64 + 0.5) / ranks.len() as f64);
+            text x=(place) y=(HEIGHT - 20.0) { (rank.name()) }
+            @if let Some(level) = plain_level(*rank) { text x=(place) y=(HEIGHT - 5.0) { (level) } }
         }
     }
-    svg
 }
 
 /// The points of one arm with their intervals, and the lines between them.
-fn series(place: usize, arm: &ArmAnalysis, points: &[(f64, &Estimate)], y: &Scale) -> String {
+fn series(place: usize, arm: &ArmAnalysis, points: &[(f64, &Estimate)], y: &Scale) -> Markup {
     let (shape, class) = sign(place, arm);
-    let mut svg = format!("<g class=\"series {class}\">");
-    for pair in points.windows(2) {
-        let [(from, one), (to, other)] = pair else { continue };
-        let _ = write!(
-            svg,
-            "<line class=\"path\" x1=\"{}%\" x2=\"{}%\" y1=\"{}\" y2=\"{}\"/>",
-            at(*from),
-            at(*to),
-            at(y.place(one.effect.estimate)),
-            at(y.place(other.effect.estimate))
-        );
+    let height = |estimate: &Estimate| at(y.place(estimate.effect.estimate));
+    html! {
+        g class={ "series " (class) } {
+            @for ((from, one), (to, other)) in points.iter().zip(points.iter().skip(1)) {
+                line.path x1=(percent(*from)) x2=(percent(*to)) y1=(height(one)) y2=(height(other)) {}
+            }
+            @for (x, estimate) in points {
+                @let x = percent(*x);
+                g {
+                    line.bar x1=(x) x2=(x) y1=(at(y.place(estimate.effect.low))) y2=(at(y.place(estimate.effect.high))) {}
+                    svg.mark-at width="1" height="1" x=(x) y=(height(estimate)) { path.sign d=(shape) {} }
+                    title { (arm.name) ", " (estimate.title) ": " (told(arm, estimate)) }
+                }
+            }
+        }
     }
-    for (x, estimate) in points {
-        let effect = &estimate.effect;
-        let _ = write!(
-            svg,
-            "<g><line class=\"bar\" x1=\"{0}%\" x2=\"{0}%\" y1=\"{1}\" y2=\"{2}\"/><svg class=\"mark-at\" width=\"1\" \
-             height=\"1\" x=\"{0}%\" y=\"{3}\"><path class=\"sign\" d=\"{shape}\"/></svg><title>{4}, {5}: {6}</title></g>",
-            at(*x),
-            at(y.place(effect.low)),
-            at(y.place(effect.high)),
-            at(y.place(effect.estimate)),
-            text(&arm.name),
-            text(&estimate.title),
-            told(arm, estimate)
-        );
-    }
-    svg + "</g>"
 }
 
 /// A cost with its interval, in parentheses where the arm is not proven.
 fn told(arm: &ArmAnalysis, estimate: &Estimate) -> String {
     let figure = number::cost(&estimate.effect, estimate.verdict);
-    if doubt_class(arm).is_empty() { figure.to_string() } else { format!("({figure})") }
+    if is_doubted(arm) { format!("({figure})") } else { figure.to_string() }
 }
 
 /// What is drawn in figures: the levels of the plain arm, and what the others cost.
-fn table(cell: &CellAnalysis) -> String {
+fn table(cell: &CellAnalysis) -> Markup {
     let arms = arms(cell);
     let plain = cell.arms.first();
-    let mut html = String::from("<table class=\"data\"><thead><tr><th scope=\"col\">percentile</th>");
-    for name in plain.into_iter().chain(arms.iter().map(|(_, arm)| *arm)).map(|arm| &arm.name) {
-        let _ = write!(html, "<th scope=\"col\">{}</th>", text(name));
-    }
-    html.push_str("</tr></thead><tbody>\n");
-    for operation in operations(cell) {
-        for rank in Rank::ALL {
-            let Some(any) = arms.iter().find_map(|(_, arm)| known(arm, operation, rank)) else { continue };
-            let level = plain.and_then(|plain| plain.levels.iter().find(|level| level.name == any.name));
-            let level =
-                level.map_or("–".to_owned(), |it| number::level(it.value, it.low, it.high, &it.unit).to_string());
-            let _ = write!(html, "<tr><th scope=\"row\">{}</th><td>{level}</td>", text(&any.title));
-            for (_, arm) in &arms {
-                let cost = known(arm, operation, rank).map_or("–".to_owned(), |it| told(arm, it));
-                let _ = write!(html, "<td>{cost}</td>");
-            }
-            html.push_str("</tr>\n");
-        }
-    }
-    html.push_str("</tbody></table>\n");
-    details("Latency in figures", &wide("latency of every arm", &html))
+    let level = |estimate: &Estimate| {
+        let level = plain.and_then(|plain| plain.levels.iter().find(|level| level.name == estimate.name));
+        level.map_or("–".to_owned(), |it| number::level(it.value, it.low, it.high, &it.unit).to_string())
+    };
+    let names = plain.into_iter().chain(arms.iter().map(|(_, arm)| *arm)).map(|arm| arm.name.as_str());
+    let row = |operation: Operation<'_>, rank: Rank| {
+        let any = arms.iter().find_map(|(_, arm)| known(arm, operation, rank))?;
+        let cost = |arm| known(arm, operation, rank).map_or("–".to_owned(), |it| told(arm, it));
+        Some(html! {
+            tr { th scope="row" { (any.title) } td { (level(any)) } @for (_, arm) in &arms { td { (cost(arm)) } } }
+        })
+    };
+    let rows = operations(cell).into_iter().flat_map(|it| Rank::ALL.map(|rank| row(it, rank)));
+    let table = html! {
+        table.data { (heads(["percentile"].into_iter().chain(names))) tbody { (concat(rows.flatten())) } }
+    };
+    details("Latency in figures", &wide("latency of every arm", &table))
 }

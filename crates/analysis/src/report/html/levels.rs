@@ -3,14 +3,13 @@
 //! A bar begins at nothing, so that lengths compare. The processor time of client and server are one bar in two
 //! parts.
 
-use std::fmt::Write;
-
+use maud::{Markup, html};
 use tithe_model::experiment::Metric;
 
 use super::{
     heading, is_abridged,
     marks::{doubt_class, doubt_mark},
-    markup::{at, section, text, wide},
+    markup::{at, concat, is_empty, section, wide},
 };
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Figure, Level,
@@ -46,17 +45,17 @@ const COLUMNS: [(Figure, &str); 14] = [
 const CPU: Figure = Figure::MetricLevel(Metric::Cpu);
 
 /// The section; nothing where nothing was measured, and of many cells.
-pub(super) fn chart(analysis: &Analysis, names: &[String]) -> String {
+pub(super) fn chart(analysis: &Analysis, names: &[String]) -> Markup {
     if is_abridged(analysis) {
-        return String::new();
+        return html! {};
     }
-    let of_cell = |(cell, name): (&CellAnalysis, &String)| match bars(cell) {
-        bars if bars.is_empty() => bars,
-        bars => heading(names, name) + &bars,
+    let of_cell = |(cell, name): (&CellAnalysis, &String)| {
+        let bars = bars(cell);
+        html! { @if !is_empty(&bars) { (heading(names, name)) (bars) } }
     };
-    let body: String = analysis.cells.iter().zip(names).map(of_cell).collect();
-    if body.is_empty() {
-        return body;
+    let bars = concat(analysis.cells.iter().zip(names).map(of_cell));
+    if is_empty(&bars) {
+        return bars;
     }
     let mut keys: Vec<(&str, &str)> = Vec::new();
     for part in analysis.cells.iter().flat_map(|cell| &cell.arms).flat_map(processor_parts) {
@@ -64,19 +63,26 @@ pub(super) fn chart(analysis: &Analysis, names: &[String]) -> String {
             keys.push((part.class, part.title));
         }
     }
-    let keys: Vec<String> = keys.iter().map(|(class, title)| format!("<i class=\"key {class}\"></i>{title}")).collect();
-    let keys = if keys.is_empty() {
-        String::new()
-    } else {
-        format!("<p class=\"legend\">Processor time: {}.</p>\n", keys.join(" "))
+    let body = html! {
+        (bars)
+        @if !keys.is_empty() {
+            p.legend {
+                "Processor time: "
+                @for (index, (class, title)) in keys.iter().enumerate() {
+                    @if index > 0 { " " }
+                    i class={ "key " (class) } {} (title)
+                }
+                "."
+            }
+        }
     };
     let lead =
         "Medians over frames with their intervals. They are for orientation: they belong to this machine and hour.";
-    section("levels", "What each arm did and took", lead, &(body + &keys))
+    section("levels", "What each arm did and took", lead, &body)
 }
 
 /// The table of a cell; nothing where nothing was measured.
-fn bars(cell: &CellAnalysis) -> String {
+fn bars(cell: &CellAnalysis) -> Markup {
     let columns: Vec<(Figure, &str, f64)> = COLUMNS
         .into_iter()
         .filter_map(|(name, title)| {
@@ -85,22 +91,22 @@ fn bars(cell: &CellAnalysis) -> String {
         })
         .collect();
     if columns.is_empty() {
-        return String::new();
+        return html! {};
     }
-    let few = if columns.len() <= FEW { " few" } else { "" };
-    let mut html = format!("<table class=\"bars{few}\"><thead><tr><th scope=\"col\">arm</th>");
-    for (_, title, _) in &columns {
-        let _ = write!(html, "<th scope=\"col\">{title}</th>");
-    }
-    html.push_str("</tr></thead><tbody>\n");
-    for arm in &cell.arms {
-        let _ = write!(html, "<tr{}><th scope=\"row\">{}{}</th>", doubt_class(arm), text(&arm.name), doubt_mark(arm));
-        for (name, title, highest) in &columns {
-            html.push_str(&place(arm, name, title, *highest));
+    let table = html! {
+        table.bars.few[columns.len() <= FEW] {
+            thead { tr { th scope="col" { "arm" } @for (_, title, _) in &columns { th scope="col" { (title) } } } }
+            tbody {
+                @for arm in &cell.arms {
+                    tr class=[doubt_class(arm)] {
+                        th scope="row" { (arm.name) (doubt_mark(arm)) }
+                        @for (name, title, highest) in &columns { (place(arm, name, title, *highest)) }
+                    }
+                }
+            }
         }
-        html.push_str("</tr>\n");
-    }
-    wide("levels of every arm", &(html + "</tbody></table>\n"))
+    };
+    wide("levels of every arm", &table)
 }
 
 fn level<'a>(arm: &'a ArmAnalysis, name: &Figure) -> Option<&'a Level> {
@@ -163,60 +169,59 @@ fn processor_parts(arm: &ArmAnalysis) -> Vec<Part> {
     parts
 }
 
-fn place(arm: &ArmAnalysis, name: &Figure, title: &str, highest: f64) -> String {
-    let Some(of_arm) = level(arm, name) else {
-        return "<td class=\"none\"><span class=\"v\">–</span></td>".to_owned();
-    };
+fn place(arm: &ArmAnalysis, name: &Figure, title: &str, highest: f64) -> Markup {
+    let Some(of_arm) = level(arm, name) else { return html! { td.none { span.v { "–" } } } };
     let width = |value: f64| at((value / highest).clamp(0.0, 1.0) * WIDTH);
-    let split = if *name == CPU { processor_parts(arm) } else { Vec::new() };
-    let parts = if split.is_empty() {
-        format!("<path class=\"bar\" d=\"M0 2H{}V10H0z\"/>", width(of_arm.value))
-    } else {
-        // The parts are medians of their own: they are drawn by their shares of the whole.
-        let whole: f64 = split.iter().map(|part| part.value).sum();
-        let mut from = 0.0;
-        let mut path = |part: &Part| {
-            let to = from + of_arm.value * part.value / whole;
-            let path = format!(
-                "<path class=\"{}\" d=\"M{1} 2H{2}V10H{1}z\"><title>{3} {4}</title></path>",
-                part.class,
-                width(from),
-                width(to),
-                part.title,
-                number::amount(part.value, &of_arm.unit)
-            );
-            from = to;
-            path
-        };
-        split.iter().map(&mut path).collect()
-    };
-    let spread = if of_arm.low.is_finite() && of_arm.high.is_finite() && of_arm.high > of_arm.low {
-        format!("<path class=\"spread\" d=\"M{} 6H{}\"/>", width(of_arm.low), width(longest(of_arm)))
-    } else {
-        String::new()
-    };
-    let (lead, rest) = {
-        let figure = number::level(of_arm.value, of_arm.low, of_arm.high, &of_arm.unit).to_string();
-        figure.split_once(" [").map_or((figure.clone(), String::new()), |(lead, rest)| {
-            (lead.to_owned(), format!("<small>[{rest}</small>"))
-        })
-    };
-    let parts_told: Vec<String> = split
-        .chunk_by(|one, other| one.of == other.of)
-        .map(|parts| {
-            let sum = number::amount(parts.iter().map(|part| part.value).sum(), &of_arm.unit);
-            match parts {
-                [user, system] => {
-                    let whole = user.value + system.value;
-                    format!("<small>{} {sum}, {} in the kernel</small>", user.of, number::share(system.value / whole))
+    let parts = if *name == CPU { processor_parts(arm) } else { Vec::new() };
+    let figure = number::level(of_arm.value, of_arm.low, of_arm.high, &of_arm.unit).to_string();
+    let (lead, range) = figure.split_once(" [").map_or((figure.as_str(), None), |(lead, rest)| (lead, Some(rest)));
+    html! {
+        td data-of=(title) {
+            svg width=(WIDTH) height=(HEIGHT) viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } aria-hidden="true" {
+                title { (lead) }
+                @if parts.is_empty() {
+                    path.bar d={ "M0 2H" (width(of_arm.value)) "V10H0z" } {}
+                } @else {
+                    (split(of_arm, &parts, width))
                 }
-                _ => format!("<small>{} {sum}</small>", parts[0].of),
+                @if of_arm.low.is_finite() && of_arm.high.is_finite() && of_arm.high > of_arm.low {
+                    path.spread d={ "M" (width(of_arm.low)) " 6H" (width(longest(of_arm))) } {}
+                }
             }
-        })
-        .collect();
-    let rest = format!("{rest} {}", parts_told.join(" "));
-    format!(
-        "<td data-of=\"{title}\"><svg width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" aria-hidden=\"true\"><title>{lead}</title>{parts}{spread}</svg>\
-         <span class=\"v\">{lead} {rest}</span></td>"
-    )
+            span.v {
+                (lead) " "
+                @if let Some(range) = range { small { "[" (range) } }
+                @for parts in parts.chunk_by(|one, other| one.of == other.of) { " " small { (told(of_arm, parts)) } }
+            }
+        }
+    }
+}
+
+/// The bar of `level` in its parts, which are medians of their own: they are drawn by their shares of the whole.
+fn split(level: &Level, parts: &[Part], width: impl Fn(f64) -> String) -> Markup {
+    let whole: f64 = parts.iter().map(|part| part.value).sum();
+    let mut from = 0.0;
+    let path = |part: &Part| {
+        let to = from + level.value * part.value / whole;
+        let (left, right) = (width(from), width(to));
+        from = to;
+        html! {
+            path class=(part.class) d={ "M" (left) " 2H" (right) "V10H" (left) "z" } {
+                title { (part.title) " " (number::amount(part.value, &level.unit)) }
+            }
+        }
+    };
+    concat(parts.iter().map(path))
+}
+
+/// The processor time of client or server, and how much of it was in the kernel.
+fn told(level: &Level, parts: &[Part]) -> String {
+    let sum = number::amount(parts.iter().map(|part| part.value).sum(), &level.unit);
+    match parts {
+        [user, system] => {
+            let whole = user.value + system.value;
+            format!("{} {sum}, {} in the kernel", user.of, number::share(system.value / whole))
+        }
+        _ => format!("{} {sum}", parts[0].of),
+    }
 }

@@ -1,5 +1,7 @@
 //! How proofs and outcomes are shown wherever an arm stands: as a class, a small mark, a word.
 
+use maud::{Markup, html};
+
 use crate::{ArmAnalysis, Estimate, Outcome, Proof, report::words};
 
 /// The class of an outcome.
@@ -12,25 +14,27 @@ pub(super) fn class(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The class of an arm that is not proven, as an attribute.
-pub(super) fn doubt_class(arm: &ArmAnalysis) -> &'static str {
+/// The class of an arm that is not proven.
+pub(super) fn doubt_class(arm: &ArmAnalysis) -> Option<&'static str> {
     match arm.proof {
-        Proof::Baseline | Proof::Proven => "",
-        Proof::Unproven(_) | Proof::ToldByProvider(_) | Proof::Disproven(_) => " class=\"doubted\"",
+        Proof::Baseline | Proof::Proven => None,
+        Proof::Unproven(_) | Proof::ToldByProvider(_) | Proof::Disproven(_) => Some("doubted"),
     }
+}
+
+/// True where the arm is not proven.
+pub(super) fn is_doubted(arm: &ArmAnalysis) -> bool {
+    doubt_class(arm).is_some()
 }
 
 /// What an arm is: the plain one again, or how its proof came out.
-pub(super) fn arm_mark(arm: &ArmAnalysis) -> String {
-    match arm.aa {
-        true => format!("<span class=\"mark plain\"><span aria-hidden=\"true\">≡</span> {}</span>", words::PLAIN_AGAIN),
-        false => proof_mark(&arm.proof),
-    }
+pub(super) fn arm_mark(arm: &ArmAnalysis) -> Markup {
+    if arm.aa { mark("plain", "≡", words::PLAIN_AGAIN) } else { proof_mark(&arm.proof) }
 }
 
 /// The same where it needs a second look; what is proven is said on the first screen.
-pub(super) fn doubt_mark(arm: &ArmAnalysis) -> String {
-    if !arm.aa && doubt_class(arm).is_empty() { String::new() } else { format!(" {}", arm_mark(arm)) }
+pub(super) fn doubt_mark(arm: &ArmAnalysis) -> Markup {
+    html! { @if arm.aa || is_doubted(arm) { " " (arm_mark(arm)) } }
 }
 
 /// What `estimate` of `arm` says in words.
@@ -45,13 +49,17 @@ pub(super) fn outcome(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> St
 }
 
 /// The state of an arm's proof as a small mark with its word.
-pub(super) fn proof_mark(proof: &Proof) -> String {
+pub(super) fn proof_mark(proof: &Proof) -> Markup {
     let (class, sign) = match proof {
         Proof::Baseline => ("plain", "·"),
         Proof::Proven => ("good", "✓"),
         Proof::Unproven(_) | Proof::ToldByProvider(_) => ("warn", "?"),
         Proof::Disproven(_) => ("bad", "✗"),
     };
-    let word = words::proof(proof).0.to_lowercase();
-    format!("<span class=\"mark {class}\"><span aria-hidden=\"true\">{sign}</span> {word}</span>")
+    mark(class, sign, &words::proof(proof).0.to_lowercase())
+}
+
+/// A small mark: a `sign` for who sees it, and its words.
+pub(super) fn mark(class: &str, sign: &str, words: &str) -> Markup {
+    html! { span.mark.(class) { span aria-hidden="true" { (sign) } " " (words) } }
 }

@@ -28,6 +28,7 @@ mod timeline;
 
 use std::collections::BTreeSet;
 
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use tithe_model::ending::CellEnding;
 
 pub use comparison::{compared_matrices, comparison};
@@ -35,7 +36,7 @@ pub use history::history;
 pub use matrix::matrix;
 pub use page_data::{Curve, Moment, PageData, PageDataBuilder};
 
-use self::markup::{section, text};
+use self::markup::{concat, is_empty, section};
 use super::{cell_name, view, words};
 use crate::{Analysis, CellAnalysis, Proof};
 
@@ -47,91 +48,120 @@ pub fn render(analysis: &Analysis, page_data: &PageData) -> String {
     let names = cell_name::names(analysis);
     let costs = costs::chart(analysis, &names);
     let (costs, further) =
-        if first_screen::is_drawn(analysis) { (String::new(), costs) } else { (costs, String::new()) };
-    let of_cells = match is_abridged(analysis) {
-        true => workloads(analysis),
-        false => cells(analysis, &names),
+        if first_screen::is_drawn(analysis) { (Markup::default(), costs) } else { (costs, Markup::default()) };
+    let (id_of_cells, of_cells) = match is_abridged(analysis) {
+        true => ("workloads", workloads(analysis)),
+        false => ("cells", cells(analysis, &names)),
     };
-    let body = [
-        costs,
-        latency(analysis, &names),
-        sweep::chart(analysis),
-        drift::chart(analysis, &names),
-        further,
-        levels::chart(analysis, &names),
-        proof::evidence(analysis),
-        of_cells,
-        about::settings(analysis),
-        about::machine(analysis, &timeline::chart(analysis, page_data)),
-        about::warnings(analysis),
-        about::again(analysis, page_data),
-        about::how_to_read(analysis),
-    ]
-    .concat();
+    let parts = [
+        ("costs", costs),
+        ("latency", latency(analysis, &names)),
+        ("clients", sweep::chart(analysis)),
+        ("drift", drift::chart(analysis, &names)),
+        ("costs", further),
+        ("levels", levels::chart(analysis, &names)),
+        ("evidence", proof::evidence(analysis)),
+        (id_of_cells, of_cells),
+        ("settings", about::settings(analysis)),
+        ("machine", about::machine(analysis, &timeline::chart(analysis, page_data))),
+        ("warnings", about::warnings(analysis)),
+        ("again", about::again(analysis, page_data)),
+        ("how", about::how_to_read(analysis)),
+    ];
+    let is_there = |id: &str| parts.iter().any(|(part, markup)| *part == id && !is_empty(markup));
+    let header = header(analysis, &names, &contents(is_there));
     let about = format!("{} · tithe {}", analysis.run, analysis.tithe);
-    page(&analysis.title, &header(analysis, &names, &body), &body, &about)
+    page(&analysis.title, &header, &concat(parts.map(|(_, part)| part)), &about)
 }
 
 /// The hatching of what is too noisy to tell.
-const NOISE: &str = "<svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"defs\"><defs><pattern id=\"noise\" \
-                     width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\
-                     <path d=\"M0 0V4\" class=\"hatch\"/></pattern></defs></svg>\n";
+fn noise() -> Markup {
+    html! {
+        svg.defs width="0" height="0" aria-hidden="true" {
+            defs {
+                pattern id="noise" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)" {
+                    path.hatch d="M0 0V4" {}
+                }
+            }
+        }
+    }
+}
 
-/// A whole page of a `header` and a `body` of markup.
-fn page(title: &str, header: &str, body: &str, about: &str) -> String {
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
-         <style>\n{}</style>\n</head>\n<body>\n{NOISE}<header>\n{header}</header>\n<main>\n{body}</main>\n\
-         <footer><p>{}<span class=\"paper\"> · what can be opened on a screen is left out on paper: report.csv and report.json \
-         have all of it</span></p></footer>\n</body>\n</html>\n",
-        text(title),
-        include_str!("style.css"),
-        text(about),
-    )
+/// A whole page of a `header` and a `body`, as text.
+fn page(title: &str, header: &Markup, body: &Markup, about: &str) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width,initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                link rel="icon" href="data:,";
+                style { (PreEscaped(include_str!("style.css"))) }
+            }
+            body {
+                (noise())
+                header { (header) }
+                main { (body) }
+                footer {
+                    p {
+                        (about)
+                        span.paper {
+                            " · what can be opened on a screen is left out on paper: report.csv and report.json have all of it"
+                        }
+                    }
+                }
+            }
+        }
+        "\n"
+    };
+    view::clean_lines(&page.into_string())
 }
 
 /// The first screen: what was measured where, the answer, its picture, and in how far it can be relied on.
-fn header(analysis: &Analysis, names: &[String], body: &str) -> String {
-    format!(
-        "<p class=\"over\">{}</p>\n<h1>{}</h1>\n<p class=\"answer\">{}</p>\n{}{}{}{}",
-        text(&answer::subject(analysis)),
-        text(&analysis.title),
-        answer::answer(analysis),
-        first_screen::plots(analysis, names),
-        costs::neighbours(analysis),
-        state(analysis),
-        contents(body),
-    )
+fn header(analysis: &Analysis, names: &[String], contents: &Markup) -> Markup {
+    html! {
+        p.over { (answer::subject(analysis)) }
+        h1 { (analysis.title) }
+        p.answer { (answer::answer(analysis)) }
+        (first_screen::plots(analysis, names))
+        (costs::neighbours(analysis))
+        (state(analysis))
+        (contents)
+    }
 }
 
 /// In how far the figures can be relied on, at a glance.
-fn state(analysis: &Analysis) -> String {
+fn state(analysis: &Analysis) -> Markup {
     let protected = || analysis.cells.iter().flat_map(|cell| &cell.arms).filter(|arm| arm.proof != Proof::Baseline);
     let (all, proven) = (protected().count(), protected().filter(|arm| arm.proof == Proof::Proven).count());
     let cells = analysis.cells.len();
     let precise = analysis.cells.iter().filter(|cell| cell.ending == Some(CellEnding::Precision)).count();
     let frames: usize = analysis.cells.iter().map(|cell| cell.frames).sum();
-    let mut items = Vec::new();
-    if all > 0 {
-        let (class, sign) = if proven == all { ("good", "✓") } else { ("warn", "?") };
-        items.push(format!(
-            "<span class=\"mark {class}\"><span aria-hidden=\"true\">{sign}</span> {proven} of {} proven</span>",
-            words::plural(all as u64, "protected arm")
-        ));
-    }
-    items.push(format!("{}, {}", words::plural(cells as u64, "cell"), words::plural(frames as u64, "frame")));
-    items.push(format!("{precise} of {cells} ended with the asked precision"));
     let estimates = analysis.cells.iter().flat_map(|cell| &cell.arms).flat_map(|arm| &arm.estimates);
     let flags = estimates.flat_map(|estimate| &estimate.flags).map(|flag| words::flag_code(*flag));
     let warnings = analysis.warnings.len() + flags.collect::<BTreeSet<_>>().len();
-    items.push(format!("<a href=\"#warnings\">{}</a>", words::plural(warnings as u64, "warning")));
-    format!("<ul class=\"state\">\n<li>{}</li>\n</ul>\n", items.join("</li>\n<li>"))
+    let (class, sign) = if proven == all { ("good", "✓") } else { ("warn", "?") };
+    html! {
+        ul.state {
+            @if all > 0 {
+                li {
+                    (marks::mark(class, sign, &format!("{proven} of {} proven", words::plural(all as u64, "protected arm"))))
+                }
+                " "
+            }
+            li { (words::plural(cells as u64, "cell")) ", " (words::plural(frames as u64, "frame")) }
+            " "
+            li { (precise) " of " (cells) " ended with the asked precision" }
+            " "
+            li { a href="#warnings" { (words::plural(warnings as u64, "warning")) } }
+        }
+    }
 }
 
-/// Links to the parts that `body` has.
-fn contents(body: &str) -> String {
+/// Links to the parts of which `is_there` says so.
+fn contents(is_there: impl Fn(&str) -> bool) -> Markup {
     let parts = [
         ("costs", "costs"),
         ("latency", "latency"),
@@ -146,31 +176,32 @@ fn contents(body: &str) -> String {
         ("again", "run it again"),
         ("how", "how to read this"),
     ];
-    let is_there = |(id, _): &(&str, &str)| body.contains(&format!("<section id=\"{id}\""));
-    let link = |(id, name): (&str, &str)| format!("<a href=\"#{id}\">{name}</a>");
-    let links: Vec<String> = parts.into_iter().filter(is_there).map(link).collect();
-    format!("<nav aria-label=\"Contents\">{}</nav>\n", links.join("\n"))
+    html! {
+        nav aria-label="Contents" {
+            @for (id, name) in parts.into_iter().filter(|(id, _)| is_there(id)) { a href={ "#" (id) } { (name) } " " }
+        }
+    }
 }
 
 /// The heading of the part of a section that is about the cell called `name`; nothing where a single cell is the whole
 /// run.
-fn heading(names: &[String], name: &str) -> String {
-    if names.len() > 1 { format!("<h3>{}</h3>\n", text(name)) } else { String::new() }
+fn heading(names: &[String], name: &str) -> Markup {
+    html! { @if names.len() > 1 { h3 { (name) } } }
 }
 
 /// The latency of all cells; nothing where none was seen, and of many cells.
-fn latency(analysis: &Analysis, names: &[String]) -> String {
+fn latency(analysis: &Analysis, names: &[String]) -> Markup {
     if is_abridged(analysis) {
-        return String::new();
+        return html! {};
     }
-    let of_cell = |(cell, name): (&CellAnalysis, &String)| match latency::panels(cell) {
-        panels if panels.is_empty() => panels,
-        panels => heading(names, name) + &panels,
+    let of_cell = |(cell, name): (&CellAnalysis, &String)| {
+        let panels = latency::panels(cell);
+        html! { @if !is_empty(&panels) { (heading(names, name)) (panels) } }
     };
-    let body: String = analysis.cells.iter().zip(names).map(of_cell).collect();
+    let body = concat(analysis.cells.iter().zip(names).map(of_cell));
     let lead = "What each arm costs at each percentile, with its interval; below a percentile, what the plain arm takes \
                 there. What runs over an edge is longer than the panel.";
-    if body.is_empty() { body } else { section("latency", "Latency", lead, &body) }
+    if is_empty(&body) { body } else { section("latency", "Latency", lead, &body) }
 }
 
 /// The address of a cell's section.
@@ -198,36 +229,33 @@ fn brief(cell: &CellAnalysis) -> String {
 }
 
 /// What an abridged page says of all cells at once: each workload, and each way in which arms were paired.
-fn workloads(analysis: &Analysis) -> String {
+fn workloads(analysis: &Analysis) -> Markup {
     let of = |cell: &CellAnalysis| {
         let notes = cell.notes.iter().map(|(name, value)| format!(" · {name} = {value}"));
         let mode = if cell.mode.is_empty() { String::new() } else { format!(" · mode {}", cell.mode) };
-        format!("<p>{}</p>\n", text(&format!("workload {}{}{mode}", cell.workload, notes.collect::<String>())))
+        format!("workload {}{}{mode}", cell.workload, notes.collect::<String>())
     };
     let all: BTreeSet<String> = analysis.cells.iter().map(of).collect();
     let lead = "So many cells are told in short: every figure of each is in report.csv and report.json.";
-    section("workloads", "What was offered", lead, &all.into_iter().collect::<String>())
+    section("workloads", "What was offered", lead, &html! { @for workload in all { p { (workload) } } })
 }
 
 /// What was offered in each cell and how it was measured, with every figure.
-fn cells(analysis: &Analysis, names: &[String]) -> String {
+fn cells(analysis: &Analysis, names: &[String]) -> Markup {
     let of_cell = |(cell, name): (&CellAnalysis, &String)| {
-        let mut html = format!(
-            "<h3 id=\"{}\">{}</h3>\n<p class=\"how\">{}</p>\n<p class=\"note\">{}</p>\n",
-            anchor(cell),
-            text(name),
-            text(&format!("Cell {} · {}", cell.id, view::conditions(cell))),
-            text(&method(cell))
-        );
-        if cell.frames == 0 {
-            let why = text(&words::ending(cell.ending.as_ref()));
-            html.push_str(&format!("<p class=\"doubt\">Nothing was measured here: {why}.</p>\n"));
+        html! {
+            h3 id=(anchor(cell)) { (name) }
+            p.how { "Cell " (cell.id) " · " (view::conditions(cell)) }
+            p.note { (method(cell)) }
+            @if cell.frames == 0 {
+                p.doubt { "Nothing was measured here: " (words::ending(cell.ending.as_ref())) "." }
+            }
+            (figures::all(analysis, cell))
+            (figures::log_over_start(cell))
         }
-        html.push_str(&figures::all(analysis, cell));
-        html + &figures::log_over_start(cell)
     };
-    let body: String = analysis.cells.iter().zip(names).map(of_cell).collect();
-    if body.is_empty() { body } else { section("cells", "What was measured", "", &body) }
+    let body = concat(analysis.cells.iter().zip(names).map(of_cell));
+    if is_empty(&body) { body } else { section("cells", "What was measured", "", &body) }
 }
 
 /// How the cell was measured.

@@ -2,13 +2,12 @@
 //!
 //! A place shows the worst of all looks, in every cell. What is not proven lies open.
 
-use std::fmt::Write;
-
+use maud::{Markup, html};
 use tithe_model::record::{Finding, Role, Verdict};
 
 use super::{
     marks::proof_mark,
-    markup::{section, text, wide},
+    markup::{section, wide},
 };
 use crate::{
     Analysis, Proof,
@@ -26,18 +25,18 @@ use crate::{
 const QUOTED: usize = 6;
 
 /// The section; nothing where there is no protected arm.
-pub(super) fn evidence(analysis: &Analysis) -> String {
+pub(super) fn evidence(analysis: &Analysis) -> Markup {
     let arms = across(analysis);
     if arms.is_empty() {
-        return String::new();
+        return html! {};
     }
     let counted = summary::evidence(analysis).map_or(String::new(), |(words, _)| format!(" {words}."));
     let lead = format!(
         "A claim holds only if it is seen on the protected arm and its opposite on the plain arm, before the first frame \
          and after the last.{counted}"
     );
-    let seen: String = arms.iter().map(arm).collect();
-    section("evidence", "Was it on?", &lead, &(matrix(analysis, &arms) + &seen))
+    let body = html! { (matrix(analysis, &arms)) @for it in &arms { (arm(it)) } };
+    section("evidence", "Was it on?", &lead, &body)
 }
 
 /// One claim, with the worst look at it on each arm and the cell of that look.
@@ -48,41 +47,51 @@ struct Row<'a> {
 }
 
 /// Claims down, needed ones first, arms across; nothing where no claim was looked at.
-fn matrix(analysis: &Analysis, arms: &[Across<'_>]) -> String {
+fn matrix(analysis: &Analysis, arms: &[Across<'_>]) -> Markup {
     let mut rows = rows(analysis, arms);
     if rows.is_empty() {
-        return String::new();
+        return html! {};
     }
     rows.sort_by_key(|row| importance(row.role));
-    let mut html = String::from("<table class=\"matrix\"><thead><tr><th scope=\"col\">claim</th>");
-    for arm in arms {
-        let _ = write!(html, "<th scope=\"col\" class=\"arm\"><span>{}</span></th>", text(arm.name));
-    }
-    html.push_str("</tr></thead>\n<tbody>\n");
-    let mut marks: Vec<(&str, &str)> = Vec::new();
-    for row in &rows {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", text(row.claim));
-        for (arm, worst) in arms.iter().zip(&row.worst) {
-            let Some((finding, cell)) = worst else {
-                html.push_str("<td></td>");
-                continue;
-            };
-            let (mark, word, tone) = told(finding);
-            if !marks.contains(&(mark, word)) {
-                marks.push((mark, word));
-            }
-            let place = if analysis.cells.len() > 1 && tone != "good" { format!(", {cell}") } else { String::new() };
-            let title = text(&format!("{}: {word}{place}", arm.name));
-            let _ = write!(
-                html,
-                "<td class=\"{tone}\" title=\"{title}\"><span aria-hidden=\"true\">{mark}</span><span class=\"sr\">{word}</span></td>"
-            );
+    let mut marks: Vec<String> = Vec::new();
+    for (finding, _) in rows.iter().flat_map(|row| row.worst.iter().flatten()) {
+        let (mark, word, _) = told(finding);
+        let said = format!("{mark} {word}");
+        if !marks.contains(&said) {
+            marks.push(said);
         }
-        html.push_str("</tr>\n");
     }
-    html.push_str("</tbody>\n</table>\n");
-    let marks: Vec<String> = marks.into_iter().map(|(mark, word)| format!("{mark} {word}")).collect();
-    format!("{}<p class=\"legend\">{}</p>\n", wide("claims of every arm", &html), text(&marks.join(" · ")))
+    let place = |arm: &Across<'_>, finding: &Finding, cell: &str| {
+        let (mark, word, tone) = told(finding);
+        let place = if analysis.cells.len() > 1 && tone != "good" { format!(", {cell}") } else { String::new() };
+        html! {
+            td.(tone) title={ (arm.name) ": " (word) (place) } {
+                span aria-hidden="true" { (mark) }
+                span.sr { (word) }
+            }
+        }
+    };
+    let table = html! {
+        table.matrix {
+            thead {
+                tr { th scope="col" { "claim" } @for arm in arms { th.arm scope="col" { span { (arm.name) } } } }
+            }
+            tbody {
+                @for row in &rows {
+                    tr {
+                        th scope="row" { (row.claim) }
+                        @for (arm, worst) in arms.iter().zip(&row.worst) {
+                            @match worst {
+                                Some((finding, cell)) => { (place(arm, finding, cell)) }
+                                None => { td {} }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    html! { (wide("claims of every arm", &table)) p.legend { (marks.join(" · ")) } }
 }
 
 fn rows<'a>(analysis: &'a Analysis, arms: &[Across<'_>]) -> Vec<Row<'a>> {
@@ -137,50 +146,46 @@ fn class(tone: Tone) -> &'static str {
 }
 
 /// What was seen of the claims of one arm; open where it is not proven.
-fn arm(arm: &Across<'_>) -> String {
+fn arm(arm: &Across<'_>) -> Markup {
     let proven = arm.proofs.iter().all(|(proof, _)| **proof == Proof::Proven);
-    let mut html = format!("<details class=\"proof\"{}><summary>{}", if proven { "" } else { " open" }, text(arm.name));
-    for (proof, cells) in &arm.proofs {
-        let _ = write!(html, " {}<span class=\"mark\">{}</span>", proof_mark(proof), text(&arm.place(cells)));
+    html! {
+        details.proof open[!proven] {
+            summary {
+                (arm.name)
+                @for (proof, cells) in &arm.proofs { " " (proof_mark(proof)) span.mark { (arm.place(cells)) } }
+            }
+            @if !arm.protections.is_empty() { p { (arm.protections.join(", ")) } }
+            @for reason in arm.proofs.iter().flat_map(|(proof, _)| reasons(proof)) { p.doubt { (reason) } }
+            @if arm.claims.is_empty() {
+                p { "No claim was looked at." }
+            } @else {
+                ul.claims { @for across in &arm.claims { (claim(arm, across)) } }
+            }
+        }
     }
-    html.push_str("</summary>\n");
-    if !arm.protections.is_empty() {
-        let _ = writeln!(html, "<p>{}</p>", text(&arm.protections.join(", ")));
-    }
-    for reason in arm.proofs.iter().flat_map(|(proof, _)| reasons(proof)) {
-        let _ = writeln!(html, "<p class=\"doubt\">{}</p>", text(reason));
-    }
-    if arm.claims.is_empty() {
-        return html + "<p>No claim was looked at.</p>\n</details>\n";
-    }
-    let claims: String = arm.claims.iter().map(|across| claim(arm, across)).collect();
-    html + "<ul class=\"claims\">\n" + &claims + "</ul>\n</details>\n"
 }
 
-fn claim(arm: &Across<'_>, across: &ClaimAcross<'_>) -> String {
+fn claim(arm: &Across<'_>, across: &ClaimAcross<'_>) -> Markup {
     let ClaimAcross { claim, cells } = across;
-    let place = if cells.len() == arm.cells { String::new() } else { arm.place(cells) };
-    let mut seen: String = claim.seen.iter().take(QUOTED).map(quotation).collect();
-    if claim.seen.len() > QUOTED {
-        seen.push_str(&format!("<p>and {} more in report.json</p>\n", claim.seen.len() - QUOTED));
+    html! {
+        li {
+            span.sign.(class(claim.tone)) { span aria-hidden="true" { (claim.mark) } span.sr { (claim.word) } }
+            " "
+            @if claim.tone != Tone::Good { b { (claim.word) ":" } " " }
+            (claim.claim) " "
+            span.mark { (claim.when) @if cells.len() != arm.cells { (arm.place(cells)) } }
+            @for seen in claim.seen.iter().take(QUOTED) { (quotation(seen)) }
+            @if claim.seen.len() > QUOTED { p { "and " (claim.seen.len() - QUOTED) " more in report.json" } }
+        }
     }
-    let word = if claim.tone == Tone::Good { String::new() } else { format!("<b>{}:</b> ", claim.word) };
-    format!(
-        "<li><span class=\"sign {}\"><span aria-hidden=\"true\">{}</span><span class=\"sr\">{}</span></span> {word}{} \
-         <span class=\"mark\">{}{}</span>\n{seen}</li>\n",
-        class(claim.tone),
-        claim.mark,
-        claim.word,
-        text(&claim.claim),
-        text(&claim.when),
-        text(&place)
-    )
 }
 
-fn quotation(seen: &Seen) -> String {
-    let line = |label: &str, quotation: &str| match quotation {
-        "" => String::new(),
-        quotation => format!("<dt>{label}</dt><dd><code>{}</code></dd>", text(quotation)),
-    };
-    format!("<dl>{}{}</dl>\n", line("protected arm", &seen.protected), line("plain arm or control", &seen.control))
+fn quotation(seen: &Seen) -> Markup {
+    html! {
+        dl {
+            @for (label, quotation) in [("protected arm", &seen.protected), ("plain arm or control", &seen.control)] {
+                @if !quotation.is_empty() { dt { (label) } dd { code { (quotation) } } }
+            }
+        }
+    }
 }

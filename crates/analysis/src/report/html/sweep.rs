@@ -3,10 +3,10 @@
 //! Clients stand on a logarithmic axis because a sweep doubles them; operations per second begin at nothing, so that
 //! heights compare. One panel for each protected arm, beside the plain one.
 
-use std::fmt::Write;
+use maud::{Markup, html};
 
 use super::{
-    markup::{at, details, section, text, wide},
+    markup::{at, concat, details, heads, is_empty, section, wide},
     scale::Scale,
 };
 use crate::{
@@ -20,9 +20,9 @@ const LEFT: f64 = 44.0;
 const BOTTOM: f64 = 32.0;
 
 /// The section; nothing where no workload was measured with several numbers of clients.
-pub(super) fn chart(analysis: &Analysis) -> String {
-    let body: String = analysis.sweeps.iter().map(|sweep| of_sweep(analysis, sweep)).collect();
-    if body.is_empty() {
+pub(super) fn chart(analysis: &Analysis) -> Markup {
+    let body = concat(analysis.sweeps.iter().map(|sweep| of_sweep(analysis, sweep)));
+    if is_empty(&body) {
         return body;
     }
     let lead = "Operations per second with more and more clients. An arm is saturated from the number of clients on with \
@@ -30,27 +30,27 @@ pub(super) fn chart(analysis: &Analysis) -> String {
     section("clients", "Throughput against clients", lead, &body)
 }
 
-fn of_sweep(analysis: &Analysis, sweep: &Sweep) -> String {
-    let [plain, protected @ ..] = sweep.arms.as_slice() else { return String::new() };
+fn of_sweep(analysis: &Analysis, sweep: &Sweep) -> Markup {
+    let [plain, protected @ ..] = sweep.arms.as_slice() else { return html! {} };
     let steps = || sweep.arms.iter().flat_map(|arm| &arm.steps);
     let most = steps().map(|step| highest(&step.throughput)).fold(0.0, f64::max);
     let fewest = steps().map(|step| step.clients).min().unwrap_or(1);
     let clients = steps().map(|step| step.clients).max().unwrap_or(1);
     if most <= 0.0 || fewest == clients {
-        return String::new();
+        return html! {};
     }
     let x = Scale { low: f64::from(fewest).ln(), high: f64::from(clients).ln(), start: LEFT + 6.0, end: WIDTH - 10.0 };
     let y = Scale { low: 0.0, high: most * 1.05, start: HEIGHT - BOTTOM, end: 6.0 };
-    let mut html = format!("<h3>{}</h3>\n<div class=\"panels\">\n", text(&sweep.name()));
-    for arm in protected {
-        html.push_str(&panel(plain, arm, proven(analysis, &arm.name), (&x, &y)));
+    html! {
+        h3 { (sweep.name()) }
+        div.panels { @for arm in protected { (panel(plain, arm, proven(analysis, &arm.name), (&x, &y))) } }
+        p.legend {
+            i.key.grey {} (plain.name) " " i.key {}
+            "protected arm; bars are the intervals of the median over frames. A ring: saturated. Clients on a logarithmic \
+             axis, operations from nothing."
+        }
+        (table(sweep))
     }
-    let legend = format!(
-        "</div>\n<p class=\"legend\"><i class=\"key grey\"></i>{} <i class=\"key\"></i>protected arm; bars are the intervals \
-         of the median over frames. A ring: saturated. Clients on a logarithmic axis, operations from nothing.</p>\n",
-        text(&plain.name)
-    );
-    html + &legend + &table(sweep)
 }
 
 /// True where the protections of the arm were proven in every cell.
@@ -64,87 +64,72 @@ fn highest(interval: &Interval) -> f64 {
     if interval.high.is_finite() { interval.high.min(interval.estimate * 1.5) } else { interval.estimate }
 }
 
-fn panel(plain: &SweepArm, protected: &SweepArm, proven: bool, (x, y): (&Scale, &Scale)) -> String {
-    let doubted = if proven { "" } else { " doubted" };
-    let mut svg = format!(
-        "<figure class=\"panel{doubted}\"><figcaption><i class=\"key\"></i>{0}{1}</figcaption>\
-         <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Operations per second by number of clients, {2} and {0}; values in the table below\">",
-        text(&protected.name),
-        if proven { "" } else { " (not proven)" },
-        text(&plain.name),
-    );
-    svg.push_str(&axes(plain, x, y));
-    for (class, arm) in [("plain", plain), ("protected", protected)] {
-        let path: Vec<String> = arm
-            .steps
-            .iter()
-            .map(|step| format!("{} {}", across(step, x), at(y.place(step.throughput.estimate))))
-            .collect();
-        let _ = write!(svg, "<g class=\"{class}\"><path d=\"M{}\"/>", path.join("L"));
-        for step in &arm.steps {
-            svg.push_str(&mark(arm, step, x, y));
+fn panel(plain: &SweepArm, protected: &SweepArm, proven: bool, (x, y): (&Scale, &Scale)) -> Markup {
+    let path = |arm: &SweepArm| {
+        let places =
+            arm.steps.iter().map(|step| format!("{} {}", across(step, x), at(y.place(step.throughput.estimate))));
+        places.collect::<Vec<_>>().join("L")
+    };
+    html! {
+        figure.panel.doubted[!proven] {
+            figcaption { i.key {} (protected.name) @if !proven { " (not proven)" } }
+            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img"
+                aria-label={
+                    "Operations per second by number of clients, " (plain.name) " and " (protected.name)
+                    "; values in the table below"
+                }
+            {
+                (axes(plain, x, y))
+                @for (class, arm) in [("plain", plain), ("protected", protected)] {
+                    g.(class) {
+                        path d={ "M" (path(arm)) } {}
+                        @for step in &arm.steps { (mark(arm, step, x, y)) }
+                    }
+                }
+            }
         }
-        svg.push_str("</g>");
     }
-    svg + "</svg></figure>\n"
 }
 
 fn across(step: &SweepStep, x: &Scale) -> String {
     at(x.place(f64::from(step.clients).ln()))
 }
 
-fn mark(arm: &SweepArm, step: &SweepStep, x: &Scale, y: &Scale) -> String {
+fn mark(arm: &SweepArm, step: &SweepStep, x: &Scale, y: &Scale) -> Markup {
     let (place, height) = (across(step, x), at(y.place(step.throughput.estimate)));
     let Interval { low, high, .. } = step.throughput;
-    let bar = if low.is_finite() && high.is_finite() {
-        format!("<path class=\"bar\" d=\"M{place} {}V{}\"/>", at(y.place(low)), at(y.place(high)))
-    } else {
-        String::new()
-    };
-    let ring = if arm.saturated_at == Some(step.clients) {
-        format!("<circle class=\"ring\" cx=\"{place}\" cy=\"{height}\" r=\"5.5\"/>")
-    } else {
-        String::new()
-    };
-    format!(
-        "<g>{bar}{ring}<circle cx=\"{place}\" cy=\"{height}\" r=\"2.6\"/><title>{}, {}: {}</title></g>",
-        text(&arm.name),
-        words::plural(step.clients.into(), "client"),
-        figure(&step.throughput)
-    )
-}
-
-fn axes(arm: &SweepArm, x: &Scale, y: &Scale) -> String {
-    let mut svg = String::from("<g class=\"axes\">");
-    for value in round_ticks(y.high) {
-        let place = at(y.place(value));
-        let _ = write!(
-            svg,
-            "<path d=\"M{} {place}H{}\"/><text x=\"{}\" y=\"{place}\" dy=\".35em\" class=\"end\">{}</text>",
-            at(LEFT),
-            at(x.end),
-            at(LEFT - 5.0),
-            short(value)
-        );
-    }
-    let mut last = f64::NEG_INFINITY;
-    for step in &arm.steps {
-        let place = x.place(f64::from(step.clients).ln());
-        if place - last >= 18.0 {
-            let _ = write!(svg, "<text x=\"{}\" y=\"{}\">{}</text>", at(place), at(y.start + 13.0), step.clients);
-            last = place;
+    html! {
+        g {
+            @if low.is_finite() && high.is_finite() {
+                path.bar d={ "M" (place) " " (at(y.place(low))) "V" (at(y.place(high))) } {}
+            }
+            @if arm.saturated_at == Some(step.clients) { circle.ring cx=(place) cy=(height) r="5.5" {} }
+            circle cx=(place) cy=(height) r="2.6" {}
+            title { (arm.name) ", " (words::plural(step.clients.into(), "client")) ": " (figure(&step.throughput)) }
         }
     }
-    let _ = write!(
-        svg,
-        "<text x=\"{}\" y=\"{}\">clients</text><path class=\"base\" d=\"M{} {}H{}\"/></g>",
-        at((x.start + x.end) / 2.0),
-        at(y.start + 26.0),
-        at(LEFT),
-        at(y.start),
-        at(x.end)
-    );
-    svg
+}
+
+fn axes(arm: &SweepArm, x: &Scale, y: &Scale) -> Markup {
+    let mut named: Vec<(f64, u32)> = Vec::new();
+    for step in &arm.steps {
+        let place = x.place(f64::from(step.clients).ln());
+        if named.last().is_none_or(|(last, _)| place - last >= 18.0) {
+            named.push((place, step.clients));
+        }
+    }
+    html! {
+        g.axes {
+            @for value in round_ticks(y.high) {
+                @let place = at(y.place(value));
+                path d={ "M" (at(LEFT)) " " (place) "H" (at(x.end)) } {}
+                text.end x=(at(LEFT - 5.0)) y=(place) dy=".35em" { (short(value)) }
+            }
+            @for (place, clients) in named { text x=(at(place)) y=(at(y.start + 13.0)) { (clients) } }
+            text x=(at((x.start + x.end) / 2.0)) y=(at(y.start + 26.0)) { "clients" }
+            path.base d={ "M" (at(LEFT)) " " (at(y.start)) "H" (at(x.end)) } {}
+        }
+    }
 }
 
 /// Two to five round figures up to `highest`.
@@ -169,30 +154,29 @@ fn figure(interval: &Interval) -> String {
 }
 
 /// Every step of every arm, and what the deciding cost is where it matters.
-fn table(sweep: &Sweep) -> String {
+fn table(sweep: &Sweep) -> Markup {
     let mut clients: Vec<u32> = sweep.arms.iter().flat_map(|arm| &arm.steps).map(|step| step.clients).collect();
     clients.sort_unstable();
     clients.dedup();
-    let mut html = String::from("<table class=\"data\"><thead><tr><th scope=\"col\">clients</th>");
-    for arm in &sweep.arms {
-        let _ = write!(html, "<th scope=\"col\">{}</th>", text(&arm.name));
-    }
-    html.push_str("</tr></thead><tbody>\n");
-    for number in clients {
-        let _ = write!(html, "<tr><th scope=\"row\">{number}</th>");
-        for arm in &sweep.arms {
-            let step = arm.steps.iter().find(|step| step.clients == number);
-            let _ = write!(html, "<td>{}</td>", step.map_or("–".to_owned(), |step| figure(&step.throughput)));
+    let level = |arm: &SweepArm, number: u32| {
+        let step = arm.steps.iter().find(|step| step.clients == number);
+        step.map_or("–".to_owned(), |step| figure(&step.throughput))
+    };
+    let saturated = |arm: &SweepArm| {
+        arm.saturated_at.map_or("not reached".to_owned(), |clients| words::plural(clients.into(), "client"))
+    };
+    let table = html! {
+        table.data {
+            (heads(["clients"].into_iter().chain(sweep.arms.iter().map(|arm| arm.name.as_str()))))
+            tbody {
+                @for number in clients {
+                    tr { th scope="row" { (number) } @for arm in &sweep.arms { td { (level(arm, number)) } } }
+                }
+                tr { th scope="row" { "saturated at" } @for arm in &sweep.arms { td { (saturated(arm)) } } }
+            }
         }
-        html.push_str("</tr>\n");
-    }
-    html.push_str("<tr><th scope=\"row\">saturated at</th>");
-    for arm in &sweep.arms {
-        let at = arm.saturated_at.map_or("not reached".to_owned(), |clients| words::plural(clients.into(), "client"));
-        let _ = write!(html, "<td>{at}</td>");
-    }
-    html.push_str("</tr>\n</tbody></table>\n");
-    details("Throughput in figures", &wide("throughput by clients", &html))
+    };
+    details("Throughput in figures", &wide("throughput by clients", &table))
 }
 
 #[cfg(test)]

@@ -3,10 +3,12 @@
 //! A lane is a drawing as wide as the page over which its name stands; a lane in which nothing is to be seen is told in
 //! words instead.
 
-use std::{collections::BTreeSet, fmt::Write};
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
 
 use super::{
-    markup::{at, details, text, wide},
+    markup::{anchor, at, concat, details, heads, is_empty, percent, wide},
     page_data::{Moment, PageData},
     scale::Scale,
 };
@@ -35,28 +37,27 @@ const LANES: [Lane; 3] = [
 ];
 
 /// The lanes with their table; the table alone where no time line is known, nothing where there was no frame.
-pub(super) fn chart(analysis: &Analysis, page_data: &PageData) -> String {
+pub(super) fn chart(analysis: &Analysis, page_data: &PageData) -> Markup {
     let moments = &page_data.moments;
     let end_s = moments.iter().map(|moment| moment.start_s + moment.duration_s).fold(0.0, f64::max);
-    let measured = analysis.cells.iter().any(|cell| cell.frames > 0);
-    match (measured, end_s > 0.0) {
-        (false, _) => String::new(),
-        (true, false) => format!("<h3>While it was measured</h3>\n{}", table(analysis)),
-        (true, true) => {
-            format!("<h3>While it was measured</h3>\n{}{}", lanes(analysis, moments, end_s), table(analysis))
+    html! {
+        @if analysis.cells.iter().any(|cell| cell.frames > 0) {
+            h3 { "While it was measured" }
+            @if end_s > 0.0 { (lanes(analysis, moments, end_s)) }
+            (table(analysis))
         }
     }
 }
 
-fn lanes(analysis: &Analysis, moments: &[Moment], end_s: f64) -> String {
+fn lanes(analysis: &Analysis, moments: &[Moment], end_s: f64) -> Markup {
     let x = Scale { low: 0.0, high: end_s, start: 0.0, end: WIDTH };
     let most = |read: fn(&Moment) -> Option<f64>| moments.iter().filter_map(read).reduce(f64::max);
-    let mut html = String::new();
+    let mut drawn: Vec<Markup> = Vec::new();
     let mut quiet = Vec::new();
     for (title, read) in LANES {
         match most(read) {
             Some(share) if share >= SEEN => {
-                html.push_str(&lane(&format!("{title}, of 100%"), moments, read, (&x, 1.0), number::share));
+                drawn.push(lane(&format!("{title}, of 100%"), moments, read, (&x, 1.0), number::share));
             }
             Some(share) => quiet.push(format!("{title} at most {}", number::share(share))),
             None => {}
@@ -70,48 +71,45 @@ fn lanes(analysis: &Analysis, moments: &[Moment], end_s: f64) -> String {
         Some(load) if load < SEEN * processors => quiet.push(format!("load average at most {load:.2}")),
         _ => {
             let title = format!("load average, of {highest:.1}");
-            html.push_str(&lane(&title, moments, load, (&x, highest), |value| format!("{value:.1}")));
+            drawn.push(lane(&title, moments, load, (&x, highest), |value| format!("{value:.1}")));
         }
     }
-    html.push_str(&invalid(moments, &x));
+    let invalid = invalid(moments, &x);
+    let nothing = drawn.is_empty() && is_empty(&invalid);
     let quiet = if quiet.is_empty() { String::new() } else { format!(" Not drawn: {}.", quiet.join(", ")) };
-    if html.is_empty() {
-        return format!("<p class=\"legend\">{}</p>\n", text(quiet.trim_start()));
+    html! {
+        @if nothing {
+            p.legend { (quiet.trim_start()) }
+        } @else {
+            div.time { (cells(analysis, moments, &x)) (concat(drawn)) (invalid) (clock(end_s, &x)) }
+            p.legend {
+                "Pressure is the share of time in which some program waited for a processor or for storage. A flag: something \
+                 limits the figures of that cell. A triangle: invalid frames." (quiet)
+            }
+        }
     }
-    let legend = format!(
-        "Pressure is the share of time in which some program waited for a processor or for storage. A flag: something \
-         limits the figures of that cell. A triangle: invalid frames.{quiet}"
-    );
-    format!(
-        "<div class=\"time\">\n{}{html}{}</div>\n<p class=\"legend\">{}</p>\n",
-        cells(analysis, moments, &x),
-        clock(end_s, &x),
-        text(&legend)
-    )
 }
 
 /// A stretch for each cell, with its name as far as there is room; nothing of very many.
-fn cells(analysis: &Analysis, moments: &[Moment], x: &Scale) -> String {
-    if moments.chunk_by(|one, other| one.cell == other.cell).count() > STRETCHES {
-        return String::new();
-    }
-    let mut html = String::from("<div class=\"stretches\">");
-    for stretch in moments.chunk_by(|one, other| one.cell == other.cell) {
-        let (first, last) = (stretch[0], stretch[stretch.len() - 1]);
+fn cells(analysis: &Analysis, moments: &[Moment], x: &Scale) -> Markup {
+    let stretches = || moments.chunk_by(|one, other| one.cell == other.cell);
+    let stretch = |moments: &[Moment]| {
+        let (first, last) = (moments[0], moments[moments.len() - 1]);
         let [from, to] = [first.start_s, last.start_s + last.duration_s].map(|it| x.place(it) / WIDTH * 100.0);
         let cell = analysis.cells.get(first.cell);
         let (id, flags) = cell.map_or(("", Vec::new()), |cell| (cell.id.as_str(), flags(cell)));
-        let told: String = flags.iter().map(|flag| format!(", {flag}")).collect();
-        let sign = if flags.is_empty() { "" } else { "<span class=\"flag\">⚑</span> " };
-        let _ = write!(
-            html,
-            "<span style=\"left:{}%;width:{}%\" title=\"{id}{told}\">{sign}{id}</span>",
-            at(from),
-            at(to - from),
-            id = text(id)
-        );
+        html! {
+            span style={ "left:" (percent(from)) ";width:" (percent(to - from)) }
+                title={ (id) @for flag in &flags { ", " (flag) } }
+            {
+                @if !flags.is_empty() { span.flag { "⚑" } " " }
+                (id)
+            }
+        }
+    };
+    html! {
+        @if stretches().count() <= STRETCHES { div.stretches { (concat(stretches().map(stretch))) } }
     }
-    html + "</div>\n"
 }
 
 /// What limits the figures of a cell, each once.
@@ -127,63 +125,55 @@ fn lane(
     read: fn(&Moment) -> Option<f64>,
     (x, most): (&Scale, f64),
     name: impl Fn(f64) -> String,
-) -> String {
+) -> Markup {
     let y = Scale { low: 0.0, high: most, start: LANE, end: 0.0 };
-    let mut svg = format!(
-        "<p>{title}</p><svg class=\"lane\" viewBox=\"0 0 {WIDTH} {LANE}\" width=\"100%\" height=\"{LANE}\" \
-         preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{title}, over the run; values in the table below\">"
-    );
-    for moment in moments {
-        let Some(value) = read(moment) else { continue };
+    let step = |moment: &Moment, value: f64| {
         let (from, to) = (x.place(moment.start_s), x.place(moment.start_s + moment.duration_s));
-        let _ = write!(
-            svg,
-            "<path d=\"M{} {LANE}V{}H{}V{LANE}z\"><title>{}</title></path>",
-            at(from),
-            at(y.place(value).min(LANE - 0.6)),
-            at(to.max(from + 0.6)),
-            name(value)
-        );
-    }
-    svg + "</svg>\n"
-}
-
-/// A mark under each moment with invalid frames; nothing where there is none.
-fn invalid(moments: &[Moment], x: &Scale) -> String {
-    let mark = |moment: &Moment| {
-        format!(
-            "<svg class=\"mark-at\" width=\"1\" height=\"1\" x=\"{}%\" y=\"0\"><path class=\"invalid\" \
-             d=\"M0 1l4 8h-8z\"><title>{} invalid</title></path></svg>",
-            at(x.place(moment.start_s + moment.duration_s / 2.0) / WIDTH * 100.0),
-            words::plural(moment.invalid.into(), "frame")
-        )
+        let (top, to) = (at(y.place(value).min(LANE - 0.6)), at(to.max(from + 0.6)));
+        html! {
+            path d={ "M" (at(from)) " " (LANE) "V" (top) "H" (to) "V" (LANE) "z" } { title { (name(value)) } }
+        }
     };
-    let marks: String = moments.iter().filter(|moment| moment.invalid > 0).map(mark).collect();
-    match marks.is_empty() {
-        true => marks,
-        false => {
-            format!("<svg width=\"100%\" height=\"12\" role=\"img\" aria-label=\"invalid frames\">{marks}</svg>\n")
+    html! {
+        p { (title) }
+        svg.lane viewBox={ "0 0 " (WIDTH) " " (LANE) } width="100%" height=(LANE) preserveAspectRatio="none" role="img"
+            aria-label={ (title) ", over the run; values in the table below" }
+        {
+            (concat(moments.iter().filter_map(|moment| Some(step(moment, read(moment)?)))))
         }
     }
 }
 
+/// A mark under each moment with invalid frames; nothing where there is none.
+fn invalid(moments: &[Moment], x: &Scale) -> Markup {
+    let mark = |moment: &Moment| {
+        let place = x.place(moment.start_s + moment.duration_s / 2.0) / WIDTH * 100.0;
+        html! {
+            svg.mark-at width="1" height="1" x=(percent(place)) y="0" {
+                path.invalid d="M0 1l4 8h-8z" { title { (words::plural(moment.invalid.into(), "frame")) " invalid" } }
+            }
+        }
+    };
+    let marks = concat(moments.iter().filter(|moment| moment.invalid > 0).map(mark));
+    html! {
+        @if !is_empty(&marks) { svg width="100%" height="12" role="img" aria-label="invalid frames" { (marks) } }
+    }
+}
+
 /// Round times below.
-fn clock(end_s: f64, x: &Scale) -> String {
+fn clock(end_s: f64, x: &Scale) -> Markup {
     const STEPS: [f64; 12] = [1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 10_800.0, 43_200.0, 86_400.0];
     let step = STEPS.into_iter().find(|step| end_s / step <= 5.0).unwrap_or(end_s / 4.0);
-    let mut svg = String::from("<svg width=\"100%\" height=\"16\" aria-hidden=\"true\">");
-    for number in 0..=(end_s / step) as u32 {
-        let time = step * f64::from(number);
-        let name = if number == 0 { "0".to_owned() } else { clock_name(time) };
-        let place = x.place(time) / WIDTH * 100.0;
-        let class = match place {
-            place if place > 94.0 => " class=\"end\"",
-            place if place < 2.0 => " class=\"start\"",
-            _ => "",
-        };
-        let _ = write!(svg, "<text x=\"{}%\" y=\"12\"{class}>{name}</text>", at(place));
+    let time = |number: u32| step * f64::from(number);
+    let name = |number: u32| if number == 0 { "0".to_owned() } else { clock_name(time(number)) };
+    html! {
+        svg width="100%" height="16" aria-hidden="true" {
+            @for number in 0..=(end_s / step) as u32 {
+                @let place = x.place(time(number)) / WIDTH * 100.0;
+                text class=[anchor(place, 2.0, 94.0)] x=(percent(place)) y="12" { (name(number)) }
+            }
+        }
     }
-    svg + "</svg>\n"
 }
 
 /// `40 s`, `2 min`, `1:30 min`.
@@ -198,26 +188,35 @@ fn clock_name(time_s: f64) -> String {
     }
 }
 
-fn table(analysis: &Analysis) -> String {
+fn table(analysis: &Analysis) -> Markup {
     let share = |share: Option<f64>| share.map_or("not seen".to_owned(), number::share);
-    let mut html = String::from(
-        "<table class=\"data\"><thead><tr><th scope=\"col\">cell</th><th scope=\"col\">frames</th><th scope=\"col\">invalid</th>\
-         <th scope=\"col\">load</th><th scope=\"col\">processor pressure</th><th scope=\"col\">storage pressure</th>\
-         <th scope=\"col\">steal</th><th scope=\"col\">clients waited</th></tr></thead><tbody>\n",
-    );
-    let row = |cell: &CellAnalysis| {
-        format!(
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-            text(&cell.id),
-            cell.frames,
-            cell.invalid.len(),
-            number::digits(cell.host.load),
-            share(cell.host.cpu_pressure),
-            share(cell.host.io_pressure),
-            share(cell.host.steal),
-            share(Some(cell.wait_share))
-        )
+    let table = html! {
+        table.data {
+            (heads([
+                "cell",
+                "frames",
+                "invalid",
+                "load",
+                "processor pressure",
+                "storage pressure",
+                "steal",
+                "clients waited",
+            ]))
+            tbody {
+                @for cell in &analysis.cells {
+                    tr {
+                        th scope="row" { (cell.id) }
+                        td { (cell.frames) }
+                        td { (cell.invalid.len()) }
+                        td { (number::digits(cell.host.load)) }
+                        td { (share(cell.host.cpu_pressure)) }
+                        td { (share(cell.host.io_pressure)) }
+                        td { (share(cell.host.steal)) }
+                        td { (share(Some(cell.wait_share))) }
+                    }
+                }
+            }
+        }
     };
-    html.extend(analysis.cells.iter().map(row));
-    details("The machine in figures", &wide("the machine by cell", &(html + "</tbody></table>\n")))
+    details("The machine in figures", &wide("the machine by cell", &table))
 }
