@@ -110,6 +110,37 @@ findings! {
     MY_REST_NOBODY_ENCRYPTS = "MY-REST-NOBODY-ENCRYPTS",
         "Tables that were there before encryption was switched on will never be encrypted.",
         "MariaDB encrypts them by threads of which there are none: SET GLOBAL innodb_encryption_threads = 4.";
+
+    // Redis and Valkey.
+    REDIS_AUTHN_OPEN_ACCOUNT = "REDIS-AUTHN-OPEN-ACCOUNT",
+        "An account comes without a password, or with one that everybody tries.",
+        "Say ACL SETUSER NAME resetpass >PASSWORD for each account that the row names, or off.";
+    REDIS_AUTHZ_REACHABLE_EVERYTHING = "REDIS-AUTHZ-REACHABLE-EVERYTHING",
+        "An account with limited rights can give itself all of them.",
+        "The row names the way: acl|setuser, config|get and config|set on a server with requirepass, module|load, or an \
+         account without a password. Say ACL SETUSER NAME -@admin -@dangerous, and give back what it needs.";
+    REDIS_AUTHZ_BEYOND_KEYS = "REDIS-AUTHZ-BEYOND-KEYS",
+        "An account reaches keys or settings beyond its rules, by a command that names no key.",
+        "MONITOR, PSYNC, FLUSHALL and REPLICAOF ask for no key. Say ACL SETUSER NAME -COMMAND for each that the row names.";
+    REDIS_TLS_OPTIONAL = "REDIS-TLS-OPTIONAL",
+        "The server has a port for plaintext.",
+        "Set port 0, so that tls-port is the only one.";
+    REDIS_TLS_REPLICATION = "REDIS-TLS-REPLICATION",
+        "Servers speak plaintext among themselves.",
+        "Set tls-replication yes on every replica, and tls-cluster yes on every node of a cluster.";
+    // Cassandra.
+    CASSANDRA_AUTHN_FIRST_PASSWORD = "CASSANDRA-AUTHN-FIRST-PASSWORD",
+        "The role cassandra has the password that every installation begins with.",
+        "Make a superuser of your own, log in as it, and say ALTER ROLE cassandra WITH SUPERUSER = false AND LOGIN = false.";
+    CASSANDRA_AUTHZ_REACHABLE_SUPERUSER = "CASSANDRA-AUTHZ-REACHABLE-SUPERUSER",
+        "A role that is no superuser can become one.",
+        "The row names the way: REVOKE the role, or ALTER and AUTHORIZE on it.";
+    CASSANDRA_AUDIT_PARTIAL = "CASSANDRA-AUDIT-PARTIAL",
+        "The audit log leaves something out.",
+        "The row names the filter, or block: false, by which records are dropped while the writer is busy.";
+    CASSANDRA_AUDIT_BY_JMX = "CASSANDRA-AUDIT-BY-JMX",
+        "Whoever reaches the management port switches the audit log, and the settings do not show it.",
+        "nodetool getauditlog tells how it is now. Protect the port by a password and TLS, or close it.";
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! The security matrix of a running Cassandra.
 
+mod records;
+mod roles;
+
 use std::collections::BTreeMap;
 
 use tithe_machine::{fault::Fault, launch::Server};
@@ -8,13 +11,19 @@ use tithe_plugin::{
     setup::Setup,
 };
 
+use self::roles::Roles;
 use super::{
     connection::CqlConnection,
     evidence::{open, plaintext, plaintext_port},
     store::settings,
     target::of_clients,
 };
-use crate::inspect::{Judgement, Rules, authentication, client_rows, inspect_feature, not_offered, transport};
+use crate::{
+    evidence::Attempt,
+    findings,
+    inspect::{Judgement, Rules, authentication, client_rows, inspect_feature, not_offered, transport},
+    target::{Target, Tls},
+};
 
 /// Settings by name.
 type Settings = BTreeMap<String, String>;
@@ -41,19 +50,24 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let offers =
         settings.as_ref().map_err(Clone::clone).map(|all| value(all, "client_encryption_options", "enabled") == "true");
     let rules = |judge: fn(&Settings) -> Rules| settings.as_ref().map(judge).map_err(Clone::clone);
-    let authentication = authentication(&target, &method, open).with_rules(rules(of_authentication), RIGHT);
+    let properties = properties(&mut connection);
+    let roles = Roles::read(&mut connection);
+    let authentication = who_comes_in(&target, &method);
+    let authentication = authentication
+        .with_rules(settings.as_ref().map(|all| of_authentication(all, roles.as_ref())).map_err(Clone::clone), RIGHT);
     let transport = transport(&target, &tls, offers, plaintext).with_rules(rules(of_transport), RIGHT);
     let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(client_rows(transport));
-    seen.push(inspect_feature(Feature::Authorisation, || authorisation(&mut connection)));
-    seen.push(inspect_feature(Feature::AtRest, || of(at_rest)));
-    seen.push(inspect_feature(Feature::Auditing, || of(auditing)));
+    seen.push(authorisation(&mut connection, settings.as_ref().ok(), &roles).of(Feature::Authorisation));
+    let judged = |judge: &dyn Fn(&Settings) -> Judgement| settings.as_ref().map(judge).map_err(Clone::clone);
+    seen.push(inspect_feature(Feature::AtRest, || judged(&records::at_rest)));
+    seen.push(inspect_feature(Feature::Auditing, || judged(&|all| records::auditing(all, properties.as_ref().ok()))));
     seen.push(inspect_feature(Feature::AuthenticationCaching, || {
         let (state, seen) = settings.as_ref().map(|settings| caching(settings, &method)).map_err(Clone::clone)?;
         Ok(Judgement::whole(state, seen))
     }));
     seen.push(inspect_feature(Feature::NodeToNode, || of(node_to_node)));
-    seen.push(inspect_feature(Feature::JmxAuthentication, || management(&mut connection)));
+    seen.push(inspect_feature(Feature::JmxAuthentication, || properties.clone().map(|all| management(&all))));
     seen.extend(not_offered(&[(Feature::ProxyRoles, "roles are granted to roles, but no account acts for another")]));
     Ok(seen)
 }
@@ -67,18 +81,54 @@ fn value(settings: &Settings, group: &str, part: &str) -> String {
 /// What an account needs to read the settings.
 const RIGHT: &str = "the account needs GRANT SELECT ON system_views.settings";
 
-/// One authenticator asks everybody.
-fn of_authentication(settings: &Settings) -> Rules {
-    // From version 5.0 on the setting has parts.
-    let name = settings.get("authenticator.class_name").or_else(|| settings.get("authenticator"));
-    let open = name.is_some_and(|name| name.contains("AllowAll"));
-    Rules {
-        read: format!("authenticator = {}", name.map_or("not shown", String::as_str)),
-        exceptions: if open { vec!["it asks nobody".to_owned()] } else { Vec::new() },
-        remedy: "set PasswordAuthenticator",
-        doubts: if name.is_none() { vec!["the server does not show it".to_owned()] } else { Vec::new() },
-        ..Rules::default()
+/// A certificate is asked of everybody where TLS is, and there is no way round TLS.
+fn asks_certificates(settings: &Settings) -> bool {
+    let of = |part: &str| value(settings, "client_encryption_options", part);
+    of("enabled") == "true" && of("require_client_auth") == "true" && of_transport(settings).exceptions.is_empty()
+}
+
+/// Where no password is asked for, a certificate may be.
+fn who_comes_in(target: &Target, method: &str) -> Judgement {
+    let identity = target.tls.as_ref().filter(|tls| tls.identity.is_some() && method == "none");
+    let Some(tls) = identity else { return authentication(target, method, open) };
+    let without = Target { tls: Some(Tls { identity: None, ..tls.clone() }), ..target.clone() };
+    match Attempt::of(open(&without)) {
+        Ok(Attempt::Refused(words)) => {
+            let seen = format!("by client certificate; without one: refused ({words})");
+            Judgement::account(State::Enforced, seen)
+        }
+        _ => authentication(target, method, open),
     }
+}
+
+/// One authenticator asks everybody.
+fn of_authentication(settings: &Settings, roles: Result<&Roles, &Fault>) -> Rules {
+    let name = part(settings, "authenticator");
+    let open = name.is_some_and(|name| name.contains("AllowAll")) && !asks_certificates(settings);
+    let mut exceptions = if open { vec!["it asks nobody".to_owned()] } else { Vec::new() };
+    let mut doubts = if name.is_none() { vec!["the server does not show it".to_owned()] } else { Vec::new() };
+    let mut found = Vec::new();
+    match roles {
+        Ok(roles) => {
+            let untouched = roles.untouched().filter(|_| name.is_some_and(|name| name.contains("Password")));
+            found.extend(untouched.map(|_| &findings::CASSANDRA_AUTHN_FIRST_PASSWORD));
+            exceptions.extend(untouched.map(|name| format!("`{name}` has the password that every installation has")));
+        }
+        Err(fault) if !open => doubts.push(format!("accounts ({fault}): {}", roles::RIGHT)),
+        Err(_) => {}
+    }
+    Rules {
+        read: format!("authenticator = {}", name.unwrap_or("not shown")),
+        exceptions,
+        findings: found,
+        remedy: if open { "set PasswordAuthenticator" } else { "ALTER ROLE cassandra WITH PASSWORD = …" },
+        doubts,
+    }
+}
+
+/// A setting that has parts from version 5.0 on.
+fn part<'a>(settings: &'a Settings, name: &str) -> Option<&'a str> {
+    settings.get(&format!("{name}.class_name")).or_else(|| settings.get(name)).map(String::as_str)
 }
 
 /// One port asks everybody, unless TLS has a second one for itself.
@@ -99,59 +149,67 @@ fn of_transport(settings: &Settings) -> Rules {
     }
 }
 
-/// The table of accounts is readable by administrators only.
-fn authorisation(connection: &mut CqlConnection) -> Result<Judgement, Fault> {
-    Ok(match connection.run("SELECT role FROM system_auth.roles LIMIT 1") {
-        Err(fault @ Fault::Refused(_)) => Judgement::account(State::Enforced, format!("the table of roles: {fault}")),
-        Err(fault) => return Err(fault),
-        Ok(_) => match connection.run("LIST ROLES") {
-            // Only a server without rights says that there is nothing to say.
-            Err(fault) => Judgement::whole(State::Off, format!("the table of roles is served; LIST ROLES: {fault}")),
-            Ok(_) => Judgement::unseen("the account may read the table of roles: nothing is refused to it"),
-        },
-    })
-}
-
-fn at_rest(settings: &Settings) -> (State, String) {
-    let on = value(settings, "transparent_data_encryption_options", "enabled");
-    let seen = format!("transparent_data_encryption_options.enabled = {on}");
-    if on == "true" {
-        (State::Available, format!("{seen}: commit log and hints; data files (SSTables) are in the clear"))
-    } else {
-        (State::Off, format!("{seen}; it would cover commit log and hints only, never data files (SSTables)"))
+/// What roles can become, where the account may read them.
+fn authorisation(
+    connection: &mut CqlConnection,
+    settings: Option<&Settings>,
+    roles: &Result<Roles, Fault>,
+) -> Judgement {
+    let authorizer = settings.and_then(|settings| part(settings, "authorizer"));
+    if let Some(name) = authorizer.filter(|name| name.contains("AllowAll")) {
+        return Judgement::whole(State::Off, format!("authorizer = {name}: set CassandraAuthorizer"));
     }
-}
-
-fn auditing(settings: &Settings) -> (State, String) {
-    let of = |part: &str| value(settings, "audit_logging_options", part);
-    let filters =
-        ["included_categories", "excluded_categories", "included_keyspaces", "included_users", "excluded_users"];
-    let told: Vec<String> = filters
-        .iter()
-        .map(|name| (*name, of(name)))
-        .filter(|(_, value)| !matches!(value.as_str(), "" | "null"))
-        .map(|(name, value)| format!("{name} = {value}"))
-        .collect();
-    let filters = if told.is_empty() { "no filter".to_owned() } else { told.join(", ") };
-    let seen = format!("audit_logging_options.enabled = {}, {filters}", of("enabled"));
-    match (of("enabled").as_str(), told.is_empty()) {
-        ("true", true) => (State::Enforced, format!("{seen}: reads and writes, as the settings say")),
-        ("true", false) => (State::Available, format!("{seen}: not all reads and writes")),
-        _ => (State::Off, seen),
+    match roles {
+        Err(fault @ Fault::Refused(_)) => Judgement::account(
+            State::Enforced,
+            format!("the table of roles: {fault}: {} to judge others", roles::RIGHT),
+        ),
+        Err(fault) => Judgement::unseen(fault.to_string()),
+        Ok(roles) => match (authorizer, connection.run("LIST ROLES")) {
+            // Only a server without rights says that there is nothing to say.
+            (None, Err(fault)) => {
+                Judgement::whole(State::Off, format!("the table of roles is served; LIST ROLES: {fault}"))
+            }
+            (None, Ok(_)) => {
+                Judgement::unseen("the settings are not shown, and the table of roles is: whether it limits anybody")
+            }
+            (Some(_), _) => {
+                let by_password = settings
+                    .and_then(|all| part(all, "authenticator"))
+                    .is_some_and(|name| name.ends_with("PasswordAuthenticator"));
+                roles.judge(by_password)
+            }
+        },
     }
 }
 
 fn caching(settings: &Settings, method: &str) -> (State, String) {
-    let validity = settings.get("credentials_validity").map_or("unknown", String::as_str);
+    let of = |name: &str| settings.get(name).map_or("unknown", String::as_str);
+    let validity = of("credentials_validity");
     let off = method == "none" || validity.trim_end_matches(char::is_alphabetic) == "0";
-    (if off { State::Off } else { State::Enforced }, format!("login by {method}, credentials_validity = {validity}"))
+    let (permissions, roles) = (of("permissions_validity"), of("roles_validity"));
+    let seen = format!(
+        "login by {method}, credentials_validity = {validity}; rights that were taken away hold for as long as \
+         permissions_validity = {permissions}, roles_validity = {roles}"
+    );
+    (if off { State::Off } else { State::Enforced }, seen)
 }
 
 /// How nodes speak among themselves, and the settings that say so.
 pub fn node_to_node(settings: &Settings) -> (State, String) {
     let of = |part: &str| value(settings, "server_encryption_options", part);
     let (which, optional) = (of("internode_encryption"), of("optional"));
-    let seen = format!("internode_encryption = {which}, optional = {optional}");
+    let asks = match of("require_client_auth").as_str() {
+        "true" => "",
+        _ if which == "none" || which.is_empty() => "",
+        _ => "; nodes are not asked for a certificate (require_client_auth)",
+    };
+    let within = match which.as_str() {
+        "dc" => "; nodes of one data centre speak plaintext",
+        "rack" => "; nodes of one rack speak plaintext",
+        _ => "",
+    };
+    let seen = format!("internode_encryption = {which}, optional = {optional}{within}{asks}");
     match (which.as_str(), optional.as_str()) {
         ("all", "false") => (State::Enforced, seen),
         ("none" | "", _) => (State::Off, seen),
@@ -159,21 +217,39 @@ pub fn node_to_node(settings: &Settings) -> (State, String) {
     }
 }
 
+/// Properties by which a management port is opened, the one for this machine alone first.
+const PORTS: [&str; 3] = ["cassandra.jmx.local.port", "cassandra.jmx.remote.port", "com.sun.management.jmxremote.port"];
+const PASSWORD_SWITCH: &str = "com.sun.management.jmxremote.authenticate";
+const TLS_SWITCH: &str = "com.sun.management.jmxremote.ssl";
+
 /// Properties of the virtual machine that open a management port or protect it.
-fn management(connection: &mut CqlConnection) -> Result<Judgement, Fault> {
-    const PASSWORD_SWITCH: &str = "com.sun.management.jmxremote.authenticate";
-    const PORTS: [&str; 3] =
-        ["cassandra.jmx.local.port", "cassandra.jmx.remote.port", "com.sun.management.jmxremote.port"];
-    let names = PORTS.iter().chain([&PASSWORD_SWITCH]).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+fn properties(connection: &mut CqlConnection) -> Result<Settings, Fault> {
+    let names = PORTS.iter().chain([&PASSWORD_SWITCH, &TLS_SWITCH]).map(|name| format!("'{name}'"));
+    let names = names.collect::<Vec<_>>().join(", ");
     let statement = format!("SELECT name, value FROM system_views.system_properties WHERE name IN ({names})");
     let rows = connection.texts(&statement)?.into_iter();
-    let set: Settings = rows.filter_map(|row| <[String; 2]>::try_from(row).ok().map(Into::into)).collect();
-    let port =
-        PORTS.iter().find_map(|name| Some(format!("{name} = {}", set.get(*name).filter(|value| !value.is_empty())?)));
-    let Some(port) = port else { return Ok(Judgement::whole(State::Off, "no management port is open")) };
-    let switch = set.get(PASSWORD_SWITCH).filter(|value| !value.is_empty()).map_or("unset", String::as_str);
-    let state = if switch == "true" { State::Enforced } else { State::Off };
-    Ok(Judgement::whole(state, format!("{port}, {PASSWORD_SWITCH} = {switch}, as the virtual machine was started")))
+    let set = rows.filter_map(|row| <[String; 2]>::try_from(row).ok().map(<(String, String)>::from));
+    Ok(set.filter(|(_, value)| !value.is_empty()).collect())
+}
+
+/// The management port that is open, with its property.
+fn management_port(properties: &Settings) -> Option<String> {
+    PORTS.iter().find_map(|name| Some(format!("{name} = {}", properties.get(*name)?)))
+}
+
+fn management(properties: &Settings) -> Judgement {
+    let Some(port) = management_port(properties) else {
+        return Judgement::whole(State::Off, "no management port is open");
+    };
+    let of = |name: &str| properties.get(name).map_or("unset", String::as_str);
+    let near = if properties.contains_key(PORTS[0]) { ", from this machine alone" } else { "" };
+    let asks = of(PASSWORD_SWITCH) == "true";
+    // From elsewhere, a password without TLS is read on its way.
+    let clear =
+        if asks && near.is_empty() && of(TLS_SWITCH) != "true" { ", and passwords travel in the clear" } else { "" };
+    let state = if asks { State::Enforced } else { State::Off };
+    let switches = format!("{PASSWORD_SWITCH} = {}, {TLS_SWITCH} = {}", of(PASSWORD_SWITCH), of(TLS_SWITCH));
+    Judgement::whole(state, format!("{port}{near}, {switches}{clear}, as the virtual machine was started"))
 }
 
 #[cfg(test)]
@@ -185,24 +261,6 @@ mod tests {
 
     fn settings(pairs: &[(&str, &str)]) -> Settings {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
-    }
-
-    #[test]
-    fn encryption_of_the_log_is_not_encryption_at_rest() {
-        let on = settings(&[("transparent_data_encryption_options_enabled", "true")]);
-        assert_eq!(at_rest(&on).0, State::Available);
-        assert_eq!(at_rest(&settings(&[])).0, State::Off);
-    }
-
-    #[test]
-    fn a_filtered_audit_log_is_not_complete() {
-        let on = ("audit_logging_options_enabled", "true");
-        assert_eq!(auditing(&settings(&[on])).0, State::Enforced);
-        assert_eq!(
-            auditing(&settings(&[on, ("audit_logging_options_included_categories", "DML")])).0,
-            State::Available
-        );
-        assert_eq!(auditing(&settings(&[])).0, State::Off);
     }
 
     #[test]

@@ -153,7 +153,7 @@ impl RedisConnection {
     fn receive(&mut self) -> Result<Reply, Fault> {
         loop {
             if let Some(length) = complete(self.wire.unread())? {
-                let reply = copied(&mut Reader(&self.wire.unread()[..length]));
+                let reply = copied(&mut Reader(&self.wire.unread()[..length]), DEEPEST);
                 self.wire.consume(length);
                 return reply;
             }
@@ -174,23 +174,15 @@ pub fn named(fault: Fault) -> Fault {
     Fault::Refused(format!("{words}; an administrator says `ACL SETUSER NAME {rule}`"))
 }
 
-/// The next reply, copied. It is whole, so its depth is bounded by its length; arrays of replies are read in a loop of
-/// one level, which is all that Tithe's commands get.
-fn copied(reader: &mut Reader<'_>) -> Result<Reply, Fault> {
+/// Arrays within arrays: the list of commands has the most, with what is known of each one's keys.
+const DEEPEST: usize = 12;
+
+/// The next reply, copied, with arrays of at most so many levels. It is whole.
+fn copied(reader: &mut Reader<'_>, levels: usize) -> Result<Reply, Fault> {
     Ok(match reader.next()? {
         Head::Error(text) => return Err(error(text)),
-        Head::Array(count) => Reply::Array((0..count).map(|_| leaf(reader)).collect::<Result<_, _>>()?),
-        head => value(head)?,
-    })
-}
-
-/// An element of an array; of an array within it only the elements that are no arrays.
-fn leaf(reader: &mut Reader<'_>) -> Result<Reply, Fault> {
-    Ok(match reader.next()? {
-        Head::Array(count) => {
-            let elements = (0..count).map(|_| reader.next().and_then(value));
-            Reply::Array(elements.collect::<Result<_, _>>()?)
-        }
+        Head::Array(_) if levels == 0 => return Err(Fault::Protocol("a reply has too many levels".to_owned())),
+        Head::Array(count) => Reply::Array((0..count).map(|_| copied(reader, levels - 1)).collect::<Result<_, _>>()?),
         head => value(head)?,
     })
 }

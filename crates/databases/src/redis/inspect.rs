@@ -1,18 +1,30 @@
 //! The security matrix of a running Redis or Valkey.
 
+mod hops;
+mod reach;
+mod recorders;
+mod rules;
+
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
-    matrix::{Feature, FeatureStatus, Scope, State},
+    matrix::{Feature, FeatureStatus, State},
     setup::Setup,
 };
 
+use self::{
+    hops::{Ports, ports},
+    reach::{EVERYTHING, Ground, detours, hash_of, reach, shared_passwords},
+    rules::Account,
+};
 use super::{
     connection::{RedisConnection, Reply},
     store::info,
     target::of_clients,
 };
 use crate::{
-    inspect::{Judgement, Rules, authentication, client_rows, inspect_feature, limited, not_offered, transport},
+    evidence::Attempt,
+    findings,
+    inspect::{Judgement, Rules, authentication, client_rows, inspect_feature, named, not_offered},
     target::Target,
 };
 
@@ -25,17 +37,22 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let mut connection = RedisConnection::open(&target)?;
     let method = connection.method().to_owned();
     let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
-    let offers = connection.setting("tls-port").map(|port| port.is_some_and(|port| port != "0"));
+    let ports = ports(&mut connection);
     let accounts = accounts(&mut connection);
-    let of_all = |judge: fn(&[Account]) -> Rules| accounts.as_ref().map(|all| judge(all)).map_err(Clone::clone);
-    let authentication = authentication(&target, &method, open).with_rules(of_all(of_authentication), RIGHT);
-    let mut seen = vec![authentication.of(Feature::Authentication)];
-    seen.extend(client_rows(client_transport(&target, &tls, offers, &mut connection)));
-    seen.push(authorisation(&accounts).of(Feature::Authorisation));
-    seen.push(inspect_feature(Feature::NodeToNode, || replication(&mut connection)));
+    let mut seen = vec![who_comes_in(&target, &method, &accounts, &ports, &mut connection).of(Feature::Authentication)];
+    seen.extend(client_rows(hops::clients(&target, &tls, &ports)));
+    let version = info(&mut connection, "server", "redis_version").ok().flatten().unwrap_or_default();
+    let major = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(7);
+    let ground = Ground::ask(&mut connection, major);
+    seen.push(authorisation(&accounts, &ground).of(Feature::Authorisation));
+    seen.push(inspect_feature(Feature::NodeToNode, || hops::between_servers(&mut connection, &ports)));
+    let slow_log = recorders::slow_log(&mut connection).unwrap_or_else(|fault| format!("the slow log: {fault}"));
+    let files = recorders::files(&mut connection).unwrap_or_else(|fault| format!("which files values reach: {fault}"));
+    let at_rest = format!("Redis encrypts no file; a volume below it may; {files}; {slow_log}");
+    let auditing = recorders::of_commands(&mut connection);
     seen.extend(not_offered(&[
-        (Feature::AtRest, "Redis encrypts no file; a volume below it may"),
-        (Feature::Auditing, "ACL LOG keeps refusals only"),
+        (Feature::AtRest, &at_rest),
+        (Feature::Auditing, &auditing),
         (Feature::JmxAuthentication, "no Java virtual machine"),
         (Feature::AuthenticationCaching, "every login is checked anew"),
         (Feature::ProxyRoles, "no account acts for another"),
@@ -55,80 +72,89 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
     open(&target.in_plaintext())
 }
 
-/// Redis speaks plaintext on a port of its own, so plaintext on the port of TLS says nothing: the setting does, for
-/// everybody.
-fn client_transport(
-    target: &Target,
-    tls: &str,
-    offers: Result<bool, Fault>,
-    connection: &mut RedisConnection,
-) -> Judgement {
-    let seen = transport(target, tls, offers, plaintext);
-    if target.tls.is_none() {
-        return Judgement { scope: Scope::Server, ..seen };
-    }
-    match connection.setting("port") {
-        Ok(Some(port)) if port == "0" => Judgement { scope: Scope::Server, ..seen },
-        Ok(port) => {
-            let port = port.unwrap_or_default();
-            Judgement::whole(State::Available, format!("{tls}; plaintext: port {port}: set port 0"))
-        }
-        Err(fault) => Judgement::unseen(format!("{tls}; whether there is a plaintext port beside it: {fault}")),
-    }
-}
-
 /// What an account needs to read the list of accounts.
 const RIGHT: &str = "the account needs +acl|list";
 
-/// An account that may log in.
-#[derive(Debug, PartialEq, Eq)]
-struct Account {
-    name: String,
-    proves: bool,
-    unlimited: bool,
-}
-
-/// Accounts that may log in.
+/// Accounts that are on.
 fn accounts(connection: &mut RedisConnection) -> Result<Vec<Account>, Fault> {
     match connection.call(&["ACL", "LIST"])? {
-        Reply::Array(lines) => Ok(lines.iter().filter_map(Reply::text).filter_map(|line| account(&line)).collect()),
+        Reply::Array(lines) => {
+            Ok(lines.iter().filter_map(Reply::text).filter_map(|line| Account::read(&line)).collect())
+        }
         _ => Err(Fault::Protocol("ACL LIST gave no list".to_owned())),
     }
 }
 
-/// The account in a line of `ACL LIST`: `user NAME on|off`, then `nopass` or hashes of passwords, then rights; from
-/// version 7 on further rights in parentheses (documentation, "ACL"). None where it is off.
-fn account(line: &str) -> Option<Account> {
-    let (own, others) = line.split_once('(').unwrap_or((line, ""));
-    let words: Vec<&str> = own.split_whitespace().collect();
-    let has = |word: &str| words.contains(&word);
-    let name = words.get(1).filter(|_| has("on"))?;
-    let unlimited = [own].into_iter().chain(others.split('(')).any(may_do_everything);
-    Some(Account { name: format!("`{name}`"), proves: !has("nopass"), unlimited })
+/// A certificate is asked of everybody where one is asked at the port of TLS and there is no other.
+fn who_comes_in(
+    target: &Target,
+    method: &str,
+    accounts: &Result<Vec<Account>, Fault>,
+    ports: &Result<Ports, Fault>,
+    connection: &mut RedisConnection,
+) -> Judgement {
+    let certificate = match hops::without_certificate(target).map(Attempt::of) {
+        Some(Ok(Attempt::Refused(words))) => Some(words),
+        // In version 1.2 of TLS the handshake itself fails.
+        Some(Err(Fault::Connection(words))) => Some(words),
+        _ => None,
+    };
+    let only_port = ports.as_ref().is_ok_and(|ports| ports.plain == "0");
+    let by_certificate = certificate.is_some() && only_port;
+    let mut rules = accounts.as_ref().map(|accounts| of_passwords(accounts, by_certificate)).map_err(Clone::clone);
+    match (&certificate, method) {
+        (Some(words), "none") => {
+            let seen = format!("by client certificate; without one: refused ({words})");
+            if let (Ok(rules), Ok(ports), false) = (&mut rules, ports, only_port) {
+                rules.exceptions.push(format!("port {} asks for no certificate", ports.plain));
+            }
+            Judgement::account(State::Enforced, seen).with_rules(rules, RIGHT)
+        }
+        _ => {
+            let mut seen = authentication(target, method, open);
+            if seen.state == State::Off {
+                let value = connection.setting("protected-mode").ok().flatten().filter(|value| value == "yes");
+                let local =
+                    value.map_or("", |_| "; other machines are refused while no password is set (protected-mode)");
+                seen.seen.push_str(local);
+            }
+            seen.with_rules(rules, RIGHT)
+        }
+    }
 }
 
-/// All keys and all commands; one that is taken away again limits little.
-fn may_do_everything(rights: &str) -> bool {
-    let has = |wanted: &str| rights.split([' ', ')']).any(|word| word == wanted);
-    has("~*") && has("+@all") && !has("-@admin") && !has("-@dangerous")
-}
+/// What everybody tries first.
+const SAMPLE: &str = "foobared";
 
-fn of_authentication(accounts: &[Account]) -> Rules {
-    let open = accounts.iter().filter(|account| !account.proves);
+fn of_passwords(accounts: &[Account], by_certificate: bool) -> Rules {
+    let open: Vec<&Account> = accounts.iter().filter(|account| account.is_open()).collect();
+    let (empty, sample) = (hash_of(""), hash_of(SAMPLE));
+    let exception = |account: &&Account| {
+        let name = &account.name;
+        let has = |hash: &String| account.hashes.contains(hash);
+        Some(match account {
+            account if account.comes_freely && by_certificate => return None,
+            account if account.comes_freely => format!("`{name}` comes without a password (nopass)"),
+            _ if has(&empty) => format!("`{name}` has an empty password"),
+            _ if has(&sample) => format!("`{name}` has the password of the sample configuration"),
+            _ if has(&hash_of(name)) => format!("`{name}` has its name as its password"),
+            _ => return None,
+        })
+    };
+    let exceptions: Vec<String> = open.iter().filter_map(exception).collect();
+    let findings = if exceptions.is_empty() { Vec::new() } else { vec![&findings::REDIS_AUTHN_OPEN_ACCOUNT] };
     Rules {
-        read: format!("{} accounts of ACL LIST", accounts.len()),
-        exceptions: open.map(|account| format!("{} comes without a password (nopass)", account.name)).collect(),
+        read: format!("{} accounts of ACL LIST", open.len()),
+        exceptions,
         remedy: "ACL SETUSER … resetpass >PASSWORD, or off",
+        findings,
         ..Rules::default()
     }
 }
 
-fn authorisation(accounts: &Result<Vec<Account>, Fault>) -> Judgement {
+fn authorisation(accounts: &Result<Vec<Account>, Fault>, ground: &Ground) -> Judgement {
     match accounts {
-        Ok(accounts) => {
-            let unlimited = accounts.iter().filter(|account| account.unlimited);
-            limited(&unlimited.map(|account| account.name.clone()).collect::<Vec<_>>(), accounts.len(), "ACL LIST")
-        }
+        Ok(accounts) => limits(accounts, ground),
         Err(fault @ Fault::Refused(_)) => {
             Judgement::account(State::Enforced, format!("the list of accounts: {fault}; {RIGHT} to judge others"))
         }
@@ -136,15 +162,54 @@ fn authorisation(accounts: &Result<Vec<Account>, Fault>) -> Judgement {
     }
 }
 
-fn replication(connection: &mut RedisConnection) -> Result<Judgement, Fault> {
-    let replicas = info(connection, "replication", "connected_slaves")?.unwrap_or_default();
-    let role = info(connection, "replication", "role")?.unwrap_or_default();
-    if role == "master" && replicas == "0" {
-        return Ok(Judgement::unseen("no other server is connected"));
+/// Who becomes what: one account that may do everything is nobody's mistake.
+fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
+    let mut reach = reach(accounts, ground);
+    let ways = reach.ways([EVERYTHING]);
+    let open: Vec<&Account> = accounts.iter().filter(|account| account.is_open()).collect();
+    let unlimited: Vec<String> = open.iter().filter_map(|account| Some(ways.of(&account.name)?.to_string())).collect();
+    let limited = open.iter().filter(|account| ways.of(&account.name).is_none());
+    let around: Vec<String> = limited.clone().flat_map(|account| detours(account, ground)).collect();
+    let replicas: Vec<&str> = limited
+        .filter(|account| account.is_for_replicas() && !account.leading.is_empty())
+        .map(|account| account.name.as_str())
+        .collect();
+    let mut seen = format!("{} of {} accounts may do everything (ACL LIST)", unlimited.len(), open.len());
+    let state = match unlimited.len() {
+        count if count == open.len() => State::Off,
+        0 | 1 if around.is_empty() => State::Enforced,
+        _ => State::Available,
+    };
+    let mut add = |words: String| seen.push_str(&words);
+    if !unlimited.is_empty() {
+        add(format!(": {}", named(&unlimited)));
     }
-    let tls = connection.setting("tls-replication")?.unwrap_or_default();
-    let state = if tls == "yes" { State::Enforced } else { State::Off };
-    Ok(Judgement::whole(state, format!("tls-replication = {tls}, {replicas} replicas")))
+    if !around.is_empty() {
+        add(format!("; beyond its rights: {}", named(&around)));
+    }
+    if state != State::Enforced {
+        add(": ACL SETUSER … -@admin -@dangerous, with back what it needs".to_owned());
+    }
+    if !replicas.is_empty() {
+        add(format!("; for replicas, which read all data: {}", replicas.join(", ")));
+    }
+    let shared = shared_passwords(accounts);
+    if !shared.is_empty() {
+        add(format!("; with the same password: {}", named(&shared)));
+    }
+    if !ground.missing.is_empty() {
+        add(format!("; commands that this server does not have: {}", ground.missing.join(", ")));
+    }
+    if !ground.renamed.is_empty() {
+        add(format!("; open to whoever knows its other name (rename-command): {}", ground.renamed.join(", ")));
+    }
+    ground.doubts.iter().for_each(|doubt| add(format!("; not judged: {doubt}")));
+    let certain = ground.doubts.is_empty();
+    let mut judged = if certain { Judgement::whole(state, seen) } else { Judgement::account(state, seen) };
+    if open.iter().any(|account| !account.has_everything() && ways.of(&account.name).is_some()) {
+        judged = judged.found(&findings::REDIS_AUTHZ_REACHABLE_EVERYTHING);
+    }
+    if around.is_empty() { judged } else { judged.found(&findings::REDIS_AUTHZ_BEYOND_KEYS) }
 }
 
 #[cfg(test)]
@@ -154,21 +219,52 @@ mod tests {
     use super::*;
     use crate::test_setup::{asked_in_plaintext, tried_in_plaintext};
 
-    fn read(line: &str) -> Option<(bool, bool)> {
-        account(line).map(|account| (account.proves, account.unlimited))
+    fn judged(ground: &Ground, lines: &[&str]) -> String {
+        let accounts: Vec<Account> = lines.iter().filter_map(|line| Account::read(line)).collect();
+        let judgement = limits(&accounts, ground);
+        format!("{}, {}: {}\n", judgement.state.words(), judgement.scope.words(), judgement.seen)
     }
 
     #[test]
-    fn lines_of_accounts_are_understood() {
-        let hash = "#9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
-        assert_eq!(read("user default on nopass ~* &* +@all"), Some((false, true)));
-        assert_eq!(read("user default off nopass sanitize-payload ~* &* +@all"), None);
-        let line = |rights: &str| format!("user app on sanitize-payload {hash} {rights}");
-        assert_eq!(read(&line("resetchannels ~tithe:* -@all +@read +@write")), Some((true, false)));
-        assert_eq!(read(&line("~* &* +@all")), Some((true, true)));
-        assert_eq!(read(&line("~* resetchannels +@all -@dangerous")), Some((true, false)));
-        assert_eq!(read(&line("~a -@all +get (~* resetchannels +@all)")), Some((true, true)));
-        assert_eq!(account(&line("~* +@all")).map(|account| account.name), Some("`app`".to_owned()));
+    fn what_accounts_become_is_named_with_its_way() {
+        let default = format!("user default on #{} ~* &* +@all", hash_of("root"));
+        let shown = || Ground { shown: vec![("requirepass", hash_of("root"))], ..Ground::default() };
+        let app = "user app on #aa ~app:* resetchannels -@all +@read +@write -@dangerous";
+        let text = [
+            judged(&shown(), &[&default, app]),
+            judged(&shown(), &[&default, &format!("{app} +config|get")]),
+            judged(
+                &Ground { missing: vec!["config|get", "config|set"], ..shown() },
+                &[&default, &format!("{app} +config")],
+            ),
+            judged(&Ground::default(), &[&default, "user app on #aa ~app:* +@all"]),
+            judged(&Ground::default(), &[&default, &format!("user app on #{} ~app:* +@read", hash_of("root"))]),
+            judged(&Ground::default(), &[&default, app, "user metrics on nopass +config|set"]),
+            judged(&Ground::default(), &[&default, app, "user metrics on #bb +info +monitor +flushall"]),
+            judged(&Ground::default(), &[&default, app, "user replica on #bb +psync +replconf +ping"]),
+            judged(&Ground { doubts: vec!["x (refused)".to_owned()], ..Ground::default() }, &[&default, app]),
+        ];
+        expect![[r#"
+            enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands)
+            off, whole server: 2 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → default (config|get shows requirepass, its password) → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs
+            enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); commands that this server does not have: config|get, config|set
+            off, whole server: 2 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → everything (acl|setuser gives itself the rest): ACL SETUSER … -@admin -@dangerous, with back what it needs
+            enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); with the same password: default and app
+            off, whole server: 3 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → metrics (nopass, anybody comes as it) → default (config|set requirepass changes its password) → everything (all keys and commands); metrics → default (config|set requirepass changes its password) → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs
+            available but not enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); beyond its rights: `metrics` reads keys of others by monitor; `metrics` removes keys of others by flushall: ACL SETUSER … -@admin -@dangerous, with back what it needs
+            enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); for replicas, which read all data: replica
+            enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: x (refused)
+        "#]].assert_eq(&text.concat());
+    }
+
+    #[test]
+    fn passwords_that_everybody_tries_are_named() {
+        let accounts: Vec<Account> = ["", "foobared", "c", "good"]
+            .iter()
+            .zip(["a", "b", "c", "d"])
+            .filter_map(|(password, name)| Account::read(&format!("user {name} on #{} +@all", hash_of(password))))
+            .collect();
+        expect!["4 accounts of ACL LIST: 3 exceptions: `a` has an empty password; `b` has the password of the sample configuration; `c` has its name as its password: ACL SETUSER … resetpass >PASSWORD, or off"].assert_eq(&of_passwords(&accounts, false).words());
     }
 
     #[test]

@@ -202,10 +202,10 @@ fn a_plain_server_and_every_protection() {
     let options = format!("?ca={}&cert={certificate}&key={key}", file(&credentials.authority));
     expect![[r#"
         authentication: enforced
-        authorisation: cannot tell
+        authorisation: enforced
         tls: enforced
         at-rest: available but not enforced
-        audit: enforced
+        audit: cannot tell
         jmx-authentication: off
         authentication-caching: off
         proxy-roles: not offered by this product

@@ -6,9 +6,11 @@
 //! same one, and each undoes what it did. All entries that fail are reported together. The variable `DECEPTION` runs
 //! those alone whose name begins with it.
 
+mod cassandra;
 mod mysql_family;
 mod pooler;
 mod postgres;
+mod redis;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -53,6 +55,8 @@ deceptions! {
     mariadb: tithe_databases::mariadb::MariaDb, 50, mysql_family::OnStage::new;
     mysql: tithe_databases::mysql::MySql, 25, mysql_family::OnStage::new;
     postgres: tithe_databases::postgres::Postgres, 45, postgres::OnStage::new;
+    redis: tithe_databases::redis::Redis, 20, redis::OnStage::new;
+    cassandra: tithe_databases::cassandra::Cassandra, 12, cassandra::OnStage::new;
 }
 
 /// A data file.

@@ -9,6 +9,7 @@ use tithe_machine::{
 use tithe_model::experiment::Url;
 use tithe_plugin::{
     database::Database,
+    matrix::{Feature, State},
     session::{Discard, Request},
     setup::Setup,
 };
@@ -73,4 +74,23 @@ fn an_attached_server_keeps_what_is_not_ours() {
     run(&REDIS, &sandbox, &["SELECT 2", "DEL tithe:precious", "SADD tithe 1"]);
     refused(Redis.create(&server, &setup, &table()));
     refused(Redis.remove(&server, &setup, &table()));
+}
+
+/// A server with many accounts is judged whole, each of them.
+#[test]
+fn ten_thousand_accounts_are_judged() {
+    let Some(sandbox) = (REDIS.start)(&[chosen!(REDIS, "requirepass" {})]) else { return };
+    let mut session = REDIS.connect(&sandbox, true);
+    for number in 0..10_000 {
+        let rights = if number % 1000 == 0 { "+config|get" } else { "+get" };
+        let statement = format!("ACL SETUSER user{number} on >password{number} ~user{number}:* -@all {rights}");
+        session.run_statement(&statement).expect("an account");
+    }
+    let begun = std::time::Instant::now();
+    let seen = Redis.inspect(&sandbox.server, &sandbox.setup).expect("a matrix");
+    eprintln!("10,000 accounts: {:?}", begun.elapsed());
+    let cell = seen.iter().find(|cell| cell.feature == Feature::Authorisation).expect("a row");
+    assert_eq!(cell.state, State::Available);
+    assert!(cell.seen.starts_with("11 of 10001 accounts may do everything (ACL LIST): "), "{}", cell.seen);
+    assert!(cell.seen.contains("user0 → default (config|get shows requirepass, its password)"), "{}", cell.seen);
 }

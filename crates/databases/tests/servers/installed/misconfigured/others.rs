@@ -226,7 +226,7 @@ fn redis_that_lets_others_do_what_this_account_may_not() {
         tls: enforced, whole server
         user second on nopass ~* &* +@all
         authentication: available but not enforced, whole server
-        authorisation: available but not enforced, whole server
+        authorisation: off, whole server
         tls: enforced, whole server
     "#]]
     .assert_eq(&text);

@@ -1,0 +1,173 @@
+//! What a Cassandra records of its clients, and which files values reach.
+
+use tithe_plugin::matrix::State;
+
+use super::{Settings, management_port, value};
+use crate::{findings, inspect::Judgement};
+
+/// Keyspaces that every node leaves out by itself: what it reads of itself.
+const OWN: &str = "system,system_schema,system_virtual_schema";
+
+/// Settings by which the audit log leaves something out.
+const FILTERS: [&str; 6] = [
+    "included_categories",
+    "excluded_categories",
+    "included_keyspaces",
+    "excluded_keyspaces",
+    "included_users",
+    "excluded_users",
+];
+
+/// The audit log. The settings say how the node was started; whoever reaches its management port switches the log or its
+/// filters over, and they say the same as before (seen with 4.1 and 5.0).
+pub fn auditing(settings: &Settings, properties: Option<&Settings>) -> Judgement {
+    let of = |part: &str| value(settings, "audit_logging_options", part);
+    let left_out: Vec<String> = FILTERS
+        .iter()
+        .map(|name| (*name, of(name)))
+        .filter(|(name, value)| {
+            !matches!(value.as_str(), "" | "null") && (*name, value.as_str()) != ("excluded_keyspaces", OWN)
+        })
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect();
+    let filters = if left_out.is_empty() { "no filter".to_owned() } else { left_out.join(", ") };
+    let logger = [of("logger.class_name"), of("logger")].into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+    let logger = logger.rsplit('.').next().unwrap_or_default().to_owned();
+    let mut seen = format!("audit_logging_options.enabled = {}, logger = {logger}, {filters}", of("enabled"));
+    let on = of("enabled") == "true" && logger != "NoOpAuditLogger";
+    let (mut state, mut remedy) = (State::Off, "set audit_logging_options.enabled: true with BinAuditLogger");
+    if on {
+        (state, remedy) = match logger.as_str() {
+            _ if !left_out.is_empty() => (State::Available, "take the filters out"),
+            "BinAuditLogger" if of("block") == "false" => {
+                seen.push_str("; records are dropped while the writer is busy (block = false)");
+                (State::Available, "set block: true")
+            }
+            "BinAuditLogger" => (State::Enforced, ""),
+            "FileAuditLogger" => {
+                seen.push_str("; what logback.xml keeps of it is not shown to clients");
+                (State::Unseen, "")
+            }
+            _ => {
+                seen.push_str("; this logger is not known");
+                (State::Unseen, "")
+            }
+        };
+    } else if of("enabled") == "true" {
+        seen.push_str("; it keeps nothing");
+    }
+    let open = properties.map(management_port);
+    match open {
+        Some(Some(port)) => {
+            let seen = format!(
+                "{seen}: as the node was started; {port} is open, and by it the log is switched without a trace in the \
+                 settings: `nodetool getauditlog` tells"
+            );
+            return Judgement::unseen(seen + &queries(settings)).found(&findings::CASSANDRA_AUDIT_BY_JMX);
+        }
+        None => {
+            let seen = format!("{seen}; whether a management port is open, by which it is switched: not shown");
+            return Judgement::account(state, seen + &queries(settings));
+        }
+        Some(None) => {}
+    }
+    if state == State::Enforced {
+        seen.push_str(": statements that arrive; values of prepared ones are not in it");
+    } else if !remedy.is_empty() {
+        seen.push_str(&format!(": {remedy}"));
+    }
+    let judged = Judgement::whole(state, seen + &queries(settings));
+    if state == State::Available { judged.found(&findings::CASSANDRA_AUDIT_PARTIAL) } else { judged }
+}
+
+/// The full query log, which repeats every value.
+fn queries(settings: &Settings) -> String {
+    let folder = value(settings, "full_query_logging_options", "log_dir");
+    match folder.as_str() {
+        "" | "null" => String::new(),
+        _ => format!(
+            "; full query log: {folder} is only its place (log_dir): `nodetool enablefullquerylog` starts it, and then it \
+             repeats every value"
+        ),
+    }
+}
+
+/// Files that values reach, and the key of those that are encrypted.
+pub fn at_rest(settings: &Settings) -> Judgement {
+    let of = |part: &str| value(settings, "transparent_data_encryption_options", part);
+    let setting = |name: &str| settings.get(name).map_or("?", String::as_str);
+    let mut clear = vec![format!("SSTables ({})", setting("data_file_directories"))];
+    clear.push(format!("saved caches ({})", setting("saved_caches_directory")));
+    let audit = value(settings, "audit_logging_options", "enabled") == "true";
+    if audit {
+        clear.push(format!("audit log ({})", value(settings, "audit_logging_options", "audit_logs_dir")));
+    }
+    if setting("cdc_enabled") == "true" {
+        clear.push(format!("changes ({})", setting("cdc_raw_directory")));
+    }
+    let seen = format!("transparent_data_encryption_options.enabled = {}", of("enabled"));
+    if of("enabled") == "true" {
+        let key = of("key_provider.parameters");
+        let key = key.split(['{', '}', ',', ' ']).find_map(|part| part.strip_prefix("keystore="));
+        let key = key.map_or(String::new(), |file| format!("; its key: {file}"));
+        let seen = format!("{seen}: commit log and hints; in the clear: {}{key}", clear.join(", "));
+        Judgement::whole(State::Available, seen)
+    } else {
+        let seen = format!(
+            "{seen}; it would cover commit log and hints only, never data files (SSTables); in the clear: {}",
+            clear.join(", ")
+        );
+        Judgement::whole(State::Off, seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn settings(pairs: &[(&str, &str)]) -> Settings {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn encryption_of_the_log_is_not_encryption_at_rest() {
+        let on = settings(&[("transparent_data_encryption_options_enabled", "true")]);
+        assert_eq!(at_rest(&on).state, State::Available);
+        assert_eq!(at_rest(&settings(&[])).state, State::Off);
+    }
+
+    #[test]
+    fn an_audit_log_is_judged_by_what_it_leaves_out() {
+        let judged = |more: &[(&str, &str)], properties: Option<Settings>| {
+            let on = [("audit_logging_options_enabled", "true"), ("audit_logging_options_logger", "BinAuditLogger")];
+            let judgement = auditing(&settings(&[&on, more].concat()), properties.as_ref());
+            format!("{}, {}: {}\n", judgement.state.words(), judgement.scope.words(), judgement.seen)
+        };
+        let closed = || Some(Settings::new());
+        let jmx = || Some(settings(&[("cassandra.jmx.local.port", "7199")]));
+        let text = [
+            judged(&[("audit_logging_options_excluded_keyspaces", OWN)], closed()),
+            judged(&[("audit_logging_options_excluded_keyspaces", "shop")], closed()),
+            judged(&[("audit_logging_options_block", "false")], closed()),
+            judged(&[("audit_logging_options_logger", "org.apache.cassandra.audit.NoOpAuditLogger")], closed()),
+            judged(&[("audit_logging_options_logger", "FileAuditLogger")], closed()),
+            judged(&[("full_query_logging_options_log_dir", "/fql")], closed()),
+            judged(&[("audit_logging_options_enabled", "false")], closed()),
+            judged(&[], jmx()),
+            judged(&[], None),
+        ];
+        expect![[r#"
+            enforced, whole server: audit_logging_options.enabled = true, logger = BinAuditLogger, no filter: statements that arrive; values of prepared ones are not in it
+            available but not enforced, whole server: audit_logging_options.enabled = true, logger = BinAuditLogger, excluded_keyspaces = shop: take the filters out
+            available but not enforced, whole server: audit_logging_options.enabled = true, logger = BinAuditLogger, no filter; records are dropped while the writer is busy (block = false): set block: true
+            off, whole server: audit_logging_options.enabled = true, logger = NoOpAuditLogger, no filter; it keeps nothing: set audit_logging_options.enabled: true with BinAuditLogger
+            cannot tell, whole server: audit_logging_options.enabled = true, logger = FileAuditLogger, no filter; what logback.xml keeps of it is not shown to clients
+            enforced, whole server: audit_logging_options.enabled = true, logger = BinAuditLogger, no filter: statements that arrive; values of prepared ones are not in it; full query log: /fql is only its place (log_dir): `nodetool enablefullquerylog` starts it, and then it repeats every value
+            off, whole server: audit_logging_options.enabled = false, logger = BinAuditLogger, no filter: set audit_logging_options.enabled: true with BinAuditLogger
+            cannot tell, this account: audit_logging_options.enabled = true, logger = BinAuditLogger, no filter: as the node was started; cassandra.jmx.local.port = 7199 is open, and by it the log is switched without a trace in the settings: `nodetool getauditlog` tells
+            enforced, this account: audit_logging_options.enabled = true, logger = BinAuditLogger, no filter; whether a management port is open, by which it is switched: not shown
+        "#]].assert_eq(&text.concat());
+    }
+}

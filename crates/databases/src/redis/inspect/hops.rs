@@ -1,0 +1,199 @@
+//! Which connections to and from a Redis are encrypted: clients, replicas, the bus of a cluster.
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::{
+    connections::port_of,
+    matrix::{Scope, State},
+};
+
+use super::{
+    super::{
+        connection::{RedisConnection, Reply},
+        store::info,
+    },
+    open,
+};
+use crate::{
+    findings,
+    inspect::{Judgement, named, transport},
+    target::Target,
+};
+
+/// The ports of a server. Each of them speaks TLS or plaintext, and never both; `0` is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ports {
+    /// The port for plaintext.
+    pub plain: String,
+    /// The port for TLS, where the server tells it.
+    pub tls: Option<String>,
+}
+
+/// The ports by their settings; of a server that shows none, and whose port for TLS was reached, by what it says of
+/// itself and of this connection.
+///
+/// # Errors
+/// Why they cannot be known.
+pub fn ports(connection: &mut RedisConnection) -> Result<Ports, Fault> {
+    let by_settings = connection.setting("port").and_then(|plain| Ok((plain, connection.setting("tls-port")?)));
+    match by_settings {
+        Ok((plain, tls)) => {
+            Ok(Ports { plain: plain.unwrap_or_default(), tls: Some(tls.unwrap_or_else(|| "0".into())) })
+        }
+        Err(fault) if connection.tls_facts().is_some() => {
+            let own = own_port(connection).ok().flatten();
+            // It tells the port for plaintext, and the one for TLS where there is no other.
+            match (info(connection, "server", "tcp_port"), own) {
+                (Ok(Some(port)), Some(own)) if port == own => Ok(Ports { plain: "0".to_owned(), tls: None }),
+                (Ok(Some(port)), Some(_)) => Ok(Ports { plain: port, tls: None }),
+                _ => Err(fault),
+            }
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+/// The port of the server that this connection came to, as the server sees it.
+fn own_port(connection: &mut RedisConnection) -> Result<Option<String>, Fault> {
+    let told = connection.call(&["CLIENT", "INFO"])?.text().unwrap_or_default();
+    Ok(value(&told, "laddr").and_then(port_of).map(|port| port.to_string()))
+}
+
+/// The value called `name` in a line of `CLIENT LIST`.
+pub fn value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    line.split(' ').filter_map(|pair| pair.split_once('=')).find(|(found, _)| *found == name).map(|(_, value)| value)
+}
+
+/// Redis speaks plaintext on a port of its own, so plaintext on the port of TLS says nothing: the port does, for
+/// everybody.
+pub fn clients(target: &Target, tls: &str, ports: &Result<Ports, Fault>) -> Judgement {
+    if target.tls.is_none() {
+        return match ports {
+            Err(fault) => {
+                let seen = format!("plaintext: served; whether the server has TLS beside it: {fault}");
+                Judgement::account(State::Off, seen)
+            }
+            Ok(ports) => {
+                let offers = ports.tls.as_ref().is_some_and(|port| port != "0");
+                Judgement { scope: Scope::Server, ..transport(target, tls, Ok(offers), super::plaintext) }
+            }
+        };
+    }
+    match ports {
+        Ok(Ports { plain, tls: Some(of_tls) }) if of_tls == "0" => Judgement::whole(
+            State::Available,
+            format!(
+                "{tls} to what answers at {}:{}, and from there on plaintext: the server has no TLS (tls-port = 0) and \
+                 listens at port {plain}: set tls-port, and port 0",
+                target.host, target.port,
+            ),
+        ),
+        Ok(Ports { plain, .. }) if plain != "0" => {
+            Judgement::whole(State::Available, format!("{tls}; plaintext: port {plain}: set port 0"))
+                .found(&findings::REDIS_TLS_OPTIONAL)
+        }
+        Ok(Ports { tls: of_tls, .. }) => {
+            let seen = transport(target, tls, Ok(true), super::plaintext);
+            let told = if of_tls.is_some() { "port = 0" } else { "it tells no port but this (INFO)" };
+            let scope = if of_tls.is_some() { Scope::Server } else { Scope::Account };
+            Judgement { scope, seen: format!("{}; {told}", seen.seen), ..seen }
+        }
+        Err(fault) => Judgement::unseen(format!("{tls}; whether there is a plaintext port beside it: {fault}")),
+    }
+}
+
+/// Who came in, where a server asks for no password: somebody with a certificate, if nobody comes in without.
+pub fn without_certificate(target: &Target) -> Option<Result<String, Fault>> {
+    let tls = target.tls.as_ref().filter(|tls| tls.identity.is_some())?;
+    let without = Target { tls: Some(crate::target::Tls { identity: None, ..tls.clone() }), ..target.clone() };
+    Some(open(&without))
+}
+
+/// A connection to another server, and whether it is encrypted.
+#[derive(Debug, PartialEq, Eq)]
+struct Link {
+    to: String,
+    encrypted: Option<bool>,
+}
+
+/// What servers speak among themselves, as far as it is seen from this one.
+///
+/// # Errors
+/// The server's error.
+pub fn between_servers(connection: &mut RedisConnection, ports: &Result<Ports, Fault>) -> Result<Judgement, Fault> {
+    let setting = |connection: &mut RedisConnection, name: &str| {
+        connection.setting(name).map(Option::unwrap_or_default).map_err(|fault| format!("{name}: {fault}"))
+    };
+    let mut links = replicas(connection, ports)?;
+    // A server asks its own master as its setting says; what replicas of this one speak shows at the port they came to.
+    let is_replica = info(connection, "replication", "role")?.is_some_and(|role| role == "slave");
+    let mut told = Vec::new();
+    let yes = |value: &Result<String, String>| value.as_ref().ok().map(|value| value == "yes");
+    if is_replica {
+        let asks = setting(connection, "tls-replication");
+        let master = info(connection, "replication", "master_host")?.unwrap_or_default();
+        links.push(Link { to: format!("its master {master}"), encrypted: yes(&asks) });
+        told.push(asks.map_or_else(|fault| fault, |value| format!("tls-replication = {value}, as it is set now")));
+    }
+    if info(connection, "cluster", "cluster_enabled")?.is_some_and(|enabled| enabled == "1") {
+        let bus = setting(connection, "tls-cluster");
+        let known = connection.call(&["CLUSTER", "INFO"])?.text().unwrap_or_default();
+        let known = known.lines().find_map(|line| line.strip_prefix("cluster_known_nodes:")).unwrap_or("?").to_owned();
+        let others = known.parse().unwrap_or(2) - 1;
+        told.push(format!("{known} nodes"));
+        told.push(bus.as_ref().map_or_else(Clone::clone, |value| format!("tls-cluster = {value}")));
+        if others > 0 {
+            links.push(Link { to: format!("the bus of {others} other nodes"), encrypted: yes(&bus) });
+        }
+    }
+    Ok(judged(&links, told, is_replica, ports))
+}
+
+/// The replicas that are connected, by the port that each came to.
+fn replicas(connection: &mut RedisConnection, ports: &Result<Ports, Fault>) -> Result<Vec<Link>, Fault> {
+    let count = info(connection, "replication", "connected_slaves")?.unwrap_or_default();
+    if count == "0" {
+        return Ok(Vec::new());
+    }
+    let Ok(Reply::Value(list)) = connection.call(&["CLIENT", "LIST", "TYPE", "replica"]) else {
+        return Ok(vec![Link { to: format!("{count} replicas (the account needs +client|list)"), encrypted: None }]);
+    };
+    let list = String::from_utf8_lossy(&list).into_owned();
+    let link = |line: &str| {
+        let came_to = value(line, "laddr").and_then(port_of).map(|port| port.to_string());
+        let encrypted = came_to.zip(ports.as_ref().ok()).map(|(port, ports)| port != ports.plain);
+        Link { to: format!("replica {}", value(line, "addr").unwrap_or("?")), encrypted }
+    };
+    Ok(list.lines().filter(|line| !line.is_empty()).map(link).collect())
+}
+
+fn judged(links: &[Link], told: Vec<String>, is_replica: bool, ports: &Result<Ports, Fault>) -> Judgement {
+    let told = if told.is_empty() { String::new() } else { format!(" ({})", told.join(", ")) };
+    if links.is_empty() {
+        return Judgement::unseen(format!("no other server is connected{told}"));
+    }
+    let of = |wanted: Option<bool>| -> Vec<String> {
+        links.iter().filter(|link| link.encrypted == wanted).map(|link| link.to.clone()).collect()
+    };
+    let (tls, plain, unknown) = (of(Some(true)), of(Some(false)), of(None));
+    let mut words = Vec::new();
+    for (what, which) in [("TLS", &tls), ("plaintext", &plain), ("unknown", &unknown)] {
+        if !which.is_empty() {
+            words.push(format!("{what}: {}", named(which)));
+        }
+    }
+    let mut seen = words.join("; ") + &told;
+    let (state, remedy) = match (tls.len(), plain.len(), unknown.len()) {
+        (_, 0, 1..) => (State::Unseen, ""),
+        (0, _, _) => (State::Off, ": set tls-replication yes on replicas and tls-cluster yes on nodes"),
+        (_, 1.., _) => (State::Available, ": set tls-replication yes on replicas and tls-cluster yes on nodes"),
+        // Who comes next may come by the other port.
+        _ if ports.as_ref().is_ok_and(|ports| ports.plain != "0") && !is_replica => {
+            (State::Available, "; the next may come by the port for plaintext: set port 0")
+        }
+        _ => (State::Enforced, ""),
+    };
+    seen.push_str(remedy);
+    let certain = ports.is_ok() && !is_replica;
+    let judged = if certain { Judgement::whole(state, seen) } else { Judgement::account(state, seen) };
+    if plain.is_empty() { judged } else { judged.found(&findings::REDIS_TLS_REPLICATION) }
+}

@@ -1,0 +1,202 @@
+//! What each account can become on one server, by the commands that lead further.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ring::digest::{SHA256, digest};
+use tithe_machine::{fault::Fault, secret::hex};
+use tithe_plugin::reach::Reach;
+
+use super::{
+    super::{
+        connection::{RedisConnection, Reply},
+        store::info,
+    },
+    rules::{Account, leading},
+};
+
+/// What of a server decides how far its accounts get.
+#[derive(Debug, Default)]
+pub struct Ground {
+    /// Commands that it does not have: an administrator has taken them away (`rename-command NAME ""`).
+    pub missing: Vec<&'static str>,
+    /// Commands that an administrator has given another name, which no rule knows.
+    pub renamed: Vec<String>,
+    /// Settings that hold a password, each with the hash of it, as `CONFIG GET` shows them to whoever may ask.
+    pub shown: Vec<(&'static str, String)>,
+    /// `MODULE LOAD` is open.
+    pub loads_modules: bool,
+    /// `CONFIG SET` chooses where files are written.
+    pub chooses_files: bool,
+    /// `SORT` reads keys beyond those of the account (before version 7).
+    pub sort_reads_all: bool,
+    /// `DEBUG` is open.
+    pub debugs: bool,
+    /// Functions are loaded.
+    pub has_functions: bool,
+    /// What could not be read, each with the reason.
+    pub doubts: Vec<String>,
+}
+
+impl Ground {
+    /// Asks the server.
+    pub fn ask(connection: &mut RedisConnection, major: u32) -> Self {
+        let functions = info(connection, "memory", "number_of_functions").ok().flatten();
+        let has_functions = functions.is_some_and(|count| count != "0");
+        let mut ground = Self { sort_reads_all: major < 7, has_functions, ..Self::default() };
+        match commands(connection) {
+            Ok((missing, renamed)) => (ground.missing, ground.renamed) = (missing, renamed),
+            Err(fault) => ground.doubts.push(format!("which commands were taken away ({fault})")),
+        }
+        if !ground.has("config|get") {
+            // Nobody can ask for a setting, and none of those below can be changed while the server runs.
+            (ground.loads_modules, ground.debugs) = (major < 7, major < 7);
+            return ground;
+        }
+        for name in ["requirepass", "masterauth"] {
+            match connection.setting(name) {
+                Ok(value) => {
+                    let value = value.filter(|value| !value.is_empty());
+                    ground.shown.extend(value.map(|value| (name, hash_of(&value))));
+                }
+                Err(fault) => ground.doubts.push(format!("whether {name} is set ({fault})")),
+            }
+        }
+        // Before version 7 both were open and had no setting.
+        let mut open = |name: &str| match connection.setting(name) {
+            Ok(value) => value.is_none_or(|value| value != "no"),
+            Err(fault) => {
+                ground.doubts.push(format!("{name} ({fault})"));
+                major < 7
+            }
+        };
+        (ground.loads_modules, ground.debugs) = (open("enable-module-command"), open("enable-debug-command"));
+        ground.chooses_files = open("enable-protected-configs");
+        ground
+    }
+
+    fn has(&self, command: &str) -> bool {
+        !self.missing.contains(&command)
+    }
+}
+
+/// SHA-256 of a password, as `ACL LIST` has it.
+pub fn hash_of(password: &str) -> String {
+    hex(digest(&SHA256, password.as_bytes()).as_ref())
+}
+
+/// The commands that lead further and are not there, and those that have another name now.
+fn commands(connection: &mut RedisConnection) -> Result<(Vec<&'static str>, Vec<String>), Fault> {
+    let container = |command: &'static str| command.split('|').next().unwrap_or(command);
+    let names: BTreeSet<&'static str> = leading().map(container).collect();
+    let list = |reply| match reply {
+        Reply::Array(all) => Ok(all),
+        _ => Err(Fault::Protocol("COMMAND gave no list".to_owned())),
+    };
+    let asked: Vec<&str> = names.iter().copied().collect();
+    let told = list(connection.call(&[&["COMMAND", "INFO"], &asked[..]].concat())?)?;
+    let absent: Vec<&str> =
+        names.iter().zip(&told).filter(|(_, told)| matches!(told, Reply::Nothing)).map(|(name, _)| *name).collect();
+    if absent.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    // It is asked for a command by the name that this has now, and lists them all by the names that they began with.
+    let all = list(connection.call(&["COMMAND"])?)?;
+    let first = |entry: &Reply| match entry {
+        Reply::Array(parts) => parts.first().and_then(Reply::text),
+        _ => None,
+    };
+    let listed: BTreeSet<String> = all.iter().filter_map(first).collect();
+    let (renamed, gone): (Vec<&str>, Vec<&str>) = absent.into_iter().partition(|name| listed.contains(*name));
+    let missing = leading().filter(|command| gone.contains(&container(command))).collect();
+    Ok((missing, renamed.into_iter().map(str::to_owned).collect()))
+}
+
+/// What an account becomes that may give itself every right.
+pub const EVERYTHING: &str = "everything";
+
+/// Who becomes whom among `accounts`, and which of them become [`EVERYTHING`].
+pub fn reach(accounts: &[Account], ground: &Ground) -> Reach {
+    let mut reach = Reach::default();
+    let mut goes = BTreeSet::new();
+    let has_default = accounts.iter().any(|account| account.name == "default");
+    let owner = |hash: &String| accounts.iter().find(|account| account.hashes.contains(hash));
+    let shown: Vec<(&str, &str)> =
+        ground.shown.iter().filter_map(|(setting, hash)| Some((*setting, owner(hash)?.name.as_str()))).collect();
+    for account in accounts {
+        let may = |command: &str| account.may(command) && ground.has(command);
+        let mut edge = |to: &str, reason: &str| {
+            if account.name != to {
+                goes.insert(account.name.as_str());
+                reach.edge(&account.name, to, reason);
+            }
+        };
+        if account.has_everything() {
+            edge(EVERYTHING, "all keys and commands");
+        } else if may("acl|setuser") {
+            edge(EVERYTHING, "acl|setuser gives itself the rest");
+        }
+        if ground.loads_modules && (may("module|load") || may("module|loadex")) {
+            edge(EVERYTHING, "module|load runs code in the server");
+        }
+        if may("config|set") {
+            if ground.chooses_files {
+                edge(EVERYTHING, "config|set dir writes files as the server");
+            }
+            if has_default {
+                edge("default", "config|set requirepass changes its password");
+            }
+        }
+        if may("config|get") {
+            for (setting, owner) in &shown {
+                edge(owner, &format!("config|get shows {setting}, its password"));
+            }
+        }
+    }
+    // One such account is enough for everybody.
+    if let Some(open) = accounts.iter().find(|account| account.comes_freely && goes.contains(account.name.as_str())) {
+        let others = accounts.iter().filter(|account| account.name != open.name);
+        others.for_each(|other| reach.edge(&other.name, &open.name, "nopass, anybody comes as it"));
+    }
+    reach
+}
+
+/// Accounts that share a password with one that gets further: hashes have no salt, so they are the same.
+pub fn shared_passwords(accounts: &[Account]) -> Vec<String> {
+    let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for account in accounts {
+        account.hashes.iter().for_each(|hash| owners.entry(hash).or_default().push(&account.name));
+    }
+    owners.into_values().filter(|names| names.len() > 1).map(|names| names.join(" and ")).collect()
+}
+
+/// How `account`, which does not become everything, gets round the limits of its rules all the same.
+pub fn detours(account: &Account, ground: &Ground) -> Vec<String> {
+    let first = |commands: &[&'static str]| {
+        commands.iter().copied().find(|command| account.may(command) && ground.has(command))
+    };
+    let name = &account.name;
+    let mut detours = Vec::new();
+    let mut reading = vec!["monitor", "psync", "sync", "slowlog|get"];
+    if ground.sort_reads_all {
+        reading.push("sort");
+    }
+    if let Some(command) = first(&reading).filter(|_| !account.reads_all && !account.is_for_replicas()) {
+        detours.push(format!("`{name}` reads keys of others by {command}"));
+    }
+    if let Some(command) = first(&["flushall", "flushdb", "swapdb"]).filter(|_| !account.writes_all) {
+        detours.push(format!("`{name}` removes keys of others by {command}"));
+    }
+    if let Some(command) = first(&["replicaof", "slaveof"]) {
+        detours.push(format!("`{name}` replaces all data by another server's with {command}"));
+    }
+    if let Some(command) = first(&["config|set"]) {
+        detours.push(format!("`{name}` changes the server's settings by {command}"));
+    }
+    if let Some(command) = first(&["debug"]).filter(|_| ground.debugs) {
+        detours.push(format!("`{name}` stops the server by {command}"));
+    }
+    if let Some(command) = first(&["function|load"]).filter(|_| ground.has_functions) {
+        detours.push(format!("`{name}` changes functions, which run as whoever calls them, by {command}"));
+    }
+    detours
+}

@@ -1,0 +1,75 @@
+//! What a Redis writes down, and what of it repeats values in the clear.
+
+use tithe_machine::fault::Fault;
+
+use super::{
+    super::{
+        connection::{RedisConnection, Reply},
+        store::info,
+    },
+    hops::value,
+};
+
+/// What is recorded of commands. Redis has no log of who did what; these keep something else, or little of it.
+pub fn of_commands(connection: &mut RedisConnection) -> String {
+    let mut said = vec!["ACL LOG keeps refusals only".to_owned()];
+    said.push(slow_log(connection).unwrap_or_else(|fault| format!("slow log: {fault}")));
+    match watchers(connection) {
+        Ok(watchers) if watchers.is_empty() => {}
+        Ok(watchers) => said.push(format!("MONITOR shows every command with its values to {}", watchers.join(", "))),
+        Err(fault) => said.push(format!("whether somebody runs MONITOR: {fault}")),
+    }
+    match connection.setting("notify-keyspace-events") {
+        Ok(Some(events)) if !events.is_empty() => {
+            said.push(format!("names of keys are published to whoever listens (notify-keyspace-events = {events})"));
+        }
+        _ => {}
+    }
+    said.join("; ")
+}
+
+/// The slow log: in memory, the last commands above a time, with the first bytes of their values.
+pub fn slow_log(connection: &mut RedisConnection) -> Result<String, Fault> {
+    let mut setting = |name: &str| connection.setting(name).map(Option::unwrap_or_default);
+    let (above, kept) = (setting("slowlog-log-slower-than")?, setting("slowlog-max-len")?);
+    Ok(match above.parse::<i64>() {
+        Ok(above) if above < 0 => "the slow log is off".to_owned(),
+        _ if kept == "0" => "the slow log keeps nothing".to_owned(),
+        Ok(0) => format!("the slow log repeats values of all commands, the last {kept}, in memory"),
+        _ => format!("the slow log repeats values of commands above {above} µs, the last {kept}, in memory"),
+    })
+}
+
+/// Clients to whom every command is shown.
+fn watchers(connection: &mut RedisConnection) -> Result<Vec<String>, Fault> {
+    let Reply::Value(list) = connection.call(&["CLIENT", "LIST"])? else { return Ok(Vec::new()) };
+    let list = String::from_utf8_lossy(&list).into_owned();
+    let watches = |line: &&str| value(line, "flags").is_some_and(|flags| flags.contains('O'));
+    let who =
+        |line: &str| format!("`{}` at {}", value(line, "user").unwrap_or("?"), value(line, "addr").unwrap_or("?"));
+    Ok(list.lines().filter(watches).map(who).collect())
+}
+
+/// The files that values reach: all of them in the clear.
+pub fn files(connection: &mut RedisConnection) -> Result<String, Fault> {
+    let mut setting = |name: &str| connection.setting(name).map(Option::unwrap_or_default);
+    let (folder, snapshot, when) = (setting("dir")?, setting("dbfilename")?, setting("save")?);
+    let (appends, name, below) = (setting("appendonly")?, setting("appendfilename")?, setting("appenddirname")?);
+    let mut files = Vec::new();
+    let why = if when.is_empty() { "by SAVE and for replicas" } else { "by itself" };
+    files.push(format!("{folder}/{snapshot} ({why})"));
+    if appends == "yes" {
+        files.push(
+            [folder.as_str(), &below, &name]
+                .iter()
+                .filter(|part| !part.is_empty())
+                .copied()
+                .collect::<Vec<_>>()
+                .join("/"),
+        );
+    }
+    let password = !setting("requirepass")?.is_empty() || !setting("masterauth")?.is_empty();
+    let configuration = info(connection, "server", "config_file")?.filter(|file| !file.is_empty());
+    let passwords = configuration.filter(|_| password).map(|file| format!("; passwords in the clear: {file}"));
+    Ok(format!("values reach {}{}", files.join(" and "), passwords.unwrap_or_default()))
+}

@@ -1,0 +1,196 @@
+//! What the rules of an account let it do (documentation, "ACL"), read from its line in `ACL LIST`.
+
+/// The commands by which somebody gets further than to the keys of its own, with the categories that they are in: the
+/// same in every version from 6 on. A category of a module or of a later version gives none of them.
+const LEADING: [(&str, &[&str]); 17] = [
+    ("acl|setuser", ADMIN),
+    ("config|get", ADMIN),
+    ("config|set", ADMIN),
+    ("debug", ADMIN),
+    ("flushall", WRITES),
+    ("flushdb", WRITES),
+    ("function|load", SCRIPTS),
+    ("module|load", ADMIN),
+    ("module|loadex", ADMIN),
+    ("monitor", ADMIN),
+    ("psync", ADMIN),
+    ("replicaof", ADMIN),
+    ("slaveof", ADMIN),
+    ("slowlog|get", ADMIN),
+    ("sort", &["write", "set", "sortedset", "list", "slow", "dangerous"]),
+    ("swapdb", &["keyspace", "write", "fast", "dangerous"]),
+    ("sync", ADMIN),
+];
+const ADMIN: &[&str] = &["admin", "slow", "dangerous"];
+const WRITES: &[&str] = &["keyspace", "write", "slow", "dangerous"];
+const SCRIPTS: &[&str] = &["write", "slow", "scripting"];
+
+/// Names of [`LEADING`].
+pub fn leading() -> impl Iterator<Item = &'static str> {
+    LEADING.iter().map(|(command, _)| *command)
+}
+
+/// An account that is on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Its name.
+    pub name: String,
+    /// It comes without a password (`nopass`).
+    pub comes_freely: bool,
+    /// SHA-256 of each of its passwords, as text. Without any, and without `nopass`, nobody comes in by it.
+    pub hashes: Vec<String>,
+    /// Those of [`LEADING`] that it may send.
+    pub leading: Vec<&'static str>,
+    /// It may send every command.
+    pub every_command: bool,
+    /// It may read every key, with some command or other.
+    pub reads_all: bool,
+    /// It may write every key.
+    pub writes_all: bool,
+    /// It has keys of its own.
+    pub has_keys: bool,
+}
+
+impl Account {
+    /// The account in a line of `ACL LIST`: `user NAME on|off`, then `nopass` or hashes of passwords, then rights; from
+    /// version 7 on further rights in parentheses. `None` where it is off.
+    pub fn read(line: &str) -> Option<Self> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let name = (*words.get(1)?).to_owned();
+        let comes_freely = words.contains(&"nopass");
+        let hashes: Vec<String> = words.iter().filter_map(|word| word.strip_prefix('#')).map(str::to_owned).collect();
+        if !words.contains(&"on") {
+            return None;
+        }
+        let mut account = Self { name, comes_freely, hashes, ..Self::default() };
+        let mut rights = Rights::default();
+        // What the own rights allow and what each of the others does is not allowed together, but one after the other.
+        for word in words.iter().skip(2) {
+            if let Some(first) = word.strip_prefix('(') {
+                account.add(&rights);
+                rights = Rights::default();
+                rights.take(first.trim_end_matches(')'));
+            } else {
+                rights.take(word.trim_end_matches(')'));
+            }
+        }
+        account.add(&rights);
+        Some(account)
+    }
+
+    fn add(&mut self, rights: &Rights<'_>) {
+        let more = LEADING.iter().filter(|(command, categories)| rights.allow(command, categories));
+        self.leading.extend(more.map(|(command, _)| *command));
+        self.leading.sort_unstable();
+        self.leading.dedup();
+        let commands = rights.commands.iter().any(|rule| rule.starts_with('+'));
+        self.every_command |= rights.commands.last() == Some(&"+@all");
+        self.has_keys |= rights.has_keys;
+        self.reads_all |= commands && rights.reads_all;
+        self.writes_all |= commands && rights.writes_all;
+    }
+
+    /// Somebody can come in by it.
+    pub fn is_open(&self) -> bool {
+        self.comes_freely || !self.hashes.is_empty()
+    }
+
+    /// It may send `command`, one of [`LEADING`].
+    pub fn may(&self, command: &str) -> bool {
+        self.leading.contains(&command)
+    }
+
+    /// All keys and all commands: nothing is left to be given.
+    pub fn has_everything(&self) -> bool {
+        self.every_command && self.reads_all && self.writes_all
+    }
+
+    /// Its rules are those of a replica, which gets all data because it was meant to.
+    pub fn is_for_replicas(&self) -> bool {
+        self.leading.iter().all(|command| ["psync", "sync"].contains(command)) && !self.has_keys
+    }
+}
+
+/// One set of rights: the account's own, or those of a selector.
+#[derive(Debug, Default)]
+struct Rights<'a> {
+    /// Rules about commands, in their order.
+    commands: Vec<&'a str>,
+    has_keys: bool,
+    reads_all: bool,
+    writes_all: bool,
+}
+
+impl<'a> Rights<'a> {
+    fn take(&mut self, rule: &'a str) {
+        self.has_keys |= rule.starts_with(['~', '%']) || rule == "allkeys";
+        match rule {
+            "~*" | "allkeys" | "%RW~*" | "%WR~*" => (self.reads_all, self.writes_all) = (true, true),
+            "%R~*" => self.reads_all = true,
+            "%W~*" => self.writes_all = true,
+            "resetkeys" => (self.reads_all, self.writes_all) = (false, false),
+            "allcommands" => self.commands.push("+@all"),
+            "nocommands" => self.commands.push("-@all"),
+            rule if rule.starts_with(['+', '-']) => self.commands.push(rule),
+            _ => {}
+        }
+    }
+
+    /// The last rule that is about `command` decides.
+    fn allow(&self, command: &str, categories: &[&str]) -> bool {
+        let container = command.split_once('|').map(|(container, _)| container);
+        let about = |rule: &&&str| match rule[1..].strip_prefix('@') {
+            Some(category) => category == "all" || categories.contains(&category),
+            None => &rule[1..] == command || Some(&rule[1..]) == container,
+        };
+        self.commands.iter().rev().find(about).is_some_and(|rule| rule.starts_with('+'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn read(rules: &str) -> String {
+        let Some(account) = Account::read(&format!("user app {rules}")) else { return format!("{rules}: nobody\n") };
+        let Account { leading, every_command, reads_all, writes_all, .. } = &account;
+        let all = [(*every_command, "commands"), (*reads_all, "reads"), (*writes_all, "writes")];
+        let mut all: Vec<_> = all.iter().filter(|(has, _)| *has).map(|(_, what)| *what).collect();
+        all.extend((!account.is_open()).then_some("nobody comes in"));
+        format!("{rules}: [{}] {}\n", all.join(" "), leading.join(" "))
+    }
+
+    #[test]
+    fn the_last_rule_about_a_command_decides() {
+        let text: String = [
+            "on nopass ~* &* +@all",
+            "off nopass ~* &* +@all",
+            "on ~* &* +@all",
+            "on #aa ~app:* resetchannels +@all",
+            "on #aa ~* +@all -@dangerous",
+            "on #aa ~* +@all -@admin",
+            "on #aa ~* +@all -@dangerous +config|get",
+            "on #aa ~* -@all +@admin -config -acl|setuser",
+            "on #aa ~* -@all +acl|whoami +config -config|set",
+            "on #aa resetkeys %R~* resetchannels -@all +@read (%W~* resetchannels -@all +set) (~x resetchannels -@all +acl|setuser)",
+            "on #aa resetchannels -@all +psync +replconf +ping",
+        ]
+        .map(read)
+        .concat();
+        expect![[r#"
+            on nopass ~* &* +@all: [commands reads writes] acl|setuser config|get config|set debug flushall flushdb function|load module|load module|loadex monitor psync replicaof slaveof slowlog|get sort swapdb sync
+            off nopass ~* &* +@all: nobody
+            on ~* &* +@all: [commands reads writes nobody comes in] acl|setuser config|get config|set debug flushall flushdb function|load module|load module|loadex monitor psync replicaof slaveof slowlog|get sort swapdb sync
+            on #aa ~app:* resetchannels +@all: [commands] acl|setuser config|get config|set debug flushall flushdb function|load module|load module|loadex monitor psync replicaof slaveof slowlog|get sort swapdb sync
+            on #aa ~* +@all -@dangerous: [reads writes] function|load
+            on #aa ~* +@all -@admin: [reads writes] flushall flushdb function|load sort swapdb
+            on #aa ~* +@all -@dangerous +config|get: [reads writes] config|get function|load
+            on #aa ~* -@all +@admin -config -acl|setuser: [reads writes] debug module|load module|loadex monitor psync replicaof slaveof slowlog|get sync
+            on #aa ~* -@all +acl|whoami +config -config|set: [reads writes] config|get
+            on #aa resetkeys %R~* resetchannels -@all +@read (%W~* resetchannels -@all +set) (~x resetchannels -@all +acl|setuser): [reads writes] acl|setuser
+            on #aa resetchannels -@all +psync +replconf +ping: [] psync
+        "#]].assert_eq(&text);
+    }
+}
