@@ -70,6 +70,8 @@ pub fn files(connection: &mut RedisConnection) -> Result<String, Fault> {
     }
     let password = !setting("requirepass")?.is_empty() || !setting("masterauth")?.is_empty();
     let configuration = info(connection, "server", "config_file")?.filter(|file| !file.is_empty());
-    let passwords = configuration.filter(|_| password).map(|file| format!("; passwords in the clear: {file}"));
+    let passwords = configuration
+        .filter(|_| password)
+        .map(|file| format!("; a password is set, in the clear where {file} or what it includes has it"));
     Ok(format!("values reach {}{}", files.join(" and "), passwords.unwrap_or_default()))
 }
