@@ -1,7 +1,8 @@
 //! The one way out: what is shown on a terminal, whatever format it has, passes here.
 //!
 //! Servers, files and whoever wrote them choose much of that text. Characters that change the direction of writing
-//! could make it read as something else, so none is shown: `\u202e` stands in its place, which is the same text in JSON.
+//! could make it read as something else, so none is shown: `\u202e` stands in its place, which is the same text in
+//! JSON.
 
 use std::borrow::Cow;
 

@@ -18,8 +18,8 @@ const FILTERS: [&str; 6] = [
     "excluded_users",
 ];
 
-/// The audit log. The settings say how the node was started; whoever reaches its management port switches the log or its
-/// filters over, and they say the same as before (seen with 4.1 and 5.0).
+/// The audit log. The settings say how the node was started; whoever reaches its management port switches the log or
+/// its filters over, and they say the same as before (seen with 4.1 and 5.0).
 pub fn auditing(settings: &Settings, properties: Option<&Settings>) -> Judgement {
     let of = |part: &str| value(settings, "audit_logging_options", part);
     let left_out: Vec<String> = FILTERS

@@ -109,16 +109,16 @@ fn parameters_missing(Tally { sent, logged, .. }: &Tally, bare: &Counts) -> Stri
     )
 }
 
-/// Counts the records that hold `mark`: of session auditing and, where it has none, of object auditing. A statement that
-/// both record counts once.
+/// Counts the records that hold `mark`: of session auditing and, where it has none, of object auditing. A statement
+/// that both record counts once.
 fn count(text: &str, mark: &str) -> Counts {
     let session = count_of(text, "AUDIT: SESSION,", mark);
     if session.is_empty() { count_of(text, "AUDIT: OBJECT,", mark) } else { session }
 }
 
-/// Counts the records of one kind that hold `mark`, by command, but for those of what Tithe plants at the end of a look,
-/// which is of class FUNCTION. A record is `AUDIT: SESSION,` and then statement number, substatement number, class and
-/// command (pgaudit's README, section "Format").
+/// Counts the records of one kind that hold `mark`, by command, but for those of what Tithe plants at the end of a
+/// look, which is of class FUNCTION. A record is `AUDIT: SESSION,` and then statement number, substatement number,
+/// class and command (pgaudit's README, section "Format").
 fn count_of(text: &str, kind: &str, mark: &str) -> Counts {
     let mut counts = Counts::new();
     for record in text.lines().filter_map(|line| line.split_once(kind)).map(|(_, record)| record) {

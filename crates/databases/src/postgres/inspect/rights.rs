@@ -22,8 +22,8 @@ const RIGHT: &str = "GRANT SELECT ON pg_roles, pg_auth_members";
 /// From this version on, CREATEROLE reaches only roles that it made or was given.
 const NARROW_CREATEROLE: u32 = 160_000;
 
-/// Questions about privileges by which one who is no superuser acts as the server: who holds it, and the reason. Each is
-/// asked by itself, so that one that is refused leaves the others.
+/// Questions about privileges by which one who is no superuser acts as the server: who holds it, and the reason. Each
+/// is asked by itself, so that one that is refused leaves the others.
 const PRIVILEGES: [(&str, &str); 5] = [
     (
         "functions",

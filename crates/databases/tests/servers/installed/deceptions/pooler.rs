@@ -28,7 +28,8 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts one before the server of `sandbox`; `tls` says whether clients speak it, or else the pooler to the server.
+    /// Starts one before the server of `sandbox`; `tls` says whether clients speak it, or else the pooler to the
+    /// server.
     pub fn start(sandbox: &Sandbox, tls: bool) -> Result<Self, String> {
         let words = |error: std::io::Error| format!("pgbouncer: {error}");
         let programs = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"];

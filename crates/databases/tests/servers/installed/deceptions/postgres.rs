@@ -1,4 +1,5 @@
-//! PostgreSQL on stage: settings by `ALTER SYSTEM`, rules and maps by their files, and everything that was made removed.
+//! PostgreSQL on stage: settings by `ALTER SYSTEM`, rules and maps by their files, and everything that was made
+//! removed.
 
 use std::{
     fs,
@@ -127,7 +128,8 @@ fn overwrite(path: &Path, text: &str) -> std::io::Result<()> {
     fs::write(path, text)
 }
 
-/// `text` with the places of this server: `@PASSWORD@` for its password, `@CREDENTIALS@` for the folder of certificates.
+/// `text` with the places of this server: `@PASSWORD@` for its password, `@CREDENTIALS@` for the folder of
+/// certificates.
 fn placed(text: &str, sandbox: &Sandbox) -> String {
     let credentials = &sandbox.setup.credentials;
     let folder = credentials.authority.parent().unwrap_or(Path::new("/"));
