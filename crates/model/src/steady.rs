@@ -191,13 +191,12 @@ mod tests {
         assert_eq!(enough(&[vec![1.0; 5], vec![1.0; 5]]), None);
         assert_eq!(enough(&[]), None);
         // Many noisy ones say what few cannot: that it is flat, and that it is not.
-        let many = |curve: &dyn Fn(usize) -> f64,
-                    warm_up: &mut dyn FnMut(&dyn Fn(usize) -> f64, f64, f64) -> Vec<f64>| {
+        let mut many = |curve: &dyn Fn(usize) -> f64| {
             let warm_ups: Vec<Vec<f64>> = (0..16).map(|_| warm_up(curve, 0.12, 0.0)).collect();
             enough(&warm_ups)
         };
-        assert_eq!(many(&flat, &mut warm_up), Some(0));
-        assert_eq!(many(&|window| if window < 5 { -0.4 } else { 0.0 }, &mut warm_up), Some(5));
+        assert_eq!(many(&flat), Some(0));
+        assert_eq!(many(&|window| if window < 5 { -0.4 } else { 0.0 }), Some(5));
     }
 
     #[test]
