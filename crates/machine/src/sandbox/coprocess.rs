@@ -65,6 +65,8 @@ impl Coprocess {
         let said = memory_file().map_err(failed)?;
         let mut prepared = prepared(command, None, folder);
         prepared.arg0("tithe").stdin(Stdio::piped()).stdout(Stdio::piped());
+        // `folder` is the caller's, and no place for temporary files.
+        prepared.env_remove("TMPDIR");
         prepared.stderr(said.try_clone().map_err(failed)?);
         let mut child = prepared.spawn().map_err(failed)?;
         let (requests, answers) = (child.stdin.take(), child.stdout.take());
