@@ -48,9 +48,14 @@ fn a_running_server_is_measured_from_its_url() {
     let text = out(&bench.tithe(&["init", &with_tls]));
     assert!(text.contains("name = \"tls\"") && !text.contains("# TLS cannot be had"), "{text}");
 
-    // An account that may not switch auditing is told so.
+    // An account that may not have a schema learns by which statement it may; one that may not switch auditing, that.
     server.psql("CREATE ROLE clerk LOGIN");
-    let text = out(&bench.tithe(&["init", &url.replace("tithe@", "clerk@")]));
+    let of_clerk = url.replace("tithe@", "clerk@");
+    let refused = bench.tithe(&["init", &of_clerk]);
+    assert_ne!(status(&refused), 0, "{}", out(&refused));
+    assert!(err(&refused).contains("GRANT CREATE ON DATABASE postgres TO clerk"), "{}", err(&refused));
+    server.psql("GRANT CREATE ON DATABASE postgres TO clerk");
+    let text = out(&bench.tithe(&["init", &of_clerk]));
     assert!(text.contains("permission denied to set parameter \"pgaudit.log\""), "{text}");
     let gone = bench.tithe(&["init", &url.replace("127.0.0.1", "127.0.0.9").replace("localhost", "127.0.0.9")]);
     assert_eq!(status(&gone), 4, "{}", out(&gone));
