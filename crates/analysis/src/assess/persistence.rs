@@ -9,9 +9,14 @@
 use std::collections::BTreeMap;
 
 use tithe_model::{experiment::Metric, plan::STARTS_MIN, quantity::amount};
-use tithe_statistics::{inference::sidak, mean, persistence::Persistence};
+use tithe_statistics::{
+    inference::sidak,
+    mean,
+    pairing::{fewest_pairs, frame_difference},
+    persistence::Persistence,
+};
 
-use super::{measured::Measured, slots};
+use super::measured::Measured;
 use crate::{ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome};
 
 /// Error of saying of any cell of a run that waiting persists, where it does not.
@@ -41,9 +46,12 @@ pub(super) fn cannot_decide(measured: &Measured<'_>, asked: Metric, cells: usize
 /// too few.
 fn of_arm(measured: &Measured<'_>, arm: usize, metric: Metric) -> Option<Persistence> {
     let mut starts: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    let of_cpu = slots::differences(measured, arm, Metric::Cpu);
-    for (all, cpu) in slots::differences(measured, arm, metric).into_iter().zip(of_cpu) {
-        starts.entry(all.start).or_default().push(all.effect - cpu.effect);
+    for frame in &measured.frames {
+        let fewest = fewest_pairs(&frame.slots, measured.lanes);
+        let difference = |metric| frame_difference(&frame.slots, 0, arm as u32, metric, fewest);
+        if let Some((all, cpu)) = difference(metric).zip(difference(Metric::Cpu)) {
+            starts.entry(frame.record.start).or_default().push((all - cpu) / 1e3);
+        }
     }
     Persistence::of(&starts.values().map(|frames| mean(frames)).collect::<Vec<_>>())
 }

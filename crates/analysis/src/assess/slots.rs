@@ -136,13 +136,6 @@ pub(super) fn effects(measured: &Measured<'_>, arm: usize, metric: Metric) -> Ve
     of_frames(&measured.frames, measured.lanes, arm, metric, frame_effect)
 }
 
-/// The difference of each frame that has enough pairs, µs per operation.
-pub(super) fn differences(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<StartEffect> {
-    let mut differences = of_frames(&measured.frames, measured.lanes, arm, metric, frame_difference);
-    differences.iter_mut().for_each(|it| it.effect /= 1e3);
-    differences
-}
-
 /// What a frame's slots say of two arms: [`frame_effect`] or [`frame_difference`].
 type OfFrame = fn(&[Slot], u32, u32, Metric, usize) -> Option<f64>;
 
