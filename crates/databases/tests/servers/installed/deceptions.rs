@@ -16,6 +16,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     panic::{AssertUnwindSafe, catch_unwind},
+    thread::sleep,
+    time::Duration,
 };
 
 use serde::Deserialize;
@@ -49,6 +51,17 @@ macro_rules! deceptions {
             }
         )*
     };
+}
+
+/// Waits until what `is_so` tests is so; `otherwise` where it is not within 20 s.
+fn until(otherwise: &str, mut is_so: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
+    for _ in 0..1000 {
+        if is_so()? {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(20));
+    }
+    Err(otherwise.to_owned())
 }
 
 deceptions! {

@@ -9,13 +9,11 @@ use std::{
     },
     path::Path,
     process::{Child, Command, Stdio},
-    thread::sleep,
-    time::Duration,
 };
 
 use tithe_machine::launch::Address;
 
-use super::Sandbox;
+use super::{Sandbox, until};
 
 /// The account that nothing belongs to: PgBouncer refuses to run as root.
 const NOBODY: u32 = 65_534;
@@ -73,13 +71,8 @@ impl Pooler {
             command.uid(NOBODY).gid(NOBODY);
         }
         let pooler = Self { process: command.spawn().map_err(words)?, port, _folder: folder };
-        for _ in 0..600 {
-            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return Ok(pooler);
-            }
-            sleep(Duration::from_millis(20));
-        }
-        Err("pgbouncer does not answer".to_owned())
+        until("pgbouncer does not answer", || Ok(TcpStream::connect(("127.0.0.1", port)).is_ok()))?;
+        Ok(pooler)
     }
 }
 
@@ -92,6 +85,5 @@ impl Drop for Pooler {
 }
 
 fn is_root() -> bool {
-    // SAFETY: geteuid has no preconditions.
-    unsafe { libc::geteuid() == 0 }
+    rustix::process::geteuid().is_root()
 }

@@ -4,14 +4,12 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    thread::sleep,
-    time::Duration,
 };
 
 use tithe_machine::{clock::Clock, launch::Address};
 use tithe_plugin::{database::Connect, session::SqlSession};
 
-use super::{Deception, Sandbox, Stage, pooler::Pooler};
+use super::{Deception, Sandbox, Stage, pooler::Pooler, until};
 use crate::table;
 
 /// What an entry may have made is told by its number (documentation, "System Catalog Initial Data").
@@ -48,13 +46,7 @@ impl OnStage {
         // The view of the rules takes a file for newer than what was loaded that changed in the same moment.
         let before = self.names(LOADED)?;
         self.run("SELECT pg_reload_conf()")?;
-        for _ in 0..600 {
-            if self.names(LOADED)? != before {
-                return Ok(());
-            }
-            sleep(Duration::from_millis(20));
-        }
-        Err("the server does not load its settings".to_owned())
+        until("the server does not load its settings", || Ok(self.names(LOADED)? != before))
     }
 
     fn saved(&self, name: &str) -> PathBuf {

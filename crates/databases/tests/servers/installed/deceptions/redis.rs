@@ -1,6 +1,6 @@
 //! Redis on stage: settings by `CONFIG SET`, accounts that are removed again, and a replica where an entry has one.
 
-use std::{net::TcpListener, thread::sleep, time::Duration};
+use std::net::TcpListener;
 
 use tithe_databases::redis::Redis;
 use tithe_machine::launch::Address;
@@ -10,7 +10,7 @@ use tithe_plugin::{
     setup::{Authentication, Transport},
 };
 
-use super::{Deception, Sandbox, Stage};
+use super::{Deception, Sandbox, Stage, until};
 use crate::{how, key_value, sandbox::chosen};
 
 pub struct OnStage {
@@ -58,14 +58,10 @@ fn said(session: &mut dyn KeyValueSession, statement: &str) -> Result<(), String
 
 /// Waits until `sandbox` says `wanted` in its section on replication.
 fn await_replication(sandbox: &Sandbox, wanted: &str) -> Result<(), String> {
-    for _ in 0..400 {
+    until(&format!("no {wanted}"), || {
         let told = Redis.ask(&sandbox.server, &sandbox.setup, "INFO replication").map_err(|fault| fault.to_string())?;
-        if told.is_some_and(|told| told.contains(wanted)) {
-            return Ok(());
-        }
-        sleep(Duration::from_millis(50));
-    }
-    Err(format!("no {wanted}"))
+        Ok(told.is_some_and(|told| told.contains(wanted)))
+    })
 }
 
 impl Stage for OnStage {
