@@ -7,13 +7,13 @@
 //! something is drawn once a cell and not once a start: no number of starts averages it.
 
 use std::{
-    fmt::Write as _,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
 use tithe_model::{records::Records, schedule::SplitMix64};
-use tithe_statistics::{mean, variance};
+use tithe_statistics::{mean, persistence::Persistence};
 
 /// First line of a file of rows.
 const HEADER: &str = "product,workload,cell,start,arm,operations,wall_ns,cpu_ns,stalled_ns";
@@ -22,7 +22,7 @@ const HEADER: &str = "product,workload,cell,start,arm,operations,wall_ns,cpu_ns,
 const DRAWS: usize = 4000;
 
 /// All that one arm did on one start.
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct Row {
     product: String,
     workload: String,
@@ -73,37 +73,28 @@ impl Row {
 
 /// The rows of a run, of frames that count.
 pub fn rows(records: &Records, product: &str, workload: &str) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
+    let used = records.frames.iter().filter(|frame| frame.is_used());
+    let starts: BTreeMap<(u32, u32), u32> = used.map(|frame| ((frame.cell, frame.frame), frame.start)).collect();
+    let mut rows: BTreeMap<(u32, u32, u32), Row> = BTreeMap::new();
     for slot in &records.slots {
-        let mut frames = records.frames.iter().filter(|frame| frame.is_used());
-        let Some(frame) = frames.find(|frame| (frame.cell, frame.frame) == (slot.cell, slot.frame)) else { continue };
-        let (cell, start, arm) = (slot.cell, frame.start, slot.arm as usize);
-        let found = rows.iter_mut().rev().find(|row| (row.cell, row.start, row.arm) == (cell, start, arm));
-        let row = match found {
-            Some(row) => row,
-            None => {
-                let (product, workload) = (product.to_owned(), workload.to_owned());
-                rows.push(Row {
-                    product,
-                    workload,
-                    cell,
-                    start,
-                    arm,
-                    operations: 0,
-                    wall_ns: 0,
-                    cpu_ns: 0,
-                    stalled_ns: 0,
-                });
-                rows.last_mut().expect("a row was added")
-            }
-        };
+        let Some(start) = starts.get(&(slot.cell, slot.frame)) else { continue };
+        let row = rows.entry((slot.cell, *start, slot.arm)).or_insert_with(|| Row {
+            product: product.to_owned(),
+            workload: workload.to_owned(),
+            cell: slot.cell,
+            start: *start,
+            arm: slot.arm as usize,
+            operations: 0,
+            wall_ns: 0,
+            cpu_ns: 0,
+            stalled_ns: 0,
+        });
         row.operations += slot.operations;
         row.wall_ns += slot.wall_ns;
         row.cpu_ns += slot.client_cpu_ns + slot.server_cpu_ns;
         row.stalled_ns += slot.stalled_ns.unwrap_or_default();
     }
-    rows.retain(|row| row.operations > 0);
-    rows
+    rows.into_values().filter(|row| row.operations > 0).collect()
 }
 
 /// Adds `rows` to the file at `path`; their cells are numbered on from those that it has.
@@ -156,15 +147,11 @@ fn table(rows: &[Row]) -> String {
     let (low, high) = chance(&waiting);
     let plain: Vec<f64> = rows.iter().filter(|row| row.arm == 0).map(Row::waiting_us).collect();
     let beyond = |cells: &[CellTs]| {
-        let all: usize = cells.iter().map(|cell| cell.ts.len()).sum();
-        let cut = |cell: &CellTs| tithe_statistics::distribution::t_upper(0.005, cell.starts as f64 - 1.0);
-        let beyond: usize = cells.iter().map(|cell| cell.ts.iter().filter(|t| t.abs() > cut(cell)).count()).sum();
-        format!("{beyond} of {all}")
+        let all = || cells.iter().flat_map(|cell| &cell.arms);
+        format!("{} of {}", all().filter(|found| found.p < 0.01).count(), all().count())
     };
-    let mut line = String::new();
-    let _ = writeln!(
-        line,
-        "| {}, {} | {} | {} to {} | {:.2} | {:.2} | {:.2} | {low:.2} to {high:.2} | {} | {} |",
+    format!(
+        "| {}, {} | {} | {} to {} | {:.2} | {:.2} | {:.2} | {low:.2} to {high:.2} | {} | {} |\n",
         first.product,
         first.workload,
         cells.len(),
@@ -175,17 +162,16 @@ fn table(rows: &[Row]) -> String {
         root_mean_square(&cpu),
         beyond(&waiting),
         beyond(&cpu),
-    );
-    line
+    )
 }
 
-/// The *t* of each arm of one cell against the plain one.
+/// How each arm of one cell differs from the plain one over its starts.
 struct CellTs {
     starts: usize,
-    ts: Vec<f64>,
+    arms: Vec<Persistence>,
 }
 
-/// Those of all cells that have three starts or more.
+/// Those of all cells that have enough starts.
 fn ts(rows: &[Row], of: fn(&Row) -> f64) -> Vec<CellTs> {
     let cells = distinct(rows.iter().map(|row| row.cell));
     let of_cell = |cell: u32| {
@@ -196,22 +182,18 @@ fn ts(rows: &[Row], of: fn(&Row) -> f64) -> Vec<CellTs> {
         let starts = distinct(rows.iter().map(|row| row.start));
         let whole: Vec<u32> =
             starts.into_iter().filter(|start| arms.iter().all(|arm| value(*start, *arm).is_some())).collect();
-        let t_of = |arm: &usize| {
+        let of_arm = |arm: &usize| {
             let differences: Vec<f64> =
                 whole.iter().filter_map(|start| Some(value(*start, *arm)? - value(*start, 0)?)).collect();
-            t(&differences)
+            Persistence::of(&differences)
         };
-        CellTs { starts: whole.len(), ts: arms.iter().filter(|arm| **arm > 0).map(t_of).collect() }
+        CellTs { starts: whole.len(), arms: arms.iter().filter(|arm| **arm > 0).filter_map(of_arm).collect() }
     };
-    cells.into_iter().map(of_cell).filter(|cell| cell.starts >= 3).collect()
-}
-
-fn t(differences: &[f64]) -> f64 {
-    mean(differences) / (variance(differences) / differences.len() as f64).sqrt()
+    cells.into_iter().map(of_cell).filter(|cell| !cell.arms.is_empty()).collect()
 }
 
 fn root_mean_square(cells: &[CellTs]) -> f64 {
-    let squares: Vec<f64> = cells.iter().flat_map(|cell| cell.ts.iter().map(|t| t * t)).collect();
+    let squares: Vec<f64> = cells.iter().flat_map(|cell| cell.arms.iter().map(|found| found.t.powi(2))).collect();
     mean(&squares).sqrt()
 }
 
@@ -232,11 +214,11 @@ fn chance(cells: &[CellTs]) -> (f64, f64) {
 fn exchangeable(like: &CellTs, random: &mut SplitMix64) -> CellTs {
     let mut arm = || (0..like.starts).map(|_| normal(random)).collect::<Vec<f64>>();
     let plain = arm();
-    let ts = like.ts.iter().map(|_| {
+    let arms = like.arms.iter().filter_map(|_| {
         let differences: Vec<f64> = arm().into_iter().zip(&plain).map(|(one, other)| one - other).collect();
-        t(&differences)
+        Persistence::of(&differences)
     });
-    CellTs { starts: like.starts, ts: ts.collect() }
+    CellTs { starts: like.starts, arms: arms.collect() }
 }
 
 /// A standard normal value (Box and Muller 1958).
@@ -246,5 +228,5 @@ fn normal(random: &mut SplitMix64) -> f64 {
 }
 
 fn distinct<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
-    values.collect::<std::collections::BTreeSet<T>>().into_iter().collect()
+    values.collect::<BTreeSet<T>>().into_iter().collect()
 }
