@@ -75,13 +75,18 @@ impl LogGrowth {
     /// # Errors
     /// When the server refuses, or a log cannot be read.
     pub fn text(&self, context: &CheckContext<'_>, log: &Log) -> Result<Option<Gained>, Fault> {
-        let token = format!("end-of-{}", marker(context));
-        (log.plant)(context, &token)?;
+        let parts = self.until_planted(context, log, &end_token(context))?;
+        Ok(parts.map(Parts::joined))
+    }
+
+    /// What was added until a `token` that is planted now came into it.
+    fn until_planted(&self, context: &CheckContext<'_>, log: &Log, token: &str) -> Result<Option<Parts>, Fault> {
+        (log.plant)(context, token)?;
         let begun = Instant::now();
         loop {
-            let gained = self.so_far(context)?;
-            if gained.text.contains(&token) {
-                return Ok(Some(gained));
+            let parts = self.parts(context)?;
+            if parts.texts.iter().any(|text| text.contains(token)) {
+                return Ok(Some(parts));
             }
             if begun.elapsed() > TIMEOUT {
                 return Ok(None);
@@ -114,14 +119,40 @@ impl LogGrowth {
     /// # Errors
     /// When the log cannot be read.
     pub fn so_far(&self, context: &CheckContext<'_>) -> Result<Gained, Fault> {
+        self.parts(context).map(Parts::joined)
+    }
+
+    /// What was added until now, file by file.
+    fn parts(&self, context: &CheckContext<'_>) -> Result<Parts, Fault> {
         match self {
             Self::Files(files) => {
-                let text = files.iter().map(|(path, length)| tail(path, *length)).collect::<Result<_, _>>()?;
-                Ok(Gained { text, doubt: None })
+                let texts = files.iter().map(|(path, length)| tail(path, *length)).collect::<Result<_, _>>()?;
+                Ok(Parts { texts, doubt: None })
             }
-            Self::Served(read) => read(context),
+            Self::Served(read) => read(context).map(|Gained { text, doubt }| Parts { texts: vec![text], doubt }),
         }
     }
+}
+
+/// What the files of a log have gained.
+struct Parts {
+    texts: Vec<String>,
+    doubt: Option<&'static str>,
+}
+
+impl Parts {
+    fn joined(self) -> Gained {
+        Gained { text: self.texts.concat(), doubt: self.doubt }
+    }
+}
+
+/// The lines of `text` after the last one with `since` and before the first one with `until`; from its beginning or to
+/// its end where it has no such line.
+fn between<'text>(text: &'text str, since: &str, until: &str) -> &'text str {
+    let from = text.rfind(since).map_or(0, |at| text[at..].find('\n').map_or(text.len(), |end| at + end + 1));
+    let rest = &text[from..];
+    let to = rest.find(until).map_or(rest.len(), |at| rest[..at].rfind('\n').map_or(0, |end| end + 1));
+    &rest[..to]
 }
 
 /// The bytes of the file at `path` from `length` on.
@@ -284,9 +315,21 @@ pub fn send_and_count(
         Ok(growth) => growth,
         Err(why) => return Ok(Err(why)),
     };
+    // A record comes into a file some time after its statement: one of an earlier statement, of reading the log's
+    // length among them, can still come after `begin`. Nothing that is sent comes before this token.
+    let (since, until) = (format!("begin-of-{}", marker(context)), end_token(context));
+    (log.plant)(context, &since)?;
     let sent = send(context)?;
-    let Some(Gained { text, doubt }) = growth.text(context, log)? else { return Ok(Err(NO_END.to_owned())) };
+    let Some(Parts { texts, doubt }) = growth.until_planted(context, log, &until)? else {
+        return Ok(Err(NO_END.to_owned()));
+    };
+    let text: String = texts.iter().map(|text| between(text, &since, &until)).collect();
     Ok(Ok(Tally { sent, logged: count(&text), doubt }))
+}
+
+/// What is planted last.
+fn end_token(context: &CheckContext<'_>) -> String {
+    format!("end-of-{}", marker(context))
 }
 
 /// Why nothing can be said without a log.
@@ -374,6 +417,19 @@ mod tests {
         assert!(matches!(tally(2, None), Observation::Exposed(_)));
         let Observation::Unknown(words) = tally(2, Some(ROTATED)) else { panic!("it cannot be told") };
         assert!(words.starts_with("sent: SELECT 3; in the log: SELECT 2; the log was rotated"), "{words}");
+    }
+
+    #[test]
+    fn records_before_and_after_a_look_do_not_count() {
+        let cut = |text| between(text, "begin-of-1", "end-of-1");
+        assert_eq!(
+            cut("earlier\nDO begin-of-1\nLOG begin-of-1\none\ntwo\nDO end-of-1\nLOG end-of-1\nlater\n"),
+            "one\ntwo\n"
+        );
+        // A file of another format or of another logger has no token.
+        assert_eq!(cut("one\ntwo\n"), "one\ntwo\n");
+        assert_eq!(cut("begin-of-1\nend-of-1"), "");
+        assert_eq!(cut("begin-of-1"), "");
     }
 
     #[test]
