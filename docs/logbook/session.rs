@@ -1,7 +1,7 @@
 //! A client's view of a table: a request is carried out when it is submitted, and its answer is returned afterwards.
 
 use std::{
-    os::fd::RawFd,
+    os::fd::BorrowedFd,
     sync::{Arc, Mutex},
 };
 
@@ -34,7 +34,7 @@ impl LogSession {
 }
 
 impl Connection for LogSession {
-    fn descriptor(&self) -> Option<RawFd> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
