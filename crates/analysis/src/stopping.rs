@@ -191,6 +191,10 @@ pub struct Live {
     frame_s: f64,
     /// How long starting anew took the last time, s; `None` before it was seen.
     start_s: Option<f64>,
+    /// What starting has taken so far, s.
+    starting_s: f64,
+    /// Starts that were begun, the first of the cell aside.
+    started: u32,
     /// The experiment asks for a number of starts.
     starts_asked: bool,
     seen: SlotTotals,
@@ -221,6 +225,8 @@ impl Live {
             aa: plan.experiment.arms.iter().skip(1).position(|arm| arm.aa),
             frame_s: cell.frame_ns(arms) as f64 / 1e9,
             start_s: None,
+            starting_s: 0.0,
+            started: 0,
             starts_asked: measure.starts.is_some(),
             seen: SlotTotals::default(),
             frames: 0,
@@ -285,6 +291,9 @@ impl Live {
 
     /// Says how long starting anew took, with all that comes before a frame counts, s.
     pub fn started_anew(&mut self, took_s: f64) {
+        // The first servers of a cell are warmed up at least as long as those of its second start.
+        self.starting_s += if self.start_s.is_none() { 2.0 * took_s } else { took_s };
+        self.started += 1;
         self.start_s = Some(took_s);
     }
 
@@ -367,7 +376,9 @@ impl Live {
         let Starts::Several(planned) = self.cell.starts else { return None };
         let start_s = self.start_s.filter(|start_s| *start_s > 0.0 && !self.starts_asked)?;
         let (least, frames) = (planned.min(STARTS_USUAL), self.cell.frames_max);
-        let borne = self.cell.after_start.starts_borne(f64::from(frames) * self.frame_s, start_s);
+        let load_s = f64::from(frames) * self.frame_s;
+        let more = self.cell.after_start.starts_still_borne(load_s, start_s, self.starting_s);
+        let borne = (1 + self.started).saturating_add(more);
         let (Some(within), Some(spread)) = (widest.within, widest.spread) else {
             // Too few starts to tell; those that are too dear are left out all the same.
             return Some(planned.min(borne).max(least));

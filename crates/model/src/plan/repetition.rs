@@ -17,10 +17,11 @@ const FITS: f64 = 0.5;
 const WINDOW_COMPILES_NS: u64 = 1_000 * MS;
 const WARM_UP_COMPILES_NS: u64 = 60_000 * MS;
 
-/// Windows of a warm-up that ends when a server writes as it does in the long run, and its cap, each of one arm: what
-/// follows a start is gone within seconds, or lasts longer than a budget bears.
-const WINDOW_WRITES_NS: u64 = 200 * MS;
-const WARM_UP_WRITES_NS: u64 = 2_400 * MS;
+/// Windows of a warm-up that ends when a server writes as it does in the long run, and its cap, of all arms together:
+/// what follows a start is gone within seconds, or lasts longer than a budget bears. Arms share them, so that a start
+/// of many arms takes no longer than one of two.
+const WINDOW_WRITES_NS: u64 = 400 * MS;
+const WARM_UP_WRITES_NS: u64 = 12 * WINDOW_WRITES_NS;
 
 /// Starts of a cell where the budget bears them. Fewer say little of the next start: of eight, Student's quantile is
 /// 2.36 times the standard error, of four 3.18, of two 12.7.
@@ -41,8 +42,8 @@ const LOADED_PER_S: f64 = 10_000.0;
 pub(super) const EVIDENCE_S: f64 = 5.0;
 
 /// What starting again may take at most, as a share of the measured load, where servers are warmed up after each start:
-/// then a cell takes less than one and a half times as long as its load.
-const STARTING_SHARE_WARMED_UP: f64 = 0.4;
+/// then a cell takes less than one and a half times as long as its load, setting up its servers included.
+const STARTING_SHARE_WARMED_UP: f64 = 0.35;
 
 /// The same elsewhere, where starts are cheap and each frame may have one: then it is 40 % of a cell's time.
 const STARTING_SHARE: f64 = 2.0 / 3.0;
@@ -58,7 +59,12 @@ impl WarmUp {
 
     /// Most starts that `load_s` seconds of load pay for, where each takes `start_s` with this after it.
     pub fn starts_borne(self, load_s: f64, start_s: f64) -> u32 {
-        (self.starting_share() * load_s / start_s) as u32
+        self.starts_still_borne(load_s, start_s, 0.0)
+    }
+
+    /// As [`starts_borne`](Self::starts_borne), where starting has taken `spent_s` already: how many more.
+    pub fn starts_still_borne(self, load_s: f64, start_s: f64, spent_s: f64) -> u32 {
+        ((self.starting_share() * load_s - spent_s) / start_s) as u32
     }
 }
 
@@ -76,16 +82,16 @@ pub(super) fn after_start(
     design: Design,
     (writes, program): (bool, bool),
 ) -> WarmUp {
-    let arms = experiment.arms.len() as u64;
-    let until_steady =
-        |window_ns, cap_ns: u64| WarmUp::UntilSteady { window_ns, at_most_ns: cap_ns.saturating_mul(arms) };
+    let arms = (experiment.arms.len() as u64).max(1);
     match (experiment.measure.warmup_s.or(sides::warm_up_s(experiment)), ours) {
         (Some(length_s), _) => WarmUp::Fixed { ns: (length_s * 1e9) as u64 },
         // A frame of a sequential design is one arm's, and no arm is to be warmed in another one's time.
         (None, _) if design == Design::Sequential => WarmUp::None,
-        (None, Some(entry)) if entry.compiles => until_steady(WINDOW_COMPILES_NS, WARM_UP_COMPILES_NS),
+        (None, Some(entry)) if entry.compiles => {
+            WarmUp::UntilSteady { window_ns: WINDOW_COMPILES_NS, at_most_ns: WARM_UP_COMPILES_NS.saturating_mul(arms) }
+        }
         (None, Some(entry)) if writes && !program && !entry.embedded => {
-            until_steady(WINDOW_WRITES_NS, WARM_UP_WRITES_NS)
+            WarmUp::UntilSteady { window_ns: WINDOW_WRITES_NS / arms, at_most_ns: WARM_UP_WRITES_NS }
         }
         (None, _) => WarmUp::None,
     }

@@ -106,8 +106,8 @@ fn cells_of_everything() {
                 "starts": "once",
                 "after_start": {
                   "until-steady": {
-                    "window_ns": 200000000,
-                    "at_most_ns": 7200000000
+                    "window_ns": 133333333,
+                    "at_most_ns": 4800000000
                   }
                 },
                 "pinned": true,
@@ -133,8 +133,8 @@ fn cells_of_everything() {
                 "starts": "once",
                 "after_start": {
                   "until-steady": {
-                    "window_ns": 200000000,
-                    "at_most_ns": 7200000000
+                    "window_ns": 133333333,
+                    "at_most_ns": 4800000000
                   }
                 },
                 "pinned": true,
@@ -261,8 +261,8 @@ fn outline_of_everything() {
             A cell ends when net time per operation (processor time where net time cannot be told) is known to ±1.00%, or with its last frame.
             Measured load     at most 15 min
             Everything else   roughly 15 min: starting, loading, warming up, evidence
-            Starting          roughly 42% of the time of cell mine.in-memory, more than 29%: fewer starts or a larger budget leave more to the load
-            Starting          roughly 42% of the time of cell mine.on-disk, more than 29%: fewer starts or a larger budget leave more to the load
+            Starting          roughly 41% of the time of cell mine.in-memory, more than 26%: fewer starts or a larger budget leave more to the load
+            Starting          roughly 41% of the time of cell mine.on-disk, more than 26%: fewer starts or a larger budget leave more to the load
             Disk              roughly 1.5 GB at a time
         "#]],
     );
