@@ -191,7 +191,9 @@ pub struct Live {
     frame_s: f64,
     /// How long starting anew took the last time, s; `None` before it was seen.
     start_s: Option<f64>,
-    /// What starting has taken so far, s.
+    /// How long the first servers of the cell were warmed up, s; `None` where they were not.
+    first_s: Option<f64>,
+    /// What starting anew has taken so far, s.
     starting_s: f64,
     /// Starts that were begun, the first of the cell aside.
     started: u32,
@@ -225,6 +227,7 @@ impl Live {
             aa: plan.experiment.arms.iter().skip(1).position(|arm| arm.aa),
             frame_s: cell.frame_ns(arms) as f64 / 1e9,
             start_s: None,
+            first_s: None,
             starting_s: 0.0,
             started: 0,
             starts_asked: measure.starts.is_some(),
@@ -291,10 +294,16 @@ impl Live {
 
     /// Says how long starting anew took, with all that comes before a frame counts, s.
     pub fn started_anew(&mut self, took_s: f64) {
-        // The first servers of a cell are warmed up at least as long as those of its second start.
-        self.starting_s += if self.start_s.is_none() { 2.0 * took_s } else { took_s };
+        self.starting_s += took_s;
         self.started += 1;
         self.start_s = Some(took_s);
+    }
+
+    /// Says for how long servers have been warmed up since they were started, s.
+    pub fn warming_up(&mut self, done_s: f64) {
+        if self.started == 0 {
+            self.first_s = Some(done_s);
+        }
     }
 
     /// Frames taken so far.
@@ -377,7 +386,8 @@ impl Live {
         let start_s = self.start_s.filter(|start_s| *start_s > 0.0 && !self.starts_asked)?;
         let (least, frames) = (planned.min(STARTS_USUAL), self.cell.frames_max);
         let load_s = f64::from(frames) * self.frame_s;
-        let more = self.cell.after_start.starts_still_borne(load_s, start_s, self.starting_s);
+        let spent_s = self.first_s.unwrap_or(start_s) + self.starting_s;
+        let more = self.cell.after_start.starts_still_borne(load_s, start_s, spent_s);
         let borne = (1 + self.started).saturating_add(more);
         let (Some(within), Some(spread)) = (widest.within, widest.spread) else {
             // Too few starts to tell; those that are too dear are left out all the same.

@@ -359,6 +359,9 @@ impl EventListener for Progress<'_> {
                 }
             }
             Event::WarmingUp { done_s, at_most_s, .. } => {
+                if let Some(live) = &mut self.live {
+                    live.warming_up(*done_s);
+                }
                 let (done, at_most) = (number::duration(*done_s), number::duration(*at_most_s));
                 self.draw(&format!("warming up until the servers are steady: {done}, at most {at_most}"));
             }

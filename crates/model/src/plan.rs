@@ -70,6 +70,10 @@ const SETTLING_NS: u64 = MS;
 const FRAME_PER_ARM_NS: u64 = 500 * MS;
 /// Slots of one arm and one lane in a frame where servers are started anew for each: the restart must pay.
 const FRAME_PER_RESTART_NS: u64 = 1_000 * MS;
+/// The same where servers are warmed up after each start, in cells that hold at least [`FRAMES_LONG`] such frames: each
+/// frame connects anew and warms its connections up, which takes a fifth of a frame half as long.
+const FRAME_PER_WARM_UP_NS: u64 = 1_000 * MS;
+const FRAMES_LONG: u64 = 20;
 /// Longest frame of an embedded database, ns: it starts no servers, so short frames waste little.
 const FRAME_EMBEDDED_NS: u64 = 2_000 * MS;
 
@@ -312,7 +316,7 @@ pub(crate) fn cells(experiment: &Experiment, catalogue: &Catalogue) -> Vec<Cell>
     for workload in 0..experiment.workloads.len() {
         for resources in 0..experiment.resources.len() {
             let id = unique(&id(experiment, workload, resources), &mut taken);
-            let mut cell = cell(experiment, catalogue, workload, resources, id, seeds.next_u64());
+            let mut cell = cell(experiment, catalogue, (workload, resources), (id, seeds.next_u64()), share_ns);
             let frames = (share_ns / cell.frame_ns(experiment.arms.len()).max(1) as f64) as u32;
             (cell.epochs, cell.starts) = repetitions(experiment, catalogue, &cell, share_ns / 1e9);
             cell.frames_max = frames - frames % sides::whole_frames(&cell);
@@ -328,10 +332,9 @@ pub(crate) fn cells(experiment: &Experiment, catalogue: &Catalogue) -> Vec<Cell>
 fn cell(
     experiment: &Experiment,
     catalogue: &Catalogue,
-    workload: usize,
-    resources: usize,
-    id: String,
-    seed: u64,
+    (workload, resources): (usize, usize),
+    (id, seed): (String, u64),
+    share_ns: f64,
 ) -> Cell {
     let arms = experiment.arms.len().max(1) as u64;
     let clients = experiment.resources[resources].clients.unwrap_or(experiment.load.clients);
@@ -371,9 +374,12 @@ fn cell(
             !writes && (limits.cold || (in_turn && !spills(experiment, limits, shape))) && soon
         }
     };
+    let after_start = after_start(experiment, entry, design, (writes, program));
+    let has_long_frames = share_ns >= (FRAMES_LONG * FRAME_PER_WARM_UP_NS * arms) as f64;
     let per_arm_ns = match (embedded, restarts) {
         (true, _) => FRAME_PER_ARM_NS.min(FRAME_EMBEDDED_NS / arms),
         (false, true) => FRAME_PER_RESTART_NS,
+        (false, false) if after_start != WarmUp::None && has_long_frames => FRAME_PER_WARM_UP_NS,
         (false, false) => FRAME_PER_ARM_NS,
     };
     let blocks = match design {
@@ -403,7 +409,7 @@ fn cell(
         epochs: 1,
         design,
         starts: if restarts { Starts::EveryFrame } else { Starts::Once },
-        after_start: after_start(experiment, entry, design, (writes, program)),
+        after_start,
         pinned: measure.pin && !program,
         free_frames: 0,
         program,

@@ -142,6 +142,17 @@ fn load_is_divided_among_starts_by_what_they_show_and_cost() {
     assert_eq!(starts_of(&records, Some(1.0)), (Some(12), 10.0));
     assert_eq!(starts_of(&records, Some(3.2)), (Some(10), 8.0 * 3.2));
     assert_eq!(starts_of(&records, Some(100.0)), (Some(8), 600.0));
+    // A long warm-up of the first servers leaves less to the others.
+    let starts_after = |first_s: f64| {
+        let mut live = live(&records);
+        live.expect(1.0, 48);
+        live.warming_up(first_s);
+        live.started_anew(3.2);
+        live.warming_up(100.0);
+        frames(&records).for_each(|slots| live.push(slots[0].frame / 4, slots));
+        live.decide().starts
+    };
+    assert_eq!((starts_after(3.2), starts_after(6.3)), (Some(10), Some(9)));
     // Two of eight starts in two epochs, and eight of 48 frames.
     (records.plan.cells[0].starts, records.plan.cells[0].epochs) = (Starts::Several(8), 2);
     assert_eq!(starts_of(&records, Some(1.0)).1, 6.0);

@@ -203,8 +203,8 @@ fn slots() {
     };
     expect![[r#"
         reads: slot 20 ms, settling 1 ms, 25 blocks, 300 frames
-        writes of a server: slot 100 ms, settling 1 ms, 8 blocks, 187 frames
-        writes of two clients: slot 100 ms, settling 1 ms, 5 blocks, 300 frames
+        writes of a server: slot 100 ms, settling 1 ms, 10 blocks, 150 frames
+        writes of two clients: slot 100 ms, settling 1 ms, 10 blocks, 150 frames
         writes of an embedded database: slot 50 ms, settling 1 ms, 10 blocks, 300 frames
         open loop: slot 250 ms, settling 1 ms, 8 blocks, 75 frames
         slow open loop: slot 800 ms, settling 1 ms, 8 blocks, 23 frames
