@@ -1,0 +1,178 @@
+//! One line of `pg_hba.conf`: whom it is for, from where and how they come, and by which method they are let in.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde_json::Value;
+use tithe_machine::fault::Fault;
+
+use crate::evidence::whole::Exception;
+
+/// One line of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// From version 16 on, the rules of several files have one order.
+    pub order: i64,
+    /// Its number in its file.
+    pub line: i64,
+    /// `host`, `hostssl`, `hostnossl`, `hostgssenc`, `hostnogssenc`, `local`.
+    pub kind: String,
+    pub databases: Vec<String>,
+    pub users: Vec<String>,
+    /// As in the file, with the mask as a length.
+    address: String,
+    pub ranges: Vec<Range>,
+    pub method: String,
+    pub options: Vec<String>,
+    /// Why the server cannot use it.
+    pub error: Option<String>,
+}
+
+/// How a connection comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Way {
+    Socket,
+    Plaintext,
+    Tls,
+    /// TCP that Kerberos encrypts.
+    Gss,
+}
+
+/// From where it comes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Range {
+    /// By a local socket.
+    Here,
+    /// The first so many bits of an address; the others are 0.
+    Net(IpAddr, u8),
+    /// A name that only the server resolves: of a host, or `samehost`, `samenet`.
+    Named(String),
+}
+
+/// All addresses of version 4 and 6.
+pub const EVERYWHERE: [Range; 2] =
+    [Range::Net(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0), Range::Net(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0)];
+
+impl Rule {
+    /// A row of the view, as JSON.
+    ///
+    /// # Errors
+    /// A row that is no JSON.
+    pub fn of(row: &str) -> Result<Self, Fault> {
+        let row: Value = serde_json::from_str(row)
+            .map_err(|error| Fault::Protocol(format!("a row of pg_hba_file_rules: {error}")))?;
+        let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        let list = |name: &str| -> Vec<String> {
+            let values = row[name].as_array().into_iter().flatten();
+            values.filter_map(|value| value.as_str().map(str::to_owned)).collect()
+        };
+        let (address, ranges) = place(&text("address"), &text("netmask"));
+        Ok(Self {
+            order: row["rule_number"].as_i64().or(row["line_number"].as_i64()).unwrap_or_default(),
+            line: row["line_number"].as_i64().unwrap_or_default(),
+            kind: text("type"),
+            databases: list("database"),
+            users: list("user_name"),
+            address,
+            ranges,
+            method: text("auth_method"),
+            options: list("options"),
+            error: row["error"].as_str().map(str::to_owned),
+        })
+    }
+
+    /// Ways by which its connections come to a server that speaks `tls` or not: `hostssl` lets nobody in then.
+    pub fn ways(&self, tls: bool) -> impl Iterator<Item = Way> + use<> {
+        let ways: &[Way] = match self.kind.as_str() {
+            "local" => &[Way::Socket],
+            "hostssl" => &[Way::Tls],
+            "hostnossl" => &[Way::Plaintext, Way::Gss],
+            "hostgssenc" => &[Way::Gss],
+            "hostnogssenc" => &[Way::Plaintext, Way::Tls],
+            _ => &[Way::Plaintext, Way::Tls, Way::Gss],
+        };
+        ways.iter().copied().filter(move |way| tls || *way != Way::Tls)
+    }
+
+    /// True where the server loads nothing of the file because of it. A rule that is only of no use, as `hostssl` on a
+    /// server without TLS, has an error as well, and is loaded.
+    pub fn is_broken(&self) -> bool {
+        self.error.is_some() && self.kind.is_empty()
+    }
+
+    /// True where it asks for a proof, or lets nobody in.
+    pub fn is_strict(&self) -> bool {
+        !matches!(self.method.as_str(), "trust" | "ident")
+    }
+
+    /// The rule as an exception of what all others hold to.
+    pub fn exception(&self) -> Exception {
+        Exception {
+            text: format!("line {}: {}", self.line, self.text()),
+            loopback: self.ranges.iter().all(Range::is_loopback),
+        }
+    }
+
+    /// Why the server cannot use it.
+    pub fn why(&self) -> &str {
+        self.error.as_deref().unwrap_or_default()
+    }
+
+    /// The line, without its options.
+    pub fn text(&self) -> String {
+        let parts = [&self.kind, &self.databases.join(","), &self.users.join(","), &self.address, &self.method];
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
+        parts.join(" ")
+    }
+}
+
+impl Range {
+    /// This range and every one that covers it: of a name nothing is known but the name.
+    pub fn covering(&self) -> impl Iterator<Item = Self> + '_ {
+        let longest = if let Self::Net(_, length) = self { *length } else { 0 };
+        (0..=longest).map(move |length| match self {
+            Self::Net(address, _) => Self::net(*address, length),
+            other => other.clone(),
+        })
+    }
+
+    /// The first `length` bits of `address`.
+    fn net(address: IpAddr, length: u8) -> Self {
+        let (bits, length) = (bits(address), length.min(128));
+        let kept = bits.checked_shr(128 - u32::from(length)).unwrap_or(0);
+        let first = kept.checked_shl(128 - u32::from(length)).unwrap_or(0);
+        let address = match address {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits((first >> 96) as u32)),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(first)),
+        };
+        Self::Net(address, length)
+    }
+
+    /// True when nobody else's machine is in it.
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            Self::Net(address, length) => address.is_loopback() && *length >= if address.is_ipv4() { 8 } else { 128 },
+            Self::Here | Self::Named(_) => false,
+        }
+    }
+}
+
+/// An address in words and as ranges.
+fn place(address: &str, netmask: &str) -> (String, Vec<Range>) {
+    match (address.parse::<IpAddr>(), netmask.parse::<IpAddr>()) {
+        (Ok(net), Ok(mask)) => {
+            let length = bits(mask).leading_ones() as u8;
+            (format!("{net}/{length}"), vec![Range::net(net, length)])
+        }
+        _ if address.is_empty() => (String::new(), vec![Range::Here]),
+        _ if address == "all" => (address.to_owned(), EVERYWHERE.to_vec()),
+        _ => (address.to_owned(), vec![Range::Named(address.to_owned())]),
+    }
+}
+
+/// The address as a number whose first bits are those of the address.
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}

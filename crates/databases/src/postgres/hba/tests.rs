@@ -1,0 +1,266 @@
+//! Rules as text, and what is said of them.
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::evidence::whole::Exception;
+
+/// A row as PostgreSQL 15 gives it.
+fn row(line: i64, text: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    let (place, rest) = if words[0] == "local" { ("", &words[3..]) } else { (words[3], &words[4..]) };
+    let (address, netmask) = match place.split_once('/') {
+        Some((address, "32")) => (address, "255.255.255.255"),
+        Some((address, "8")) => (address, "255.0.0.0"),
+        Some((address, "9")) => (address, "255.128.0.0"),
+        Some((address, "10")) => (address, "255.192.0.0"),
+        Some((address, "16")) => (address, "255.255.0.0"),
+        Some(("::", "0")) => ("::", "::"),
+        Some((address, "0")) => (address, "0.0.0.0"),
+        _ => (place, ""),
+    };
+    let list = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+    let or_null = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
+    serde_json::json!({
+        "line_number": line, "type": words[0], "database": list(words[1]), "user_name": list(words[2]),
+        "address": or_null(address), "netmask": or_null(netmask), "auth_method": rest[0],
+        "options": rest[1..].to_vec(), "error": or_null(""),
+    })
+    .to_string()
+}
+
+fn parsed(lines: &[&str], tls: bool) -> Hba {
+    let rows: Vec<String> = (1..).zip(lines).map(|(line, text)| row(line, text)).collect();
+    Hba::of(rows.iter().map(String::as_str), tls).expect("rules")
+}
+
+fn check(lines: &[&str], tls: bool) -> String {
+    let hba = parsed(lines, tls);
+    let of = |rules: Rules| if rules.exceptions.is_empty() { "none".to_owned() } else { rules.exceptions.join("; ") };
+    format!("authentication: {}\ntransport: {}\n", of(hba.of_authentication()), of(hba.of_transport()))
+}
+
+#[test]
+fn a_row_of_the_server_is_understood() {
+    let row = r#"{"type": "host", "error": null, "address": "127.0.0.1", "netmask": "255.255.255.255", "options": null,
+        "database": ["all"], "user_name": ["all"], "auth_method": "trust", "line_number": 97}"#;
+    let hba = Hba::of([row].into_iter(), true).expect("rules");
+    expect!["1 rules of pg_hba.conf: 1 exception: line 97 (host all all 127.0.0.1/32 trust) serves plaintext: write hostssl for host and reload"]
+        .assert_eq(&hba.of_transport().words());
+}
+
+#[test]
+fn weak_rules_are_named_whomever_they_are_for() {
+    expect![[r#"
+        authentication: line 2 (host app app 10.0.0.0/8 trust) lets everyone in; line 4 (local all all trust) lets everyone in
+        transport: line 2 (host app app 10.0.0.0/8 trust) serves plaintext
+    "#]]
+    .assert_eq(&check(
+        &[
+            "hostssl all all all scram-sha-256",
+            "host app app 10.0.0.0/8 trust",
+            "local all postgres peer",
+            "local all all trust",
+        ],
+        true,
+    ));
+}
+
+#[test]
+fn rules_that_no_connection_reaches_do_not_count() {
+    // Plaintext is rejected above; the stricter rule above takes all that the weaker one is for.
+    for lines in [
+        &["hostnossl all,replication all all reject", "host all,replication all all scram-sha-256"][..],
+        &["hostnossl all all 0.0.0.0/0 reject", "hostnossl all all ::/0 reject", "host all all all scram-sha-256"],
+        &["hostnossl all all 0.0.0.0/0 reject", "hostnossl all all ::/0 reject", "host all all samenet md5"],
+        &["hostssl all all all scram-sha-256", "hostssl all app 10.0.0.0/8 trust", "host all all all reject"],
+        &["hostssl all all all trust clientcert=verify-full"],
+    ] {
+        assert_eq!(check(lines, true), "authentication: none\ntransport: none\n", "{lines:?}");
+    }
+    // `all` databases are not those of replicas, and 0.0.0.0/0 is not ::/0.
+    expect![[r#"
+        authentication: line 2 (host replication all 127.0.0.1/32 trust) lets everyone in
+        transport: line 2 (host replication all 127.0.0.1/32 trust) serves plaintext; line 4 (host all all all scram-sha-256) serves plaintext
+    "#]]
+    .assert_eq(&check(
+        &[
+            "hostnossl all all 127.0.0.1/32 reject",
+            "host replication all 127.0.0.1/32 trust",
+            "hostnossl all all 0.0.0.0/0 reject",
+            "host all all all scram-sha-256",
+        ],
+        true,
+    ));
+}
+
+#[test]
+fn without_tls_its_rules_let_nobody_in() {
+    assert_eq!(check(&["hostssl all all all trust"], false), "authentication: none\ntransport: none\n");
+}
+
+#[test]
+fn a_file_that_could_not_be_loaded_is_a_doubt() {
+    let row = r#"{"line_number": 3, "type": null, "error": "end-of-line before authentication method"}"#;
+    let hba = Hba::of([row].into_iter(), true).expect("rules");
+    expect!["0 rules of pg_hba.conf: no exception; not judged: line 3 (end-of-line before authentication method): the file was not loaded"]
+        .assert_eq(&hba.of_transport().words());
+}
+
+#[test]
+fn a_rule_that_is_of_no_use_is_loaded() {
+    let row = r#"{"type": "hostssl", "error": "hostssl record cannot match because SSL is disabled", "address": "all",
+        "database": ["all"], "user_name": ["all"], "auth_method": "md5", "line_number": 9}"#;
+    let hba = Hba::of([row].into_iter(), false).expect("rules");
+    expect!["1 rules of pg_hba.conf: no exception"].assert_eq(&hba.of_transport().words());
+}
+
+fn check_whole(lines: &[&str], expect: Expect) {
+    let whole = parsed(lines, true).in_plaintext().expect("a file that is loaded");
+    let line = |one: &Exception| format!("{}{}\n", one.text, if one.loopback { " (loopback)" } else { "" });
+    expect.assert_eq(&whole.exceptions.iter().map(line).collect::<String>());
+}
+
+#[test]
+fn every_line_that_takes_plaintext_is_one() {
+    check_whole(
+        &[
+            "local all all trust",
+            "hostssl all all all scram-sha-256",
+            "host all all 127.0.0.1/32 md5",
+            "hostnossl otherdb ann,bob 10.0.0.0/8 scram-sha-256",
+            "host all other samenet trust",
+            "hostgssenc all all all gss",
+        ],
+        expect![[r#"
+            line 3: host all all 127.0.0.1/32 md5 (loopback)
+            line 4: hostnossl otherdb ann,bob 10.0.0.0/8 scram-sha-256
+            line 5: host all other samenet trust
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_refused_before_is_none() {
+    check_whole(
+        &[
+            "hostnossl all all 0.0.0.0/0 reject",
+            "hostnossl all all ::/0 reject",
+            "host all all all md5",
+            "host all other 10.1.0.0/16 trust",
+            "host replication all all md5",
+            "host all all db.example md5",
+        ],
+        expect![[r#"
+            line 5: host replication all all md5
+        "#]],
+    );
+    // The other way round nobody is refused, and half of the addresses are not all.
+    check_whole(
+        &["host all all all md5", "hostnossl all all all reject"],
+        expect![[r#"
+            line 1: host all all all md5
+        "#]],
+    );
+    check_whole(
+        &[
+            "hostnossl all all 10.0.0.0/9 reject",
+            "host all all 10.64.0.0/10 md5",
+            "host all all 10.128.0.0/9 md5",
+            "host shop all 10.0.0.0/8 md5",
+        ],
+        expect![[r#"
+            line 3: host all all 10.128.0.0/9 md5
+            line 4: host shop all 10.0.0.0/8 md5
+        "#]],
+    );
+}
+
+#[test]
+fn a_file_with_an_error_is_not_what_the_server_goes_by() {
+    let good = row(1, "host all all all md5");
+    let broken = r#"{"line_number": 7, "type": null, "error": "invalid connection type \"hots\""}"#;
+    let hba = Hba::of([good.as_str(), broken].into_iter(), true).expect("rules");
+    expect!["wrong answer: pg_hba.conf, line 7: invalid connection type \"hots\""]
+        .assert_eq(&hba.in_plaintext().expect_err("an error").to_string());
+}
+
+#[test]
+fn a_file_that_may_not_be_loaded_is_a_doubt_beside_what_it_says() {
+    let hba = Hba { age: Some("changed".to_owned()), ..parsed(&["host all all all md5"], true) };
+    let whole = hba.in_plaintext().expect("rules");
+    assert_eq!((whole.exceptions.len(), whole.doubts), (1, vec!["changed".to_owned()]));
+}
+
+#[test]
+fn a_strict_rule_is_shadowed_by_a_lax_one_alone() {
+    let shadowed = |lines: &[&str], tls| parsed(lines, tls).shadowed().iter().map(|rule| rule.line).collect::<Vec<_>>();
+    let open = "local all all trust";
+    assert_eq!(shadowed(&["host all all all trust", "hostssl all app all cert"], true), [2]);
+    assert!(shadowed(&["host all all all md5", "hostssl all app all cert", open], true).is_empty());
+    assert!(shadowed(&["host all all all reject", "hostssl all app all cert", open], true).is_empty());
+    // Without TLS nobody comes to it, whatever stands above.
+    assert!(shadowed(&[open, "hostssl all all all scram-sha-256"], false).is_empty());
+}
+
+#[test]
+fn of_five_thousand_rules_each_counts() {
+    let line = |number: usize| format!("hostssl db{} user{number} 10.0.0.0/8 scram-sha-256", number % 50);
+    let mut lines: Vec<String> = (0..5_000).map(line).collect();
+    lines.push("hostssl db7 user7 10.0.0.0/9 trust".to_owned());
+    lines.push("hostssl db8 user7 10.0.0.0/9 trust".to_owned());
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    expect![[r#"
+        authentication: line 5002 (hostssl db8 user7 10.0.0.0/9 trust) lets everyone in
+        transport: none
+    "#]]
+    .assert_eq(&check(&lines, true));
+}
+
+/// Whether `rule` takes all connections by `way` to `database` as `user` from `range`.
+fn takes(rule: &Rule, way: Way, database: &str, user: &str, range: &Range) -> bool {
+    let holds = |list: &[String], name: &str| list.iter().any(|found| found == name);
+    let databases = holds(&rule.databases, database) || database != "replication" && holds(&rule.databases, "all");
+    let users = holds(&rule.users, user) || holds(&rule.users, "all");
+    let covers = |own: &Range| match (own, range) {
+        (Range::Net(own, length), Range::Net(other, longer)) => {
+            let first = |address: &std::net::IpAddr| match address {
+                std::net::IpAddr::V4(address) => u64::from(address.to_bits()).checked_shr(32 - u32::from(*length)),
+                std::net::IpAddr::V6(_) => Some(0),
+            };
+            length <= longer && own.is_ipv4() == other.is_ipv4() && first(own) == first(other)
+        }
+        (own, other) => own == other,
+    };
+    rule.ways(true).any(|own| own == way) && databases && users && rule.ranges.iter().any(covers)
+}
+
+proptest! {
+    /// The same as by going through the rules one by one.
+    #[test]
+    fn a_connection_gets_past_the_rules_before_as_one_by_one(
+        lines in prop::collection::vec(
+            ("host|hostssl|hostnossl", "all|a|b|replication|a,b", "all|u|v|u,v", "all|0.0.0.0/0|10.0.0.0/8|10.128.0.0/9|::/0|samenet"),
+            0..12,
+        ),
+    ) {
+        let lines: Vec<String> =
+            lines.iter().map(|(kind, databases, users, place)| format!("{kind} {databases} {users} {place} md5")).collect();
+        let hba = parsed(&lines.iter().map(String::as_str).collect::<Vec<_>>(), true);
+        for (number, rule) in hba.rules.iter().enumerate() {
+            let taken = |way, database: &str, user: &str, range: &Range| {
+                hba.rules[..number].iter().any(|rule| takes(rule, way, database, user, range))
+            };
+            let left = |way: &Way| rule.databases.iter().any(|database| rule.users.iter().any(|user| {
+                rule.ranges.iter().any(|range| {
+                    let of_name = matches!(range, Range::Named(_))
+                        && rule::EVERYWHERE.iter().all(|range| taken(*way, database, user, range));
+                    !taken(*way, database, user, range) && !of_name
+                })
+            }));
+            prop_assert_eq!(&hba.left[number], &rule.ways(true).filter(left).collect::<Vec<_>>());
+        }
+    }
+}
