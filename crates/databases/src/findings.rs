@@ -38,6 +38,10 @@ findings! {
     PG_AUTHN_SHADOWED_RULE = "PG-AUTHN-SHADOWED-RULE",
         "A strict rule of pg_hba.conf is never reached, because a laxer one above it takes its connections.",
         "The first line that matches decides. Move the strict line up or delete the lax one, and reload.";
+    PG_AUTHN_REPEATS_PASSWORDS = "PG-AUTHN-REPEATS-PASSWORDS",
+        "The server keeps the passwords that ALTER ROLE sets in the clear.",
+        "The statement log, the log of durations and pg_stat_statements keep the statement as it came. Set passwords by \
+         \\password of psql, which sends a hash, and pg_stat_statements.track_utility = off.";
     PG_AUTHZ_REACHABLE_SUPERUSER = "PG-AUTHZ-REACHABLE-SUPERUSER",
         "An account without the superuser attribute can become a superuser.",
         "Lists of roles show such an account as ordinary. The row names the way: REVOKE the membership, privilege or \
@@ -79,6 +83,10 @@ findings! {
     MY_AUTHN_NOBODY_ASKED = "MY-AUTHN-NOBODY-ASKED",
         "The server runs with skip_grant_tables: it asks nobody who comes, and everybody may do everything.",
         "Take the setting out and start the server again.";
+    MY_AUTHN_REPEATS_PASSWORDS = "MY-AUTHN-REPEATS-PASSWORDS",
+        "The server keeps the passwords that statements set in the clear.",
+        "MariaDB's general log, slow log and binary log keep CREATE USER … IDENTIFIED BY as it came; MySQL's general log \
+         does with log_raw. Set passwords as hashes, switch the log off, or protect it as the passwords.";
     MY_AUTHZ_REACHABLE_ADMINISTRATOR = "MY-AUTHZ-REACHABLE-ADMINISTRATOR",
         "An account that is no administrator can do everything or make itself able to.",
         "Lists of accounts show such an account as ordinary. The row names the way: REVOKE the role or right on it, and \

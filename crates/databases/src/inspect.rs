@@ -110,15 +110,21 @@ impl Rules {
             1 => format!("{}: 1 exception: {}: {}", self.read, self.exceptions[0], self.remedy),
             count => format!("{}: {count} exceptions: {}: {}", self.read, named(&self.exceptions), self.remedy),
         };
-        self.doubts.iter().for_each(|doubt| words.push_str(&format!("; not judged: {doubt}")));
+        self.doubts.iter().take(SHOWN).for_each(|doubt| words.push_str(&format!("; not judged: {doubt}")));
+        if let Some(more) = self.doubts.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+            words.push_str(&format!("; not judged: {more} more"));
+        }
         words
     }
 }
 
+/// How many names of a list are shown.
+const SHOWN: usize = 5;
+
 /// The first five of `names`, and how many there are more.
 pub fn named(names: &[String]) -> String {
-    match names.get(5..) {
-        Some(more) if !more.is_empty() => format!("{} and {} more", names[..5].join("; "), more.len()),
+    match names.get(SHOWN..) {
+        Some(more) if !more.is_empty() => format!("{} and {} more", names[..SHOWN].join("; "), more.len()),
         _ => names.join("; "),
     }
 }

@@ -11,7 +11,7 @@ use tithe_plugin::{
     evidence::Check,
     matrix::{Feature, FeatureStatus},
     product::CanaryChecks,
-    session::Table,
+    session::{SqlSession as _, Table},
     setup::{SPACE, Setup},
 };
 
@@ -37,11 +37,21 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let method = session.greeting().method.clone();
     let hba = hba::read(&mut session);
     let rules = |of: fn(&Hba) -> Rules| hba.as_ref().map(of).map_err(Clone::clone);
-    let mut seen =
-        vec![login::authentication(&mut session, &target, &method, hba.as_ref()).of(Feature::Authentication)];
+    // What takes the server longer is a row that is not judged, and not one that hangs.
+    session.run("SET statement_timeout = '4s'")?;
+    let log = audit::read(&mut session);
+    let authentication = login::authentication(&mut session, &target, &method, hba.as_ref());
+    let authentication = match &log {
+        Ok(log) => log.of_passwords(authentication),
+        Err(_) => authentication,
+    };
+    let mut seen = vec![authentication.of(Feature::Authentication)];
     match hops::clients(&mut session, &target, rules(Hba::of_transport)) {
         Ok(rows) => seen.extend(rows),
-        Err(fault) => seen.extend(client_rows(Judgement::unseen(fault.to_string()))),
+        Err(fault) => {
+            let fault = needing(fault, "GRANT SELECT ON pg_stat_ssl");
+            seen.extend(client_rows(Judgement::unseen(fault.to_string())));
+        }
     }
     match rights::read(&mut session) {
         Ok(mut rights) => {
@@ -54,14 +64,24 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
             seen.extend([Feature::Authorisation, Feature::ProxyRoles].map(|feature| unseen.clone().of(feature)));
         }
     }
-    seen.push(inspect_feature(Feature::Auditing, || audit::judge_log(&mut session)));
-    seen.push(inspect_feature(Feature::NodeToNode, || hops::replication(&mut session, rules(Hba::of_replication))));
+    seen.push(audit::Log::at_rest(log.as_ref()).of(Feature::AtRest));
+    seen.push(inspect_feature(Feature::Auditing, || log.as_ref().map(audit::Log::judge).map_err(Clone::clone)));
+    let replication = hops::replication(&mut session, rules(Hba::of_replication))
+        .map_err(|fault| needing(fault, "GRANT SELECT ON pg_stat_replication, pg_stat_ssl, pg_subscription"));
+    seen.push(inspect_feature(Feature::NodeToNode, || replication));
     seen.extend(not_offered(&[
-        (Feature::AtRest, "PostgreSQL encrypts no file; a volume below it may"),
         (Feature::JmxAuthentication, "no Java virtual machine"),
         (Feature::AuthenticationCaching, "every login is checked anew"),
     ]));
     Ok(seen)
+}
+
+/// A refusal with the `right` that would do.
+fn needing(fault: Fault, right: &str) -> Fault {
+    match fault {
+        Fault::Refused(words) => Fault::Refused(format!("{words}: {right}")),
+        other => other,
+    }
 }
 
 fn open(target: &Target) -> Result<String, Fault> {

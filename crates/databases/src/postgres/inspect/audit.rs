@@ -6,10 +6,13 @@ use std::collections::{BTreeSet, HashMap};
 use tithe_machine::fault::Fault;
 use tithe_plugin::{matrix::State, session::SqlSession as _};
 
-use super::recorders::{NAMES, Recorder, Settings, recorders};
+use super::{
+    needing,
+    recorders::{NAMES, Recorder, Settings, goes_elsewhere, is_collected, recorders},
+};
 use crate::{
-    findings::{PG_AUDIT_OFF, PG_AUDIT_PARTIAL, PG_AUDIT_REPEATS_VALUES},
-    inspect::{Judgement, Rules},
+    findings::{PG_AUDIT_OFF, PG_AUDIT_PARTIAL, PG_AUDIT_REPEATS_VALUES, PG_AUTHN_REPEATS_PASSWORDS},
+    inspect::{Judgement, Rules, named},
     postgres::session::PostgresSession,
 };
 
@@ -23,14 +26,47 @@ struct Override {
     settings: Settings,
 }
 
+/// What is logged of everybody, and of whom something else.
+pub struct Log {
+    /// Of everybody who has no settings of his own.
+    all: Vec<Recorder>,
+    /// What records others, each once.
+    more: Vec<Recorder>,
+    /// Who is not recorded wholly, in words.
+    less: Vec<String>,
+    /// How many settings of single roles and databases are about the log.
+    own_settings: usize,
+    setters: Vec<String>,
+    /// What object auditing is about.
+    tables: Option<String>,
+    /// Where it goes that cannot be looked at.
+    elsewhere: Option<String>,
+    /// True where it goes into files of the server's own.
+    is_collected: bool,
+    /// True where `pg_stat_statements` keeps the texts of utility statements.
+    keeps_texts: bool,
+    doubts: Vec<String>,
+}
+
 /// Looks at what is logged of every account in every database.
 ///
 /// # Errors
 /// The server's error.
-pub fn judge_log(session: &mut PostgresSession) -> Result<Judgement, Fault> {
+pub fn read(session: &mut PostgresSession) -> Result<Log, Fault> {
     let (base, mut doubts) = settings(session)?;
-    let overrides = overrides(session)?;
-    let setters = setters(session)?;
+    let overrides = match overrides(session) {
+        Ok(overrides) => overrides,
+        Err(fault) => {
+            doubts.push(format!(
+                "single roles and databases (SELECT ON pg_db_role_setting, pg_database, pg_roles: {fault})"
+            ));
+            Vec::new()
+        }
+    };
+    let setters = setters(session).unwrap_or_else(|fault| {
+        doubts.push(format!("who may set it for himself (SELECT ON pg_parameter_acl: {fault})"));
+        Vec::new()
+    });
     if base["pgaudit.log"] != "not loaded"
         && !base["shared_preload_libraries"].contains("pgaudit")
         && base["log_statement"] != "all"
@@ -42,7 +78,7 @@ pub fn judge_log(session: &mut PostgresSession) -> Result<Judgement, Fault> {
         doubts.push(format!("which tables object auditing is about ({fault})"));
         None
     });
-    Ok(judge(&base, &overrides, setters, doubts, tables))
+    Ok(Log::of(&base, &overrides, setters, doubts, tables))
 }
 
 /// How many tables of this database `role` of object auditing has rights on; `None` where there is no such role.
@@ -71,7 +107,7 @@ fn settings(session: &mut PostgresSession) -> Result<(Settings, Vec<String>), Fa
     let mut doubts = Vec::new();
     let names = NAMES.map(|(name, _)| format!("'{name}'")).join(", ");
     let sql = format!("SELECT name, setting, source, boot_val FROM pg_settings WHERE name IN ({names})");
-    for row in session.run(&sql)? {
+    for row in session.run(&sql).map_err(|fault| needing(fault, "GRANT SELECT ON pg_settings"))? {
         let [name, value, source, boot] = <[_; 4]>::try_from(row).unwrap_or_default().map(Option::unwrap_or_default);
         let own = ["database", "user", "database user", "global", "client", "session"].contains(&source.as_str());
         let value = if own { of_file(session, &name, boot, &mut doubts).unwrap_or(value) } else { value };
@@ -123,80 +159,154 @@ impl Override {
     }
 }
 
-/// What is logged by `base` and by what stands in its place for some; `tables` is what object auditing is about.
-fn judge(
-    base: &Settings,
-    overrides: &[Override],
-    setters: Vec<String>,
-    mut doubts: Vec<String>,
-    tables: Option<String>,
-) -> Judgement {
-    let relevant: Vec<_> =
-        overrides.iter().filter(|own| own.settings.keys().all(|name| base.contains_key(name))).collect();
-    let mut set: HashMap<(&str, &str), Vec<&Override>> = HashMap::new();
-    relevant.iter().for_each(|own| set.entry((&own.database, &own.role)).or_default().push(own));
-    // The later of two wins: of all, of the database, of the role, of the role in the database (documentation, "ALTER
-    // ROLE").
-    let of = |database: &str, role: &str| {
-        let mut settings = base.clone();
-        let mut keys = vec![("", "")];
-        [(database, ""), ("", role), (database, role)].into_iter().for_each(|key| {
-            if !keys.contains(&key) {
-                keys.push(key);
+impl Log {
+    /// By `base` and by what stands in its place for some; `tables` is what object auditing is about.
+    fn of(
+        base: &Settings,
+        overrides: &[Override],
+        setters: Vec<String>,
+        mut doubts: Vec<String>,
+        tables: Option<String>,
+    ) -> Self {
+        let relevant: Vec<_> =
+            overrides.iter().filter(|own| own.settings.keys().all(|name| base.contains_key(name))).collect();
+        let mut set: HashMap<(&str, &str), Vec<&Override>> = HashMap::new();
+        relevant.iter().for_each(|own| set.entry((&own.database, &own.role)).or_default().push(own));
+        // The later of two wins: of all, of the database, of the role, of the role in the database (documentation,
+        // "ALTER ROLE").
+        let of = |database: &str, role: &str| {
+            let mut settings = base.clone();
+            let mut keys = vec![("", "")];
+            [(database, ""), ("", role), (database, role)].into_iter().for_each(|key| {
+                if !keys.contains(&key) {
+                    keys.push(key);
+                }
+            });
+            let own = keys.iter().filter_map(|key| set.get(key)).flatten();
+            own.for_each(|own| settings.extend(own.settings.clone()));
+            recorders(&settings)
+        };
+        let all = of("", "");
+        let mut less = Vec::new();
+        let mut found: BTreeSet<(&str, &str)> = BTreeSet::new();
+        let mut more: Vec<Recorder> = Vec::new();
+        // What is set for a role in one database, and what for either alone, may meet: each pair that is named counts.
+        let (pairs, untold) = pairs(&relevant);
+        if untold > 0 {
+            doubts.push(format!("{untold} pairs of a role and a database that both have settings of their own"));
+        }
+        for (database, role) in pairs {
+            let own = of(database, role);
+            for recorder in &own {
+                if !all.contains(recorder) && !more.contains(recorder) {
+                    more.push(recorder.clone());
+                }
             }
-        });
-        let own = keys.iter().filter_map(|key| set.get(key)).flatten();
-        own.for_each(|own| settings.extend(own.settings.clone()));
-        recorders(&settings)
-    };
-    let all = of("", "");
-    let mut less = Vec::new();
-    let mut found: BTreeSet<(&str, &str)> = BTreeSet::new();
-    let mut more = Vec::new();
-    // What is set for a role in one database, and what for either alone, may meet: each pair that is named counts.
-    let (pairs, untold) = pairs(&relevant);
-    if untold > 0 {
-        doubts.push(format!("{untold} pairs of a role and a database that both have settings of their own"));
-    }
-    for (database, role) in pairs {
-        let own = of(database, role);
-        if own != all {
-            more.extend(own.iter().filter(|recorder| !all.contains(recorder)).cloned());
+            let told = found.contains(&(database, "")) || found.contains(&("", role));
+            if state(&own) != State::Enforced && !told {
+                found.insert((database, role));
+                less.push(format!("{}: {}", whom(database, role), words(&own)));
+            }
         }
-        let told = found.contains(&(database, "")) || found.contains(&("", role));
-        if state(&own) != State::Enforced && !told {
-            found.insert((database, role));
-            less.push(format!("{}: {}", whom(database, role), words(&own)));
+        let is_recorded = !all.is_empty() || !more.is_empty();
+        Self {
+            elsewhere: goes_elsewhere(base).filter(|_| is_recorded),
+            is_collected: is_collected(base),
+            keeps_texts: base["pg_stat_statements.track"] != "none" && base["pg_stat_statements.track_utility"] == "on",
+            own_settings: relevant.len(),
+            all,
+            more,
+            less,
+            setters,
+            tables,
+            doubts,
         }
     }
-    let mut seen = words(&all);
-    tables.iter().for_each(|tables| seen += &format!("; {tables}"));
-    let repeats: BTreeSet<&str> =
-        all.iter().chain(&more).map(|recorder| recorder.repeats).filter(|name| !name.is_empty()).collect();
-    if !repeats.is_empty() {
-        let names: Vec<&str> = repeats.into_iter().collect();
-        seen += &format!("; values stand in the log in the clear, by {}", names.join(", "));
+
+    /// The row of auditing.
+    pub fn judge(&self) -> Judgement {
+        let mut seen = words(&self.all);
+        self.tables.iter().for_each(|tables| seen += &format!("; {tables}"));
+        let repeats = self.repeats(|_| true);
+        if !repeats.is_empty() {
+            seen += &format!("; values stand in the log in the clear, by {}", repeats.join(", "));
+        }
+        if !(self.is_collected || self.elsewhere.is_some() || repeats.is_empty()) {
+            seen += "; the log is the server's standard error (logging_collector = off)";
+        }
+        let (state, exceptions) = match state(&self.all) {
+            State::Enforced => (State::Enforced, [self.less.as_slice(), &self.setters].concat()),
+            State::Off if self.more.is_empty() => (State::Off, Vec::new()),
+            _ => (State::Available, Vec::new()),
+        };
+        if state == State::Available && self.all.is_empty() {
+            let some: Vec<String> = self.more.iter().map(|recorder| words(std::slice::from_ref(recorder))).collect();
+            seen += &format!("; some roles or databases are recorded: {}", named(&some));
+        }
+        let rules = Rules {
+            read: format!("{} settings of single roles and databases", self.own_settings),
+            exceptions,
+            remedy: "ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER",
+            doubts: self.doubts.iter().chain(&self.elsewhere).cloned().collect(),
+            ..Rules::default()
+        };
+        let judged = Judgement::account(state, seen).with_rules(Ok(rules), "");
+        let judged = match judged.state {
+            State::Off => judged.found(&PG_AUDIT_OFF),
+            State::Available => judged.found(&PG_AUDIT_PARTIAL),
+            _ => judged,
+        };
+        if repeats.is_empty() { judged } else { judged.found(&PG_AUDIT_REPEATS_VALUES) }
     }
-    let read = format!("{} settings of single roles and databases", relevant.len());
-    let remedy = "ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER";
-    let repeated = seen.contains("in the clear, by");
-    let (state, exceptions) = match state(&all) {
-        State::Enforced => (State::Enforced, less.into_iter().chain(setters).collect()),
-        State::Off if more.is_empty() => (State::Off, Vec::new()),
-        _ => (State::Available, Vec::new()),
-    };
-    if state == State::Available && all.is_empty() {
-        seen += "; some roles or databases are recorded: ";
-        seen += &words(&more);
+
+    /// What repeats the values of statements in the clear, of recorders that are `of_kind`.
+    fn repeats(&self, of_kind: fn(&Recorder) -> bool) -> Vec<&'static str> {
+        let recorders = self.all.iter().chain(&self.more).filter(|recorder| of_kind(recorder));
+        let names: BTreeSet<&str> =
+            recorders.map(|recorder| recorder.repeats).filter(|name| !name.is_empty()).collect();
+        names.into_iter().collect()
     }
-    let rules = Rules { read, exceptions, remedy, doubts, ..Rules::default() };
-    let judged = Judgement::account(state, seen).with_rules(Ok(rules), "");
-    let judged = match judged.state {
-        State::Off => judged.found(&PG_AUDIT_OFF),
-        State::Available => judged.found(&PG_AUDIT_PARTIAL),
-        _ => judged,
-    };
-    if repeated { judged.found(&PG_AUDIT_REPEATS_VALUES) } else { judged }
+
+    /// The row of encryption at rest, which PostgreSQL does not offer, by what is known of its `log`: that repeats
+    /// values, also those that the server's own functions encrypt, with their keys.
+    pub fn at_rest(log: Result<&Self, &Fault>) -> Judgement {
+        let seen = "PostgreSQL encrypts no file; a volume below it may";
+        let log = match log {
+            Ok(log) => log,
+            Err(fault) => {
+                let seen = format!("{seen}; not judged: whether the log repeats values ({fault})");
+                return Judgement::whole(State::NotOffered, seen);
+            }
+        };
+        let repeats = log.repeats(|_| true);
+        if repeats.is_empty() {
+            return Judgement::whole(State::NotOffered, seen);
+        }
+        let elsewhere = log.elsewhere.as_deref().map_or(String::new(), |place| format!("; not judged: {place}"));
+        let seen = format!(
+            "{seen}; the log repeats values in the clear, by {}, with those that are encrypted by pgcrypto, and their \
+             keys{elsewhere}",
+            repeats.join(", ")
+        );
+        Judgement::whole(State::NotOffered, seen).found(&PG_AUDIT_REPEATS_VALUES)
+    }
+
+    /// `judged`, of how somebody gets in, with what repeats the passwords that statements set.
+    pub fn of_passwords(&self, judged: Judgement) -> Judgement {
+        let mut repeats: Vec<&str> = self.repeats(|recorder| recorder.passwords);
+        if self.keeps_texts {
+            repeats.push("pg_stat_statements");
+        }
+        if repeats.is_empty() {
+            return judged;
+        }
+        let seen = format!(
+            "{}; passwords that ALTER ROLE sets are kept in the clear, by {}: set them by \\password of psql",
+            judged.seen,
+            repeats.join(", ")
+        );
+        Judgement { seen, ..judged }.found(&PG_AUTHN_REPEATS_PASSWORDS)
+    }
 }
 
 /// Databases and roles for which something may be other than for all, and how many pairs of both were too many.
@@ -260,7 +370,8 @@ mod tests {
 
     fn judged(set: &[(&str, &str)], overrides: &[[&str; 3]]) -> String {
         let overrides: Vec<_> = overrides.iter().map(|row| Override::of(row.map(str::to_owned))).collect();
-        let Judgement { state, scope, seen, .. } = judge(&base(set), &overrides, Vec::new(), Vec::new(), None);
+        let Judgement { state, scope, seen, .. } =
+            Log::of(&base(set), &overrides, Vec::new(), Vec::new(), None).judge();
         format!("{}, {}: {seen}\n", state.words(), scope.words())
     }
 
@@ -279,12 +390,12 @@ mod tests {
         .concat();
         expect![[r#"
             off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: log_statement = mod: what changes data or definitions; values stand in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception
-            enforced, whole server: log_statement = all: every statement that the server understands; values stand in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception
+            available but not enforced, whole server: log_statement = mod: what changes data or definitions; values stand in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
+            enforced, whole server: log_statement = all: every statement that the server understands; values stand in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
             off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
             off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
-            enforced, whole server: pgaudit.log = all, -misc: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: pgaudit.log = all, -read: these classes alone, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception
+            enforced, whole server: pgaudit.log = all, -misc: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
+            available but not enforced, whole server: pgaudit.log = all, -read: these classes alone, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
             off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
         "#]]
         .assert_eq(&text);
@@ -303,11 +414,11 @@ mod tests {
         ]
         .concat();
         expect![[r#"
-            enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; 1 settings of single roles and databases: 1 exception: role app: nothing of what clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; 2 settings of single roles and databases: 1 exception: database shop: pgaudit.log = write: these classes alone, without denied statements: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; 2 settings of single roles and databases: 1 exception: database shop: nothing of what clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
-            available but not enforced, whole server: nothing of what clients do is recorded; values stand in the log in the clear, by log_statement; some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 settings of single roles and databases: no exception
+            enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 1 settings of single roles and databases: 1 exception: role app: nothing of what clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: pgaudit.log = write: these classes alone, without denied statements: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: nothing of what clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+            available but not enforced, whole server: nothing of what clients do is recorded; values stand in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 settings of single roles and databases: no exception
         "#]].assert_eq(&text);
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Settings that decide about the log, with what they are where a server does not have them.
-pub const NAMES: [(&str, &str); 25] = [
+pub const NAMES: [(&str, &str); 29] = [
     ("log_statement", "none"),
     ("pgaudit.log", "not loaded"),
     ("pgaudit.role", ""),
@@ -31,6 +31,10 @@ pub const NAMES: [(&str, &str); 25] = [
     ("log_truncate_on_rotation", "off"),
     ("log_rotation_age", "1440"),
     ("syslog_split_messages", "on"),
+    ("syslog_facility", "local0"),
+    ("log_directory", "log"),
+    ("pg_stat_statements.track", "none"),
+    ("pg_stat_statements.track_utility", "off"),
     // Shown to superusers and members of pg_read_all_settings.
     ("shared_preload_libraries", "not shown"),
 ];
@@ -53,6 +57,8 @@ pub struct Recorder {
     pub leaves_out: Vec<String>,
     /// The setting by which values come into the log in the clear; empty where none do.
     pub repeats: &'static str,
+    /// True where it repeats the password that `ALTER ROLE` sets, too.
+    pub passwords: bool,
 }
 
 /// All that are on, those first that record most.
@@ -103,6 +109,7 @@ fn statement_log(settings: &Settings) -> Option<Recorder> {
         complete: kind == "all",
         leaves_out: cut_parameters(settings),
         repeats: "log_statement",
+        passwords: true,
     })
 }
 
@@ -127,6 +134,8 @@ fn session_audit(settings: &Settings) -> Option<Recorder> {
         complete,
         leaves_out: left_out_by_pgaudit(settings),
         repeats: repeated_by_pgaudit(settings),
+        // It writes <REDACTED> in their place.
+        passwords: false,
     })
 }
 
@@ -168,6 +177,8 @@ fn object_audit(settings: &Settings) -> Option<Recorder> {
         complete: false,
         leaves_out: left_out_by_pgaudit(settings),
         repeats: repeated_by_pgaudit(settings),
+        // It writes <REDACTED> in their place.
+        passwords: false,
     })
 }
 
@@ -191,7 +202,7 @@ fn by_duration(settings: &Settings) -> Option<Recorder> {
     };
     let mut leaves_out = vec!["statements that fail or hang".to_owned()];
     leaves_out.extend(cut_parameters(settings));
-    Some(Recorder { records, complete: false, leaves_out, repeats: "the log of durations" })
+    Some(Recorder { records, complete: false, leaves_out, repeats: "the log of durations", passwords: true })
 }
 
 fn plans(settings: &Settings) -> Option<Recorder> {
@@ -203,7 +214,26 @@ fn plans(settings: &Settings) -> Option<Recorder> {
         complete: false,
         leaves_out: vec!["statements without a plan, and those that fail or hang".to_owned()],
         repeats: "auto_explain",
+        passwords: false,
     })
+}
+
+/// Where the log goes beside, or in the place of, files of the server's own, which alone can be looked at.
+pub fn goes_elsewhere(settings: &Settings) -> Option<String> {
+    destinations(settings).any(|name| name == "syslog").then(|| {
+        let facility = &settings["syslog_facility"];
+        format!("what syslog keeps of it, which cannot be looked at from here (syslog_facility = {facility})")
+    })
+}
+
+/// True where the server keeps its log in files of its own.
+pub fn is_collected(settings: &Settings) -> bool {
+    let files = ["stderr", "csvlog", "jsonlog"];
+    settings["logging_collector"] == "on" && destinations(settings).any(|name| files.contains(&name))
+}
+
+fn destinations(settings: &Settings) -> impl Iterator<Item = &str> {
+    settings["log_destination"].split(',').map(str::trim)
 }
 
 /// A duration as the server's view or as `ALTER ROLE` has it; `None` for one that is off.

@@ -3,6 +3,8 @@
 //! A superuser's attribute is not inherited, so lists of roles show a member of a superuser as ordinary; it is one
 //! `SET ROLE` away from everything. So is whoever may run programs or write files as the server.
 
+use std::collections::BTreeSet;
+
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
     matrix::State,
@@ -10,6 +12,7 @@ use tithe_plugin::{
     session::SqlSession as _,
 };
 
+use super::needing;
 use crate::{
     findings::{PG_AUTHZ_REACHABLE_SUPERUSER, PG_AUTHZ_READS_PASSWORDS, PG_AUTHZ_SUPERUSERS},
     inspect::{Judgement, limited, named},
@@ -58,6 +61,20 @@ const PRIVILEGES: [(&str, &str); 5] = [
     ),
 ];
 
+/// What may lead to a superuser and is not followed: each by its names.
+const UNJUDGED: [(&str, &str); 2] = [
+    (
+        "functions of superusers that run with their rights (SECURITY DEFINER)",
+        "SELECT p.proname FROM pg_proc p JOIN pg_roles r ON r.oid = p.proowner WHERE p.prosecdef AND r.rolsuper AND \
+         p.oid >= 16384 AND (p.proacl IS NULL OR EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee <> p.proowner)) \
+         ORDER BY 1",
+    ),
+    (
+        "where user mappings lead, with the passwords in them",
+        "SELECT usename || ' on ' || srvname FROM pg_user_mappings ORDER BY 1",
+    ),
+];
+
 /// Roles that every server has, and why a member of one is the server.
 const PREDEFINED: [(&str, &str); 3] = [
     ("pg_execute_server_program", "runs programs as the server"),
@@ -73,6 +90,8 @@ pub struct Rights {
     /// Memberships of other roles than the predefined ones, in words.
     memberships: Vec<String>,
     reach: Reach,
+    /// Those with the attribute of replicas, who may copy all files.
+    copying: Vec<String>,
     /// What was not seen of it.
     doubts: Vec<String>,
 }
@@ -82,7 +101,7 @@ pub struct Rights {
 /// # Errors
 /// The server's error, with the right that would do.
 pub fn read(session: &mut PostgresSession) -> Result<Rights, Fault> {
-    let denied = |fault: Fault| Fault::Refused(format!("{fault}: {RIGHT}"));
+    let denied = |fault: Fault| needing(fault, RIGHT);
     let version = session.value("SHOW server_version_num")?.parse().unwrap_or(0);
     let roles = "SELECT rolname, rolsuper, rolcanlogin, rolcreaterole FROM pg_roles ORDER BY oid";
     let roles: Vec<[String; 4]> = rows(session, roles).map_err(denied)?;
@@ -99,6 +118,15 @@ pub fn read(session: &mut PostgresSession) -> Result<Rights, Fault> {
             Err(fault) => rights.doubts.push(format!("{what} ({fault})")),
         }
     }
+    for (what, sql) in UNJUDGED {
+        match rows::<1>(session, sql) {
+            Ok(names) if names.is_empty() => {}
+            Ok(names) => rights.doubts.push(format!("{what}: {}", named(&names.concat()))),
+            Err(fault) => rights.doubts.push(format!("{what} ({fault})")),
+        }
+    }
+    let copying = "SELECT rolname FROM pg_roles WHERE rolreplication AND rolcanlogin AND NOT rolsuper ORDER BY oid";
+    rights.copying = rows::<1>(session, copying).map_err(denied)?.concat();
     Ok(rights)
 }
 
@@ -119,6 +147,7 @@ impl Rights {
             superusers: names(1),
             memberships: Vec::new(),
             reach: Reach::default(),
+            copying: Vec::new(),
             doubts: Vec::new(),
         };
         for [member, role, set, admin] in members {
@@ -155,12 +184,12 @@ impl Rights {
 
     /// Who may do everything.
     pub fn authorisation(&mut self, readers: Result<Vec<String>, Fault>) -> Judgement {
-        let Self { accounts, superusers, reach, doubts, .. } = self;
+        let Self { accounts, superusers, reach, copying, doubts, .. } = self;
         let ways = reach.ways(superusers.iter().map(String::as_str));
-        let unlimited: Vec<Way<'_>> = accounts.iter().filter_map(|account| ways.of(account)).collect();
-        let reached: Vec<&Way<'_>> = unlimited.iter().filter(|way| !way.steps.is_empty()).collect();
+        let ways: Vec<Way<'_>> = accounts.iter().filter_map(|account| ways.of(account)).collect();
+        let reached: Vec<&Way<'_>> = ways.iter().filter(|way| !way.steps.is_empty()).collect();
         // Ways that somebody has to close come first.
-        let own = unlimited.iter().filter(|way| way.steps.is_empty()).map(ToString::to_string);
+        let own = ways.iter().filter(|way| way.steps.is_empty()).map(ToString::to_string);
         let words: Vec<String> = reached.iter().map(ToString::to_string).chain(own).collect();
         let mut judged = limited(&words, accounts.len(), "superusers, and who can become one");
         if let Some(way) = reached.first() {
@@ -170,12 +199,19 @@ impl Rights {
             judged = judged.found(&PG_AUTHZ_REACHABLE_SUPERUSER);
             judged.seen += &format!(": {}", remedy(way));
         }
-        if unlimited.len() - reached.len() > 1 {
+        if ways.len() - reached.len() > 1 {
             judged = judged.found(&PG_AUTHZ_SUPERUSERS);
         }
+        let unlimited: BTreeSet<String> = ways.iter().map(|way| way.account.to_owned()).collect();
+        if !copying.is_empty() {
+            judged.seen += &format!("; for replicas, which read all data, hashes of passwords too: {}", named(copying));
+        }
         match readers {
-            Ok(names) => {
-                let names: Vec<String> = names.into_iter().filter(|name| ways.of(name).is_none()).collect();
+            Ok(readers) => {
+                let everybody = readers.iter().any(String::is_empty);
+                let read = reach.ways(readers.iter().map(String::as_str).filter(|name| !name.is_empty()));
+                let names: Vec<String> = accounts.iter().filter(|name| everybody || read.has(name)).cloned().collect();
+                let names: Vec<String> = names.into_iter().filter(|name| !unlimited.contains(name)).collect();
                 if !names.is_empty() {
                     judged.seen += &format!(
                         "; {} read the hashes of all passwords: {}: REVOKE SELECT ON pg_authid, pg_shadow, or \
@@ -203,14 +239,18 @@ impl Rights {
     }
 }
 
-/// Accounts that are no superusers and may read the table of passwords.
+/// Roles that were granted the table of passwords, or all tables; an empty name for everybody. Who may act as one of
+/// them reads it, with `INHERIT` or without.
 ///
 /// # Errors
 /// The server's error.
 pub fn readers_of_passwords(session: &mut PostgresSession) -> Result<Vec<String>, Fault> {
-    let sql = "SELECT rolname FROM pg_roles WHERE rolcanlogin AND NOT rolsuper AND \
-               (has_column_privilege(oid, 'pg_catalog.pg_authid', 'rolpassword', 'SELECT') \
-               OR has_column_privilege(oid, 'pg_catalog.pg_shadow', 'passwd', 'SELECT')) ORDER BY oid";
+    let sql = "SELECT coalesce(r.rolname, '') FROM (SELECT relacl AS acl FROM pg_class WHERE oid IN \
+               ('pg_catalog.pg_authid'::regclass, 'pg_catalog.pg_shadow'::regclass) UNION ALL SELECT attacl FROM \
+               pg_attribute WHERE (attrelid, attname) IN (('pg_catalog.pg_authid'::regclass, 'rolpassword'), \
+               ('pg_catalog.pg_shadow'::regclass, 'passwd'))) t, aclexplode(acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee \
+               WHERE a.privilege_type = 'SELECT' AND NOT coalesce(r.rolsuper, false) \
+               UNION SELECT rolname FROM pg_roles WHERE rolname = 'pg_read_all_data'";
     Ok(rows::<1>(session, sql)?.into_iter().flatten().collect())
 }
 
