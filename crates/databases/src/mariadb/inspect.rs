@@ -21,7 +21,9 @@ use crate::{
     inspect::{Judgement, Rules},
     mysql_family::{
         evidence::general_log::GeneralLogComplete,
-        inspect::{InspectionQueries, OtherTable, files, lies_in, log_tables, of_files, other_tables, recorded},
+        inspect::{
+            InspectionQueries, OtherTable, files, lies_in, log_tables, of_files, other_files, other_tables, recorded,
+        },
         recorders::{self, Kept, Settings},
         replication::Source,
         session::WireSession,
@@ -84,10 +86,18 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
         }
         Err(fault) => doubts.push(format!("tablespaces (GRANT PROCESS ON *.*: {fault})")),
     }
+    words.push("undo and doublewrite as their tablespaces".to_owned());
     binary_logs(session, settings, &mut exceptions, &mut doubts);
+    let takes = sources(session);
+    if takes.as_ref().is_ok_and(|sources| !sources.is_empty()) && settings.is_on("encrypt_binlog") {
+        relay_logs(session, &mut exceptions, &mut doubts);
+    }
+    let logs = ("encrypt_binlog", settings.is_on("encrypt_binlog"));
+    other_files(takes, logs, settings, &mut exceptions, &mut doubts);
     let mut leaks = recorders::in_the_clear(settings);
     log_tables(session, &mut leaks, &mut doubts);
     let key = settings.value("file_key_management_filename");
+    words.push(keys(session, key));
     if !key.is_empty() && lies_in(key, settings.value("datadir")) {
         exceptions.push(format!("the keys lie beside the data: file_key_management_filename = {key}"));
     }
@@ -98,7 +108,7 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
     let findings = of_files(&exceptions, &leaks);
     exceptions.extend(leaks);
     let rules = Rules {
-        read: format!("settings, tablespaces, logs and {} tables of other engines", others.len()),
+        read: format!("settings, tablespaces, logs and {} tables of other engines, no dumps", others.len()),
         exceptions,
         remedy: "set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off",
         doubts,
@@ -116,7 +126,10 @@ fn binary_logs(session: &mut WireSession, settings: &Settings, exceptions: &mut 
         return;
     }
     if !settings.is_on("encrypt_binlog") {
-        exceptions.push("the binary log is not encrypted".to_owned());
+        let repeats = recorders::statements_in_binary_log(settings);
+        let repeats =
+            repeats.map_or(String::new(), |by| format!(", and repeats statements with the keys in them ({by})"));
+        exceptions.push(format!("the binary log is not encrypted{repeats}"));
         return;
     }
     let read = |session: &mut WireSession| -> Result<(Vec<String>, usize), Fault> {
@@ -124,8 +137,7 @@ fn binary_logs(session: &mut WireSession, settings: &Settings, exceptions: &mut 
             session.run("SHOW BINARY LOGS")?.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
         let mut open = Vec::new();
         for log in logs.iter().take(LOGS_READ) {
-            let events = session.run(&format!("SHOW BINLOG EVENTS IN '{log}' LIMIT 2"))?;
-            if !events.iter().flatten().flatten().any(|value| value == "Start_encryption") {
+            if !begins_encrypted(session, &format!("SHOW BINLOG EVENTS IN '{log}' LIMIT 2"))? {
                 open.push(format!("binary log {log}, older than encrypt_binlog = ON: PURGE BINARY LOGS"));
             }
         }
@@ -139,6 +151,35 @@ fn binary_logs(session: &mut WireSession, settings: &Settings, exceptions: &mut 
             }
         }
         Err(fault) => doubts.push(format!("binary logs (GRANT BINLOG MONITOR ON *.*: {fault})")),
+    }
+}
+
+/// True where the first `events` of a log are those of an encrypted one.
+fn begins_encrypted(session: &mut WireSession, events: &str) -> Result<bool, Fault> {
+    Ok(session.run(events)?.iter().flatten().flatten().any(|value| value == "Start_encryption"))
+}
+
+/// The oldest relay log, which may be from before the setting.
+fn relay_logs(session: &mut WireSession, exceptions: &mut Vec<String>, doubts: &mut Vec<String>) {
+    match begins_encrypted(session, "SHOW RELAYLOG EVENTS LIMIT 2") {
+        Ok(true) => {}
+        Ok(false) => exceptions.push("the oldest relay log is older than encrypt_binlog = ON: RESET SLAVE".to_owned()),
+        Err(fault) => doubts.push(format!("relay logs (GRANT REPLICA MONITOR ON *.*: {fault})")),
+    }
+}
+
+/// Which plugin has the keys, and the file that they lie in.
+fn keys(session: &mut WireSession, file: &str) -> String {
+    let sql = "SELECT PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_TYPE = 'ENCRYPTION' AND PLUGIN_STATUS = \
+               'ACTIVE'";
+    match session.run(sql) {
+        Ok(rows) if rows.is_empty() => "no plugin has keys".to_owned(),
+        Ok(rows) => {
+            let names: Vec<String> = rows.into_iter().flatten().flatten().collect();
+            let place = if file.is_empty() { String::new() } else { format!(" ({file})") };
+            format!("keys by {}{place}", names.join(", "))
+        }
+        Err(fault) => format!("which plugin has the keys: {fault}"),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
     inspect::{Judgement, Rules},
     mysql_family::{
         evidence::general_log::GeneralLogComplete,
-        inspect::{InspectionQueries, files, lies_in, log_tables, of_files, other_tables, recorded},
+        inspect::{InspectionQueries, files, lies_in, log_tables, of_files, other_files, other_tables, recorded},
         recorders::{self, Settings},
         replication::Source,
         rights::rows,
@@ -66,7 +66,8 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
             if let Some(file) = file.filter(|file| lies_in(file, settings.value("datadir"))) {
                 exceptions.push(format!("the keys lie beside the data: {file}"));
             }
-            "a keyring component is active".to_owned()
+            let place = file.map_or(String::new(), |file| format!(" (keys in {file})"));
+            format!("a keyring component is active{place}")
         }
         Some(_) => "no keyring component is active".to_owned(),
     });
@@ -90,14 +91,17 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
             exceptions.push(format!("{name} is not ON"));
         }
     }
-    doubts.push(format!("temporary files in {}, for which MySQL has no setting", settings.value("tmpdir")));
+    words.push("doublewrite as its tablespaces".to_owned());
+    other_files(sources(session), (BINLOG, binlog), settings, &mut exceptions, &mut doubts);
+    let temporary = settings.value("tmpdir");
+    doubts.push(format!("temporary tables (ibtmp1) and files in {temporary}, for which MySQL has no setting"));
     let encrypted = "SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES WHERE ENCRYPTION = 'Y'";
     let nothing = session.value(encrypted).is_ok_and(|count| count == "0") && !(tables || redo || undo || binlog);
     let state = if nothing { State::Off } else { State::Enforced };
     let findings = of_files(&exceptions, &leaks);
     exceptions.extend(leaks);
     let rules = Rules {
-        read: format!("settings, tablespaces and {} tables of other engines", others.len()),
+        read: format!("settings, tablespaces, logs and {} tables of other engines, no dumps", others.len()),
         exceptions,
         remedy: "set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTION = 'Y', switch the log off",
         doubts,

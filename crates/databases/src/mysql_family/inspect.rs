@@ -18,7 +18,7 @@ use super::{
     accounts::{self, Account, Gate, ReadAccounts},
     proof::CACHING_SHA2,
     recorders::{self, Kept, Recorder, Settings},
-    replication::{self, ReadSources},
+    replication::{self, ReadSources, Source},
     rights::Rights,
     schema::{YCSB_DIALECT, tls_of},
     session::WireSession,
@@ -27,7 +27,7 @@ use super::{
 use crate::{
     evidence::Attempt,
     findings::{
-        MY_AUDIT_OFF, MY_AUDIT_PARTIAL, MY_AUTHN_NOBODY_ASKED, MY_AUTHZ_ADMINISTRATORS,
+        MY_AUDIT_OFF, MY_AUDIT_PARTIAL, MY_AUTHN_NOBODY_ASKED, MY_AUTHN_REPEATS_PASSWORDS, MY_AUTHZ_ADMINISTRATORS,
         MY_AUTHZ_REACHABLE_ADMINISTRATOR, MY_REST_NOBODY_ENCRYPTS, MY_REST_NOT_ENCRYPTED, MY_REST_REPEATS_VALUES,
     },
     inspect::{Judgement, Open, Rules, authentication, client_rows, inspect_feature, named, not_offered, transport},
@@ -73,6 +73,7 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     let of_all =
         |judge: &dyn Fn(&[Account]) -> Rules| accounts.as_ref().map(|accounts| judge(accounts)).map_err(Clone::clone);
     let without_rights = is_without_rights(&mut session);
+    let settings = Settings::read(&mut session);
     let authentication = if without_rights {
         without_rights_at_all()
     } else {
@@ -86,6 +87,10 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
         let rules = of_all(&|accounts| accounts::of_transport(accounts, gate));
         transport = transport.with_rules(rules, accounts::RIGHT);
     }
+    let authentication = match &settings {
+        Ok(settings) => repeated(authentication, settings),
+        Err(_) => authentication,
+    };
     let rights = accounts.and_then(|holders| Rights::read(&mut session, holders, queries.roles));
     let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(client_rows(transport));
@@ -94,7 +99,6 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
         Ok(rights) => Ok(of_rights(rights)),
         Err(_) => authorisation(&mut session, queries.is_of_administrator),
     }));
-    let settings = Settings::read(&mut session);
     let mut of_settings = |feature, judge: &dyn Fn(&mut WireSession, &Settings) -> Result<Judgement, Fault>| {
         seen.push(inspect_feature(feature, || judge(&mut session, settings.as_ref().map_err(Clone::clone)?)));
     };
@@ -107,6 +111,16 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     seen.push(Judgement::account(caching, words).of(Feature::AuthenticationCaching));
     seen.extend(not_offered(&[(Feature::JmxAuthentication, "no Java virtual machine")]));
     Ok(seen)
+}
+
+/// `judged`, of how somebody gets in, with what repeats the passwords that statements set.
+fn repeated(judged: Judgement, settings: &Settings) -> Judgement {
+    let names = recorders::of_passwords(settings);
+    if names.is_empty() {
+        return judged;
+    }
+    let seen = format!("{}; passwords that statements set are kept in the clear, by {}", judged.seen, names.join(", "));
+    Judgement { seen, ..judged }.found(&MY_AUTHN_REPEATS_PASSWORDS)
 }
 
 /// Comes without its certificate, where the account has that in the place of a password.
@@ -236,6 +250,27 @@ pub fn log_tables(session: &mut WireSession, exceptions: &mut Vec<String>, doubt
             Ok(_) => exceptions.push(format!("mysql.{table} holds statements in the clear: TRUNCATE it")),
             Err(fault) => doubts.push(format!("mysql.{table} (GRANT SELECT ON mysql.{table}: {fault})")),
         }
+    }
+}
+
+/// What of a server that `takes` changes from others, and whose logs of changes are `encrypted`, is in the clear; and
+/// what a crash writes.
+pub fn other_files(
+    takes: Result<Vec<Source>, Fault>,
+    (name, encrypted): (&str, bool),
+    settings: &Settings,
+    exceptions: &mut Vec<String>,
+    doubts: &mut Vec<String>,
+) {
+    match takes {
+        Ok(sources) if !sources.is_empty() && !encrypted => {
+            exceptions.push(format!("relay logs, which hold the changes of others, are not encrypted ({name})"));
+        }
+        Ok(_) => {}
+        Err(fault) => doubts.push(format!("whether there are relay logs ({fault})")),
+    }
+    if settings.is_on("core_file") {
+        exceptions.push("core_file = ON: a crash writes memory into a file in the clear".to_owned());
     }
 }
 

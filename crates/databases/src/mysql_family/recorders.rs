@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use tithe_machine::fault::Fault;
+use tithe_model::quantity;
 use tithe_plugin::session::SqlSession as _;
 
 use super::{rights::rows, session::WireSession};
@@ -152,6 +153,9 @@ pub fn slow(settings: &Settings) -> Recorder {
     Recorder { words, kept, leaves_out, in_the_clear: kept != Kept::Nothing }
 }
 
+/// A file of this many bytes is never full, so that nothing older is given up.
+const ENDLESS: f64 = 1e15;
+
 /// MariaDB's audit plugin; `None` where it is not loaded.
 pub fn server_audit(settings: &Settings) -> Option<Recorder> {
     let logging = settings.get("server_audit_logging")?;
@@ -205,8 +209,8 @@ pub fn server_audit(settings: &Settings) -> Option<Recorder> {
     }
     let (size, count) =
         (settings.number("server_audit_file_rotate_size"), settings.number("server_audit_file_rotations"));
-    if kept != Kept::Nothing && count > 0.0 && output.eq_ignore_ascii_case("file") {
-        leaves_out.push(format!("what is older than {count} files of {size} bytes"));
+    if kept != Kept::Nothing && count > 0.0 && output.eq_ignore_ascii_case("file") && size < ENDLESS {
+        leaves_out.push(format!("what is older than {count} files of {}", quantity::size(size as u64)));
     }
     if kept != Kept::Nothing && settings.number("Server_audit_writes_failed") > 0.0 {
         leaves_out.push(format!("{} records that could not be written", value("Server_audit_writes_failed")));
@@ -235,6 +239,46 @@ pub fn in_the_clear(settings: &Settings) -> Vec<String> {
         if settings.is_on(name) {
             found.push(format!("{name} = ON writes statements into the error log in the clear"));
         }
+    }
+    found
+}
+
+/// How the binary log repeats statements, and the keys in them, beside or in the place of rows; `None` where it does
+/// not.
+pub fn statements_in_binary_log(settings: &Settings) -> Option<String> {
+    let format = settings.value("binlog_format");
+    if !settings.is_on("log_bin") {
+        return None;
+    }
+    let rows_as_text = ["binlog_annotate_row_events", "binlog_rows_query_log_events"];
+    let annotates = rows_as_text.into_iter().find(|name| settings.is_on(name)).map(|name| format!("{name} = ON"));
+    annotates.or_else(|| (format != "ROW").then(|| format!("binlog_format = {format}")))
+}
+
+/// What repeats the passwords that statements set. MySQL writes hashes in their place, unless it is told not to;
+/// MariaDB, which has no such setting, does so in its audit log alone.
+pub fn of_passwords(settings: &Settings) -> Vec<String> {
+    let mut found = Vec::new();
+    let masks = settings.get("log_raw").is_some();
+    if general(settings).in_the_clear && (!masks || settings.is_on("log_raw")) {
+        found.push("the general log".to_owned());
+    }
+    if masks {
+        return found;
+    }
+    if slow(settings).in_the_clear {
+        found.push("the slow log".to_owned());
+    }
+    if settings.is_on("log_bin") {
+        let encrypted = settings.is_on("encrypt_binlog");
+        found.push(
+            if encrypted {
+                "the binary log (encrypted; replicas and SHOW BINLOG EVENTS have it in the clear)"
+            } else {
+                "the binary log"
+            }
+            .to_owned(),
+        );
     }
     found
 }
@@ -277,6 +321,16 @@ mod tests {
             &[audit, file, ("Server_audit_active", "OFF")],
             &[audit, file, ("server_audit_query_log_limit", "1024"), ("server_audit_excl_users", "app")],
             &[("sql_error_log_filename", "sql_errors.log"), ("innodb_print_all_deadlocks", "ON")],
+            &[
+                audit,
+                file,
+                ("server_audit_file_rotate_size", "9223372036854775807"),
+                ("server_audit_file_rotations", "9"),
+            ],
+            &[audit, file, ("server_audit_file_rotate_size", "1000000"), ("server_audit_file_rotations", "9")],
+            &[("log_bin", "ON"), ("binlog_format", "ROW"), ("binlog_annotate_row_events", "ON")],
+            &[("log_bin", "ON"), ("binlog_format", "MIXED"), ("log_raw", "OFF"), ("general_log", "ON")],
+            &[("log_raw", "ON"), ("general_log", "ON")],
         ];
         let mut text = String::new();
         for case in cases {
@@ -287,12 +341,15 @@ mod tests {
                 text += &format!("  {:?}: {}\n", recorder.kept, recorder.seen());
             }
             in_the_clear(&settings).iter().for_each(|line| text += &format!("  leaks: {line}\n"));
+            of_passwords(&settings).iter().for_each(|line| text += &format!("  passwords: {line}\n"));
+            statements_in_binary_log(&settings).iter().for_each(|line| text += &format!("  statements: {line}\n"));
         }
         expect![[r#"
             []
             [("general_log", "ON")]
               Every: general_log = ON, log_output = FILE (left out: sessions that SET sql_log_off)
               leaks: general_log = ON, log_output = FILE writes statements in the clear
+              passwords: the general log
             [("general_log", "ON"), ("log_output", "NONE")]
               Nothing: general_log = ON, log_output = NONE, which keeps nothing
             [("general_log", "ON"), ("general_log_file", "/dev/null"), ("log_raw", "ON")]
@@ -300,15 +357,19 @@ mod tests {
             [("slow_query_log", "ON")]
               Some: slow_query_log = ON, long_query_time = 10 (left out: statements of less than 10 s)
               leaks: slow_query_log = ON, long_query_time = 10 writes statements in the clear
+              passwords: the slow log
             [("slow_query_log", "ON"), ("long_query_time", "0.000000")]
               Every: slow_query_log = ON, long_query_time = 0 (left out: statements that do not end, and sessions that SET long_query_time)
               leaks: slow_query_log = ON, long_query_time = 0 writes statements in the clear
+              passwords: the slow log
             [("slow_query_log", "ON"), ("long_query_time", "0.000000"), ("log_slow_rate_limit", "10")]
               Some: slow_query_log = ON, long_query_time = 0 (left out: all but one of 10 (log_slow_rate_limit))
               leaks: slow_query_log = ON, long_query_time = 0 writes statements in the clear
+              passwords: the slow log
             [("slow_query_log", "ON"), ("long_query_time", "0.000000"), ("log_slow_filter", "full_scan")]
               Some: slow_query_log = ON, long_query_time = 0 (left out: all but log_slow_filter = full_scan)
               leaks: slow_query_log = ON, long_query_time = 0 writes statements in the clear
+              passwords: the slow log
             [("server_audit_logging", "ON"), ("server_audit_output_type", "file")]
               Every: server_audit_logging = ON, events = `` (left out: values of prepared statements)
               leaks: server_audit_logging = ON, events = `` writes statements in the clear
@@ -329,6 +390,23 @@ mod tests {
             [("sql_error_log_filename", "sql_errors.log"), ("innodb_print_all_deadlocks", "ON")]
               leaks: the plugin sql_error_log writes statements that failed in the clear
               leaks: innodb_print_all_deadlocks = ON writes statements into the error log in the clear
+            [("server_audit_logging", "ON"), ("server_audit_output_type", "file"), ("server_audit_file_rotate_size", "9223372036854775807"), ("server_audit_file_rotations", "9")]
+              Every: server_audit_logging = ON, events = `` (left out: values of prepared statements)
+              leaks: server_audit_logging = ON, events = `` writes statements in the clear
+            [("server_audit_logging", "ON"), ("server_audit_output_type", "file"), ("server_audit_file_rotate_size", "1000000"), ("server_audit_file_rotations", "9")]
+              Every: server_audit_logging = ON, events = `` (left out: values of prepared statements; what is older than 9 files of 1.0 MB)
+              leaks: server_audit_logging = ON, events = `` writes statements in the clear
+            [("log_bin", "ON"), ("binlog_format", "ROW"), ("binlog_annotate_row_events", "ON")]
+              passwords: the binary log
+              statements: binlog_annotate_row_events = ON
+            [("log_bin", "ON"), ("binlog_format", "MIXED"), ("log_raw", "OFF"), ("general_log", "ON")]
+              Every: general_log = ON, log_output = FILE (left out: sessions that SET sql_log_off)
+              leaks: general_log = ON, log_output = FILE writes statements in the clear
+              statements: binlog_format = MIXED
+            [("log_raw", "ON"), ("general_log", "ON")]
+              Every: general_log = ON, log_output = FILE, log_raw = ON: passwords too (left out: sessions that SET sql_log_off)
+              leaks: general_log = ON, log_output = FILE, log_raw = ON: passwords too writes statements in the clear
+              passwords: the general log
         "#]].assert_eq(&text);
     }
 }
