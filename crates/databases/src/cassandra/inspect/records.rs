@@ -105,6 +105,11 @@ pub fn at_rest(settings: &Settings) -> Judgement {
     if setting("cdc_enabled") == "true" {
         clear.push(format!("changes ({})", setting("cdc_raw_directory")));
     }
+    let queries = value(settings, "full_query_logging_options", "log_dir");
+    if !matches!(queries.as_str(), "" | "null") {
+        clear.push(format!("full query log, where it was started ({queries})"));
+    }
+    clear.push("snapshots and backups of SSTables".to_owned());
     let seen = format!("transparent_data_encryption_options.enabled = {}", of("enabled"));
     if of("enabled") == "true" {
         let key = of("key_provider.parameters");

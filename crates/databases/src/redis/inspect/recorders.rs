@@ -14,11 +14,7 @@ use super::{
 pub fn of_commands(connection: &mut RedisConnection) -> String {
     let mut said = vec!["ACL LOG keeps refusals only".to_owned()];
     said.push(slow_log(connection).unwrap_or_else(|fault| format!("slow log: {fault}")));
-    match watchers(connection) {
-        Ok(watchers) if watchers.is_empty() => {}
-        Ok(watchers) => said.push(format!("MONITOR shows every command with its values to {}", watchers.join(", "))),
-        Err(fault) => said.push(format!("whether somebody runs MONITOR: {fault}")),
-    }
+    said.extend(watched(connection));
     match connection.setting("notify-keyspace-events") {
         Ok(Some(events)) if !events.is_empty() => {
             said.push(format!("names of keys are published to whoever listens (notify-keyspace-events = {events})"));
@@ -38,6 +34,15 @@ pub fn slow_log(connection: &mut RedisConnection) -> Result<String, Fault> {
         Ok(0) => format!("the slow log repeats values of all commands, the last {kept}, in memory"),
         _ => format!("the slow log repeats values of commands above {above} µs, the last {kept}, in memory"),
     })
+}
+
+/// To whom every command is shown with its values; `None` where to nobody.
+pub fn watched(connection: &mut RedisConnection) -> Option<String> {
+    match watchers(connection) {
+        Ok(watchers) if watchers.is_empty() => None,
+        Ok(watchers) => Some(format!("MONITOR shows every command with its values to {}", watchers.join(", "))),
+        Err(fault) => Some(format!("whether somebody runs MONITOR: {fault}")),
+    }
 }
 
 /// Clients to whom every command is shown.
