@@ -20,6 +20,7 @@ mod installed {
     mod deceptions;
     mod inside;
     mod inspection;
+    mod large;
     mod load;
     mod mariadb;
     mod misconfigured;

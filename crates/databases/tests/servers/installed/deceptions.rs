@@ -11,6 +11,7 @@ mod mysql_family;
 mod pooler;
 mod postgres;
 mod redis;
+mod sample;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -106,6 +107,9 @@ pub struct Deception {
     /// True where the server looks open or silent and is not.
     #[serde(default)]
     pub looks_off: bool,
+    /// Where it is the good or the bad server of the product's page in `docs/inspect`: `good` or `bad`.
+    #[serde(default)]
+    pub sample: String,
     /// The server that it is tried on.
     pub server: String,
     /// Settings that are set while the server runs, and undone.
@@ -193,6 +197,7 @@ fn all_hold(database: &'static dyn Product, text: &str, least: usize, stage: fn(
     }
     let wanted = std::env::var("DECEPTION").unwrap_or_default();
     let mut failed = Vec::new();
+    let mut samples = BTreeMap::new();
     for (name, start) in &server {
         let mut entries = deception.iter().filter(|it| it.server == *name && it.id.starts_with(&wanted)).peekable();
         if entries.peek().is_none() {
@@ -202,9 +207,12 @@ fn all_hold(database: &'static dyn Product, text: &str, least: usize, stage: fn(
         let (settings, mistakes) = (pairs(&start.settings), pairs(&start.replace));
         let Some(sandbox) = Sandbox::start_as(database, &protections, &settings, &mistakes) else { return };
         let mut stage = stage(&sandbox);
-        failed.extend(entries.flat_map(|entry| tried(&mut *stage, &sandbox, entry)));
+        failed.extend(entries.flat_map(|entry| tried(&mut *stage, &sandbox, entry, &mut samples)));
     }
     assert!(failed.is_empty(), "{} of {} entries:\n{}", failed.len(), deception.len(), failed.concat());
+    if wanted.is_empty() {
+        sample::check_page(database, &deception, &samples);
+    }
 }
 
 fn pairs(map: &BTreeMap<String, String>) -> Vec<(&str, &str)> {
@@ -212,11 +220,16 @@ fn pairs(map: &BTreeMap<String, String>) -> Vec<(&str, &str)> {
 }
 
 /// What was wrong about `entry`, in a paragraph.
-fn tried(stage: &mut dyn Stage, sandbox: &Sandbox, entry: &Deception) -> Option<String> {
+fn tried(
+    stage: &mut dyn Stage,
+    sandbox: &Sandbox,
+    entry: &Deception,
+    samples: &mut BTreeMap<String, Vec<FeatureStatus>>,
+) -> Option<String> {
     let mut wrong = String::new();
     let began = std::time::Instant::now();
     let outcome = stage.arrange(sandbox, entry).and_then(|url| {
-        let looked = catch_unwind(AssertUnwindSafe(|| looked(sandbox, entry, url)));
+        let looked = catch_unwind(AssertUnwindSafe(|| looked(sandbox, entry, url, samples)));
         looked.unwrap_or_else(|_| Err("it panicked".to_owned()))
     });
     match outcome {
@@ -236,7 +249,12 @@ fn tried(stage: &mut dyn Stage, sandbox: &Sandbox, entry: &Deception) -> Option<
 }
 
 /// What rows and claims come to that is not as `entry` says; empty where all is.
-fn looked(sandbox: &Sandbox, entry: &Deception, url: String) -> Result<String, String> {
+fn looked(
+    sandbox: &Sandbox,
+    entry: &Deception,
+    url: String,
+    samples: &mut BTreeMap<String, Vec<FeatureStatus>>,
+) -> Result<String, String> {
     let words = |fault: tithe_machine::fault::Fault| fault.to_string();
     let server = Server {
         address: Address::Attached(Url::new(url)),
@@ -253,6 +271,10 @@ fn looked(sandbox: &Sandbox, entry: &Deception, url: String) -> Result<String, S
             inspect::with_canary(sandbox.database, &server, &setup, &mut cells).map_err(words)?;
         }
         entry.rows.iter().for_each(|row| row.against(&cells, &mut wrong));
+        if !entry.sample.is_empty() {
+            cells.iter_mut().for_each(|cell| cell.seen = sample::without_places(sandbox, &cell.seen));
+            samples.insert(entry.sample.clone(), cells);
+        }
     }
     for claim in &entry.claims {
         claim.against(sandbox, &server, &mut wrong).map_err(words)?;

@@ -1,0 +1,61 @@
+//! The pages of `docs/inspect`: what `tithe inspect` said of one good and one bad server of each product, in the run of
+//! these tests that wrote the page (`UPDATE_EXPECT=1`).
+
+use std::{collections::BTreeMap, fmt::Write as _, path::Path};
+
+use expect_test::expect_file;
+use tithe_machine::launch::Address;
+use tithe_plugin::{
+    matrix::{Feature, FeatureStatus},
+    product::Product,
+};
+
+use super::{Deception, Sandbox};
+
+/// Who wrote the page: at its end, because readers come for the rest.
+const WRITTEN: &str = "\n---\n\nWritten by the test `deceptions` from real servers: change the entries with `sample` in \
+                       `crates/databases/tests/deceptions` and not this page.\n";
+
+/// `seen` without what changes from start to start: the port, where the server and its certificates lie, and how a
+/// connection ended.
+pub fn without_places(sandbox: &Sandbox, seen: &str) -> String {
+    let Address::Tcp { port, .. } = &sandbox.server.address else { return seen.to_owned() };
+    let seen = seen.replace(&sandbox.server.folder.display().to_string(), "FOLDER").replace(&port.to_string(), "PORT");
+    let credentials = sandbox.setup.credentials.authority.parent().unwrap_or(Path::new("/"));
+    let seen = seen.replace(&credentials.display().to_string(), "CREDENTIALS");
+    // Either is what a client sees of it, by chance.
+    seen.replace("Connection reset by peer (os error 104)", "the server closed the connection")
+}
+
+/// Holds the page of `database` to what was seen of its `good` and its `bad` server.
+pub fn check_page(database: &dyn Product, entries: &[Deception], samples: &BTreeMap<String, Vec<FeatureStatus>>) {
+    let [good, bad] = ["good", "bad"].map(|kind| samples.get(kind).unwrap_or_else(|| panic!("no {kind} server")));
+    let cell = |cells: &[FeatureStatus], feature| cells.iter().find(|cell| cell.feature == feature).cloned();
+    let mut text = format!("# A good and a bad {}\n\n| row | good | bad |\n|---|---|---|\n", database.title());
+    for feature in Feature::ALL {
+        let state = |cells| cell(cells, feature).map_or("", |cell| cell.state.words());
+        let _ = writeln!(text, "| {} | {} | {} |", feature.title(), state(good), state(bad));
+    }
+    for (kind, cells) in [("good", good), ("bad", bad)] {
+        let _ = write!(text, "\n## The {kind} one\n\n");
+        let entry = entries.iter().find(|entry| entry.sample == kind).expect("an entry");
+        text.push_str(&made(entry));
+        for feature in Feature::ALL {
+            let Some(cell) = cell(cells, feature) else { continue };
+            let found: String = cell.findings.iter().map(|finding| format!(" `{}`", finding.id)).collect();
+            let (state, scope) = (cell.state.words(), cell.scope.words());
+            let _ =
+                writeln!(text, "- **{}**: {state}, {scope}: {}{found}", feature.title(), cell.seen.replace('<', "\\<"));
+        }
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/inspect");
+    expect_file![folder.join(format!("{}.md", database.id()))].assert_eq(&(text + WRITTEN));
+}
+
+/// What an administrator said, and what stands in files, before the look.
+fn made(entry: &Deception) -> String {
+    let mut lines = entry.statements.clone();
+    lines.extend(entry.settings.iter().map(|(name, value)| format!("{name} = {value}")));
+    lines.extend(entry.files.iter().map(|(name, file)| format!("{name}:\n{}", file.trim_end())));
+    if lines.is_empty() { String::new() } else { format!("```text\n{}\n```\n\n", lines.join("\n")) }
+}
