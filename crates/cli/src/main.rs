@@ -9,6 +9,7 @@ mod commands;
 mod complain;
 mod exit;
 mod interrupt;
+mod lacking;
 mod offer;
 mod pages;
 mod prepare;
@@ -295,6 +296,9 @@ pub struct DoctorArgs {
     /// an administrator can paste. Nothing is changed there
     #[arg(value_name = "URL")]
     urls: Vec<String>,
+    /// Of the servers' protections only these
+    #[arg(long, value_name = "PROTECTION", value_delimiter = ',', requires = "urls")]
+    protect: Vec<String>,
     #[command(flatten)]
     machine: MachineArgs,
     #[command(flatten)]

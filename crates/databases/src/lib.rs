@@ -3,6 +3,8 @@
 
 use tithe_plugin::product::Product;
 
+#[cfg(feature = "connected")]
+mod attached;
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
 #[cfg(feature = "connected")]

@@ -87,6 +87,8 @@ pub struct DatabaseEntry {
     /// Names of its server's program, as the kernel has them (proc(5), `comm`), by which a server that Tithe did not
     /// start is known; empty where none can be attached.
     pub server_programs: &'static [&'static str],
+    /// How an administrator's client takes statements that are pasted.
+    pub statement_form: StatementForm,
     /// The protocol that its servers speak, if other programs may drive them; `None` where no other program reaches it.
     pub wire_protocol: Option<WireProtocol>,
     /// How the clients of all arms prove who they are where other machines can reach its servers.
@@ -115,6 +117,7 @@ impl DatabaseEntry {
         reserved_settings: &[],
         known_settings: &[],
         server_programs: &[],
+        statement_form: StatementForm { comment: "--", end: ";" },
         wire_protocol: None,
         network_login: NetworkLogin::Refused("its servers are for clients on this machine"),
     };
@@ -133,6 +136,15 @@ impl DatabaseEntry {
         }
         bare.to_owned()
     }
+}
+
+/// How an administrator's client takes statements that are pasted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatementForm {
+    /// What a line begins with that is none.
+    pub comment: &'static str,
+    /// What a statement ends with.
+    pub end: &'static str,
 }
 
 /// How the clients of all arms prove who they are to servers that other machines can reach: what an arm without a

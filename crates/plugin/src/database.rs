@@ -37,15 +37,55 @@ pub enum LogWriting {
     Unseen,
 }
 
-/// Something that a running server or an account on it lacks.
+/// Something that a running server or an account on it lacks, or that cannot be seen from here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lack {
-    /// What does not work without it, and why, in one sentence without a full stop.
+    /// What it is needed for, in one sentence without a full stop.
     pub why: String,
     /// Statements that an administrator can paste, or what to do in their place.
     pub remedy: Remedy,
-    /// The protections of which nothing can be proven without it; empty where nothing can be measured.
-    pub protections: &'static [&'static str],
+    /// What there is not without it.
+    pub without: Without,
+}
+
+/// What there is not without something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Without {
+    /// Nothing can be measured.
+    Measurement,
+    /// Sessions cannot switch these protections, as they do where arms share a server.
+    Switch(&'static [&'static str]),
+    /// Arms with these protections are measured, and not proven.
+    Proof(&'static [&'static str]),
+    /// These figures are left out, and everything else is there.
+    Figures(&'static str),
+}
+
+impl Without {
+    /// The protections that are not had in full without it; `None` where nothing is had.
+    pub fn protections(self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Measurement => None,
+            Self::Switch(some) | Self::Proof(some) => Some(some),
+            Self::Figures(_) => Some(&[]),
+        }
+    }
+
+    /// True where an arm with `protections` misses it.
+    pub fn concerns(self, protections: &[&str]) -> bool {
+        self.protections().is_none_or(|some| some.iter().any(|id| protections.contains(id)))
+    }
+}
+
+impl std::fmt::Display for Without {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Measurement => formatter.write_str("without it nothing can be measured"),
+            Self::Switch(some) => write!(formatter, "without it no session switches {}", some.join(" and ")),
+            Self::Proof(some) => write!(formatter, "without it there is no proof of {}", some.join(" and ")),
+            Self::Figures(some) => write!(formatter, "without it there is no {some}"),
+        }
+    }
 }
 
 /// What helps.
@@ -66,13 +106,30 @@ impl std::fmt::Display for Remedy {
     }
 }
 
-/// A refusal for all of `lacks`; nothing where there are none.
+/// Refuses `server` where an arm with `protections`, which its sessions switch where it is `switched`, cannot be
+/// measured on it: with everything that the arm lacks.
 ///
 /// # Errors
-/// [`Fault::Refused`] with every one of them.
-pub fn refuse(lacks: &[Lack]) -> Result<(), Fault> {
+/// [`Fault::Refused`] with every lack and what to do; as [`Database::lacks`].
+pub fn refuse(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    protections: &[&str],
+    switched: bool,
+) -> Result<(), Fault> {
+    let mut lacks = database.lacks(server, setup)?;
+    lacks.retain(|lack| lack.without.concerns(protections));
+    let stops = |lack: &Lack| match lack.without {
+        Without::Measurement => true,
+        Without::Switch(_) => switched,
+        Without::Proof(_) | Without::Figures(_) => false,
+    };
+    if !lacks.iter().any(stops) {
+        return Ok(());
+    }
     let told: Vec<String> = lacks.iter().map(|lack| format!("{}: {}", lack.why, lack.remedy)).collect();
-    if told.is_empty() { Ok(()) } else { Err(Fault::Refused(told.join("; besides, "))) }
+    Err(Fault::Refused(told.join("; besides, ")))
 }
 
 /// A database that Tithe can launch or attach to.
@@ -114,29 +171,15 @@ pub trait Database: Sync {
         None
     }
 
-    /// Looks whether a server that Tithe did not start can be measured, before anything is made there: it takes writes,
-    /// serves each connection by itself, and does not close one that waits for its turn ([`IDLE_AT_LEAST_S`]).
-    ///
-    /// # Errors
-    /// [`Fault::Refused`] with what stands against it and what to change; as [`Database::connect`].
-    fn check_attached(&self, _server: &Server, _setup: &Setup) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    /// Everything that `server` or the account lacks for being measured and for proving protections, each tried by what
-    /// it is needed for. Changes nothing.
+    /// Everything that `server`, which Tithe did not start, or the account on it lacks for being measured and for
+    /// proof: that it takes writes, serves each connection by itself, leaves one open that waits for its turn
+    /// ([`IDLE_AT_LEAST_S`]), and lets the account do what Tithe will do. Each is tried by what it is needed for, and
+    /// nothing is changed.
     ///
     /// # Errors
     /// As [`Database::connect`].
-    fn lacks(&self, server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
-        match self.check_attached(server, setup) {
-            Ok(()) => Ok(Vec::new()),
-            Err(Fault::Refused(why)) => {
-                let remedy = Remedy::Words("see above, and look again".to_owned());
-                Ok(vec![Lack { why, remedy, protections: &[] }])
-            }
-            Err(fault) => Err(fault),
-        }
+    fn lacks(&self, _server: &Server, _setup: &Setup) -> Result<Vec<Lack>, Fault> {
+        Ok(Vec::new())
     }
 
     /// What tells the server and the database that `server` leads to from all others, by whatever URL they are reached;

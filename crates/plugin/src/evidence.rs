@@ -43,6 +43,11 @@ pub trait Check: Send + Sync {
         true
     }
 
+    /// True where it looks into files of the server, which are not seen from elsewhere.
+    fn looks_into_files(&self) -> bool {
+        false
+    }
+
     /// Its name: [`CheckEntry::id`].
     fn id(&self) -> &'static str {
         self.entry().id
@@ -111,6 +116,10 @@ impl<E: Check> Check for Strengthens<E> {
 
     fn concerns(&self, address: &Address) -> bool {
         self.0.concerns(address)
+    }
+
+    fn looks_into_files(&self) -> bool {
+        self.0.looks_into_files()
     }
 }
 

@@ -3,22 +3,19 @@
 use tithe_harness::volumes;
 use tithe_machine::{cgroup, launch::Install, sandbox::account::Account, watch::host};
 use tithe_model::{experiment, quantity};
-use tithe_plugin::{
-    database::{Lack, Remedy},
-    wire,
-};
+use tithe_plugin::{database::Without, wire};
 
 use crate::{
-    DoctorArgs,
+    DoctorArgs, asked,
     commands::inspect::{FIRST_ANSWER_S, Inspected},
     exit::{self, Stop},
-    offer, team,
+    lacking, offer, team,
 };
 
 /// Runs the command; returns the exit status.
 pub fn doctor(arguments: &DoctorArgs) -> Result<i32, Stop> {
     if !arguments.urls.is_empty() {
-        return servers(&arguments.urls);
+        return servers(&arguments.urls, &arguments.protect);
     }
     let agents = team::doctor(&arguments.team)?;
     let arguments = &arguments.machine;
@@ -76,13 +73,22 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-/// What each of the servers at `urls` lacks, as text that can be pasted where statements are read; the exit status.
-fn servers(urls: &[String]) -> Result<i32, Stop> {
+/// What each of the servers at `urls` lacks; the exit status. Of protections those that are `asked` for, or all.
+fn servers(urls: &[String], asked: &[String]) -> Result<i32, Stop> {
     let servers = urls.iter().map(|url| Inspected::of(url)).collect::<Result<Vec<_>, _>>()?;
+    for server in &servers {
+        let known: Vec<&str> = server.database().protections().iter().map(|protection| protection.entry().id).collect();
+        if let Some(other) = asked.iter().find(|id| !known.contains(&id.as_str())) {
+            let (title, guess) = (server.database().title(), asked::meant(other, &known));
+            let all = known.join(", ");
+            return Err(Stop::new(exit::USAGE, format!("{title} has no protection {other}{guess}; it has {all}")));
+        }
+    }
     wire::hasten(FIRST_ANSWER_S);
+    let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
     let mut status = exit::OK;
     for server in &servers {
-        let lacks = match server.lacks() {
+        let mut lacks = match server.lacks() {
             Ok(lacks) => lacks,
             Err(fault) => {
                 crate::shown::telln!("tithe: {}", server.unseen(&fault));
@@ -90,32 +96,16 @@ fn servers(urls: &[String]) -> Result<i32, Stop> {
                 continue;
             }
         };
-        crate::shown::show!("{}", told(server.name(), &lacks));
-        let of_one = match lacks.iter().any(|lack| lack.protections.is_empty()) {
+        lacks.retain(|lack| asked.is_empty() || !lacking::is_missing(lack) || lack.without.concerns(&asked));
+        crate::shown::show!("{}", lacking::text(server.name(), server.database(), &lacks));
+        let of_one = match lacks.iter().any(|lack| lack.without == Without::Measurement) {
             true => exit::FAILED,
-            false if lacks.is_empty() => exit::OK,
-            false => exit::CANNOT_TELL,
+            false if lacks.iter().any(lacking::is_missing) => exit::CANNOT_TELL,
+            false => exit::OK,
         };
         status = exit::worse(status, of_one);
     }
     Ok(status)
-}
-
-/// Everything that the server called `name` lacks, with what each is for.
-fn told(name: &str, lacks: &[Lack]) -> String {
-    let mut text = format!("-- {name}: {}\n", if lacks.is_empty() { "nothing is missing" } else { "missing" });
-    for lack in lacks {
-        let without = match lack.protections {
-            [] => "without it nothing can be measured".to_owned(),
-            some => format!("without it there is no proof of {}", some.join(" and ")),
-        };
-        text += &format!("-- {}; {without}\n", lack.why);
-        text += &match &lack.remedy {
-            Remedy::Statement(statement) => format!("{statement};\n"),
-            Remedy::Words(words) => format!("-- {words}\n"),
-        };
-    }
-    text
 }
 
 /// Share of the last ten seconds in which some task waited, as the kernel says it.
@@ -127,32 +117,4 @@ fn pressure() -> String {
     };
     let seen: Vec<String> = ["cpu", "io", "memory"].into_iter().filter_map(some).collect();
     if seen.is_empty() { "hidden by this kernel".to_owned() } else { format!("{} (last 10 s)", seen.join(", ")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use expect_test::expect;
-
-    use super::*;
-
-    #[test]
-    fn what_is_missing_can_be_pasted() {
-        let lack = |why: &str, remedy, protections| Lack { why: why.to_owned(), remedy, protections };
-        let lacks = [
-            lack("a schema is made", Remedy::Statement("GRANT CREATE ON DATABASE x TO ann".to_owned()), &[][..]),
-            lack("it is a standby", Remedy::Words("name its primary".to_owned()), &[][..]),
-            lack("no log", Remedy::Statement("ALTER SYSTEM SET y = on".to_owned()), &["pgaudit", "log-statement"][..]),
-        ];
-        expect![[r#"
-            -- postgres://ann@db/x: missing
-            -- a schema is made; without it nothing can be measured
-            GRANT CREATE ON DATABASE x TO ann;
-            -- it is a standby; without it nothing can be measured
-            -- name its primary
-            -- no log; without it there is no proof of pgaudit and log-statement
-            ALTER SYSTEM SET y = on;
-        "#]]
-        .assert_eq(&told("postgres://ann@db/x", &lacks));
-        assert_eq!(told("redis://db", &[]), "-- redis://db: nothing is missing\n");
-    }
 }

@@ -18,7 +18,7 @@ use tithe_model::{
     experiment::{Protection, Url},
 };
 use tithe_plugin::{
-    database::{Connect, sql_of},
+    database::{Connect, Lack, Without, sql_of},
     product::Product,
     session::Table,
     setup::Setup,
@@ -27,7 +27,7 @@ use tithe_plugin::{
 use crate::{
     InitArgs, MachineArgs, asked, complain,
     exit::{self, Stop},
-    offer, prepare,
+    lacking, offer, prepare,
 };
 
 /// Runs the command; returns the exit status.
@@ -162,6 +162,7 @@ fn reason(stop: &Stop) -> String {
 struct Running {
     product: &'static dyn Product,
     server: Server,
+    lacks: Vec<Lack>,
 }
 
 impl Running {
@@ -171,12 +172,20 @@ impl Running {
         let server =
             Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() };
         let setup = Setup::bare();
-        let usable = product.facts(&server, &setup).and_then(|_| product.check_attached(&server, &setup));
-        usable.map_err(|fault| Stop::new(exit::FAILED, fault))?;
-        Ok(Self { product, server })
+        let failed = |fault| Stop::new(exit::FAILED, fault);
+        let lacks = product.lacks(&server, &setup).map_err(failed)?;
+        if lacks.iter().any(|lack| lack.without == Without::Measurement) {
+            let name = Url::new(url).redacted();
+            let lacking = lacking::text(&name, product, &lacks);
+            let message = format!("tithe: nothing can be measured there, and nothing was written\n{lacking}");
+            return Err(Stop { message, status: exit::FAILED });
+        }
+        product.facts(&server, &setup).map_err(failed)?;
+        Ok(Self { product, server, lacks })
     }
 
-    /// Why this account cannot connect as an arm with `entry` does, or switch it in its sessions.
+    /// Why this account cannot connect as an arm with `entry` does, or switch it in its sessions, with everything else
+    /// that the arm lacks.
     fn refuses(&self, entry: &ProtectionEntry, setup: &Setup) -> Option<Fault> {
         if let Err(fault) = self.product.facts(&self.server, setup) {
             return Some(fault);
@@ -190,7 +199,10 @@ impl Running {
                 compose::statements(switch.on, entry).into_iter().chain(compose::statements(switch.off, entry));
             statements.into_iter().try_for_each(|statement| session.run_statement(&statement))
         });
-        switched.err()
+        let fault = switched.err()?;
+        let lacks = self.lacks.iter().filter(|lack| lack.without.concerns(&[entry.id]));
+        let all: Vec<String> = lacks.map(|lack| format!("{}: {}", lack.why, lack.remedy)).collect();
+        Some(if all.is_empty() { fault } else { Fault::Refused(all.join("; besides, ")) })
     }
 }
 

@@ -150,6 +150,11 @@ impl Inspected {
         &self.name
     }
 
+    /// The product that its URL names.
+    pub fn database(&self) -> &'static dyn Product {
+        self.database
+    }
+
     /// Everything that it lacks for being measured, and for proof.
     pub fn lacks(&self) -> Result<Vec<tithe_plugin::database::Lack>, Fault> {
         self.database.lacks(&self.server, &Setup::bare())

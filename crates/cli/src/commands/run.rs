@@ -189,7 +189,8 @@ fn nothing_measured(path: &Path, analysis: &Analysis, attached: bool) -> Stop {
     // Servers that Tithe starts are made anew, so that a run goes on; what became of a running one is not known.
     message += &match attached {
         true => {
-            "next: mend that and give the command again; `tithe verify` in place of `tithe run` tries every arm once\n"
+            "next: mend that and give the command again; `tithe doctor URL` prints everything that a server lacks as \
+             statements to paste\n"
                 .to_owned()
         }
         false => format!("next: mend that, then tithe run --resume {}\n", path.display()),

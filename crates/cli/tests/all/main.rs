@@ -30,6 +30,7 @@ mod installed {
     mod attached_refused;
     mod bound;
     mod data_sets;
+    mod doctor;
     mod given;
     mod hosts;
     mod inspect;

@@ -46,7 +46,7 @@ pub fn named(fault: Fault) -> Fault {
 
 /// What would give the right that is missing by the server's `words`: `User ann has no CREATE permission on <all
 /// keyspaces> or any of its parents`.
-fn grant(words: &str) -> Option<String> {
+pub fn grant(words: &str) -> Option<String> {
     let (account, rest) = words.split_once("User ")?.1.split_once(" has no ")?;
     let (right, rest) = rest.split_once(" permission on <")?;
     let resource = rest.split_once('>')?.0;

@@ -4,6 +4,7 @@
 //! files stay in the clear, and the protection that encrypts the log says so and shows it. Each protection is one file
 //! below [`protection`], each check that only Cassandra has one file below [`evidence`].
 
+mod attached;
 mod clients;
 mod cluster;
 mod connection;
@@ -31,7 +32,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     connections::ConnectionList,
-    database::{Connect, Database, Download},
+    database::{Connect, Database, Download, Lack},
     matrix::FeatureStatus,
     product::Product,
     protection::Protection,
@@ -79,6 +80,10 @@ impl Database for Cassandra {
 
     fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
         target::PRODUCT.endpoint(url)
+    }
+
+    fn lacks(&self, server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
+        attached::lacks(server, setup)
     }
 
     fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {

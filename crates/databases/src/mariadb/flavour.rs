@@ -5,6 +5,7 @@ use tithe_model::catalogue::{DatabaseEntry, NetworkLogin};
 use super::{
     access::{ACCESS, TITLE},
     at_rest::{is_encrypted, write_table},
+    attached::own_lacks,
     inspect::{QUERIES, canary_checks},
     install::find,
     launch::{RESERVED, launch, memory_needed, stored},
@@ -38,6 +39,7 @@ pub static FLAVOUR: Flavour = Flavour {
     canary_checks,
     rotator: Some(|server, setup| Ok(Box::new(KeyRotator::new(server, setup)?))),
     access: &ACCESS,
+    own_lacks,
     reported: &REPORTED,
     is_encrypted,
     write_table,

@@ -6,6 +6,7 @@
 mod access;
 mod accounts;
 mod at_rest;
+mod attached;
 mod evidence;
 mod flavour;
 mod inspect;

@@ -6,6 +6,7 @@
 //!
 //! A server that speaks the protocol and is not MongoDB is called what it is: see [`build`].
 
+mod attached;
 mod build;
 mod evidence;
 mod inspect;
@@ -23,12 +24,12 @@ use tithe_machine::{
     launch::{Install, Launch, Missing, Place, Search, Server},
 };
 use tithe_model::{
-    catalogue::{DatabaseEntry, NetworkLogin, UrlTls},
+    catalogue::{DatabaseEntry, NetworkLogin, StatementForm, UrlTls},
     experiment::Url,
     record::ArmFacts,
 };
 use tithe_plugin::{
-    database::{Connect, Database},
+    database::{Connect, Database, Lack},
     matrix::FeatureStatus,
     product::Product,
     protection::Protection,
@@ -49,6 +50,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     password_variable: target::PASSWORD_VARIABLE,
     identity_of_process: true,
     reserved_settings: launch::RESERVED,
+    statement_form: StatementForm { comment: "//", end: ";" },
     start_s: 2.0,
     server_programs: &["mongod"],
     network_login: NetworkLogin::Refused("it lets its first account be made from 127.0.0.1 alone"),
@@ -66,6 +68,10 @@ impl Database for MongoDb {
 
     fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
         target::endpoint(url)
+    }
+
+    fn lacks(&self, server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
+        attached::lacks(server, setup)
     }
 
     fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {

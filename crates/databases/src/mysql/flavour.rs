@@ -4,6 +4,7 @@ use tithe_model::catalogue::{DatabaseEntry, NetworkLogin};
 
 use super::{
     access::{ACCESS, TITLE},
+    attached::own_lacks,
     get,
     inspect::{QUERIES, canary_checks},
     install::find,
@@ -37,6 +38,7 @@ pub static FLAVOUR: Flavour = Flavour {
     canary_checks,
     rotator: None,
     access: &ACCESS,
+    own_lacks,
     reported: &REPORTED,
     // MySQL encrypts a tablespace while the statement that says so runs.
     is_encrypted: |_| Ok(true),

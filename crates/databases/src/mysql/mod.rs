@@ -8,6 +8,7 @@
 mod access;
 mod accounts;
 mod at_rest;
+mod attached;
 mod evidence;
 mod flavour;
 mod get;

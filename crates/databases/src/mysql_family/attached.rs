@@ -1,65 +1,41 @@
-//! Whether a server that Tithe did not start can be measured, and what keeps its protections from being proven.
+//! What a server that Tithe did not start lacks for being measured, and for proof.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
-    database::{IDLE_AT_LEAST_S, Lack, Remedy, refuse},
-    session::{Connection as _, SqlSession as _},
+    database::{IDLE_AT_LEAST_S, Lack, Remedy, Without},
+    session::Connection as _,
     setup::Setup,
 };
 
-use super::{access::Access, session::WireSession};
+use super::{
+    Flavour,
+    evidence::served::{HERE, file_here},
+    session::WireSession,
+};
+use crate::attached::unseen_process;
 
-/// Looks whether `server` takes writes and leaves silent connections open.
-///
-/// # Errors
-/// [`Fault::Refused`] with all that stands against it and what to change; the server's error.
-pub fn check(access: &Access, server: &Server, setup: &Setup) -> Result<(), Fault> {
-    refuse(&obstacles(&mut access.administrator(server, setup)?)?)
-}
+/// The protection that both products have, as those that miss something.
+const GENERAL_LOG: &[&str] = &["general-log"];
 
-/// All that `server` and the account lack, for measuring and for proof.
+/// Everything that `server` and the account lack.
 ///
 /// # Errors
 /// The server's error.
-pub fn lacks(access: &Access, server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
-    let mut session = access.administrator(server, setup)?;
-    let mut all = obstacles(&mut session)?;
+pub fn lacks(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
+    let mut session = flavour.access.administrator(server, setup)?;
     let account = session.account()?;
-    let grants = session.run("SHOW GRANTS")?;
-    if !grants.iter().flatten().flatten().any(|grant| lets_create(grant)) {
-        all.push(Lack {
-            why: "Tithe works in databases of its own, and no grant of this account lets it make them".to_owned(),
-            remedy: Remedy::Statement(format!("GRANT ALL ON `tithe%`.* TO {account}")),
-            protections: &[],
-        });
-    }
-    // Tried in this session alone; the server names the right.
-    if let Err(Fault::Refused(words)) = session.run_statement("SET SESSION sql_log_off = OFF") {
-        let remedy = match words.split('`').nth(1) {
-            Some(grant) => Remedy::Statement(grant.to_owned()),
-            None => Remedy::Words(words.clone()),
-        };
-        let why = "the account may not switch on general-log for a session of its own".to_owned();
-        all.push(Lack { why, remedy, protections: &["general-log"] });
-    }
-    const READ: [(&str, &str, &[&str]); 2] = [
-        ("mysql.general_log", "the account may not read the general log, whose records are counted", &["general-log"]),
-        (
-            "performance_schema.threads",
-            "the account does not see how other clients are connected, which `tithe witness` and `inspect` look at",
-            &["tls"],
-        ),
-    ];
-    for (table, why, protections) in READ {
-        if let Err(Fault::Refused(_)) = session.run(&format!("SELECT 1 FROM {table} LIMIT 0")) {
-            let remedy = Remedy::Statement(format!("GRANT SELECT ON {table} TO {account}"));
-            all.push(Lack { why: why.to_owned(), remedy, protections });
-        }
+    let mut all = obstacles(&mut session)?;
+    all.extend(rights(&mut session, &account)?);
+    all.extend(tls(&mut session)?);
+    all.extend(general_log(&mut session, &account)?);
+    all.extend((flavour.own_lacks)(&mut session, &account)?);
+    if let Some(descriptor) = session.descriptor() {
+        all.extend(unseen_process(descriptor, flavour.entry.server_programs, None));
     }
     Ok(all)
 }
 
-/// What keeps the server from being measured.
+/// What keeps the server from being measured, whatever the account.
 fn obstacles(session: &mut WireSession) -> Result<Vec<Lack>, Fault> {
     let mut all = Vec::new();
     if !["0", "OFF"].contains(&session.value("SELECT @@GLOBAL.read_only")?.as_str()) {
@@ -69,7 +45,7 @@ fn obstacles(session: &mut WireSession) -> Result<Vec<Lack>, Fault> {
                 "name the server that it replicates, or say `SET GLOBAL read_only = OFF` where it replicates none"
                     .to_owned(),
             ),
-            protections: &[],
+            without: Without::Measurement,
         });
     }
     let silent_s: u64 = session.value("SELECT @@SESSION.wait_timeout")?.parse().unwrap_or(IDLE_AT_LEAST_S);
@@ -80,40 +56,125 @@ fn obstacles(session: &mut WireSession) -> Result<Vec<Lack>, Fault> {
                  measured"
             ),
             remedy: Remedy::Statement("SET GLOBAL wait_timeout = 28800".to_owned()),
-            protections: &[],
+            without: Without::Measurement,
         });
     }
     Ok(all)
 }
 
-/// True for a grant, in the words of `SHOW GRANTS`, that lets an account make databases called `tithe…`.
-fn lets_create(grant: &str) -> bool {
-    let parts = grant.strip_prefix("GRANT ").and_then(|rest| rest.split_once(" ON "));
-    let Some((rights, object)) = parts else { return false };
-    let creates = rights.split(", ").any(|right| ["ALL PRIVILEGES", "CREATE"].contains(&right));
-    creates && ["*.*", "`tithe%`.*", "`%`.*"].iter().any(|schema| object.starts_with(schema))
-}
+/// A database that nobody has, of the names that Tithe's own have: what is refused there is so for want of a right, and
+/// all else fails because it is not there.
+const NOWHERE: &str = "tithe_is_not_here_and_tries_its_rights";
 
-#[cfg(test)]
-mod tests {
-    use super::lets_create;
-
-    #[test]
-    fn grants_that_make_databases_are_known() {
-        for grant in [
-            "GRANT ALL PRIVILEGES ON *.* TO `ann`@`%`",
-            "GRANT SELECT, CREATE ON *.* TO `ann`@`%` WITH GRANT OPTION",
-            "GRANT ALL PRIVILEGES ON `tithe%`.* TO `ann`@`%`",
-        ] {
-            assert!(lets_create(grant), "{grant}");
-        }
-        for grant in [
-            "GRANT SELECT, PROCESS ON *.* TO `ann`@`%`",
-            "GRANT CREATE USER ON *.* TO `ann`@`%`",
-            "GRANT ALL PRIVILEGES ON `shop`.* TO `ann`@`%`",
-            "GRANT `dba` TO `ann`@`%`",
-        ] {
-            assert!(!lets_create(grant), "{grant}");
+/// Rights in databases of Tithe's own that the account lacks.
+fn rights(session: &mut WireSession, account: &str) -> Result<Option<Lack>, Fault> {
+    const NEEDED: [(&str, &str); 7] = [
+        ("CREATE", "CREATE TABLE {}.t (a int)"),
+        ("DROP", "DROP DATABASE {}"),
+        ("INDEX", "CREATE INDEX i ON {}.t (a)"),
+        ("SELECT", "SELECT 1 FROM {}.t"),
+        ("INSERT", "INSERT INTO {}.t VALUES (1)"),
+        ("UPDATE", "UPDATE {}.t SET a = 1"),
+        ("DELETE", "DELETE FROM {}.t"),
+    ];
+    let mut missing = Vec::new();
+    for (right, statement) in NEEDED {
+        if refused(session, &statement.replace("{}", NOWHERE))?.is_some() {
+            missing.push(right);
         }
     }
+    let rights = if missing.len() == NEEDED.len() { "ALL".to_owned() } else { missing.join(", ") };
+    Ok((!missing.is_empty()).then(|| Lack {
+        why: "Tithe makes, fills and removes databases of its own, and the account may not".to_owned(),
+        remedy: Remedy::Statement(format!("GRANT {rights} ON `tithe%`.* TO {account}")),
+        without: Without::Measurement,
+    }))
+}
+
+/// The server's words where it refuses `statement` to this account.
+fn refused(session: &mut WireSession, statement: &str) -> Result<Option<String>, Fault> {
+    match session.run_statement(statement) {
+        Err(Fault::Refused(words)) => Ok(Some(words)),
+        Ok(()) | Err(Fault::Server(_)) => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// TLS, where the server has none. Newer versions do not say it in this way, and always have it.
+fn tls(session: &mut WireSession) -> Result<Option<Lack>, Fault> {
+    Ok((session.setting("have_ssl")? == "DISABLED").then(|| Lack {
+        why: "the server speaks no TLS".to_owned(),
+        remedy: Remedy::Words(
+            "give it a certificate (ssl_cert, ssl_key in its file of settings) and restart it".to_owned(),
+        ),
+        without: Without::Proof(&["tls"]),
+    }))
+}
+
+/// What the general log lacks for being switched for a session and for its records to be counted.
+fn general_log(session: &mut WireSession, account: &str) -> Result<Vec<Lack>, Fault> {
+    let mut all = Vec::new();
+    let mut lack = |why: String, remedy, without| all.push(Lack { why, remedy, without });
+    // Tried in this session alone; the server names the right.
+    if let Some(words) = refused(session, "SET SESSION sql_log_off = OFF")? {
+        let remedy = match words.split('`').nth(1) {
+            Some(grant) => Remedy::Statement(grant.to_owned()),
+            None => Remedy::Words(words.clone()),
+        };
+        let why = "where arms share a server sessions switch general-log, and the account may not".to_owned();
+        lack(why, remedy, Without::Switch(GENERAL_LOG));
+    }
+    if session.setting("general_log")? != "ON" {
+        let on = Remedy::Statement("SET GLOBAL general_log = ON".to_owned());
+        lack("records of the general log are counted, and it is off".to_owned(), on, Without::Proof(GENERAL_LOG));
+    }
+    if session.setting("sql_log_off")? != "ON" {
+        let on = Remedy::Statement("SET GLOBAL sql_log_off = ON".to_owned());
+        let why =
+            "where arms share a server the general log leaves out sessions that do not ask for it, and it does not";
+        lack(why.to_owned(), on, Without::Proof(GENERAL_LOG));
+    }
+    let (output, file) = (session.setting("log_output")?, session.setting("general_log_file")?);
+    let to_table = Remedy::Statement("SET GLOBAL log_output = 'TABLE'".to_owned());
+    let unreadable = match (output.contains("TABLE"), output.contains("FILE")) {
+        (true, _) => None,
+        (false, true) => match file_here(session, &file) {
+            Ok(_) => return Ok(all),
+            Err(why) => {
+                Some(format!("it is the file {file}, which cannot be read here ({why}); {HERE}, or have a table"))
+            }
+        },
+        (false, false) => Some("it goes nowhere (log_output)".to_owned()),
+    };
+    if let Some(unreadable) = unreadable {
+        lack(
+            format!("records of the general log are counted, and {unreadable}"),
+            to_table,
+            Without::Proof(GENERAL_LOG),
+        );
+    }
+    if refused(session, "SELECT 1 FROM mysql.general_log LIMIT 0")?.is_some() {
+        let grant = Remedy::Statement(format!("GRANT SELECT ON mysql.general_log TO {account}"));
+        let why = "records of the general log are counted, and the account may not read its table".to_owned();
+        lack(why, grant, Without::Proof(GENERAL_LOG));
+    }
+    Ok(all)
+}
+
+/// The right to read `performance_schema.threads`, which `why` needs; without it there is none of these `figures`.
+///
+/// # Errors
+/// The server's error.
+pub fn threads(
+    session: &mut WireSession,
+    account: &str,
+    why: &str,
+    figures: &'static str,
+) -> Result<Option<Lack>, Fault> {
+    const TABLE: &str = "performance_schema.threads";
+    Ok(refused(session, &format!("SELECT 1 FROM {TABLE} LIMIT 0"))?.map(|_| Lack {
+        why: format!("{why}, and the account may not"),
+        remedy: Remedy::Statement(format!("GRANT SELECT ON {TABLE} TO {account}")),
+        without: Without::Figures(figures),
+    }))
 }

@@ -35,12 +35,8 @@ impl Database for Family {
         self.0.access.product.endpoint(url)
     }
 
-    fn check_attached(&self, server: &Server, setup: &Setup) -> Result<(), Fault> {
-        attached::check(self.0.access, server, setup)
-    }
-
     fn lacks(&self, server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
-        attached::lacks(self.0.access, server, setup)
+        attached::lacks(self.0, server, setup)
     }
 
     fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {

@@ -6,7 +6,7 @@
 
 pub mod access;
 pub mod accounts;
-mod attached;
+pub mod attached;
 mod clients;
 mod database;
 mod dialect;
@@ -35,7 +35,11 @@ use tithe_machine::{
 };
 use tithe_model::catalogue::{DatabaseEntry, UrlTls, WireProtocol};
 use tithe_plugin::{
-    database::Download, product::FindCanaryChecks, protection::Protection, rotation::Rotator, setup::Setup,
+    database::{Download, Lack},
+    product::FindCanaryChecks,
+    protection::Protection,
+    rotation::Rotator,
+    setup::Setup,
 };
 
 use self::{access::Access, inspect::InspectionQueries, session::WireSession};
@@ -81,6 +85,8 @@ pub struct Flavour {
     pub rotator: Option<OpenRotator>,
     /// How sessions come to its servers.
     pub access: &'static Access,
+    /// What a server that Tithe did not start lacks for what this product alone has.
+    pub own_lacks: FindLacks,
     /// Variables whose values go into the report, where the server has them. None of them is a secret.
     pub reported: &'static [&'static str],
     /// True when the server encrypts nothing in the background any more.
@@ -91,3 +97,6 @@ pub struct Flavour {
 
 /// Opens what changes the keys of a server with this set-up. Fails with the server's error.
 pub type OpenRotator = fn(&Server, &Setup) -> Result<Box<dyn Rotator>, Fault>;
+
+/// Finds what the account of a session, whose name is given, lacks. Fails with the server's error.
+pub type FindLacks = fn(&mut WireSession, &str) -> Result<Vec<Lack>, Fault>;

@@ -1,26 +1,19 @@
-//! Whether a server that Tithe did not start can be measured.
+//! What a server that Tithe did not start lacks for being measured, and for proof.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
-    database::{IDLE_AT_LEAST_S, Lack, Remedy, refuse},
-    session::SqlSession as _,
+    database::{IDLE_AT_LEAST_S, Lack, Remedy, Without},
+    session::{Connection as _, SqlSession as _},
     setup::Setup,
 };
 
-use super::{evidence::logs_free, schema::administrator, session::PostgresSession, startup::NO_PASSWORD};
+use super::{ENTRY, evidence::logs_free, schema::administrator, session::PostgresSession, startup::NO_PASSWORD};
+use crate::attached::unseen_process;
 
-/// Looks whether `server` takes writes, serves each connection by a process of its own, leaves silent ones open, and
-/// goes on letting the account in.
-///
-/// # Errors
-/// [`Fault::Refused`] with all that stands against it and what to change; the server's error.
-pub fn check(server: &Server, setup: &Setup) -> Result<(), Fault> {
-    let mut session = administrator(server, setup).map_err(denied)?;
-    refuse(&obstacles(&mut session, &setup.space)?)?;
-    check_pooler(&mut session, &mut administrator(server, setup)?)
-}
+/// Protections that are proven by the server's log.
+const LOGGED: &[&str] = &["pgaudit", "log-statement"];
 
-/// All that `server` and the account lack, for measuring and for proof.
+/// Everything that `server` and the account lack.
 ///
 /// # Errors
 /// The server's error.
@@ -28,17 +21,21 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     let mut session = administrator(server, setup).map_err(denied)?;
     let mut all = obstacles(&mut session, &setup.space)?;
     if let Err(Fault::Refused(why)) = check_pooler(&mut session, &mut administrator(server, setup)?) {
-        let remedy = Remedy::Words("name the server itself".to_owned());
-        all.push(Lack { why, remedy, protections: &[] });
+        let remedy = Remedy::Words("name the server itself, or a pool with `pool_mode = session`".to_owned());
+        all.push(Lack { why, remedy, without: Without::Measurement });
     }
     all.extend(unproven(&mut session)?);
+    if let Some(descriptor) = session.descriptor() {
+        all.extend(unseen_process(descriptor, ENTRY.server_programs, session.greeting().process));
+    }
     Ok(all)
 }
 
 /// What keeps the server from being measured.
 fn obstacles(session: &mut PostgresSession, space: &str) -> Result<Vec<Lack>, Fault> {
     let mut all = Vec::new();
-    let mut lack = |why: &str, remedy: Remedy| all.push(Lack { why: why.to_owned(), remedy, protections: &[] });
+    let mut lack =
+        |why: &str, remedy: Remedy| all.push(Lack { why: why.to_owned(), remedy, without: Without::Measurement });
     let account = session.value("SELECT quote_ident(current_user)")?;
     if session.value("SELECT pg_is_in_recovery()")? == "t" {
         lack(
@@ -97,33 +94,32 @@ fn expiry(session: &mut PostgresSession) -> Result<Option<String>, Fault> {
     Ok(Some(expiry).filter(|expiry| !expiry.is_empty()))
 }
 
-/// What keeps protections from being proven, or switched on in a session.
+/// What keeps arms with some protection from being measured or proven.
 fn unproven(session: &mut PostgresSession) -> Result<Vec<Lack>, Fault> {
-    const AUDITING: &[&str] = &["pgaudit", "log-statement"];
     let mut all = Vec::new();
-    let mut lack = |why: &str, remedy: Remedy, protections| all.push(Lack { why: why.to_owned(), remedy, protections });
     let account = session.value("SELECT quote_ident(current_user)")?;
+    let mut lack = |why: &str, remedy, without| all.push(Lack { why: why.to_owned(), remedy, without });
     let statement = |text: &str| Remedy::Statement(text.to_owned());
     if session.value("SHOW ssl")? != "on" {
-        let words = "ALTER SYSTEM SET ssl = on; SELECT pg_reload_conf()";
-        lack("the server speaks no TLS; it needs ssl_cert_file and ssl_key_file as well", statement(words), &["tls"]);
+        let remedy = "give it a certificate (ssl_cert_file, ssl_key_file), then ALTER SYSTEM SET ssl = on and SELECT \
+                      pg_reload_conf()";
+        lack("the server speaks no TLS", Remedy::Words(remedy.to_owned()), Without::Proof(&["tls"]));
     }
     if session.value("SHOW logging_collector")? != "on" {
-        let why =
-            "the server keeps its log in no file of its own, so its records cannot be counted; it has to be restarted";
-        lack(why, statement("ALTER SYSTEM SET logging_collector = on"), AUDITING);
+        let why = "records of the log are counted, and the server keeps its log in no file of its own; to be restarted";
+        lack(why, statement("ALTER SYSTEM SET logging_collector = on"), Without::Proof(LOGGED));
+    }
+    let destination = session.value("SHOW log_destination")?;
+    if logs_free::format(&destination).is_none() {
+        let why = format!("records of the log are counted, and it goes to {destination}; then SELECT pg_reload_conf()");
+        lack(&why, statement("ALTER SYSTEM SET log_destination = 'stderr'"), Without::Proof(LOGGED));
     }
     if let Some(missing) = logs_free::unreadable(session)? {
-        let why = "the account may not read the server's log, so its records cannot be counted";
-        lack(why, Remedy::Statement(logs_free::grant(&missing, &account)), AUDITING);
+        let why = "records of the log are counted, and the account may not read it";
+        lack(why, Remedy::Statement(logs_free::grant(&missing, &account)), Without::Proof(LOGGED));
     }
-    match session.value("SHOW pgaudit.log") {
-        Ok(_) => {}
-        Err(Fault::Server(_)) => {
-            let why = "pgaudit is not loaded; it has to be installed, and the server to be restarted";
-            lack(why, statement("ALTER SYSTEM SET shared_preload_libraries = 'pgaudit'"), &["pgaudit"]);
-        }
-        Err(fault) => return Err(fault),
+    if let Some((why, remedy)) = pgaudit(session)? {
+        lack(&why, remedy, Without::Proof(&["pgaudit"]));
     }
     const SWITCHED: [(&[&str], &[&str]); 2] = [
         (&["pgaudit.log", "pgaudit.log_parameter", "pgaudit.log_catalog"], &["pgaudit"]),
@@ -137,21 +133,52 @@ fn unproven(session: &mut PostgresSession) -> Result<Vec<Lack>, Fault> {
             }
         }
         if !missing.is_empty() {
-            let why = format!("the account may not switch on {} for a session of its own", protections[0]);
+            let why = format!("where arms share a server sessions switch {}, and the account may not", protections[0]);
             let grant = format!("GRANT SET ON PARAMETER {} TO {account}", missing.join(", "));
-            lack(&why, Remedy::Statement(grant), protections);
+            lack(&why, Remedy::Statement(grant), Without::Switch(protections));
         }
     }
     if session.value("SELECT pg_has_role('pg_read_all_stats', 'USAGE')")? != "t" {
         let why =
-            "the account does not see how other clients are connected, which `tithe witness` and `inspect` look at";
-        lack(why, Remedy::Statement(format!("GRANT pg_read_all_stats TO {account}")), &["tls"]);
+            "`tithe witness` and `tithe inspect` look at how other clients are connected, and the account may not";
+        let grant = Remedy::Statement(format!("GRANT pg_read_all_stats TO {account}"));
+        lack(why, grant, Without::Figures("row of other clients in them"));
     }
     Ok(all)
 }
 
-/// True where the account may set `setting` in its sessions: tried in a transaction that is rolled back.
+/// What to do where pgaudit is not loaded.
+fn pgaudit(session: &mut PostgresSession) -> Result<Option<(String, Remedy)>, Fault> {
+    match session.value("SHOW pgaudit.log_level") {
+        Ok(_) => return Ok(None),
+        Err(Fault::Server(_)) => {}
+        Err(fault) => return Err(fault),
+    }
+    if session.value("SELECT count(*) FROM pg_available_extensions WHERE name = 'pgaudit'")? == "0" {
+        let install = Remedy::Words("install the package of pgaudit on its machine and look again".to_owned());
+        return Ok(Some(("pgaudit is not installed there".to_owned(), install)));
+    }
+    let why = "pgaudit is not loaded; the server is to be restarted".to_owned();
+    let remedy = match session.value("SHOW shared_preload_libraries") {
+        Ok(others) => {
+            let others = others.split(',').map(str::trim).filter(|name| !name.is_empty());
+            let all: Vec<String> = others.chain(["pgaudit"]).map(|name| format!("'{name}'")).collect();
+            Remedy::Statement(format!("ALTER SYSTEM SET shared_preload_libraries = {}", all.join(", ")))
+        }
+        // Which others there are is told to administrators alone.
+        Err(_) => Remedy::Words("add `pgaudit` to those that stand in `shared_preload_libraries`".to_owned()),
+    };
+    Ok(Some((why, remedy)))
+}
+
+/// True where the account may set `setting` in its sessions: as the server says from version 15 on, which grants it;
+/// before, tried in a transaction that is rolled back.
 fn may_set(session: &mut PostgresSession, setting: &str) -> Result<bool, Fault> {
+    match session.value(&format!("SELECT has_parameter_privilege('{setting}', 'SET')")) {
+        Ok(may) => return Ok(may == "t"),
+        Err(Fault::Server(_)) => {}
+        Err(fault) => return Err(fault),
+    }
     session.run("BEGIN")?;
     let tried = session.run(&format!("SET LOCAL {setting} TO DEFAULT"));
     session.run("ROLLBACK")?;
@@ -202,7 +229,7 @@ fn check_pooler(one: &mut PostgresSession, other: &mut PostgresSession) -> Resul
     Err(Fault::Refused(
         "a pooler stands before it that lends one connection to several clients by turns (pgbouncer with `pool_mode` \
          transaction or statement): what switches a protection for a session would reach others, and prepared statements \
-         be lost; name the server itself, or a pool with `pool_mode = session`"
+         be lost"
             .to_owned(),
     ))
 }

@@ -92,10 +92,6 @@ impl Database for Postgres {
         install::in_place_of(install, name)
     }
 
-    fn check_attached(&self, server: &Server, setup: &Setup) -> Result<(), Fault> {
-        attached::check(server, setup)
-    }
-
     fn lacks(&self, server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
         attached::lacks(server, setup)
     }

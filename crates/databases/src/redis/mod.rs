@@ -3,6 +3,7 @@
 //! The client is Tithe's own ([`protocol`], [`session`]). Redis encrypts no file: data at rest is protected by a volume
 //! below it or by columns above it, and neither is claimed here. It has no audit log either.
 
+mod attached;
 mod clients;
 mod connection;
 mod evidence;
@@ -20,13 +21,13 @@ use tithe_machine::{
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
 use tithe_model::{
-    catalogue::{DatabaseEntry, NetworkLogin, UrlTls, WireProtocol},
+    catalogue::{DatabaseEntry, NetworkLogin, StatementForm, UrlTls, WireProtocol},
     experiment::Url,
     record::ArmFacts,
 };
 use tithe_plugin::{
     connections::ConnectionList,
-    database::{Connect, Database},
+    database::{Connect, Database, Lack},
     matrix::FeatureStatus,
     product::Product,
     protection::Protection,
@@ -53,6 +54,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     one_thread: true,
     identity_of_process: true,
     reserved_settings: launch::RESERVED,
+    statement_form: StatementForm { comment: "#", end: "" },
     server_programs: &["redis-server", "valkey-server"],
     wire_protocol: Some(WireProtocol::Redis),
     network_login: NetworkLogin::Password(target::REQUIREPASS),
@@ -73,8 +75,8 @@ impl Database for Redis {
         target::PRODUCT.endpoint(url)
     }
 
-    fn check_attached(&self, server: &Server, setup: &Setup) -> Result<(), Fault> {
-        store::check_attached(server, setup).map_err(named)
+    fn lacks(&self, server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
+        attached::lacks(server, setup)
     }
 
     fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {

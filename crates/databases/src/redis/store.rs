@@ -11,7 +11,7 @@ use std::{
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_model::{quantity::size, record::ArmFacts};
-use tithe_plugin::{database::IDLE_AT_LEAST_S, session::Table, setup::Setup};
+use tithe_plugin::{session::Table, setup::Setup};
 
 use super::{
     connection::{RedisConnection, Reply},
@@ -202,29 +202,6 @@ fn clear(connection: &mut RedisConnection, space: &str, table: &Table) -> Result
         connection.call_bytes(&forget)?;
     }
     Ok(())
-}
-
-/// Looks whether a server that Tithe did not start takes writes and leaves silent connections open.
-///
-/// # Errors
-/// [`Fault::Refused`] with what stands against it and what to change; the server's error.
-pub fn check_attached(server: &Server, setup: &Setup) -> Result<(), Fault> {
-    let mut connection = administrator(server, setup)?;
-    if info(&mut connection, "replication", "role")?.is_some_and(|role| role == "slave") {
-        return Err(Fault::Refused(
-            "it is a replica, whose data are its master's, and Tithe loads records of its own: name the master"
-                .to_owned(),
-        ));
-    }
-    // A server may keep its settings to itself; then it is seen when it closes a connection.
-    let silent_s = connection.setting("timeout").ok().flatten().and_then(|text| text.parse::<u64>().ok());
-    match silent_s {
-        Some(silent_s) if (1..IDLE_AT_LEAST_S).contains(&silent_s) => Err(Fault::Refused(format!(
-            "it closes connections that are silent for {silent_s} s, and those of an arm are silent while others are \
-             measured: say `CONFIG SET timeout 0`"
-        ))),
-        _ => Ok(()),
-    }
 }
 
 /// The run of the server, and the database in it.

@@ -9,7 +9,10 @@ use tithe_machine::{
     launch::{Address, Server},
 };
 use tithe_model::experiment::{Arm, Url};
-use tithe_plugin::{database::Database, setup::Setup};
+use tithe_plugin::{
+    database::{Database, refuse},
+    setup::Setup,
+};
 
 use super::Run;
 
@@ -140,7 +143,9 @@ impl Sharing {
 pub(super) fn identity(database: &dyn Database, arm: &Arm, url: &Url, setup: &Setup) -> Result<String, Fault> {
     let address = Address::Attached(url.clone());
     let server = Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() };
-    let said = database.check_attached(&server, setup).and_then(|()| database.identity(&server, setup));
+    let protections: Vec<&str> = arm.protections.iter().map(|chosen| chosen.id.as_str()).collect();
+    let fits = refuse(database, &server, setup, &protections, !arm.on.is_empty());
+    let said = fits.and_then(|()| database.identity(&server, setup));
     let said = said.map_err(|fault| fault.of(format_args!("arm {}", arm.name)))?;
     Ok(said.unwrap_or_else(|| place_of(url)))
 }

@@ -52,6 +52,10 @@ impl Check for DiskCanary {
         format!("no {} is readable in the {}", self.targets.noun(), self.places.noun())
     }
 
+    fn looks_into_files(&self) -> bool {
+        true
+    }
+
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         if !shows(context.server, self.places) {
             return Ok(unseen(context.server));

@@ -46,6 +46,10 @@ impl Check for LogsFree {
         format!("the logs are free of every {}, of data keys and of passwords", self.targets.noun())
     }
 
+    fn looks_into_files(&self) -> bool {
+        true
+    }
+
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         if context.server.address.is_attached() && !shows(context.server, Places::LOGS) {
             return Ok(unseen(context.server));

@@ -14,10 +14,10 @@ use support::{
 };
 
 /// Of every account that has one.
-const PASSWORD: &str = "an-account-of-the-tests";
+pub const PASSWORD: &str = "an-account-of-the-tests";
 
 /// Verifies the experiment in `text`; the exit status and all that was said.
-fn verified(text: &str) -> (i32, String) {
+pub fn verified(text: &str) -> (i32, String) {
     let bench = Bench::new("attached-products");
     bench.file("e.toml", text);
     if text.contains(OTHER_AUTHORITY) {
@@ -64,7 +64,7 @@ fn password_proven(database: &str, protection: &str, open: &str, closed: &str, e
 const NOT_ASKED: (i32, &str) = (4, "the server lets clients in without the password that was to be asked for");
 
 /// The file of `experiments/attached` about `database`, with these places in place of its own.
-fn brought_along(database: &str, places: &[(&str, &str)], authority: &str) -> String {
+pub fn brought_along(database: &str, places: &[(&str, &str)], authority: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/attached");
     let text = std::fs::read_to_string(folder.join(format!("{database}.toml"))).expect("the experiment");
     let text = text.replace("/etc/ssl/db-authority.pem", authority);
@@ -273,7 +273,7 @@ fn the_general_log_of_a_mysql_is_read_as_a_table_or_as_a_file() {
 }
 
 /// What an account needs: Tithe's keys, and to ask the server what it is.
-const CAREFUL: &str = "user careful on >an-account-of-the-tests ~tithe* resetchannels -@all +@read +@write +@connection \
+pub const CAREFUL: &str = "user careful on >an-account-of-the-tests ~tithe* resetchannels -@all +@read +@write +@connection \
                        -@dangerous +info\n";
 
 #[test]
@@ -320,7 +320,7 @@ fn rules_that_an_account_of_redis_lacks_are_named() {
     let plain = format!("redis://careful@{}", server.place("127.0.0.1"));
     let (status, told) = verified(&experiment("redis", &[("plain", &plain, ""), ("columns", &plain, "columns")]));
     assert_eq!(status, 4, "{told}");
-    assert!(told.contains("`ACL SETUSER NAME +info`"), "{told}");
+    assert!(told.contains("`ACL SETUSER careful +info`"), "{told}");
 }
 
 #[test]

@@ -81,6 +81,8 @@ pub struct Server {
 
 /// A server of another product, which stops when it is dropped.
 pub struct OtherServer {
+    database: &'static dyn Product,
+    setup: Setup,
     launched: Launched,
     authority: PathBuf,
     _running: Option<Running>,
@@ -189,12 +191,25 @@ impl OtherServer {
         warm_up_soon(database.id(), &mut launch);
         change(&mut launch, &place, &credentials);
         let (launched, running) = start_on_copy(database, &install, (&sandbox, &place), &launch, &setup);
-        if !setup.statements.is_empty() {
-            let table = Table { name: "before".to_owned(), fields: 1, field_prefix: "field".to_owned() };
-            database.create(&launched, &setup, &table).expect("the administrator's statements");
-            database.remove(&launched, &setup, &table).expect("nothing is left");
+        let authority = credentials.authority;
+        let server = Self { database, setup, launched, authority, _running: running, _sandbox: sandbox };
+        if !server.setup.statements.is_empty() {
+            server.as_administrator(&server.setup.statements);
         }
-        Some(Self { launched, authority: credentials.authority, _running: running, _sandbox: sandbox })
+        Some(server)
+    }
+
+    /// Has the administrator of a server with accounts say `statements`.
+    pub fn as_administrator(&self, statements: &[String]) {
+        let setup = Setup { statements: statements.to_vec(), ..self.setup.clone() };
+        let table = Table { name: "before".to_owned(), fields: 1, field_prefix: "field".to_owned() };
+        self.database.create(&self.launched, &setup, &table).expect("the administrator's statements");
+        self.database.remove(&self.launched, &setup, &table).expect("nothing is left");
+    }
+
+    /// What it answers to `question`, as its measured clients would hear it.
+    pub fn asked(&self, question: &str) -> String {
+        self.database.ask(&self.launched, &self.setup, question).expect("an answer").unwrap_or_default()
     }
 
     /// The file of the authority that signed its certificate.

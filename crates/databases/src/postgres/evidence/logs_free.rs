@@ -116,6 +116,11 @@ fn not_callable(session: &mut PostgresSession, functions: &[&'static str]) -> Re
     Ok(missing)
 }
 
+/// A format of the files that a log of this `destination` goes to; `None` where it goes to none.
+pub fn format(destination: &str) -> Option<Format> {
+    Format::collected(destination).into_iter().next()
+}
+
 /// The functions without which this account cannot read the server's log; `None` where it can.
 ///
 /// # Errors

@@ -1,0 +1,72 @@
+//! What a node that Tithe did not start lacks for being measured, and for proof.
+
+use std::os::fd::AsFd as _;
+
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
+    database::{Lack, Remedy, Without},
+    setup::Setup,
+};
+
+use super::{
+    ENTRY,
+    connection::{CqlConnection, grant},
+    store::{administrator, settings},
+};
+use crate::attached::unseen_process;
+
+/// Makes a keyspace, were there such a strategy: rights are looked at first.
+const CREATES: &str =
+    "CREATE KEYSPACE tithe_is_not_here_and_tries_its_rights WITH replication = {'class': 'NoStrategy'}";
+
+/// Tables that are read, what for, and what there is not without.
+const READ: [(&str, &str, Without); 2] = [
+    (
+        "system_views.clients",
+        "whether connections are encrypted is what the node says of them, and the account may not read it",
+        Without::Proof(&["tls"]),
+    ),
+    (
+        "system_views.settings",
+        "settings are reported, and say whether others are let in without TLS, and the account may not read them",
+        Without::Figures("word on others beside the proof of tls, nor the node's settings"),
+    ),
+];
+
+/// Everything that `server` and the account lack.
+///
+/// # Errors
+/// The server's error.
+pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
+    let mut connection = administrator(server, setup)?;
+    let mut all = Vec::new();
+    let mut lack = |why: &str, remedy, without| all.push(Lack { why: why.to_owned(), remedy, without });
+    if let Some(remedy) = missing(&mut connection, CREATES)? {
+        lack("Tithe works in keyspaces of its own, and the account may not make them", remedy, Without::Measurement);
+    }
+    for (table, why, without) in READ {
+        if let Some(remedy) = missing(&mut connection, &format!("SELECT * FROM {table} LIMIT 1"))? {
+            lack(why, remedy, without);
+        }
+    }
+    let settings = settings(&mut connection).unwrap_or_default();
+    let is_off = |name: &str| settings.get(name).is_some_and(|value| value == "false");
+    if ["client_encryption_options.enabled", "client_encryption_options_enabled"].iter().any(|name| is_off(name)) {
+        let remedy = "give it a certificate (client_encryption_options in cassandra.yaml, enabled and optional) and \
+                      restart it";
+        lack("the node speaks no TLS with clients", Remedy::Words(remedy.to_owned()), Without::Proof(&["tls"]));
+    }
+    all.extend(unseen_process(connection.into_wire().as_fd(), ENTRY.server_programs, None));
+    Ok(all)
+}
+
+/// What gives the account the right that it lacks for `statement`.
+fn missing(connection: &mut CqlConnection, statement: &str) -> Result<Option<Remedy>, Fault> {
+    match connection.run(statement) {
+        Err(Fault::Refused(words)) => {
+            Ok(Some(grant(&words).map_or_else(|| Remedy::Words(words.clone()), Remedy::Statement)))
+        }
+        Ok(_) | Err(Fault::Server(_)) => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}

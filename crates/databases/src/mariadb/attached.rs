@@ -1,0 +1,50 @@
+//! What a MariaDB that Tithe did not start lacks beside what the family needs.
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::database::{Lack, Remedy, Without};
+
+use crate::mysql_family::{
+    attached::threads,
+    evidence::served::{HERE, file_here},
+    session::WireSession,
+};
+
+/// Everything that `account`, the one of this session, lacks.
+///
+/// # Errors
+/// The server's error.
+pub fn own_lacks(session: &mut WireSession, account: &str) -> Result<Vec<Lack>, Fault> {
+    let why = "how other clients are connected stands in a table";
+    let figures = "row of other clients in `tithe witness` and `tithe inspect`";
+    let mut all: Vec<Lack> = threads(session, account, why, figures)?.into_iter().collect();
+    all.extend(audit_log(session)?.map(|(why, remedy)| Lack {
+        why: format!("records of the audit log are counted, and {why}"),
+        remedy,
+        without: Without::Proof(&["server-audit"]),
+    }));
+    Ok(all)
+}
+
+/// What the audit log lacks: its plugin is loaded and switched on, and writes a file that can be read here.
+fn audit_log(session: &mut WireSession) -> Result<Option<(String, Remedy)>, Fault> {
+    const EVENTS: &str = "SET GLOBAL server_audit_events = 'CONNECT,QUERY'";
+    const ON: &str = "SET GLOBAL server_audit_logging = ON";
+    let on = session.setting("server_audit_logging")?;
+    let output = session.setting("server_audit_output_type")?;
+    Ok(match on.as_str() {
+        "" => {
+            let install = format!("INSTALL SONAME 'server_audit'; {EVENTS}; {ON}");
+            Some(("its plugin is not loaded".to_owned(), Remedy::Statement(install)))
+        }
+        "OFF" => Some(("it is off".to_owned(), Remedy::Statement(format!("{EVENTS}; {ON}")))),
+        _ if !output.eq_ignore_ascii_case("file") => Some((
+            "it goes to syslog, where it cannot be told from others'".to_owned(),
+            Remedy::Statement("SET GLOBAL server_audit_output_type = 'file'".to_owned()),
+        )),
+        _ => {
+            let file = session.setting("server_audit_file_path")?;
+            let unread = file_here(session, &file).err();
+            unread.map(|why| (format!("its file {file} cannot be read here ({why})"), Remedy::Words(HERE.to_owned())))
+        }
+    })
+}

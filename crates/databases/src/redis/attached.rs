@@ -1,0 +1,154 @@
+//! What a server that Tithe did not start lacks for being measured, and for proof.
+//!
+//! Each command is given as one that the server looks at only after the account's rights, and then refuses or finds
+//! nothing to do: no key is made or changed.
+
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
+    database::{IDLE_AT_LEAST_S, Lack, Remedy, Without},
+    setup::Setup,
+};
+
+use super::{
+    ENTRY,
+    connection::RedisConnection,
+    store::{administrator, info},
+    target::of_administrator,
+};
+use crate::attached::unseen_process;
+
+/// A key that nobody has, of the names that Tithe's own have.
+const NOWHERE: &str = "tithe:is-not-here-and-tries-its-rights";
+
+/// What Tithe asks for its keys, as what changes nothing.
+const OF_KEYS: [&[&str]; 11] = [
+    &["GET", NOWHERE],
+    &["SET", NOWHERE, "value", "no-option"],
+    &["DEL", NOWHERE],
+    &["UNLINK", NOWHERE],
+    &["HSET", NOWHERE, "field", "value", "field-without-value"],
+    &["HGETALL", NOWHERE],
+    &["HMGET", NOWHERE, "field"],
+    &["ZADD", NOWHERE, "no-number", "member"],
+    &["ZREM", NOWHERE, "member"],
+    &["ZRANGE", NOWHERE, "0", "0"],
+    &["ZRANGEBYLEX", NOWHERE, "-", "+", "LIMIT", "0", "1"],
+];
+
+/// What it asks of the server.
+const OF_SERVER: [&[&str]; 3] = [&["PING"], &["SCAN", "0", "MATCH", NOWHERE], &["INFO", "server"]];
+
+/// Everything that `server` and the account lack.
+///
+/// # Errors
+/// The server's error.
+pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
+    let mut connection = administrator(server, setup)?;
+    let target = of_administrator(server, setup)?;
+    let account = if target.user.is_empty() { "default" } else { &target.user };
+    let mut all = rights(&mut connection, account)?;
+    all.extend(obstacles(&mut connection)?);
+    all.extend(settings(&mut connection, account, target.tls.is_some())?);
+    if refused(&mut connection, &["CLIENT", "LIST"])?.is_some() {
+        all.push(Lack {
+            why: "`tithe witness` and `tithe inspect` look at how other clients are connected, and the account may not"
+                .to_owned(),
+            remedy: rule(account, &["+client|list".to_owned()]),
+            without: Without::Figures("row of other clients in them"),
+        });
+    }
+    all.extend(unseen_process(std::os::fd::AsFd::as_fd(&connection.into_wire()), ENTRY.server_programs, None));
+    Ok(all)
+}
+
+/// Rules that the account lacks: for commands, and for keys of Tithe's own.
+fn rights(connection: &mut RedisConnection, account: &str) -> Result<Vec<Lack>, Fault> {
+    let mut commands: Vec<String> = Vec::new();
+    let (mut keys_refused, mut keys_allowed) = (false, false);
+    for command in OF_KEYS.iter().chain(&OF_SERVER) {
+        match refused(connection, command)? {
+            None => keys_allowed |= command.contains(&NOWHERE),
+            Some(words) if words.contains("command") => commands.push(format!("+{}", command[0].to_ascii_lowercase())),
+            Some(_) => keys_refused = true,
+        }
+    }
+    let mut all = Vec::new();
+    if !commands.is_empty() {
+        all.push(Lack {
+            why: "Tithe makes, reads, changes and removes keys of its own, and the account may not".to_owned(),
+            remedy: rule(account, &commands),
+            without: Without::Measurement,
+        });
+    }
+    // Which keys it has is known of an account that has a command for keys.
+    if keys_refused || !keys_allowed {
+        let known =
+            if keys_refused { "are not the account's" } else { "may not be the account's: it has no command for keys" };
+        all.push(Lack {
+            why: format!("the keys that Tithe makes begin with `tithe`, and {known}"),
+            remedy: rule(account, &["~tithe*".to_owned()]),
+            without: Without::Measurement,
+        });
+    }
+    Ok(all)
+}
+
+/// What gives `account` these rules.
+fn rule(account: &str, rules: &[String]) -> Remedy {
+    Remedy::Statement(format!("ACL SETUSER {account} {}", rules.join(" ")))
+}
+
+/// The server's words where it refuses `command` to this account.
+fn refused(connection: &mut RedisConnection, command: &[&str]) -> Result<Option<String>, Fault> {
+    match connection.call(command) {
+        Err(Fault::Refused(words)) if words.starts_with("NOPERM") => Ok(Some(words)),
+        Ok(_) | Err(Fault::Refused(_) | Fault::Server(_)) => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// What keeps the server from being measured, whatever the account.
+fn obstacles(connection: &mut RedisConnection) -> Result<Vec<Lack>, Fault> {
+    let mut all = Vec::new();
+    // An account that may not ask is told so.
+    if info(connection, "replication", "role").ok().flatten().is_some_and(|role| role == "slave") {
+        all.push(Lack {
+            why: "it is a replica, whose data are its master's, and Tithe loads records of its own".to_owned(),
+            remedy: Remedy::Words("name the master".to_owned()),
+            without: Without::Measurement,
+        });
+    }
+    // A server may keep its settings to itself; then it is seen when it closes a connection.
+    let silent_s = connection.setting("timeout").ok().flatten().and_then(|text| text.parse::<u64>().ok());
+    if let Some(silent_s) = silent_s.filter(|silent_s| (1..IDLE_AT_LEAST_S).contains(silent_s)) {
+        all.push(Lack {
+            why: format!(
+                "it closes connections that are silent for {silent_s} s, and those of an arm are silent while others are \
+                 measured"
+            ),
+            remedy: Remedy::Statement("CONFIG SET timeout 0".to_owned()),
+            without: Without::Measurement,
+        });
+    }
+    Ok(all)
+}
+
+/// What the server's settings lack, where they are shown.
+fn settings(connection: &mut RedisConnection, account: &str, tls: bool) -> Result<Option<Lack>, Fault> {
+    if refused(connection, &["CONFIG", "GET", "tls-port"])?.is_some() {
+        return Ok(Some(Lack {
+            why: "whether others are let in without TLS stands in the settings, and the account may not read them"
+                .to_owned(),
+            remedy: rule(account, &["+config|get".to_owned()]),
+            without: Without::Figures("word on others beside the proof of tls"),
+        }));
+    }
+    let off = !tls && connection.setting("tls-port").ok().flatten().is_some_and(|port| port == "0");
+    Ok(off.then(|| Lack {
+        why: "the server speaks no TLS".to_owned(),
+        remedy: Remedy::Words(
+            "give it a port and a certificate for it (tls-port, tls-cert-file, tls-key-file)".to_owned(),
+        ),
+        without: Without::Proof(&["tls"]),
+    }))
+}
