@@ -29,9 +29,9 @@ findings! {
         "The hash itself is enough to log in by the method md5, and passwords are found from it quickly. Set \
          password_encryption = scram-sha-256, have the password set again, and write scram-sha-256 in pg_hba.conf.";
     PG_AUTHN_WEAK_METHOD = "PG-AUTHN-WEAK-METHOD",
-        "A rule of pg_hba.conf asks for a password in the clear over a connection that is not encrypted.",
+        "A rule of pg_hba.conf has passwords sent in the clear, by the client or to a directory.",
         "The methods password, ldap, pam, bsd and radius send the password itself. Write hostssl for host in the line \
-         that the row names, or use scram-sha-256.";
+         that the row names and ldaptls=1 behind ldap, or use scram-sha-256.";
     PG_AUTHN_MAP = "PG-AUTHN-MAP",
         "A map of pg_ident.conf lets one person log in as every account, or as a superuser.",
         "Name in the map the accounts that each person may use, and leave superusers out.";

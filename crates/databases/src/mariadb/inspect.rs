@@ -101,9 +101,6 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
     if !key.is_empty() && lies_in(key, settings.value("datadir")) {
         exceptions.push(format!("the keys lie beside the data: file_key_management_filename = {key}"));
     }
-    if settings.is_on("wsrep_on") && !["", "none"].contains(&settings.value("wsrep_provider")) {
-        exceptions.push("the cluster's cache of changes (galera.cache) is in the clear".to_owned());
-    }
     let state = if off { State::Off } else { State::Enforced };
     let findings = of_files(&exceptions, &leaks);
     exceptions.extend(leaks);

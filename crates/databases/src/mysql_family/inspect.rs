@@ -27,8 +27,9 @@ use super::{
 use crate::{
     evidence::Attempt,
     findings::{
-        MY_AUDIT_OFF, MY_AUDIT_PARTIAL, MY_AUTHN_NOBODY_ASKED, MY_AUTHN_REPEATS_PASSWORDS, MY_AUTHZ_ADMINISTRATORS,
-        MY_AUTHZ_REACHABLE_ADMINISTRATOR, MY_REST_NOBODY_ENCRYPTS, MY_REST_NOT_ENCRYPTED, MY_REST_REPEATS_VALUES,
+        MY_AUDIT_OFF, MY_AUDIT_PARTIAL, MY_AUTHN_NO_PROOF, MY_AUTHN_NOBODY_ASKED, MY_AUTHN_REPEATS_PASSWORDS,
+        MY_AUTHZ_ADMINISTRATORS, MY_AUTHZ_REACHABLE_ADMINISTRATOR, MY_REST_NOBODY_ENCRYPTS, MY_REST_NOT_ENCRYPTED,
+        MY_REST_REPEATS_VALUES,
     },
     inspect::{Judgement, Open, Rules, authentication, client_rows, inspect_feature, named, not_offered, transport},
     target::{Target, Tls, is_local},
@@ -88,7 +89,7 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
         transport = transport.with_rules(rules, accounts::RIGHT);
     }
     let authentication = match &settings {
-        Ok(settings) => repeated(authentication, settings),
+        Ok(settings) => with_settings(authentication, settings),
         Err(_) => authentication,
     };
     let rights = accounts.and_then(|holders| Rights::read(&mut session, holders, queries.roles));
@@ -113,8 +114,18 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     Ok(seen)
 }
 
-/// `judged`, of how somebody gets in, with what repeats the passwords that statements set.
-fn repeated(judged: Judgement, settings: &Settings) -> Judgement {
+/// `judged`, of how somebody gets in, with who may say himself from where he comes, and what repeats the passwords that
+/// statements set.
+fn with_settings(mut judged: Judgement, settings: &Settings) -> Judgement {
+    let proxies = settings.value("proxy_protocol_networks");
+    if proxies.split(',').any(|network| ["*", "0.0.0.0/0", "::/0"].contains(&network.trim())) {
+        judged.seen += &format!(
+            "; proxy_protocol_networks = {proxies}: every client may say from where it comes, so that the hosts of \
+             accounts hold nobody back"
+        );
+        judged.state = if judged.state == State::Enforced { State::Available } else { judged.state };
+        judged = judged.found(&MY_AUTHN_NO_PROOF);
+    }
     let names = recorders::of_passwords(settings);
     if names.is_empty() {
         return judged;
@@ -253,8 +264,8 @@ pub fn log_tables(session: &mut WireSession, exceptions: &mut Vec<String>, doubt
     }
 }
 
-/// What of a server that `takes` changes from others, and whose logs of changes are `encrypted`, is in the clear; and
-/// what a crash writes.
+/// What of a server that `takes` changes from others, and whose logs of changes are `encrypted`, is in the clear, in a
+/// cluster too; and what a crash writes.
 pub fn other_files(
     takes: Result<Vec<Source>, Fault>,
     (name, encrypted): (&str, bool),
@@ -268,6 +279,9 @@ pub fn other_files(
         }
         Ok(_) => {}
         Err(fault) => doubts.push(format!("whether there are relay logs ({fault})")),
+    }
+    if settings.is_on("wsrep_on") && !["", "none"].contains(&settings.value("wsrep_provider")) {
+        exceptions.push("the cluster's cache of changes (galera.cache) is in the clear".to_owned());
     }
     if settings.is_on("core_file") {
         exceptions.push("core_file = ON: a crash writes memory into a file in the clear".to_owned());
@@ -378,4 +392,45 @@ pub fn files(folder: &Path, journal: Vec<PathBuf>, log: Option<&str>, table: &Ta
     let file = folder.join("tithe").join(format!("{}.ibd", table.name));
     file.metadata().ok()?;
     Some(Paths { data: vec![file], journal, logs: log.map(|log| folder.join(log)).into_iter().collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files_of(sources: usize, encrypted: bool, settings: &[(&str, &str)]) -> String {
+        let source = || Source { host: "other".to_owned(), tls: true, verified: true };
+        let takes = Ok((0..sources).map(|_| source()).collect());
+        let (mut exceptions, mut doubts) = (Vec::new(), Vec::new());
+        other_files(takes, ("encrypt_binlog", encrypted), &Settings::of(settings), &mut exceptions, &mut doubts);
+        assert!(doubts.is_empty());
+        exceptions.join("; ")
+    }
+
+    #[test]
+    fn files_beside_tables_and_logs_of_its_own() {
+        let galera = [("wsrep_on", "ON"), ("wsrep_provider", "/usr/lib/galera/libgalera_smm.so")];
+        assert_eq!(files_of(0, false, &[]), "");
+        assert_eq!(files_of(1, true, &[("wsrep_on", "OFF"), galera[1]]), "");
+        assert_eq!(
+            files_of(1, false, &galera),
+            "relay logs, which hold the changes of others, are not encrypted (encrypt_binlog); the cluster's cache of \
+             changes (galera.cache) is in the clear"
+        );
+        assert_eq!(files_of(0, true, &[("wsrep_on", "ON"), ("wsrep_provider", "none")]), "");
+        assert_eq!(
+            files_of(0, true, &[("core_file", "ON")]),
+            "core_file = ON: a crash writes memory into a file in the clear"
+        );
+    }
+
+    #[test]
+    fn hosts_that_clients_name_themselves_prove_nothing() {
+        let judged = |networks: &str| {
+            let settings = Settings::of(&[("proxy_protocol_networks", networks), ("log_raw", "OFF")]);
+            with_settings(Judgement::whole(State::Enforced, "by a password"), &settings).state
+        };
+        assert_eq!(["", "10.0.0.1", "10.0.0.0/8,::1"].map(judged), [State::Enforced; 3]);
+        assert_eq!(["*", "10.0.0.1, ::/0"].map(judged), [State::Available; 2]);
+    }
 }

@@ -28,6 +28,12 @@ impl Settings {
         Ok(Self(all))
     }
 
+    /// Those of a server that has no others.
+    #[cfg(test)]
+    pub fn of(pairs: &[(&str, &str)]) -> Self {
+        Self(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
     /// The value of a setting; `None` where the server has none of this name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
@@ -297,7 +303,7 @@ mod tests {
             ("long_query_time", "10.000000"),
             ("log_slow_filter", "admin,full_scan,query_cache_miss"),
         ];
-        Settings(defaults.iter().chain(pairs).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+        Settings::of(&[&defaults, pairs].concat())
     }
 
     #[test]

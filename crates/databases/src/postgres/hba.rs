@@ -106,6 +106,9 @@ impl Hba {
                 }
                 "trust" => Some(("lets everyone in", &PG_AUTHN_NO_PASSWORD)),
                 "ident" if rule.kind != "local" => Some(("believes the client's machine", &PG_AUTHN_NO_PASSWORD)),
+                "ldap" if !has(rule, "ldaptls=true") && !has(rule, "ldapscheme=ldaps") => {
+                    Some(("has passwords sent to the directory in the clear", &PG_AUTHN_WEAK_METHOD))
+                }
                 "password" | "ldap" | "pam" | "bsd" | "radius"
                     if ways.contains(&Way::Plaintext) && !rule.ranges.iter().all(Range::is_loopback) =>
                 {

@@ -13,7 +13,7 @@ use tithe_plugin::{
 
 use self::{
     hops::{Ports, ports},
-    reach::{EVERYTHING, Ground, detours, hash_of, reach, shared_passwords},
+    reach::{EVERYTHING, Ground, detours, hash_of, reach, shared_passwords, shows_names},
     rules::Account,
 };
 use super::{
@@ -171,6 +171,7 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
     let unlimited: Vec<String> = open.iter().filter_map(|account| Some(ways.of(&account.name)?.to_string())).collect();
     let limited = open.iter().filter(|account| ways.of(&account.name).is_none());
     let around: Vec<String> = limited.clone().flat_map(|account| detours(account, ground)).collect();
+    let names: Vec<String> = limited.clone().filter_map(|account| shows_names(account, ground)).collect();
     let replicas: Vec<&str> = limited
         .filter(|account| account.is_for_replicas() && !account.leading.is_empty())
         .map(|account| account.name.as_str())
@@ -193,6 +194,9 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
     }
     if !replicas.is_empty() {
         add(format!("; for replicas, which read all data: {}", replicas.join(", ")));
+    }
+    if !names.is_empty() {
+        add(format!("; the names of all keys are shown to {}", named(&names)));
     }
     let shared = shared_passwords(accounts);
     if !shared.is_empty() {
@@ -246,15 +250,15 @@ mod tests {
             judged(&Ground { doubts: vec!["x (refused)".to_owned()], ..Ground::default() }, &[&default, app]),
         ];
         expect![[r#"
-            enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands)
+            enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); the names of all keys are shown to app (scan)
             off, whole server: 2 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → default (config|get shows requirepass, its password) → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs
-            enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); commands that this server does not have: config|get, config|set
+            enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); the names of all keys are shown to app (scan); commands that this server does not have: config|get, config|set
             off, whole server: 2 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → everything (acl|setuser gives itself the rest): ACL SETUSER … -@admin -@dangerous, with back what it needs
-            enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); with the same password: default and app
+            enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); the names of all keys are shown to app (scan); with the same password: default and app
             off, whole server: 3 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → metrics (nopass, anybody comes as it) → default (config|set requirepass changes its password) → everything (all keys and commands); metrics → default (config|set requirepass changes its password) → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs
-            available but not enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); beyond its rights: `metrics` reads keys of others by monitor; `metrics` removes keys of others by flushall: ACL SETUSER … -@admin -@dangerous, with back what it needs
-            enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); for replicas, which read all data: replica
-            enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: x (refused)
+            available but not enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); beyond its rights: `metrics` reads keys of others by monitor; `metrics` removes keys of others by flushall: ACL SETUSER … -@admin -@dangerous, with back what it needs; the names of all keys are shown to app (scan)
+            enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); for replicas, which read all data: replica; the names of all keys are shown to app (scan)
+            enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); the names of all keys are shown to app (scan); not judged: x (refused)
         "#]].assert_eq(&text.concat());
     }
 

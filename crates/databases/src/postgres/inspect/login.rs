@@ -46,6 +46,10 @@ fn add_hashes(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
     if !hba.takes_md5() {
         return;
     }
+    if session.value("SHOW password_encryption").is_ok_and(|kind| kind == "md5") {
+        rules.findings.push(&PG_AUTHN_WEAK_HASH);
+        rules.exceptions.push("new passwords are kept as MD5 hashes (password_encryption = md5)".to_owned());
+    }
     let sql = "SELECT rolname FROM pg_authid WHERE rolcanlogin AND rolpassword LIKE 'md5%' ORDER BY oid";
     match session.run(sql) {
         Ok(rows) => {

@@ -62,12 +62,17 @@ const PRIVILEGES: [(&str, &str); 5] = [
 ];
 
 /// What may lead to a superuser and is not followed: each by its names.
-const UNJUDGED: [(&str, &str); 2] = [
+const UNJUDGED: [(&str, &str); 3] = [
     (
         "functions of superusers that run with their rights (SECURITY DEFINER)",
         "SELECT p.proname FROM pg_proc p JOIN pg_roles r ON r.oid = p.proowner WHERE p.prosecdef AND r.rolsuper AND \
          p.oid >= 16384 AND (p.proacl IS NULL OR EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee <> p.proowner)) \
          ORDER BY 1",
+    ),
+    (
+        "what superusers run in schemas in which everybody may make functions (CVE-2018-1058)",
+        "SELECT DISTINCT nspname FROM pg_namespace, aclexplode(nspacl) a WHERE a.grantee = 0 AND \
+         a.privilege_type = 'CREATE' ORDER BY 1",
     ),
     (
         "where user mappings lead, with the passwords in them",

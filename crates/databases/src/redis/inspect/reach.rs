@@ -169,6 +169,12 @@ pub fn shared_passwords(accounts: &[Account]) -> Vec<String> {
     owners.into_values().filter(|names| names.len() > 1).map(|names| names.join(" and ")).collect()
 }
 
+/// By which command `account` is shown the names of keys that it may not read.
+pub fn shows_names(account: &Account, ground: &Ground) -> Option<String> {
+    let command = ["scan", "keys", "randomkey"].into_iter().find(|name| account.may(name) && ground.has(name))?;
+    (!account.reads_all).then(|| format!("{} ({command})", account.name))
+}
+
 /// How `account`, which does not become everything, gets round the limits of its rules all the same.
 pub fn detours(account: &Account, ground: &Ground) -> Vec<String> {
     let first = |commands: &[&'static str]| {
@@ -182,6 +188,9 @@ pub fn detours(account: &Account, ground: &Ground) -> Vec<String> {
     }
     if let Some(command) = first(&reading).filter(|_| !account.reads_all && !account.is_for_replicas()) {
         detours.push(format!("`{name}` reads keys of others by {command}"));
+    }
+    if let Some(command) = first(&["acl|list", "acl|getuser"]) {
+        detours.push(format!("`{name}` reads the hashes of all passwords, which have no salt, by {command}"));
     }
     if let Some(command) = first(&["flushall", "flushdb", "swapdb"]).filter(|_| !account.writes_all) {
         detours.push(format!("`{name}` removes keys of others by {command}"));

@@ -2,7 +2,9 @@
 
 /// The commands by which somebody gets further than to the keys of its own, with the categories that they are in: the
 /// same in every version from 6 on. A category of a module or of a later version gives none of them.
-const LEADING: [(&str, &[&str]); 17] = [
+const LEADING: [(&str, &[&str]); 22] = [
+    ("acl|getuser", ADMIN),
+    ("acl|list", ADMIN),
     ("acl|setuser", ADMIN),
     ("config|get", ADMIN),
     ("config|set", ADMIN),
@@ -10,11 +12,14 @@ const LEADING: [(&str, &[&str]); 17] = [
     ("flushall", WRITES),
     ("flushdb", WRITES),
     ("function|load", SCRIPTS),
+    ("keys", &["keyspace", "read", "slow", "dangerous"]),
     ("module|load", ADMIN),
     ("module|loadex", ADMIN),
     ("monitor", ADMIN),
     ("psync", ADMIN),
+    ("randomkey", NAMES),
     ("replicaof", ADMIN),
+    ("scan", NAMES),
     ("slaveof", ADMIN),
     ("slowlog|get", ADMIN),
     ("sort", &["write", "set", "sortedset", "list", "slow", "dangerous"]),
@@ -23,6 +28,7 @@ const LEADING: [(&str, &[&str]); 17] = [
 ];
 const ADMIN: &[&str] = &["admin", "slow", "dangerous"];
 const WRITES: &[&str] = &["keyspace", "write", "slow", "dangerous"];
+const NAMES: &[&str] = &["keyspace", "read", "slow"];
 const SCRIPTS: &[&str] = &["write", "slow", "scripting"];
 
 /// Names of [`LEADING`].
@@ -180,16 +186,16 @@ mod tests {
         .map(read)
         .concat();
         expect![[r#"
-            on nopass ~* &* +@all: [commands reads writes] acl|setuser config|get config|set debug flushall flushdb function|load module|load module|loadex monitor psync replicaof slaveof slowlog|get sort swapdb sync
+            on nopass ~* &* +@all: [commands reads writes] acl|getuser acl|list acl|setuser config|get config|set debug flushall flushdb function|load keys module|load module|loadex monitor psync randomkey replicaof scan slaveof slowlog|get sort swapdb sync
             off nopass ~* &* +@all: nobody
-            on ~* &* +@all: [commands reads writes nobody comes in] acl|setuser config|get config|set debug flushall flushdb function|load module|load module|loadex monitor psync replicaof slaveof slowlog|get sort swapdb sync
-            on #aa ~app:* resetchannels +@all: [commands] acl|setuser config|get config|set debug flushall flushdb function|load module|load module|loadex monitor psync replicaof slaveof slowlog|get sort swapdb sync
-            on #aa ~* +@all -@dangerous: [reads writes] function|load
-            on #aa ~* +@all -@admin: [reads writes] flushall flushdb function|load sort swapdb
-            on #aa ~* +@all -@dangerous +config|get: [reads writes] config|get function|load
-            on #aa ~* -@all +@admin -config -acl|setuser: [reads writes] debug module|load module|loadex monitor psync replicaof slaveof slowlog|get sync
+            on ~* &* +@all: [commands reads writes nobody comes in] acl|getuser acl|list acl|setuser config|get config|set debug flushall flushdb function|load keys module|load module|loadex monitor psync randomkey replicaof scan slaveof slowlog|get sort swapdb sync
+            on #aa ~app:* resetchannels +@all: [commands] acl|getuser acl|list acl|setuser config|get config|set debug flushall flushdb function|load keys module|load module|loadex monitor psync randomkey replicaof scan slaveof slowlog|get sort swapdb sync
+            on #aa ~* +@all -@dangerous: [reads writes] function|load randomkey scan
+            on #aa ~* +@all -@admin: [reads writes] flushall flushdb function|load keys randomkey scan sort swapdb
+            on #aa ~* +@all -@dangerous +config|get: [reads writes] config|get function|load randomkey scan
+            on #aa ~* -@all +@admin -config -acl|setuser: [reads writes] acl|getuser acl|list debug module|load module|loadex monitor psync replicaof slaveof slowlog|get sync
             on #aa ~* -@all +acl|whoami +config -config|set: [reads writes] config|get
-            on #aa resetkeys %R~* resetchannels -@all +@read (%W~* resetchannels -@all +set) (~x resetchannels -@all +acl|setuser): [reads writes] acl|setuser
+            on #aa resetkeys %R~* resetchannels -@all +@read (%W~* resetchannels -@all +set) (~x resetchannels -@all +acl|setuser): [reads writes] acl|setuser keys randomkey scan
             on #aa resetchannels -@all +psync +replconf +ping: [] psync
         "#]].assert_eq(&text);
     }
