@@ -37,8 +37,12 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let method = session.greeting().method.clone();
     let hba = hba::read(&mut session);
     let rules = |of: fn(&Hba) -> Rules| hba.as_ref().map(of).map_err(Clone::clone);
-    // What takes the server longer is a row that is not judged, and not one that hangs.
-    session.run("SET statement_timeout = '4s'")?;
+    // What takes the server longer is a row that is not judged, and not one that hangs. A pooler might lend the
+    // connection, with its settings, to others.
+    let process = session.value("SELECT pg_backend_pid()")?;
+    if session.greeting().process.is_some_and(|own| own.to_string() == process) {
+        session.run("SET statement_timeout = '4s'")?;
+    }
     let log = audit::read(&mut session);
     let authentication = login::authentication(&mut session, &target, &method, hba.as_ref());
     let authentication = match &log {
