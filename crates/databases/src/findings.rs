@@ -149,6 +149,44 @@ findings! {
     CASSANDRA_AUDIT_BY_JMX = "CASSANDRA-AUDIT-BY-JMX",
         "Whoever reaches the management port switches the audit log, and the settings do not show it.",
         "nodetool getauditlog tells how it is now. Protect the port by a password and TLS, or close it.";
+    // MongoDB.
+    MONGODB_AUTHN_LOCALHOST_EXCEPTION = "MONGODB-AUTHN-LOCALHOST-EXCEPTION",
+        "The server has no account, and whoever is on its machine may make the first one.",
+        "Make the administrator's account, or set enableLocalhostAuthBypass to false.";
+    MONGODB_AUTHN_NOT_ASKED = "MONGODB-AUTHN-NOT-ASKED",
+        "The server serves clients that do not log in.",
+        "Set security.authorization to enabled, and take security.transitionToAuth out.";
+    MONGODB_AUTHN_OLD_HASH = "MONGODB-AUTHN-OLD-HASH",
+        "A password can be proven by SCRAM-SHA-1 alone, whose hash is made of MD5.",
+        "Passwords are found from such a hash sooner. Set featureCompatibilityVersion to 4.0 or newer, and have the \
+         password set again.";
+    MONGODB_AUTHN_WEAK_METHOD = "MONGODB-AUTHN-WEAK-METHOD",
+        "The server takes passwords themselves (PLAIN) over connections that are not encrypted.",
+        "Set net.tls.mode to requireTLS, or take PLAIN out of authenticationMechanisms.";
+    MONGODB_AUTHZ_ADMINISTRATORS = "MONGODB-AUTHZ-ADMINISTRATORS",
+        "Several accounts may do everything.",
+        "Keep one for administration, and revoke root from the others.";
+    MONGODB_AUTHZ_REACHABLE_ROOT = "MONGODB-AUTHZ-REACHABLE-ROOT",
+        "An account without the role root can give itself everything.",
+        "dbOwner and userAdmin on admin, userAdminAnyDatabase and restore lead there, and so do own roles that inherit \
+         them or have grantRole on admin. The row names the way: revoke what stands on it.";
+    MONGODB_AUTHZ_READS_PASSWORDS = "MONGODB-AUTHZ-READS-PASSWORDS",
+        "An account that may not do everything reads the hashes of all passwords.",
+        "They are in admin.system.users, which backup and own roles with find on it read. Keep backup for the account \
+         that copies data.";
+    MONGODB_AUDIT_PARTIAL = "MONGODB-AUDIT-PARTIAL",
+        "The audit log leaves something out.",
+        "Reads and writes are recorded where auditAuthorizationSuccess is true, and those alone that pass auditLog.filter.";
+    MONGODB_REST_REPEATS_VALUES = "MONGODB-REST-REPEATS-VALUES",
+        "The log or the profiler keeps every command with its values, in the clear.",
+        "Set operationProfiling.mode to off, slowOpThresholdMs to 100 and systemLog.verbosity to 0, or \
+         security.redactClientLogData to true (Enterprise, the log alone).";
+    MONGODB_TLS_OPTIONAL = "MONGODB-TLS-OPTIONAL",
+        "The server serves clients in plaintext.",
+        "Set net.tls.mode to requireTLS. While the server runs: setParameter tlsMode, to preferTLS first.";
+    MONGODB_TLS_MEMBERS = "MONGODB-TLS-MEMBERS",
+        "Members of a replica set or cluster speak plaintext to each other, or take any certificate.",
+        "Set net.tls.mode to requireTLS on every member, and take allowInvalidCertificates out.";
 }
 
 #[cfg(test)]

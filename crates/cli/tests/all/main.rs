@@ -38,6 +38,7 @@ mod installed {
     #[cfg(feature = "agents")]
     mod observer;
     mod paused;
+    mod pooler;
     mod postgres;
     mod printed;
     pub mod programs;

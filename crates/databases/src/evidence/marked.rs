@@ -16,6 +16,8 @@ use tithe_plugin::{
     session::{Discard, Fields, KeyValueSession, Request},
 };
 
+use super::long;
+
 /// Reads what the log of an attached server has gained, through the server itself.
 pub type Reader = Box<dyn Fn(&CheckContext<'_>) -> Result<Gained, Fault>>;
 
@@ -44,6 +46,8 @@ pub struct Log {
 pub const SESSIONS: usize = 4;
 /// Records that each session inserts, reads, updates and deletes.
 const RECORDS: usize = 25;
+/// Long values that all sessions send: each inserts one and updates it.
+pub const LONG_VALUES: usize = 2 * SESSIONS;
 /// How long the log may lag behind the answers.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -371,11 +375,15 @@ pub fn send(context: &CheckContext<'_>) -> Result<Counts, Fault> {
     Ok(["INSERT", "SELECT", "UPDATE", "DELETE"].map(|verb| (verb.to_owned(), sent)).into())
 }
 
+/// The first record of a session has a long value.
 fn work(session: &mut dyn KeyValueSession, marker: &str, fields: usize) -> Result<(), Fault> {
-    let values: Vec<(usize, &[u8])> = (0..fields).map(|field| (field, &b"marked"[..])).collect();
+    let long = long::value(marker);
     for number in 0..RECORDS {
         let key = format!("{marker}-{number:03}");
         let key = key.as_bytes();
+        let first = if number == 0 { long.as_bytes() } else { long::SHORT.as_bytes() };
+        let values: Vec<(usize, &[u8])> =
+            (0..fields).map(|field| (field, if field == 0 { first } else { long::SHORT.as_bytes() })).collect();
         for request in [
             Request::Insert { key, values: &values },
             Request::Read { key, fields: Fields::All },

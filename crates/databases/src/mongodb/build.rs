@@ -25,6 +25,8 @@ pub struct Build {
     pub title: String,
     /// True when it only speaks the protocol of MongoDB.
     pub stand_in: bool,
+    /// True for the edition of MongoDB that has neither an audit log nor encryption at rest.
+    pub is_community: bool,
 }
 
 impl Build {
@@ -39,7 +41,10 @@ impl Build {
     fn read(info: &Document) -> Result<Self, Fault> {
         let text = |name: &str| info.get_str(name).ok().filter(|text| !text.is_empty());
         let version = text("version").ok_or_else(|| Fault::Wrong("the server does not say its version".to_owned()))?;
-        let stand_in = |title: String| Self { title: format!("{title} (stand-in, not MongoDB)"), stand_in: true };
+        let stand_in = |title: String| {
+            let title = format!("{title} (stand-in, not MongoDB)");
+            Self { title, stand_in: true, is_community: false }
+        };
         if let Some(name) = text("standIn") {
             return Ok(stand_in(name.to_owned()));
         }
@@ -50,14 +55,13 @@ impl Build {
             return Ok(stand_in(format!("a server without a build number that says version {version}")));
         }
         let modules = info.get_array("modules").map(Vec::as_slice).unwrap_or_default();
-        let title = match text("psmdbVersion") {
-            Some(percona) => format!("Percona Server for MongoDB {percona}"),
-            None if modules.iter().any(|module| module.as_str() == Some("enterprise")) => {
-                format!("MongoDB {version} Enterprise")
-            }
-            None => format!("MongoDB {version}"),
+        let is_enterprise = modules.iter().any(|module| module.as_str() == Some("enterprise"));
+        let (title, is_community) = match text("psmdbVersion") {
+            Some(percona) => (format!("Percona Server for MongoDB {percona}"), false),
+            None if is_enterprise => (format!("MongoDB {version} Enterprise"), false),
+            None => (format!("MongoDB {version}"), true),
         };
-        Ok(Self { title, stand_in: false })
+        Ok(Self { title, stand_in: false, is_community })
     }
 }
 

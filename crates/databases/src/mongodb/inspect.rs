@@ -1,5 +1,10 @@
 //! The security matrix of a running MongoDB.
 
+mod accounts;
+mod login;
+mod options;
+mod records;
+
 use mongodb::bson::{Document, doc};
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
@@ -7,17 +12,18 @@ use tithe_plugin::{
     setup::Setup,
 };
 
+use self::{accounts::Accounts, login::Entrance, options::Options};
 use super::{
-    build::{Build, at, topology},
-    evidence::{knock, plaintext},
+    build::{Build, topology},
+    evidence::plaintext,
     link::Link,
     probe::probe,
     store::client,
-    target::door,
+    target::{door, of_clients},
 };
 use crate::{
-    inspect::{Judgement, Rules, authentication, client_rows, inspect_feature, not_offered, transport},
-    target::Target,
+    findings::{MONGODB_TLS_MEMBERS, MONGODB_TLS_OPTIONAL},
+    inspect::{Judgement, Rules, client_rows, inspect_feature, not_offered, transport},
 };
 
 /// Looks at every feature.
@@ -28,31 +34,30 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let target = door(server, setup)?;
     let link = client(server, setup)?;
     let build = Build::ask(&link)?;
-    let method = knock(&target, None)?;
-    let options = link.admin(doc! { "getCmdLineOpts": 1 });
-    let option = |path: &[&str]| match &options {
-        Ok(options) => Ok(at(options, &[&["parsed"], path].concat())),
-        Err(fault) => Err(fault.clone()),
-    };
+    let entrance = Entrance::open(&target, &of_clients(server, setup)?)?;
+    let options = Options::ask(&link);
+    let accounts = Accounts::read(&link);
+    let topology = topology(&link)?;
     let tls = probe(&target)?.tls.map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
-    let mode = option(&["net", "tls", "mode"]).map(|mode| mode.is_some_and(|mode| mode != "disabled"));
-    let asks = rules(option(&["security", "authorization"]), "security.authorization", "enabled");
-    let authentication = authentication(&target, &method, open).with_rules(asks, RIGHT);
-    let requires = rules(option(&["net", "tls", "mode"]), "net.tls.mode", "requireTLS");
-    let transport = transport(&target, &tls, mode, plaintext).with_rules(requires, RIGHT);
+    let offers = options.tls_mode().map(|now| now.mode.is_some_and(|mode| mode != "disabled"));
+    let asks = login::rules(&options, &accounts, entrance.localhost_exception());
+    let came_in = entrance.judge();
+    let everybody = matches!(came_in.state, State::Off | State::Available);
+    let authentication = came_in.with_rules(asks, options::RIGHT);
+    let transport = transport(&target, &tls, offers, plaintext).with_rules(of_transport(&options), options::RIGHT);
+    let transport = match transport.state {
+        State::Available | State::Off => transport.found(&MONGODB_TLS_OPTIONAL),
+        _ => transport,
+    };
     let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(client_rows(transport));
-    seen.push(inspect_feature(Feature::Authorisation, || authorisation(&link)));
-    seen.push(inspect_feature(Feature::AtRest, || {
-        let (on, cipher) = (option(&["security", "enableEncryption"])?, option(&["security", "encryptionCipherMode"])?);
-        let (state, seen) = at_rest(on, &cipher);
-        Ok(Judgement::whole(state, seen))
+    seen.push(inspect_feature(Feature::Authorisation, || match everybody {
+        true => nobody_is_limited(&link),
+        false => authorisation(&link, &options, &accounts, &topology),
     }));
-    seen.push(inspect_feature(Feature::Auditing, || {
-        let (state, seen) = auditing(option(&["auditLog", "destination"])?, option(&["auditLog", "filter"])?);
-        Ok(Judgement::whole(state, seen))
-    }));
-    seen.push(inspect_feature(Feature::NodeToNode, || between_nodes(&link, option(&["net", "tls", "mode"])?)));
+    seen.push(inspect_feature(Feature::AtRest, || records::at_rest(&options, &build)));
+    seen.push(inspect_feature(Feature::Auditing, || records::auditing(&options, &build, || records::runtime(&link))));
+    seen.push(inspect_feature(Feature::NodeToNode, || between_nodes(&topology, &options)));
     let cache = Judgement::unseen("accounts are kept in memory (the user cache); no command shows what it holds");
     seen.push(cache.of(Feature::AuthenticationCaching));
     seen.extend(not_offered(&[
@@ -65,51 +70,71 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     Ok(seen)
 }
 
-/// What an account needs to read the options that the server was started with.
-const RIGHT: &str = "the account needs the role clusterMonitor";
-
-/// The option `name`, which must be `wanted`: none of them can be loosened while the server runs.
-fn rules(option: Result<Option<String>, Fault>, name: &str, wanted: &str) -> Result<Rules, Fault> {
-    let value = option?;
-    let words = value.as_deref().unwrap_or("not set");
-    let (mut exceptions, mut doubts) = (Vec::new(), Vec::new());
-    match value.as_deref() {
-        Some(value) if value == wanted => {}
-        Some(_) => exceptions.push(format!("it is not {wanted}")),
-        None => doubts.push("what stands in its place".to_owned()),
+/// One port asks everybody.
+fn of_transport(options: &Options) -> Result<Rules, Fault> {
+    let now = options.tls_mode()?;
+    let mut rules = Rules { read: now.read, remedy: "set requireTLS", ..Rules::default() };
+    match now.mode.as_deref() {
+        Some("requireTLS") => {}
+        Some(mode) => rules.exceptions.push(format!("{mode} is not requireTLS")),
+        None => rules.doubts.push("what stands in its place".to_owned()),
     }
-    Ok(Rules {
-        read: format!("getCmdLineOpts: {name} = {words}"),
-        exceptions,
-        remedy: "set it",
-        doubts,
-        ..Rules::default()
+    Ok(rules)
+}
+
+/// Whoever is served without an account has all rights, whatever roles accounts have.
+fn nobody_is_limited(link: &Link) -> Result<Judgement, Fault> {
+    Ok(match reads_others(link)? {
+        true => Judgement::whole(
+            State::Off,
+            "clients without an account are served, and limited by no role: set security.authorization to enabled",
+        ),
+        false => Judgement::unseen("clients without an account are served; a database of someone else is refused"),
     })
 }
 
-fn open(target: &Target) -> Result<String, Fault> {
-    knock(target, None)
+/// True where the connected account reads a database of someone else.
+fn reads_others(link: &Link) -> Result<bool, Fault> {
+    match link.run("someone_else", doc! { "find": "someone_else", "limit": 1 }) {
+        Ok(_) => Ok(true),
+        Err(Fault::Refused(_)) => Ok(false),
+        Err(fault) => Err(fault),
+    }
 }
 
-/// What the connected account may do, as the server says it.
-fn authorisation(link: &Link) -> Result<Judgement, Fault> {
+/// What all accounts may do, where the connected one may read them, or else what it may do itself.
+fn authorisation(
+    link: &Link,
+    options: &Options,
+    accounts: &Result<Accounts, Fault>,
+    topology: &str,
+) -> Result<Judgement, Fault> {
     let status = link.admin(doc! { "connectionStatus": 1, "showPrivileges": false })?;
-    let roles = roles(&status);
-    let open = match link.run("someone_else", doc! { "find": "someone_else", "limit": 1 }) {
-        Ok(_) => true,
-        Err(Fault::Refused(_)) => false,
-        Err(fault) => return Err(fault),
+    let mut judged = match accounts {
+        Ok(accounts) if !accounts.is_empty() => accounts.judge(),
+        accounts => {
+            let roles = roles(&status).join(", ");
+            let judged = match reads_others(link)? {
+                true => Judgement::account(State::Available, format!("this account ({roles}) reads every database")),
+                false => {
+                    let seen = format!("this account ({roles}) is refused a database of someone else");
+                    Judgement::account(State::Enforced, seen)
+                }
+            };
+            match accounts {
+                Ok(_) => judged.doubted("no account is in the server's own list"),
+                Err(fault) => judged.doubted(&format!("others ({fault}): {}", accounts::RIGHT)),
+            }
+        }
     };
-    Ok(match (roles.as_slice(), open) {
-        ([], true) => Judgement::whole(State::Off, "a client without any role reads a database of someone else"),
-        (roles, true) => {
-            Judgement::account(State::Available, format!("this account ({}) reads every database", roles.join(", ")))
-        }
-        (roles, false) => {
-            let seen = format!("this account ({}) is refused a database of someone else", roles.join(", "));
-            Judgement::account(State::Enforced, seen)
-        }
-    })
+    // Accounts that the list does not have.
+    if options.option(&["security", "ldap", "authz", "queryTemplate"]).is_ok_and(|template| template.is_some()) {
+        judged = judged.doubted("accounts of LDAP, whose roles are those of their groups (security.ldap.authz)");
+    }
+    if topology == "sharded cluster" {
+        judged = judged.doubted("accounts that single shards have for themselves: ask each shard");
+    }
+    Ok(judged)
 }
 
 /// The roles in an answer to `connectionStatus`.
@@ -122,57 +147,41 @@ fn roles(status: &Document) -> Vec<String> {
     names.collect()
 }
 
-fn at_rest(on: Option<String>, cipher: &Option<String>) -> (State, String) {
-    match on.as_deref() {
-        Some("true") => {
-            let cipher = cipher.as_deref().unwrap_or("AES256-CBC, the default");
-            (State::Enforced, format!("getCmdLineOpts: enableEncryption true, {cipher}; files were not looked at"))
-        }
-        _ => (State::Off, "getCmdLineOpts: enableEncryption is not set".to_owned()),
-    }
-}
-
-fn auditing(destination: Option<String>, filter: Option<String>) -> (State, String) {
-    match (destination, filter) {
-        (None, _) => (State::Off, "getCmdLineOpts: no auditLog.destination".to_owned()),
-        (Some(destination), None) => (State::Enforced, format!("getCmdLineOpts: auditLog to {destination}, no filter")),
-        (Some(destination), Some(filter)) => (
-            State::Available,
-            format!("getCmdLineOpts: auditLog to {destination}, only what passes the filter {filter}"),
-        ),
-    }
-}
-
-fn between_nodes(link: &Link, mode: Option<String>) -> Result<Judgement, Fault> {
-    let topology = topology(link)?;
+/// How members speak to each other.
+fn between_nodes(topology: &str, options: &Options) -> Result<Judgement, Fault> {
     if topology == "standalone" {
         return Ok(Judgement::unseen("no other server is connected"));
     }
-    // With preferTLS members speak TLS to each other; with allowTLS they do not.
-    let (state, seen) = match mode.as_deref() {
-        Some("requireTLS") => (State::Enforced, format!("{topology}, net.tls.mode requireTLS")),
-        Some(mode @ "preferTLS") => (State::Available, format!("{topology}, net.tls.mode {mode}")),
-        mode => (State::Off, format!("{topology}, net.tls.mode {}", mode.unwrap_or("is not set"))),
+    let now = options.tls_mode()?;
+    let takes_any = options.tls_option(&["allowInvalidCertificates"])?.as_deref() == Some("true");
+    // With preferTLS members speak TLS to each other, and let plaintext in; with allowTLS they do not.
+    let state = match now.mode.as_deref() {
+        Some("requireTLS") if !takes_any => State::Enforced,
+        Some("requireTLS" | "preferTLS") => State::Available,
+        _ => State::Off,
     };
-    Ok(Judgement::whole(state, seen))
+    let any = if takes_any { ", members take any certificate (allowInvalidCertificates)" } else { "" };
+    let judged = Judgement::whole(state, format!("{topology}, {}{any}", now.read));
+    Ok(if state == State::Enforced { judged } else { judged.found(&MONGODB_TLS_MEMBERS) })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{options::tests::options, *};
 
     #[test]
-    fn options_of_the_server_are_read() {
-        let some = |text: &str| Some(text.to_owned());
-        assert_eq!(at_rest(None, &None).0, State::Off);
-        assert_eq!(at_rest(some("false"), &None).0, State::Off);
-        assert_eq!(
-            at_rest(some("true"), &some("AES256-GCM")),
-            (State::Enforced, "getCmdLineOpts: enableEncryption true, AES256-GCM; files were not looked at".to_owned())
-        );
-        assert_eq!(auditing(None, None).0, State::Off);
-        assert_eq!(auditing(some("file"), None).0, State::Enforced);
-        assert_eq!(auditing(some("file"), some("{}")).0, State::Available);
+    fn members_are_judged_by_what_they_ask_for_now() {
+        let state = |tls: Document, running: Document, topology: &str| {
+            let options = options(doc! { "net": { "tls": tls } }, running);
+            between_nodes(topology, &options).expect("options").state
+        };
+        let set = "replica set of 3";
+        assert_eq!(state(doc! { "mode": "allowTLS" }, doc! {}, set), State::Off);
+        assert_eq!(state(doc! { "mode": "allowTLS" }, doc! { "tlsMode": "requireTLS" }, set), State::Enforced);
+        assert_eq!(state(doc! { "mode": "preferTLS" }, doc! {}, set), State::Available);
+        let any = doc! { "mode": "requireTLS", "allowInvalidCertificates": true };
+        assert_eq!(state(any, doc! {}, set), State::Available);
+        assert_eq!(state(doc! {}, doc! {}, "standalone"), State::Unseen);
     }
 
     #[test]

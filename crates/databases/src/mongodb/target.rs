@@ -126,14 +126,23 @@ pub fn direct(target: &Target, mechanism: Option<AuthMechanism>) -> ClientOption
     let address = ServerAddress::Tcp { host: target.host.clone(), port: Some(target.port) };
     let mut options = ClientOptions::builder().hosts(vec![address]).direct_connection(true).build();
     options.tls = Some(target.tls.as_ref().map_or(DriverTls::Disabled, |tls| DriverTls::Enabled(driver_tls(tls))));
-    options.credential = target.password.as_ref().map(|password| {
-        let mut credential = Credential::default();
-        credential.username = Some(target.user.clone());
-        credential.password = Some(password.expose_text().to_owned());
-        credential.source = Some(target.database.clone());
-        credential.mechanism = mechanism;
-        credential
-    });
+    options.credential = match (mechanism, &target.password) {
+        // The certificate says who comes.
+        (Some(AuthMechanism::MongoDbX509), _) => {
+            let mut credential = Credential::default();
+            credential.mechanism = Some(AuthMechanism::MongoDbX509);
+            Some(credential)
+        }
+        (_, None) => None,
+        (mechanism, Some(password)) => {
+            let mut credential = Credential::default();
+            credential.username = Some(target.user.clone());
+            credential.password = Some(password.expose_text().to_owned());
+            credential.source = Some(target.database.clone());
+            credential.mechanism = mechanism;
+            Some(credential)
+        }
+    };
     options
 }
 
@@ -231,6 +240,8 @@ fn attached(url: &Url, setup: &Setup, password_outside: Option<String>) -> Resul
     }
     match (&mut options.credential, &setup.authentication) {
         (Some(credential), _) => {
+            let is_by_password = credential.mechanism != Some(AuthMechanism::MongoDbX509);
+            let password_outside = password_outside.filter(|_| is_by_password);
             credential.password = credential.password.take().or(password_outside);
             match (&credential.mechanism, mechanism(setup)) {
                 // Clients say who they are in the way that is proven, and not in the driver's choice.

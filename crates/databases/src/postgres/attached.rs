@@ -7,7 +7,13 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use super::{ENTRY, evidence::logs_free, schema::administrator, session::PostgresSession, startup::NO_PASSWORD};
+use super::{
+    ENTRY,
+    evidence::logs_free,
+    schema::{administrator, hops_of},
+    session::PostgresSession,
+    startup::NO_PASSWORD,
+};
 use crate::attached::unseen_process;
 
 /// Protections that are proven by the server's log.
@@ -100,7 +106,8 @@ fn unproven(session: &mut PostgresSession) -> Result<Vec<Lack>, Fault> {
     let account = session.value("SELECT quote_ident(current_user)")?;
     let mut lack = |why: &str, remedy, without| all.push(Lack { why: why.to_owned(), remedy, without });
     let statement = |text: &str| Remedy::Statement(text.to_owned());
-    if session.value("SHOW ssl")? != "on" {
+    // Clients of a pooler speak TLS with that, whatever the server has.
+    if session.value("SHOW ssl")? != "on" && hops_of(session)?.between.is_none() {
         let remedy = "give it a certificate (ssl_cert_file, ssl_key_file), then ALTER SYSTEM SET ssl = on and SELECT \
                       pg_reload_conf()";
         lack("the server speaks no TLS", Remedy::Words(remedy.to_owned()), Without::Proof(&["tls"]));

@@ -5,8 +5,8 @@ use std::{path::Path, process::Command};
 /// Options of `javac`: what its second compiler makes of a program that runs for seconds does not pay.
 const SOON: [&str; 3] = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none"];
 
-/// Compiles the file `name` of the folder `source` with what its `pom.xml` asks for, of which `jar` is one file, in
-/// `folder`; returns the class path.
+/// Compiles the file `name` of the folder `source`, and others there that it names, with what its `pom.xml` asks for,
+/// of which `jar` is one file, in `folder`; returns the class path.
 ///
 /// # Errors
 /// Words of Maven's or of the compiler's, or why they cannot be started.
@@ -19,7 +19,7 @@ pub fn compiled(source: &Path, name: &str, folder: &Path, jar: &str) -> Result<S
     }
     let class_path = format!("{}/*:{}", library.display(), classes.display());
     let compile = [&SOON[..], &["--release", "17", "-cp", &class_path, "-d"]].concat();
-    run(Command::new("javac").args(compile).arg(&classes).arg(source.join(name)))?;
+    run(Command::new("javac").args(compile).arg(&classes).arg("-sourcepath").args([source, &source.join(name)]))?;
     Ok(class_path)
 }
 

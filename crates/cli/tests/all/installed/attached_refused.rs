@@ -4,12 +4,8 @@
 use crate::support;
 
 use std::{
-    fs,
     io::{Read as _, Write as _},
     net::{Shutdown, TcpListener, TcpStream},
-    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
-    path::Path,
-    process::Command,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -26,7 +22,7 @@ use support::{
 use super::attached::{CAREFUL, arm, in_slices, schemas, verified};
 
 /// Two plain arms at `url` are not measured, and told why in these `words`.
-fn refused(database: &str, url: &str, words: &[&str]) {
+pub fn refused(database: &str, url: &str, words: &[&str]) {
     let bench = Bench::new("attached-refused");
     let arms = [arm("plain", url, ""), arm("again", url, "")].concat();
     let (status, told) = verified(&bench, database, &arms);
@@ -35,7 +31,7 @@ fn refused(database: &str, url: &str, words: &[&str]) {
     assert!(told.contains("arm plain: ") && !told.contains("invalid frame"), "{told}");
 }
 
-fn accepted(database: &str, url: &str) {
+pub fn accepted(database: &str, url: &str) {
     let bench = Bench::new("attached-accepted");
     let (status, told) = verified(&bench, database, &[arm("plain", url, ""), arm("again", url, "")].concat());
     assert_eq!(status, 0, "{told}");
@@ -126,63 +122,6 @@ fn somebody_elses_lock_on_tithes_table_is_named() {
     );
     holder.wait();
     accepted("postgres", &url);
-    assert_eq!(schemas(&server), "0");
-}
-
-/// A pgbouncer before a server, which ends when it is dropped.
-struct Pooler {
-    _process: Process,
-    port: u16,
-    _folder: tempfile::TempDir,
-}
-
-impl Pooler {
-    #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
-    fn start(server: &Server, mode: &str) -> Option<Self> {
-        let Some(program) =
-            ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().find(|path| Path::new(path).exists())
-        else {
-            assert!(std::env::var_os("CI").is_none(), "pgbouncer is not installed");
-            eprintln!("SKIPPED: pgbouncer is not installed");
-            return None;
-        };
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-        let folder = tempfile::tempdir().expect("a folder");
-        // It refuses to run as root.
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("open to all");
-        let (place, users) = (server.place(), folder.path().join("users"));
-        let (host, server_port) = place.split_once(':').expect("a port");
-        fs::write(&users, "\"tithe\" \"\"\n").expect("written");
-        let settings = folder.path().join("pgbouncer.ini");
-        let text = format!(
-            "[databases]\npostgres = host={host} port={server_port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
-             listen_port = {port}\nunix_socket_dir =\nauth_type = trust\nauth_file = {}\npool_mode = {mode}\n",
-            users.display()
-        );
-        fs::write(&settings, text).expect("written");
-        let mut command = Command::new(program);
-        command.arg(&settings);
-        if rustix::process::geteuid().is_root() {
-            command.uid(65_534).gid(65_534);
-        }
-        let process = Process::unheard(&mut command);
-        wait_until(|| TcpStream::connect(("127.0.0.1", port)).is_ok());
-        Some(Self { _process: process, port, _folder: folder })
-    }
-}
-
-#[test]
-fn a_pooler_that_lends_connections_for_a_transaction_is_refused() {
-    let Some(server) = Server::start() else { return };
-    let url = |pooler: &Pooler| format!("postgres://tithe@127.0.0.1:{}/postgres", pooler.port);
-    let Some(pooler) = Pooler::start(&server, "transaction") else { return };
-    refused("postgres", &url(&pooler), &["a pooler stands before it", "`pool_mode = session`"]);
-    // One that lends another connection each time, so that two sessions are hardly ever served by the same.
-    let by_turns = "transaction\nmin_pool_size = 4\nserver_round_robin = 1";
-    let Some(pooler) = Pooler::start(&server, by_turns) else { return };
-    refused("postgres", &url(&pooler), &["a pooler stands before it"]);
-    let Some(pooler) = Pooler::start(&server, "session") else { return };
-    accepted("postgres", &url(&pooler));
     assert_eq!(schemas(&server), "0");
 }
 

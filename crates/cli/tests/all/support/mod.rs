@@ -6,6 +6,7 @@ pub mod delay;
 pub mod hosts;
 #[path = "../../../../databases/tests/support/made.rs"]
 mod made;
+pub mod pooler;
 pub mod process;
 pub mod server;
 #[path = "../../../../databases/tests/support/small.rs"]

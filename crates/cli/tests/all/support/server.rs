@@ -74,7 +74,7 @@ pub fn start_on_copy(
 pub struct Server {
     programs: PathBuf,
     launched: Launched,
-    authority: PathBuf,
+    credentials: Credentials,
     _running: Option<Running>,
     _sandbox: Sandbox,
 }
@@ -298,8 +298,7 @@ impl Server {
         });
         launch.steps.extend(steps(&place.folder));
         let (launched, running) = start_on_copy(&Postgres, &install, (&sandbox, &place), &launch, &setup);
-        let authority = credentials.authority;
-        Some(Self { programs: install.programs, launched, authority, _running: running, _sandbox: sandbox })
+        Some(Self { programs: install.programs, launched, credentials, _running: running, _sandbox: sandbox })
     }
 
     /// Its folder.
@@ -333,11 +332,18 @@ impl Server {
         format!("postgres://tithe:{password}@{host}:{port}/postgres")
     }
 
+    /// Its certificates and keys.
+    pub fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
     /// Where it listens, with TLS or without, for an account that has no password.
     pub fn url_of(&self, account: &str, tls: bool) -> String {
         let Address::Tcp { host, port } = &self.launched.address else { panic!("a TCP server") };
-        let options =
-            if tls { format!("?sslmode=verify-full&sslrootcert={}", self.authority.display()) } else { String::new() };
+        let options = match tls {
+            true => format!("?sslmode=verify-full&sslrootcert={}", self.credentials.authority.display()),
+            false => String::new(),
+        };
         format!("postgres://{account}@{host}:{port}/postgres{options}")
     }
 

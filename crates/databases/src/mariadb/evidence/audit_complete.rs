@@ -1,10 +1,22 @@
 //! Does the audit log hold every event that it must, and none that it must not?
 
+use std::{
+    cell::RefCell,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
 use tithe_machine::{fault::Fault, observation::Observation};
-use tithe_plugin::evidence::{Check, CheckContext, CheckEntry, Watch};
+use tithe_plugin::{
+    checks::canary::key_value,
+    evidence::{Check, CheckContext, CheckEntry, Watch},
+};
 
 use crate::{
-    evidence::marked::{Counts, End, Gained, Log, LogWatch, Reader, SESSIONS},
+    evidence::{
+        long,
+        marked::{Counts, End, Gained, Log, LogGrowth, LogWatch, Reader, SESSIONS, describe, marker},
+    },
     mariadb::access::ACCESS,
     mysql_family::{
         evidence::{
@@ -61,9 +73,13 @@ impl AuditComplete {
         self.events.split(',').any(|kind| kind == event)
     }
 
+    fn has_statements(&self) -> bool {
+        self.has("QUERY") || self.has("QUERY_DML") || self.has("QUERY_DML_NO_SELECT")
+    }
+
     /// What must be in the log of what was sent.
     fn expected(&self, sent: &Counts) -> Counts {
-        let statements = self.has("QUERY") || self.has("QUERY_DML") || self.has("QUERY_DML_NO_SELECT");
+        let statements = self.has_statements();
         let reads = statements && !self.has("QUERY_DML_NO_SELECT");
         let mut expected = sent.clone();
         expected.retain(|verb, _| if verb == "SELECT" { reads } else { statements });
@@ -94,6 +110,30 @@ fn count(text: &str, mark: &str, account: Option<&str>) -> Counts {
     counts
 }
 
+/// How long the record of a long statement may take into the log.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Sends a long statement as text, with its values, which is what the plugin cuts; what became of it, where it is not
+/// whole in the log.
+fn cut(context: &CheckContext<'_>) -> Result<Option<String>, Fault> {
+    let Ok(growth) = LogGrowth::begin(context, &AUDIT_LOG) else { return Ok(None) };
+    let marker = marker(context);
+    let (table, key) = (YCSB_DIALECT.qualified(&context.setup.space, context.table), long::value(&marker));
+    let key = key.replace('\\', "\\\\").replace('\'', "''");
+    key_value(context.connect()?)?.run_statement(&format!("DELETE FROM {table} WHERE `ycsb_key` = '{key}'"))?;
+    let begun = Instant::now();
+    loop {
+        let text = growth.so_far(context)?.text;
+        if long::begins(&text, &marker) {
+            return Ok(long::lost(&text, &marker, 1).map(|lost| format!("{lost} (server_audit_query_log_limit)")));
+        }
+        if begun.elapsed() > TIMEOUT {
+            return Ok(Some("of a long statement the log has not even the beginning".to_owned()));
+        }
+        sleep(Duration::from_millis(20));
+    }
+}
+
 impl Check for AuditComplete {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("audit-complete")
@@ -105,13 +145,35 @@ impl Check for AuditComplete {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let account = ACCESS.product.target(context.server, context.setup)?.user;
-        count_marked(
+        let (nameless, expected) = (RefCell::new(Counts::new()), RefCell::new(Counts::new()));
+        let seen = count_marked(
             context,
             &AUDIT_LOG,
             &YCSB_DIALECT.qualified(&context.setup.space, context.table),
-            |sent| self.expected(sent),
-            |text, mark| count(text, mark, Some(&account)),
-        )
+            |sent| {
+                *expected.borrow_mut() = self.expected(sent);
+                expected.borrow().clone()
+            },
+            |text, mark| {
+                *nameless.borrow_mut() = count(text, "", Some(&account));
+                count(text, mark, Some(&account))
+            },
+        )?;
+        let (nameless, expected) = (nameless.into_inner(), expected.into_inner());
+        Ok(match seen {
+            Observation::Protected(words) if self.has_statements() => match cut(context)? {
+                Some(cut) => Observation::Protected(format!("{words}; {cut}")),
+                None => Observation::Protected(words),
+            },
+            Observation::Exposed(words) if self.has_statements() && nameless == expected => {
+                Observation::Protected(format!(
+                    "{words}; without the table's name, as their text is cut (server_audit_query_log_limit): {}: told by \
+                     their number alone",
+                    describe(&nameless)
+                ))
+            }
+            seen => seen,
+        })
     }
 
     fn watch(&self, context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {
@@ -122,7 +184,6 @@ impl Check for AuditComplete {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::marked::describe;
 
     const LOG: &str = "\
 20261121 09:59:04,vm,tithe,127.0.0.1,8,0,CONNECT,,,0

@@ -5,7 +5,10 @@ use tithe_plugin::evidence::{Check, CheckContext, CheckEntry, Watch};
 
 use super::logs_free::LOG;
 use crate::{
-    evidence::marked::{Counts, End, LogWatch, Tally, describe, marker, send_and_count},
+    evidence::{
+        long,
+        marked::{Counts, End, LONG_VALUES, LogWatch, Tally, describe, marker, send_and_count},
+    },
     postgres::schema::YCSB_DIALECT,
 };
 
@@ -48,8 +51,9 @@ impl Check for AuditComplete {
         // In the log the quotes of a name are doubled.
         let table = YCSB_DIALECT.qualified(&context.setup.space, context.table).replace('"', "\"\"");
         let mark = if self.parameter { marker(context) } else { table.clone() };
-        let (mut bare, mut textless) = (Counts::new(), Counts::new());
+        let (mut bare, mut textless, mut lost) = (Counts::new(), Counts::new(), None);
         let counting = |text: &str| {
+            lost = long::lost(text, &marker(context), LONG_VALUES);
             bare = count(&without_parameters(text), &table);
             textless = count(&without_text(text), "");
             count(text, &mark)
@@ -76,7 +80,12 @@ impl Check for AuditComplete {
         if self.parameter && !bare.is_empty() {
             return Ok(Observation::Unknown(parameters_missing(&tally, &bare)));
         }
-        Ok(tally.against(&expected, context.protected))
+        Ok(match (tally.against(&expected, context.protected), lost) {
+            (Observation::Protected(words), Some(lost)) => {
+                Observation::Protected(format!("{words}; {lost} (pgaudit.log_parameter_max_size)"))
+            }
+            (seen, _) => seen,
+        })
     }
 
     fn watch(&self, context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {

@@ -4,7 +4,10 @@ use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry, Watch};
 
 use super::logs_free::LOG;
-use crate::evidence::marked::{Counts, End, LogWatch, describe, marker, send_and_count};
+use crate::evidence::{
+    long,
+    marked::{Counts, End, LONG_VALUES, LogWatch, describe, marker, send_and_count},
+};
 
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log, which has them by
 /// `log_statement` or by their duration.
@@ -21,9 +24,10 @@ impl Check for StatementLog {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let mark = marker(context);
-        let mut bare = 0;
+        let (mut bare, mut lost) = (0, None);
         let counting = |text: &str| {
             bare = text.lines().filter_map(executed).count();
+            lost = long::lost(text, &mark, LONG_VALUES);
             count(text, &mark)
         };
         Ok(match send_and_count(context, &LOG, counting)? {
@@ -32,7 +36,12 @@ impl Check for StatementLog {
                  (log_parameter_max_length)",
                 describe(&tally.sent)
             )),
-            Ok(tally) => tally.against(&tally.sent, context.protected),
+            Ok(tally) => match (tally.against(&tally.sent, context.protected), lost) {
+                (Observation::Protected(words), Some(lost)) if context.protected => {
+                    Observation::Exposed(format!("{words}; {lost} (log_parameter_max_length)"))
+                }
+                (seen, _) => seen,
+            },
             Err(why) => Observation::Unknown(why),
         })
     }

@@ -9,7 +9,7 @@ use tithe_plugin::{
 use super::plaintext;
 use crate::{
     findings::{PG_TLS_BEHIND_POOLER, PG_TLS_OPTIONAL, PG_TLS_REPLICATION},
-    inspect::{Judgement, Rules, client_rows, transport},
+    inspect::{Judgement, Rules, client_rows, named, transport},
     postgres::{
         hba,
         schema::{Hops, hops_of},
@@ -90,12 +90,18 @@ pub fn replication(session: &mut PostgresSession, rules: Result<Rules, Fault>) -
         }
     };
     let connected = connected.with_rules(rules, hba::RIGHT);
-    let subscribed = subscriptions(session)?;
-    let judged = match subscribed {
+    let judged = match subscriptions(session)? {
         None => connected,
-        Some(Ok(lax)) if lax.is_empty() => connected,
-        Some(Ok(lax)) => {
-            let seen = format!("{}; subscriptions that may receive in plaintext: {}", connected.seen, lax.join("; "));
+        Some(Ok(Subscriptions { lax, secure })) if lax.is_empty() => {
+            let noun = if secure == 1 { "subscription receives" } else { "subscriptions receive" };
+            let seen = format!("{}; {secure} {noun} by TLS", connected.seen);
+            match connected.state {
+                State::Unseen => Judgement::account(State::Enforced, seen),
+                _ => Judgement { seen, ..connected },
+            }
+        }
+        Some(Ok(Subscriptions { lax, .. })) => {
+            let seen = format!("{}; subscriptions that may receive in plaintext: {}", connected.seen, named(&lax));
             Judgement { seen, state: State::Available, ..connected }
         }
         Some(Err(fault)) => connected.doubted(&format!("subscriptions (SELECT ON pg_subscription: {fault})")),
@@ -103,22 +109,41 @@ pub fn replication(session: &mut PostgresSession, rules: Result<Rules, Fault>) -
     Ok(if judged.state == State::Available { judged.found(&PG_TLS_REPLICATION) } else { judged })
 }
 
-/// Subscriptions whose connections may be in plaintext, where there are any.
-fn subscriptions(session: &mut PostgresSession) -> Result<Option<Result<Vec<String>, Fault>>, Fault> {
+/// By which connections this server fetches the changes of others.
+struct Subscriptions {
+    /// Those that may be in plaintext, each with its mode.
+    lax: Vec<String>,
+    /// How many cannot.
+    secure: usize,
+}
+
+/// The mode in a connection string, as libpq reads it: spaces and quotes may stand around it.
+const MODE: &str = "'sslmode *= *''?([a-z-]+)'";
+
+/// Subscriptions, where there are any.
+fn subscriptions(session: &mut PostgresSession) -> Result<Option<Result<Subscriptions, Fault>>, Fault> {
     if session.value("SELECT count(subname) FROM pg_subscription")? == "0" {
         return Ok(None);
     }
-    let sql = "SELECT subname || ' (sslmode=' || mode || ')' FROM (SELECT subname, \
-               coalesce(substring(subconninfo from 'sslmode=([a-z-]+)'), 'prefer') AS mode FROM pg_subscription) s \
-               WHERE mode IN ('disable', 'allow', 'prefer')";
-    Ok(Some(session.run(sql).map(|rows| rows.into_iter().flatten().flatten().collect())))
+    let sql = format!(
+        "SELECT mode IN ('disable', 'allow', 'prefer'), subname || ' (sslmode=' || mode || ')' FROM (SELECT subname, \
+         coalesce(substring(subconninfo from {MODE}), 'prefer') AS mode FROM pg_subscription) s"
+    );
+    Ok(Some(session.run(&sql).map(|rows| {
+        let (lax, secure): (Vec<_>, Vec<_>) =
+            rows.into_iter().partition(|row| row.first().is_some_and(|lax| lax.as_deref() == Some("t")));
+        let names = lax.into_iter().filter_map(|row| row.into_iter().nth(1).flatten());
+        Subscriptions { lax: names.collect(), secure: secure.len() }
+    })))
 }
 
 /// What a standby receives: the mode that its connection was asked for with.
 fn received(session: &mut PostgresSession) -> Result<Judgement, Fault> {
-    let sql = "SELECT coalesce(substring(conninfo from 'sslmode=([a-z-]+)'), CASE WHEN conninfo IS NULL THEN '' ELSE \
-               'prefer' END) FROM pg_stat_wal_receiver";
-    let mode = session.run(sql)?.into_iter().flatten().flatten().next();
+    let sql = format!(
+        "SELECT coalesce(substring(conninfo from {MODE}), CASE WHEN conninfo IS NULL THEN '' ELSE 'prefer' END) FROM \
+         pg_stat_wal_receiver"
+    );
+    let mode = session.run(&sql)?.into_iter().flatten().flatten().next();
     Ok(match mode.as_deref() {
         None => Judgement::unseen("a standby that receives from no server now"),
         Some("") => Judgement::unseen("a standby; from where it receives is not shown: it needs pg_monitor"),

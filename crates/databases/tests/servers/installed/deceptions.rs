@@ -7,11 +7,14 @@
 //! those alone whose name begins with it.
 
 mod cassandra;
+#[cfg(feature = "mongodb")]
+mod mongodb;
 mod mysql_family;
 mod pooler;
 mod postgres;
 mod redis;
 mod sample;
+mod standby;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -48,7 +51,7 @@ macro_rules! deceptions {
             #[test]
             fn $name() {
                 let text = include_str!(concat!("../../deceptions/", stringify!($name), ".toml"));
-                all_hold(&$database, text, $least, |sandbox| Box::new($stage(sandbox)));
+                all_hold(&$database, text, $least, as_launched, |sandbox| Box::new($stage(sandbox)));
             }
         )*
     };
@@ -184,7 +187,13 @@ pub trait Stage {
 }
 
 /// Tries every entry of `text`, and fails with all that did not hold.
-fn all_hold(database: &'static dyn Product, text: &str, least: usize, stage: fn(&Sandbox) -> Box<dyn Stage>) {
+fn all_hold(
+    database: &'static dyn Product,
+    text: &str,
+    least: usize,
+    begin: fn(&'static dyn Product, &Start) -> Option<Sandbox>,
+    stage: fn(&Sandbox) -> Box<dyn Stage>,
+) {
     let Deceptions { server, deception } = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
     let ids: BTreeSet<&str> = deception.iter().map(|entry| entry.id.as_str()).collect();
     assert_eq!(ids.len(), deception.len(), "each entry has a name of its own");
@@ -203,9 +212,7 @@ fn all_hold(database: &'static dyn Product, text: &str, least: usize, stage: fn(
         if entries.peek().is_none() {
             continue;
         }
-        let protections: Vec<_> = start.protections.iter().map(|id| chosen(database, id, &[])).collect();
-        let (settings, mistakes) = (pairs(&start.settings), pairs(&start.replace));
-        let Some(sandbox) = Sandbox::start_as(database, &protections, &settings, &mistakes) else { return };
+        let Some(sandbox) = begin(database, start) else { return };
         let mut stage = stage(&sandbox);
         failed.extend(entries.flat_map(|entry| tried(&mut *stage, &sandbox, entry, &mut samples)));
     }
@@ -213,6 +220,12 @@ fn all_hold(database: &'static dyn Product, text: &str, least: usize, stage: fn(
     if wanted.is_empty() {
         sample::check_page(database, &deception, &samples);
     }
+}
+
+/// A server of the product itself.
+fn as_launched(database: &'static dyn Product, start: &Start) -> Option<Sandbox> {
+    let protections: Vec<_> = start.protections.iter().map(|id| chosen(database, id, &[])).collect();
+    Sandbox::start_as(database, &protections, &pairs(&start.settings), &pairs(&start.replace))
 }
 
 fn pairs(map: &BTreeMap<String, String>) -> Vec<(&str, &str)> {
@@ -248,6 +261,17 @@ fn tried(
     (!wrong.is_empty()).then(|| format!("{} (defeats {}; {})\n{wrong}", entry.id, entry.defeats, entry.source))
 }
 
+/// The server at `url`, of which no more is known than that.
+fn attached(sandbox: &Sandbox, url: &str) -> Server {
+    Server {
+        address: Address::Attached(Url::new(url)),
+        process: None,
+        remote: None,
+        paths: Default::default(),
+        ..sandbox.server.clone()
+    }
+}
+
 /// What rows and claims come to that is not as `entry` says; empty where all is.
 fn looked(
     sandbox: &Sandbox,
@@ -256,13 +280,7 @@ fn looked(
     samples: &mut BTreeMap<String, Vec<FeatureStatus>>,
 ) -> Result<String, String> {
     let words = |fault: tithe_machine::fault::Fault| fault.to_string();
-    let server = Server {
-        address: Address::Attached(Url::new(url)),
-        process: None,
-        remote: None,
-        paths: Default::default(),
-        ..sandbox.server.clone()
-    };
+    let server = attached(sandbox, &url);
     let mut wrong = String::new();
     if !entry.rows.is_empty() {
         let setup = Setup::bare();

@@ -64,7 +64,7 @@ fn java() -> PathBuf {
     found.expect("javac was there, so java is")
 }
 
-fn launch(setup: &Setup, place: &Place, class_path: &str) -> Launch {
+fn launch(setup: &Setup, place: &Place, class_path: &str, optional: bool) -> Launch {
     let data = place.folder.join("data");
     let mut arguments: Vec<String> = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path]
         .iter()
@@ -77,6 +77,7 @@ fn launch(setup: &Setup, place: &Place, class_path: &str) -> Launch {
     if setup.transport != Transport::Plain {
         arguments.push(setup.credentials.server_certificate.display().to_string());
         arguments.push(setup.credentials.server_key.display().to_string());
+        arguments.extend(optional.then(|| "optional".to_owned()));
     }
     Launch {
         steps: vec![Step::Folder(data.clone())],
@@ -89,8 +90,13 @@ fn launch(setup: &Setup, place: &Place, class_path: &str) -> Launch {
 }
 
 fn start(protections: &[Chosen]) -> Option<Sandbox> {
+    started(protections, false)
+}
+
+/// The stand-in, which also serves plaintext at a port of TLS where that is `optional`.
+pub fn started(protections: &[Chosen], optional: bool) -> Option<Sandbox> {
     let class_path = class_path()?;
-    Some(Sandbox::stand_in(&MongoDb, protections, |setup, place| launch(setup, place, class_path)))
+    Some(Sandbox::stand_in(&MongoDb, protections, |setup, place| launch(setup, place, class_path, optional)))
 }
 
 pub static MONGODB: Tested = Tested { database: &MongoDb, start, again: Again::Refused("11000") };

@@ -20,7 +20,8 @@ import org.h2.mvstore.MVStore;
  * A server that speaks MongoDB's protocol and is not MongoDB: mongo-java-server over a file of H2.
  *
  * <p>It reports the lowest wire version that the driver accepts, which is one above its own, and says in its build information
- * that it is a stand-in. Arguments: the file, a port, and for TLS a certificate and a key (PEM).
+ * that it is a stand-in. Arguments: the file, a port, for TLS a certificate and a key (PEM), and then `optional` where it also
+ * serves plaintext. The command `pretend` tells it what else to be ({@link Pretence}).
  */
 public final class StandIn {
   /** What the driver of the tests speaks to at least: MongoDB 4.2. */
@@ -43,13 +44,16 @@ public final class StandIn {
     MVStore store = new MVStore.Builder().fileName(arguments[0]).autoCommitDisabled().open();
     H2Backend backend =
         new H2Backend(store) {
+          private final Pretence pretence = new Pretence();
+
           @Override
           public Document handleCommand(Channel channel, String database, String command, Document query) {
             if (command.equals("fsync")) {
               commit();
               return new Document("ok", 1.0);
             }
-            return named(command, super.handleCommand(channel, database, command, query));
+            Document pretended = pretence.answer(channel, command, query);
+            return pretended != null ? pretended : named(command, super.handleCommand(channel, database, command, query));
           }
 
           @Override
@@ -60,7 +64,8 @@ public final class StandIn {
               commit();
               return new Document("ok", 1.0);
             }
-            return named(command, super.handleMessage(message));
+            Document pretended = pretence.answer(message.getChannel(), command, document);
+            return pretended != null ? pretended : named(command, super.handleMessage(message));
           }
         };
     backend.version(REPORTED);
@@ -68,7 +73,12 @@ public final class StandIn {
     if (arguments.length > 2) {
       server.enableSsl(key(arguments[3]), null, certificate(arguments[2]));
     }
-    server.bind("127.0.0.1", Integer.parseInt(arguments[1]));
+    int port = Integer.parseInt(arguments[1]);
+    if (arguments.length > 4) {
+      Door.open(port, server.bind().getPort(), new MongoServer(backend).bind().getPort());
+    } else {
+      server.bind("127.0.0.1", port);
+    }
     Runtime.getRuntime()
         .addShutdownHook(
             new Thread(

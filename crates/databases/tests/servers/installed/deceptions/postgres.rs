@@ -9,7 +9,7 @@ use std::{
 use tithe_machine::{clock::Clock, launch::Address};
 use tithe_plugin::{database::Connect, session::SqlSession};
 
-use super::{Deception, Sandbox, Stage, pooler::Pooler, until};
+use super::{Deception, Sandbox, Stage, pooler::Pooler, standby::Standby, until};
 use crate::table;
 
 /// What an entry may have made is told by its number (documentation, "System Catalog Initial Data").
@@ -22,6 +22,8 @@ pub struct OnStage {
     folder: PathBuf,
     /// What an entry asks through.
     pooler: Option<Pooler>,
+    /// What an entry asks, or what receives from the server meanwhile.
+    standby: Option<Standby>,
 }
 
 impl OnStage {
@@ -29,7 +31,7 @@ impl OnStage {
         let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table() };
         let sql = sandbox.database.sql().expect("SQL");
         let session = sql.connect(&sandbox.server, &sandbox.setup, &how).expect("a session");
-        Self { session, folder: sandbox.server.folder.join("data"), pooler: None }
+        Self { session, folder: sandbox.server.folder.join("data"), pooler: None, standby: None }
     }
 
     fn run(&mut self, statement: &str) -> Result<Vec<Vec<Option<String>>>, String> {
@@ -76,11 +78,17 @@ impl Stage for OnStage {
             "tithe pooler-plaintext" => self.pooler = Some(Pooler::start(sandbox, false)?),
             _ => {}
         }
+        if let Some((asked, mode)) = entry.asks.strip_prefix("tithe ").and_then(|way| way.split_once(" of ")) {
+            let standby = self.standby.insert(Standby::start(sandbox, mode)?);
+            let of_standby = url(sandbox, "tithe tls", Some(standby.port))?;
+            Standby::receive(sandbox, mode, &of_standby)?;
+            return if asked == "standby" { Ok(of_standby) } else { url(sandbox, "tithe tls", None) };
+        }
         url(sandbox, &entry.asks, self.pooler.as_ref().map(|pooler| pooler.port))
     }
 
     fn clear(&mut self, _: &Sandbox, entry: &Deception) -> Result<(), String> {
-        self.pooler = None;
+        (self.pooler, self.standby) = (None, None);
         for name in entry.files.keys() {
             let text = fs::read_to_string(self.saved(name)).map_err(|error| format!("{name}: {error}"))?;
             overwrite(&self.folder.join(name), &text).map_err(|error| format!("{name}: {error}"))?;
@@ -129,9 +137,10 @@ fn placed(text: &str, sandbox: &Sandbox) -> String {
     text.replace("@CREDENTIALS@", &folder.display().to_string())
 }
 
-/// The URL of `asks`: an account, `tithe` where it is left out, and `plaintext`, `tls` or `certificate`, or through the
-/// `pooler` with the first or the second.
-fn url(sandbox: &Sandbox, asks: &str, pooler: Option<u16>) -> Result<String, String> {
+/// The URL of `asks`: an account, `tithe` where it is left out, and `plaintext`, `tls` or `certificate`, or through a
+/// pooler with the first or the second; at the port of the server itself or at `other`. (`tithe standby of MODE` asks a
+/// standby that receives in this mode, and `tithe primary of MODE` the server itself meanwhile.)
+fn url(sandbox: &Sandbox, asks: &str, other: Option<u16>) -> Result<String, String> {
     let Address::Tcp { host, port } = &sandbox.server.address else { return Err("no TCP server".to_owned()) };
     let credentials = &sandbox.setup.credentials;
     let mut words = asks.split_whitespace();
@@ -148,6 +157,6 @@ fn url(sandbox: &Sandbox, asks: &str, pooler: Option<u16>) -> Result<String, Str
         }
         other => return Err(format!("nobody comes by {other}")),
     };
-    let port = pooler.unwrap_or(*port);
+    let port = other.unwrap_or(*port);
     Ok(format!("postgres://{account}{password}@{host}:{port}/postgres{options}"))
 }

@@ -13,8 +13,8 @@ use tithe_plugin::{
 use super::{Deception, Sandbox};
 
 /// Who wrote the page: at its end, because readers come for the rest.
-const WRITTEN: &str = "\n---\n\nWritten by the test `deceptions` from real servers: change the entries with `sample` in \
-                       `crates/databases/tests/deceptions` and not this page.\n";
+const WRITTEN: &str = "\n---\n\nWritten by the test `deceptions` from servers that it started: change the entries with \
+                       `sample` in `crates/databases/tests/deceptions` and not this page.\n";
 
 /// `seen` without what changes from start to start: the port, where the server and its certificates lie, and how a
 /// connection ended.

@@ -1,0 +1,385 @@
+//! What accounts can become, by the roles that they have.
+//!
+//! Built-in roles are judged by what the documentation says of them ("Built-In Roles"), own ones by their privileges,
+//! which the server tells.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mongodb::bson::{Bson, Document, doc};
+use tithe_machine::fault::Fault;
+use tithe_plugin::{matrix::State, reach::Reach};
+
+use super::super::link::Link;
+use crate::{
+    findings::{MONGODB_AUTHZ_ADMINISTRATORS, MONGODB_AUTHZ_REACHABLE_ROOT, MONGODB_AUTHZ_READS_PASSWORDS},
+    inspect::{Judgement, named},
+};
+
+/// What an account needs to read all accounts and roles.
+pub const RIGHT: &str = "the account needs viewUser and viewRole on every database (userAdminAnyDatabase has them)";
+
+/// The goal of every way.
+const EVERYTHING: &str = "everything";
+
+/// Built-in roles that lead to everything, and why; the first two may do everything themselves.
+const UNLIMITED: [(&str, &str); 6] = [
+    ("root@admin", "every right"),
+    ("__system@admin", "every right, meant for members alone"),
+    ("dbOwner@admin", "grants itself root"),
+    ("userAdmin@admin", "grants itself root"),
+    ("userAdminAnyDatabase@admin", "grants itself root"),
+    ("restore@admin", "writes admin.system.users, which has every account's roles"),
+];
+/// How many of them may do everything themselves.
+const ADMINISTRATORS: usize = 2;
+
+/// Other built-in roles of every database: no way leads on from them.
+const LIMITED: [&str; 5] = ["read", "readWrite", "dbAdmin", "dbOwner", "userAdmin"];
+/// Those of `admin` alone.
+const LIMITED_OF_ADMIN: [&str; 10] = [
+    "clusterAdmin",
+    "clusterManager",
+    "clusterMonitor",
+    "hostManager",
+    "backup",
+    "readAnyDatabase",
+    "readWriteAnyDatabase",
+    "dbAdminAnyDatabase",
+    "enableSharding",
+    "directShardOperations",
+];
+/// The one that reads the hashes of passwords.
+const BACKUP: &str = "backup@admin";
+
+/// Roles that are asked for at a time.
+const AT_A_TIME: usize = 200;
+
+/// Accounts and the roles that they have, all by name and database: `app@shop`.
+#[derive(Debug, Default)]
+pub struct Accounts {
+    users: Vec<User>,
+    /// Own roles that accounts have, directly or by other roles.
+    roles: BTreeMap<String, Role>,
+}
+
+#[derive(Debug)]
+struct User {
+    name: String,
+    roles: Vec<String>,
+    /// Ways in which it can prove its password; none for one that has no password here.
+    mechanisms: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Role {
+    roles: Vec<String>,
+    privileges: Vec<Privilege>,
+}
+
+/// Some actions on a resource. Empty names stand for all databases, and for all collections but those of the system.
+#[derive(Debug)]
+struct Privilege {
+    any_resource: bool,
+    database: Option<String>,
+    collection: Option<String>,
+    actions: BTreeSet<String>,
+}
+
+impl Accounts {
+    /// Reads all accounts and, of roles, those that some account has.
+    ///
+    /// # Errors
+    /// The server's refusal.
+    pub fn read(link: &Link) -> Result<Self, Fault> {
+        let told = link.admin(doc! { "usersInfo": { "forAllDBs": true } })?;
+        let users: Vec<User> = documents(&told, "users").filter_map(User::read).collect();
+        let mut roles = BTreeMap::new();
+        let mut wanted: BTreeSet<String> = users.iter().flat_map(|user| user.roles.iter().cloned()).collect();
+        while !wanted.is_empty() {
+            let own: Vec<String> = wanted.iter().filter(|name| !is_built_in(name)).cloned().collect();
+            for names in own.chunks(AT_A_TIME) {
+                let names: Vec<Document> = names.iter().filter_map(|name| of_name(name)).collect();
+                let told = link.admin(doc! { "rolesInfo": names, "showPrivileges": true })?;
+                roles
+                    .extend(documents(&told, "roles").filter_map(|role| Some((name(role, "role")?, Role::read(role)))));
+            }
+            // One that the server does not tell is asked for once.
+            for name in own {
+                roles.entry(name).or_default();
+            }
+            let next = roles.values().flat_map(|role: &Role| role.roles.iter());
+            wanted = next.filter(|name| !is_built_in(name) && !roles.contains_key(*name)).cloned().collect();
+        }
+        Ok(Self { users, roles })
+    }
+
+    /// True where there is no account.
+    pub fn is_empty(&self) -> bool {
+        self.users.is_empty()
+    }
+
+    /// Accounts that can prove their password by SCRAM-SHA-1 and in no other way.
+    pub fn by_sha1_alone(&self) -> Vec<String> {
+        let old = self.users.iter().filter(|user| user.mechanisms == ["SCRAM-SHA-1"]);
+        old.map(|user| format!("`{}`", user.name)).collect()
+    }
+
+    /// Who becomes whom.
+    fn reach(&self) -> Reach {
+        let mut reach = Reach::default();
+        for (role, reason) in UNLIMITED {
+            reach.edge(role, EVERYTHING, reason);
+        }
+        for user in &self.users {
+            let account = account(&user.name);
+            user.roles.iter().for_each(|role| reach.edge(&account, role, "role"));
+            let database = user.name.rsplit('@').next().unwrap_or_default();
+            reach.edge(&all_of(database), &account, "one of them");
+            reach.edge(&all_of(""), &account, "one of them");
+        }
+        for (name, role) in &self.roles {
+            role.roles.iter().for_each(|inherited| reach.edge(name, inherited, "inherits it"));
+            for privilege in &role.privileges {
+                if let Some(reason) = privilege.gives_everything() {
+                    reach.edge(name, EVERYTHING, reason);
+                }
+                if let Some(database) = privilege.database_if("changePassword") {
+                    reach.edge(name, &all_of(database), "changePassword");
+                }
+            }
+        }
+        reach
+    }
+
+    /// Who may do everything, and who reads hashes of passwords.
+    pub fn judge(&self) -> Judgement {
+        let mut reach = self.reach();
+        let all = self.users.len();
+        let (mut unlimited, mut becomes) = (Vec::new(), false);
+        let ways = reach.ways([EVERYTHING]);
+        for user in &self.users {
+            let Some(way) = ways.of(&account(&user.name)) else { continue };
+            unlimited.push(way.to_string().trim_start_matches("account ").to_owned());
+            let direct = way.steps.first().map(|(to, _)| *to);
+            becomes |= !UNLIMITED[..ADMINISTRATORS].iter().any(|(role, _)| Some(*role) == direct);
+        }
+        let mut hashes = self.reach();
+        hashes.edge(BACKUP, HASHES, "find on admin.system.users");
+        let readers = self.roles.iter().filter(|(_, role)| role.privileges.iter().any(Privilege::reads_hashes));
+        readers.for_each(|(name, _)| hashes.edge(name, HASHES, "find on admin.system.users"));
+        let ways = hashes.ways([HASHES]);
+        let reading = self.users.iter().filter_map(|user| {
+            let way = ways.of(&account(&user.name))?.to_string();
+            Some(way.trim_start_matches("account ").to_owned())
+        });
+        let reading: Vec<String> = reading.collect();
+        let mut seen = format!("{} of {all} accounts may do everything (usersInfo, rolesInfo)", unlimited.len());
+        if !unlimited.is_empty() {
+            seen.push_str(&format!(": {}", named(&unlimited)));
+        }
+        if !reading.is_empty() {
+            seen.push_str(&format!("; hashes of all passwords are read by {}", named(&reading)));
+        }
+        let state = match unlimited.len() {
+            count if count == all && all > 0 => State::Off,
+            0 | 1 if reading.is_empty() => State::Enforced,
+            _ => State::Available,
+        };
+        if state != State::Enforced {
+            seen.push_str(": revokeRolesFromUser, or revokePrivilegesFromRole, what stands in the way");
+        }
+        let several = unlimited.len() > 1 || state == State::Off;
+        let mut judged = Judgement::whole(state, seen);
+        for (finding, is_so) in [
+            (&MONGODB_AUTHZ_REACHABLE_ROOT, several && becomes),
+            (&MONGODB_AUTHZ_ADMINISTRATORS, several && !becomes),
+            (&MONGODB_AUTHZ_READS_PASSWORDS, !reading.is_empty()),
+        ] {
+            judged = if is_so { judged.found(finding) } else { judged };
+        }
+        judged
+    }
+}
+
+/// The goal of ways to hashes of passwords.
+const HASHES: &str = "hashes";
+
+/// An account among roles, which may have its name.
+fn account(name: &str) -> String {
+    format!("account {name}")
+}
+
+/// All accounts of `database`, or of all databases where it is empty.
+fn all_of(database: &str) -> String {
+    if database.is_empty() { "all accounts".to_owned() } else { format!("accounts of {database}") }
+}
+
+fn is_built_in(name: &str) -> bool {
+    let (role, database) = name.rsplit_once('@').unwrap_or((name, ""));
+    LIMITED.contains(&role)
+        || database == "admin" && LIMITED_OF_ADMIN.contains(&role)
+        || UNLIMITED.iter().any(|(own, _)| *own == name)
+}
+
+fn of_name(name: &str) -> Option<Document> {
+    let (role, database) = name.rsplit_once('@')?;
+    Some(doc! { "role": role, "db": database })
+}
+
+/// Name and database of a user or role, as `kind` says.
+fn name(document: &Document, kind: &str) -> Option<String> {
+    Some(format!("{}@{}", document.get_str(kind).ok()?, document.get_str("db").ok()?))
+}
+
+fn documents<'a>(document: &'a Document, list: &str) -> impl Iterator<Item = &'a Document> {
+    let list = document.get_array(list).map(Vec::as_slice).unwrap_or_default();
+    list.iter().filter_map(Bson::as_document)
+}
+
+fn texts(document: &Document, list: &str) -> impl Iterator<Item = String> {
+    let list = document.get_array(list).map(Vec::as_slice).unwrap_or_default();
+    list.iter().filter_map(|text| text.as_str().map(str::to_owned))
+}
+
+impl User {
+    fn read(document: &Document) -> Option<Self> {
+        let roles = documents(document, "roles").filter_map(|role| name(role, "role")).collect();
+        Some(Self { name: name(document, "user")?, roles, mechanisms: texts(document, "mechanisms").collect() })
+    }
+}
+
+impl Role {
+    fn read(document: &Document) -> Self {
+        let privileges = documents(document, "privileges").filter_map(|privilege| {
+            let resource = privilege.get_document("resource").ok()?;
+            let text = |name: &str| resource.get_str(name).ok().map(str::to_owned);
+            Some(Privilege {
+                any_resource: resource.get_bool("anyResource").unwrap_or(false),
+                database: text("db"),
+                collection: text("collection"),
+                actions: texts(privilege, "actions").collect(),
+            })
+        });
+        let roles = documents(document, "roles").filter_map(|role| name(role, "role")).collect();
+        Self { roles, privileges: privileges.collect() }
+    }
+}
+
+impl Privilege {
+    fn may(&self, actions: &[&str]) -> bool {
+        self.actions.contains("anyAction") || actions.iter().any(|action| self.actions.contains(*action))
+    }
+
+    /// The database whose accounts or roles `action` is about; empty for all of them.
+    fn database_if(&self, action: &str) -> Option<&str> {
+        let database = match (self.any_resource, self.database.as_deref(), self.collection.as_deref()) {
+            (true, ..) => "",
+            (false, Some(database), Some("")) => database,
+            _ => return None,
+        };
+        self.may(&[action]).then_some(database)
+    }
+
+    /// True where it is about the collection of accounts, in which one of `actions` is allowed.
+    fn on_accounts(&self, actions: &[&str]) -> bool {
+        let covers = self.any_resource
+            || matches!(self.database.as_deref(), Some("admin" | ""))
+                && self.collection.as_deref() == Some("system.users");
+        covers && self.may(actions)
+    }
+
+    fn gives_everything(&self) -> Option<&'static str> {
+        if self.any_resource && self.actions.contains("anyAction") {
+            return Some("anyAction on anyResource");
+        }
+        if matches!(self.database_if("grantRole"), Some("admin" | "")) {
+            return Some("grantRole on admin");
+        }
+        self.on_accounts(&["insert", "update"]).then_some("writes admin.system.users")
+    }
+
+    fn reads_hashes(&self) -> bool {
+        self.on_accounts(&["find"])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    /// Accounts as `name: role role`, and own roles as `name: role role / actions on database.collection`.
+    fn judged(users: &[&str], roles: &[&str]) -> String {
+        let pair = |text: &str| {
+            let (name, rest) = text.split_once(": ").expect("a name");
+            (name.to_owned(), rest.split(' ').filter(|it| !it.is_empty()).map(str::to_owned).collect::<Vec<_>>())
+        };
+        let users = users.iter().map(|text| {
+            let (name, roles) = pair(text);
+            User { name, roles, mechanisms: Vec::new() }
+        });
+        let roles = roles.iter().map(|text| {
+            let (text, privilege) = text.split_once(" / ").unwrap_or((text, ""));
+            let (name, roles) = pair(text);
+            let privileges = privilege.split_once(" on ").map(|(actions, resource)| Privilege {
+                any_resource: resource == "any",
+                database: resource.split_once('.').map(|(database, _)| database.to_owned()),
+                collection: resource.split_once('.').map(|(_, collection)| collection.to_owned()),
+                actions: actions.split(' ').map(str::to_owned).collect(),
+            });
+            (name, Role { roles, privileges: privileges.into_iter().collect() })
+        });
+        let judged = Accounts { users: users.collect(), roles: roles.collect() }.judge();
+        format!("{}: {}\n", judged.state.words(), judged.seen)
+    }
+
+    #[test]
+    fn ways_to_root_are_named() {
+        let (ops, app) = ("ops@admin: root@admin", "app@shop: readWrite@shop");
+        let text = [
+            judged(&[ops, app], &[]),
+            judged(&[ops, "app@shop: dbOwner@shop"], &[]),
+            judged(&[ops, "app@shop: dbOwner@admin", app], &[]),
+            judged(&[ops, "app@shop: tool@shop", app], &["tool@shop: base@admin", "base@admin: restore@admin"]),
+            judged(&[ops, "app@shop: a@admin", app], &["a@admin:  / grantRole on admin."]),
+            judged(&[ops, "app@shop: a@admin", app], &["a@admin:  / grantRole on shop."]),
+            judged(&[ops, "app@shop: a@admin", app], &["a@admin:  / changePassword on admin."]),
+            judged(&[ops, "app@shop: a@shop", app], &["a@shop:  / changePassword on shop."]),
+            judged(&[ops, "app@shop: a@admin", app], &["a@admin:  / find update on admin.system.users"]),
+            judged(&[ops, "app@shop: a@admin", app], &["a@admin:  / find on any"]),
+            judged(&[ops, "copy@admin: backup@admin"], &[]),
+            judged(&[ops, "own@admin: loop@admin"], &["loop@admin: loop@admin"]),
+            judged(&[ops], &[]),
+        ];
+        expect![[r#"
+            enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right)
+            enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right)
+            off: 3 of 3 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); app@shop → dbOwner@admin (role) → everything (grants itself root); app@shop → dbOwner@admin (role) → everything (grants itself root): revokeRolesFromUser, or revokePrivilegesFromRole, what stands in the way
+            off: 3 of 3 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); app@shop → tool@shop (role) → base@admin (inherits it) → restore@admin (inherits it) → everything (writes admin.system.users, which has every account's roles); app@shop → tool@shop (role) → base@admin (inherits it) → restore@admin (inherits it) → everything (writes admin.system.users, which has every account's roles): revokeRolesFromUser, or revokePrivilegesFromRole, what stands in the way
+            off: 3 of 3 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); app@shop → a@admin (role) → everything (grantRole on admin); app@shop → a@admin (role) → everything (grantRole on admin): revokeRolesFromUser, or revokePrivilegesFromRole, what stands in the way
+            enforced: 1 of 3 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right)
+            off: 3 of 3 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); app@shop → a@admin (role) → accounts of admin (changePassword) → account ops@admin (one of them) → root@admin (role) → everything (every right); app@shop → a@admin (role) → accounts of admin (changePassword) → account ops@admin (one of them) → root@admin (role) → everything (every right): revokeRolesFromUser, or revokePrivilegesFromRole, what stands in the way
+            enforced: 1 of 3 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right)
+            off: 3 of 3 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); app@shop → a@admin (role) → everything (writes admin.system.users); app@shop → a@admin (role) → everything (writes admin.system.users); hashes of all passwords are read by app@shop → a@admin (role) → hashes (find on admin.system.users); app@shop → a@admin (role) → hashes (find on admin.system.users): revokeRolesFromUser, or revokePrivilegesFromRole, what stands in the way
+            available but not enforced: 1 of 3 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); hashes of all passwords are read by app@shop → a@admin (role) → hashes (find on admin.system.users); app@shop → a@admin (role) → hashes (find on admin.system.users): revokeRolesFromUser, or revokePrivilegesFromRole, what stands in the way
+            available but not enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); hashes of all passwords are read by copy@admin → backup@admin (role) → hashes (find on admin.system.users): revokeRolesFromUser, or revokePrivilegesFromRole, what stands in the way
+            enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right)
+            off: 1 of 1 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right): revokeRolesFromUser, or revokePrivilegesFromRole, what stands in the way
+        "#]].assert_eq(&text.concat());
+    }
+
+    #[test]
+    fn answers_of_a_server_are_read() {
+        let role = Role::read(&doc! {
+            "role": "tool", "db": "admin", "roles": [{ "role": "backup", "db": "admin" }],
+            "privileges": [{ "resource": { "db": "admin", "collection": "system.users" }, "actions": ["find"] },
+                { "resource": { "cluster": true }, "actions": ["shutdown"] }],
+        });
+        assert_eq!((role.roles.as_slice(), role.privileges.len()), (&["backup@admin".to_owned()][..], 2));
+        assert!(role.privileges[0].reads_hashes() && role.privileges[1].gives_everything().is_none());
+        let user = User::read(&doc! { "user": "app", "db": "shop", "mechanisms": ["SCRAM-SHA-1"], "roles": [] });
+        let accounts = Accounts { users: user.into_iter().collect(), roles: BTreeMap::new() };
+        assert_eq!(accounts.by_sha1_alone(), ["`app@shop`"]);
+    }
+}

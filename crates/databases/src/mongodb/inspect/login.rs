@@ -1,0 +1,233 @@
+//! How somebody gets into a MongoDB.
+
+use mongodb::{
+    bson::doc,
+    options::{AuthMechanism, ClientOptions},
+};
+use tithe_machine::fault::Fault;
+use tithe_plugin::matrix::State;
+
+use super::{
+    super::{
+        evidence::knock,
+        link::Link,
+        target::{direct, mechanism_name},
+    },
+    accounts::Accounts,
+    options::{self, Options},
+};
+use crate::{
+    evidence::Attempt,
+    findings::{
+        MONGODB_AUTHN_LOCALHOST_EXCEPTION, MONGODB_AUTHN_NOT_ASKED, MONGODB_AUTHN_OLD_HASH, MONGODB_AUTHN_WEAK_METHOD,
+    },
+    inspect::{Judgement, Rules, authentication, named},
+    target::{Target, Tls},
+};
+
+/// How the asking connection came in.
+pub struct Entrance {
+    target: Target,
+    mechanism: Option<AuthMechanism>,
+    /// `none` where nobody was asked, [`NOT_IN`] where only the localhost exception serves the connection.
+    method: String,
+}
+
+/// The method of a connection that came without an account to a server that asks for one.
+const NOT_IN: &str = "no account";
+
+impl Entrance {
+    /// Comes in as the user's URL says, or learns that without an account nobody comes in but by the localhost
+    /// exception.
+    ///
+    /// # Errors
+    /// As [`knock`].
+    pub fn open(target: &Target, options: &ClientOptions) -> Result<Self, Fault> {
+        let mechanism = options.credential.as_ref().and_then(|credential| credential.mechanism.clone());
+        let came =
+            |method: &str| Self { target: target.clone(), mechanism: mechanism.clone(), method: method.to_owned() };
+        match knock(target, mechanism.clone()) {
+            Ok(method) => Ok(came(&method)),
+            Err(refusal @ Fault::Refused(_)) if options.credential.is_some() => {
+                // An account may come in and have no right to read anything.
+                let link = Link::new(direct(target, mechanism.clone()))?;
+                link.admin(doc! { "ping": 1 }).map_err(|_| refusal)?;
+                Ok(came(mechanism.as_ref().map_or("SCRAM", mechanism_name)))
+            }
+            Err(refusal @ Fault::Refused(_)) => {
+                let entrance = came(NOT_IN);
+                let is_open = entrance.localhost_exception().is_some_and(|open| open == Ok(true));
+                if is_open { Ok(entrance) } else { Err(refusal) }
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// What happens to whoever comes without what this connection brought.
+    pub fn judge(&self) -> Judgement {
+        if self.method == NOT_IN {
+            return Judgement::account(State::Enforced, "without an account: refused");
+        }
+        if self.mechanism != Some(AuthMechanism::MongoDbX509) {
+            return authentication(&self.target, &self.method, |target| knock(target, None));
+        }
+        let name = mechanism_name(&AuthMechanism::MongoDbX509);
+        match Attempt::of(knock(&without_certificate(&self.target), None)) {
+            Ok(Attempt::Refused(words)) => {
+                let seen = format!("by {name} (client certificate); without one: refused ({words})");
+                Judgement::account(State::Enforced, seen)
+            }
+            Ok(Attempt::Served) => {
+                Judgement::account(State::Available, format!("by {name}; without a certificate: served too"))
+            }
+            Err(fault) => Judgement::unseen(format!("by {name}; without a certificate: {fault}")),
+        }
+    }
+
+    /// Whether somebody on the server's own machine may make the first account. `None` where it was not tried: a server
+    /// that asks nobody, or one elsewhere.
+    pub fn localhost_exception(&self) -> Option<Result<bool, Fault>> {
+        let near = ["127.0.0.1", "::1", "localhost"].contains(&self.target.host.as_str());
+        (near && self.method != "none").then(|| localhost_exception(&self.target))
+    }
+}
+
+/// Asks without an account for something that only this exception serves to one who has none: whether there is a
+/// replica set. It changes nothing.
+fn localhost_exception(target: &Target) -> Result<bool, Fault> {
+    let anonymous = Target { password: None, must_ask: false, ..without_certificate(target) };
+    match Link::new(direct(&anonymous, None))?.admin(doc! { "replSetGetStatus": 1 }) {
+        Ok(_) => Ok(true),
+        // `NoReplicationEnabled` and `NotYetInitialized`: rights are looked at before.
+        Err(Fault::Server(words)) if ["(code 76)", "(code 94)"].iter().any(|code| words.ends_with(code)) => Ok(true),
+        Err(Fault::Refused(_)) => Ok(false),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn without_certificate(target: &Target) -> Target {
+    let tls = target.tls.as_ref().map(|tls| Tls { identity: None, ..tls.clone() });
+    Target { tls, ..target.clone() }
+}
+
+/// What is to be done about most of what gets round.
+const REMEDY: &str = "mend the option, and start the server again";
+
+/// What options and accounts say of everybody.
+///
+/// # Errors
+/// Why the server does not say how it was started.
+pub fn rules(
+    options: &Options,
+    accounts: &Result<Accounts, Fault>,
+    exception: Option<Result<bool, Fault>>,
+) -> Result<Rules, Fault> {
+    let authorization = match options.option(&["security", "authorization"]) {
+        Ok(authorization) => authorization,
+        Err(fault) if exception == Some(Ok(true)) => {
+            let mut rules = Rules { read: "replSetGetStatus without an account".to_owned(), ..Rules::default() };
+            of_exception(accounts, exception, &mut rules);
+            rules.doubts.push(format!("options ({fault}): {}", options::RIGHT));
+            return Ok(rules);
+        }
+        Err(fault) => return Err(fault),
+    };
+    let members = [&["security", "keyFile"][..], &["security", "clusterAuthMode"]];
+    let by_members = members.map(|path| options.option(path)).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let by_members = by_members.iter().any(Option::is_some);
+    let words = authorization.as_deref().unwrap_or("not set");
+    let mut rules =
+        Rules { read: format!("getCmdLineOpts: security.authorization = {words}"), remedy: REMEDY, ..Rules::default() };
+    match (authorization.as_deref(), by_members) {
+        (Some("enabled"), _) => {}
+        // Members that prove who they are to each other: clients must, too.
+        (None, true) => rules.read.push_str(", and members authenticate each other, which asks clients as well"),
+        (Some(value), false) => {
+            rules.exceptions.push(format!("security.authorization is {value}"));
+            rules.findings.push(&MONGODB_AUTHN_NOT_ASKED);
+        }
+        (Some(value), true) => rules.doubts.push(format!("what {value} comes to beside a key of members")),
+        (None, false) => rules.doubts.push("what stands in its place".to_owned()),
+    }
+    if options.is_on(&["security", "transitionToAuth"])? {
+        rules.exceptions.push("security.transitionToAuth lets in whoever does not log in, with all rights".to_owned());
+        rules.findings.push(&MONGODB_AUTHN_NOT_ASKED);
+    }
+    of_methods(options, &mut rules)?;
+    of_exception(accounts, exception, &mut rules);
+    if let Ok(accounts) = accounts {
+        let old = accounts.by_sha1_alone();
+        if !old.is_empty() {
+            rules.read.push_str(&format!("; by SCRAM-SHA-1 alone, whose hash is made of MD5: {}", named(&old)));
+            rules.findings.push(&MONGODB_AUTHN_OLD_HASH);
+        }
+    }
+    Ok(rules)
+}
+
+/// Methods that the server takes, of which one sends the password itself.
+fn of_methods(options: &Options, rules: &mut Rules) -> Result<(), Fault> {
+    let Some(methods) = options.parameter("authenticationMechanisms")? else { return Ok(()) };
+    rules.read.push_str(&format!("; methods: {methods}"));
+    let is_required = options.tls_mode()?.mode.as_deref() == Some("requireTLS");
+    if methods.contains("PLAIN") && !is_required {
+        rules.exceptions.push("PLAIN sends the password itself, and TLS is not required".to_owned());
+        rules.findings.push(&MONGODB_AUTHN_WEAK_METHOD);
+    }
+    if methods.contains("SCRAM-SHA-1") && !methods.contains("SCRAM-SHA-256") && !methods.contains("X509") {
+        rules.findings.push(&MONGODB_AUTHN_OLD_HASH);
+    }
+    Ok(())
+}
+
+/// A server without accounts lets whoever is on its machine make the first one.
+fn of_exception(accounts: &Result<Accounts, Fault>, exception: Option<Result<bool, Fault>>, rules: &mut Rules) {
+    let none = accounts.as_ref().is_ok_and(Accounts::is_empty);
+    match exception {
+        Some(Ok(true)) => {
+            rules
+                .exceptions
+                .push("the localhost exception is open: whoever is on this machine makes the first account".to_owned());
+            rules.remedy = "make an administrator's account";
+            rules.findings.push(&MONGODB_AUTHN_LOCALHOST_EXCEPTION);
+        }
+        Some(Err(fault)) => rules.doubts.push(format!("the localhost exception ({fault})")),
+        None if none => rules.doubts.push("the localhost exception, from another machine".to_owned()),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use mongodb::bson::Document;
+
+    use super::{super::options::tests::options, *};
+
+    #[test]
+    fn who_is_asked_follows_from_more_than_one_option() {
+        let judged = |security: Document, methods: &[&str], exception: Option<bool>| {
+            let running = doc! { "authenticationMechanisms": methods };
+            let options = options(doc! { "security": security }, running);
+            let accounts = Err(Fault::Refused("no".to_owned()));
+            rules(&options, &accounts, exception.map(Ok)).expect("rules").words() + "\n"
+        };
+        let on = || doc! { "authorization": "enabled" };
+        let text = [
+            judged(on(), &["SCRAM-SHA-256"], Some(false)),
+            judged(doc! { "keyFile": "/key" }, &["SCRAM-SHA-256"], None),
+            judged(doc! { "authorization": "disabled" }, &["SCRAM-SHA-256"], None),
+            judged(doc! {}, &["SCRAM-SHA-256"], None),
+            judged(doc! { "keyFile": "/key", "transitionToAuth": true }, &["SCRAM-SHA-256"], None),
+            judged(on(), &["SCRAM-SHA-256", "PLAIN"], Some(true)),
+        ];
+        expect![[r#"
+            getCmdLineOpts: security.authorization = enabled; methods: ["SCRAM-SHA-256"]: no exception
+            getCmdLineOpts: security.authorization = not set, and members authenticate each other, which asks clients as well; methods: ["SCRAM-SHA-256"]: no exception
+            getCmdLineOpts: security.authorization = disabled; methods: ["SCRAM-SHA-256"]: 1 exception: security.authorization is disabled: mend the option, and start the server again
+            getCmdLineOpts: security.authorization = not set; methods: ["SCRAM-SHA-256"]: no exception; not judged: what stands in its place
+            getCmdLineOpts: security.authorization = not set, and members authenticate each other, which asks clients as well; methods: ["SCRAM-SHA-256"]: 1 exception: security.transitionToAuth lets in whoever does not log in, with all rights: mend the option, and start the server again
+            getCmdLineOpts: security.authorization = enabled; methods: ["SCRAM-SHA-256", "PLAIN"]: 2 exceptions: PLAIN sends the password itself, and TLS is not required; the localhost exception is open: whoever is on this machine makes the first account: make an administrator's account
+        "#]].assert_eq(&text.concat());
+    }
+}

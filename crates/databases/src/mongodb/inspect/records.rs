@@ -1,0 +1,184 @@
+//! What a MongoDB records of its clients, and which files values reach.
+
+use mongodb::bson::doc;
+use tithe_machine::fault::Fault;
+use tithe_plugin::matrix::State;
+
+use super::{
+    super::{
+        build::{Build, at},
+        link::Link,
+    },
+    options::Options,
+};
+use crate::{
+    findings::{MONGODB_AUDIT_PARTIAL, MONGODB_REST_REPEATS_VALUES},
+    inspect::Judgement,
+};
+
+/// Filter and successes, where the audit log is set up while the server runs (from 5.0 on).
+pub type Runtime = Result<(Option<String>, Option<String>), Fault>;
+
+/// Asks for them.
+pub fn runtime(link: &Link) -> Runtime {
+    let told = link.admin(doc! { "getAuditConfig": 1 })?;
+    let filter = at(&told, &["filter"]).filter(|filter| filter.chars().any(|c| !"{} ".contains(c)));
+    Ok((filter, at(&told, &["auditAuthorizationSuccess"])))
+}
+
+/// The audit log. Reads and writes are recorded by the check of their rights, of which only those that fail are
+/// recorded unless `auditAuthorizationSuccess` says otherwise.
+///
+/// # Errors
+/// Why the server does not say how it was started.
+pub fn auditing(options: &Options, build: &Build, runtime: impl FnOnce() -> Runtime) -> Result<Judgement, Fault> {
+    if build.is_community {
+        let seen = "no edition but Enterprise has an audit log".to_owned();
+        return Ok(repeated(Judgement::whole(State::NotOffered, seen), options));
+    }
+    let Some(destination) = options.option(&["auditLog", "destination"])? else {
+        let off = Judgement::whole(State::Off, "getCmdLineOpts: no auditLog.destination");
+        return Ok(repeated(off, options));
+    };
+    let (filter, successes) = match options.is_on(&["auditLog", "runtimeConfiguration"])? {
+        true => runtime()?,
+        false => (options.option(&["auditLog", "filter"])?, options.parameter("auditAuthorizationSuccess")?),
+    };
+    let mut seen = format!("auditLog to {destination}");
+    let mut is_partial = false;
+    match &filter {
+        Some(filter) => {
+            is_partial = true;
+            seen.push_str(&format!(", only what passes the filter {filter}"));
+        }
+        None => seen.push_str(", no filter"),
+    }
+    // The parameter is false by itself (documentation, "auditAuthorizationSuccess").
+    if successes.as_deref() != Some("true") {
+        is_partial = true;
+        seen.push_str(
+            "; reads and writes are recorded where they are refused, and no others: set auditAuthorizationSuccess to true",
+        );
+    }
+    let judged = match is_partial {
+        true => Judgement::whole(State::Available, seen).found(&MONGODB_AUDIT_PARTIAL),
+        false => Judgement::whole(State::Enforced, seen),
+    };
+    Ok(repeated(judged, options))
+}
+
+/// Encryption of data files.
+///
+/// # Errors
+/// As [`auditing`].
+pub fn at_rest(options: &Options, build: &Build) -> Result<Judgement, Fault> {
+    if build.is_community {
+        let seen = "no edition but Enterprise encrypts its files";
+        return Ok(repeated(Judgement::whole(State::NotOffered, seen), options));
+    }
+    let judged = match options.is_on(&["security", "enableEncryption"])? {
+        true => {
+            let cipher = options.option(&["security", "encryptionCipherMode"])?;
+            let cipher = cipher.unwrap_or_else(|| "AES256-CBC, the default".to_owned());
+            let key = match options.option(&["security", "encryptionKeyFile"])? {
+                Some(file) => format!("; the key is a file on the server: {file}"),
+                None => String::new(),
+            };
+            let seen = format!("getCmdLineOpts: enableEncryption true, {cipher}{key}; files were not looked at");
+            Judgement::whole(State::Enforced, seen)
+        }
+        false => Judgement::whole(State::Off, "getCmdLineOpts: enableEncryption is not set"),
+    };
+    Ok(repeated(judged, options))
+}
+
+/// Adds to `judged` which logs repeat values, in the clear. What each database's profiler is set to while the server
+/// runs is not asked for.
+fn repeated(judged: Judgement, options: &Options) -> Judgement {
+    let of = |path: &[&str]| options.option(path).ok().flatten();
+    let redacted = of(&["security", "redactClientLogData"]).as_deref() == Some("true");
+    let slow_ms = of(&["operationProfiling", "slowOpThresholdMs"]).and_then(|ms| ms.parse::<i64>().ok());
+    let verbose = of(&["systemLog", "verbosity"]).and_then(|level| level.parse::<i64>().ok());
+    let (mut seen, mut every) = (judged.seen.clone(), false);
+    match (redacted, slow_ms.unwrap_or(100)) {
+        (true, _) => {}
+        (false, ..=0) => {
+            every = true;
+            seen.push_str("; the log repeats values of every command (slowOpThresholdMs)");
+        }
+        (false, ms) => seen.push_str(&format!("; the log repeats values of commands slower than {ms} ms")),
+    }
+    if !redacted && verbose.is_some_and(|level| level > 0) {
+        every = true;
+        seen.push_str("; the log repeats values of every command (systemLog.verbosity)");
+    }
+    if of(&["operationProfiling", "mode"]).as_deref() == Some("all") {
+        every = true;
+        seen.push_str("; each database's system.profile repeats values of every command (operationProfiling.mode)");
+    }
+    let judged = Judgement { seen, ..judged };
+    if every { judged.found(&MONGODB_REST_REPEATS_VALUES) } else { judged }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use mongodb::bson::Document;
+
+    use super::{super::options::tests::options, *};
+
+    fn build(is_community: bool) -> Build {
+        Build { title: "MongoDB 7".to_owned(), stand_in: false, is_community }
+    }
+
+    fn words(judged: Result<Judgement, Fault>) -> String {
+        let judged = judged.expect("options");
+        let found: Vec<&str> = judged.findings.iter().map(|finding| finding.id).collect();
+        format!("{}: {} {found:?}\n", judged.state.words(), judged.seen)
+    }
+
+    #[test]
+    fn an_audit_log_is_complete_that_records_successes_and_filters_nothing() {
+        let of = |log: Document, running: Document, community: bool| {
+            words(auditing(&options(doc! { "auditLog": log }, running), &build(community), || {
+                Ok((None, Some("true".to_owned())))
+            }))
+        };
+        let on = || doc! { "auditAuthorizationSuccess": true };
+        let text = [
+            of(doc! {}, doc! {}, true),
+            of(doc! {}, doc! {}, false),
+            of(doc! { "destination": "file" }, doc! {}, false),
+            of(doc! { "destination": "file" }, on(), false),
+            of(doc! { "destination": "file", "filter": "{ atype: 'authCheck' }" }, on(), false),
+            of(doc! { "destination": "file", "runtimeConfiguration": true }, doc! {}, false),
+        ];
+        expect![[r#"
+            not offered by this product: no edition but Enterprise has an audit log; the log repeats values of commands slower than 100 ms []
+            off: getCmdLineOpts: no auditLog.destination; the log repeats values of commands slower than 100 ms []
+            available but not enforced: auditLog to file, no filter; reads and writes are recorded where they are refused, and no others: set auditAuthorizationSuccess to true; the log repeats values of commands slower than 100 ms ["MONGODB-AUDIT-PARTIAL"]
+            enforced: auditLog to file, no filter; the log repeats values of commands slower than 100 ms []
+            available but not enforced: auditLog to file, only what passes the filter { atype: 'authCheck' }; the log repeats values of commands slower than 100 ms ["MONGODB-AUDIT-PARTIAL"]
+            enforced: auditLog to file, no filter; the log repeats values of commands slower than 100 ms []
+        "#]].assert_eq(&text.concat());
+    }
+
+    #[test]
+    fn logs_that_repeat_values_are_named_where_files_are_judged() {
+        let of = |parsed: Document| words(at_rest(&options(parsed, doc! {}), &build(false)));
+        let text = [
+            of(doc! {}),
+            of(doc! { "security": { "enableEncryption": true, "encryptionKeyFile": "/key" } }),
+            of(doc! { "operationProfiling": { "mode": "all", "slowOpThresholdMs": -1 } }),
+            of(doc! { "security": { "redactClientLogData": true }, "systemLog": { "verbosity": 2 } }),
+            words(at_rest(&options(doc! { "systemLog": { "verbosity": 1 } }, doc! {}), &build(true))),
+        ];
+        expect![[r#"
+            off: getCmdLineOpts: enableEncryption is not set; the log repeats values of commands slower than 100 ms []
+            enforced: getCmdLineOpts: enableEncryption true, AES256-CBC, the default; the key is a file on the server: /key; files were not looked at; the log repeats values of commands slower than 100 ms []
+            off: getCmdLineOpts: enableEncryption is not set; the log repeats values of every command (slowOpThresholdMs); each database's system.profile repeats values of every command (operationProfiling.mode) ["MONGODB-REST-REPEATS-VALUES"]
+            off: getCmdLineOpts: enableEncryption is not set []
+            not offered by this product: no edition but Enterprise encrypts its files; the log repeats values of commands slower than 100 ms; the log repeats values of every command (systemLog.verbosity) ["MONGODB-REST-REPEATS-VALUES"]
+        "#]].assert_eq(&text.concat());
+    }
+}

@@ -1,0 +1,106 @@
+//! A standby of a server, which receives in the mode that an entry names.
+
+use std::{
+    fs,
+    net::TcpListener,
+    os::unix::{
+        fs::{MetadataExt as _, chown},
+        process::CommandExt as _,
+    },
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tithe_databases::postgres::Postgres;
+use tithe_machine::{
+    clock::Clock,
+    launch::{Address, Search},
+};
+use tithe_plugin::{
+    database::{Connect, Database as _},
+    setup::Setup,
+};
+
+use super::{Sandbox, attached, until};
+use crate::table;
+
+/// The standby; it ends when it is dropped.
+pub struct Standby {
+    process: Child,
+    pub port: u16,
+    _folder: tempfile::TempDir,
+}
+
+impl Standby {
+    /// Copies the server of `sandbox`, which lets `tithe` replicate, and starts the copy, which receives with the
+    /// `sslmode` of `mode`.
+    pub fn start(sandbox: &Sandbox, mode: &str) -> Result<Self, String> {
+        let words = |error: std::io::Error| format!("a standby: {error}");
+        let programs = Postgres.find(&Search::default()).map_err(|missing| format!("{missing:?}"))?.programs;
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).map_err(words)?.port();
+        let folder = tempfile::tempdir().map_err(words)?;
+        // As the server itself, which does not run as root.
+        let owner = sandbox.server.folder.join("data").metadata().map_err(words)?;
+        let command = |name: &str, arguments: &[&str]| {
+            let mut command = Command::new(programs.join(name));
+            // In its home are no certificates of somebody else's.
+            command
+                .args(arguments)
+                .current_dir("/")
+                .env("HOME", folder.path())
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            if rustix::process::geteuid().is_root() {
+                command.uid(owner.uid()).gid(owner.gid());
+            }
+            command
+        };
+        chown(folder.path(), Some(owner.uid()), Some(owner.gid())).map_err(words)?;
+        let data = folder.path().join("data").display().to_string();
+        let authority = folder.path().join("authority.pem");
+        fs::copy(&sandbox.setup.credentials.authority, &authority).map_err(words)?;
+        chown(&authority, Some(owner.uid()), Some(owner.gid())).map_err(words)?;
+        let from = primary(sandbox, mode, &authority)?;
+        let mut copy = command("pg_basebackup", &["-D", &data, "-c", "fast", "-R", "-d", &from]);
+        let copied = copy.stderr(Stdio::piped()).output().map_err(words)?;
+        if !copied.status.success() {
+            return Err(format!("pg_basebackup: {}", String::from_utf8_lossy(&copied.stderr)));
+        }
+        let process = command("postgres", &["-D", &data, "-p", &port.to_string()]).spawn().map_err(words)?;
+        Ok(Self { process, port, _folder: folder })
+    }
+
+    /// Waits until it receives with `mode`, asked at `url`.
+    pub fn receive(sandbox: &Sandbox, mode: &str, url: &str) -> Result<(), String> {
+        let receives = format!("SELECT count(*) FROM pg_stat_wal_receiver WHERE conninfo LIKE '%sslmode={mode} %'");
+        until(&format!("the standby does not receive with sslmode={mode}"), || Self::asked(sandbox, url, &receives))
+    }
+
+    /// True where `statement` counts something; false while nobody answers.
+    fn asked(sandbox: &Sandbox, url: &str, statement: &str) -> Result<bool, String> {
+        let server = attached(sandbox, url);
+        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table() };
+        let Ok(mut session) = Postgres.sql().expect("SQL").connect(&server, &Setup::bare(), &how) else {
+            return Ok(false);
+        };
+        let rows = session.run(statement).map_err(|fault| format!("`{statement}`: {fault}"))?;
+        Ok(rows.first().and_then(|row| row.first().cloned().flatten()).is_some_and(|count| count != "0"))
+    }
+}
+
+impl Drop for Standby {
+    fn drop(&mut self) {
+        // An immediate shutdown: its shared memory goes, and nobody needs its data.
+        let _ = kill_process(Pid::from_child(&self.process), Signal::QUIT);
+        let _ = self.process.wait();
+    }
+}
+
+/// How the standby comes to the server of `sandbox`.
+fn primary(sandbox: &Sandbox, mode: &str, authority: &Path) -> Result<String, String> {
+    let Address::Tcp { host, port } = &sandbox.server.address else { return Err("no TCP server".to_owned()) };
+    let (password, authority) = (sandbox.setup.credentials.password.expose_text(), authority.display());
+    Ok(format!("host={host} port={port} user=tithe password={password} sslmode={mode} sslrootcert={authority}"))
+}
