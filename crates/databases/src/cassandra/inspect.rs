@@ -5,9 +5,11 @@ mod roles;
 
 use std::collections::BTreeMap;
 
-use tithe_machine::{fault::Fault, launch::Server};
+use tithe_machine::{fault::Fault, launch::Server, paths::Paths};
 use tithe_plugin::{
     matrix::{Feature, FeatureStatus, State},
+    product::CanaryChecks,
+    session::Table,
     setup::Setup,
 };
 
@@ -70,6 +72,15 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     seen.push(inspect_feature(Feature::JmxAuthentication, || properties.clone().map(|all| management(&all))));
     seen.extend(not_offered(&[(Feature::ProxyRoles, "roles are granted to roles, but no account acts for another")]));
     Ok(seen)
+}
+
+/// What canaries can show: the audit log as it is now, however the node was started. Its files are not looked at.
+///
+/// # Errors
+/// When the server refuses.
+pub fn canary_checks(server: &Server, setup: &Setup, _table: &Table) -> Result<CanaryChecks, Fault> {
+    let settings = settings(&mut CqlConnection::open(&of_clients(server, setup)?)?)?;
+    Ok(CanaryChecks { paths: Paths::default(), audit: records::canary(&settings) })
 }
 
 /// One part of a setting that has several. What stands between the names differs from version to version.

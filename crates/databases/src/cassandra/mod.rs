@@ -34,7 +34,7 @@ use tithe_plugin::{
     connections::ConnectionList,
     database::{Connect, Database, Download, Lack},
     matrix::FeatureStatus,
-    product::Product,
+    product::{FindCanaryChecks, Product},
     protection::Protection,
     session::{Session, Table},
     setup::{Reach, Setup},
@@ -166,5 +166,9 @@ impl Database for Cassandra {
 impl Product for Cassandra {
     fn protections(&self) -> &'static [&'static dyn Protection] {
         protection::ALL
+    }
+
+    fn canary_checks(&self) -> Option<FindCanaryChecks> {
+        Some(inspect::canary_checks)
     }
 }

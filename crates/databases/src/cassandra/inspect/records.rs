@@ -1,9 +1,9 @@
 //! What a Cassandra records of its clients, and which files values reach.
 
-use tithe_plugin::matrix::State;
+use tithe_plugin::{evidence::Check, matrix::State};
 
 use super::{Settings, management_port, value};
-use crate::{findings, inspect::Judgement};
+use crate::{cassandra::evidence::audit_complete::AuditComplete, findings, inspect::Judgement};
 
 /// Keyspaces that every node leaves out by itself: what it reads of itself.
 const OWN: &str = "system,system_schema,system_virtual_schema";
@@ -78,6 +78,20 @@ pub fn auditing(settings: &Settings, properties: Option<&Settings>) -> Judgement
     }
     let judged = Judgement::whole(state, seen + &queries(settings));
     if state == State::Available { judged.found(&findings::CASSANDRA_AUDIT_PARTIAL) } else { judged }
+}
+
+/// What canaries are to show of the audit log: all requests but those of categories that its settings leave out. `None`
+/// where they say that it is off.
+pub fn canary(settings: &Settings) -> Option<Box<dyn Check>> {
+    let of = |part: &str| value(settings, "audit_logging_options", part);
+    let names = |part: &str| of(part).split(',').map(|name| name.trim().to_ascii_uppercase()).collect::<Vec<_>>();
+    let (included, excluded) = (names("included_categories"), names("excluded_categories"));
+    let everything = matches!(included[0].as_str(), "" | "NULL");
+    let has =
+        |name: &str| !excluded.iter().any(|it| it == name) && (everything || included.iter().any(|it| it == name));
+    let categories: Vec<&str> = ["QUERY", "DML"].into_iter().filter(|name| has(name)).collect();
+    let is_on = of("enabled") == "true" && !categories.is_empty();
+    is_on.then(|| Box::new(AuditComplete::new(&categories.join(","))) as Box<dyn Check>)
 }
 
 /// The full query log, which repeats every value.
