@@ -145,7 +145,7 @@ fn received(session: &mut PostgresSession) -> Result<Judgement, Fault> {
     );
     let mode = session.run(&sql)?.into_iter().flatten().flatten().next();
     Ok(match mode.as_deref() {
-        None => Judgement::unseen("a standby that receives from no server now"),
+        None => return asked_for(session),
         Some("") => Judgement::unseen("a standby; from where it receives is not shown: it needs pg_monitor"),
         Some("verify-full" | "verify-ca") => {
             Judgement::account(State::Enforced, "a standby that receives by TLS and checks its primary's certificate")
@@ -166,5 +166,25 @@ fn received(session: &mut PostgresSession) -> Result<Judgement, Fault> {
             ),
         )
         .found(&PG_TLS_REPLICATION),
+    })
+}
+
+/// What a standby that receives nothing now asks for when it does.
+fn asked_for(session: &mut PostgresSession) -> Result<Judgement, Fault> {
+    let sql = format!(
+        "SELECT coalesce(substring(setting from {MODE}), 'prefer') FROM pg_settings WHERE name = 'primary_conninfo' AND \
+         setting <> ''"
+    );
+    let mode = session.run(&sql)?.into_iter().flatten().flatten().next();
+    let now = "a standby that receives from no server now";
+    Ok(match mode.as_deref() {
+        // It is not set, or not shown.
+        None => Judgement::unseen(now),
+        Some(mode @ ("disable" | "allow" | "prefer")) => {
+            let state = if mode == "disable" { State::Off } else { State::Available };
+            let seen = format!("{now}, and may in plaintext (primary_conninfo has sslmode={mode}): set verify-full");
+            Judgement::account(state, seen).found(&PG_TLS_REPLICATION)
+        }
+        Some(mode) => Judgement::unseen(format!("{now}; primary_conninfo has sslmode={mode}")),
     })
 }

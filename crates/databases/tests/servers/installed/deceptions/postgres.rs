@@ -79,10 +79,11 @@ impl Stage for OnStage {
             _ => {}
         }
         if let Some((asked, mode)) = entry.asks.strip_prefix("tithe ").and_then(|way| way.split_once(" of ")) {
-            let standby = self.standby.insert(Standby::start(sandbox, mode)?);
+            let lost = asked == "lost";
+            let standby = self.standby.insert(Standby::start(sandbox, mode, lost)?);
             let of_standby = url(sandbox, "tithe tls", Some(standby.port))?;
-            Standby::receive(sandbox, mode, &of_standby)?;
-            return if asked == "standby" { Ok(of_standby) } else { url(sandbox, "tithe tls", None) };
+            Standby::receive(sandbox, mode, lost, &of_standby)?;
+            return if asked == "primary" { url(sandbox, "tithe tls", None) } else { Ok(of_standby) };
         }
         url(sandbox, &entry.asks, self.pooler.as_ref().map(|pooler| pooler.port))
     }
@@ -139,7 +140,8 @@ fn placed(text: &str, sandbox: &Sandbox) -> String {
 
 /// The URL of `asks`: an account, `tithe` where it is left out, and `plaintext`, `tls` or `certificate`, or through a
 /// pooler with the first or the second; at the port of the server itself or at `other`. (`tithe standby of MODE` asks a
-/// standby that receives in this mode, and `tithe primary of MODE` the server itself meanwhile.)
+/// standby that receives in this mode, `tithe lost of MODE` one whose primary is gone, and `tithe primary of MODE` the
+/// server itself meanwhile.)
 fn url(sandbox: &Sandbox, asks: &str, other: Option<u16>) -> Result<String, String> {
     let Address::Tcp { host, port } = &sandbox.server.address else { return Err("no TCP server".to_owned()) };
     let credentials = &sandbox.setup.credentials;

@@ -33,9 +33,9 @@ pub struct Standby {
 }
 
 impl Standby {
-    /// Copies the server of `sandbox`, which lets `tithe` replicate, and starts the copy, which receives with the
-    /// `sslmode` of `mode`.
-    pub fn start(sandbox: &Sandbox, mode: &str) -> Result<Self, String> {
+    /// Copies the server of `sandbox`, which lets `tithe` replicate, and starts the copy, which asks with the
+    /// `sslmode` of `mode`, and nobody answers where its primary is `lost`.
+    pub fn start(sandbox: &Sandbox, mode: &str, lost: bool) -> Result<Self, String> {
         let words = |error: std::io::Error| format!("a standby: {error}");
         let programs = Postgres.find(&Search::default()).map_err(|missing| format!("{missing:?}"))?.programs;
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).map_err(words)?.port();
@@ -68,13 +68,20 @@ impl Standby {
         if !copied.status.success() {
             return Err(format!("pg_basebackup: {}", String::from_utf8_lossy(&copied.stderr)));
         }
+        if lost {
+            let setting = format!("primary_conninfo = 'host=127.0.0.1 port=1 sslmode={mode}'\n");
+            fs::write(folder.path().join("data/postgresql.auto.conf"), setting).map_err(words)?;
+        }
         let process = command("postgres", &["-D", &data, "-p", &port.to_string()]).spawn().map_err(words)?;
         Ok(Self { process, port, _folder: folder })
     }
 
-    /// Waits until it receives with `mode`, asked at `url`.
-    pub fn receive(sandbox: &Sandbox, mode: &str, url: &str) -> Result<(), String> {
-        let receives = format!("SELECT count(*) FROM pg_stat_wal_receiver WHERE conninfo LIKE '%sslmode={mode} %'");
+    /// Waits until it receives with `mode`, or answers at all where its primary is `lost`; asked at `url`.
+    pub fn receive(sandbox: &Sandbox, mode: &str, lost: bool, url: &str) -> Result<(), String> {
+        let receives = match lost {
+            true => "SELECT 1".to_owned(),
+            false => format!("SELECT count(*) FROM pg_stat_wal_receiver WHERE conninfo LIKE '%sslmode={mode} %'"),
+        };
         until(&format!("the standby does not receive with sslmode={mode}"), || Self::asked(sandbox, url, &receives))
     }
 
