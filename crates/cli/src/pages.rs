@@ -44,7 +44,7 @@ fn has_url(database: &dyn Product) -> bool {
 /// The folder of the pages of volumes, which lie under any database.
 const VOLUMES: &str = "volumes";
 
-/// Who wrote the page: at its end, because readers come for the rest.
+/// Where the page comes from: at its end, because readers come for the rest.
 const WRITTEN: &str = "\n---\n\nWritten by `tithe ls --markdown`; change the plug-in and not this page.\n";
 
 fn index(databases: &[&'static dyn Product]) -> String {
@@ -285,7 +285,7 @@ fn changes(protection: &'static dyn Protection, chosen: &experiment::Protection)
     }
     lines.extend(setup.at_rest.as_ref().map(|at_rest| format!("data files: encrypted with {}", at_rest.cipher)));
     if setup.rotates {
-        lines.push("data files: encrypted anew with another key while measured, again and again".to_owned());
+        lines.push("data files: encrypted again with another key while measured, again and again".to_owned());
     }
     lines.extend(setup.volume.as_ref().map(|asked| format!("data folder: on {}", asked.kind.layers(asked).join(", "))));
     lines.extend(setup.columns.as_ref().map(|_| "clients: encrypt field values before they send them".to_owned()));

@@ -282,7 +282,7 @@ impl<'a> Progress<'a> {
     }
 
     /// How long `cell`, which is still to come, takes at most, s: its frames with what connecting adds to those of the
-    /// present cell, and what its plan lets starting anew take beside them.
+    /// present cell, and what its plan lets restarting take beside them.
     fn at_most_s(&self, cell: &Cell) -> f64 {
         let arms = self.plan.experiment.arms.len();
         let frame_s = |cell: &Cell| cell.frame_ns(arms) as f64 / 1e9;

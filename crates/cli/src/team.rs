@@ -108,7 +108,7 @@ impl AgentRequest {
     /// Waits for them.
     ///
     /// # Errors
-    /// Who is there, where they do not come.
+    /// The members that are there, where they do not come.
     pub fn gather<'a>(&'a self, plan: &Plan, cancelled: &'a AtomicBool) -> Result<Team<'a>, Stop> {
         let observers = gather_observers(&self.broker, plan, self.wait, cancelled);
         let gathered = observers.and_then(|observers| {
@@ -140,7 +140,7 @@ pub fn connect(url: &str, name: &str, access: &AccessArgs) -> Result<Broker, Sto
     Broker::connect(&at, &access, CONNECT_WITHIN).map_err(cannot)
 }
 
-/// Who is at the broker that `arguments` name, as a table; `None` where they name none.
+/// The members at the broker that `arguments` name, as a table; `None` where they name none.
 ///
 /// # Errors
 /// When the broker cannot be reached.

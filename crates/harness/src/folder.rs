@@ -280,7 +280,7 @@ pub fn open(path: &Path) -> Result<(Records, Parts), Fault> {
     if format.format != FORMAT {
         return Err(Fault::Machine(format!(
             "{} was written in format {}, this tithe reads format {FORMAT}, which names things otherwise: \
-             use the version that wrote it, or measure anew (`tithe run {}`)",
+             use the version that wrote it, or measure again (`tithe run {}`)",
             path.display(),
             format.format,
             path.join("experiment.toml").display()
@@ -310,7 +310,7 @@ fn refuse(what: &str, path: &Path, flaws: &[String]) -> Result<(), Fault> {
     match flaws {
         [] => Ok(()),
         flaws => Err(Fault::Machine(format!(
-            "{}: {what}, so it was changed or damaged: {}; take the folder from a copy, or measure anew (`tithe run {}`)",
+            "{}: {what}, so it was changed or damaged: {}; take the folder from a copy, or measure again (`tithe run {}`)",
             path.display(),
             flaws.join("; "),
             path.join("experiment.toml").display()
@@ -531,7 +531,7 @@ mod tests {
             fs::write(folder.join("plan.json"), format!("{{\"format\": {format}}}")).expect("written");
             let Err(Fault::Machine(reason)) = open(&folder) else { panic!("format {format} is read") };
             let expected = format!("was written in format {format}, this tithe reads format {FORMAT}");
-            assert!(reason.contains(&expected) && reason.contains("measure anew"), "{reason}");
+            assert!(reason.contains(&expected) && reason.contains("measure again"), "{reason}");
         }
         fs::remove_dir_all(&folder).expect("clean up");
     }

@@ -81,6 +81,6 @@ mod tests {
         let mut served = Served::default();
         served.add(&frames, &slots);
         let operations: Vec<_> = served.0.iter().map(|(of, work)| (*of, work.operations)).collect();
-        assert_eq!(operations, [((1, 0), 1), ((1, 1), 1)], "frames are numbered in each cell anew");
+        assert_eq!(operations, [((1, 0), 1), ((1, 1), 1)], "frames are numbered again in each cell");
     }
 }

@@ -57,7 +57,7 @@ fn client(setup: &Setup) -> Vec<String> {
         lines.push(format!("files: cipher {}, key ***", at_rest.cipher));
     }
     if setup.rotates {
-        lines.push("files: encrypted anew with another key while measured, again and again".to_owned());
+        lines.push("files: encrypted again with another key while measured, again and again".to_owned());
     }
     if let Some(server) = &setup.key_server {
         lines.push(format!("files: master key {} of the key server {}", server.key_id, server.address));

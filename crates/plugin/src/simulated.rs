@@ -92,7 +92,7 @@ static COMPILING: DatabaseEntry =
 
 /// What the database that is started anew says of itself.
 static LUCKY: DatabaseEntry =
-    DatabaseEntry { id: "lucky", title: "simulated database that is started anew", keeps_data: true, ..SIMULATED };
+    DatabaseEntry { id: "lucky", title: "simulated database that is started again", keeps_data: true, ..SIMULATED };
 
 /// Settings that an experiment may set.
 const KNOWN: [&str; 12] = [

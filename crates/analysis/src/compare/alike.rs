@@ -244,7 +244,7 @@ fn on_few_starts(run: usize, runs: &[String], matches: &[Match]) -> Option<Strin
     let luck = match sides().all(|side| side.estimate.widened) {
         true => "its intervals are widened by what is known of how much starts differ",
         false => {
-            "nothing is known of how much its starts differ, so a difference may be the luck of a start: measure it over more starts"
+            "nothing is known of how much its starts differ, so a difference may be start-to-start variation: measure it over more starts"
         }
     };
     Some(format!("{} rests on {starts} of its servers: {luck}.", runs[run]))

@@ -340,8 +340,8 @@ mod tests {
                 analysis.cells[0].clients = 4;
                 analysis.cells[0].notes[2].1 = "incompressible".to_owned();
             }));
-        expect!["Cell c/in-memory is not the same in one and two: limits none and memory 256 MiB; connections kept open and opened anew after every 10 operations. Nothing is left to compare."].assert_eq(&reasons(&|analysis| {
-            let anew = "opened anew after every 10 operations".to_owned();
+        expect!["Cell c/in-memory is not the same in one and two: limits none and memory 256 MiB; connections kept open and opened again after every 10 operations. Nothing is left to compare."].assert_eq(&reasons(&|analysis| {
+            let anew = "opened again after every 10 operations".to_owned();
             analysis.cells[0].notes.push(("connections".to_owned(), anew));
             analysis.cells[0].arms[0].facts.facts.insert("limits".to_owned(), "memory 256 MiB".to_owned());
         }));
@@ -488,8 +488,8 @@ mod tests {
             compared.notes.join("\n")
         };
         expect![[r#"
-            one rests on one start of its servers: nothing is known of how much its starts differ, so a difference may be the luck of a start: measure it over more starts.
-            two rests on one start of its servers: nothing is known of how much its starts differ, so a difference may be the luck of a start: measure it over more starts."#]].assert_eq(&told(1, false));
+            one rests on one start of its servers: nothing is known of how much its starts differ, so a difference may be start-to-start variation: measure it over more starts.
+            two rests on one start of its servers: nothing is known of how much its starts differ, so a difference may be start-to-start variation: measure it over more starts."#]].assert_eq(&told(1, false));
         expect![[r#"
             one rests on 3 starts of its servers: its intervals are widened by what is known of how much starts differ.
             two rests on 3 starts of its servers: its intervals are widened by what is known of how much starts differ."#]].assert_eq(&told(3, true));

@@ -46,7 +46,7 @@ pub struct MatrixFigure {
     pub figure: Option<Metric>,
     /// The largest cost that counts as none, natural-log ratio.
     pub margin: f64,
-    /// The hosts, the dearest first.
+    /// The hosts, most expensive first.
     pub hosts: Vec<HostFigure>,
     /// What those that count show together.
     pub answer: Answer,
@@ -318,7 +318,7 @@ fn figure(rows: &[&Row], cell: &str, arm: &str, error: Divided) -> MatrixFigure 
     }
 }
 
-/// What was said, host by host, the dearest first.
+/// What was said, host by host, most expensive first.
 fn hosts(all: &[TaskEffect<'_>], error: Divided) -> Vec<HostFigure> {
     let mut by_host: Vec<Vec<&TaskEffect<'_>>> = Vec::new();
     for said in all {

@@ -48,7 +48,7 @@ fn verdict(metric: &Resolution) -> String {
         }
         Answer::Difference => format!(
             "NOT IN ORDER: a difference was found where there is none. Believe no cost below {}% here and now; several \
-             `epochs` draw anew what differs by chance between two instances, such as where their memory lies.",
+             `epochs` draw again what differs by chance between two instances, such as where their memory lies.",
             percent(metric.largest())
         ),
         Answer::TooNoisy => {
@@ -177,7 +177,7 @@ mod tests {
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  the same twice           here, per minute false alarms
               net time per op    0.70% [0.50, 0.90]       ±0.80%           4.8%
-              NOT IN ORDER: a difference was found where there is none. Believe no cost below 0.90% here and now; several `epochs` draw anew what differs by chance between two instances, such as where their memory lies.
+              NOT IN ORDER: a difference was found where there is none. Believe no cost below 0.90% here and now; several `epochs` draw again what differs by chance between two instances, such as where their memory lies.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  the same twice           here, per minute false alarms

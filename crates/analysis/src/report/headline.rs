@@ -92,8 +92,8 @@ fn decided(analysis: &Analysis, aa: bool) -> Vec<Decided<'_>> {
 /// Arms that a sentence names; the others are counted.
 const NAMED: usize = 4;
 
-/// The answer: what each arm adds to an operation, the dearest first, and where no cost was found; then what could not
-/// be told, what is unproven, and what the plain arm differs from itself.
+/// The answer: what each arm adds to an operation, most expensive first, and where no cost was found; then what is
+/// unknown, what is unproven, and how much the plain arm differs from itself.
 pub(super) fn answer(analysis: &Analysis, markup: &Markup) -> String {
     let all = decided(analysis, false);
     let cells = cell_name::names(analysis);

@@ -1,4 +1,4 @@
-//! The last lines of a report: cell by cell one for each arm, the dearest first, with what it adds to an operation.
+//! The last lines of a report: cell by cell one for each arm, most expensive first, with what it adds to an operation.
 //!
 //! [`of`] says what stands in the lines, for every medium; [`lines`] lays them out for a terminal. Where there is
 //! little room the bar goes first, then words and names are cut: a number never is.
@@ -18,7 +18,7 @@ use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Interval, Outcome, Pr
 pub struct Summary {
     /// The cell by what it does, with the level that costs are on.
     pub cell: String,
-    /// An arm each, the dearest first.
+    /// An arm each, most expensive first.
     pub rows: Vec<Row>,
 }
 

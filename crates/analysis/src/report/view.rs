@@ -309,7 +309,7 @@ fn warnings(analysis: &Analysis) -> Vec<Block> {
     vec![Block::Heading(2, "Warnings".to_owned()), Block::Notes(analysis.warnings.iter().map(note).collect())]
 }
 
-/// What each arm costs, the dearest first, and how its evidence came out: the last that is read.
+/// What each arm costs, most expensive first, and how its evidence came out: the last that is read.
 fn last_lines(analysis: &Analysis) -> Vec<Block> {
     let costs = summary::of(analysis);
     if costs.is_empty() {

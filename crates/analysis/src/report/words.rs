@@ -118,7 +118,7 @@ pub fn neighbours(cell: &CellAnalysis) -> Option<String> {
         None => return None,
     };
     Some(format!(
-        "{seen}. Beside busy neighbours an operation is dearer in every arm, so a percentage is that of this hour: compare \
+        "{seen}. Beside busy neighbours an operation costs more in every arm, so a percentage is that of this hour: compare \
          differences per operation, which move less."
     ))
 }
@@ -278,7 +278,7 @@ pub fn flag_advice(flag: Flag) -> &'static str {
              rely on figures that many frames agree on, or measure on a quieter host."
         }
         Flag::SlowCipher => {
-            "This kernel encrypts without the processor's AES instructions, so the volume looks dearer than it is \
+            "This kernel encrypts without the processor's AES instructions, so the volume looks slower than it is \
              elsewhere: measure with a kernel whose /proc/crypto lists an AES-NI driver."
         }
         Flag::WithinControl => {

@@ -46,7 +46,7 @@ pub fn own_name(given: Option<&str>) -> Result<String, Stop> {
     Ok(name)
 }
 
-/// Who has joined what, and what may be asked of it.
+/// Which agent joined which broker, and what it may be asked for.
 fn introduction(config: &AgentConfig, broker: &str) -> String {
     let targets: Vec<String> = config.targets.iter().map(AllowedTarget::to_string).collect();
     let targets = if targets.is_empty() { "no server".to_owned() } else { targets.join(", ") };

@@ -1,7 +1,7 @@
 //! `tithe calibrate`: the baseline against its own second instance.
 //!
-//! Whatever is found is the instrument's own doing, or the luck of a start. The same schedule, the same estimator and
-//! the same records as a run.
+//! Whatever is found comes from the instrument itself, or from start-to-start variation. The same schedule, the same
+//! estimator and the same records as a run.
 
 use std::path::{Path, PathBuf};
 
@@ -125,7 +125,7 @@ fn starts_are_told_apart(plan: &Plan, starts: u32) -> Result<(), Stop> {
     for cell in &plan.cells {
         if cell.planned_starts().is_none_or(|starts| starts < STARTS_MIN) {
             let database = &plan.experiment.database;
-            return refused(format!("cell `{}`: Tithe does not start {database} anew while it measures it", cell.id));
+            return refused(format!("cell `{}`: Tithe does not restart {database} while it measures it", cell.id));
         }
         if cell.frames_max < starts * FRAMES_A_START {
             let frame_s = cell.frame_ns(plan.experiment.arms.len()) as f64 / 1e9;

@@ -28,7 +28,7 @@ pub fn observe(arguments: &ObserveArgs) -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-/// Who has joined what, and what it may look at.
+/// Which observer joined which broker, and what it may read.
 fn introduction(config: &ObserverConfig, broker: &str) -> String {
     let ports: Vec<String> = config.ports.iter().map(u16::to_string).collect();
     let files: Vec<String> = config.files.iter().map(|path| path.display().to_string()).collect();

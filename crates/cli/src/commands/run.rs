@@ -263,7 +263,7 @@ fn unfit(path: &Path, flaws: &[String]) -> Stop {
         exit::USAGE,
         format!(
             "{} is not a plan that this tithe ({}) can go on with; another version wrote it, or it was changed:\n  {}\n\
-             go on with the version that began the run (`run-started` in events.jsonl), or measure anew: tithe run {}; \
+             go on with the version that began the run (`run-started` in events.jsonl), or measure again: tithe run {}; \
              nothing was started",
             plan.display(),
             env!("CARGO_PKG_VERSION"),

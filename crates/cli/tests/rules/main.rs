@@ -7,6 +7,7 @@
 
 mod dependencies;
 mod imports;
+mod language;
 mod source;
 
 use std::{
@@ -388,13 +389,6 @@ fn comments_are_as_wide_as_the_code() {
         wide.extend(over.map(|(number, _)| format!("{}:{}", path.display(), number + 1)));
     }
     assert!(wide.is_empty(), "wider than {WIDTH} columns:\n{}", wide.join("\n"));
-}
-
-/// Who wants to know how Tithe measures is to read it in one sitting; the rest is in `docs/method`.
-#[test]
-fn the_method_is_told_in_2_500_words() {
-    let words = fs::read_to_string(root().join("METHODOLOGY.md")).expect("the method").split_whitespace().count();
-    assert!((1_500..=2_500).contains(&words), "METHODOLOGY.md has {words} words");
 }
 
 /// The parts of a `map`: each bullet about a crate with the crate's name, and what stands before, between and after

@@ -87,7 +87,14 @@ impl Source {
     /// All texts that stand in the code, as they are written.
     pub fn texts(&self) -> Vec<String> {
         let mut texts = Vec::new();
-        literals(self.tokens.iter().cloned(), &mut texts);
+        literals(self.tokens.iter().cloned(), true, &mut texts);
+        texts
+    }
+
+    /// As [`texts`](Self::texts), without those of comments.
+    pub fn messages(&self) -> Vec<String> {
+        let mut texts = Vec::new();
+        literals(self.tokens.iter().cloned(), false, &mut texts);
         texts
     }
 
@@ -130,11 +137,16 @@ fn has_literal(mut tokens: impl Iterator<Item = TokenTree>, literal: &str) -> bo
     tokens.any(is_literal)
 }
 
-fn literals(tokens: impl Iterator<Item = TokenTree>, found: &mut Vec<String>) {
+/// The literals among `tokens`; a comment that is documentation is one, behind the name `doc`.
+fn literals(tokens: impl Iterator<Item = TokenTree>, documentation: bool, found: &mut Vec<String>) {
+    let mut tokens = tokens.peekable();
+    if !documentation && tokens.peek().is_some_and(|first| first.to_string() == "doc") {
+        return;
+    }
     for token in tokens {
         match token {
             TokenTree::Literal(literal) => found.push(literal.to_string()),
-            TokenTree::Group(group) => literals(group.stream().into_iter(), found),
+            TokenTree::Group(group) => literals(group.stream().into_iter(), documentation, found),
             TokenTree::Ident(_) | TokenTree::Punct(_) => {}
         }
     }

@@ -75,7 +75,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     seen.push(inspect_feature(Feature::NodeToNode, || replication));
     seen.extend(not_offered(&[
         (Feature::JmxAuthentication, "no Java virtual machine"),
-        (Feature::AuthenticationCaching, "every login is checked anew"),
+        (Feature::AuthenticationCaching, "every login is checked again"),
     ]));
     Ok(seen)
 }

@@ -55,7 +55,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         (Feature::AtRest, &at_rest),
         (Feature::Auditing, &auditing),
         (Feature::JmxAuthentication, "no Java virtual machine"),
-        (Feature::AuthenticationCaching, "every login is checked anew"),
+        (Feature::AuthenticationCaching, "every login is checked again"),
         (Feature::ProxyRoles, "no account acts for another"),
     ]));
     Ok(seen)

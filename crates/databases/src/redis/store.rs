@@ -241,13 +241,13 @@ pub fn condense(server: &Server, setup: &Setup) -> Result<(), Fault> {
     while told("aof_rewrite_in_progress")? != "0" || told("aof_rewrite_scheduled")? != "0" {
         if begun.elapsed() > TIMEOUT {
             let waited = TIMEOUT.as_secs();
-            return Err(Fault::Server(format!("the append-only file is not written anew after {waited} s")));
+            return Err(Fault::Server(format!("the append-only file is not rewritten after {waited} s")));
         }
         std::thread::sleep(Duration::from_millis(10));
     }
     match told("aof_last_bgrewrite_status")?.as_str() {
         "ok" => Ok(()),
-        status => Err(Fault::Server(format!("the append-only file was not written anew: {status}"))),
+        status => Err(Fault::Server(format!("the append-only file was not rewritten: {status}"))),
     }
 }
 

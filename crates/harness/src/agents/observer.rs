@@ -193,7 +193,7 @@ impl ObserverConfig {
             .iter()
             .try_fold(1u64, |slots, more| slots.checked_mul(*more as u64).filter(|slots| *slots <= SLOTS_MAX));
         if slots.is_none() || schedule.arms != mains.len() || schedule.slot_ns == 0 {
-            return Err("a frame of so many slots is not to be had".to_owned());
+            return Err("a frame cannot have so many slots".to_owned());
         }
         mains.iter().flatten().try_for_each(|main| self.may_look_at(*main))?;
         let snapshot = ProcessSnapshot::take();
@@ -256,7 +256,7 @@ impl ObserverConfig {
 fn used(ticket: u64, invalid: bool, watching: &mut Watching) -> Result<Vec<SlotUsage>, String> {
     match watching.take_if(|(of, _)| *of == ticket) {
         Some((_, watch)) => watch.finish(invalid).map(|figures| figures.told()).map_err(|why| why.to_string()),
-        None => Err("it was started anew and has not read this frame".to_owned()),
+        None => Err("it was restarted and has not read this frame".to_owned()),
     }
 }
 

@@ -387,7 +387,7 @@ fn an_agent_measures_nothing_but_the_plan_that_it_was_given() {
         assert_eq!(failed(&|order| order.frame.cell.blocks = u32::MAX), foreign);
         assert_eq!(failed(&|order| order.arms.truncate(1)), foreign);
         assert_eq!(failed(&|order| order.keys.key = "no key".to_owned()), foreign);
-        expect!["refused: 100000 lanes are not to be had"]
+        expect!["refused: 100000 lanes are not available"]
             .assert_eq(&failed(&|order| order.lanes = LaneRange { first: 0, count: 100_000, of: 100_000 }));
         expect!["refused: a frame names a URL that leads to no host and port"]
             .assert_eq(&failed(&|order| order.arms[1].at = Place::Url("file:///etc/shadow".to_owned())));

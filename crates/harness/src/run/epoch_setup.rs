@@ -179,7 +179,7 @@ impl<'a> EpochSetup<'a> {
             let swap = experiment.encrypted_swap_bytes.map(own_swap::layers);
             swap.into_iter().for_each(|layers| facts.note(Note::EncryptedSwap, layers));
             if let Some(every) = cell.reconnect_every {
-                facts.note(Note::Connections, format!("opened anew after every {every} operations"));
+                facts.note(Note::Connections, format!("opened again after every {every} operations"));
             }
             facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
         })?;

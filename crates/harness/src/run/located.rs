@@ -243,7 +243,7 @@ fn counted(
     };
     Ok(match task {
         ServerTask::Process(_) if part.cell.reconnect_every.is_some() => {
-            Err("its connections are opened anew while measuring, and the process of each ends with it".to_owned())
+            Err("its connections are opened again while measuring, and the process of each ends with it".to_owned())
         }
         ServerTask::Process(_) => Ok((seen, Counting::Process)),
         ServerTask::Thread { .. } => Ok((seen, Counting::Thread)),

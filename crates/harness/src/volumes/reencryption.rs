@@ -86,7 +86,7 @@ impl Check for VolumeKeyRotated {
     }
 
     fn claim(&self) -> String {
-        "the volume gets another key, with which all of it is written anew, and still says the same".to_owned()
+        "the volume gets another key, with which all of it is written again, and still says the same".to_owned()
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
@@ -126,10 +126,10 @@ impl VolumeSnapshot {
     fn judge(&self, before: &Self) -> Observation {
         let pairs = before.blocks.iter().zip(&self.blocks);
         let same: Vec<_> = pairs.filter(|(before, after)| before.0 == after.0).collect();
-        let anew = same.iter().filter(|(before, after)| before.1 != after.1).count();
+        let rewritten = same.iter().filter(|(before, after)| before.1 != after.1).count();
         let short = |digest: &str| digest.chars().take(8).collect::<String>();
         let told = format!(
-            "digest of the volume key {}…, then {}…; of {} blocks {} say the same before and afterwards, and {anew} of these \
+            "digest of the volume key {}…, then {}…; of {} blocks {} say the same before and afterwards, and {rewritten} of these \
              are written differently on the disk",
             short(&before.digest),
             short(&self.digest),
@@ -140,7 +140,7 @@ impl VolumeSnapshot {
         if 2 * same.len() < before.blocks.len() || same.is_empty() {
             return Observation::Unknown(told);
         }
-        if anew == same.len() && self.digest != before.digest {
+        if rewritten == same.len() && self.digest != before.digest {
             Observation::Protected(told)
         } else {
             Observation::Exposed(told)
@@ -192,31 +192,31 @@ mod tests {
 
     #[test]
     fn a_key_was_changed_where_the_same_is_written_differently() {
-        let (anew, kept, written) = ([("a", "1"), ("a", "2")], [("b", "3"), ("b", "3")], [("c", "4"), ("d", "5")]);
+        let (rewritten, kept, written) = ([("a", "1"), ("a", "2")], [("b", "3"), ("b", "3")], [("c", "4"), ("d", "5")]);
         check(
             ["one", "two"],
-            &[anew, anew, written],
+            &[rewritten, rewritten, written],
             expect![[
                 r#"Protected("digest of the volume key one…, then two…; of 3 blocks 2 say the same before and afterwards, and 2 of these are written differently on the disk")"#
             ]],
         );
         check(
             ["one", "one"],
-            &[anew, anew, written],
+            &[rewritten, rewritten, written],
             expect![[
                 r#"Exposed("digest of the volume key one…, then one…; of 3 blocks 2 say the same before and afterwards, and 2 of these are written differently on the disk")"#
             ]],
         );
         check(
             ["one", "two"],
-            &[anew, kept, written],
+            &[rewritten, kept, written],
             expect![[
                 r#"Exposed("digest of the volume key one…, then two…; of 3 blocks 2 say the same before and afterwards, and 1 of these are written differently on the disk")"#
             ]],
         );
         check(
             ["one", "two"],
-            &[anew, written, written],
+            &[rewritten, written, written],
             expect![[
                 r#"Unknown("digest of the volume key one…, then two…; of 3 blocks 1 say the same before and afterwards, and 1 of these are written differently on the disk")"#
             ]],

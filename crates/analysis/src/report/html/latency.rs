@@ -78,7 +78,7 @@ fn known<'a>(arm: &'a ArmAnalysis, operation: Operation<'_>, rank: Rank) -> Opti
     arm.estimates.iter().find(is_it).filter(|it| it.effect.half_width().is_finite())
 }
 
-/// The arms that have a figure, the dearest first, with their places in the cell.
+/// The arms that have a figure, most expensive first, with their places in the cell.
 fn arms(cell: &CellAnalysis) -> Vec<(usize, &ArmAnalysis)> {
     let mut arms = decided(cell);
     arms.sort_by(|(_, one), (_, other)| other.effect.estimate.total_cmp(&one.effect.estimate));

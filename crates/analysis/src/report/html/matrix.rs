@@ -1,5 +1,5 @@
 //! A gathered matrix as a page: cells × protections as a heat map with marks of proof, and below it a forest plot for
-//! each place: its hosts, the dearest first, with the facts in which they differ.
+//! each place: its hosts, most expensive first, with the facts in which they differ.
 //!
 //! Shade repeats what the figure says, and every figure is text, so the page can be read without colour.
 

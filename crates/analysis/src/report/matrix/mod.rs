@@ -145,7 +145,7 @@ pub fn next(answer: &Answer) -> Option<String> {
     }
 }
 
-/// The hosts of `figure`, the dearest first, with the facts in which they differ.
+/// The hosts of `figure`, most expensive first, with the facts in which they differ.
 fn of_hosts(figure: &MatrixFigure) -> Vec<Block> {
     let facts = facts::differing(&figure.hosts);
     let mut columns = vec![Column::text("host"), Column::figures("cost", ""), Column::text("tasks")];

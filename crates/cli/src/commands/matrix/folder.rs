@@ -65,7 +65,7 @@ impl<'a> Folder<'a> {
         })
     }
 
-    /// Forgets why task `index` failed before: it is begun anew.
+    /// Forgets why task `index` failed before: it begins again.
     pub fn begin(&self, index: usize) {
         let _ = fs::remove_file(self.beside(index, "failed"));
     }

@@ -1,7 +1,7 @@
 //! `tithe matrix run`: one task by its number, or all tasks on this host.
 //!
 //! What a task measures appears under its name when it is whole, so that starting it again is always harmless: what is
-//! whole is left alone, what was ended on its way is thrown away and measured anew.
+//! whole is left alone, what was ended on its way is thrown away and measured again.
 
 use std::{
     fs::{self, File},
@@ -213,7 +213,7 @@ fn carry_out(prepared: Prepared, path: &Path, arguments: &RunArgs) -> Result<(),
     let run = Run::new(database, install, &plan, &workloads, cancelled)?;
     let run = child::may_start(run, &arguments.host);
     match run.carry_out(&mut folder, None, &mut progress)? {
-        Ending::Interrupted => Err(Stop::new(exit::INTERRUPTED, "stopped; the task will be measured anew")),
+        Ending::Interrupted => Err(Stop::new(exit::INTERRUPTED, "stopped; the task will be measured again")),
         Ending::Complete | Ending::Failed => Ok(()),
     }
 }

@@ -157,7 +157,7 @@ fn starts_that_cannot_be_told_or_written_are_refused_before_anything_starts() {
     bench.file("e.toml", &lucky(1, ""));
     bench.file("never.toml", &known_costs(FEW_OPERATIONS, ARMS, "60 s"));
     for (arguments, words) in [
-        (&["never.toml", "--starts"] as &[&str], "Tithe does not start simulated anew while it measures it"),
+        (&["never.toml", "--starts"] as &[&str], "Tithe does not restart simulated while it measures it"),
         (
             &["e.toml", "--starts", "20", "--seconds", "30"],
             "30 frames on 20 starts do not tell starts from frames; write `--seconds 60`",

@@ -73,7 +73,7 @@ fn collected(session: &mut PostgresSession) -> Result<(Format, String), String> 
     let mut setting = |name: &str| session.value(&format!("SHOW {name}")).map_err(|fault| fault.to_string());
     if setting("logging_collector")? != "on" {
         return Err(
-            "the server keeps its log in no file of its own: set `logging_collector = on` and start it anew".to_owned()
+            "the server keeps its log in no file of its own: set `logging_collector = on` and restart it".to_owned()
         );
     }
     let destination = setting("log_destination")?;

@@ -24,7 +24,7 @@ impl Protection for Aof {
                 name: "fsync",
                 kind: OptionKind::Choice(&["everysec", "always"]),
                 default: Some(DefaultValue::Text("everysec")),
-                help: "When the disk is told to keep what was written (appendfsync).",
+                help: "When the file is flushed to the disk (appendfsync).",
             }],
             attachable: true,
             ..ProtectionEntry::BARE

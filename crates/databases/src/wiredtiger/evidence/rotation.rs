@@ -61,7 +61,7 @@ impl Check for KeyRotation {
         let held = count(&engine, context.table)?;
         let measured = count(&opened(context.server, context.setup)?.engine, context.table)?;
         let quotation = format!(
-            "master key: wrapped anew in {rewrapped_ms:.1} ms, the old one is refused; data key: {} documents dumped and \
+            "master key: wrapped again in {rewrapped_ms:.1} ms, the old one is refused; data key: {} documents dumped and \
              loaded in {loaded_s:.1} s",
             held.0
         );

@@ -73,7 +73,7 @@ impl Work {
         let FrameOrder { cell_index, lanes, frame, arms, keys, states, part, .. } = order;
         let whole = lanes.first.checked_add(lanes.count).is_some_and(|end| end <= lanes.of);
         if !whole || lanes.count == 0 || lanes.count > LANES_MAX {
-            return Err(Fault::Refused(format!("{} lanes are not to be had", lanes.count)));
+            return Err(Fault::Refused(format!("{} lanes are not available", lanes.count)));
         }
         if !self.plans(cell_index as usize, &frame.cell) {
             return Err(unknown());

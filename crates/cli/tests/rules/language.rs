@@ -1,0 +1,206 @@
+//! Plain language: phrases that stay out, with their replacements, and how long sentences and documents may be.
+//!
+//! CONTRIBUTING.md, "House rules", says how to write. A program can check some of that, in every document and in the
+//! texts of the sources, of which messages, reports and help are made.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    crate_names, root,
+    source::{Source, sources},
+};
+
+/// Phrases that readers stumble over, each with its replacement.
+const BANNED: &[(&str, &str)] = &[
+    ("dearer", "more expensive, or costs more"),
+    ("dearest", "most expensive, or costs most"),
+    ("anew", "again, or restarted"),
+    ("the luck of a start", "start-to-start variation"),
+    ("the luck of its start", "start-to-start variation"),
+    ("neighbours' hour", "background load"),
+    ("who else runs", "background load"),
+    ("beside nobody", "alone on the machine"),
+    ("least accounts", "minimal privileges"),
+    ("ceased", "stopped"),
+    ("not to be had", "not available"),
+];
+
+/// More of them for documents. Messages and reports still have these in places.
+const BANNED_IN_DOCUMENTS: &[(&str, &str)] = &[
+    ("cannot be told", "is unknown, or cannot be decided"),
+    ("could not be told", "is unknown, or could not be decided"),
+    ("was not looked at", "was not checked"),
+    ("is told", "is reported"),
+    ("are told", "are reported"),
+];
+
+/// The most words of a document.
+const BUDGETS: &[(&str, usize)] = &[
+    ("README.md", 900),
+    ("docs/tutorial.md", 1_200),
+    ("LIMITS.md", 1_800),
+    ("CHANGELOG.md", 1_500),
+    ("METHODOLOGY.md", 2_500),
+    ("CONTRIBUTING.md", 1_700),
+    ("ARCHITECTURE.md", 2_500),
+];
+
+/// The most words of all documents together that people write.
+const BUDGET: usize = 52_000;
+
+/// What tests and the program write: pages of databases, and of the servers that `inspect` was tried on.
+const GENERATED: [&str; 2] = ["docs/databases", "docs/inspect"];
+
+/// Documents that people read first. All but one in twenty of their sentences have at most [`SENTENCE`] words.
+const SHORT_SENTENCES: [&str; 2] = ["README.md", "docs/tutorial.md"];
+const SENTENCE: usize = 28;
+
+/// All documents of the repository below the root, `docs` and `benches`: their paths from the root, and their texts.
+fn documents() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    collect(&root(), false, &mut found);
+    ["docs", "benches"].iter().for_each(|folder| collect(&root().join(folder), true, &mut found));
+    let from_root = |path: &Path| path.strip_prefix(root()).expect("below the root").to_owned();
+    found.iter().map(|path| (from_root(path), fs::read_to_string(path).expect("a document"))).collect()
+}
+
+fn collect(folder: &Path, deep: bool, found: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path()) {
+        if path.is_dir() && deep {
+            collect(&path, deep, found);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+}
+
+/// The prose of `document`: paragraphs and items of lists, each on one line, without code, tables and headings.
+fn prose(document: &str) -> Vec<String> {
+    let mut paragraphs = vec![String::new()];
+    let mut in_code = false;
+    for line in document.lines() {
+        let text = line.trim();
+        let is_fence = text.starts_with("```");
+        in_code ^= is_fence;
+        let is_item =
+            text.starts_with("- ") || text.starts_with("* ") || text.starts_with(|c: char| c.is_ascii_digit());
+        if is_fence || in_code || text.is_empty() || text.starts_with(['#', '|', '!']) {
+            paragraphs.push(String::new());
+        } else {
+            if is_item {
+                paragraphs.push(String::new());
+            }
+            let last = paragraphs.last_mut().expect("there is one");
+            *last = format!("{last} {text}").trim().to_owned();
+        }
+    }
+    paragraphs.retain(|paragraph| !paragraph.is_empty());
+    paragraphs
+}
+
+/// The sentences of a paragraph: each ends with a full stop, question or exclamation mark before a blank.
+fn sentences(paragraph: &str) -> Vec<&str> {
+    let mut sentences = Vec::new();
+    let mut rest = paragraph;
+    while let Some(end) = [". ", "? ", "! "].iter().filter_map(|sign| rest.find(sign)).min() {
+        sentences.push(rest[..=end].trim());
+        rest = &rest[end + 1..];
+    }
+    sentences.push(rest.trim());
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences
+}
+
+fn words(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+/// True when `text` says `phrase` in whole words.
+fn says(text: &str, phrase: &str) -> bool {
+    let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || ['-', '_'].contains(&c));
+    text.match_indices(phrase).any(|(at, _)| {
+        !is_letter(text[..at].chars().next_back()) && !is_letter(text[at + phrase.len()..].chars().next())
+    })
+}
+
+/// What is wrong with `text`: banned phrases with their replacements, and sentences with "Who" that ask nothing.
+fn wrong(text: &str, banned: &[(&str, &str)]) -> Vec<String> {
+    // As one line, so that no line break hides a phrase.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = banned.iter().filter(|(phrase, _)| says(&text, phrase));
+    let said = said.map(|(phrase, instead)| format!("{phrase:?}: write {instead}"));
+    let of_who =
+        sentences(&text).into_iter().filter(|sentence| sentence.starts_with("Who ") && !sentence.ends_with('?'));
+    said.chain(of_who.map(|sentence| format!("{sentence:?}: name the person, as in \"Readers who …\""))).collect()
+}
+
+#[test]
+fn documents_keep_to_plain_words() {
+    let banned: Vec<_> = BANNED.iter().chain(BANNED_IN_DOCUMENTS).copied().collect();
+    let found = documents().into_iter().flat_map(|(path, text)| {
+        let parts: Vec<String> = text.split("\n\n").flat_map(|part| wrong(part, &banned)).collect();
+        parts.into_iter().map(move |found| format!("{}: {found}", path.display()))
+    });
+    let found: Vec<String> = found.collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Comments do not count, except those of the command line, which become its help.
+#[test]
+fn messages_keep_to_plain_words() {
+    let mut found = Vec::new();
+    for name in crate_names() {
+        let texts = |source: &Source| if name == "cli" { source.texts() } else { source.messages() };
+        for source in sources(&root().join("crates").join(&name).join("src")) {
+            let wrong = texts(&source).into_iter().flat_map(|text| wrong(text.trim_matches('"'), BANNED));
+            found.extend(wrong.map(|wrong| format!("{name}: {}: {wrong}", source.path.display())));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn documents_keep_within_their_words() {
+    let documents = documents();
+    let by_hand = documents.iter().filter(|(path, _)| !GENERATED.iter().any(|folder| path.starts_with(folder)));
+    let total: usize = by_hand.map(|(_, text)| words(text)).sum();
+    assert!((20_000..=BUDGET).contains(&total), "all documents have {total} words, and may have {BUDGET}");
+    for (name, most) in BUDGETS {
+        let (_, text) = documents.iter().find(|(path, _)| path == Path::new(name)).expect("a document with a budget");
+        assert!(words(text) <= *most, "{name} has {} words, and may have {most}", words(text));
+    }
+}
+
+#[test]
+fn what_is_read_first_has_short_sentences() {
+    for name in SHORT_SENTENCES {
+        let text = fs::read_to_string(root().join(name)).expect("a document");
+        let prose = prose(&text);
+        let mut lengths: Vec<(usize, &str)> =
+            prose.iter().flat_map(|paragraph| sentences(paragraph)).map(|one| (words(one), one)).collect();
+        assert!(lengths.len() > 20, "{name} has {} sentences", lengths.len());
+        lengths.sort_unstable();
+        let (length, sentence) = lengths[(lengths.len() * 95).div_ceil(100) - 1];
+        assert!(
+            length <= SENTENCE,
+            "{name}: more than one sentence in twenty is as long as this one of {length} words: {sentence}"
+        );
+    }
+}
+
+#[test]
+fn what_is_banned_is_found() {
+    let banned = [("dearer", "more expensive"), ("is told", "is reported")];
+    assert_eq!(wrong("TLS is\ndearer. It is\n  told.", &banned).len(), 2);
+    assert_eq!(wrong("A dearer, one", &banned), ["\"dearer\": write more expensive"]);
+    assert!(wrong("This told; dearers, `is-dearer`. Who asks? Whose?", &banned).is_empty());
+    assert_eq!(wrong("So. Who reads waits.", &banned).len(), 1);
+    let text =
+        "# A heading\n\nOne here. Two\nhere? Three e.g.\n\n| a | b |\n\n```console\n$ code\n```\n* four\n* five\n";
+    let prose = prose(text);
+    assert_eq!(prose, ["One here. Two here? Three e.g.", "* four", "* five"]);
+    assert_eq!(sentences(&prose[0]), ["One here.", "Two here?", "Three e.g."]);
+}
