@@ -68,11 +68,11 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
             seen.extend([Feature::Authorisation, Feature::ProxyRoles].map(|feature| unseen.clone().of(feature)));
         }
     }
-    seen.push(audit::Log::at_rest(log.as_ref()).of(Feature::AtRest));
     seen.push(inspect_feature(Feature::Auditing, || log.as_ref().map(audit::Log::judge).map_err(Clone::clone)));
     let replication = hops::replication(&mut session, rules(Hba::of_replication))
         .map_err(|fault| needing(fault, "GRANT SELECT ON pg_stat_replication, pg_stat_ssl, pg_subscription"));
     seen.push(inspect_feature(Feature::NodeToNode, || replication));
+    seen.push(audit::Log::at_rest(log.as_ref()).of(Feature::AtRest));
     seen.extend(not_offered(&[
         (Feature::JmxAuthentication, "no Java virtual machine"),
         (Feature::AuthenticationCaching, "every login is checked again"),
