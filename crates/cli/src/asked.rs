@@ -143,8 +143,12 @@ fn option_of_words(arguments: &AskedArgs) -> Option<&'static str> {
 
 /// The database that `target` names, or whose server it is the URL of; `None` where it is no such thing.
 pub fn database<'c>(target: &str, catalogue: &'c Catalogue) -> Result<Option<&'c OfferedDatabase>, Stop> {
-    let Some((scheme, _)) = target.split_once("://") else { return Ok(catalogue.database(target)) };
-    let found = catalogue.databases.iter().find(|database| database.entry.schemes.contains(&scheme));
+    let url = Url::new(target);
+    let scheme = url.scheme();
+    if scheme.is_empty() {
+        return Ok(catalogue.database(target));
+    }
+    let found = offer::at(&url).and_then(|product| catalogue.database(product.id()));
     found.map(Some).ok_or_else(|| {
         let known: Vec<&str> =
             catalogue.databases.iter().flat_map(|database| database.entry.schemes).copied().collect();
@@ -185,7 +189,7 @@ fn in_words(
     }
     check_target(target, database)?;
     if let Some(plain) = &arguments.plain {
-        check_plain(plain, target, database)?;
+        check_plain(plain, target, database, catalogue)?;
     }
     let id = database.entry.id;
     // Who brings a workload wants to see it run: the database's first protection is what most ask for.
@@ -194,7 +198,7 @@ fn in_words(
     let protections = if arguments.protect.is_empty() { &first } else { &arguments.protect };
     if protections.is_empty() {
         let all: Vec<&str> = database.protections.iter().map(|entry| entry.id).collect();
-        let shown = if target.contains("://") { "URL" } else { target };
+        let shown = if Url::is_url(target) { "URL" } else { target };
         return Err(usage(format!(
             "{id} alone has nothing to compare with: add for example `--protect {}`; its protections are {} (`tithe ls` says \
              what each is, `tithe init {shown}` writes a file)",
@@ -231,10 +235,11 @@ fn ycsb_file(path: &Path) -> Result<WorkloadFile, Stop> {
 }
 
 /// Whether the plain arm beside `target` can stand at `plain`.
-fn check_plain(plain: &str, target: &str, database: &OfferedDatabase) -> Result<(), Stop> {
+fn check_plain(plain: &str, target: &str, database: &OfferedDatabase, catalogue: &Catalogue) -> Result<(), Stop> {
     let schemes = database.entry.schemes;
-    let is_url = plain.split_once("://").is_some_and(|(scheme, _)| schemes.contains(&scheme));
-    if !target.contains("://") {
+    let owner = catalogue.owner_of(Url::new(plain).scheme());
+    let is_url = owner.is_some_and(|owner| owner.entry.speaks_as(&database.entry));
+    if !Url::is_url(target) {
         return Err(usage(format!("--plain is for running servers: name the URL of one in place of {target}")));
     }
     if !is_url {
@@ -253,7 +258,7 @@ pub fn of_words(words: &Words<'_>, database: &OfferedDatabase, catalogue: &Catal
 
 /// Refuses a URL that must not be shown, or that cannot be used at all. What it says of it quotes nothing.
 pub fn check_target(target: &str, database: &OfferedDatabase) -> Result<(), Stop> {
-    if !target.contains("://") {
+    if !Url::is_url(target) {
         return Ok(());
     }
     if holds_secret(target) {
@@ -274,9 +279,12 @@ pub fn check_target(target: &str, database: &OfferedDatabase) -> Result<(), Stop
 /// one.
 fn holds_secret(url: &str) -> bool {
     const SECRET: [&str; 4] = ["pass", "pwd", "secret", "token"];
-    let (place, options) = url.split_once(['?', '#']).unwrap_or((url, ""));
-    let options = options.to_ascii_lowercase();
-    Url::new(place).redacted() != place || SECRET.iter().any(|word| options.contains(word)) || options.contains('@')
+    let url = Url::new(url);
+    let (place, options) = url.expose().split_once(['?', '#']).unwrap_or((url.expose(), ""));
+    // A command or a file that has the password is none.
+    let shown = |option: &&str| !["password_command=", "passfile="].iter().any(|name| option.starts_with(name));
+    let options = options.split('&').filter(shown).collect::<Vec<_>>().join("&").to_ascii_lowercase();
+    !Url::new(place).is_bare() || SECRET.iter().any(|word| options.contains(word)) || options.contains('@')
 }
 
 fn usage(message: String) -> Stop {
@@ -289,9 +297,15 @@ mod tests {
 
     #[test]
     fn what_may_be_a_secret_is_told_from_the_rest_of_a_url() {
-        for url in
-            ["postgres://ann:x@db/shop", "pg://a:b@c@db", "pg://ann@db/x?password=y", "pg://db?a=b@c", "pg://a@b/c@d"]
-        {
+        for url in [
+            "host=db user=ann password=x",
+            "ann:x@tcp(db:3306)/shop",
+            "postgres://ann:x@db/shop",
+            "pg://a:b@c@db",
+            "pg://ann@db/x?password=y",
+            "pg://db?a=b@c",
+            "pg://a@b/c@d",
+        ] {
             assert!(holds_secret(url), "{url}");
         }
         for url in

@@ -2,7 +2,7 @@
 
 use tithe_harness::catalogue;
 use tithe_machine::launch::Search;
-use tithe_model::catalogue::Catalogue;
+use tithe_model::{catalogue::Catalogue, experiment::Url};
 use tithe_plugin::product::Product;
 
 use crate::{
@@ -37,6 +37,15 @@ pub fn search(arguments: &MachineArgs) -> Search {
 pub fn database(id: &str) -> Result<&'static dyn Product, Stop> {
     let found = databases().into_iter().find(|database| database.id() == id);
     found.ok_or_else(|| Stop::new(exit::USAGE, no_database(id)))
+}
+
+/// The database whose server `url` leads to. Where servers of several speak the protocol, this one is asked which it
+/// is; if it does not answer, the scheme decides.
+pub fn at(url: &Url) -> Option<&'static dyn Product> {
+    let all = databases();
+    let owner = *all.iter().find(|product| product.entry().has_scheme(url.scheme()))?;
+    let others = all.iter().copied().filter(|it| it.id() != owner.id() && it.entry().speaks_as(owner.entry()));
+    std::iter::once(owner).chain(others).find(|product| product.is_product_at(url) == Some(true)).or(Some(owner))
 }
 
 /// That there is no database `id`, and where another build has it, how to get that.

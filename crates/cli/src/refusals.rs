@@ -14,7 +14,7 @@ use tithe_model::{
     experiment::{Arm, Experiment, OptionValue, Protection, Url},
     parse,
 };
-use tithe_plugin::product::Product;
+use tithe_plugin::{product::Product, wire::is_socket};
 
 use crate::complain::without_lead;
 
@@ -93,11 +93,13 @@ struct Place<'a> {
     host: String,
     port: u16,
     by_url: bool,
+    by_socket: bool,
 }
 
 impl Place<'_> {
     fn is(&self, other: &Self) -> bool {
-        self.host == other.host && self.port == other.port
+        // The socket of a server does not always have the number of its port.
+        self.host == other.host && (self.port == other.port || self.by_socket != other.by_socket)
     }
 
     /// True where both may be one server: products that serve TLS at a port of its own have two.
@@ -110,9 +112,12 @@ impl Place<'_> {
 fn alone(database: &dyn Product, experiment: &Experiment, text: &str) -> Option<Diagnostic> {
     let places = experiment.arms.iter().enumerate().map(|(number, arm)| {
         let (host, port) = database.endpoint(arm.url.as_ref()?)?;
-        let here = host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|it: IpAddr| it.is_loopback());
+        let by_socket = is_socket(&host);
+        let here = by_socket
+            || host.eq_ignore_ascii_case("localhost")
+            || host.parse().is_ok_and(|it: IpAddr| it.is_loopback());
         let host = if here { "localhost".to_owned() } else { host.to_ascii_lowercase() };
-        Some(Place { number, arm, host, port, by_url: by_url(database, arm).is_some() })
+        Some(Place { number, arm, host, port, by_url: by_url(database, arm).is_some(), by_socket })
     });
     let places = places.collect::<Option<Vec<Place<'_>>>>()?;
     let others = |place: &Place<'_>| places.iter().filter(|other| other.number != place.number).collect::<Vec<_>>();

@@ -9,7 +9,7 @@ use tithe_plugin::matrix::{Feature, FeatureStatus, FindingEntry, Scope, State};
 
 use crate::{
     evidence::Attempt,
-    target::{Target, Tls},
+    target::{SOCKET_PEER, Target, Tls},
 };
 
 /// Opens and closes one connection with something read in between; returns the method of authentication.
@@ -131,6 +131,9 @@ pub fn named(names: &[String]) -> String {
 
 /// Comes without a password, where the user's URL has one, or without the certificate that was enough.
 pub fn authentication(target: &Target, method: &str, open: Open) -> Judgement {
+    if method == SOCKET_PEER {
+        return Judgement::account(State::Enforced, format!("by {method}: the kernel says whose process it is"));
+    }
     if let ("none", Some(tls @ Tls { identity: Some(_), .. })) = (method, &target.tls) {
         let tls = Some(Tls { identity: None, ..tls.clone() });
         return match Attempt::of(open(&Target { tls, password: None, must_ask: false, ..target.clone() })) {
@@ -166,11 +169,12 @@ pub fn transport(target: &Target, tls: &str, offers: Result<bool, Fault>, plaint
             Err(fault) => Judgement::unseen(format!("{tls}; plaintext: {fault}")),
         };
     }
+    let way = if target.is_socket() { "by a Unix socket, which no network sees" } else { "plaintext: served" };
     match offers {
-        Ok(true) => Judgement::account(State::Available, "plaintext: served; the server has TLS as well"),
+        Ok(true) => Judgement::account(State::Available, format!("{way}; the server has TLS as well")),
         // Without TLS there is nothing that another account could be given.
-        Ok(false) => Judgement::whole(State::Off, "plaintext: served; the server has no TLS"),
-        Err(fault) => Judgement::account(State::Available, format!("plaintext: served; whether TLS is there: {fault}")),
+        Ok(false) => Judgement::whole(State::Off, format!("{way}; the server has no TLS")),
+        Err(fault) => Judgement::account(State::Available, format!("{way}; whether TLS is there: {fault}")),
     }
 }
 

@@ -96,9 +96,9 @@ mod tests {
     fn what_databases_say_of_themselves_fits_together() {
         let mut names = BTreeSet::new();
         for entry in all().iter().map(|database| database.entry()) {
-            // Attaching finds a database by its scheme, as an experiment finds it by its id.
-            for name in [&entry.id, &entry.title].into_iter().chain(entry.schemes.iter().filter(|it| **it != entry.id))
-            {
+            // Attaching finds a database by its schemes, as an experiment finds it by its id.
+            let schemes = entry.schemes.iter().chain(entry.scheme_aliases).filter(|it| **it != entry.id);
+            for name in [&entry.id, &entry.title].into_iter().chain(schemes) {
                 assert!(!name.is_empty() && names.insert(*name), "{}: {name}", entry.id);
             }
             assert!(entry.keeps_data || !entry.restarts, "{}: it restarts, and does not keep its data", entry.id);

@@ -4,13 +4,14 @@
 //! might fall back to plaintext are refused by every product, and nothing of a URL is ever quoted in an error, because
 //! it may hold a password. What a product calls its options is in its [`Product`].
 
+mod outside;
+mod parts;
+mod tls;
+mod token;
+
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, PoisonError},
 };
 
 use tithe_machine::{
@@ -20,9 +21,17 @@ use tithe_machine::{
 };
 use tithe_model::experiment::Url;
 use tithe_plugin::{
-    setup::{Authentication, Reach, ReachTls, Setup, TlsVersion, Transport},
-    wire::{ClientConfig, Identity, Trust, Wire, client_config},
+    setup::{Authentication, Reach, ReachTls, Setup, Transport},
+    wire::{Wire, is_socket},
 };
+
+pub use outside::Outside;
+use parts::PASSWORD_COMMAND;
+pub use parts::{Host, UrlParts, refused};
+pub use tls::{Authority, Handshakes, Tls};
+
+/// Whether the server at a target is one that its URL asks for. Fails where it lets no client in.
+pub type Takes = fn(&Target) -> Result<bool, Fault>;
 
 /// What differs from product to product.
 pub struct Product {
@@ -36,22 +45,31 @@ pub struct Product {
     pub database: &'static str,
     /// Database where a URL names none; `None`: the one that is called like the user.
     pub url_database: Option<&'static str>,
-    /// True when a URL must name a user.
-    pub needs_user: bool,
     /// Environment variable with the password, used when the URL holds none.
     pub password_variable: &'static str,
+    /// Options of a URL that are used, but for `server_name`, which all products have.
+    pub used: &'static [&'static str],
+    /// Options that drivers know and that have no effect here.
+    pub idle: &'static [&'static str],
+    /// Puts what the options, the environment and files of the user say of place and account where it belongs.
+    pub settle: fn(&mut UrlParts, &Outside) -> Result<(), Fault>,
     /// Reads what the URL says about TLS; `None` means that nothing but plaintext is spoken.
     pub tls: fn(&UrlParts) -> Result<Option<Tls>, Fault>,
     /// What a URL needs for TLS, and for a client certificate.
     pub tls_hints: [&'static str; 2],
+    /// Whether a server is one that the URL asks for, where the product lets a URL name several; the first one
+    /// is taken.
+    pub takes: Option<Takes>,
+    /// Options of a URL that the product's own login looks at.
+    pub asked: &'static [&'static str],
 }
 
 /// Where a connection goes, as whom, and how protected.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Target {
-    /// Name or address.
+    /// Name, address, or path of a Unix socket.
     pub host: String,
-    /// TCP port.
+    /// TCP port; of a socket the one that its name bears, if any.
     pub port: u16,
     /// Account.
     pub user: String,
@@ -59,45 +77,18 @@ pub struct Target {
     pub database: String,
     /// Password, used when the server asks for one.
     pub password: Option<Secret>,
+    /// Command that says it, for those that do not last.
+    pub password_command: Option<String>,
     /// True when a server that does not ask for the password is an error.
     pub must_ask: bool,
     /// TLS; `None` means that nothing but plaintext is spoken.
     pub tls: Option<Tls>,
+    /// How the arm's clients prove who they are, by the product's name of it; `None`: not at all, or as it comes.
+    pub mechanism: Option<String>,
+    /// What the URL asks of the session beside that, by the product's own names of options.
+    pub asked: BTreeMap<&'static str, String>,
     /// Port on this machine of a relay to the server, through which a connection is to go.
     pub relay: Option<u16>,
-}
-
-/// How to speak TLS.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Tls {
-    /// Authority that signed the server's certificate, PEM; `None` accepts anyone's.
-    pub authority: Option<PathBuf>,
-    /// Versions allowed.
-    pub versions: Vec<TlsVersion>,
-    /// Certificate and key of the client, PEM.
-    pub identity: Option<(PathBuf, PathBuf)>,
-    /// Sessions of earlier connections are resumed, as far as the server lets the client.
-    pub resumption: bool,
-}
-
-/// What the connections of this program to one server share, as those of any client program do: certificates, which are
-/// read once, and what the server gave out for resuming sessions.
-struct Shared {
-    config: Arc<ClientConfig>,
-    full: AtomicU64,
-    resumed: AtomicU64,
-}
-
-/// By host, port and how TLS is spoken: a ticket is good for the server alone that gave it out, whatever its name.
-static SHARED: Mutex<BTreeMap<(String, u16, Tls), Arc<Shared>>> = Mutex::new(BTreeMap::new());
-
-/// Handshakes of this program with one server so far, as the client saw them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Handshakes {
-    /// With certificates.
-    pub full: u64,
-    /// With the secret of an earlier connection in their place.
-    pub resumed: u64,
 }
 
 impl Target {
@@ -112,6 +103,14 @@ impl Target {
         }
     }
 
+    /// Has the password from its command, where it has one.
+    fn take_token(&mut self) -> Result<(), Fault> {
+        if let Some(command) = &self.password_command {
+            self.password = Some(token::of(command)?);
+        }
+        Ok(())
+    }
+
     /// The same without TLS, and without the password: whoever asks for TLS wants it sent in no other way, and a server
     /// that asks for it has shown already that it serves plaintext.
     #[must_use]
@@ -121,49 +120,18 @@ impl Target {
 
     /// Handshakes with this server, as this target has them done.
     pub fn handshakes(&self) -> Handshakes {
-        let Some(tls) = &self.tls else { return Handshakes::default() };
-        let shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        let shared = shared.get(&(self.host.clone(), self.port, tls.clone()));
-        let read = |count: fn(&Shared) -> &AtomicU64| shared.map_or(0, |shared| count(shared).load(Ordering::Relaxed));
-        Handshakes { full: read(|shared| &shared.full), resumed: read(|shared| &shared.resumed) }
-    }
-}
-
-impl Tls {
-    /// TLS of any version, as far as a URL says it.
-    pub fn of_url(authority: Option<PathBuf>, identity: Option<(PathBuf, PathBuf)>) -> Self {
-        Self { authority, versions: vec![TlsVersion::V1_3, TlsVersion::V1_2], identity, resumption: false }
+        self.tls.as_ref().map_or_else(Handshakes::default, |tls| tls.handshakes(&self.host, self.port))
     }
 
-    /// Speaks TLS on `wire`, which leads to `host` and `port`, from here on.
-    ///
-    /// # Errors
-    /// As [`client_config`] and [`Wire::start_tls`].
-    pub fn start(&self, wire: &mut Wire, host: &str, port: u16) -> Result<(), Fault> {
-        let shared = self.shared(host, port)?;
-        wire.start_tls(Arc::clone(&shared.config), host)?;
-        let resumed = wire.tls_facts().is_some_and(|facts| facts.handshake == "Resumed");
-        let count = if resumed { &shared.resumed } else { &shared.full };
-        count.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+    /// True for a server at a Unix socket.
+    pub fn is_socket(&self) -> bool {
+        is_socket(&self.host)
     }
 
-    fn shared(&self, host: &str, port: u16) -> Result<Arc<Shared>, Fault> {
-        let key = (host.to_owned(), port, self.clone());
-        let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = all.get(&key) {
-            return Ok(Arc::clone(known));
-        }
-        let made = Arc::new(Shared { config: self.config()?, full: AtomicU64::new(0), resumed: AtomicU64::new(0) });
-        all.insert(key, Arc::clone(&made));
-        Ok(made)
-    }
-
-    /// What the client is told, with the certificates that are read from their files.
-    fn config(&self) -> Result<Arc<ClientConfig>, Fault> {
-        let trust = self.authority.as_deref().map_or(Trust::Anyone, Trust::Authority);
-        let identity = self.identity.as_ref().map(|(certificate, key)| Identity { certificate, key });
-        client_config(trust, identity, &self.versions, self.resumption)
+    /// True where nobody but the server can read what is sent: over TLS with a verified certificate, or a Unix socket.
+    /// A relay is this process's own, on this machine.
+    pub fn keeps_secrets(&self) -> bool {
+        self.is_socket() || self.tls.as_ref().is_some_and(|tls| !tls.trusts_anyone())
     }
 }
 
@@ -195,11 +163,8 @@ impl Product {
     pub fn target(&self, server: &Server, setup: &Setup) -> Result<Target, Fault> {
         match &server.address {
             Address::Tcp { host, port } => Ok(launched(host, *port, self.user, self.database, setup)),
-            Address::Attached(url) => self.attached(url, setup, std::env::var(self.password_variable).ok()),
-            Address::Relayed { url, port } => {
-                let target = self.attached(url, setup, std::env::var(self.password_variable).ok())?;
-                Ok(Target { relay: Some(*port), ..target })
-            }
+            Address::Attached(url) => self.chosen(url, setup),
+            Address::Relayed { url, port } => Ok(Target { relay: Some(*port), ..self.chosen(url, setup)? }),
             Address::File(_) | Address::Nowhere => Err(Fault::Refused(format!("{} is reached by TCP", self.title))),
         }
     }
@@ -210,29 +175,105 @@ impl Product {
     /// # Errors
     /// [`Fault::Refused`] with what is wrong; the text never quotes the URL.
     pub fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
-        match self.attached(url, setup, None)?.tls {
-            Some(tls) => tls.config().map(drop).map_err(|fault| refused(&fault.to_string())),
-            None => Ok(()),
+        for target in self.attached(url, setup, &Outside::of_process())? {
+            if let Some(tls) = target.tls {
+                tls.config().map_err(|fault| refused(&fault.to_string()))?;
+            }
         }
+        Ok(())
     }
 
     /// Host and port of a server at `url`; `None` for a URL that cannot be used.
     pub fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
-        UrlParts::read(url.expose(), self).ok().map(|parts| (parts.host, parts.port))
+        let known = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).get(url.expose()).copied();
+        let targets = self.attached(url, &Setup::bare(), &Outside::of_process()).ok()?;
+        targets.into_iter().nth(known.unwrap_or_default()).map(|target| (target.host, target.port))
     }
 
-    /// The target that `url` names, with a password from outside where it holds none.
+    /// What there is to say of how `url` is used: what of it has no effect, and what is not checked.
+    pub fn remarks(&self, url: &Url, setup: &Setup) -> Vec<String> {
+        let Ok(parts) = UrlParts::read(url) else { return Vec::new() };
+        let targets = self.attached(url, setup, &Outside::of_process()).unwrap_or_default();
+        let mut remarks = Vec::new();
+        let idle = parts.idle(self.idle);
+        if !idle.is_empty() {
+            remarks.push(format!("no effect here: {}", idle.join(", ")));
+        }
+        if let Some(target) = targets.first() {
+            if target.is_socket() {
+                remarks.push(format!("by the Unix socket {}", target.host));
+            }
+            remarks.extend(target.tls.as_ref().and_then(Tls::disclosure));
+        }
+        remarks
+    }
+
+    /// The target among those of `url` that takes what it asks for. It is found once: measured clients connect without
+    /// reading files and trying servers again.
+    fn chosen(&self, url: &Url, setup: &Setup) -> Result<Target, Fault> {
+        let mechanism = mechanism(setup);
+        let known = |it: &&Found| it.url == *url && it.transport == setup.transport && it.target.mechanism == mechanism;
+        let found = FOUND.lock().unwrap_or_else(PoisonError::into_inner).iter().find(known).map(|it| it.target.clone());
+        if let Some(mut target) = found {
+            target.take_token()?;
+            return Ok(target);
+        }
+        let mut targets = self.attached(url, setup, &Outside::of_process())?;
+        targets.iter_mut().try_for_each(Target::take_token)?;
+        let target = targets.swap_remove(self.number_of(url, &targets)?);
+        let found = Found { url: url.clone(), transport: setup.transport, target: target.clone() };
+        FOUND.lock().unwrap_or_else(PoisonError::into_inner).push(found);
+        Ok(target)
+    }
+
+    /// Which of the `targets` of `url` takes what it asks for.
+    fn number_of(&self, url: &Url, targets: &[Target]) -> Result<usize, Fault> {
+        let chooses = targets.len() > 1 || targets[0].asked.contains_key(SESSION_ATTRIBUTES);
+        let Some(takes) = self.takes.filter(|_| chooses) else { return Ok(0) };
+        let known = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).get(url.expose()).copied();
+        if let Some(number) = known {
+            return Ok(number);
+        }
+        let mut refusals = Vec::new();
+        for (number, target) in targets.iter().enumerate() {
+            match takes(target) {
+                Ok(true) => {
+                    CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).insert(url.expose().to_owned(), number);
+                    return Ok(number);
+                }
+                Ok(false) => refusals.push(format!("{}:{} is not what it asks for", target.host, target.port)),
+                Err(fault) if targets.len() == 1 => return Err(fault),
+                Err(fault) => refusals.push(fault.to_string()),
+            }
+        }
+        Err(Fault::Connection(format!("no server that the URL names can be taken: {}", refusals.join("; "))))
+    }
+
+    /// The targets that `url` names, at least one; what it does not say is taken from `outside`.
     ///
     /// # Errors
     /// As [`Product::target`].
-    pub fn attached(&self, url: &Url, setup: &Setup, password_outside: Option<String>) -> Result<Target, Fault> {
-        let parts = UrlParts::read(url.expose(), self)?;
+    pub fn attached(&self, url: &Url, setup: &Setup, outside: &Outside) -> Result<Vec<Target>, Fault> {
+        let mut parts = UrlParts::read(url)?;
+        parts.only(self.used, self.idle)?;
+        (self.settle)(&mut parts, outside)?;
+        if parts.hosts.len() > 1 && self.takes.is_none() {
+            return Err(refused("it must name one host"));
+        }
         let mut tls = (self.tls)(&parts)?;
+        if let Some(name) = parts.option("server_name") {
+            let Some(tls) = &mut tls else { return Err(refused("server_name without TLS would not be used")) };
+            tls.server_name = Some(name.to_owned());
+        }
         if let Transport::Tls { version, mutual, resumption } = setup.transport {
+            if tls.is_none() && parts.hosts.iter().any(|host| is_socket(&host.name)) {
+                let why = "this arm asks for TLS, which is for connections by TCP: its URL needs a host in place of the socket";
+                return Err(refused(why));
+            }
             let Some(tls) = &mut tls else {
                 return Err(refused(&format!("this arm asks for TLS: its URL needs {}", self.tls_hints[0])));
             };
-            if tls.authority.is_none() {
+            if tls.trusts_anyone() {
                 let why = "this arm asks for TLS, and its URL takes any certificate, so that whoever stands between could \
                            pose as the server: it needs";
                 return Err(refused(&format!("{why} {}", self.tls_hints[0])));
@@ -243,29 +284,69 @@ impl Product {
             tls.versions = vec![version];
             tls.resumption = resumption;
         }
-        Ok(Target {
-            password: parts.password.or(password_outside).map(Secret::new),
-            host: parts.host,
-            port: parts.port,
+        let user = parts.user.clone().unwrap_or_default();
+        let target = Target {
+            host: String::new(),
+            port: self.port,
             database: parts
                 .database
-                .unwrap_or_else(|| self.url_database.map_or_else(|| parts.user.clone(), str::to_owned)),
-            user: parts.user,
-            must_ask: matches!(setup.authentication, Authentication::Password { .. }),
+                .clone()
+                .unwrap_or_else(|| self.url_database.map_or_else(|| user.clone(), str::to_owned)),
+            user,
+            password: parts.password.clone().map(Secret::new),
+            password_command: parts.option(PASSWORD_COMMAND).map(str::to_owned),
+            must_ask: mechanism(setup).is_some(),
             tls,
+            mechanism: mechanism(setup),
+            asked: self.asked.iter().filter_map(|name| Some((*name, parts.option(name)?.to_owned()))).collect(),
             relay: None,
-        })
+        };
+        let place = |host: &Host| Target {
+            host: host.name.clone(),
+            port: host.port.unwrap_or(self.port),
+            password: host.password.clone().map(Secret::new).or(target.password.clone()),
+            ..target.clone()
+        };
+        Ok(parts.hosts.iter().map(place).collect())
     }
 }
 
+/// A target that was found, and for what.
+struct Found {
+    url: Url,
+    transport: Transport,
+    target: Target,
+}
+
+static FOUND: Mutex<Vec<Found>> = Mutex::new(Vec::new());
+
+/// How clients of this set-up prove who they are.
+fn mechanism(setup: &Setup) -> Option<String> {
+    match &setup.authentication {
+        Authentication::Password { mechanism } => Some(mechanism.clone()),
+        Authentication::None => None,
+    }
+}
+
+/// How a server knows a client of a Unix socket by what the kernel says of its process: PostgreSQL's `peer`, MariaDB's
+/// `unix_socket`, MySQL's `auth_socket`.
+pub const SOCKET_PEER: &str = "socket peer";
+
+/// Option by which one of several servers is chosen.
+pub const SESSION_ATTRIBUTES: &str = "target_session_attrs";
+
+/// Which of the servers of a URL was taken, by the URL.
+static CHOSEN: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
+
 /// The target of clients of a server that Tithe launched: everything follows from the set-up.
 pub fn launched(host: &str, port: u16, user: &str, database: &str, setup: &Setup) -> Target {
-    let must_ask = matches!(setup.authentication, Authentication::Password { .. });
+    let must_ask = mechanism(setup).is_some();
     let credentials = &setup.credentials;
     let tls = match setup.transport {
         Transport::Plain => None,
         Transport::Tls { version, mutual, resumption } => Some(Tls {
-            authority: Some(credentials.authority.clone()),
+            authority: Authority::Of(credentials.authority.clone()),
+            server_name: None,
             versions: vec![version],
             identity: mutual.then(|| (credentials.client_certificate.clone(), credentials.client_key.clone())),
             resumption,
@@ -277,8 +358,11 @@ pub fn launched(host: &str, port: u16, user: &str, database: &str, setup: &Setup
         user: user.to_owned(),
         database: database.to_owned(),
         password: must_ask.then(|| credentials.password.clone()),
+        password_command: None,
         must_ask,
         tls,
+        mechanism: mechanism(setup),
+        asked: BTreeMap::new(),
         relay: None,
     }
 }
@@ -286,116 +370,4 @@ pub fn launched(host: &str, port: u16, user: &str, database: &str, setup: &Setup
 /// True for a server that Tithe launched: the processes that it names are on this machine.
 pub fn is_local(server: &Server) -> bool {
     matches!(server.address, Address::Tcp { .. })
-}
-
-/// A refusal. It never quotes the URL, which may hold a password.
-pub fn refused(why: &str) -> Fault {
-    Fault::Refused(format!("the server's URL: {why}"))
-}
-
-/// A URL taken apart and decoded.
-pub struct UrlParts {
-    /// What stands before `://`.
-    pub scheme: String,
-    user: String,
-    password: Option<String>,
-    host: String,
-    port: u16,
-    database: Option<String>,
-    options: Vec<(String, String)>,
-}
-
-impl UrlParts {
-    fn read(url: &str, product: &Product) -> Result<Self, Fault> {
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| refused("it has no ://"))?;
-        let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-        // A password may hold an `@` that was not encoded; a host cannot.
-        let (user, place) = match authority.rsplit_once('@') {
-            Some((user, place)) => (user, place),
-            None if product.needs_user => return Err(refused("it names no user")),
-            None => ("", authority),
-        };
-        let (user, password) = match user.split_once(':') {
-            Some((user, password)) => (user, Some(decode(password)?)),
-            None => (user, None),
-        };
-        let (host, port) = host_and_port(place)?;
-        let options = options.split('&').filter(|option| !option.is_empty()).map(|option| {
-            let (name, value) = option.split_once('=').ok_or_else(|| refused("an option has no ="))?;
-            Ok((decode(name)?, decode(value)?))
-        });
-        Ok(Self {
-            scheme: scheme.to_owned(),
-            user: decode(user)?,
-            password,
-            host: decode(host)?,
-            port: port.unwrap_or(product.port),
-            database: if database.is_empty() { None } else { Some(decode(database)?) },
-            options: options.collect::<Result<_, Fault>>()?,
-        })
-    }
-
-    /// The value of the option `wanted`; the last one counts.
-    pub fn option(&self, wanted: &str) -> Option<&str> {
-        self.options.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
-    }
-
-    /// Refuses options other than `known`.
-    ///
-    /// # Errors
-    /// [`Fault::Refused`] with the first unknown name.
-    pub fn only(&self, known: &[&str]) -> Result<(), Fault> {
-        match self.options.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-            Some((name, _)) => Err(refused(&format!("option {name} is not known; known are {}", known.join(", ")))),
-            None => Ok(()),
-        }
-    }
-
-    /// The client's certificate and key, in options of these names: both or none.
-    ///
-    /// # Errors
-    /// [`Fault::Refused`] for one without the other.
-    pub fn identity(&self, certificate: &str, key: &str) -> Result<Option<(PathBuf, PathBuf)>, Fault> {
-        match (self.option(certificate), self.option(key)) {
-            (Some(certificate), Some(key)) => Ok(Some((certificate.into(), key.into()))),
-            (None, None) => Ok(None),
-            _ => Err(refused(&format!("{certificate} and {key} belong together"))),
-        }
-    }
-}
-
-/// Splits `host:port`, `[v6]:port` or `host`.
-fn host_and_port(place: &str) -> Result<(&str, Option<u16>), Fault> {
-    let (host, port) = match place.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest.split_once(']').ok_or_else(|| refused("an IPv6 address is not closed"))?;
-            (host, port.strip_prefix(':'))
-        }
-        None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
-    };
-    if host.is_empty() || host.contains(',') {
-        return Err(refused("it must name one host"));
-    }
-    let port = port.filter(|port| !port.is_empty()).map(str::parse).transpose();
-    Ok((host, port.map_err(|_| refused("its port is not a number up to 65535"))?))
-}
-
-/// Decodes `%41` (RFC 3986, section 2.1).
-fn decode(text: &str) -> Result<String, Fault> {
-    let malformed = || refused("a % is not followed by two hexadecimal digits of UTF-8 text");
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        if byte == b'%' {
-            let (digits, after) = after.split_first_chunk::<2>().ok_or_else(malformed)?;
-            let digit = |digit: u8| (digit as char).to_digit(16).ok_or_else(malformed);
-            bytes.push((digit(digits[0])? * 16 + digit(digits[1])?) as u8);
-            rest = after;
-        } else {
-            bytes.push(byte);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).map_err(|_| malformed())
 }

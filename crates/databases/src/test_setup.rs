@@ -19,7 +19,7 @@ use tithe_plugin::{
 
 use crate::{
     inspect::{Judgement, Open, transport},
-    target::{Target, Tls},
+    target::{Authority, Target, Tls},
 };
 
 /// A plain set-up with made-up paths.
@@ -158,8 +158,8 @@ pub fn tried_in_plaintext(said: &[u8], plaintext: Open) -> (String, Vec<u8>) {
         database: "0".to_owned(),
         password: Some(Secret::new("correct horse")),
         must_ask: true,
-        tls: Some(Tls::of_url(None, None)),
-        relay: None,
+        tls: Some(Tls::of_url(Authority::Anyone, None)),
+        ..Target::default()
     };
     std::thread::scope(|scope| {
         let server = scope.spawn(move || {

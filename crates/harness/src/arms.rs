@@ -20,6 +20,7 @@ use tithe_plugin::{
     protection::Protection,
     rotation::Rotator,
     setup::{Authentication, Setup},
+    wire::is_socket,
     workload::Workload,
 };
 
@@ -159,7 +160,11 @@ pub fn check(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dy
     let arms = resolve(product, experiment).map_err(|fault| fault.to_string())?;
     for resolved in &arms {
         let (arm, mut setup) = (resolved.arm, resolved.bare_setup());
-        setup.fetch_keys().map_err(|fault| format!("arm {}: {fault}", arm.name))?;
+        let of_arm = |fault: Fault| format!("arm {}: {fault}", arm.name);
+        if arm.url.is_none() {
+            product.check_setup(&setup).map_err(of_arm)?;
+        }
+        setup.fetch_keys().map_err(of_arm)?;
         for (workload, described) in workloads.iter().zip(&experiment.workloads) {
             Chosen::check(&setup, workload.as_ref())
                 .map_err(|fault| format!("arm {}, workload {}: {fault}", arm.name, described.name))?;
@@ -286,6 +291,19 @@ pub fn check_programs(
         }
     }
     Ok(())
+}
+
+/// What the reader of `experiment` should know where some of its running servers are reached by a Unix socket and some
+/// by TCP, with the fair pair.
+pub fn ways_warning(product: &dyn Product, experiment: &Experiment) -> Option<String> {
+    let way = |arm: &Arm| product.endpoint(arm.url.as_ref()?).map(|(host, _)| is_socket(&host));
+    let by = |socket: bool| experiment.arms.iter().find(|arm| way(arm) == Some(socket)).map(|arm| &arm.name);
+    let (by_socket, by_tcp) = (by(true)?, by(false)?);
+    Some(format!(
+        "arm {by_socket} is reached by a Unix socket and arm {by_tcp} by TCP: what one costs more than the other is that of \
+         the way as well; for the cost of the protection alone, give arm {by_socket} a URL with the host and port of arm \
+         {by_tcp}"
+    ))
 }
 
 /// What the reader of `experiment` should know where an arm protects data at rest on this machine, and `swaps` hold a

@@ -195,6 +195,9 @@ impl<'a> Run<'a> {
         let mut event_log = EventLog { folder, listener };
         let version = env!("CARGO_PKG_VERSION").to_owned();
         event_log.add(Event::RunStarted { tithe: version, resumed: before.is_some() })?;
+        if let Some(words) = arms::ways_warning(self.product, &self.plan.experiment) {
+            event_log.warn(words)?;
+        }
         if let Some(words) = arms::swap_warning(self.product, &self.plan.experiment, &swap::swaps()) {
             event_log.warn(words)?;
         }

@@ -253,6 +253,7 @@ pub fn through(url: &Url, address_option: Option<&str>, port: u16) -> String {
     let (scheme, rest) = url.expose().split_once("://").unwrap_or(("", url.expose()));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at(end);
+    let tail = without_place(tail);
     let (user, place) = match authority.rsplit_once('@') {
         Some((user, place)) => (format!("{user}@"), place),
         None => (String::new(), authority),
@@ -264,6 +265,15 @@ pub fn through(url: &Url, address_option: Option<&str>, port: u16) -> String {
     };
     let sign = if tail.contains('?') { '&' } else { '?' };
     format!("{scheme}://{user}{host}:{port}{tail}{sign}{option}=127.0.0.1")
+}
+
+/// What follows the hosts of a URL, without the options that name others.
+fn without_place(tail: &str) -> String {
+    const PLACES: [&str; 5] = ["host", "hostaddr", "port", "socket", "unix_socket"];
+    let Some((path, options)) = tail.split_once('?') else { return tail.to_owned() };
+    let is_place = |option: &&str| PLACES.contains(&option.split('=').next().unwrap_or_default());
+    let others: Vec<&str> = options.split('&').filter(|option| !is_place(option)).collect();
+    if others.is_empty() { path.to_owned() } else { format!("{path}?{}", others.join("&")) }
 }
 
 /// Sends a line in the clear through a relay to this process itself; whether the relay shows it, and no TLS.

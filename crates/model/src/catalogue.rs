@@ -34,6 +34,11 @@ impl Catalogue {
         Some(format!("build tithe with it: cargo install --locked --path crates/cli --features {feature}"))
     }
 
+    /// The database that URLs with `scheme` are named after.
+    pub fn owner_of(&self, scheme: &str) -> Option<&OfferedDatabase> {
+        self.databases.iter().find(|database| database.entry.has_scheme(scheme))
+    }
+
     /// What the database called `id` says of itself.
     pub fn entry(&self, id: &str) -> Option<&DatabaseEntry> {
         self.database(id).map(|database| &database.entry)
@@ -53,6 +58,8 @@ pub struct DatabaseEntry {
     pub simulated: bool,
     /// URL schemes by which a running server can be attached; empty when it cannot.
     pub schemes: &'static [&'static str],
+    /// Names that frameworks give to its schemes.
+    pub scheme_aliases: &'static [&'static str],
     /// What in such a URL is about TLS.
     pub url_tls: UrlTls,
     /// Option of a URL that gives its programs the address to connect to, so that they hold certificates to the host in
@@ -104,6 +111,7 @@ impl DatabaseEntry {
         embedded: false,
         simulated: false,
         schemes: &[],
+        scheme_aliases: &[],
         url_tls: UrlTls { options: &[], schemes: None },
         address_option: None,
         password_variable: "",
@@ -121,6 +129,18 @@ impl DatabaseEntry {
         wire_protocol: None,
         network_login: NetworkLogin::Refused("its servers are for clients on this machine"),
     };
+
+    /// True for a URL with `scheme`: one of its own, a framework's name for it, or either with the name of a driver
+    /// behind a `+`.
+    pub fn has_scheme(&self, scheme: &str) -> bool {
+        let known = |scheme| self.schemes.contains(&scheme) || self.scheme_aliases.contains(&scheme);
+        known(scheme) || scheme.split_once('+').is_some_and(|(scheme, _)| known(scheme))
+    }
+
+    /// True for databases whose servers speak one protocol, so that a URL of one may lead to the other.
+    pub fn speaks_as(&self, other: &Self) -> bool {
+        self.id == other.id || self.wire_protocol.is_some() && self.wire_protocol == other.wire_protocol
+    }
 
     /// True when `name` and `other` stand for one setting.
     pub fn is_one_setting(&self, name: &str, other: &str) -> bool {
@@ -174,7 +194,12 @@ impl UrlTls {
             Some((rest, plain)) if rest.starts_with("://") => format!("{plain}{rest}"),
             _ => place.to_owned(),
         };
-        let is_other = |option: &&str| !self.options.contains(&option.split('=').next().unwrap_or_default());
+        // Drivers write `ssl_mode` and `sslMode` for `ssl-mode`.
+        let bare = |name: &str| name.replace(['_', '-'], "").to_ascii_lowercase();
+        let is_other = |option: &&str| {
+            let name = bare(option.split('=').next().unwrap_or_default());
+            !self.options.iter().any(|known| bare(known) == name)
+        };
         let others: Vec<&str> = options.split('&').filter(|option| !option.is_empty()).filter(is_other).collect();
         if others.is_empty() { place } else { format!("{place}?{}", others.join("&")) }
     }

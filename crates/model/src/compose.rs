@@ -9,6 +9,7 @@ use std::{collections::BTreeMap, ops::Range};
 use crate::{
     catalogue::{AskedOf, Catalogue, OfferedDatabase, OptionKind, ProtectionEntry},
     diagnostic::Diagnostic,
+    experiment::Url,
     plan,
     wrap::wrapped,
 };
@@ -257,10 +258,10 @@ fn write_arms(
     arms: &[Vec<Part<'_>>],
     writer: &mut Writer,
 ) {
-    let attached = words.target.contains("://");
+    let attached = Url::is_url(words.target);
     let asked_by_url = |parts: &[Part<'_>]| parts.iter().any(|part| part.entry.is_some_and(|entry| entry.by_url));
     let derived = match arms.iter().any(|parts| asked_by_url(parts)) {
-        true => database.entry.url_tls.plain(words.target),
+        true => database.entry.url_tls.plain(Url::new(words.target).expose()),
         false => words.target.to_owned(),
     };
     let target = (words.target, typed.target.range.clone());

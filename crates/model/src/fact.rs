@@ -23,6 +23,8 @@ pub enum Fact {
     Limits,
     /// The control group by which the server is counted, where it is not confined.
     ControlGroup,
+    /// By which way an attached server is reached, what of its URL has no effect, and what is not checked.
+    Connection,
     /// The processes of an attached server on this machine and how their work is counted, or why they are not seen.
     ServerProcesses,
     /// The machine of an attached server as an observer there says it.
@@ -50,6 +52,7 @@ impl Fact {
             Self::CacheHits => "cache hits",
             Self::Limits => "limits",
             Self::ControlGroup => "control group",
+            Self::Connection => "connection",
             Self::ServerProcesses => "server processes",
             Self::ServerMachine => "server machine",
             Self::SettingsFiles => "settings files",

@@ -165,8 +165,29 @@ pub trait Database: Sync {
         Ok(())
     }
 
-    /// Host and port that clients of an attached server at `url` connect to; `None` where they are led elsewhere from
-    /// there, so that no relay can stand between ([`Address::Relayed`](tithe_machine::launch::Address::Relayed)).
+    /// Looks whether servers that Tithe launches can be set up so.
+    ///
+    /// # Errors
+    /// Why not.
+    fn check_setup(&self, _setup: &Setup) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Whether the server at `url` says, as soon as it is connected to, that it is of this product; `None`
+    /// where it says nothing, or the product cannot tell.
+    fn is_product_at(&self, _url: &Url) -> Option<bool> {
+        None
+    }
+
+    /// What there is to say of how clients use `url`: what of it has no effect, by which way they come, and
+    /// what they do not check.
+    fn remarks(&self, _url: &Url, _setup: &Setup) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Host (or path of a socket) and port that clients of an attached server at `url` connect to; `None` where
+    /// they are led elsewhere from there, so that no relay can stand between
+    /// ([`Address::Relayed`](tithe_machine::launch::Address::Relayed)).
     fn endpoint(&self, _url: &Url) -> Option<(String, u16)> {
         None
     }

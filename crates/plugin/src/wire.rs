@@ -1,19 +1,25 @@
-//! A byte stream to a server: TCP, and TLS on top of it where asked for, for the wire clients of all databases.
+//! A byte stream to a server: TCP or a Unix socket, and TLS on top of it where asked for, for the wire clients of all
+//! databases.
 //!
 //! A request is assembled in [`Wire::output`] and sent by one system call; an answer is received by one
 //! system call where the kernel has all of it, and is parsed where it lies. The buffers are reused, so a
 //! plain connection allocates nothing per request. TLS is rustls, which allocates one buffer a record.
 //!
-//! Left out: what the bytes mean, Unix sockets, and every form of fallback. TLS starts only when the caller
-//! says so, and its failure is an error.
+//! Left out: what the bytes mean, and every form of fallback. TLS starts only when the caller says so, and its failure
+//! is an error.
 
 mod cursor;
 mod tls;
 
 use std::{
+    fs,
     io::{ErrorKind, IoSlice, Read, Write},
     net::{TcpStream, ToSocketAddrs},
-    os::fd::{AsFd, BorrowedFd},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::{fs::FileTypeExt as _, net::UnixStream},
+    },
+    path::Path,
     sync::Arc,
     sync::atomic::{AtomicU16, Ordering},
     time::Duration,
@@ -95,18 +101,46 @@ pub struct TlsFacts {
     pub handshake: String,
 }
 
+/// True where `host` is the path of a Unix socket and not a name.
+pub fn is_socket(host: &str) -> bool {
+    host.starts_with('/')
+}
+
+/// A connection to the Unix socket at `path`. What is done with a connected socket is the same for all kinds: reading,
+/// writing and waiting, so it goes by the type of the most common one.
+///
+/// # Errors
+/// Of the machine: nothing listens there, or it is no socket.
+pub fn connect_socket(path: &Path) -> std::io::Result<TcpStream> {
+    let connected = UnixStream::connect(path).map(|stream| TcpStream::from(OwnedFd::from(stream)));
+    // The kernel says of any file that nobody listens there.
+    let is_socket = || fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    connected.map_err(|error| match error.kind() {
+        ErrorKind::ConnectionRefused if !is_socket() => std::io::Error::other("it is no socket"),
+        ErrorKind::ConnectionRefused => std::io::Error::other("no server listens there"),
+        _ => error,
+    })
+}
+
 impl Wire {
-    /// Opens a TCP connection to `host` without delay of small packets. It blocks until
-    /// [`Wire::set_blocking`] says otherwise.
+    /// Opens a connection to the Unix socket `host`, or by TCP to that host without delay of small packets. It blocks
+    /// until [`Wire::set_blocking`] says otherwise.
     ///
     /// # Errors
     /// [`Fault::Connection`] when no address of `host` accepts within ten seconds.
     pub fn connect(host: &str, port: u16) -> Result<Self, Fault> {
+        if is_socket(host) {
+            let socket = connect_socket(Path::new(host));
+            return Self::over(socket.map_err(|error| Fault::Connection(format!("socket {host}: {error}")))?);
+        }
         let refused = |error: std::io::Error| Fault::Connection(format!("{host}:{port}: {error}"));
         let mut last = None;
         for address in (host, port).to_socket_addrs().map_err(refused)? {
             match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT.min(first_answer())) {
-                Ok(socket) => return Self::over(socket),
+                Ok(socket) => {
+                    socket.set_nodelay(true)?;
+                    return Self::over(socket);
+                }
                 Err(error) => last = Some(error),
             }
         }
@@ -114,7 +148,6 @@ impl Wire {
     }
 
     fn over(socket: TcpStream) -> Result<Self, Fault> {
-        socket.set_nodelay(true)?;
         let timeout = Duration::from_secs(timeout_s().into());
         let first = first_answer().min(timeout);
         socket.set_read_timeout(Some(first))?;
@@ -167,6 +200,11 @@ impl Wire {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// The certificate that the server has shown, DER; `None` without TLS.
+    pub fn server_certificate(&self) -> Option<&[u8]> {
+        self.tls.as_ref()?.connection.peer_certificates()?.first().map(AsRef::as_ref)
     }
 
     /// What TLS agreed on; `None` without TLS.

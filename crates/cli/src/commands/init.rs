@@ -73,7 +73,7 @@ fn text(
     machine: &MachineArgs,
 ) -> Result<String, Stop> {
     let product = offer::database(database.entry.id)?;
-    let running = match target.contains("://") {
+    let running = match Url::is_url(target) {
         true => Some(Running::at(target, product)?),
         false => {
             product.find(&offer::search(machine)).map_err(|missing| complain::missing(&[missing]))?;

@@ -53,6 +53,9 @@ pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
         if cancelled.is_some_and(|asked| asked.load(Ordering::SeqCst)) {
             return Err(Stop::new(exit::INTERRUPTED, "stopped; what was written on the servers before is removed"));
         }
+        for remark in server.remarks() {
+            crate::shown::telln!("tithe: {}: {remark}", server.name);
+        }
         match server.see(arguments.write_canary) {
             Ok(column) => columns.push(column),
             Err(fault) => unseen.push(server.unseen(&fault)),
@@ -113,14 +116,12 @@ pub struct Inspected {
 impl Inspected {
     /// The server at `url`.
     pub fn of(url: &str) -> Result<Self, Stop> {
-        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-        let databases = offer::databases();
-        let database = databases.iter().find(|database| database.entry().schemes.contains(&scheme));
-        let database = database.copied().ok_or_else(|| {
+        let url = Url::new(url);
+        let database = offer::at(&url).ok_or_else(|| {
+            let databases = offer::databases();
             let known: Vec<_> = databases.iter().flat_map(|database| database.entry().schemes).copied().collect();
             Stop::new(exit::USAGE, format!("a URL begins with one of {} and ://", known.join(", ")))
         })?;
-        let url = Url::new(url);
         let (name, place) = (url.redacted(), url.place());
         let server = Server {
             address: Address::Attached(url),
@@ -130,6 +131,12 @@ impl Inspected {
             folder: std::path::PathBuf::new(),
         };
         Ok(Self { name, place: Some(place).filter(|place| place.contains(':')), database, server })
+    }
+
+    /// What there is to say of how its URL is used.
+    fn remarks(&self) -> Vec<String> {
+        let Address::Attached(url) = &self.server.address else { return Vec::new() };
+        self.database.remarks(url, &Setup::bare())
     }
 
     fn see(&self, write_canary: bool) -> Result<Column, Fault> {

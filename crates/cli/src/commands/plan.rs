@@ -39,6 +39,9 @@ pub fn plan(arguments: &AskedArgs) -> Result<i32, Stop> {
     crate::shown::show!("{}", left_aside(&prepared));
     crate::shown::show!("{}", few_starts(&prepared));
     crate::shown::show!("{}", swap(&prepared));
+    if let Some(words) = arms::ways_warning(prepared.database, &prepared.plan.experiment) {
+        crate::shown::showln!("warning: {words}");
+    }
     if lacks.is_empty() {
         crate::shown::show!("{}", differences(&prepared)?);
     }
@@ -185,7 +188,9 @@ fn lines(prepared: &Prepared, arm: usize) -> Result<Vec<String>, Stop> {
     if let Some(url) = &arm.url {
         let on = arm.on.iter().map(|statement| format!("on: {statement}"));
         let switch = arm.switch.iter().map(|switch| format!("switched by its provider: {}", switch.on.join(" ")));
-        return Ok(std::iter::once(format!("attached to {}", url.redacted())).chain(on).chain(switch).collect());
+        let remarks = prepared.database.remarks(url, &Resolved::of(prepared.database, arm)?.bare_setup());
+        let attached = std::iter::once(format!("attached to {}", url.redacted()));
+        return Ok(attached.chain(remarks).chain(on).chain(switch).collect());
     }
     let resolved = Resolved::of(prepared.database, arm)?;
     let setup = resolved.setup(&prepared.plan, &prepared.plan.cells[0], &placeholders())?;

@@ -4,8 +4,31 @@ use tithe_harness::agents::agent::names_files;
 use tithe_model::experiment::Url;
 
 /// Options about TLS that name no file.
-const NO_FILES: [&str; 7] =
-    ["sslmode", "ssl-mode", "insecure", "tls", "ssl", "tlsAllowInvalidCertificates", "tlsInsecure"];
+const NO_FILES: [&str; 23] = [
+    "channel_binding",
+    "insecure",
+    "require-ssl",
+    "requiressl",
+    "server_name",
+    "skip_verify",
+    "ssl",
+    "ssl-accept",
+    "ssl-mode",
+    "ssl-verify-cert",
+    "ssl-verify-identity",
+    "ssl-verify-server-cert",
+    "ssl_cert_reqs",
+    "ssl_check_hostname",
+    "ssl_max_protocol_version",
+    "ssl_min_protocol_version",
+    "sslcertmode",
+    "sslmode",
+    "tls",
+    "tlsAllowInvalidCertificates",
+    "tlsInsecure",
+    "use-ssl",
+    "verify-server-certificate",
+];
 
 #[test]
 fn every_option_that_names_a_file_is_known_to_agents() {

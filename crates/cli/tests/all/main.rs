@@ -21,6 +21,7 @@ mod written;
 /// What needs something that is installed on the machine: `./check --quick` leaves out modules of this name, and
 /// nothing else. What is not installed is skipped, loudly; with `CI` set it fails.
 mod installed {
+    mod addresses;
     #[cfg(feature = "agents")]
     mod agents;
     #[cfg(feature = "agents")]
@@ -35,6 +36,7 @@ mod installed {
     mod hosts;
     mod inspect;
     mod listen;
+    mod logins;
     #[cfg(feature = "agents")]
     mod observer;
     mod paused;

@@ -134,9 +134,9 @@ fn mistakes_point_at_the_words() {
     check(
         &["plan", "mysq://ann@db", "--protect", "tls"],
         expect![[r#"
-        2
-        tithe: a URL begins with one of postgres, postgresql, mariadb, mysql, redis, rediss, cassandra, mongodb, mongodb+srv and :// (did you mean mysql?)
-    "#]],
+            2
+            tithe: a URL begins with one of postgres, postgresql, mariadb, mysql, redis, rediss, redis+unix, cassandra, mongodb and :// (did you mean mysql?)
+        "#]],
     );
 }
 
@@ -341,7 +341,7 @@ fn a_running_server_is_planned_from_its_url() {
         &["plan", URL, "--protect", "tls"],
         expect![[r#"
             2
-            error: arm `tls` asks for TLS: its URL needs sslmode=verify-full and sslrootcert=FILE
+            error: arm `tls` asks for TLS: its URL needs sslmode=verify-full (or verify-ca) and sslrootcert=FILE (or system)
              --> the command line:1:12
               |
             1 | tithe plan postgres://ann@127.0.0.1:9/shop --protect tls
@@ -372,9 +372,9 @@ fn a_running_server_is_planned_from_its_url() {
     check(
         &["plan", &format!("{URL}?sslmode=prefer"), "--protect", "tls"],
         expect![[r#"
-        2
-        tithe: sslmode=prefer and allow may fall back to plaintext, so what is measured would be left to chance; say disable, require or verify-full; nothing was started
-    "#]],
+            2
+            tithe: sslmode=prefer and allow may fall back to plaintext, so what is measured would be left to chance; say disable, require, verify-ca or verify-full; nothing was started
+        "#]],
     );
     check(
         &["plan", URL, "--protect", "checksums"],
@@ -437,7 +437,7 @@ fn what_verify_would_refuse_is_told_with_its_line() {
         &experiment(&arm("tls", "", "postgres://ann:hunter2@127.0.0.1:10/shop")),
         expect![[r#"
             2
-            error: arm `tls` asks for TLS: its URL needs sslmode=verify-full and sslrootcert=FILE
+            error: arm `tls` asks for TLS: its URL needs sslmode=verify-full (or verify-ca) and sslrootcert=FILE (or system)
               --> e.toml:13:7
                |
             13 | url = "postgres://*****************************"
@@ -451,17 +451,17 @@ fn what_verify_would_refuse_is_told_with_its_line() {
     check(
         &experiment(&arm("tls", "", "postgres://ann@127.0.0.1:10/shop?sslmode=require")),
         expect![[r#"
-        2
-        error: arm `tls` asks for TLS, and its URL takes any certificate, so that whoever stands between could pose as the server: it needs sslmode=verify-full and sslrootcert=FILE
-          --> e.toml:13:7
-           |
-        13 | url = "postgres://*************************************"
-           |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-           |
-           = help: change the URL, or the protections of the arm
+            2
+            error: arm `tls` asks for TLS, and its URL takes any certificate, so that whoever stands between could pose as the server: it needs sslmode=verify-full (or verify-ca) and sslrootcert=FILE (or system)
+              --> e.toml:13:7
+               |
+            13 | url = "postgres://*************************************"
+               |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+               |
+               = help: change the URL, or the protections of the arm
 
-        tithe: 1 problem in e.toml; nothing was started
-    "#]],
+            tithe: 1 problem in e.toml; nothing was started
+        "#]],
     );
     // The file is not there yet.
     check(

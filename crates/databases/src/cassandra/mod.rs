@@ -78,6 +78,10 @@ impl Database for Cassandra {
         target::PRODUCT.check_url(url, setup)
     }
 
+    fn remarks(&self, url: &Url, setup: &Setup) -> Vec<String> {
+        target::PRODUCT.remarks(url, setup)
+    }
+
     fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
         target::PRODUCT.endpoint(url)
     }

@@ -1,16 +1,16 @@
 //! Who connects where, and as whom.
 //!
-//! URL: `cassandra://[user[:password]@]host[:port][/keyspace]`. TLS is asked for by `?ca=FILE`, or `?insecure=yes` to
-//! accept anyone's certificate, with `&cert=FILE&key=FILE` for a client's own. A password that is not in the URL is
-//! taken from `CASSANDRA_PASSWORD`. Only the named host is spoken to: other nodes of its cluster are reached through
-//! it. A keyspace that is there already keeps its replication; one that Tithe makes has one copy of each record.
-
-use std::path::PathBuf;
+//! URL: `cassandra://[user[:password]@]host[:port][/keyspace]`. TLS is asked for by `?ca=FILE`, or
+//! `?insecure=yes` to accept anyone's certificate, with `&cert=FILE&key=FILE` for a client's own. A password
+//! that is not in the URL is taken from `CASSANDRA_PASSWORD`. Of several hosts the first that answers is spoken
+//! to: other nodes of its cluster are reached through it. A keyspace that is there already keeps its
+//! replication; one that Tithe makes has one copy of each record.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::setup::{SPACE, Setup};
 
-use crate::target::{Product, Target, Tls, UrlParts, is_local, refused};
+use super::connection::CqlConnection;
+use crate::target::{Authority, Outside, Product, Target, Tls, UrlParts, is_local, refused};
 
 /// Account of the measured clients where servers of Tithe's own have accounts.
 pub const USER: &str = "tithe";
@@ -26,21 +26,63 @@ pub const PRODUCT: Product = Product {
     user: USER,
     database: KEYSPACE,
     url_database: Some(KEYSPACE),
-    needs_user: false,
     password_variable: "CASSANDRA_PASSWORD",
+    used: &["ca", "insecure", "cert", "key", "username", "user", "password"],
+    idle: &[
+        "local_dc",
+        "local_datacenter",
+        "localdatacenter",
+        "datacenter",
+        "dc",
+        "consistency",
+        "consistency_level",
+        "protocol_version",
+        "compression",
+        "connect_timeout",
+        "request_timeout",
+        "timeout",
+        "load_balancing_policy",
+        "num_conns",
+        "keyspace",
+    ],
+    settle,
     tls,
     tls_hints: ["ca=FILE", "cert=FILE and key=FILE"],
+    takes: Some(takes),
+    asked: &[],
 };
 
-/// Options of a URL, all of them about TLS.
-pub const TLS_OPTIONS: &[&str] = &["ca", "insecure", "cert", "key"];
+/// Options of a URL that are about TLS.
+pub const TLS_OPTIONS: &[&str] = &["ca", "insecure", "cert", "key", "server_name"];
+
+/// Puts what options say of the account where it belongs.
+fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
+    if let Some(user) = parts.any(&["username", "user"]).map(str::to_owned) {
+        parts.user = Some(user);
+    }
+    let given = parts.option("password").map(str::to_owned).or(parts.password.take());
+    parts.password = given.or_else(|| outside.variable(PRODUCT.password_variable).map(str::to_owned));
+    // A port behind the last of several hosts is that of all, as drivers read them.
+    let port = parts.hosts.last().and_then(|host| host.port);
+    for host in &mut parts.hosts {
+        host.port = host.port.or(port);
+        if host.name.is_empty() {
+            "localhost".clone_into(&mut host.name);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the node at `target` lets clients in.
+fn takes(target: &Target) -> Result<bool, Fault> {
+    CqlConnection::open(target).map(|_| true)
+}
 
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
-    parts.only(TLS_OPTIONS)?;
-    let identity = parts.identity("cert", "key")?;
+    let identity = parts.identity(&["cert"], &["key"])?;
     let authority = match (parts.option("ca"), parts.option("insecure")) {
-        (Some(file), None) => Some(PathBuf::from(file)),
-        (None, Some("yes")) => None,
+        (Some(file), None) => Authority::named(file),
+        (None, Some("yes")) => Authority::Anyone,
         (None, None) if identity.is_none() => return Ok(None),
         (None, None) => return Err(refused("cert and key without ca=FILE or insecure=yes would not be used")),
         _ => return Err(refused("insecure=yes stands alone, without ca=FILE")),
@@ -80,7 +122,7 @@ mod tests {
     use crate::test_setup::plain;
 
     fn check(url: &str, expect: Expect) {
-        let text = match PRODUCT.attached(&Url::new(url), &plain(), None) {
+        let text = match PRODUCT.attached(&Url::new(url), &plain(), &Outside::of(&[])) {
             Ok(target) => format!("{target:?}"),
             Err(fault) => fault.to_string(),
         };
@@ -92,25 +134,25 @@ mod tests {
         check(
             "cassandra://localhost",
             expect![[
-                r#"Target { host: "localhost", port: 9042, user: "", database: "tithe", password: None, must_ask: false, tls: None, relay: None }"#
+                r#"[Target { host: "localhost", port: 9042, user: "", database: "tithe", password: None, password_command: None, must_ask: false, tls: None, mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         check(
             "cassandra://ann:p%40ss@db.example:9142/shop",
             expect![[
-                r#"Target { host: "db.example", port: 9142, user: "ann", database: "shop", password: Some(***), must_ask: false, tls: None, relay: None }"#
+                r#"[Target { host: "db.example", port: 9142, user: "ann", database: "shop", password: Some(***), password_command: None, must_ask: false, tls: None, mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         check(
             "cassandra://ann:secret@db?ca=/ca.pem&cert=/c.pem&key=/k.pem",
             expect![[
-                r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: Some(***), must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }), relay: None }"#
+                r#"[Target { host: "db", port: 9042, user: "ann", database: "tithe", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         check(
             "cassandra://ann@db?insecure=yes",
             expect![[
-                r#"Target { host: "db", port: 9042, user: "ann", database: "tithe", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None, resumption: false }), relay: None }"#
+                r#"[Target { host: "db", port: 9042, user: "ann", database: "tithe", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Anyone, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
     }
@@ -127,8 +169,15 @@ mod tests {
         );
         check(
             "cassandra://db?ssl=true",
-            expect!["refused: the server's URL: option ssl is not known; known are ca, insecure, cert, key"],
+            expect![
+                "refused: the server's URL: option ssl is not known; those that are used are ca, insecure, cert, key, username, user, password"
+            ],
         );
-        check("cassandra://one,two", expect!["refused: the server's URL: it must name one host"]);
+        check(
+            "cassandra://one,two",
+            expect![[
+                r#"[Target { host: "one", port: 9042, user: "", database: "tithe", password: None, password_command: None, must_ask: false, tls: None, mechanism: None, asked: {}, relay: None }, Target { host: "two", port: 9042, user: "", database: "tithe", password: None, password_command: None, must_ask: false, tls: None, mechanism: None, asked: {}, relay: None }]"#
+            ]],
+        );
     }
 }

@@ -47,7 +47,7 @@ impl TlsNegotiated {
     /// What the client must refuse, and the server where it is to know its clients, each with its name. A server that
     /// takes anybody's certificate refuses a client without one all the same.
     fn impostors(&self, target: &Target, credentials: &Credentials) -> Vec<(&'static str, Target)> {
-        let authority = |tls: &mut Tls| tls.authority = Some(credentials.untrusted_authority.clone());
+        let authority = |tls: &mut Tls| tls.authority = tls.authority.replaced(&credentials.untrusted_authority);
         let mut impostors = vec![("a server of an unknown authority", with_tls(target, authority))];
         if self.mutual {
             let stranger = credentials.untrusted_client();
@@ -78,11 +78,12 @@ impl TlsNegotiated {
         if !seen.starts_with(self.version()) {
             return Ok(Err(Observation::Exposed(quotation)));
         }
-        if target.tls.as_ref().is_some_and(|tls| tls.authority.is_none()) {
+        if target.tls.as_ref().is_some_and(Tls::trusts_anyone) {
             let words = "; the client does not verify the server's certificate";
             return Ok(Err(Observation::Exposed(quotation + words)));
         }
-        Ok(Ok(quotation))
+        let narrower = target.tls.as_ref().and_then(Tls::disclosure);
+        Ok(Ok(narrower.map_or(quotation.clone(), |words| format!("{quotation}; {words}"))))
     }
 
     /// Tries each of `forbidden` and adds to `quotation` what became of it; true where one was served.
@@ -252,7 +253,11 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::{evidence::whole::Exception, target::launched, test_setup::plain};
+    use crate::{
+        evidence::whole::Exception,
+        target::{Authority, launched},
+        test_setup::plain,
+    };
 
     static NOBODY: ConnectionProbes = ConnectionProbes {
         target: |_| Err(nobody()),
@@ -276,8 +281,9 @@ mod tests {
         let target = launched("db", 7, "ann", "a", &setup);
         let shown = |(name, target): (&str, Target)| {
             let Tls { authority, identity, .. } = target.tls.expect("TLS");
+            let Authority::Of(trusted) = authority else { panic!("an authority") };
             let shows = identity.map(|(certificate, _)| certificate);
-            let [trusts, shows] = [authority, shows].map(|file| file.unwrap_or_default().display().to_string());
+            let [trusts, shows] = [Some(trusted), shows].map(|file| file.unwrap_or_default().display().to_string());
             format!("{name}: trusts {trusts}, shows `{shows}`\n")
         };
         let impostors = TlsNegotiated::new(&NOBODY, transport).impostors(&target, &setup.credentials);

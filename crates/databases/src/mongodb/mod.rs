@@ -45,7 +45,9 @@ pub struct MongoDb;
 static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "mongodb",
     title: "MongoDB",
-    schemes: &["mongodb", "mongodb+srv"],
+    schemes: &["mongodb"],
+    // It is refused with the reason.
+    scheme_aliases: &["mongodb+srv"],
     url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: None },
     password_variable: target::PASSWORD_VARIABLE,
     identity_of_process: true,

@@ -1,8 +1,11 @@
 //! Who connects where, and as whom.
 //!
-//! A URL is MongoDB's own (documentation, "Connection Strings"): one host, a replica set, routers of a sharded cluster,
-//! or `mongodb+srv://`. TLS needs `tls=true` and either `tlsCAFile=FILE` or `tlsAllowInvalidCertificates=true`, which
-//! trusts anyone. A password that is not in the URL is taken from `MONGODB_PASSWORD`.
+//! A URL is MongoDB's own (documentation, "Connection Strings"): one host, a replica set, or routers of a sharded
+//! cluster; `mongodb+srv://` is refused. TLS needs `tls=true` and either `tlsCAFile=FILE` or
+//! `tlsAllowInvalidCertificates=true`, which trusts anyone. A password that is not in the URL is taken from
+//! `MONGODB_PASSWORD`.
+
+use std::collections::BTreeMap;
 
 use mongodb::options::{
     AuthMechanism, ClientOptions, ConnectionString, Credential, HostInfo, ServerAddress, Tls as DriverTls, TlsOptions,
@@ -16,7 +19,7 @@ use tithe_model::experiment::Url;
 use tithe_plugin::setup::{Authentication, Setup, Transport};
 
 use super::link::{fault, scheduler};
-use crate::target::{Target, Tls, launched, refused};
+use crate::target::{Authority, Target, Tls, launched, refused};
 
 /// Account of the measured clients.
 pub const USER: &str = "tithe";
@@ -106,8 +109,11 @@ pub fn door(server: &Server, setup: &Setup) -> Result<Target, Fault> {
         user: credential.and_then(|credential| credential.username.clone()).unwrap_or_default(),
         database: credential.and_then(|credential| credential.source.clone()).unwrap_or_else(|| "admin".to_owned()),
         password: credential.and_then(|credential| credential.password.clone()).map(Secret::new),
+        password_command: None,
         must_ask: matches!(setup.authentication, Authentication::Password { .. }),
         tls: tls_of(&options),
+        mechanism: None,
+        asked: BTreeMap::new(),
         relay: None,
     })
 }
@@ -148,8 +154,10 @@ pub fn direct(target: &Target, mechanism: Option<AuthMechanism>) -> ClientOption
 
 fn driver_tls(tls: &Tls) -> TlsOptions {
     let mut options = TlsOptions::default();
-    options.ca_file_path.clone_from(&tls.authority);
-    options.allow_invalid_certificates = tls.authority.is_none().then_some(true);
+    if let Authority::Of(file) = &tls.authority {
+        options.ca_file_path = Some(file.clone());
+    }
+    options.allow_invalid_certificates = tls.trusts_anyone().then_some(true);
     options.cert_key_file_path = tls.identity.as_ref().map(|(combined, _)| combined.clone());
     options
 }
@@ -158,7 +166,8 @@ fn driver_tls(tls: &Tls) -> TlsOptions {
 fn tls_of(options: &ClientOptions) -> Option<Tls> {
     let Some(DriverTls::Enabled(tls)) = &options.tls else { return None };
     let identity = tls.cert_key_file_path.as_ref().map(|combined| (combined.clone(), combined.clone()));
-    Some(Tls::of_url(tls.ca_file_path.clone(), identity))
+    let authority = tls.ca_file_path.clone().map_or(Authority::Anyone, Authority::Of);
+    Some(Tls::of_url(authority, identity))
 }
 
 /// How an arm's clients prove that they know the password; `None` leaves it to the driver.
@@ -185,6 +194,12 @@ pub fn mechanism_name(mechanism: &AuthMechanism) -> &'static str {
 /// # Errors
 /// [`Fault::Refused`]; the text never quotes the URL.
 pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
+    if url.scheme() == "mongodb+srv" {
+        return Err(refused(
+            "mongodb+srv has hosts and options looked up by DNS, so that the same URL may lead elsewhere tomorrow: write \
+             mongodb:// with the hosts that `nslookup -type=SRV _mongodb._tcp.HOST` names and tls=true",
+        ));
+    }
     let text = url.expose();
     let options = text.split_once('?').map_or("", |(_, options)| options);
     for name in options.split('&').filter_map(|option| option.split('=').next()) {

@@ -18,6 +18,7 @@ const ENTRY: DatabaseEntry = DatabaseEntry {
     id: "mysql",
     title: TITLE,
     schemes: &["mysql"],
+    scheme_aliases: &["mysql2", "mysqlgis", "mysql-connector"],
     reserved_settings: RESERVED,
     network_login: NetworkLogin::Password(CACHING_SHA2),
     start_s: 1.6,

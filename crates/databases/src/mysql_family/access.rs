@@ -4,7 +4,7 @@ use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{database::Connect, session::SqlSession as _, setup::Setup};
 
 use super::{session::WireSession, startup};
-use crate::target::{Product, Target};
+use crate::target::{Product, SOCKET_PEER, Target};
 
 /// What differs between the products for their sessions.
 pub struct Access {
@@ -51,6 +51,15 @@ impl Access {
         }
     }
 
+    /// How the client of `session` at `target` has said who it is: by the proof that counted, or as [`SOCKET_PEER`].
+    pub fn method(&self, session: &mut WireSession, target: &Target) -> String {
+        let made = if target.is_socket() { session.value("SHOW CREATE USER CURRENT_USER()").ok() } else { None };
+        match made {
+            Some(made) if is_peer(&made, target.password.is_some()) => SOCKET_PEER.to_owned(),
+            _ => session.method().to_owned(),
+        }
+    }
+
     /// Refuses a server of the other product, by the `version` that it says first.
     fn check_version(&self, version: &str) -> Result<(), Fault> {
         if (self.is_own)(version) {
@@ -91,6 +100,14 @@ impl Access {
         session.set_blocking(how.blocking)?;
         Ok(session)
     }
+}
+
+/// True for an account, by the statement that would make it, that is known by the process at the other end of a socket;
+/// with a password where there is no other way.
+fn is_peer(made: &str, with_password: bool) -> bool {
+    let ways = made.split_once(" IDENTIFIED ").map_or("", |(_, ways)| ways);
+    let has_peer = ["unix_socket", "auth_socket"].iter().any(|plugin| ways.contains(plugin));
+    has_peer && !(with_password && ways.contains(" OR "))
 }
 
 /// True for the words of a refusal for want of the password (1045, 1698).

@@ -19,7 +19,7 @@ use tithe_plugin::{
     setup::{Reach, Setup},
 };
 
-use super::{Family, attached, clients::Clients, inspect, launch, schema};
+use super::{Family, attached, clients::Clients, inspect, launch, schema, startup};
 use crate::ycsb_over_sql::YcsbOverSql;
 
 impl Database for Family {
@@ -29,6 +29,15 @@ impl Database for Family {
 
     fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
         self.0.access.product.check_url(url, setup)
+    }
+
+    fn is_product_at(&self, url: &Url) -> Option<bool> {
+        let (host, port) = self.endpoint(url)?;
+        startup::version(&host, port).ok().map(|version| (self.0.access.is_own)(&version))
+    }
+
+    fn remarks(&self, url: &Url, setup: &Setup) -> Vec<String> {
+        self.0.access.product.remarks(url, setup)
     }
 
     fn endpoint(&self, url: &Url) -> Option<(String, u16)> {

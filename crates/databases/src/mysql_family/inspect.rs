@@ -65,7 +65,7 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     let queries = flavour.queries;
     let target = flavour.access.product.target(server, setup)?;
     let mut session = flavour.access.open(&target)?;
-    let method = session.method().to_owned();
+    let method = flavour.access.method(&mut session, &target);
     let tls = tls_of(&mut session)?;
     // A server without such a limit takes as long as it takes.
     let _ = session.run(queries.hurry);

@@ -13,6 +13,7 @@ mod dialect;
 pub mod evidence;
 pub mod inspect;
 pub mod launch;
+mod option_file;
 pub mod proof;
 pub mod protection;
 mod protocol;

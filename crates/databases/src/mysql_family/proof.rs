@@ -19,6 +19,11 @@ pub const CACHING_SHA2: &str = "caching_sha2_password";
 /// MariaDB's stronger one, as the client knows it; the server calls it `ed25519`.
 pub const ED25519: &str = "client_ed25519";
 
+/// MySQL's first one with SHA-256, which always sends the password itself.
+pub const SHA256_PASSWORD: &str = "sha256_password";
+/// The password itself, for servers that ask another service about it (PAM, LDAP, tokens of a cloud).
+pub const CLEAR: &str = "mysql_clear_password";
+
 /// The proof that `plugin` wants; empty for an account without a password.
 ///
 /// # Errors
@@ -47,7 +52,7 @@ pub fn prove(plugin: &str, password: Option<&Secret>, salt: &[u8]) -> Result<Vec
             Ok(pair.sign(salt).as_ref().to_vec())
         }
         _ => Err(Fault::Refused(format!(
-            "the server asks for {plugin}; only {NATIVE}, {CACHING_SHA2} and {ED25519} are spoken"
+            "the server asks for {plugin}; {NATIVE}, {CACHING_SHA2}, {SHA256_PASSWORD}, {CLEAR} and {ED25519} are spoken"
         ))),
     }
 }

@@ -293,10 +293,11 @@ pub fn redo_written(access: &Access, server: &Server, setup: &Setup) -> Option<u
 /// The server's error.
 pub fn facts(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     let mut session = flavour.access.administrator(server, setup)?;
+    let method = flavour.access.method(&mut session, &flavour.access.product.target(server, setup)?);
     let number = session.value("SELECT VERSION()")?;
     let mut facts = BTreeMap::from([
         ("build".to_owned(), session.value("SELECT CONCAT(@@version_comment, ', ', @@version_compile_machine)")?),
-        ("authentication".to_owned(), session.method().to_owned()),
+        ("authentication".to_owned(), method),
         ("tls".to_owned(), tls_of(&mut session)?),
     ]);
     for name in flavour.reported {

@@ -9,7 +9,7 @@ use tithe_machine::{fault::Fault, sandbox::is_own};
 use tithe_plugin::wire::Wire;
 
 use super::{
-    proof::{CACHING_SHA2, NATIVE, prove},
+    proof::{CACHING_SHA2, CLEAR, NATIVE, SHA256_PASSWORD, prove},
     protocol::{
         Body, Greeting, Packet, capability, greeting, next_packet, put_client_start, put_packet, put_value,
         server_error,
@@ -30,8 +30,8 @@ const WANTED: u32 = capability::FOUND_ROWS
 /// Further data of `caching_sha2_password`: the server remembers the proof, or wants the password itself.
 const REMEMBERED: &[u8] = &[3];
 const PASSWORD_ITSELF: &[u8] = &[4];
-/// What a client of `caching_sha2_password` asks for the server's public key with.
-const PUBLIC_KEY: &[u8] = &[2];
+/// What a client asks for the server's public key with, by the plugin.
+const PUBLIC_KEY: [(&str, &[u8]); 2] = [(CACHING_SHA2, &[2]), (SHA256_PASSWORD, &[1])];
 
 /// A connection that was let in. It still blocks.
 pub struct Opened {
@@ -41,6 +41,16 @@ pub struct Opened {
     pub method: String,
     /// True when the server's greeting offers TLS.
     pub offers_tls: bool,
+}
+
+/// The version that the server at `host` and `port` says first, to anybody.
+///
+/// # Errors
+/// A broken connection, or a server of another protocol.
+pub fn version(host: &str, port: u16) -> Result<String, Fault> {
+    let mut wire = Wire::connect(host, port)?;
+    let packet = receive(&mut wire)?;
+    Ok(greeting(&wire.unread()[packet.body])?.version)
 }
 
 /// Opens a connection to `target` and has it let in, unless `check` refuses the version that the server says it is.
@@ -115,13 +125,18 @@ fn authenticate(wire: &mut Wire, target: &Target, mut plugin: String, mut salt: 
                 let mut rest = Body::new(rest);
                 plugin = String::from_utf8_lossy(rest.zero_ended()?).into_owned();
                 salt = rest.rest().to_vec();
-                reply = Some(prove(&plugin, target.password.as_ref(), &salt)?);
+                reply = Some(match plugin.as_str() {
+                    CLEAR => in_secret(target)?,
+                    SHA256_PASSWORD if target.password.is_none() => vec![0],
+                    SHA256_PASSWORD => itself_or_key(target, &plugin)?,
+                    _ => prove(&plugin, target.password.as_ref(), &salt)?,
+                });
             }
             Some((1, REMEMBERED)) if plugin == CACHING_SHA2 => {}
             Some((1, PASSWORD_ITSELF)) if plugin == CACHING_SHA2 => {
-                reply = Some(if target.tls.is_some() { password_itself(target)? } else { ask_for_key(target)? });
+                reply = Some(itself_or_key(target, &plugin)?);
             }
-            Some((1, pem)) if plugin == CACHING_SHA2 && target.tls.is_none() => {
+            Some((1, pem)) if target.tls.is_none() => {
                 reply = Some(PublicKey::of_pem(pem)?.encrypt(&disguised(password_itself(target)?, &salt))?);
             }
             _ => return Err(Fault::Protocol("a packet that has no place in a login".to_owned())),
@@ -141,12 +156,31 @@ fn password_itself(target: &Target) -> Result<Vec<u8>, Fault> {
     Ok([password.expose(), &[0]].concat())
 }
 
+/// The same for a server that takes it in no other form, where nobody else can read it.
+fn in_secret(target: &Target) -> Result<Vec<u8>, Fault> {
+    if target.password.is_none() || target.keeps_secrets() {
+        return password_itself(target);
+    }
+    Err(Fault::Refused(format!(
+        "the server asks for the password itself ({CLEAR}), which is sent over TLS with a verified certificate or over a \
+         Unix socket only: name one of them in the URL"
+    )))
+}
+
+/// The password itself where the server takes the way there for safe; else the request for a key to encrypt it with.
+/// [`SHA256_PASSWORD`] wants it encrypted over a Unix socket, too.
+fn itself_or_key(target: &Target, plugin: &str) -> Result<Vec<u8>, Fault> {
+    let is_safe = target.tls.is_some() || target.is_socket() && plugin != SHA256_PASSWORD;
+    if is_safe { password_itself(target) } else { ask_for_key(target, plugin) }
+}
+
 /// The request for the server's public key. Nobody stands between this machine and itself; from any other place the key
 /// could be that of whoever does.
-fn ask_for_key(target: &Target) -> Result<Vec<u8>, Fault> {
+fn ask_for_key(target: &Target, plugin: &str) -> Result<Vec<u8>, Fault> {
     let address = target.host.parse::<IpAddr>().map(|address| address.is_loopback() || is_own(address));
-    if address.unwrap_or(target.host == "localhost") {
-        return Ok(PUBLIC_KEY.to_vec());
+    if address.unwrap_or(target.host == "localhost" || target.is_socket()) {
+        let request = PUBLIC_KEY.iter().find(|(known, _)| *known == plugin);
+        return Ok(request.map(|(_, request)| request.to_vec()).unwrap_or_default());
     }
     Err(Fault::Refused("the server asks for the password itself, which is sent over TLS only".to_owned()))
 }

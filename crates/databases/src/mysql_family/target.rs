@@ -1,15 +1,15 @@
 //! Who connects where, and as whom.
 //!
-//! URL: `mariadb://user[:password]@host[:port][?ssl-mode=…&ssl-ca=…&ssl-cert=…&ssl-key=…]`, or `mysql://…`. Options are
-//! called as those of the `mysql` program; of the modes of `ssl-mode`, those that fall back to plaintext, or check a
-//! certificate halfway, are refused. A password that is not in the URL is taken from `MYSQL_PWD`. A database in the URL
-//! is not used: Tithe works in a database of its own.
-
-use std::path::PathBuf;
+//! URL: `mysql://user[:password]@host[:port][/name][?ssl-mode=…&ssl-ca=…&ssl-cert=…&ssl-key=…]`, `mariadb://…`
+//! likewise, with the options of the client programs and of the drivers of other languages;
+//! `defaults-file=FILE` has the groups of clients read from that file. A password that is nowhere there is
+//! taken from `MYSQL_PWD`, or from `~/.my.cnf` as the programs do. Without `ssl-mode` nothing but plaintext is
+//! spoken. A database in the URL is not used: Tithe works in a database of its own.
 
 use tithe_machine::fault::Fault;
 
-use crate::target::{Product, Tls, UrlParts, refused};
+use super::option_file;
+use crate::target::{Authority, Outside, Product, Tls, UrlParts, refused};
 
 /// Name of the account in servers that Tithe launches.
 pub const USER: &str = "tithe";
@@ -25,34 +25,260 @@ pub const fn product(title: &'static str) -> Product {
         user: USER,
         database: "",
         url_database: Some(""),
-        needs_user: true,
         password_variable: PASSWORD_VARIABLE,
+        used: &[
+            "ssl-mode",
+            "ssl-ca",
+            "ssl-cert",
+            "ssl-key",
+            "ssl",
+            "tls",
+            "use-ssl",
+            "require-ssl",
+            "verify-server-certificate",
+            "ssl-verify-server-cert",
+            "ssl-verify-cert",
+            "ssl-verify-identity",
+            "ssl-accept",
+            "server-ssl-cert",
+            "socket",
+            "unix-socket",
+            "host",
+            "port",
+            "user",
+            "password",
+            "database",
+            "defaults-file",
+            "defaults-group-suffix",
+            "compress",
+            "init-command",
+            "sql-mode",
+        ],
+        idle: IDLE,
+        settle,
         tls,
-        tls_hints: ["ssl-mode=verify_identity and ssl-ca=FILE", "ssl-cert and ssl-key"],
+        tls_hints: ["ssl-mode=verify_identity (or verify_ca) and ssl-ca=FILE", "ssl-cert and ssl-key"],
+        takes: None,
+        asked: &[],
     }
 }
 
-/// Options of a URL, all of them about TLS.
-pub const TLS_OPTIONS: &[&str] = &["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"];
+/// Options of a URL that are about TLS.
+pub const TLS_OPTIONS: &[&str] = &[
+    "ssl-mode",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+    "ssl",
+    "tls",
+    "use-ssl",
+    "require-ssl",
+    "verify-server-certificate",
+    "ssl-verify-server-cert",
+    "ssl-verify-cert",
+    "ssl-verify-identity",
+    "ssl-accept",
+    "server-ssl-cert",
+    "server_name",
+];
+
+/// Options of drivers and pools that change nothing here.
+const IDLE: &[&str] = &[
+    "charset",
+    "collation",
+    "connection-collation",
+    "character-encoding",
+    "use-unicode",
+    "encoding",
+    "connect-timeout",
+    "connection-timeout",
+    "login-timeout",
+    "socket-timeout",
+    "read-timeout",
+    "write-timeout",
+    "timeout",
+    "autocommit",
+    "auto-reconnect",
+    "reconnect",
+    "parse-time",
+    "loc",
+    "multi-statements",
+    "interpolate-params",
+    "client-found-rows",
+    "column-types-with-alias",
+    "allow-native-passwords",
+    "allow-public-key-retrieval",
+    "get-server-public-key",
+    "check-conn-liveness",
+    "reject-read-only",
+    "server-timezone",
+    "connection-time-zone",
+    "zero-date-time-behavior",
+    "rewrite-batched-statements",
+    "cache-prep-stmts",
+    "use-server-prep-stmts",
+    "prep-stmt-cache-size",
+    "tiny-int1is-bit",
+    "max-allowed-packet",
+    "local-infile",
+    "allow-local-infile",
+    "pool",
+    "pool-size",
+    "pool-timeout",
+    "pool-recycle",
+    "connection-limit",
+    "connection-attributes",
+    "connect-attrs",
+    "conn-max-age",
+    "program-name",
+    "protocol",
+    "auth-plugin",
+    "default-auth",
+    "plugin-dir",
+    "binary-prefix",
+    "sslcert-type",
+];
+
+/// Puts what options, variables and files say where it belongs.
+fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
+    for (name, harmless, why) in REFUSED {
+        if parts.option(name).is_some_and(|value| !harmless.contains(&value)) {
+            return Err(refused(&format!("{name}: {why}")));
+        }
+    }
+    let suffix = parts.option("defaults-group-suffix").unwrap_or_default().to_owned();
+    if let Some(file) = parts.option("defaults-file").map(str::to_owned) {
+        for (name, value) in option_file::of_clients(file.as_ref(), &suffix)? {
+            put_default(parts, &name, &value);
+        }
+    }
+    let (host, port) = (parts.option("host").map(str::to_owned), parts.option("port").map(str::to_owned));
+    parts.put_place(host.as_deref(), port.as_deref())?;
+    for name in ["user", "password", "database"] {
+        let Some(value) = parts.option(name).map(str::to_owned) else { continue };
+        match name {
+            "user" => parts.user = Some(value),
+            "password" => parts.password = Some(value),
+            _ => parts.database = Some(value),
+        }
+    }
+    if parts.password.is_none() {
+        parts.password = outside.variable(PASSWORD_VARIABLE).map(str::to_owned);
+    }
+    if parts.password.is_none()
+        && let Some(file) = outside.at_home(".my.cnf").filter(|file| file.exists())
+    {
+        let found = option_file::of_clients(&file, &suffix)?;
+        let last = |wanted: &str| found.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
+        // A password is one account's.
+        if parts.user.is_none() || last("user") == parts.user || last("user").is_none() {
+            parts.user = parts.user.take().or(last("user"));
+            parts.password = last("password");
+        }
+    }
+    if parts.user.is_none() {
+        return Err(refused("it names no user"));
+    }
+    let socket = parts.any(&["unix-socket", "socket"]).filter(|path| !path.is_empty()).map(str::to_owned);
+    for host in &mut parts.hosts {
+        if let Some(socket) = &socket {
+            if !socket.starts_with('/') {
+                return Err(refused("a socket is named by its whole path"));
+            }
+            if !["", "localhost"].contains(&host.name.as_str()) {
+                return Err(refused("it names a host and a socket: name one of them"));
+            }
+            host.name.clone_from(socket);
+        } else if host.name.is_empty() {
+            "localhost".clone_into(&mut host.name);
+        }
+    }
+    Ok(())
+}
+
+/// Sets the option `name` where the URL says nothing about it.
+fn put_default(parts: &mut UrlParts, name: &str, value: &str) {
+    let host = parts.hosts.first().cloned().unwrap_or_default();
+    match name {
+        "user" if parts.user.is_some() => {}
+        "password" if parts.password.is_some() => {}
+        "host" | "socket" if !host.name.is_empty() => {}
+        "port" if host.port.is_some() => {}
+        _ => parts.default_option(name, value),
+    }
+}
+
+/// Options that are refused with some values: name, values that change nothing, why not the others.
+const REFUSED: [(&str, &[&str], &str); 3] = [
+    ("compress", &["false", "0"], "compression changes what an operation costs, and is not spoken"),
+    ("init-command", &[""], "give it as `on` of every arm, so that it stands in the report"),
+    ("sql-mode", &[""], "give it as `on = [\"SET sql_mode = …\"]` of every arm, so that it stands in the report"),
+];
 
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
-    parts.only(TLS_OPTIONS)?;
-    let mode = parts.option("ssl-mode").unwrap_or("disabled").to_ascii_lowercase();
-    let authority = match (mode.as_str(), parts.option("ssl-ca").map(PathBuf::from)) {
+    let file = parts.any(&["ssl-ca", "server-ssl-cert"]);
+    let by_others = by_other_names(parts)?;
+    let named = parts.option("ssl-mode").map(|mode| mode.to_ascii_lowercase().replace('-', "_"));
+    let mode = match named.as_deref() {
+        Some("verify_full") => "verify_identity",
+        Some("disable" | "none" | "false") => "disabled",
+        Some("require" | "trust") => "required",
+        Some("prefer") => "preferred",
+        Some(mode) => mode,
+        None => by_others,
+    };
+    if mode == "disabled" && by_others != mode {
+        return Err(refused("ssl-mode=disabled and another of its options contradict each other"));
+    }
+    let authority = match (mode, file) {
         ("disabled", None) => return Ok(None),
         ("disabled", Some(_)) => return Err(refused("ssl-ca without ssl-mode=verify_identity would not be used")),
-        ("required", None) => None,
-        ("required", Some(_)) => return Err(refused("with ssl-ca, say ssl-mode=verify_identity")),
-        ("verify_identity", Some(authority)) => Some(authority),
-        ("verify_identity", None) => return Err(refused("ssl-mode=verify_identity needs ssl-ca")),
+        ("required", None) => Authority::Anyone,
+        ("required", Some(_)) => return Err(refused("with ssl-ca, say ssl-mode=verify_ca or verify_identity")),
+        ("verify_identity", Some(file)) => Authority::named(file),
+        ("verify_identity", None) => Authority::System,
+        ("verify_ca", Some(file)) => Authority::AnyNameOf(file.into()),
+        ("verify_ca", None) => return Err(refused("ssl-mode=verify_ca needs ssl-ca")),
         ("preferred", _) => {
             return Err(refused(
                 "ssl-mode=preferred may fall back to plaintext, so what is measured would be left to chance; say \
-                 disabled, required or verify_identity",
+                 disabled, required, verify_ca or verify_identity",
             ));
         }
-        ("verify_ca", _) => return Err(refused("ssl-mode=verify_ca does not check the name; say verify_identity")),
-        _ => return Err(refused("ssl-mode is disabled, required or verify_identity")),
+        _ => return Err(refused("ssl-mode is disabled, required, verify_ca or verify_identity")),
     };
-    Ok(Some(Tls::of_url(authority, parts.identity("ssl-cert", "ssl-key")?)))
+    Ok(Some(Tls::of_url(authority, parts.identity(&["ssl-cert"], &["ssl-key"])?)))
+}
+
+/// What other drivers than MySQL's own call their modes.
+fn by_other_names(parts: &UrlParts) -> Result<&'static str, Fault> {
+    let is = |name: &str, words: &[&str]| {
+        parts.option(name).is_some_and(|value| words.contains(&value.replace(' ', "").to_ascii_lowercase().as_str()))
+    };
+    const YES: &[&str] = &["true", "1", "yes", "on"];
+    if is("tls", &["preferred"]) {
+        return Ok("preferred");
+    }
+    let verifies = is("tls", YES)
+        || is("ssl", &["{\"rejectunauthorized\":true}"])
+        || is("ssl-accept", &["strict"])
+        || ["verify-server-certificate", "ssl-verify-server-cert", "ssl-verify-identity"]
+            .iter()
+            .any(|name| is(name, YES));
+    let asks = is("ssl", YES)
+        || is("ssl", &["{\"rejectunauthorized\":false}"])
+        || is("tls", &["skip-verify"])
+        || is("ssl-accept", &["accept_invalid_certs"])
+        || ["use-ssl", "require-ssl", "ssl-verify-cert"].iter().any(|name| is(name, YES));
+    let no = |name| is(name, &["false", "0", "no", "off"]) || parts.option(name).is_none();
+    match (verifies, asks) {
+        (true, _) => Ok("verify_identity"),
+        // Whoever names an authority wants it checked.
+        (false, true) if parts.option("ssl-ca").is_some() => Ok("verify_ca"),
+        (false, true) => Ok("required"),
+        (false, false) if ["ssl", "tls", "use-ssl", "ssl-accept"].into_iter().all(no) => Ok("disabled"),
+        (false, false) => Err(refused(
+            "what it says of TLS is not understood: say ssl-mode=disabled, required, verify_ca or verify_identity",
+        )),
+    }
 }

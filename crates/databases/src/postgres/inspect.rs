@@ -18,6 +18,7 @@ use tithe_plugin::{
 use super::{
     evidence::{audit_complete::AuditComplete, statement_log::StatementLog},
     hba::{self, Hba},
+    peer,
     schema::{YCSB_DIALECT, folder_here},
     session::PostgresSession,
     target::PRODUCT,
@@ -34,7 +35,7 @@ use crate::{
 pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
     let target = PRODUCT.target(server, setup)?;
     let mut session = PostgresSession::open(&target, true, false)?;
-    let method = session.greeting().method.clone();
+    let method = peer::method(&mut session, &target);
     let hba = hba::read(&mut session);
     let rules = |of: fn(&Hba) -> Rules| hba.as_ref().map(of).map_err(Clone::clone);
     // What takes the server longer is a row that is not judged, and not one that hangs. A pooler might lend the
@@ -44,7 +45,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         session.run("SET statement_timeout = '4s'")?;
     }
     let log = audit::read(&mut session);
-    let authentication = login::authentication(&mut session, &target, &method, hba.as_ref());
+    let authentication = login::authentication(&mut session, &target, method, hba.as_ref());
     let authentication = match &log {
         Ok(log) => log.of_passwords(authentication),
         Err(_) => authentication,

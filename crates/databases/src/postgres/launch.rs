@@ -180,7 +180,7 @@ fn initdb(install: &Install, setup: &Setup, place: &Place) -> Command {
 fn method(setup: &Setup) -> &str {
     match &setup.authentication {
         Authentication::None => "trust",
-        Authentication::Password { mechanism } => mechanism,
+        Authentication::Password { mechanism } => mechanism.trim_end_matches("-plus"),
     }
 }
 
@@ -206,8 +206,8 @@ fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
         own("log_rotation_age", "0".to_owned());
         own("log_rotation_size", "0".to_owned());
     }
-    if let Authentication::Password { mechanism } = &setup.authentication {
-        own("password_encryption", mechanism.clone());
+    if matches!(setup.authentication, Authentication::Password { .. }) {
+        own("password_encryption", method(setup).to_owned());
     }
     match setup.transport {
         Transport::Plain => own("ssl", "off".to_owned()),

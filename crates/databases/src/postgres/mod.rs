@@ -5,14 +5,18 @@
 //! only PostgreSQL has one file below [`evidence`].
 
 mod attached;
+mod binding;
 mod clients;
 mod dialect;
 mod evidence;
+mod files;
 mod hba;
 mod inspect;
 mod install;
 mod launch;
 mod log_writer;
+mod parameters;
+mod peer;
 mod protection;
 mod protocol;
 mod schema;
@@ -54,7 +58,8 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "postgres",
     title: PRODUCT.title,
     schemes: &["postgres", "postgresql"],
-    url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: None },
+    scheme_aliases: &["postgis", "pgsql", "psql", "timescale"],
+    url_tls: UrlTls { options: parameters::TLS_OPTIONS, schemes: None },
     address_option: Some("hostaddr"),
     password_variable: PRODUCT.password_variable,
     restarts: true,
@@ -73,7 +78,15 @@ impl Database for Postgres {
     }
 
     fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
-        PRODUCT.check_url(url, setup)
+        target::check_url(url, setup)
+    }
+
+    fn check_setup(&self, setup: &Setup) -> Result<(), Fault> {
+        target::check_setup(setup)
+    }
+
+    fn remarks(&self, url: &Url, setup: &Setup) -> Vec<String> {
+        PRODUCT.remarks(url, setup)
     }
 
     fn endpoint(&self, url: &Url) -> Option<(String, u16)> {

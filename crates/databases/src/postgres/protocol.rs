@@ -74,6 +74,10 @@ pub fn take_value<'a>(body: &mut Body<'a>) -> Result<Option<&'a [u8]>, Fault> {
 pub enum AuthRequest<'a> {
     /// Nothing more: the client is in.
     Nothing,
+    /// The password itself.
+    Clear,
+    /// A hash of password and user, mixed with this salt.
+    Md5(&'a [u8]),
     /// One of these SASL mechanisms.
     Sasl(Vec<&'a [u8]>),
     /// The server's part of a SASL exchange.
@@ -93,8 +97,8 @@ pub fn authentication(body: &[u8]) -> Result<AuthRequest<'_>, Fault> {
     Ok(match body.be_i32()? {
         0 => AuthRequest::Nothing,
         2 => AuthRequest::Other("Kerberos V5"),
-        3 => AuthRequest::Other("a password in the clear"),
-        5 => AuthRequest::Other("an MD5 password"),
+        3 => AuthRequest::Clear,
+        5 => AuthRequest::Md5(body.rest()),
         7 | 8 => AuthRequest::Other("GSSAPI"),
         9 => AuthRequest::Other("SSPI"),
         10 => {
@@ -246,6 +250,14 @@ impl Writer<'_> {
                 put_text(out, name);
                 put_text(out, value);
             }
+            out.push(0);
+        });
+    }
+
+    /// A password, or a hash of it.
+    pub fn password(&mut self, password: &[u8]) {
+        self.message(b'p', |out| {
+            out.extend_from_slice(password);
             out.push(0);
         });
     }

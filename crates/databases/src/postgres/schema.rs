@@ -14,9 +14,9 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use super::{session::PostgresSession, target::PRODUCT};
+use super::{peer, session::PostgresSession, startup::NO_PASSWORD, target::PRODUCT};
 use crate::{
-    target::is_local,
+    target::{SOCKET_PEER, is_local},
     ycsb_over_sql::{KEY_COLUMN, YcsbDialect},
 };
 
@@ -309,10 +309,11 @@ pub fn wal_position(server: &Server, setup: &Setup) -> Option<u64> {
 /// The server's error.
 pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     let mut session = administrator(server, setup)?;
+    let method = peer::method(&mut session, &PRODUCT.target(server, setup)?);
     let version = format!("PostgreSQL {}", session.value("SHOW server_version")?);
     let mut facts = BTreeMap::from([
         ("build".to_owned(), session.value("SELECT version()")?),
-        ("authentication".to_owned(), session.greeting().method.clone()),
+        ("authentication".to_owned(), method.unwrap_or_else(|_| format!("{NO_PASSWORD}, or {SOCKET_PEER}"))),
     ]);
     let names = REPORTED.map(|name| format!("'{name}'")).join(", ");
     let told = format!("SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names})");

@@ -1,8 +1,8 @@
 //! The client's side of SCRAM-SHA-256.
 //!
 //! Sources: RFC 5802 (SCRAM), RFC 7677 (SHA-256); PostgreSQL documentation, chapter "Frontend/Backend Protocol",
-//! section "SASL Authentication", which has the user name left empty. No channel binding: over TLS the
-//! server's certificate is verified instead. A password is used as it stands, which is right for every
+//! section "SASL Authentication", which has the user name left empty. Channel binding where it is asked for: over
+//! TLS the server's certificate is verified anyway. A password is used as it stands, which is right for every
 //! password that SASLprep (RFC 4013) does not change, all of ASCII among them.
 
 use std::num::NonZeroU32;
@@ -14,15 +14,22 @@ use tithe_machine::{fault::Fault, secret::Secret};
 /// Name of the mechanism.
 pub const MECHANISM: &str = "SCRAM-SHA-256";
 
+/// Name of the mechanism with channel binding.
+pub const WITH_BINDING: &str = "SCRAM-SHA-256-PLUS";
+
 /// Most rounds of key stretching that a server may ask for: about a second of work. PostgreSQL asks for 4096.
 const MOST_ROUNDS: u32 = 5_000_000;
-/// "The client does not support channel binding", in base64 for the client's last message.
-const NO_BINDING: (&str, &str) = ("n,,", "biws");
+/// "The client does not support channel binding."
+const NO_BINDING: &str = "n,,";
+/// "The client binds to the hash of the server's certificate."
+const BINDING: &str = "p=tls-server-end-point,,";
 
 /// An exchange that has begun.
 pub struct Exchange {
     nonce: String,
     first_bare: String,
+    /// Hash of the certificate to which the login is bound, if it is.
+    binding: Option<Vec<u8>>,
 }
 
 /// An exchange whose proof is sent: what the server must answer.
@@ -31,19 +38,29 @@ pub struct Expected {
 }
 
 impl Exchange {
-    /// Begins with a fresh nonce.
-    pub fn begin() -> Self {
-        Self::with_nonce("", STANDARD.encode(Secret::random(18).expose()))
+    /// Begins with a fresh nonce, bound to the certificate with the hash `binding`, if any.
+    pub fn begin(binding: Option<Vec<u8>>) -> Self {
+        Self { binding, ..Self::with_nonce("", STANDARD.encode(Secret::random(18).expose())) }
     }
 
     fn with_nonce(user: &str, nonce: String) -> Self {
         let first_bare = format!("n={user},r={nonce}");
-        Self { nonce, first_bare }
+        Self { nonce, first_bare, binding: None }
+    }
+
+    /// Name of its mechanism.
+    pub fn mechanism(&self) -> &'static str {
+        if self.binding.is_some() { WITH_BINDING } else { MECHANISM }
+    }
+
+    /// What says whether the client binds its login.
+    fn header(&self) -> &'static str {
+        if self.binding.is_some() { BINDING } else { NO_BINDING }
     }
 
     /// The client's first message.
     pub fn first(&self) -> String {
-        format!("{}{}", NO_BINDING.0, self.first_bare)
+        format!("{}{}", self.header(), self.first_bare)
     }
 
     /// The client's last message, and what the server must answer to it.
@@ -60,7 +77,8 @@ impl Exchange {
         let mut salted = [0; digest::SHA256_OUTPUT_LEN];
         pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, &salt, password.expose(), &mut salted);
 
-        let without_proof = format!("c={},r={nonce}", NO_BINDING.1);
+        let bound = [self.header().as_bytes(), self.binding.as_deref().unwrap_or_default()].concat();
+        let without_proof = format!("c={},r={nonce}", STANDARD.encode(bound));
         let exchange = format!("{},{server_first},{without_proof}", self.first_bare);
         let client_key = sign(&salted, b"Client Key");
         let stored_key = digest::digest(&digest::SHA256, &client_key);

@@ -1,13 +1,18 @@
 //! From a TCP connection to a session that is let in: TLS where asked for, authentication, the server's greeting.
 //!
 //! Source: PostgreSQL documentation, chapter "Frontend/Backend Protocol", sections "Start-up" and "SSL Session
-//! Encryption". Nothing falls back: a server without TLS where TLS is asked for, a server that asks for a weaker
-//! proof than SCRAM-SHA-256, and one that asks for none where one was to be given, are refused.
+//! Encryption". Nothing falls back: a server without TLS where TLS is asked for, one that asks for a weaker proof than
+//! SCRAM-SHA-256 where others could read it, and one that asks for none where one was to be given, are refused.
 
-use tithe_machine::fault::Fault;
+use md5::{Digest, Md5};
+use tithe_machine::{
+    fault::Fault,
+    secret::{Secret, hex},
+};
 use tithe_plugin::wire::Wire;
 
 use super::{
+    binding,
     protocol::{AuthRequest, Body, Message, Writer, authentication, next_frame, server_error},
     scram,
 };
@@ -18,12 +23,22 @@ use crate::target::{Target, Tls};
 pub struct Greeting {
     /// Number of the server process of this connection, on the server's machine.
     pub process: Option<i32>,
-    /// How the client said who it is: `scram-sha-256`, or [`NO_PASSWORD`].
+    /// How the client said who it is: `scram-sha-256`, `scram-sha-256-plus`, `md5`, `password`, or [`NO_PASSWORD`].
     pub method: String,
 }
 
+/// Parameter with statements of the command line for the session.
+pub const OPTIONS: &str = "options";
+/// Parameter that ties the login to the TLS connection.
+pub const CHANNEL_BINDING: &str = "channel_binding";
+/// Parameter with the ways of logging in that are allowed.
+pub const REQUIRE_AUTH: &str = "require_auth";
+
 /// The [`Greeting::method`] of those who are let in without a password.
 pub const NO_PASSWORD: &str = "none";
+
+/// The [`Greeting::method`] of those whose login is tied to their TLS connection.
+pub const BOUND: &str = "scram-sha-256-plus";
 
 /// Opens a connection and goes through the start-up. The connection still blocks.
 ///
@@ -34,12 +49,14 @@ pub fn open(target: &Target) -> Result<(Wire, Greeting), Fault> {
     if let Some(tls) = &target.tls {
         start_tls(&mut wire, target, tls)?;
     }
-    write(&mut wire).startup(&[
-        ("user", &target.user),
+    let mut parameters = vec![
+        ("user", target.user.as_str()),
         ("database", &target.database),
         ("client_encoding", "UTF8"),
         ("application_name", "tithe"),
-    ]);
+    ];
+    parameters.extend(target.asked.get(OPTIONS).map(|options| ("options", options.as_str())));
+    write(&mut wire).startup(&parameters);
     wire.flush()?;
     let method = authenticate(&mut wire, target)?;
     let process = await_ready(&mut wire)?;
@@ -80,7 +97,8 @@ fn start_tls(wire: &mut Wire, target: &Target, tls: &Tls) -> Result<(), Fault> {
 fn authenticate(wire: &mut Wire, target: &Target) -> Result<&'static str, Fault> {
     let mut exchange = None;
     let mut expected: Option<scram::Expected> = None;
-    let mut proven = false;
+    let mut mechanism = scram::MECHANISM;
+    let mut proven = None;
     loop {
         let frame = receive(wire)?;
         let body = &wire.unread()[frame.body.clone()];
@@ -89,36 +107,50 @@ fn authenticate(wire: &mut Wire, target: &Target) -> Result<&'static str, Fault>
             b'R' => match authentication(body)? {
                 AuthRequest::Nothing => {
                     wire.consume(frame.body.end);
-                    return method(proven, expected.is_some(), target);
+                    let method = method(proven, expected.is_some(), target)?;
+                    return allowed(method, target);
                 }
                 AuthRequest::Sasl(mechanisms) => {
-                    if !mechanisms.contains(&scram::MECHANISM.as_bytes()) {
-                        return Err(Fault::Refused(
-                            "the server asks for a proof, and offers no SCRAM-SHA-256".to_owned(),
-                        ));
+                    let offered = |name: &str| mechanisms.contains(&name.as_bytes());
+                    let binds = target.mechanism.as_deref() == Some(BOUND)
+                        || target.asked.get(CHANNEL_BINDING).is_some_and(|asked| asked == "require");
+                    let name = if binds { scram::WITH_BINDING } else { scram::MECHANISM };
+                    if !offered(name) {
+                        return Err(Fault::Refused(format!("the server asks for a proof, and offers no {name}")));
                     }
-                    if target.password.is_none() {
-                        return Err(Fault::Refused("the server asks for a password, and none is given".to_owned()));
-                    }
-                    let begun = scram::Exchange::begin();
-                    reply = Some(Reply::First(begun.first()));
+                    given(target)?;
+                    let begun = scram::Exchange::begin(if binds { Some(binding(wire)?) } else { None });
+                    reply = Some(Reply::First(begun.mechanism(), begun.first()));
                     exchange = Some(begun);
+                }
+                AuthRequest::Clear => {
+                    let password = given_in_secret(target, "the password itself")?.expose().to_vec();
+                    reply = Some(Reply::Password(password));
+                    proven = Some("password");
+                }
+                AuthRequest::Md5(salt) => {
+                    let password = given_in_secret(target, "an MD5 hash of the password")?;
+                    let stored = md5(&[password.expose(), target.user.as_bytes()]);
+                    reply = Some(Reply::Password(format!("md5{}", md5(&[stored.as_bytes(), salt])).into_bytes()));
+                    proven = Some("md5");
                 }
                 AuthRequest::SaslContinue(challenge) => {
                     let (Some(begun), Some(password)) = (exchange.take(), &target.password) else {
                         return Err(out_of_order());
                     };
+                    mechanism = begun.mechanism();
                     let (last, checks) = begun.prove(challenge, password)?;
                     reply = Some(Reply::Last(last));
                     expected = Some(checks);
                 }
                 AuthRequest::SaslFinal(signature) => {
                     expected.take().ok_or_else(out_of_order)?.check(signature)?;
-                    proven = true;
+                    proven = Some(if mechanism == scram::MECHANISM { "scram-sha-256" } else { BOUND });
                 }
                 AuthRequest::Other(name) => {
                     return Err(Fault::Refused(format!(
-                        "the server asks for {name}; only SCRAM-SHA-256 is spoken (password_encryption = scram-sha-256)"
+                        "the server asks for {name}; passwords are spoken (SCRAM-SHA-256, MD5, in the clear), and \
+                         client certificates"
                     )));
                 }
             },
@@ -133,27 +165,75 @@ fn authenticate(wire: &mut Wire, target: &Target) -> Result<&'static str, Fault>
     }
 }
 
+/// The password that was given.
+fn given(target: &Target) -> Result<&Secret, Fault> {
+    let missing = || Fault::Refused("the server asks for a password, and none is given".to_owned());
+    target.password.as_ref().ok_or_else(missing)
+}
+
+/// The password, where nobody else can read what is sent of it: `what`.
+fn given_in_secret<'a>(target: &'a Target, what: &str) -> Result<&'a Secret, Fault> {
+    if target.keeps_secrets() {
+        return given(target);
+    }
+    Err(Fault::Refused(format!(
+        "the server asks for {what}, which is sent over TLS with a verified certificate or over a Unix socket only: name \
+         one of them in the URL, or have the server ask for scram-sha-256"
+    )))
+}
+
+/// The hash of the server's certificate.
+fn binding(wire: &Wire) -> Result<Vec<u8>, Fault> {
+    let no_tls = || {
+        Fault::Refused("channel_binding=require needs TLS: the protection `tls`, or a URL that asks for it".to_owned())
+    };
+    let no_hash = || Fault::Refused("channel binding is not defined for the server's kind of certificate".to_owned());
+    binding::of_certificate(wire.server_certificate().ok_or_else(no_tls)?).ok_or_else(no_hash)
+}
+
+/// The MD5 hash of `parts`, in hexadecimal, as PostgreSQL has it.
+fn md5(parts: &[&[u8]]) -> String {
+    let mut hash = Md5::new();
+    parts.iter().for_each(|part| hash.update(part));
+    hex(&hash.finalize())
+}
+
 /// The method by which the server has just let us in.
-fn method(proven: bool, unchecked: bool, target: &Target) -> Result<&'static str, Fault> {
+fn method(proven: Option<&'static str>, unchecked: bool, target: &Target) -> Result<&'static str, Fault> {
     match (proven, unchecked, target.must_ask) {
-        (true, _, _) => Ok("scram-sha-256"),
-        (false, true, _) => Err(Fault::Refused("the server did not prove that it knows the password".to_owned())),
-        (false, false, true) => {
+        (Some(method), ..) => Ok(method),
+        (None, true, _) => Err(Fault::Refused("the server did not prove that it knows the password".to_owned())),
+        (None, false, true) => {
             Err(Fault::Refused("the server lets clients in without the password that was to be asked for".to_owned()))
         }
-        (false, false, false) => Ok(NO_PASSWORD),
+        (None, false, false) => Ok(NO_PASSWORD),
     }
 }
 
+/// `method`, where the URL's `require_auth` has it; a `!` before its names has all others allowed.
+fn allowed(method: &'static str, target: &Target) -> Result<&'static str, Fault> {
+    let Some(list) = target.asked.get(REQUIRE_AUTH).filter(|list| !list.is_empty()) else { return Ok(method) };
+    let plain = method.trim_end_matches("-plus");
+    let names: Vec<&str> = list.split(',').map(str::trim).collect();
+    let forbids = names.iter().all(|name| name.starts_with('!'));
+    let listed = names.iter().any(|name| name.trim_start_matches('!') == plain);
+    if listed != forbids {
+        return Ok(method);
+    }
+    Err(Fault::Refused(format!("the server lets clients in by {method}, which require_auth does not allow")))
+}
+
 enum Reply {
-    First(String),
+    Password(Vec<u8>),
+    First(&'static str, String),
     Last(String),
 }
 
 impl Reply {
     fn send(self, wire: &mut Wire) -> Result<(), Fault> {
         match self {
-            Self::First(message) => write(wire).sasl_initial(scram::MECHANISM, message.as_bytes()),
+            Self::Password(password) => write(wire).password(&password),
+            Self::First(mechanism, message) => write(wire).sasl_initial(mechanism, message.as_bytes()),
             Self::Last(message) => write(wire).sasl_response(message.as_bytes()),
         }
         wire.flush()
@@ -197,14 +277,13 @@ mod tests {
 
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
-    use tithe_machine::secret::Secret;
     use tithe_plugin::{
         session::{Discard, SqlSession as _},
         setup::TlsVersion,
     };
 
     use super::*;
-    use crate::postgres::session::PostgresSession;
+    use crate::{postgres::session::PostgresSession, target::Authority};
 
     /// What a client makes of a server that says `said`, whatever it is asked.
     fn meet(said: &[u8], change: impl FnOnce(&mut Target)) -> Result<(), Fault> {
@@ -214,10 +293,7 @@ mod tests {
             port: listener.local_addr().expect("bound").port(),
             user: "tithe".to_owned(),
             database: "postgres".to_owned(),
-            password: None,
-            must_ask: false,
-            tls: None,
-            relay: None,
+            ..Target::default()
         };
         change(&mut target);
         std::thread::scope(|scope| {
@@ -244,7 +320,7 @@ mod tests {
     }
 
     fn with_tls(target: &mut Target) {
-        target.tls = Some(Tls { authority: None, versions: vec![TlsVersion::V1_3], identity: None, resumption: false });
+        target.tls = Some(Tls { versions: vec![TlsVersion::V1_3], ..Tls::of_url(Authority::Anyone, None) });
     }
 
     const LET_IN: &[u8] = b"R\0\0\0\x08\0\0\0\0";
@@ -256,14 +332,14 @@ mod tests {
             b"R\0\0\0\x0c\0\0\0\x05salt",
             with_password,
             expect![
-                "refused: the server asks for an MD5 password; only SCRAM-SHA-256 is spoken (password_encryption = scram-sha-256)"
+                "refused: the server asks for an MD5 hash of the password, which is sent over TLS with a verified certificate or over a Unix socket only: name one of them in the URL, or have the server ask for scram-sha-256"
             ],
         );
         check(
             b"R\0\0\0\x08\0\0\0\x03",
             with_password,
             expect![
-                "refused: the server asks for a password in the clear; only SCRAM-SHA-256 is spoken (password_encryption = scram-sha-256)"
+                "refused: the server asks for the password itself, which is sent over TLS with a verified certificate or over a Unix socket only: name one of them in the URL, or have the server ask for scram-sha-256"
             ],
         );
         check(ASK_SCRAM, |_| {}, expect!["refused: the server asks for a password, and none is given"]);

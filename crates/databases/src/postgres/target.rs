@@ -1,15 +1,22 @@
 //! Where a connection goes, as whom, and how protected: from an arm's set-up, or from the URL of a running server.
 //!
-//! URL: `postgres://user[:password]@host[:port]/database[?sslmode=…&sslrootcert=…&sslcert=…&sslkey=…]`,
-//! percent-encoded, as in the PostgreSQL documentation, section "Connection URIs". Of the modes of `sslmode`, those
-//! that fall back to plaintext, or check a certificate halfway, are refused. A password that is not in the URL is taken
-//! from `PGPASSWORD`.
+//! URL: as libpq has it (PostgreSQL documentation, "Connection Strings"), with what it takes from `PG…` variables, the
+//! service file and the password file. All parameters of libpq are known; those that would weaken what is measured are
+//! refused, and those that change nothing here are named. Without `sslmode` nothing but plaintext is spoken.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use tithe_machine::fault::Fault;
+use tithe_model::experiment::Url;
+use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
-use crate::target::{Product, Tls, UrlParts, refused};
+use super::{
+    files,
+    parameters::{IDLE, REFUSED, USED, VARIABLES},
+    session::PostgresSession,
+    startup::{BOUND, CHANNEL_BINDING, OPTIONS, REQUIRE_AUTH},
+};
+use crate::target::{Authority, Outside, Product, SESSION_ATTRIBUTES, Target, Tls, UrlParts, refused};
 
 /// Name of the account in servers that Tithe launches: the one that initdb makes.
 pub const USER: &str = "tithe";
@@ -22,49 +29,257 @@ pub const PRODUCT: Product = Product {
     // The one that initdb makes.
     database: "postgres",
     url_database: None,
-    needs_user: true,
     password_variable: "PGPASSWORD",
+    used: USED,
+    idle: IDLE,
+    settle,
     tls,
-    tls_hints: ["sslmode=verify-full and sslrootcert=FILE", "sslcert and sslkey"],
+    tls_hints: ["sslmode=verify-full (or verify-ca) and sslrootcert=FILE (or system)", "sslcert and sslkey"],
+    takes: Some(takes),
+    asked: &[CHANNEL_BINDING, OPTIONS, REQUIRE_AUTH, SESSION_ATTRIBUTES],
 };
 
-/// Options of a URL, all of them about TLS.
-pub const TLS_OPTIONS: &[&str] = &["sslmode", "sslrootcert", "sslcert", "sslkey"];
+/// Puts what parameters, variables and files say where it belongs.
+fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
+    let service = parts.option("service").or(outside.variable("PGSERVICE")).map(str::to_owned);
+    if let Some(service) = service {
+        for (name, value) in files::service(&service, parts.option("servicefile"), outside)? {
+            files::put_default(parts, &name, &value);
+        }
+    }
+    for (name, variable) in VARIABLES {
+        if let Some(value) = outside.variable(variable) {
+            files::put_default(parts, name, value);
+        }
+    }
+    put_parameters(parts)?;
+    // The address to connect to; the name is what the certificate is held to.
+    if let Some(address) = parts.option("hostaddr").map(str::to_owned) {
+        let names: Vec<String> = parts.hosts.iter().map(|host| host.name.clone()).collect();
+        parts.put_place(Some(&address), None)?;
+        if let [name] = names.as_slice()
+            && !name.is_empty()
+            && name.parse::<std::net::IpAddr>().is_err()
+            && parts.option("sslmode") == Some("verify-full")
+        {
+            parts.default_option("server_name", name);
+        }
+    }
+    if parts.user.is_none() {
+        parts.user = outside.user().map(str::to_owned);
+    }
+    if parts.user.is_none() {
+        return Err(refused("it names no user"));
+    }
+    if parts.password.is_none() {
+        files::put_passwords(parts, PRODUCT.port, outside)?;
+    }
+    // A folder stands for the socket in it that has the port's number.
+    for host in &mut parts.hosts {
+        let port = host.port.unwrap_or(PRODUCT.port);
+        let in_folder = |folder: &str| format!("{}/.s.PGSQL.{port}", folder.trim_end_matches('/'));
+        if host.name.starts_with('@') {
+            return Err(refused("abstract sockets (a host that begins with @) are not spoken to"));
+        } else if host.name.starts_with('/') {
+            host.name = in_folder(&host.name);
+        } else if host.name.is_empty() {
+            let found = FOLDERS.iter().map(|folder| in_folder(folder)).find(|socket| Path::new(socket).exists());
+            host.name = found.unwrap_or_else(|| in_folder(FOLDERS[0]));
+        }
+    }
+    Ok(())
+}
+
+/// Puts parameters about place and account where those of the authority stand, which they replace.
+fn put_parameters(parts: &mut UrlParts) -> Result<(), Fault> {
+    let own = |name: &str| parts.option(name).map(str::to_owned);
+    let [hosts, ports, user, password, database] = ["host", "port", "user", "password", "dbname"].map(own);
+    parts.put_place(hosts.as_deref(), ports.as_deref())?;
+    parts.user = user.or(parts.user.take());
+    parts.password = password.or(parts.password.take());
+    parts.database = database.or(parts.database.take());
+    Ok(())
+}
+
+/// Where servers have their sockets, unless told otherwise.
+const FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+
+/// What a login needs that is tied to its connection.
+const NEEDS_TLS: &str = "channel_binding=require needs TLS";
+
+/// Looks whether clients with this set-up can use `url`.
+///
+/// # Errors
+/// As [`Product::check_url`], and for a login that is to be tied to a connection without TLS.
+pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
+    PRODUCT.check_url(url, setup)?;
+    let is_loose = |target: &Target| target.tls.is_none() && target.mechanism.as_deref() == Some(BOUND);
+    match PRODUCT.attached(url, setup, &Outside::of_process())?.iter().any(is_loose) {
+        true => Err(refused(&format!("{NEEDS_TLS}: it needs {}", PRODUCT.tls_hints[0]))),
+        false => Ok(()),
+    }
+}
+
+/// Looks whether servers with this set-up let their clients in.
+///
+/// # Errors
+/// For a login that is to be tied to a connection without TLS.
+pub fn check_setup(setup: &Setup) -> Result<(), Fault> {
+    match (&setup.authentication, setup.transport) {
+        (Authentication::Password { mechanism }, Transport::Plain) if mechanism == BOUND => {
+            Err(Fault::Refused(format!("{NEEDS_TLS}: add `{{ use = \"tls\" }}` to this arm's protections")))
+        }
+        _ => Ok(()),
+    }
+}
 
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
-    parts.only(TLS_OPTIONS)?;
-    let authority = parts.option("sslrootcert").map(PathBuf::from);
-    let authority = match (parts.option("sslmode").unwrap_or("disable"), authority) {
+    let tls = asked_tls(parts)?;
+    if tls.is_none() && parts.option(CHANNEL_BINDING) == Some("require") {
+        return Err(refused(&format!("{NEEDS_TLS}: say sslmode=verify-full, verify-ca or require")));
+    }
+    Ok(tls)
+}
+
+fn asked_tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
+    for (name, harmless, why) in REFUSED {
+        if parts.option(name).is_some_and(|value| !harmless.contains(&value)) {
+            return Err(refused(&format!("{name}: {why}")));
+        }
+    }
+    // As libpq does, nothing about TLS counts at a socket, where servers do not speak it.
+    if parts.hosts.iter().all(|host| host.name.starts_with('/')) {
+        return Ok(None);
+    }
+    let root = parts.option("sslrootcert").filter(|file| !file.is_empty());
+    let mode = match (parts.option("sslmode"), parts.any(&["ssl", "requiressl"])) {
+        (Some("disable"), Some(other)) if !["false", "0", "off", "disable"].contains(&other) => {
+            return Err(refused("sslmode=disable and ssl contradict each other"));
+        }
+        (Some(mode), _) => mode,
+        // The driver of Java verifies everything by it, where others only encrypt.
+        (None, Some("true")) if parts.is_java => "verify-full",
+        (None, Some("true" | "1" | "require" | "on")) => "require",
+        (None, Some(mode @ ("verify-full" | "verify-ca"))) => mode,
+        (None, Some("no-verify")) => "require",
+        // What the system trusts is of no use without names (libpq 16).
+        (None, None) if root == Some("system") => "verify-full",
+        (None, _) => "disable",
+    };
+    let authority = match (mode, root) {
         ("disable", None) => return Ok(None),
         ("disable", Some(_)) => return Err(refused("sslrootcert without sslmode=verify-full would not be used")),
-        ("require", None) => None,
-        ("require", Some(_)) => return Err(refused("with sslrootcert, say sslmode=verify-full")),
-        ("verify-full", Some(authority)) => Some(authority),
-        ("verify-full", None) => return Err(refused("sslmode=verify-full needs sslrootcert")),
+        // libpq has no name checked, but the authority, where one is named.
+        ("require" | "no-verify", None) => Authority::Anyone,
+        ("require" | "verify-ca", Some("system")) => {
+            return Err(refused(
+                "with sslrootcert=system, say sslmode=verify-full: anybody has a certificate of these",
+            ));
+        }
+        ("require" | "verify-ca", Some(file)) => Authority::AnyNameOf(file.into()),
+        ("verify-full", Some(file)) => Authority::named(file),
+        ("verify-full", None) => Authority::System,
+        ("verify-ca", None) => return Err(refused("sslmode=verify-ca needs sslrootcert=FILE")),
         ("prefer" | "allow", _) => {
             return Err(refused(
                 "sslmode=prefer and allow may fall back to plaintext, so what is measured would be left to chance; \
-                 say disable, require or verify-full",
+                 say disable, require, verify-ca or verify-full",
             ));
         }
-        ("verify-ca", _) => return Err(refused("sslmode=verify-ca does not check the name; say verify-full")),
-        _ => return Err(refused("sslmode is disable, require or verify-full")),
+        _ => return Err(refused("sslmode is disable, require, verify-ca or verify-full")),
     };
-    Ok(Some(Tls::of_url(authority, parts.identity("sslcert", "sslkey")?)))
+    let identity = match parts.option("sslcertmode") {
+        Some("disable") => None,
+        _ => parts.identity(&["sslcert"], &["sslkey"])?,
+    };
+    let mut tls = Tls::of_url(authority, identity);
+    let bound = |name: &str, unset: f32| match parts.option(name) {
+        None | Some("") => Ok(unset),
+        Some(text) => {
+            let number = text
+                .strip_prefix("TLSv1")
+                .map(|minor| if minor.is_empty() { Ok(1.0) } else { format!("1{minor}").parse() });
+            number.and_then(Result::ok).ok_or_else(|| refused(&format!("{name} is TLSv1.2 or TLSv1.3")))
+        }
+    };
+    let (least, most) = (bound("ssl_min_protocol_version", 1.2)?, bound("ssl_max_protocol_version", 1.3)?);
+    tls.versions.retain(|version| {
+        let number = if *version == TlsVersion::V1_2 { 1.2 } else { 1.3 };
+        (least..=most).contains(&number)
+    });
+    if tls.versions.is_empty() {
+        return Err(refused("its bounds leave no version of TLS: 1.2 and 1.3 are spoken"));
+    }
+    Ok(Some(tls))
+}
+
+/// Whether the server at `target` lets clients in and is what `target_session_attrs` asks for.
+fn takes(target: &Target) -> Result<bool, Fault> {
+    let wanted = target.asked.get(SESSION_ATTRIBUTES).map_or("any", String::as_str);
+    if !["any", "read-write", "read-only", "primary", "standby", "prefer-standby"].contains(&wanted) {
+        return Err(refused("target_session_attrs is any, read-write, read-only, primary, standby or prefer-standby"));
+    }
+    let mut session = PostgresSession::open(target, true, false)?;
+    let replica = session.value("SELECT pg_is_in_recovery()")? == "t";
+    let read_only = replica || session.value("SHOW default_transaction_read_only")? == "on";
+    Ok(match wanted {
+        "read-write" => !read_only,
+        "read-only" => read_only,
+        "primary" => !replica,
+        "standby" => replica,
+        // Measuring needs a server that takes writes, so a preference decides nothing.
+        _ => true,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
     use tithe_machine::secret::Secret;
-    use tithe_model::experiment::Url;
-    use tithe_plugin::setup::{Setup, TlsVersion, Transport};
 
     use super::*;
     use crate::test_setup::plain;
 
+    /// Whether addresses are read as the system's libpq reads them: `libpq.tsv` is what it says.
+    #[test]
+    fn addresses_are_read_as_libpq_does() {
+        for line in include_str!("libpq.tsv").lines().filter(|line| !line.starts_with('#')) {
+            let (address, expected) = line.split_once('\t').expect("an address and what it is");
+            assert_eq!(as_libpq(address).unwrap_or_else(|_| "refused".to_owned()), expected, "{address}");
+        }
+    }
+
+    /// What `address` says, as `libpq.tsv` has it.
+    fn as_libpq(address: &str) -> Result<String, Fault> {
+        let url = Url::new(address);
+        if !["postgres", "postgresql"].contains(&url.scheme()) {
+            return Err(refused("not PostgreSQL's"));
+        }
+        let mut parts = UrlParts::read(&url)?;
+        parts.only(PRODUCT.used, PRODUCT.idle)?;
+        put_parameters(&mut parts)?;
+        let listed = |text: &dyn Fn(&crate::target::Host) -> String| {
+            let all: Vec<String> = parts.hosts.iter().map(text).collect();
+            Some(all.join(",")).filter(|list| !list.trim_matches(',').is_empty())
+        };
+        let own = |name: &str| parts.option(name).map(str::to_owned);
+        let values = [
+            ("user", parts.user.clone()),
+            ("password", parts.password.clone()),
+            ("dbname", parts.database.clone()),
+            ("host", listed(&|host| host.name.clone())),
+            ("hostaddr", own("hostaddr")),
+            ("port", listed(&|host| host.port.map_or_else(String::new, |port| port.to_string()))),
+            ("sslmode", own("sslmode").or(own("ssl").map(|_| "require".to_owned()))),
+            (SESSION_ATTRIBUTES, own(SESSION_ATTRIBUTES)),
+            (OPTIONS, own(OPTIONS)),
+        ];
+        let shown = values.iter().filter_map(|(name, value)| Some(format!("{name}=[{}]", value.as_ref()?)));
+        Ok(shown.collect::<Vec<_>>().join(" "))
+    }
+
     fn check(url: &str, setup: &Setup, expect: Expect) {
-        let text = match PRODUCT.attached(&Url::new(url), setup, None) {
+        let text = match PRODUCT.attached(&Url::new(url), setup, &Outside::of(&[])) {
             Ok(target) => format!("{target:?}"),
             Err(fault) => fault.to_string(),
         };
@@ -77,26 +292,28 @@ mod tests {
             "postgres://ann:p%40ss%25@db.example:5433/shop%20b",
             &plain(),
             expect![[
-                r#"Target { host: "db.example", port: 5433, user: "ann", database: "shop b", password: Some(***), must_ask: false, tls: None, relay: None }"#
+                r#"[Target { host: "db.example", port: 5433, user: "ann", database: "shop b", password: Some(***), password_command: None, must_ask: false, tls: None, mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         check(
             "postgresql://ann@[::1]?sslmode=require",
             &plain(),
             expect![[
-                r#"Target { host: "::1", port: 5432, user: "ann", database: "ann", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None, resumption: false }), relay: None }"#
+                r#"[Target { host: "::1", port: 5432, user: "ann", database: "ann", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Anyone, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         check(
             "postgres://ann@db/x?sslmode=verify-full&sslrootcert=/ca.pem&sslcert=/c.pem&sslkey=/k.pem",
             &plain(),
             expect![[
-                r#"Target { host: "db", port: 5432, user: "ann", database: "x", password: None, must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }), relay: None }"#
+                r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
-        let target = PRODUCT.attached(&Url::new("postgres://ann:p%40s@s@db"), &plain(), Some("outside".to_owned()));
+        let outside = Outside::of(&[("PGPASSWORD", "outside")]);
+        let target =
+            PRODUCT.attached(&Url::new("postgres://ann:p%40s@s@db"), &plain(), &outside).map(|mut all| all.remove(0));
         assert_eq!(target.expect("a target").password, Some(Secret::new("p@s@s")));
-        let target = PRODUCT.attached(&Url::new("postgres://ann@db"), &plain(), Some("outside".to_owned()));
+        let target = PRODUCT.attached(&Url::new("postgres://ann@db"), &plain(), &outside).map(|mut all| all.remove(0));
         assert_eq!(target.expect("a target").password, Some(Secret::new("outside")));
     }
 
@@ -105,29 +322,40 @@ mod tests {
         for (url, expect) in [
             (
                 "postgres://ann:secret@db/x?sslmode=prefer",
-                expect![[
-                    "refused: the server's URL: sslmode=prefer and allow may fall back to plaintext, so what is measured would be left to chance; say disable, require or verify-full"
-                ]],
+                expect![
+                    "refused: the server's URL: sslmode=prefer and allow may fall back to plaintext, so what is measured would be left to chance; say disable, require, verify-ca or verify-full"
+                ],
             ),
             (
                 "postgres://ann:secret@db/x?sslmode=verify-full",
-                expect!["refused: the server's URL: sslmode=verify-full needs sslrootcert"],
+                expect![[
+                    r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: System, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false }), mechanism: None, asked: {}, relay: None }]"#
+                ]],
             ),
             (
                 "postgres://ann:secret@db/x?sslmode=verify-ca&sslrootcert=/ca.pem",
-                expect!["refused: the server's URL: sslmode=verify-ca does not check the name; say verify-full"],
+                expect![[
+                    r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: AnyNameOf("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false }), mechanism: None, asked: {}, relay: None }]"#
+                ]],
             ),
             (
                 "postgres://ann:secret@db/x?options=-csearch_path",
-                expect![
-                    "refused: the server's URL: option options is not known; known are sslmode, sslrootcert, sslcert, sslkey"
-                ],
+                expect![[
+                    r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: Some(***), password_command: None, must_ask: false, tls: None, mechanism: None, asked: {"options": "-csearch_path"}, relay: None }]"#
+                ]],
             ),
             ("postgres://db/x", expect!["refused: the server's URL: it names no user"]),
-            ("postgres://ann@a,b/x", expect!["refused: the server's URL: it must name one host"]),
+            (
+                "postgres://ann@a,b/x",
+                expect![[
+                    r#"[Target { host: "a", port: 5432, user: "ann", database: "x", password: None, password_command: None, must_ask: false, tls: None, mechanism: None, asked: {}, relay: None }, Target { host: "b", port: 5432, user: "ann", database: "x", password: None, password_command: None, must_ask: false, tls: None, mechanism: None, asked: {}, relay: None }]"#
+                ]],
+            ),
             (
                 "postgres://ann:%zz@db",
-                expect!["refused: the server's URL: a % is not followed by two hexadecimal digits of UTF-8 text"],
+                expect![
+                    "refused: the server's URL: a % is not followed by two hexadecimal digits; the sign itself is written %25"
+                ],
             ),
         ] {
             check(url, &plain(), expect);
@@ -142,22 +370,41 @@ mod tests {
             "postgres://ann@db/x",
             &setup,
             expect![
-                "refused: the server's URL: this arm asks for TLS: its URL needs sslmode=verify-full and sslrootcert=FILE"
+                "refused: the server's URL: this arm asks for TLS: its URL needs sslmode=verify-full (or verify-ca) and sslrootcert=FILE (or system)"
             ],
         );
         check(
             "postgres://ann@db/x?sslmode=require",
             &setup,
             expect![
-                "refused: the server's URL: this arm asks for TLS, and its URL takes any certificate, so that whoever stands between could pose as the server: it needs sslmode=verify-full and sslrootcert=FILE"
+                "refused: the server's URL: this arm asks for TLS, and its URL takes any certificate, so that whoever stands between could pose as the server: it needs sslmode=verify-full (or verify-ca) and sslrootcert=FILE (or system)"
             ],
         );
         check(
             "postgres://ann@db/x?sslmode=verify-full&sslrootcert=/ca.pem",
             &setup,
             expect![[
-                r#"Target { host: "db", port: 5432, user: "ann", database: "x", password: None, must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3], identity: None, resumption: false }), relay: None }"#
+                r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3], identity: None, resumption: false }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
+    }
+
+    #[test]
+    fn a_login_is_tied_to_a_connection_with_tls_alone() {
+        let mut setup = plain();
+        setup.authentication = Authentication::Password { mechanism: BOUND.to_owned() };
+        let told = |outcome: Result<(), Fault>| outcome.map_or_else(|fault| fault.to_string(), |()| "taken".to_owned());
+        let url = |options: &str| Url::new(format!("postgres://ann@db/x?{options}"));
+        expect![[r#"
+            refused: channel_binding=require needs TLS: add `{ use = "tls" }` to this arm's protections
+            refused: the server's URL: channel_binding=require needs TLS: it needs sslmode=verify-full (or verify-ca) and sslrootcert=FILE (or system)
+            refused: the server's URL: channel_binding=require needs TLS: say sslmode=verify-full, verify-ca or require
+            taken"#]]
+        .assert_eq(&[
+            told(check_setup(&setup)),
+            told(check_url(&url(""), &setup)),
+            told(check_url(&url("channel_binding=require"), &plain())),
+            told(check_url(&url("sslmode=require&channel_binding=require"), &setup)),
+        ].join("\n"));
     }
 }

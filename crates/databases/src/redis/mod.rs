@@ -47,7 +47,8 @@ pub struct Redis;
 static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "redis",
     title: target::PRODUCT.title,
-    schemes: &["redis", "rediss"],
+    schemes: &["redis", "rediss", "redis+unix"],
+    scheme_aliases: &["unix", "redis+socket"],
     url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: Some(("rediss", "redis")) },
     password_variable: target::PRODUCT.password_variable,
     keeps_data: true,
@@ -69,6 +70,10 @@ impl Database for Redis {
 
     fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
         target::PRODUCT.check_url(url, setup)
+    }
+
+    fn remarks(&self, url: &Url, setup: &Setup) -> Vec<String> {
+        target::PRODUCT.remarks(url, setup)
     }
 
     fn endpoint(&self, url: &Url) -> Option<(String, u16)> {

@@ -365,10 +365,7 @@ mod tests {
             port: listener.local_addr().expect("bound").port(),
             user: String::new(),
             database: "0".to_owned(),
-            password: None,
-            must_ask: false,
-            tls: None,
-            relay: None,
+            ..Target::default()
         };
         let table = Table { name: "t".to_owned(), fields: 2, field_prefix: "f".to_owned() };
         std::thread::scope(|scope| {

@@ -1,15 +1,14 @@
 //! Who connects where, and as whom.
 //!
-//! URL: `redis://[[user]:password@]host[:port][/number]`, and `rediss://` for TLS with `?ca=FILE`, or `?insecure=yes`
-//! to accept anyone's certificate, and `&cert=FILE&key=FILE` for a client's own. A password that is not in the URL is
-//! taken from `REDISCLI_AUTH`, as `redis-cli` does.
-
-use std::path::PathBuf;
+//! URL: `redis://[[user]:password@]host[:port][/number]`, `redis+unix://[[user]:password@]/path[?db=number]`,
+//! and `rediss://` for TLS with the system's authorities, `?ca=FILE`, or `?insecure=yes` to accept anyone's
+//! certificate, and `&cert=FILE&key=FILE` for a client's own; drivers' names of these are known. A password
+//! that is not in the URL is taken from `REDISCLI_AUTH`, as `redis-cli` does.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::setup::{Authentication, Setup};
 
-use crate::target::{Product, Target, Tls, UrlParts, is_local, refused};
+use crate::target::{Authority, Host, Outside, Product, Target, Tls, UrlParts, is_local, refused};
 
 /// Account of the measured clients where the server has accounts (protection `acl`).
 pub const USER: &str = "tithe";
@@ -27,24 +26,134 @@ pub const PRODUCT: Product = Product {
     user: "",
     database: "0",
     url_database: Some("0"),
-    needs_user: false,
     password_variable: "REDISCLI_AUTH",
+    used: &[
+        "ca",
+        "insecure",
+        "cert",
+        "key",
+        "ssl_ca_certs",
+        "ssl_certfile",
+        "ssl_keyfile",
+        "ssl_cert_reqs",
+        "ssl_check_hostname",
+        "skip_verify",
+        "db",
+        "database",
+        "username",
+        "user",
+        "password",
+    ],
+    idle: IDLE,
+    settle,
     tls,
-    tls_hints: ["rediss:// with ca=FILE", "cert=FILE and key=FILE"],
+    tls_hints: ["rediss:// with ca=FILE, or with an authority of the system", "cert=FILE and key=FILE"],
+    takes: None,
+    asked: &[],
 };
 
-/// Options of a URL, all of them about TLS.
-pub const TLS_OPTIONS: &[&str] = &["ca", "insecure", "cert", "key"];
+/// Options of a URL that are about TLS.
+pub const TLS_OPTIONS: &[&str] = &[
+    "ca",
+    "insecure",
+    "cert",
+    "key",
+    "ssl_ca_certs",
+    "ssl_certfile",
+    "ssl_keyfile",
+    "ssl_cert_reqs",
+    "ssl_check_hostname",
+    "skip_verify",
+    "server_name",
+];
+
+/// Options of drivers and pools that change nothing here.
+const IDLE: &[&str] = &[
+    "client_name",
+    "client_cache",
+    "socket_timeout",
+    "socket_connect_timeout",
+    "socket_keepalive",
+    "timeout",
+    "connect_timeout",
+    "command_timeout",
+    "dial_timeout",
+    "read_timeout",
+    "write_timeout",
+    "pool_timeout",
+    "pool_size",
+    "pool_fifo",
+    "min_idle_conns",
+    "max_idle_conns",
+    "conn_max_idle_time",
+    "conn_max_lifetime",
+    "max_connections",
+    "max_retries",
+    "min_retry_backoff",
+    "max_retry_backoff",
+    "retry_on_timeout",
+    "retry_on_error",
+    "health_check_interval",
+    "decode_responses",
+    "encoding",
+    "protocol",
+    "reconnect_attempts",
+    "allow_username_in_uri",
+    "family",
+    "visibility_timeout",
+    "lib_name",
+    "lib_version",
+];
+
+/// Puts what options say of place and account where it belongs.
+fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
+    if let Some(user) = parts.any(&["username", "user"]).map(str::to_owned) {
+        parts.user = Some(user);
+    }
+    let given = parts.option("password").map(str::to_owned).or(parts.password.take());
+    parts.password = given.or_else(|| outside.variable(PRODUCT.password_variable).map(str::to_owned));
+    let number = parts.any(&["db", "database"]).map(str::to_owned);
+    if ["redis+unix", "redis+socket", "unix"].contains(&parts.scheme.as_str()) {
+        // The path is the socket's, the number has an option.
+        let named = parts.hosts.first().map(|host| host.name.clone()).filter(|name| name.starts_with('/'));
+        let path = parts.database.take().map(|path| format!("/{}", path.trim_start_matches('/')));
+        let Some(path) = named.or(path) else { return Err(refused("it names no socket: redis+unix:///PATH")) };
+        parts.hosts = vec![Host { name: path, ..Host::default() }];
+    }
+    if let Some(number) = number {
+        parts.database = Some(number);
+    }
+    if parts.database.as_ref().is_some_and(|number| number.parse::<u32>().is_err()) {
+        return Err(refused("databases of Redis have numbers: redis://host/3"));
+    }
+    for host in parts.hosts.iter_mut().filter(|host| host.name.is_empty()) {
+        "localhost".clone_into(&mut host.name);
+    }
+    Ok(())
+}
 
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
-    parts.only(TLS_OPTIONS)?;
-    let identity = parts.identity("cert", "key")?;
-    let authority = match (parts.scheme.as_str(), parts.option("ca"), parts.option("insecure")) {
-        ("rediss", Some(file), None) => Some(PathBuf::from(file)),
-        ("rediss", None, Some("yes")) => None,
-        ("rediss", None, None) => return Err(refused("rediss:// needs ca=FILE, or insecure=yes to trust anyone")),
-        ("rediss", ..) => return Err(refused("insecure=yes stands alone, without ca=FILE")),
-        (_, None, None) if identity.is_none() => return Ok(None),
+    let identity = parts.identity(&["cert", "ssl_certfile"], &["key", "ssl_keyfile"])?;
+    let file = parts.any(&["ca", "ssl_ca_certs"]);
+    let says = |name: &str, words: &[&str]| {
+        parts.option(name).is_some_and(|value| words.contains(&value.to_ascii_lowercase().as_str()))
+    };
+    let insecure = says("insecure", &["yes", "true", "1"])
+        || says("skip_verify", &["yes", "true", "1"])
+        || says("ssl_cert_reqs", &["none", "cert_none", "optional", "cert_optional", "0", "1"]);
+    let any_name = says("ssl_check_hostname", &["false", "no", "0"]);
+    let authority = match (parts.scheme.as_str(), file, insecure) {
+        ("rediss", Some(file), false) if any_name => Authority::AnyNameOf(file.into()),
+        ("rediss", Some(file), false) => Authority::named(file),
+        ("rediss", None, true) => Authority::Anyone,
+        ("rediss", None, false) if any_name => {
+            return Err(refused(
+                "ssl_check_hostname=false needs ca=FILE: anybody has a certificate of a public authority",
+            ));
+        }
+        ("rediss", None, false) => Authority::System,
+        ("rediss", Some(_), true) => return Err(refused("insecure=yes stands alone, without ca=FILE")),
+        _ if file.is_none() && identity.is_none() && !insecure => return Ok(None),
         _ => return Err(refused("options for TLS without rediss:// would not be used")),
     };
     Ok(Some(Tls::of_url(authority, identity)))
@@ -85,7 +194,7 @@ mod tests {
     use crate::test_setup::plain;
 
     fn check(url: &str, setup: &Setup, expect: Expect) {
-        let text = match PRODUCT.attached(&Url::new(url), setup, None) {
+        let text = match PRODUCT.attached(&Url::new(url), setup, &Outside::of(&[])) {
             Ok(target) => format!("{target:?}"),
             Err(fault) => fault.to_string(),
         };
@@ -98,28 +207,28 @@ mod tests {
             "redis://localhost",
             &plain(),
             expect![[
-                r#"Target { host: "localhost", port: 6379, user: "", database: "0", password: None, must_ask: false, tls: None, relay: None }"#
+                r#"[Target { host: "localhost", port: 6379, user: "", database: "0", password: None, password_command: None, must_ask: false, tls: None, mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         check(
             "redis://:p%40ss@db.example:6380/3",
             &plain(),
             expect![[
-                r#"Target { host: "db.example", port: 6380, user: "", database: "3", password: Some(***), must_ask: false, tls: None, relay: None }"#
+                r#"[Target { host: "db.example", port: 6380, user: "", database: "3", password: Some(***), password_command: None, must_ask: false, tls: None, mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         check(
             "rediss://ann:secret@db?ca=/ca.pem&cert=/c.pem&key=/k.pem",
             &plain(),
             expect![[
-                r#"Target { host: "db", port: 6379, user: "ann", database: "0", password: Some(***), must_ask: false, tls: Some(Tls { authority: Some("/ca.pem"), versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }), relay: None }"#
+                r#"[Target { host: "db", port: 6379, user: "ann", database: "0", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         check(
             "rediss://db?insecure=yes",
             &plain(),
             expect![[
-                r#"Target { host: "db", port: 6379, user: "", database: "0", password: None, must_ask: false, tls: Some(Tls { authority: None, versions: [V1_3, V1_2], identity: None, resumption: false }), relay: None }"#
+                r#"[Target { host: "db", port: 6379, user: "", database: "0", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Anyone, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
     }
@@ -129,7 +238,9 @@ mod tests {
         check(
             "rediss://db",
             &plain(),
-            expect!["refused: the server's URL: rediss:// needs ca=FILE, or insecure=yes to trust anyone"],
+            expect![[
+                r#"[Target { host: "db", port: 6379, user: "", database: "0", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: System, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false }), mechanism: None, asked: {}, relay: None }]"#
+            ]],
         );
         check(
             "rediss://db?ca=/ca.pem&insecure=yes",
@@ -144,14 +255,18 @@ mod tests {
         check(
             "redis://db?db=3",
             &plain(),
-            expect!["refused: the server's URL: option db is not known; known are ca, insecure, cert, key"],
+            expect![[
+                r#"[Target { host: "db", port: 6379, user: "", database: "3", password: None, password_command: None, must_ask: false, tls: None, mechanism: None, asked: {}, relay: None }]"#
+            ]],
         );
         let mut setup = plain();
         setup.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false, resumption: false };
         check(
             "redis://db",
             &setup,
-            expect!["refused: the server's URL: this arm asks for TLS: its URL needs rediss:// with ca=FILE"],
+            expect![
+                "refused: the server's URL: this arm asks for TLS: its URL needs rediss:// with ca=FILE, or with an authority of the system"
+            ],
         );
     }
 }

@@ -409,7 +409,13 @@ impl<'a> EpochSetup<'a> {
         let (product, workload) = (run.product, run.workloads[part.cell.workload].as_ref());
         let facts = together(begun, |(standing, arm)| {
             standing.await_ready(product, arm.setup)?;
-            let facts = product.facts(&standing.server, arm.setup)?;
+            let mut facts = product.facts(&standing.server, arm.setup)?;
+            if let Address::Attached(url) = &standing.server.address {
+                let remarks = product.remarks(url, arm.setup);
+                if !remarks.is_empty() {
+                    facts.set(Fact::Connection, remarks.join("; "));
+                }
+            }
             run_statements(product, &standing.server, arm.setup, workload)?;
             fill_caches(product, &standing.server, arm.setup, workload)?;
             Ok((arm.number, facts))

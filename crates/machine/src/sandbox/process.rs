@@ -171,10 +171,18 @@ pub fn version(program: &Path, argument: &str) -> Result<Output, Fault> {
 /// # Errors
 /// When it cannot be started, or does not end in time: it is killed then.
 pub fn ask(program: &Path, arguments: &[&str]) -> Result<Output, Fault> {
+    ask_within(program, arguments, VERSION_TIMEOUT)
+}
+
+/// What `program` says when it is called with `arguments`; it leads a process group of its own.
+///
+/// # Errors
+/// When it cannot be started, or does not end within `timeout`: it is killed then, with all that it has started.
+pub fn ask_within(program: &Path, arguments: &[&str], timeout: Duration) -> Result<Output, Fault> {
     let name = program.display();
-    let output = finish(std::process::Command::new(program).args(arguments), VERSION_TIMEOUT);
+    let output = finish(std::process::Command::new(program).args(arguments).process_group(0), timeout);
     let output = output.map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
-    output.ok_or_else(|| late(&name, VERSION_TIMEOUT))
+    output.ok_or_else(|| late(&name, timeout))
 }
 
 /// Runs `command` to its end; how it ended and what it said. `None` when it did not end within `timeout`: it is killed

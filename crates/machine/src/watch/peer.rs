@@ -1,9 +1,11 @@
-//! Which server of this machine a TCP connection leads to.
+//! Which server of this machine a connection leads to.
 //!
 //! A server that Tithe did not start is found by a connection to it: the kernel lists both ends of a connection within
 //! one network (proc(5), `/proc/net/tcp`) with the number of each end's socket, and a process's open files show which
 //! sockets are its own. Where they may not be looked at, a process is believed that the server itself has named, if
 //! what anybody may see of it agrees: its program, and the user whose socket it is.
+//!
+//! At a Unix socket the kernel says at once which process began to listen there (unix(7), `SO_PEERCRED`).
 //!
 //! Left out: servers in a network of their own, as containers have one. Where something else holds the other end, as
 //! a pooler or a forwarded port, nobody can tell from here what stands behind it.
@@ -14,6 +16,8 @@ use std::{
     os::fd::BorrowedFd,
     path::PathBuf,
 };
+
+use rustix::net::AddressFamily;
 
 use crate::{
     proc::{parent_of, processes, value},
@@ -40,9 +44,31 @@ fn runs(known: Known<'_>, process: i32) -> bool {
 /// # Errors
 /// Why it cannot be seen, as what follows "cannot be seen:".
 pub fn server_of(descriptor: BorrowedFd<'_>, known: Known<'_>) -> Result<i32, String> {
+    if let Some(listening) = listening(descriptor) {
+        return at_socket(listening, known);
+    }
     let ends = ends(descriptor)?;
     server_at(ends, known)?
         .ok_or_else(|| "it is on another machine, or in a container with a network of its own".to_owned())
+}
+
+/// The process that listens at the other end of `descriptor`, where that is a Unix socket.
+fn listening(descriptor: BorrowedFd<'_>) -> Option<i32> {
+    let local = rustix::net::getsockname(descriptor).ok()?;
+    let peer = || rustix::net::sockopt::socket_peercred(descriptor).ok();
+    (local.address_family() == AddressFamily::UNIX).then(peer)?.map(|peer| peer.pid.as_raw_nonzero().get())
+}
+
+/// The main process of the server that `listening` belongs to.
+fn at_socket(listening: i32, known: Known<'_>) -> Result<i32, String> {
+    if !runs(known, listening) {
+        let program = program_of(listening).unwrap_or_default();
+        return Err(format!("at its socket listens `{program}`, which passes connections on"));
+    }
+    if known.serving.is_some_and(|said| !runs(known, said)) {
+        return Err("its processes are numbered in a container of its own".to_owned());
+    }
+    Ok(main_process(listening, known))
 }
 
 /// The files of the server on this machine that the connected socket `descriptor` leads to: its
@@ -189,7 +215,13 @@ fn program_of(process: i32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::{net::TcpListener, os::fd::AsFd as _};
+    use std::{
+        net::TcpListener,
+        os::{
+            fd::AsFd as _,
+            unix::net::{UnixListener, UnixStream},
+        },
+    };
 
     use super::*;
 
@@ -217,6 +249,21 @@ mod tests {
             let numbered = "its processes are numbered in a container of its own".to_owned();
             assert_eq!(found(&[&program], Some(1)), Err(numbered));
         }
+    }
+
+    #[test]
+    fn a_server_is_known_from_its_socket() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let _listener = UnixListener::bind(&path).expect("a socket");
+        let stream = UnixStream::connect(&path).expect("connected");
+        let program = program_of(own_process()).expect("a name");
+        let found = |programs: &[&str], serving| server_of(stream.as_fd(), Known { programs, serving });
+        let main = main_process(own_process(), Known { programs: &[&program], serving: None });
+        assert_eq!(found(&[&program], None), Ok(main));
+        assert_eq!(found(&[&program], Some(own_process())), Ok(main));
+        assert!(found(&["another"], None).expect_err("another").contains("passes connections on"));
+        assert!(found(&[&program], Some(1)).expect_err("another").contains("container"));
     }
 
     #[test]

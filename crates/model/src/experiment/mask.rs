@@ -24,7 +24,7 @@ pub fn mask_passwords(text: &str) -> String {
 }
 
 /// The same by lines, for text without a structure: in each line whatever follows `://` or a key `url`, where
-/// an `@` or a `?` is in it and so a password may be.
+/// an `@`, a `?` or the word is in it and so a password may be.
 pub(crate) fn lines(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut start = 0;
@@ -32,7 +32,7 @@ pub(crate) fn lines(text: &str) -> String {
         let address = line.find("://").map(|at| at + "://".len());
         if let Some(scheme_end) =
             address.or_else(|| line.find("url").and_then(|at| Some(at + line[at..].find('=')? + 1)))
-            && line[scheme_end..].contains(['@', '?'])
+            && (line[scheme_end..].contains(['@', '?']) || line[scheme_end..].contains("password"))
         {
             let end = line.trim_end_matches(['\n', '\r', ' ', '\t', '"', '\'', ']', '}', ',']).len();
             fill(&mut bytes, start + scheme_end..start + end);
@@ -60,7 +60,7 @@ fn mask_value(key: &str, value: &Spanned<DeValue<'_>>, text: &str, bytes: &mut [
 /// Masks a string from its `://` to its closing quote, or whole where escapes hide the `://`.
 fn mask_string(key: &str, string: &str, span: Range<usize>, text: &str, bytes: &mut [u8]) {
     let address = key == "url" || string.contains("://");
-    if !address || Url::new(string).redacted() == string {
+    if !address || Url::new(string).is_bare() {
         return;
     }
     let Some(raw) = text.get(span.clone()) else { return };

@@ -4,6 +4,7 @@
 
 pub(crate) mod mask;
 mod published;
+mod url;
 
 use std::{
     collections::BTreeMap,
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use mask::mask_passwords;
 pub use published::{Published, PublishedFigure, PublishedValue};
+pub use url::Url;
 
 use crate::quantity;
 
@@ -377,83 +379,6 @@ impl std::fmt::Display for OptionValue {
             Self::Text(text) => text.fmt(formatter),
             Self::Flag(flag) => flag.fmt(formatter),
         }
-    }
-}
-
-/// The address of a running server. Its password is never printed, logged or serialised.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Url(String);
-
-impl Url {
-    /// Takes `text` as it stands.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The whole URL, password included: for the driver only.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-
-    /// Host and port, as they are written.
-    pub fn place(&self) -> String {
-        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        authority.rsplit('@').next().unwrap_or_default().to_owned()
-    }
-
-    /// The scheme: what stands before `://`.
-    pub fn scheme(&self) -> &str {
-        self.0.split_once("://").map_or("", |(scheme, _)| scheme)
-    }
-
-    /// The URL with any password replaced by `***`; more than the password where it is not clear where that ends.
-    ///
-    /// A password may hold unescaped `@`, `/`, `?` and `#`, against RFC 3986. What cannot be told from a
-    /// password is not shown.
-    pub fn redacted(&self) -> String {
-        let Some((scheme, rest)) = self.0.split_once("://") else { return "***".to_owned() };
-        if !scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) {
-            return "***".to_owned();
-        }
-        let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, tail) = rest.split_at(authority_end);
-        let (user, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
-        if tail.contains('@') || !are_hosts(hosts) {
-            return format!("{scheme}://***");
-        }
-        let user = match user.split_once(':') {
-            Some((name, _)) => format!("{name}:***@"),
-            None if user.is_empty() => String::new(),
-            None => format!("{user}@"),
-        };
-        // Drivers also accept `?password=…`: nothing after `?` is shown.
-        let path = tail.split(['?', '#']).next().unwrap_or_default();
-        format!("{scheme}://{user}{hosts}{path}")
-    }
-}
-
-/// True for `host`, `host:5432`, `[::1]:5432`, `one:1,two:2`: what stands behind a colon is a port.
-fn are_hosts(text: &str) -> bool {
-    let is_port = |port: &str| port.ends_with(']') || port.chars().all(|c| c.is_ascii_digit());
-    text.split(',').all(|host| host.rsplit_once(':').is_none_or(|(_, port)| is_port(port)))
-}
-
-impl std::fmt::Debug for Url {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.redacted())
-    }
-}
-
-impl Serialize for Url {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.redacted())
-    }
-}
-
-impl<'de> Deserialize<'de> for Url {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self)
     }
 }
 

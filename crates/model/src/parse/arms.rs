@@ -340,16 +340,15 @@ fn address(
     let Some(database) = database.map(|database| database.entry) else { return Some(url) };
     let example = |entry: &DatabaseEntry| format!("write for example `{}://user@host/name`", entry.schemes[0]);
     let range = item.range.clone();
+    let owner = catalogue.owner_of(url.scheme()).map(|owner| owner.entry);
     if database.schemes.is_empty() {
         let problem = format!("{} cannot be attached to: it has no address", database.id);
         problems.at(range, problem, "leave out `url`, and Tithe creates the database itself");
     } else if url.scheme().is_empty() {
         problems.at(range, "`url` is no address: it has no `://`", example(&database));
-    } else if !database.schemes.contains(&url.scheme()) {
-        let scheme = url.scheme();
-        let owner = catalogue.databases.iter().find(|database| database.entry.schemes.contains(&scheme));
-        let whose = owner.map_or("no database that this build of Tithe knows", |owner| owner.entry.id);
-        let quoted = wording::quote(scheme);
+    } else if !owner.is_some_and(|owner| owner.speaks_as(&database)) {
+        let whose = owner.map_or("no database that this build of Tithe knows", |owner| owner.id);
+        let quoted = wording::quote(url.scheme());
         let problem = format!("the scheme {quoted} is that of {whose}, and the experiment is about {}", database.id);
         problems.at(range, problem, example(&database));
     }

@@ -1,4 +1,4 @@
-//! A TCP relay between client and server that keeps what passes. For evidence only: never in a measured path.
+//! A relay between client and server that keeps what passes. For evidence only: never in a measured path.
 //!
 //! It listens on a free port of 127.0.0.1 and speaks no protocol, so every product can stand behind it. Two threads a
 //! connection copy bytes; all of them end when the relay does.
@@ -6,6 +6,7 @@
 use std::{
     io::{Read, Write},
     net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, ToSocketAddrs},
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -20,7 +21,10 @@ use tithe_machine::{
     observation::Observation,
 };
 
-use crate::database::Database;
+use crate::{
+    database::Database,
+    wire::{connect_socket, is_socket},
+};
 
 /// Most bytes that are kept of one direction of one connection; what follows passes but is not kept.
 pub const CAPTURE_BYTES: usize = 1 << 20;
@@ -107,7 +111,7 @@ struct Link {
 }
 
 impl Relay {
-    /// Starts a relay to `host:port`.
+    /// Starts a relay to `host:port`, or to the Unix socket `host`.
     ///
     /// # Errors
     /// When no port can be opened.
@@ -205,7 +209,6 @@ impl Link {
     fn open(client: TcpStream, target: &(String, u16)) -> std::io::Result<Self> {
         let server = connect(target)?;
         client.set_nodelay(true)?;
-        server.set_nodelay(true)?;
         let conversation = Arc::new(Mutex::new(Conversation::default()));
         let sent = Pump { from: client.try_clone()?, to: server.try_clone()?, conversation: Arc::clone(&conversation) };
         let received =
@@ -230,10 +233,16 @@ impl Link {
 
 /// A connection to the first address of `target` that accepts one in time.
 fn connect(target: &(String, u16)) -> std::io::Result<TcpStream> {
+    if is_socket(&target.0) {
+        return connect_socket(Path::new(&target.0));
+    }
     let mut last = std::io::Error::other("no such host");
     for address in (target.0.as_str(), target.1).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
             Err(error) => last = error,
         }
     }

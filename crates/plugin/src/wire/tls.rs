@@ -3,17 +3,17 @@
 //! One protocol version and never two, so that what is measured is what was asked for. Unless resumption is asked for,
 //! every connection pays for a full handshake, on every server alike.
 
-use std::{path::Path, sync::Arc};
+use std::{fmt::Display, path::Path, sync::Arc};
 
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
     SupportedProtocolVersion,
     client::{
-        Resumption, WebPkiServerVerifier,
+        Resumption,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-        verify_server_name,
+        verify_server_cert_signed_by_trust_anchor, verify_server_name,
     },
-    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
     server::ParsedCertificate,
 };
@@ -28,6 +28,11 @@ pub enum Trust<'a> {
     /// Those that this authority (PEM) signed, for the server's own name; and this very certificate, where a server
     /// shows one that it has signed itself, as psql and mysql take it.
     Authority(&'a Path),
+    /// The same for any name: the server is one of those that the authority vouches for, or the one with this very
+    /// certificate.
+    AnyName(&'a Path),
+    /// Those that one of the system's authorities signed, for the server's own name.
+    System,
     /// Anyone's. This hides the traffic from those who only listen, and from no one who can stand between; for
     /// a server of the user's whose authority is not at hand.
     Anyone,
@@ -59,8 +64,14 @@ pub fn client_config(
         .with_protocol_versions(&versions)
         .map_err(|error| Fault::machine("TLS versions", error))?;
     let builder = match trust {
-        Trust::Authority(path) => {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(Pinned::new(path, &provider)?))
+        Trust::Authority(path) | Trust::AnyName(path) => {
+            let checks_name = matches!(trust, Trust::Authority(_));
+            let verifier = Pinned::new(certificates(path)?, &path.display(), checks_name, &provider)?;
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+        }
+        Trust::System => {
+            let verifier = Pinned::new(system_authorities()?, &"the system's authorities", true, &provider)?;
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
         }
         Trust::Anyone => builder.dangerous().with_custom_certificate_verifier(Arc::new(AcceptAnyone(provider))),
     };
@@ -95,25 +106,41 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Fault> {
     PrivateKeyDer::from_pem_file(path).map_err(|error| Fault::machine(path.display(), error))
 }
 
+/// The authorities that this system trusts, as OpenSSL finds them: `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
+fn system_authorities() -> Result<Vec<CertificateDer<'static>>, Fault> {
+    let found = rustls_native_certs::load_native_certs();
+    if found.certs.is_empty() {
+        let why = found.errors.first().map(|error| format!(" ({error})")).unwrap_or_default();
+        return Err(Fault::Machine(format!(
+            "this system trusts no authority{why}: install its list (package ca-certificates), or name the file of one"
+        )));
+    }
+    Ok(found.certs)
+}
+
 /// Accepts what authorities signed, and a certificate that is itself among them.
 #[derive(Debug)]
 struct Pinned {
-    signed: Arc<WebPkiServerVerifier>,
+    roots: RootCertStore,
     authorities: Vec<CertificateDer<'static>>,
+    checks_name: bool,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl Pinned {
-    /// With the authorities in the file at `path`.
-    fn new(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Self, Fault> {
-        let authorities = certificates(path)?;
-        let mut store = RootCertStore::empty();
-        for certificate in &authorities {
-            store.add(certificate.clone()).map_err(|error| Fault::machine(path.display(), error))?;
+    /// With `authorities`, which are found at `place`.
+    fn new(
+        authorities: Vec<CertificateDer<'static>>,
+        place: &dyn Display,
+        checks_name: bool,
+        provider: &CryptoProvider,
+    ) -> Result<Self, Fault> {
+        let mut roots = RootCertStore::empty();
+        let (added, _) = roots.add_parsable_certificates(authorities.iter().cloned());
+        if added == 0 {
+            return Err(Fault::machine(place, "holds no certificate that can be read"));
         }
-        let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
-            .build()
-            .map_err(|error| Fault::machine(path.display(), error))?;
-        Ok(Self { signed, authorities })
+        Ok(Self { roots, authorities, checks_name, algorithms: provider.signature_verification_algorithms })
     }
 }
 
@@ -123,18 +150,20 @@ impl ServerCertVerifier for Pinned {
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
         server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
+        _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified = self.signed.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match verified {
-            // Its time was looked at before, its name was not.
-            Err(error) if is_authority(&error) && self.authorities.iter().any(|pinned| pinned == end_entity) => {
-                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
-                Ok(ServerCertVerified::assertion())
-            }
-            verified => verified,
+        let shown = ParsedCertificate::try_from(end_entity)?;
+        let algorithms = self.algorithms.all;
+        match verify_server_cert_signed_by_trust_anchor(&shown, &self.roots, intermediates, now, algorithms) {
+            // Its time was looked at before.
+            Err(error) if is_no_issuer(&error) && self.authorities.iter().any(|pinned| pinned == end_entity) => {}
+            verified => verified?,
         }
+        if self.checks_name {
+            verify_server_name(&shown, server_name)?;
+        }
+        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
@@ -143,7 +172,7 @@ impl ServerCertVerifier for Pinned {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.signed.verify_tls12_signature(message, certificate, signature)
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -152,20 +181,21 @@ impl ServerCertVerifier for Pinned {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.signed.verify_tls13_signature(message, certificate, signature)
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.signed.supported_verify_schemes()
+        self.algorithms.supported_schemes()
     }
 }
 
-/// True where a certificate is refused only because it may sign others, which self-signed ones may. The library has no
-/// name of its own for that.
-fn is_authority(error: &Error) -> bool {
-    matches!(error, Error::InvalidCertificate(why) if signs_others(why))
+/// True where a certificate is refused only for want of an authority that signed it, or because it may sign others
+/// itself, which self-signed ones may.
+fn is_no_issuer(error: &Error) -> bool {
+    matches!(error, Error::InvalidCertificate(why) if *why == CertificateError::UnknownIssuer || signs_others(why))
 }
 
+/// The library has no name of its own for that.
 fn signs_others(why: &CertificateError) -> bool {
     matches!(why, CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity"))
 }

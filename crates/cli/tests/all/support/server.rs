@@ -217,6 +217,11 @@ impl OtherServer {
         self.authority.display().to_string()
     }
 
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.launched.folder
+    }
+
     /// `host:port`, with the address or the name of this machine's loopback.
     pub fn place(&self, host: &str) -> String {
         format!("{host}:{}", self.port())
@@ -291,10 +296,16 @@ impl Server {
         launch.steps.push(Step::Append {
             path: place.folder.join("data/postgresql.conf"),
             content: format!(
-                "logging_collector = 'on'\nssl = 'on'\nssl_cert_file = '{}'\nssl_key_file = '{}'\n",
+                "logging_collector = 'on'\nunix_socket_directories = '{}'\nssl = 'on'\nssl_cert_file = '{}'\n\
+                 ssl_key_file = '{}'\n",
+                place.folder.display(),
                 credentials.server_certificate.display(),
                 credentials.server_key.display()
             ),
+        });
+        launch.steps.push(Step::Append {
+            path: place.folder.join("data/pg_hba.conf"),
+            content: "local all all trust\n".to_owned(),
         });
         launch.steps.extend(steps(&place.folder));
         let (launched, running) = start_on_copy(&Postgres, &install, (&sandbox, &place), &launch, &setup);
@@ -304,6 +315,11 @@ impl Server {
     /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.launched.folder
+    }
+
+    /// The file of the authority that signed its certificate.
+    pub fn authority(&self) -> String {
+        self.authority.display().to_string()
     }
 
     /// The process that writes its log.

@@ -17,7 +17,7 @@ use crate::{
         store::{administrator, settings},
     },
     evidence::Attempt,
-    target::Tls,
+    target::{Authority, Tls},
 };
 
 /// Knocks at the port between nodes of every node: TLS with the run's own certificate must be taken, without one it
@@ -74,7 +74,8 @@ impl Check for Internode {
 fn knock(context: &CheckContext<'_>, host: &str, port: u16, with_certificate: bool) -> Result<(), Fault> {
     let credentials = &context.setup.credentials;
     let tls = Tls {
-        authority: Some(credentials.authority.clone()),
+        authority: Authority::Of(credentials.authority.clone()),
+        server_name: None,
         versions: vec![TlsVersion::V1_3],
         // A node shows the certificate that it serves with.
         identity: with_certificate.then(|| (credentials.server_certificate.clone(), credentials.server_key.clone())),

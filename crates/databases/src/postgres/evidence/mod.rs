@@ -26,7 +26,7 @@ use crate::{
 pub static PROBES: ConnectionProbes = ConnectionProbes {
     target: |context| PRODUCT.target(context.server, context.setup),
     open: |context, target| Ok(open(context, target)?.greeting().method.clone()),
-    names_mechanism: false,
+    names_mechanism: true,
     plaintext,
     tls_of_server: |context, target| Ok(hops_of(&mut open(context, target)?)?.words()),
     tls_source: "pg_stat_ssl of a client's session",

@@ -15,7 +15,7 @@ use crate::{
         schema::{Hops, hops_of},
         session::PostgresSession,
     },
-    target::{Target, Tls},
+    target::{Authority, Target, Tls},
 };
 
 /// The rows about the client's connection and about the one behind a pooler, which is the same where none answers.
@@ -56,7 +56,7 @@ pub fn clients(
 
 /// Whether what answers has TLS: asked without a password, because its certificate is not checked here.
 fn has_tls(target: &Target) -> Result<bool, Fault> {
-    let tls = Some(Tls::of_url(None, None));
+    let tls = Some(Tls::of_url(Authority::Anyone, None));
     match PostgresSession::open(&Target { tls, password: None, must_ask: false, ..target.clone() }, true, false) {
         Ok(_) => Ok(true),
         Err(Fault::Refused(words)) if words.starts_with("TLS was asked for") => Ok(false),

@@ -19,10 +19,15 @@ use crate::{
 pub fn authentication(
     session: &mut PostgresSession,
     target: &Target,
-    method: &str,
+    method: Result<String, Fault>,
     hba: Result<&Hba, &Fault>,
 ) -> Judgement {
-    let door = at_the_door(target, method, open);
+    let door = match method {
+        Ok(method) => at_the_door(target, &method, open),
+        Err(fault) => Judgement::unseen(format!(
+            "let in by the socket without a password; whether by peer or trust cannot be told ({fault})"
+        )),
+    };
     if let Ok(between) = hops_of(session).map(|hops| hops.between)
         && let Some(between) = between
     {

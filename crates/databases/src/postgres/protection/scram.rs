@@ -1,13 +1,19 @@
 //! Passwords by SCRAM-SHA-256, against a server that lets everyone on the machine in.
 
-use tithe_model::{catalogue::ProtectionEntry, experiment};
+use tithe_model::{
+    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
+    experiment,
+};
 use tithe_plugin::{
     evidence::Check,
     protection::Protection,
     setup::{Authentication, Setup},
 };
 
-use crate::{evidence::password_asked::PasswordAsked, postgres::evidence::PROBES};
+use crate::{
+    evidence::password_asked::PasswordAsked,
+    postgres::{evidence::PROBES, startup::BOUND},
+};
 
 /// `scram-sha-256` in `pg_hba.conf`. It costs at connecting, not afterwards.
 pub struct Scram;
@@ -18,6 +24,12 @@ impl Protection for Scram {
             id: "scram",
             title: "password authentication (SCRAM-SHA-256)",
             protects_against: "clients that do not know the password, and servers that do not.",
+            options: &[OptionEntry {
+                name: "channel_binding",
+                kind: OptionKind::Choice(&["disable", "require"]),
+                default: Some(DefaultValue::Text("disable")),
+                help: "Tie the login to the TLS connection that it goes over (SCRAM-SHA-256-PLUS); needs `tls` as well.",
+            }],
             leaves_open: "everything after the login: what is sent is neither hidden nor protected from change.",
             attachable: true,
             login: true,
@@ -25,8 +37,9 @@ impl Protection for Scram {
         }
     }
 
-    fn apply(&self, _chosen: &experiment::Protection, setup: &mut Setup) {
-        setup.authentication = Authentication::Password { mechanism: "scram-sha-256".to_owned() };
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        let mechanism = if chosen.text("channel_binding") == "require" { BOUND } else { "scram-sha-256" };
+        setup.authentication = Authentication::Password { mechanism: mechanism.to_owned() };
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {

@@ -117,8 +117,9 @@ pub fn reach(product: &dyn Product, server: &Expected, allowed: &[AllowedTarget]
     }
 }
 
-/// Endings of the names of options by which clients are told files: `sslrootcert`, `ssl-ca`, `tlsCertificateKeyFile`.
-const FILE_OPTIONS: [&str; 4] = ["ca", "cert", "key", "file"];
+/// Endings of the names of options by which clients are told files or commands: `sslrootcert`, `ssl-ca`,
+/// `tlsCertificateKeyFile`, `password_command`.
+const FILE_OPTIONS: [&str; 7] = ["ca", "cert", "certs", "key", "file", "service", "command"];
 
 /// True where `url` has an option that names a file, or something with a path for its value.
 pub fn names_files(url: &Url) -> bool {
@@ -126,7 +127,9 @@ pub fn names_files(url: &Url) -> bool {
     options.split('&').any(|option| {
         let option = option.to_ascii_lowercase();
         let (name, value) = option.split_once('=').unwrap_or((&option, ""));
-        let names_file = FILE_OPTIONS.iter().any(|ending| name.ends_with(ending));
+        // Clients read names without these signs.
+        let name = name.replace(['_', '-'], "");
+        let names_file = FILE_OPTIONS.iter().any(|ending| name.ends_with(ending)) && !name.contains("verify");
         // Nobody writes the name of an option by its bytes who does not want to hide it.
         names_file || name.contains('%') || value.contains('/') || value.contains("%2f")
     })
@@ -171,13 +174,22 @@ mod tests {
         let names = |url: &str| names_files(&Url::new(url));
         assert!(names("postgres://db/x?sslmode=verify-full&sslrootcert=/etc/shadow"));
         assert!(names("postgres://db/x?sslrootcert=%2Fetc%2fshadow"));
-        for relative in
-            ["sslrootcert=ca.pem", "sslmode=verify-full&sslkey=k", "ssl-ca=ca.pem", "ca=c", "tlsCAFile=c", "SSLCert=c"]
-        {
+        for relative in [
+            "sslrootcert=ca.pem",
+            "sslmode=verify-full&sslkey=k",
+            "ssl-ca=ca.pem",
+            "ca=c",
+            "tlsCAFile=c",
+            "SSLCert=c",
+            "service=a",
+            "passfile=a",
+            "defaults-file=a",
+        ] {
             assert!(names(&format!("postgres://db/x?{relative}")), "{relative}");
         }
         assert!(names("postgres://db/x?sslrootcert=system") && names("postgres://db/x?sslrootc%65rt=ca.pem"));
         assert!(names("postgres://db/x?sslrootcert"), "without a value");
+        assert!(names("redis://db?password_command=id") && names("redis://db?Password-comm_and=id"));
         assert!(
             !names("postgres://db/x?sslmode=require") && !names("redis://db/0") && !names("mongodb://db/?tls=true")
         );

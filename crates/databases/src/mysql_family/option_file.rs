@@ -1,0 +1,119 @@
+//! Option files, as the programs of MySQL and MariaDB read them with `--defaults-file`.
+//!
+//! Source: MySQL documentation, "Using Option Files"; MariaDB's, "Configuring MariaDB with Option Files".
+
+use std::{fs, path::Path};
+
+use tithe_machine::fault::Fault;
+
+use crate::target::refused;
+
+/// Groups that every client program reads.
+const GROUPS: [&str; 3] = ["client", "client-server", "client-mariadb"];
+
+/// Files that are included by a file, at most.
+const DEPTH: u32 = 8;
+
+/// The options of the groups of clients in `file`, and in the same groups with `suffix`, in their order; names with
+/// dashes.
+///
+/// # Errors
+/// [`Fault::Refused`] for a file that cannot be read.
+pub fn of_clients(file: &Path, suffix: &str) -> Result<Vec<(String, String)>, Fault> {
+    let mut options = Vec::new();
+    read(file, suffix, DEPTH, &mut options)?;
+    Ok(options)
+}
+
+fn read(file: &Path, suffix: &str, depth: u32, options: &mut Vec<(String, String)>) -> Result<(), Fault> {
+    let text =
+        fs::read_to_string(file).map_err(|error| refused(&format!("option file {}: {error}", file.display())))?;
+    let mut inside = false;
+    for line in text.lines().map(str::trim) {
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        if let Some(directive) = line.strip_prefix('!') {
+            let Some(depth) = depth.checked_sub(1) else {
+                return Err(refused(&format!("option file {}: too many files within each other", file.display())));
+            };
+            match directive.split_once(char::is_whitespace) {
+                Some(("include", other)) => read(other.trim().as_ref(), suffix, depth, options)?,
+                Some(("includedir", folder)) => read_folder(folder.trim().as_ref(), suffix, depth, options)?,
+                _ => {}
+            }
+        } else if let Some(group) = line.strip_prefix('[') {
+            let group = group.split(']').next().unwrap_or_default();
+            inside = GROUPS
+                .iter()
+                .any(|known| group.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest == suffix));
+        } else if inside {
+            let (name, value) = line.split_once('=').map_or((line, ""), |(name, value)| (name.trim(), value.trim()));
+            options.push((name.replace('_', "-"), unquoted(value)));
+        }
+    }
+    Ok(())
+}
+
+/// The files of a folder that end in `.cnf`, by their names.
+fn read_folder(folder: &Path, suffix: &str, depth: u32, options: &mut Vec<(String, String)>) -> Result<(), Fault> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|ending| ending == "cnf")).collect();
+    files.sort();
+    files.iter().try_for_each(|file| read(file, suffix, depth, options))
+}
+
+/// `value` without its quotes, or without a comment behind it, and with what its escapes stand for.
+fn unquoted(value: &str) -> String {
+    let quote = value.chars().next().filter(|first| ['"', '\''].contains(first));
+    let inner = match quote.and_then(|quote| value[1..].rfind(quote).map(|end| &value[1..=end])) {
+        Some(inner) => inner,
+        None => value.split(" #").next().unwrap_or_default().trim_end(),
+    };
+    let mut text = String::new();
+    let mut characters = inner.chars();
+    while let Some(character) = characters.next() {
+        match (character, character == '\\') {
+            (_, true) => match characters.next() {
+                Some('b') => text.push('\u{8}'),
+                Some('t') => text.push('\t'),
+                Some('n') => text.push('\n'),
+                Some('r') => text.push('\r'),
+                Some('s') => text.push(' '),
+                Some(other) if ['\\', '"', '\''].contains(&other) => text.push(other),
+                Some(other) => text.extend(['\\', other]),
+                None => text.push('\\'),
+            },
+            (character, false) => text.push(character),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_groups_of_clients_are_read_as_the_programs_do() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, other) = (folder.path().join("my.cnf"), folder.path().join("more.cnf"));
+        let text = format!(
+            "[mysqld]\nport=1\n\n# a comment\n[client]\nuser = app # of the shop\npassword=\"a # b\\\\c\"\nssl_ca='/etc/my ca.pem'\n\
+             [client_dev]\nhost=dev\n!include {}\n",
+            other.display()
+        );
+        fs::write(&file, text).expect("written");
+        fs::write(&other, "[client]\nport=3307\nskip-column-names\n").expect("written");
+        let shown = |suffix: &str| {
+            let options = of_clients(&file, suffix).expect("options");
+            options.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("|")
+        };
+        assert_eq!(shown(""), "user=app|password=a # b\\c|ssl-ca=/etc/my ca.pem|port=3307|skip-column-names=");
+        assert_eq!(
+            shown("_dev"),
+            "user=app|password=a # b\\c|ssl-ca=/etc/my ca.pem|host=dev|port=3307|skip-column-names="
+        );
+        assert!(of_clients(&folder.path().join("none"), "").is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! The files in which users of libpq keep what a connection needs: services, and passwords.
+//!
+//! Source: PostgreSQL documentation, "The Connection Service File" and "The Password File".
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use tithe_machine::fault::Fault;
+
+use crate::target::{Host, Outside, UrlParts, refused};
+
+/// Sets the parameter `name` where the URL says nothing about it.
+pub fn put_default(parts: &mut UrlParts, name: &str, value: &str) {
+    let names_host = parts.hosts.iter().any(|host| !host.name.is_empty()) || parts.option("hostaddr").is_some();
+    match name {
+        "user" if parts.user.is_some() => {}
+        "password" if parts.password.is_some() => {}
+        "dbname" if parts.database.is_some() => {}
+        "host" | "hostaddr" if names_host || parts.option("host").is_some() => {}
+        "port" if parts.hosts.iter().any(|host| host.port.is_some()) => {}
+        _ => parts.default_option(name, value),
+    }
+}
+
+/// The parameters of the service `name`, from `file`, the user's own or the system's.
+///
+/// # Errors
+/// [`Fault::Refused`] where no file has it.
+pub fn service(name: &str, file: Option<&str>, outside: &Outside) -> Result<Vec<(String, String)>, Fault> {
+    let own = file.or(outside.variable("PGSERVICEFILE")).map(PathBuf::from);
+    let own = own.or_else(|| outside.at_home(".pg_service.conf"));
+    let folder = outside.variable("PGSYSCONFDIR").unwrap_or("/etc/postgresql-common");
+    let files = own.into_iter().chain([Path::new(folder).join("pg_service.conf")]);
+    for file in files {
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        let mut lines = text.lines().map(str::trim).skip_while(|line| *line != format!("[{name}]")).skip(1).peekable();
+        if lines.peek().is_none() && !text.contains(&format!("[{name}]")) {
+            continue;
+        }
+        let inside = lines.take_while(|line| !line.starts_with('['));
+        let pairs = inside.filter(|line| !line.is_empty() && !line.starts_with('#')).map(|line| {
+            let pair = line.split_once('=').ok_or_else(|| refused(&format!("service {name}: a line has no =")))?;
+            Ok((pair.0.trim().to_owned(), pair.1.trim().to_owned()))
+        });
+        return pairs.collect();
+    }
+    Err(refused(&format!("no service file has the service {name} (~/.pg_service.conf, or PGSERVICEFILE)")))
+}
+
+/// Puts the passwords that the password file has for the account at the hosts of `parts`, whose port may be the
+/// default.
+///
+/// # Errors
+/// [`Fault::Refused`] for a file that others can read, which libpq does not use either.
+pub fn put_passwords(parts: &mut UrlParts, default_port: u16, outside: &Outside) -> Result<(), Fault> {
+    let file = parts.option("passfile").map(PathBuf::from).or_else(|| outside.at_home(".pgpass"));
+    let Some((file, text)) = file.and_then(|file| Some((file.clone(), fs::read_to_string(file).ok()?))) else {
+        return Ok(());
+    };
+    let open = fs::metadata(&file).is_ok_and(|found| found.permissions().mode() & 0o077 != 0);
+    if open {
+        return Err(refused(&format!(
+            "others can read the password file {}: say `chmod 600` of it, or it is not used",
+            file.display()
+        )));
+    }
+    let user = parts.user.clone().unwrap_or_default();
+    let database = parts.database.clone().unwrap_or_else(|| user.clone());
+    let lines: Vec<Vec<String>> = text.lines().filter(|line| !line.starts_with('#')).map(fields).collect();
+    for Host { name, port, password } in &mut parts.hosts {
+        // The default socket is `localhost` there.
+        let host = if name.is_empty() || name == "/var/run/postgresql" { "localhost" } else { name };
+        let port = port.unwrap_or(default_port).to_string();
+        let wanted = [host, &port, &database, &user];
+        let found = lines.iter().find(|fields| {
+            fields.len() == 5 && fields.iter().zip(wanted).all(|(field, wanted)| field == "*" || field == wanted)
+        });
+        *password = found.and_then(|fields| fields.last().cloned());
+    }
+    Ok(())
+}
+
+/// The fields of a line of the password file; a backslash stands before what belongs to a field.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        let number = fields.len();
+        match character {
+            ':' if number < 5 => fields.push(String::new()),
+            '\\' => fields[number - 1].extend(characters.next()),
+            character => fields[number - 1].push(character),
+        }
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+
+    use tithe_model::experiment::Url;
+
+    use super::*;
+
+    #[test]
+    fn each_host_has_the_password_that_the_file_has_for_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("pass file");
+        fs::write(
+            &file,
+            "# ours\none:5432:*:ann:first\n\\:\\:1:7:shop:*:co\\:lon\\\\\ntwo:*:shop:bob:no\n*:9:shop:ann:last",
+        )
+        .expect("written");
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("closed");
+        let passwords = |url: &str| {
+            let mut parts = UrlParts::read(&Url::new(url)).expect("a URL");
+            parts.default_option("passfile", &file.display().to_string());
+            put_passwords(&mut parts, 5432, &Outside::default())
+                .map(|()| parts.hosts.into_iter().map(|host| host.password.unwrap_or_default()).collect::<Vec<_>>())
+        };
+        let url = "postgres://ann@one,[::1]:7,two,three:9/shop";
+        assert_eq!(passwords(url).as_deref(), Ok(&["first", "co:lon\\", "", "last"].map(str::to_owned)[..]));
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("opened");
+        assert!(passwords(url).expect_err("open to others").to_string().contains("chmod 600"));
+    }
+}

@@ -1,0 +1,214 @@
+//! A URL taken apart, before a product says what its options mean.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use percent_encoding::percent_decode_str;
+use tithe_machine::fault::Fault;
+use tithe_model::experiment::Url;
+
+/// A refusal. It never quotes the URL, which may hold a password.
+pub fn refused(why: &str) -> Fault {
+    Fault::Refused(format!("the server's URL: {why}"))
+}
+
+/// A host as a URL names it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Host {
+    /// Name, address or path; empty where the URL leaves it out.
+    pub name: String,
+    /// Port, where the URL has one.
+    pub port: Option<u16>,
+    /// Password at this host alone, where a file has one.
+    pub password: Option<String>,
+}
+
+/// A URL taken apart and decoded.
+#[derive(Debug, Default)]
+pub struct UrlParts {
+    /// What stands before `://`, without the `jdbc:` of Java.
+    pub scheme: String,
+    /// True where it is written for a driver of Java.
+    pub is_java: bool,
+    /// Account.
+    pub user: Option<String>,
+    /// Its password.
+    pub password: Option<String>,
+    /// One host or several.
+    pub hosts: Vec<Host>,
+    /// Database, or what the product has in its place.
+    pub database: Option<String>,
+    options: Vec<(String, String)>,
+}
+
+impl UrlParts {
+    /// Takes `url` apart.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] with what is malformed.
+    pub fn read(url: &Url) -> Result<Self, Fault> {
+        let (_, rest) = url.expose().split_once("://").ok_or_else(|| refused("it has no ://"))?;
+        let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let first_option = options.split(['=', '&']).next().unwrap_or_default();
+        if !authority.contains('@') && (rest.contains('@') || first_option.contains('@')) {
+            return Err(refused(IN_PASSWORD));
+        }
+        // A password may hold an `@` that was not encoded; a host cannot.
+        let (account, place) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (user, password) = match account.split_once(':') {
+            Some((user, password)) => (user, Some(password)),
+            None => (account, None),
+        };
+        let options = options.split('&').filter(|option| !option.is_empty()).map(|option| {
+            let (name, value) = option.split_once('=').ok_or_else(|| refused("an option has no ="))?;
+            if value.contains('=') {
+                return Err(refused("an option has a second =: in a value it is written %3D"));
+            }
+            Ok((decode(name)?, decode(value)?))
+        });
+        let text = |text: &str| if text.is_empty() { Ok(None) } else { decode(text).map(Some) };
+        Ok(Self {
+            scheme: url.scheme().to_owned(),
+            is_java: url.is_java(),
+            user: text(user)?,
+            password: text(password.unwrap_or_default())?,
+            hosts: place.split(',').map(host).collect::<Result<_, _>>()?,
+            database: text(database)?,
+            options: options.collect::<Result<_, Fault>>()?,
+        })
+    }
+
+    /// The value of the option `wanted`; the last one counts. Case, `_` and `-` make no difference: what libpq calls
+    /// `sslmode` and MySQL `ssl-mode`, drivers call `sslMode` or `ssl_mode`.
+    pub fn option(&self, wanted: &str) -> Option<&str> {
+        let wanted = bare(wanted);
+        self.options.iter().rev().find(|(name, _)| bare(name) == wanted).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of the first of `names` that is there.
+    pub fn any(&self, names: &[&str]) -> Option<&str> {
+        names.iter().find_map(|name| self.option(name))
+    }
+
+    /// Sets the option `name` where the URL has none.
+    pub fn default_option(&mut self, name: &str, value: &str) {
+        if self.option(name).is_none() {
+            self.options.push((name.to_owned(), value.to_owned()));
+        }
+    }
+
+    /// Refuses options other than those that are `used` or known to have no effect here: those called `idle`.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] with the first unknown name.
+    pub fn only(&self, used: &[&str], idle: &[&str]) -> Result<(), Fault> {
+        let is_known = |name: &str| used.iter().chain(idle).chain(&COMMON).any(|known| bare(known) == bare(name));
+        match self.options.iter().find(|(name, _)| !is_known(name)) {
+            Some((name, _)) => {
+                Err(refused(&format!("option {name} is not known; those that are used are {}", used.join(", "))))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Names of the options that are among `idle`, as the URL writes them.
+    pub fn idle(&self, idle: &[&str]) -> Vec<String> {
+        let is_idle = |name: &&String| idle.iter().any(|known| bare(known) == bare(name));
+        let names: BTreeSet<&String> = self.options.iter().map(|(name, _)| name).filter(is_idle).collect();
+        names.into_iter().cloned().collect()
+    }
+
+    /// The client's certificate and key, in options of these names: both or none.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] for one without the other.
+    pub fn identity(&self, certificate: &[&str], key: &[&str]) -> Result<Option<(PathBuf, PathBuf)>, Fault> {
+        match (self.any(certificate), self.any(key)) {
+            (Some(certificate), Some(key)) => Ok(Some((certificate.into(), key.into()))),
+            (None, None) => Ok(None),
+            _ => Err(refused(&format!("{} and {} belong together", certificate[0], key[0]))),
+        }
+    }
+
+    /// Takes the place of a connection out of options: `hosts` and `ports` are lists with commas, as libpq has them.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] where their numbers do not fit, or a port is none.
+    pub fn put_place(&mut self, hosts: Option<&str>, ports: Option<&str>) -> Result<(), Fault> {
+        if let Some(hosts) = hosts {
+            let ports: Vec<_> = self.hosts.iter().map(|host| host.port).collect();
+            let one = ports.first().copied().flatten();
+            let port = |number: usize| if ports.len() > 1 { ports.get(number).copied().flatten() } else { one };
+            let named = hosts.split(',').enumerate();
+            self.hosts = named
+                .map(|(number, name)| Host { name: name.to_owned(), port: port(number), ..Host::default() })
+                .collect();
+        }
+        if let Some(ports) = ports {
+            let ports: Vec<_> = ports.split(',').map(port).collect::<Result<_, _>>()?;
+            if ports.len() != 1 && ports.len() != self.hosts.len() {
+                return Err(refused("it has another number of ports than of hosts"));
+            }
+            for (number, host) in self.hosts.iter_mut().enumerate() {
+                host.port = ports[if ports.len() == 1 { 0 } else { number }];
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Options that mean the same for every product.
+const COMMON: [&str; 2] = ["server_name", PASSWORD_COMMAND];
+
+/// Option with a command that says the password.
+pub const PASSWORD_COMMAND: &str = "password_command";
+
+/// Why an `@` stands behind a slash or a question mark.
+const IN_PASSWORD: &str = "an @ stands behind its first / or ?: a password with / ? # or @ in it is written with %2F %3F %23 %40 in their place";
+
+/// `name` without what spellings of an option differ in.
+fn bare(name: &str) -> String {
+    name.chars().filter(|c| !['_', '-'].contains(c)).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// Splits `host:port`, `[v6]:port` or `host`.
+fn host(place: &str) -> Result<Host, Fault> {
+    let (name, behind) = match place.strip_prefix('[') {
+        Some(rest) => {
+            let (name, behind) = rest.split_once(']').ok_or_else(|| refused("an IPv6 address is not closed"))?;
+            if name.is_empty() {
+                return Err(refused("an IPv6 address is empty"));
+            }
+            let behind = match behind.strip_prefix(':') {
+                None if !behind.is_empty() => return Err(refused("an IPv6 address is followed by neither : nor /")),
+                behind => behind,
+            };
+            (name, behind)
+        }
+        None => place.split_once(':').map_or((place, None), |(name, port)| (name, Some(port))),
+    };
+    Ok(Host { name: decode(name)?, port: behind.map_or(Ok(None), port)?, ..Host::default() })
+}
+
+fn port(text: &str) -> Result<Option<u16>, Fault> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number
+        .map(Some)
+        .ok_or_else(|| refused("its port is not a number from 1 to 65535; a / in a password is written %2F"))
+}
+
+/// Decodes `%41` (RFC 3986, section 2.1).
+fn decode(text: &str) -> Result<String, Fault> {
+    let is_encoded = |rest: &str| rest.len() >= 2 && rest.bytes().take(2).all(|digit| digit.is_ascii_hexdigit());
+    if !text.split('%').skip(1).all(is_encoded) {
+        return Err(refused("a % is not followed by two hexadecimal digits; the sign itself is written %25"));
+    }
+    let decoded = percent_decode_str(text).decode_utf8().map_err(|_| refused("what it encodes is no UTF-8 text"))?;
+    if decoded.contains('\0') {
+        return Err(refused("%00 stands for nothing that a server takes"));
+    }
+    Ok(decoded.into_owned())
+}

@@ -1,0 +1,171 @@
+//! How TLS is spoken with a server, and what all connections of this program to it share.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::{
+    setup::TlsVersion,
+    wire::{ClientConfig, Identity, Trust, Wire, client_config},
+};
+
+/// How to speak TLS.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tls {
+    /// Whose certificates are accepted.
+    pub authority: Authority,
+    /// Name that the certificate must bear; `None`: the host's.
+    pub server_name: Option<String>,
+    /// Versions allowed.
+    pub versions: Vec<TlsVersion>,
+    /// Certificate and key of the client, PEM.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// Sessions of earlier connections are resumed, as far as the server lets the client.
+    pub resumption: bool,
+}
+
+/// Whose certificates a client accepts; files are PEM.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Authority {
+    /// Those that this authority signed for the server's name.
+    Of(PathBuf),
+    /// Those that this authority signed, for whatever name, and this very certificate.
+    AnyNameOf(PathBuf),
+    /// Those that one of the system's authorities signed for the server's name.
+    System,
+    /// Anyone's.
+    Anyone,
+}
+
+impl Authority {
+    /// The authority in `file`, or the system's where that is called `system`, as libpq has it.
+    pub fn named(file: &str) -> Self {
+        if file == "system" { Self::System } else { Self::Of(file.into()) }
+    }
+
+    /// The same as far as `authority` is another one.
+    #[must_use]
+    pub fn replaced(&self, authority: &Path) -> Self {
+        match self {
+            Self::AnyNameOf(_) => Self::AnyNameOf(authority.to_owned()),
+            _ => Self::Of(authority.to_owned()),
+        }
+    }
+
+    fn trust(&self) -> Trust<'_> {
+        match self {
+            Self::Of(file) => Trust::Authority(file),
+            Self::AnyNameOf(file) => Trust::AnyName(file),
+            Self::System => Trust::System,
+            Self::Anyone => Trust::Anyone,
+        }
+    }
+}
+
+/// What the connections of this program to one server share, as those of any client program do: certificates, which are
+/// read once, and what the server gave out for resuming sessions.
+struct Shared {
+    config: Arc<ClientConfig>,
+    full: AtomicU64,
+    resumed: AtomicU64,
+}
+
+/// By host, port and how TLS is spoken: a ticket is good for the server alone that gave it out, whatever its name.
+static SHARED: Mutex<BTreeMap<(String, u16, Tls), Arc<Shared>>> = Mutex::new(BTreeMap::new());
+
+/// Handshakes of this program with one server so far, as the client saw them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Handshakes {
+    /// With certificates.
+    pub full: u64,
+    /// With the secret of an earlier connection in their place.
+    pub resumed: u64,
+}
+
+impl Tls {
+    /// TLS of any version, as far as a URL says it.
+    pub fn of_url(authority: Authority, identity: Option<(PathBuf, PathBuf)>) -> Self {
+        let versions = vec![TlsVersion::V1_3, TlsVersion::V1_2];
+        Self { authority, server_name: None, versions, identity, resumption: false }
+    }
+
+    /// True where anybody's certificate is accepted.
+    pub fn trusts_anyone(&self) -> bool {
+        self.authority == Authority::Anyone
+    }
+
+    /// What there is to know of who the server can be, where it is not the one of its host's name.
+    pub fn disclosure(&self) -> Option<String> {
+        match (&self.authority, &self.server_name) {
+            (Authority::Anyone, _) => None,
+            (Authority::AnyNameOf(_), _) => {
+                Some("encrypted and authenticated by authority, host name not checked".to_owned())
+            }
+            (_, Some(name)) => Some(format!("the certificate is held to the name {name} and not to the host's")),
+            (_, None) => None,
+        }
+    }
+
+    /// Speaks TLS on `wire`, which leads to `host` and `port`, from here on.
+    ///
+    /// # Errors
+    /// As [`client_config`] and [`Wire::start_tls`].
+    pub fn start(&self, wire: &mut Wire, host: &str, port: u16) -> Result<(), Fault> {
+        let shared = self.shared(host, port)?;
+        let name = match &self.server_name {
+            Some(name) => name,
+            // A server at a socket has no name: nobody else can be there.
+            None if tithe_plugin::wire::is_socket(host) => "localhost",
+            // The zone of an address is this machine's own.
+            None => host.split('%').next().unwrap_or_default(),
+        };
+        wire.start_tls(Arc::clone(&shared.config), name).map_err(|fault| match fault {
+            Fault::Refused(words) if words.contains(OTHER_NAME) => Fault::Refused(format!(
+                "{words}; for a certificate without a usable name, name the one that it bears (`server_name=NAME` in the \
+                 URL) or have its authority alone checked (`verify-ca`)"
+            )),
+            fault => fault,
+        })?;
+        let resumed = wire.tls_facts().is_some_and(|facts| facts.handshake == "Resumed");
+        let count = if resumed { &shared.resumed } else { &shared.full };
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Handshakes so far with the server at `host` and `port`.
+    pub fn handshakes(&self, host: &str, port: u16) -> Handshakes {
+        let shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = shared.get(&(host.to_owned(), port, self.clone()));
+        let read = |count: fn(&Shared) -> &AtomicU64| shared.map_or(0, |shared| count(shared).load(Ordering::Relaxed));
+        Handshakes { full: read(|shared| &shared.full), resumed: read(|shared| &shared.resumed) }
+    }
+
+    fn shared(&self, host: &str, port: u16) -> Result<Arc<Shared>, Fault> {
+        let key = (host.to_owned(), port, self.clone());
+        let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let made = Arc::new(Shared { config: self.config()?, full: AtomicU64::new(0), resumed: AtomicU64::new(0) });
+        all.insert(key, Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// What the client is told, with the certificates that are read from their files.
+    ///
+    /// # Errors
+    /// As [`client_config`].
+    pub fn config(&self) -> Result<Arc<ClientConfig>, Fault> {
+        let identity = self.identity.as_ref().map(|(certificate, key)| Identity { certificate, key });
+        client_config(self.authority.trust(), identity, &self.versions, self.resumption)
+    }
+}
+
+/// What a refusal says of a certificate with another name.
+const OTHER_NAME: &str = "by which it is called here";

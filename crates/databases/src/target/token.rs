@@ -1,0 +1,81 @@
+//! Passwords that a command says anew from time to time, as tokens of a cloud are had.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tithe_machine::{fault::Fault, sandbox::process, secret::Secret};
+
+/// How long a token is used for new connections: those of the shortest life, AWS's, are good for fifteen minutes.
+const RENEWED_AFTER: Duration = Duration::from_secs(300);
+
+/// How long a command may take: those of clouds ask over the network.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What commands have said, by the command, and when.
+static SAID: Mutex<BTreeMap<String, (Instant, Secret)>> = Mutex::new(BTreeMap::new());
+
+/// What `command`, which a shell runs, says: one line.
+///
+/// # Errors
+/// [`Fault::Refused`] where it fails, does not end in time, or says anything but one line. What it says is not quoted.
+pub fn of(command: &str) -> Result<Secret, Fault> {
+    within(command, TIMEOUT)
+}
+
+fn within(command: &str, timeout: Duration) -> Result<Secret, Fault> {
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((begun, secret)) = said.get(command)
+        && begun.elapsed() < RENEWED_AFTER
+    {
+        return Ok(secret.clone());
+    }
+    let begun = Instant::now();
+    let refused = |why: &str| Fault::Refused(format!("password_command {why}"));
+    let late = || refused(&format!("did not end within {} s and was killed", timeout.as_secs()));
+    let output = process::ask_within(Path::new("/bin/sh"), &["-c", command], timeout).map_err(|_| late())?;
+    if !output.status.success() {
+        return Err(refused(&format!("ended with {}", output.status)));
+    }
+    let text = String::from_utf8(output.stdout).map_err(|_| refused("says no text"))?;
+    let line = text.strip_suffix('\n').unwrap_or(&text).trim_end_matches('\r');
+    match line {
+        "" => Err(refused("says nothing")),
+        line if line.contains('\n') => Err(refused("says more than one line: have it say the password alone")),
+        line => {
+            let secret = Secret::new(line);
+            said.insert(command.to_owned(), (begun, secret.clone()));
+            Ok(secret)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_command_says_one_line_or_is_refused() {
+        let said = |command: &str| of(command).map(|secret| secret.expose_text().to_owned());
+        assert_eq!(said("echo a token"), Ok("a token".to_owned()));
+        let refused = ["false", "true", "echo hunter2; echo hunter3", "printf '\\377'"]
+            .map(|command| said(command).expect_err("refused").to_string());
+        expect![[r#"
+            refused: password_command ended with exit status: 1
+            refused: password_command says nothing
+            refused: password_command says more than one line: have it say the password alone
+            refused: password_command says no text"#]]
+        .assert_eq(&refused.join("\n"));
+        let late = within("sleep 600", Duration::from_secs(1)).expect_err("too late").to_string();
+        expect!["refused: password_command did not end within 1 s and was killed"].assert_eq(&late);
+        // It is asked once for all connections of some minutes.
+        let folder = tempfile::tempdir().expect("a folder");
+        let count = format!("echo x >> {0}/calls; wc -l < {0}/calls", folder.path().display());
+        assert_eq!((said(&count), said(&count)), (Ok("1".to_owned()), Ok("1".to_owned())));
+    }
+}

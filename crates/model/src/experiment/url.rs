@@ -1,0 +1,244 @@
+//! The address of a running server: how it is read in the forms that people have, and shown without its password.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+
+/// The address of a running server, as a URL. Its password is never printed, logged or serialised.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Url(String);
+
+/// What needs no encoding in any part of a URL (RFC 3986, section 2.3).
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// What drivers of Java have before the scheme.
+const JAVA: &str = "jdbc:";
+
+/// Keywords of libpq with which an address in its form `keyword=value` begins.
+const KEYWORDS: [&str; 10] =
+    ["host", "hostaddr", "port", "user", "dbname", "password", "service", "sslmode", "application_name", "passfile"];
+
+impl Url {
+    /// Reads `text`: a URL, libpq's `keyword=value`, or Go's `user@tcp(host:3306)/name`. Any other text stays as it
+    /// is, and has no scheme.
+    pub fn new(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self(keywords(&text).or_else(|| go(&text)).or_else(|| with_small_scheme(&text)).unwrap_or(text))
+    }
+
+    /// True where `text` is an address in one of these forms.
+    pub fn is_url(text: &str) -> bool {
+        !Self::new(text).scheme().is_empty()
+    }
+
+    /// The whole URL, password included: for the driver only.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Host and port, as they are written.
+    pub fn place(&self) -> String {
+        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        authority.rsplit('@').next().unwrap_or_default().to_owned()
+    }
+
+    /// The scheme: what stands before `://`, without the `jdbc:` of Java.
+    pub fn scheme(&self) -> &str {
+        let scheme = self.0.split_once("://").map_or("", |(scheme, _)| scheme);
+        scheme.strip_prefix(JAVA).unwrap_or(scheme)
+    }
+
+    /// True for one that is written for a driver of Java.
+    pub fn is_java(&self) -> bool {
+        self.0.starts_with(JAVA)
+    }
+
+    /// True where the URL shows nothing but what [`Url::redacted`] does.
+    pub fn is_bare(&self) -> bool {
+        self.redacted() == self.0
+    }
+
+    /// The URL with any password replaced by `***`; more than the password where it is not clear where that ends.
+    ///
+    /// A password may hold unescaped `@`, `/`, `?` and `#`, against RFC 3986. What cannot be told from a
+    /// password is not shown.
+    pub fn redacted(&self) -> String {
+        let Some((scheme, rest)) = self.0.split_once("://") else { return "***".to_owned() };
+        if !self.scheme().chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) {
+            return "***".to_owned();
+        }
+        let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, tail) = rest.split_at(authority_end);
+        let (user, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
+        if tail.contains('@') || !are_hosts(hosts) {
+            return format!("{scheme}://***");
+        }
+        let user = match user.split_once(':') {
+            Some((name, _)) => format!("{name}:***@"),
+            None if user.is_empty() => String::new(),
+            None => format!("{user}@"),
+        };
+        // Drivers also accept `?password=…`: nothing after `?` is shown.
+        let path = tail.split(['?', '#']).next().unwrap_or_default();
+        format!("{scheme}://{user}{hosts}{path}")
+    }
+}
+
+/// True for `host`, `host:5432`, `[::1]:5432`, `one:1,two:2`: what stands behind a colon is a port.
+fn are_hosts(text: &str) -> bool {
+    let is_port = |port: &str| port.ends_with(']') || port.chars().all(|c| c.is_ascii_digit());
+    text.split(',').all(|host| host.rsplit_once(':').is_none_or(|(_, port)| is_port(port)))
+}
+
+/// A URL without spaces around it, and with its scheme in small letters.
+fn with_small_scheme(text: &str) -> Option<String> {
+    let (scheme, rest) = text.trim().split_once("://")?;
+    Some(format!("{}://{rest}", scheme.to_ascii_lowercase()))
+}
+
+/// libpq's `keyword=value` (PostgreSQL documentation, "Connection Strings") as a URL.
+fn keywords(text: &str) -> Option<String> {
+    let mut pairs = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (name, after) = rest.split_once('=')?;
+        let (value, after) = value(after.trim_start())?;
+        pairs.push((name.trim_end(), value));
+        rest = after.trim_start();
+    }
+    if !KEYWORDS.contains(&pairs.first()?.0) {
+        return None;
+    }
+    let last = |wanted: &str| pairs.iter().rev().find(|(name, _)| *name == wanted).map(|(_, value)| value.as_str());
+    let user = last("user").map(|user| {
+        encoded(user) + &last("password").map(|word| format!(":{}", encoded(word))).unwrap_or_default() + "@"
+    });
+    let ports: Vec<&str> = last("port").map_or_else(Vec::new, |ports| ports.split(',').collect());
+    let hosts = last("host").unwrap_or_default().split(',').enumerate().map(|(number, host)| {
+        let host = if host.contains(':') { format!("[{host}]") } else { encoded(host) };
+        let port = ports.get(number).or_else(|| ports.first().filter(|_| ports.len() == 1));
+        host + &port.map(|port| format!(":{port}")).unwrap_or_default()
+    });
+    let hosts = hosts.collect::<Vec<_>>().join(",");
+    let placed =
+        |name: &str| ["host", "port", "user", "dbname"].contains(&name) || name == "password" && user.is_some();
+    let options: Vec<String> = pairs
+        .iter()
+        .filter(|(name, _)| !placed(name))
+        .map(|(name, value)| format!("{}={}", encoded(name), encoded(value)))
+        .collect();
+    let name = last("dbname").map(encoded).unwrap_or_default();
+    let options = if options.is_empty() { String::new() } else { format!("?{}", options.join("&")) };
+    Some(format!("postgresql://{}{hosts}/{name}{options}", user.unwrap_or_default()))
+}
+
+/// The value at the beginning of `text`, in quotes or up to a space, without backslashes; and what follows it.
+fn value(text: &str) -> Option<(String, &str)> {
+    let quoted = text.starts_with('\'');
+    let mut value = String::new();
+    let mut characters = text.char_indices().skip(usize::from(quoted));
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => value.push(characters.next()?.1),
+            '\'' if quoted => return Some((value, &text[at + 1..])),
+            _ if !quoted && character.is_whitespace() => return Some((value, &text[at..])),
+            _ => value.push(character),
+        }
+    }
+    (!quoted).then_some((value, ""))
+}
+
+/// The address of Go's driver for MySQL, `user:password@tcp(host:port)/name`, as a URL.
+fn go(text: &str) -> Option<String> {
+    let (protocol, at) = ["tcp(", "unix("].into_iter().find_map(|word| Some((word, text.find(word)?)))?;
+    let account = text[..at].strip_suffix('@').or((at == 0).then_some(""))?;
+    let (place, rest) = text[at + protocol.len()..].split_once(')')?;
+    let place = if protocol == "unix(" { encoded(place) } else { place.to_owned() };
+    let account = match account.split_once(':') {
+        Some((user, password)) => format!("{}:{}@", encoded(user), encoded(password)),
+        None if account.is_empty() => String::new(),
+        None => encoded(account) + "@",
+    };
+    let rest = rest.strip_prefix('/')?;
+    Some(format!("mysql://{account}{place}/{rest}"))
+}
+
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
+}
+
+impl std::fmt::Debug for Url {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.redacted())
+    }
+}
+
+impl Serialize for Url {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.redacted())
+    }
+}
+
+impl<'de> Deserialize<'de> for Url {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn what_people_have_for_an_address_becomes_a_url() {
+        let forms = [
+            " Postgres://app@Db/shop ",
+            "jdbc:MySQL://db/shop?useSSL=true",
+            "host=db port=5433 user=app dbname=shop sslmode=require",
+            "host='/run/my folder' user='o\\'neill'",
+            "host=a,b port=1,2 target_session_attrs=read-write",
+            "host = fe80::1 port=5432",
+            "service=shop",
+            "app:p@ss/word@tcp(db:3306)/shop?tls=true",
+            "app@unix(/run/mysqld/mysqld.sock)/shop",
+            "postgres",
+            "SELECT a=1",
+            "host='open",
+        ];
+        let read: Vec<String> = forms.iter().map(|form| Url::new(*form).expose().to_owned()).collect();
+        expect![[r#"
+            postgres://app@Db/shop
+            jdbc:mysql://db/shop?useSSL=true
+            postgresql://app@db:5433/shop?sslmode=require
+            postgresql://o%27neill@%2Frun%2Fmy%20folder/
+            postgresql://a:1,b:2/?target_session_attrs=read-write
+            postgresql://[fe80::1]:5432/
+            postgresql:///?service=shop
+            mysql://app:p%40ss%2Fword@db:3306/shop?tls=true
+            mysql://app@%2Frun%2Fmysqld%2Fmysqld.sock/shop
+            postgres
+            SELECT a=1
+            host='open"#]]
+        .assert_eq(&read.join("\n"));
+        let java = Url::new("jdbc:mysql://db/shop?useSSL=true");
+        assert_eq!(
+            (java.scheme(), java.is_java(), java.redacted()),
+            ("mysql", true, "jdbc:mysql://db/shop".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_password_is_shown_in_none_of_them() {
+        for form in [
+            "host=db user=app password='hunter2 and more'",
+            "host=db password=hunter2",
+            "app:hunter2@tcp(db:3306)/shop",
+            "jdbc:postgresql://db/shop?user=app&password=hunter2",
+            "host=db user=app password=hunter2 open='",
+        ] {
+            assert!(!Url::new(form).redacted().contains("hunter2"), "{form}");
+        }
+    }
+}
