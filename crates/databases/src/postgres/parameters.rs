@@ -136,7 +136,7 @@ pub const REFUSED: [(&str, &[&str], &str); 8] = [
     ("gssencmode", &["disable", "prefer"], "encryption by GSSAPI is not spoken"),
     ("sslnegotiation", &["postgres"], "TLS without a request before it (direct) is not spoken"),
     ("replication", &["false", "off", "no", "0"], "a connection for replication takes no statements"),
-    ("load_balance_hosts", &["disable"], "a host drawn anew for every connection is not one server: name one"),
+    ("load_balance_hosts", &["disable"], "another host for every connection is not one server: name one"),
     ("requirepeer", &[""], "whose socket it is is not checked"),
     ("sslcrl", &[""], "lists of revoked certificates are not read"),
     ("sslcrldir", &[""], "lists of revoked certificates are not read"),

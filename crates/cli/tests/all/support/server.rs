@@ -319,7 +319,7 @@ impl Server {
 
     /// The file of the authority that signed its certificate.
     pub fn authority(&self) -> String {
-        self.authority.display().to_string()
+        self.credentials.authority.display().to_string()
     }
 
     /// The process that writes its log.
