@@ -49,8 +49,13 @@ impl Source {
 
     /// The experiment in the file at `path`.
     pub fn file(path: &Path) -> Result<Self, Stop> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let bytes = std::fs::read(path).map_err(|error| {
             Stop::new(exit::USAGE, format!("cannot read the experiment {}: {error}", path.display()))
+        })?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+            usage(format!("line {line} of {} is not UTF-8: save the file as UTF-8", path.display()))
         })?;
         let base = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok(Self { name: path.display().to_string(), text, base, kind: Kind::Text })
@@ -160,6 +165,9 @@ pub fn database<'c>(target: &str, catalogue: &'c Catalogue) -> Result<Option<&'c
 pub fn neither(name: &str, catalogue: &Catalogue) -> Stop {
     if catalogue.built_with(name).is_some() {
         return usage(offer::no_database(name));
+    }
+    if Path::new(name).is_dir() {
+        return usage(format!("{name} is a folder: name the experiment file in it"));
     }
     let ids: Vec<&str> = catalogue.databases.iter().map(|database| database.entry.id).collect();
     let (guess, all) = (meant(name, &ids), ids.join(", "));

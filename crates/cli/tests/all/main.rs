@@ -7,6 +7,7 @@ mod apart;
 mod continuous;
 mod documents;
 mod edited;
+mod files;
 mod listed;
 mod matrix;
 mod promised;
@@ -39,6 +40,7 @@ mod installed {
     mod logins;
     #[cfg(feature = "agents")]
     mod observer;
+    mod outside;
     mod paused;
     mod pooler;
     mod postgres;

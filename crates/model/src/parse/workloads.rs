@@ -129,7 +129,7 @@ fn presets(source: &Source<'_>, name: &str, problems: &mut Problems) -> Option<P
     if set.is_none() {
         let names: Vec<&str> = sets.iter().map(|(preset, _, _)| *preset).collect();
         let problem = format!("`{}` has no preset {}", source.kind.id, wording::quote(name));
-        let lead = format!("for a property file write `{} = …`; the presets are", file_key(source.kind));
+        let lead = format!("for a file of your own write `{} = …`; the presets are", file_key(source.kind));
         problems.at(source.item.range.clone(), problem, wording::suggest(name, &names, &lead));
     }
     let (_, _, pairs) = set?;
@@ -150,8 +150,11 @@ fn from_files(
         let bytes = match read(path) {
             Ok(bytes) => bytes,
             Err(error) => {
-                let problem = format!("the property file {} cannot be read: {error}", wording::quote(path));
-                problems.at(range, problem, "the path is taken from the folder of the experiment file");
+                let (why, help) = match error.kind() {
+                    io::ErrorKind::IsADirectory => ("it is a folder".to_owned(), "name the file in it"),
+                    _ => (error.to_string(), "the path is taken from the folder of the experiment file"),
+                };
+                problems.at(range, format!("the file {} cannot be read: {why}", wording::quote(path)), help);
                 failed = true;
                 continue;
             }

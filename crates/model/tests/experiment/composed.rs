@@ -435,7 +435,7 @@ fn mistakes_are_told_of_the_words() {
         words,
         expect![[r#"
             tithe run postgres --protect tls --workload z --records 0 --budget '2 m'
-                                                        ^ `ycsb` has no preset `z` (for a property file write `ycsb_file = …`; the presets are: `a`, `c`)
+                                                        ^ `ycsb` has no preset `z` (for a file of your own write `ycsb_file = …`; the presets are: `a`, `c`)
                                                                     ^ `records` must be at least 1, this is `0` (write for example `records = 100_000`)
                                                                                 ^^^ `budget` must be a time from 1 s to 720 h with its unit (ms, s, min, h), this is `2 m` (write for example `--budget "5 min"`)
         "#]],

@@ -58,7 +58,7 @@ name = "plain"
             5:1 `[load]` has no key `client` (did you mean `clients`? its keys are: `clients`, `rate`, `arrivals`, `reconnect_every`, `agents`, `listen`)
             5:1 `[load]` has no key `client` (did you mean `clients`? its keys are: `clients`, `rate`, `arrivals`, `reconnect_every`, `agents`, `listen`)
             8:11 `records` must be a whole number, this is a text (write for example `records = 100_000`)
-            11:8 `ycsb` has no preset `g` (for a property file write `ycsb_file = …`; the presets are: `a`, `c`)
+            11:8 `ycsb` has no preset `g` (for a file of your own write `ycsb_file = …`; the presets are: `a`, `c`)
             17:8 there are two arms called `plain` (give each its own name: reports tell them apart by it)
         "#]],
     );
@@ -118,7 +118,7 @@ fn workloads() {
     check(
         &with("ycsb = \"g\""),
         expect![[r#"
-            7:8 `ycsb` has no preset `g` (for a property file write `ycsb_file = …`; the presets are: `a`, `c`)
+            7:8 `ycsb` has no preset `g` (for a file of your own write `ycsb_file = …`; the presets are: `a`, `c`)
         "#]],
     );
     check(
@@ -130,7 +130,7 @@ fn workloads() {
     check(
         &with("ycsb_file = \"nowhere.properties\""),
         expect![[r#"
-        7:13 the property file `nowhere.properties` cannot be read: entity not found (the path is taken from the folder of the experiment file)
+        7:13 the file `nowhere.properties` cannot be read: entity not found (the path is taken from the folder of the experiment file)
     "#]],
     );
     check(

@@ -266,14 +266,14 @@ pub fn what_programs_cannot_do_is_refused_before_anything_starts() {
         &of("postgres", "pgbench = \"fastest\""),
         expect![[r#"
         error: `pgbench` has no preset `fastest`
-        = help: for a property file write `pgbench_file = …`; the presets are: `tpcb-like`, `simple-update`, `select-only`
+        = help: for a file of your own write `pgbench_file = …`; the presets are: `tpcb-like`, `simple-update`, `select-only`
         tithe: 1 problem in e.toml; nothing was started
     "#]],
     );
     refused(
         &of("postgres", "pgbench_file = \"nothing.sql\""),
         expect![[r#"
-        error: the property file `nothing.sql` cannot be read: No such file or directory (os error 2)
+        error: the file `nothing.sql` cannot be read: No such file or directory (os error 2)
         = help: the path is taken from the folder of the experiment file
         tithe: 1 problem in e.toml; nothing was started
     "#]],
@@ -282,7 +282,7 @@ pub fn what_programs_cannot_do_is_refused_before_anything_starts() {
         &of("postgres", "command = \"mine\""),
         expect![[r#"
         error: `command` has no preset `mine`
-        = help: for a property file write `command_file = …`; the presets are: `pgbench`, `sysbench`, `ycsb`, `lines`
+        = help: for a file of your own write `command_file = …`; the presets are: `pgbench`, `sysbench`, `ycsb`, `lines`
         tithe: 1 problem in e.toml; nothing was started
     "#]],
     );

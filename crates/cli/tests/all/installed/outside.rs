@@ -1,0 +1,87 @@
+//! A run that is killed leaves nothing outside its own folders: neither in the folders for temporary files, whatever
+//! its servers take them for, nor in memory that is shared by name, nor in the user's home.
+
+use std::{fs, path::Path, process::Command};
+
+use crate::support::{process::Process, server::found, wait_until};
+
+/// Runs what follows the folder in a place where the system's temporary folders are those below the folder.
+const APART: &str = "mount --bind \"$0/tmp\" /tmp && mount --bind \"$0/var\" /var/tmp && mount --bind \"$0/shm\" /dev/shm \
+                     && : >/tmp/another-one && cd \"$0/cwd\" && exec \"$@\"";
+
+/// Names in the folder at `path`.
+fn names(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path).expect("a folder").flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// A run on `database` with `protection` is killed once it measures.
+#[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+fn killed(database: &str, protection: &str) {
+    let all = tithe_databases::all();
+    let product = all.iter().find(|product| product.entry().id == database).expect("a database");
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: only root mounts");
+        return;
+    }
+    if found(*product).is_none() {
+        return;
+    }
+    // Not below the system's folder for temporary files, which is another one for the run.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let [tmp, var, shm, home, cwd] = ["tmp", "var", "shm", "home", "cwd"].map(|name| folder.path().join(name));
+    [&tmp, &var, &shm, &home, &cwd].into_iter().for_each(|path| fs::create_dir(path).expect("a folder"));
+    let open = Command::new("chmod").arg("1777").args([&tmp, &var, &shm]).status().expect("chmod runs");
+    assert!(open.success());
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", APART]).arg(folder.path()).arg(env!("CARGO_BIN_EXE_tithe"));
+    command.args(["run", database, "--protect", protection, "--records", "200", "--budget", "2 min"]);
+    command.env("HOME", &home).env("TMPDIR", "/tmp");
+    let mut run = Process::unheard(&mut command);
+    let frames = || {
+        let runs = fs::read_dir(cwd.join("tithe-runs")).into_iter().flatten().flatten();
+        runs.filter_map(|run| fs::read_to_string(run.path().join("frames.jsonl")).ok()).any(|it| !it.is_empty())
+    };
+    wait_until(frames);
+    assert!(frames(), "it was measured");
+    run.kill();
+    assert_eq!(names(&tmp), ["another-one"], "and nothing else");
+    assert_eq!([&var, &shm, &home].map(|path| names(path)), [[""; 0]; 3]);
+    assert_eq!(names(&cwd), ["tithe-runs"]);
+}
+
+#[test]
+fn of_sqlite() {
+    killed("sqlite", "page-encryption");
+}
+
+#[test]
+fn of_postgres() {
+    killed("postgres", "tls");
+}
+
+#[test]
+fn of_mariadb() {
+    killed("mariadb", "tls");
+}
+
+#[test]
+fn of_mysql() {
+    killed("mysql", "tls");
+}
+
+#[test]
+fn of_redis() {
+    killed("redis", "tls");
+}
+
+#[test]
+fn of_cassandra() {
+    killed("cassandra", "tls");
+}
+
+#[cfg(feature = "wiredtiger")]
+#[test]
+fn of_wiredtiger() {
+    killed("wiredtiger", "page-encryption");
+}
