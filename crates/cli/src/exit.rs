@@ -61,11 +61,16 @@ pub fn of_damage(path: &Path, damage: &[String]) -> Option<i32> {
 
 /// For `--help`.
 pub const HELP: &str = "\
-Exit status: 0 measured and proven; 1 this machine failed (file, process) or records are damaged; 2 wrong command line or
-experiment; 3 something needed is not installed; 4 a cell could not be measured (witness: the command failed, or a server
-could not be seen); 5 a protection was disproven: some claim does not hold (inspect: a required feature is not enforced);
-6 a cost lies beyond the threshold of compare, and none of 1, 4, 5 and 7 holds; 7 a protection was neither proven nor
-disproven: some claim cannot be told (inspect: not of the whole server); 130 interrupted.";
+Exit status:
+    0  everything was measured and proven
+    1  a file or process on this machine failed, or records are damaged
+    2  the command line or the experiment is wrong
+    3  something that is needed is not installed
+    4  a cell could not be measured (witness: the command failed, or a server could not be reached)
+    5  a protection is disproven: a claim does not hold (inspect: a required feature is not enforced)
+    6  a cost is beyond the threshold of compare, and none of 1, 4, 5 and 7 applies
+    7  a protection is unproven: a claim could not be checked (inspect: not for the whole server)
+  130  interrupted";
 
 /// Why a command ends early: what to print, and its status.
 #[derive(Debug)]

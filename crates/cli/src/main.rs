@@ -8,6 +8,7 @@ mod asked;
 mod commands;
 mod complain;
 mod exit;
+mod help;
 mod interrupt;
 mod lacking;
 mod offer;
@@ -26,7 +27,7 @@ mod team;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, FromArgMatches as _, Parser, Subcommand};
 #[cfg(feature = "agents")]
 use tithe_harness::agents::agent::AllowedTarget;
 
@@ -42,50 +43,50 @@ pub struct Cli {
 enum Command {
     /// Measure an experiment and report the costs with their proof
     ///
-    /// In place of an experiment file the name of a database may stand, which is started, or the URL of a running
-    /// server: `tithe run postgres --protect tls`. The experiment that this stands for is printed and kept.
+    /// Takes an experiment file, the name of a database that Tithe starts, or the URL of a running server. The
+    /// experiment is kept in the run folder; --show-experiment prints it.
     Run(RunArgs),
     /// Show what an experiment would do: cells, arms, time, disk, and what each arm changes
     Plan(AskedArgs),
-    /// Start every arm once and look at its evidence, timing nothing
+    /// Start every arm once and check its evidence, without timing anything
     Verify(VerifyArgs),
-    /// Measure the baseline against its own second instance: what can be told apart here and now
+    /// Measure the baseline against a second instance of itself: the smallest cost that this machine can show
     ///
-    /// In place of an experiment file the name of a database may stand: workload A on 50,000 records by two clients.
+    /// Takes an experiment file or the name of a database (YCSB workload A, 50,000 records, two clients).
     Calibrate(CalibrateArgs),
-    /// Write an experiment file with comments: what can be had on this machine, or on a running server
+    /// Write an experiment file with comments, for this machine or for a running server
     Init(InitArgs),
-    /// Report on a run folder, on a report.json in its place, or on a gathered matrix
+    /// Print the report of a run folder, a report.json or a gathered matrix
     Report(ReportArgs),
     /// Compare the costs of several runs: databases, machines, versions
     Compare(CompareArgs),
-    /// Show the costs of many runs over time, and where they changed: commits, days, versions
+    /// Show the costs of many runs over time, and where they changed
     History(HistoryArgs),
-    /// Measure experiments on several hosts, as tasks of a batch engine, and gather what they have shown
+    /// Measure experiments on several hosts as tasks of a batch engine, and gather the results
     Matrix(commands::matrix::MatrixArgs),
-    /// Show the security matrix of running servers: what is enforced, what is off, what was seen
+    /// Show which protections of running servers are enforced, available or off, and what was seen
     Inspect(InspectArgs),
-    /// Run a command of yours that uses running servers, with evidence before, while and after it; nothing is timed
+    /// Run your own command and collect evidence before, during and after it, without timing anything
     ///
-    /// In its arguments {url}, or {host} and {port}, stand for the server as it is reached through a relay that keeps
-    /// what passes; TITHE_URL, TITHE_HOST and TITHE_PORT are the same in its environment. Of a second server they are
-    /// {url2} and TITHE_URL_2.
+    /// In its arguments, {url}, or {host} and {port}, are replaced by the address of a relay that records what passes
+    /// to the server; the environment variables TITHE_URL, TITHE_HOST and TITHE_PORT hold the same. For a second
+    /// server they are {url2} and TITHE_URL_2.
     Witness(WitnessArgs),
-    /// Download a database that no package of the system brings, for this user
+    /// Download a database that the system has no package for, for this user
     Get(GetArgs),
-    /// List databases and workloads; of a database its protections, of a protection all that it takes
+    /// List databases and workloads, the protections of a database, or the options of a protection
     Ls(LsArgs),
-    /// Say what a flag beside a figure means, and what to do about it
+    /// Explain a flag or a finding, and what to do about it
     Explain(ExplainArgs),
-    /// Show what this machine offers: servers, processor, clock, pressure, disk; or what a running server lacks
+    /// List what this machine offers, or everything that a running server lacks for a measurement
     Doctor(DoctorArgs),
-    /// Offer the lanes of this machine to runs that another machine coordinates, one after the other
+    /// Offer this machine's processors to runs that another machine coordinates, one run at a time
     #[cfg(feature = "agents")]
     Agent(AgentArgs),
-    /// See, on the machine of a running server, what clients on others cannot: for runs that name this observer
+    /// Observe a server on its own machine, for runs on other machines that name this observer
     #[cfg(feature = "agents")]
     Observe(ObserveArgs),
-    /// Print the manual page, or the completions of a shell
+    /// Print the manual page, or completions for a shell
     Manual(ManualArgs),
 }
 
@@ -100,32 +101,32 @@ struct ChildArgs {
 /// Which experiment.
 #[derive(Args)]
 pub struct ExperimentArgs {
-    /// Experiment file, - for one on standard input, name of a database, or URL of a running server; without one the
-    /// built-in experiment: SQLite with and without page encryption
+    /// Experiment file (- for standard input), name of a database, or URL of a running server; by default the built-in
+    /// experiment, SQLite with and without page encryption
     #[arg(value_name = "FILE|DATABASE|URL")]
     file: Option<PathBuf>,
     #[command(flatten)]
     machine: MachineArgs,
-    /// Folder for run folders and, where reachable for the servers' account, their data
+    /// Folder for run folders and, if the servers' account can reach it, for their data
     #[arg(long, value_name = "DIR", default_value = "tithe-runs")]
     runs: PathBuf,
-    /// Warehouses of every TPC-C workload, in place of the file's
+    /// Warehouses of every TPC-C workload; overrides the file
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     warehouses: Option<u32>,
-    /// The data set times this, as 0.01 for a hundredth of the file's records
+    /// Multiply the records of the file: 0.01 is a hundredth of them
     #[arg(long, value_name = "FACTOR", conflicts_with = "warehouses")]
     scale: Option<f64>,
-    /// Records of every arm, in place of the file's; without a file 20,000
+    /// Records of every arm; overrides the file [default without a file: 20,000]
     #[arg(long, value_name = "N", conflicts_with_all = ["scale", "warehouses"], value_parser = clap::value_parser!(u64).range(1..=RECORDS_MAX))]
     records: Option<u64>,
-    /// Number of clients in place of the file's, or several with commas between them
+    /// Number of clients, or several separated by commas; overrides the file
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
     clients: Vec<u32>,
-    /// Measured load at most, in place of the file's: "10 min"
+    /// Longest measured load, such as "10 min"; overrides the file
     #[arg(long, value_name = "TIME")]
     budget: Option<String>,
-    /// What is known of how much starts of the servers differ, for cells with fewer than four, in place of what Tithe
-    /// brings: a file that `tithe calibrate --starts --to FILE` has written
+    /// Start-to-start variation for cells with fewer than four starts, in place of Tithe's own figures: a file written by
+    /// `tithe calibrate --starts --to FILE`
     #[arg(long, value_name = "FILE")]
     start_spread: Option<PathBuf>,
 }
@@ -135,22 +136,21 @@ pub struct ExperimentArgs {
 pub struct AskedArgs {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// An arm with this protection of the database that is named, beside a plain one; once for each arm. Options follow
-    /// a colon, several protections of one arm are joined by +: `--protect tls --protect tls+pgaudit:log=read`
+    /// Protection to measure against a plain arm; repeat it for further arms. Options follow a colon, + joins several
+    /// protections in one arm: `--protect tls --protect tls+pgaudit:log=read`
     #[arg(long, value_name = "NAME[:OPTION=VALUE,…]")]
     protect: Vec<String>,
-    /// The URL of the plain arm, where it is not the URL that is named without TLS: another port, account or server
+    /// URL of the plain arm, if it differs from the given URL without TLS (another port, account or server)
     #[arg(long, value_name = "URL")]
     plain: Option<String>,
-    /// YCSB's workloads for the database that is named: c (reads only) unless it is said; several with commas between
-    /// them
+    /// YCSB workloads, separated by commas [default: c, reads only]
     #[arg(long, value_name = "LETTERS", value_delimiter = ',')]
     workload: Vec<String>,
-    /// A property file of YCSB for the database that is named; once for each. Its recordcount, threadcount and target
-    /// are used where no option says otherwise; without --protect the database's first protection is measured
+    /// YCSB property file; repeat it for further ones. Its recordcount, threadcount and target apply unless an option
+    /// overrides them; without --protect, the database's first protection is measured
     #[arg(long, value_name = "FILE")]
     ycsb_file: Vec<PathBuf>,
-    /// A first answer: 30 s of load, or what the arms need at least, and an end where every answer is certain
+    /// Short run: 30 s of load, or as much as the arms need, ended as soon as every answer is certain
     #[arg(long, conflicts_with = "budget")]
     quick: bool,
 }
@@ -160,7 +160,7 @@ pub struct AskedArgs {
 pub struct VerifyArgs {
     #[command(flatten)]
     asked: AskedArgs,
-    /// Format: for people, or one document with every observation for auditors (OSCAL's assessment results, SARIF)
+    /// Output format: text, or one document with every observation for auditors (OSCAL assessment results, SARIF)
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "oscal", "sarif"])]
     format: String,
 }
@@ -171,7 +171,7 @@ const RECORDS_MAX: u64 = 1_000_000_000_000;
 /// Where things are on this machine.
 #[derive(Args)]
 pub struct MachineArgs {
-    /// Folder of PostgreSQL's programs, looked at before all others
+    /// Folder of PostgreSQL's programs, searched first
     #[arg(long, value_name = "DIR", value_parser = folder)]
     pg_bin: Vec<PathBuf>,
 }
@@ -190,28 +190,31 @@ pub struct RunArgs {
     /// Continue this run folder after its last complete frame instead of starting a new one
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "quick", "against", "aa_arm", "until_decided", "design"])]
     resume: Option<PathBuf>,
-    /// Compare two builds of the server in place of the experiment's arms: the first arm's set-up by the programs in
-    /// this folder (or beside this program), and by those that are installed
+    /// Compare two builds of the server instead of the experiment's arms: the programs in this folder (or beside this
+    /// program) and the installed ones, both with the first arm's set-up
     #[arg(long, value_name = "PROGRAM", requires = "file")]
     against: Option<PathBuf>,
-    /// Add the A/A arm, a second instance of the baseline: the negative control
+    /// Add the A/A arm, a second instance of the baseline, as a negative control
     #[arg(long)]
     aa_arm: bool,
     /// Measure until every arm's answer is certain, however wide its interval
     #[arg(long)]
     until_decided: bool,
-    /// How the arms share the machine; `sequential` is for comparison only
+    /// How the arms share the machine (`sequential` is for comparison only) [default: interleaved]
     #[arg(long, value_name = "DESIGN", value_parser = ["interleaved", "duet", "slices", "sequential"])]
     design: Option<String>,
     #[command(flatten)]
     team: team::TeamArgs,
+    /// Print the experiment before it runs
+    #[arg(long)]
+    show_experiment: bool,
     /// Print no progress
     #[arg(long, short)]
     quiet: bool,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
-    /// Print what each arm did as the lines of YCSB's client
+    /// Print each arm's results in the format of YCSB's client
     #[arg(long, conflicts_with = "json")]
     ycsb_output: bool,
 }
@@ -219,19 +222,19 @@ pub struct RunArgs {
 /// What to inspect.
 #[derive(Args)]
 pub struct InspectArgs {
-    /// URLs of the servers; passwords are better given by a variable of the environment, such as PGPASSWORD, MYSQL_PWD,
-    /// REDISCLI_AUTH or CASSANDRA_PASSWORD
+    /// URLs of the servers; give passwords by environment variables such as PGPASSWORD, MYSQL_PWD, REDISCLI_AUTH or
+    /// CASSANDRA_PASSWORD
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
-    /// Features that must be enforced on the whole server: tls, audit, authentication, ... Else the exit status is 5,
-    /// or 7 where that cannot be told, or for one account only
+    /// Features that must be enforced on the whole server, such as tls,audit,authentication. Otherwise the exit status
+    /// is 5, or 7 if that is unknown or holds for one account only
     #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
     require: Vec<String>,
-    /// Also write records into a table of Tithe's own, look for them in the server's logs and, where they are on this
-    /// machine, in its files, and remove the table; without this nothing is written
+    /// Also write records into a table of Tithe's own, search the server's logs and (on this machine) files for them, and
+    /// remove the table. Without this option, nothing is written
     #[arg(long)]
     write_canary: bool,
-    /// Format
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "markdown", "json", "oscal", "sarif"])]
     format: String,
 }
@@ -239,17 +242,17 @@ pub struct InspectArgs {
 /// What to witness.
 #[derive(Args)]
 pub struct WitnessArgs {
-    /// URLs of the servers that the command uses; passwords are given by variables of the environment, as to inspect
+    /// URLs of the servers that the command uses; give passwords by environment variables, as for inspect
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
-    /// A protection that must be on: `--protect tls --protect pgaudit:log=read`. For it Tithe works in a table of its
-    /// own before and after; without one nothing is written
+    /// Protection that must be on: `--protect tls --protect pgaudit:log=read`. Tithe checks it in a table of its own
+    /// before and after the command; without this option, nothing is written
     #[arg(long, value_name = "NAME[:OPTION=VALUE,…]")]
     protect: Vec<String>,
-    /// Format; with json standard output holds the evidence alone, and the command's output goes to standard error
+    /// Output format; with json, standard output holds only the evidence, and the command's output goes to standard error
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json"])]
     format: String,
-    /// The command, which is not started where a claim does not hold before it
+    /// Your command; it is not started if a claim does not hold before it
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -257,10 +260,10 @@ pub struct WitnessArgs {
 /// What to write about.
 #[derive(Args)]
 pub struct InitArgs {
-    /// Name of a database, or URL of a running server; without one the first server that is installed
+    /// Name of a database, or URL of a running server [default: the first installed server]
     #[arg(value_name = "DATABASE|URL")]
     target: Option<String>,
-    /// File to write, which must not be there yet; without one standard output
+    /// File to write, which must not exist yet [default: standard output]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
     #[command(flatten)]
@@ -272,14 +275,13 @@ pub struct InitArgs {
 pub struct CalibrateArgs {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// Seconds of measured load for each cell: 60, or 10 for each of --starts, unless it is said
+    /// Seconds of measured load for each cell [default: 60, or 10 for each of --starts]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(15..=3600))]
     seconds: Option<u32>,
-    /// Measure how much the servers differ from one start to the next, over N starts (12 without a number), as lines
-    /// for --start-spread
+    /// Measure the start-to-start variation over N starts [default: 12], as lines for --start-spread
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "12", value_parser = clap::value_parser!(u32).range(4..=100))]
     starts: Option<u32>,
-    /// Write the lines of --starts into this file, in which those of other databases stay
+    /// Write the lines of --starts into this file; lines of other databases stay
     #[arg(long, value_name = "FILE", requires = "starts")]
     to: Option<PathBuf>,
     #[command(flatten)]
@@ -292,8 +294,8 @@ pub struct CalibrateArgs {
 /// What to look at on this machine, and at which broker.
 #[derive(Args)]
 pub struct DoctorArgs {
-    /// URLs of running servers: everything that measuring them and proving their protections lacks, as statements that
-    /// an administrator can paste. Nothing is changed there
+    /// URLs of running servers: prints everything they lack for a measurement with proof, as statements that an
+    /// administrator can paste. Changes nothing
     #[arg(value_name = "URL")]
     urls: Vec<String>,
     /// Of the servers' protections only these
@@ -309,16 +311,16 @@ pub struct DoctorArgs {
 #[cfg(feature = "agents")]
 #[derive(Args)]
 pub struct AgentArgs {
-    /// Broker at which runs find it: tls://HOST:4222, or nats://127.0.0.1:4222 on this machine
+    /// Broker that runs use to find it: tls://HOST:4222, or nats://127.0.0.1:4222 on this machine
     #[arg(long, value_name = "URL")]
     join: String,
-    /// A server that it may connect to; once for each. It opens no connection to any other
+    /// Server that it may connect to; repeat it for further ones. It connects to no other
     #[arg(long, value_name = "HOST[:PORT]", value_parser = AllowedTarget::parse)]
     target: Vec<AllowedTarget>,
-    /// Lanes that it offers; one a processor unless it is said
+    /// Lanes that it offers [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     lanes: Option<u32>,
-    /// What it is called in reports; the machine's name unless it is said
+    /// Its name in reports [default: the machine's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
@@ -329,16 +331,16 @@ pub struct AgentArgs {
 #[cfg(feature = "agents")]
 #[derive(Args)]
 pub struct ObserveArgs {
-    /// Broker at which runs find it: tls://HOST:4222, or nats://127.0.0.1:4222 on this machine
+    /// Broker that runs use to find it: tls://HOST:4222, or nats://127.0.0.1:4222 on this machine
     #[arg(long, value_name = "URL")]
     join: String,
-    /// A port of this machine whose server it may look at; once for each. It looks at no other process
+    /// Port of a server on this machine that it may observe; repeat it for further ones. It observes no other process
     #[arg(long, value_name = "PORT", required = true, value_parser = clap::value_parser!(u16).range(1..))]
     port: Vec<u16>,
-    /// A file or folder that it may read, with everything below it; once for each. It opens no other
+    /// File or folder that it may read, with everything below it; repeat it for further ones. It opens no other
     #[arg(long, value_name = "PATH")]
     read: Vec<PathBuf>,
-    /// What it is called in experiments (`observer = { name = … }`); the machine's name unless it is said
+    /// Its name in experiments (`observer = { name = … }`) [default: the machine's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
@@ -348,9 +350,9 @@ pub struct ObserveArgs {
 /// How to report.
 #[derive(Args)]
 pub struct ReportArgs {
-    /// The run folder, a report of one as JSON (report.json), or what `tithe matrix gather` has written
+    /// Run folder, report.json, or output of `tithe matrix gather`
     run: PathBuf,
-    /// Format
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "short", "html", "markdown", "pull-request", "json", "csv", "benchstat", "ycsb", "bencher", "otava", "oscal", "sarif"])]
     format: String,
 }
@@ -358,9 +360,9 @@ pub struct ReportArgs {
 /// What to download.
 #[derive(Args)]
 pub struct GetArgs {
-    /// The database: one that no package of the system brings
+    /// Name of the database
     database: String,
-    /// Its version; without one the version that Tithe was tested with
+    /// Version [default: the version that Tithe was tested with]
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
 }
@@ -368,7 +370,7 @@ pub struct GetArgs {
 /// What to list.
 #[derive(Args)]
 pub struct LsArgs {
-    /// Of what to list more: a database, a database and one of its protections, or a workload
+    /// Database, database and protection, or workload, to list in detail
     #[arg(value_name = "NAME", num_args = 0..=2)]
     names: Vec<String>,
     /// Write a Markdown page for each database and protection into this folder instead
@@ -379,25 +381,25 @@ pub struct LsArgs {
 /// What to explain.
 #[derive(Args)]
 pub struct ExplainArgs {
-    /// The flag or finding, as reports and inspections print it: CARRY_OVER, PG-AUTHZ-SUPERUSERS
+    /// Flag or finding as printed by reports and inspections, such as CARRY_OVER or PG-AUTHZ-SUPERUSERS
     name: String,
 }
 
 /// Which manual.
 #[derive(Args)]
 pub struct ManualArgs {
-    /// Shell whose completions to print; without one the manual page
+    /// Shell for completions [default: print the manual page]
     kind: Option<clap_complete::Shell>,
 }
 
 /// Which runs.
 #[derive(Args)]
 pub struct HistoryArgs {
-    /// Run folders, reports of them as JSON (report.json), or folders of either; a run may have a label in front, as
-    /// a1b2c3=RUN. They are put in the order in which they were measured
+    /// Run folders, report.json files, or folders of either, each with an optional label (a1b2c3=RUN). Tithe orders them
+    /// by the time of measurement
     #[arg(required = true, value_name = "[LABEL=]RUN|FOLDER")]
     runs: Vec<String>,
-    /// Format
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "html", "json"])]
     format: String,
 }
@@ -405,23 +407,23 @@ pub struct HistoryArgs {
 /// What to compare.
 #[derive(Args)]
 pub struct CompareArgs {
-    /// Run folders, or reports of them as JSON (report.json), or gathered matrices, the one to compare with first; with
-    /// a label in front: before=RUN after=RUN
+    /// Run folders, report.json files or gathered matrices, the reference first, each with an optional label:
+    /// before=RUN after=RUN
     #[arg(required = true, value_name = "[LABEL=]RUN")]
     runs: Vec<String>,
-    /// Exit with status 6 where a cost grew against the first run by more than so many percentage points, whatever of
-    /// its interval is true; with one run, where the cost is larger than that. A cell that was not measured (4) and a
-    /// protection that is not proven (5, 7) come first
+    /// Exit with status 6 if a cost certainly grew by more than this many percentage points against the first run; with
+    /// one run, if the cost is certainly larger. A cell that was not measured (4) or a protection that is not proven
+    /// (5, 7) takes precedence
     #[arg(long, value_name = "PERCENT")]
     threshold: Option<String>,
-    /// False alarms of the threshold that are allowed in a year, where it is compared --comparisons-per-year; intervals
-    /// are widened to that, and runs that rest on too little for it are refused
+    /// Allowed false alarms of the threshold per year, given --comparisons-per-year. Intervals are widened accordingly;
+    /// runs with too few frames for that are refused
     #[arg(long, value_name = "N", requires_all = ["threshold", "comparisons_per_year"], value_parser = above_zero)]
     false_alarms_per_year: Option<f64>,
-    /// How often a year this comparison is made: commits, or nights
+    /// Comparisons per year: commits, or nights
     #[arg(long, value_name = "N", requires = "false_alarms_per_year", value_parser = above_zero)]
     comparisons_per_year: Option<f64>,
-    /// Format
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "html", "markdown", "json", "junit"])]
     format: String,
 }
@@ -439,7 +441,7 @@ fn main() {
     if std::env::args_os().nth(1).is_some_and(|command| command == commands::child::KEEPER) {
         end(commands::child::keep());
     }
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&help::command().get_matches()).unwrap_or_else(|error| error.exit());
     end(match cli.command {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Plan(arguments) => commands::plan::plan(&arguments),

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-pub use outline::{disk_bytes, outline, starting_share};
+pub use outline::{disk_bytes, head, outline, starting_share};
 pub use repetition::{STARTS_MIN, STARTS_USUAL};
 use repetition::{after_start, repetitions, spills, starts_are_ours};
 pub use sides::PAIRS_MIN_SWITCHED;

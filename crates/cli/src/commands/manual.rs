@@ -1,10 +1,9 @@
 //! `tithe manual`: the manual page and shell completions, from the definitions of the commands themselves.
 
-use clap::CommandFactory;
-
 use crate::{
-    Cli, ManualArgs,
+    ManualArgs,
     exit::{self, Stop},
+    help,
 };
 
 /// Runs the command; returns the exit status.
@@ -13,7 +12,7 @@ pub fn manual(arguments: &ManualArgs) -> Result<i32, Stop> {
     match arguments.kind {
         None => page(&mut text)
             .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write the manual page: {error}")))?,
-        Some(shell) => clap_complete::generate(shell, &mut Cli::command(), "tithe", &mut text),
+        Some(shell) => clap_complete::generate(shell, &mut help::command(), "tithe", &mut text),
     }
     crate::shown::show!("{}", String::from_utf8_lossy(&text));
     Ok(exit::OK)
@@ -21,7 +20,7 @@ pub fn manual(arguments: &ManualArgs) -> Result<i32, Stop> {
 
 /// One page for `tithe` and all its commands.
 fn page(text: &mut Vec<u8>) -> std::io::Result<()> {
-    let mut command = Cli::command();
+    let mut command = help::command();
     command.build();
     clap_mangen::Man::new(command.clone()).render(text)?;
     for each in command.get_subcommands().filter(|each| !each.is_hide_set() && each.get_name() != "help") {

@@ -15,7 +15,7 @@ use tithe_model::{
     ending::CellEnding,
     experiment::{Arm, Experiment},
     parse::{DESIGNS, aa_arm_of},
-    plan::Plan,
+    plan::{self, Plan},
     record::Event,
     records::Records,
 };
@@ -49,6 +49,10 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let asked = team::AgentRequest::of(&arguments.team, &prepared.plan, prepared.database)?;
     let team = asked.as_ref().map(|asked| asked.gather(&prepared.plan, cancelled)).transpose()?;
     let mut folder = begun.map_or_else(|| create(&prepared, &options.runs), Ok)?;
+    if !arguments.quiet {
+        let head = plan::head(&prepared.plan, &offer::catalogue());
+        crate::shown::telln!("{head}  results  {}\n", folder.path().display());
+    }
     let Prepared { plan, database, install, workloads, .. } = prepared;
     let mut progress = Progress::new(&plan, arguments.quiet, before.as_ref());
     let run = Run::new(database, install, &plan, &workloads, cancelled)?.loaded_by(team.as_ref());
@@ -92,11 +96,10 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     Ok(damaged.unwrap_or_else(|| status(ending, analysis)))
 }
 
-/// A run from its beginning. What words stand for is shown, so that it can be kept and changed.
+/// A run from its beginning.
 fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
     let asked = &arguments.asked;
     let source = asked::source(asked, "run")?;
-    let composed = source.composed().map(str::to_owned);
     let against = arguments.against.as_deref().map(programs).transpose()?;
     let change = |experiment: &mut Experiment| change(experiment, arguments, against.as_deref());
     let prepared = prepare::prepare_source(source, &asked.experiment, asked.quick, change)?;
@@ -104,7 +107,9 @@ fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
         let why = "--against is about two builds that tithe starts, and this experiment attaches to running servers";
         return Err(Stop::new(exit::USAGE, format!("{why}; nothing was started")));
     }
-    composed.filter(|_| !arguments.quiet).iter().for_each(|text| crate::shown::telln!("{text}"));
+    if arguments.show_experiment {
+        crate::shown::telln!("{}", prepared.text.trim_end());
+    }
     Ok(prepared)
 }
 

@@ -10,7 +10,7 @@ use crate::support::{Bench, err, out, status};
 fn a_database_in_words_is_measured_and_its_experiment_kept() {
     let bench = Bench::new("words-run");
     let words = ["simulated", "--protect", "seal:cost=0.05", "--protect", "audit+placebo", "--records", "500"];
-    let output = bench.tithe(&[&["run"], &words[..], &["--budget", "30 s"]].concat());
+    let output = bench.tithe(&[&["run"], &words[..], &["--budget", "30 s", "--show-experiment"]].concat());
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     let text = bench.kept("experiment.toml");
     expect![[r##"
@@ -42,7 +42,9 @@ fn a_database_in_words_is_measured_and_its_experiment_kept() {
         protections = [{ use = "audit" }, { use = "placebo" }]
     "##]]
     .assert_eq(&text);
-    assert!(err(&output).starts_with(&text), "{}", err(&output));
+    let head = "What seal:cost=0.05 and audit+placebo cost simulated database\n  arms     plain, seal:cost=0.05, audit+placebo on \
+                simulated database, started by Tithe\n  load     workload c, 500 records, 1 client; at most 30 s, roughly ";
+    assert!(err(&output).starts_with(&format!("{text}{head}")), "{}", err(&output));
     assert!(out(&output).contains("audit+placebo   proven"), "{}", out(&output));
 
     // The kept file is the same experiment, and `plan` of the same words shows it.

@@ -30,6 +30,39 @@ pub fn outline(plan: &Plan, catalogue: &Catalogue) -> String {
     text
 }
 
+/// What `plan` will do, in three lines, for the beginning of a run.
+pub fn head(plan: &Plan, catalogue: &Catalogue) -> String {
+    let experiment = &plan.experiment;
+    let database = catalogue.entry(&experiment.database).map_or(experiment.database.as_str(), |entry| entry.title);
+    let arms: Vec<&str> = experiment.arms.iter().map(|arm| arm.name.as_str()).collect();
+    let how = match catalogue.entry(&experiment.database) {
+        _ if experiment.is_attached() => format!("a running {database}"),
+        Some(entry) if entry.embedded => database.to_owned(),
+        _ => format!("{database}, started by Tithe"),
+    };
+    let cells: Vec<&str> = plan.cells.iter().map(|cell| cell.id.as_str()).collect();
+    let cells = match cells.as_slice() {
+        [one] => format!("workload {one}"),
+        several => format!("{} cells ({})", several.len(), several.join(", ")),
+    };
+    let mut clients: Vec<u32> = plan.cells.iter().map(|cell| cell.clients).collect();
+    clients.sort_unstable();
+    clients.dedup();
+    let clients: Vec<String> = clients.iter().map(u32::to_string).collect();
+    let noun = if clients == ["1"] { "client" } else { "clients" };
+    let load_s: f64 = plan.cells.iter().map(|cell| measured_s(plan, cell)).sum();
+    let rest_s: f64 = plan.cells.iter().map(|cell| around_s(plan, catalogue, cell)).sum();
+    format!(
+        "{}\n  arms     {} on {how}\n  load     {cells}, {} records, {} {noun}; at most {}, roughly {} in all\n",
+        experiment.title,
+        arms.join(", "),
+        quantity::count(experiment.data.records),
+        clients.join(" and "),
+        quantity::precise_duration(load_s),
+        quantity::precise_duration(rough_s(load_s + rest_s)),
+    )
+}
+
 fn write_outline(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fmt::Result {
     let experiment = &plan.experiment;
     let database = catalogue.entry(&experiment.database).map_or(experiment.database.as_str(), |entry| entry.title);

@@ -1,0 +1,99 @@
+//! The help of the commands: grouped by task, an example under each. What a command and its options do is said where
+//! they are defined; this adds the order and the examples, also to the manual page.
+
+use clap::{Command, CommandFactory as _};
+
+use crate::Cli;
+
+/// One command: its name and an example that runs as it stands or with names of the reader's own.
+type Entry = (&'static str, &'static str);
+
+/// Tasks, in the order in which a user meets them, with their commands.
+const TASKS: [(&str, &[Entry]); 5] = [
+    (
+        "Measure",
+        &[
+            ("run", "tithe run postgres --protect tls --protect pgaudit:log=read --quick"),
+            ("init", "tithe init postgres --to pg.toml"),
+            ("plan", "tithe plan pg.toml"),
+            ("verify", "tithe verify postgres --protect tls"),
+            ("calibrate", "tithe calibrate postgres"),
+        ],
+    ),
+    (
+        "Check a running server",
+        &[
+            ("inspect", "tithe inspect 'postgres://me@db.example/shop' --require tls,audit"),
+            ("witness", "tithe witness 'postgres://me@db.example/shop' --protect tls -- pgbench -n {url}"),
+            ("doctor", "tithe doctor 'postgres://me@db.example/shop'"),
+        ],
+    ),
+    (
+        "Report and compare",
+        &[
+            ("report", "tithe report tithe-runs/RUN --format markdown"),
+            ("compare", "tithe compare before=RUN after=RUN --threshold 5%"),
+            ("history", "tithe history tithe-runs --format html"),
+            ("explain", "tithe explain CARRY_OVER"),
+        ],
+    ),
+    (
+        "Use many machines",
+        &[
+            ("matrix", "tithe matrix gather matrix.toml results --to gathered.json"),
+            ("agent", "tithe agent --join tls://broker.example:4222 --target db.example"),
+            ("observe", "tithe observe --join tls://broker.example:4222 --port 5432"),
+        ],
+    ),
+    (
+        "Set up",
+        &[
+            ("get", "tithe get mysql"),
+            ("ls", "tithe ls postgres tls"),
+            ("manual", "tithe manual bash > ~/.local/share/bash-completion/completions/tithe"),
+        ],
+    ),
+];
+
+/// All commands, with their help.
+pub fn command() -> Command {
+    let mut command = Cli::command();
+    let mut list = String::new();
+    for (task, entries) in TASKS {
+        list += &format!("{task}:\n");
+        for (name, example) in entries {
+            let Some(found) = command.find_subcommand_mut(name) else { continue };
+            list += &format!("  {name:<10} {}\n", found.get_about().map(ToString::to_string).unwrap_or_default());
+            *found = found.clone().after_help(format!("Example:\n  {example}"));
+        }
+        list.push('\n');
+    }
+    let template = format!("{{about}}\n\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}{{after-help}}");
+    command.disable_help_subcommand(false).help_template(template)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_one_task_and_an_example_that_is_understood() {
+        let all = command();
+        let mut listed: Vec<&str> =
+            TASKS.iter().flat_map(|(_, entries)| entries.iter().map(|(name, _)| *name)).collect();
+        let known: Vec<&str> = all.get_subcommands().map(Command::get_name).filter(|name| *name != "help").collect();
+        // Builds without agents lack two of them.
+        listed.retain(|name| known.contains(name) || cfg!(feature = "agents"));
+        let mut sorted = (listed.clone(), known);
+        sorted.0.sort_unstable();
+        sorted.1.sort_unstable();
+        assert_eq!(sorted.0, sorted.1);
+        for (name, example) in
+            TASKS.iter().flat_map(|(_, entries)| entries.iter()).filter(|(name, _)| listed.contains(name))
+        {
+            let words = example.split(" > ").next().unwrap_or_default().replace('\'', "");
+            let parsed = command().try_get_matches_from(words.split_whitespace());
+            assert!(parsed.is_ok_and(|matches| matches.subcommand_name() == Some(name)), "{example}");
+        }
+    }
+}
