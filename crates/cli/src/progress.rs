@@ -198,8 +198,8 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Writes a line that stays.
-    fn say(&mut self, line: &str) {
+    /// Writes a line that stays; nothing where the run is to be quiet.
+    pub fn say(&mut self, line: &str) {
         if !self.quiet {
             self.clear();
             write(&format!("{line}\n"));
@@ -462,7 +462,7 @@ impl EventListener for Progress<'_> {
 
 /// Writes on standard error, where somebody listens. A terminal that was closed and a full disk end no run: what is on
 /// a user's server has to be removed.
-fn write(text: &str) {
+pub fn write(text: &str) {
     let mut stderr = anstream::stderr();
     let text = crate::shown::harmless(text);
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());

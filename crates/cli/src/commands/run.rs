@@ -49,12 +49,9 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let asked = team::AgentRequest::of(&arguments.team, &prepared.plan, prepared.database)?;
     let team = asked.as_ref().map(|asked| asked.gather(&prepared.plan, cancelled)).transpose()?;
     let mut folder = begun.map_or_else(|| create(&prepared, &options.runs), Ok)?;
-    if !arguments.quiet {
-        let head = plan::head(&prepared.plan, &offer::catalogue());
-        crate::shown::telln!("{head}  results  {}\n", folder.path().display());
-    }
     let Prepared { plan, database, install, workloads, .. } = prepared;
     let mut progress = Progress::new(&plan, arguments.quiet, before.as_ref());
+    progress.say(&plan::head(&plan, &offer::catalogue()));
     let run = Run::new(database, install, &plan, &workloads, cancelled)?.loaded_by(team.as_ref());
     let run = child::may_start(run, &options.machine);
     let ending = run.carry_out(&mut folder, before.as_ref(), &mut progress)?;
@@ -108,7 +105,7 @@ fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
         return Err(Stop::new(exit::USAGE, format!("{why}; nothing was started")));
     }
     if arguments.show_experiment {
-        crate::shown::telln!("{}", prepared.text.trim_end());
+        progress::write(&prepared.text);
     }
     Ok(prepared)
 }

@@ -42,8 +42,8 @@ fn a_database_in_words_is_measured_and_its_experiment_kept() {
         protections = [{ use = "audit" }, { use = "placebo" }]
     "##]]
     .assert_eq(&text);
-    let head = "What seal:cost=0.05 and audit+placebo cost simulated database\n  arms     plain, seal:cost=0.05, audit+placebo on \
-                simulated database, started by Tithe\n  load     workload c, 500 records, 1 client; at most 30 s, roughly ";
+    let head = "What seal:cost=0.05 and audit+placebo cost simulated database\n  arms  plain, seal:cost=0.05, audit+placebo on \
+                simulated database\n  load  workload c, 500 records, 1 client\n  time  at most 30 s of load";
     assert!(err(&output).starts_with(&format!("{text}{head}")), "{}", err(&output));
     assert!(out(&output).contains("audit+placebo   proven"), "{}", out(&output));
 

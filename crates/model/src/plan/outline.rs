@@ -30,7 +30,7 @@ pub fn outline(plan: &Plan, catalogue: &Catalogue) -> String {
     text
 }
 
-/// What `plan` will do, in three lines, for the beginning of a run.
+/// What `plan` will do, in four lines, for the beginning of a run.
 pub fn head(plan: &Plan, catalogue: &Catalogue) -> String {
     let experiment = &plan.experiment;
     let database = catalogue.entry(&experiment.database).map_or(experiment.database.as_str(), |entry| entry.title);
@@ -53,7 +53,7 @@ pub fn head(plan: &Plan, catalogue: &Catalogue) -> String {
     let load_s: f64 = plan.cells.iter().map(|cell| measured_s(plan, cell)).sum();
     let rest_s: f64 = plan.cells.iter().map(|cell| around_s(plan, catalogue, cell)).sum();
     format!(
-        "{}\n  arms     {} on {how}\n  load     {cells}, {} records, {} {noun}; at most {}, roughly {} in all\n",
+        "{}\n  arms  {} on {how}\n  load  {cells}, {} records, {} {noun}\n  time  at most {} of load, roughly {} in all\n",
         experiment.title,
         arms.join(", "),
         quantity::count(experiment.data.records),
