@@ -125,8 +125,8 @@ pub struct ExperimentArgs {
     /// Longest measured load, such as "10 min"; overrides the file
     #[arg(long, value_name = "TIME")]
     budget: Option<String>,
-    /// Start-to-start variation for cells with fewer than four starts, in place of Tithe's own figures: a file written by
-    /// `tithe calibrate --starts --to FILE`
+    /// Start-to-start variation for cells with fewer than four starts, in place of Tithe's own figures: a file written
+    /// by `tithe calibrate --starts --to FILE`
     #[arg(long, value_name = "FILE")]
     start_spread: Option<PathBuf>,
 }
@@ -230,8 +230,8 @@ pub struct InspectArgs {
     /// is 5, or 7 if that is unknown or holds for one account only
     #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
     require: Vec<String>,
-    /// Also write records into a table of Tithe's own, search the server's logs and (on this machine) files for them, and
-    /// remove the table. Without this option, nothing is written
+    /// Also write records into a table of Tithe's own, search the server's logs and (on this machine) files for them,
+    /// and remove the table. Without this option, nothing is written
     #[arg(long)]
     write_canary: bool,
     /// Output format
@@ -249,7 +249,8 @@ pub struct WitnessArgs {
     /// before and after the command; without this option, nothing is written
     #[arg(long, value_name = "NAME[:OPTION=VALUE,…]")]
     protect: Vec<String>,
-    /// Output format; with json, standard output holds only the evidence, and the command's output goes to standard error
+    /// Output format; with json, standard output holds only the evidence, and the command's output goes to standard
+    /// error
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json"])]
     format: String,
     /// Your command; it is not started if a claim does not hold before it
@@ -395,8 +396,8 @@ pub struct ManualArgs {
 /// Which runs.
 #[derive(Args)]
 pub struct HistoryArgs {
-    /// Run folders, report.json files, or folders of either, each with an optional label (a1b2c3=RUN). Tithe orders them
-    /// by the time of measurement
+    /// Run folders, report.json files, or folders of either, each with an optional label (a1b2c3=RUN). Tithe orders
+    /// them by the time of measurement
     #[arg(required = true, value_name = "[LABEL=]RUN|FOLDER")]
     runs: Vec<String>,
     /// Output format
