@@ -50,6 +50,7 @@ const TASKS: [(&str, &[Entry]); 5] = [
         &[
             ("get", "tithe get mysql"),
             ("ls", "tithe ls postgres tls"),
+            ("schema", "tithe schema > tithe.schema.json"),
             ("manual", "tithe manual bash > ~/.local/share/bash-completion/completions/tithe"),
         ],
     ),

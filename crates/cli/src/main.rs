@@ -56,6 +56,8 @@ enum Command {
     Calibrate(CalibrateArgs),
     /// Write an experiment file with comments, for this machine or for a running server
     Init(InitArgs),
+    /// Print the JSON Schema of experiment files, with which an editor completes and checks them
+    Schema,
     /// Print the report of a run folder, a report.json or a gathered matrix
     Report(ReportArgs),
     /// Compare the costs of several runs: databases, machines, versions
@@ -448,6 +450,7 @@ fn main() {
         Command::Plan(arguments) => commands::plan::plan(&arguments),
         Command::Verify(arguments) => commands::verify::verify(&arguments),
         Command::Init(arguments) => commands::init::init(&arguments),
+        Command::Schema => commands::schema::schema(),
         Command::Calibrate(arguments) => commands::calibrate::calibrate(&arguments),
         Command::Report(arguments) => commands::report::report(&arguments),
         Command::Compare(arguments) => commands::compare::compare(&arguments),

@@ -1,9 +1,10 @@
 //! The data that Tithe's other crates pass to each other: experiment, plan, records.
 //!
-//! Nothing here reads a clock, starts a process, opens a connection or prints. What an experiment file
-//! says is in [`experiment`], which [`parse`] makes of it; [`compose`] writes such a file from a few words. What will
-//! be done about it is in [`plan`]; what was seen in [`record`]; a [`matrix`] is several experiments on several hosts;
-//! how a quantity is written is in [`quantity`], and how text is broken into lines in [`wrap`].
+//! Nothing here reads a clock, starts a process, opens a connection or prints. What an experiment file says is in
+//! [`experiment`], which [`parse`] makes of it; [`compose`] writes such a file from a few words, and [`schema`]
+//! describes it to editors. What will be done about it is in [`plan`]; what was seen in [`record`]; a [`matrix`] is
+//! several experiments on several hosts; how a quantity is written is in [`quantity`], and how text is broken into
+//! lines in [`wrap`].
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ pub mod record;
 pub mod records;
 pub mod run_spread;
 pub mod schedule;
+pub mod schema;
 pub mod slots;
 pub mod start_spread;
 pub mod steady;

@@ -27,7 +27,7 @@ use toml::{
 
 pub use aa_arm::aa_arm_of;
 use asked::Defaults;
-pub use keys::{MATRIX_TABLES, TABLES, TableFormat};
+pub use keys::{Key, KeyDefault, Kind, MATRIX_TABLES, TABLES, TableFormat};
 pub use matrix::matrix;
 use reader::{Item, Problems, Table, Text};
 

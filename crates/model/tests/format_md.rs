@@ -5,12 +5,13 @@ mod catalogue;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use expect_test::expect_file;
 use serde_json::Value;
 use tithe_model::{
     catalogue::Catalogue,
     ending::CellEnding,
     histogram::{Histogram, bounds},
-    parse::{MATRIX_TABLES, TABLES, parse},
+    parse::{Key, MATRIX_TABLES, TABLES, TableFormat, parse},
     plan::plan,
     record::{
         AgentFrame, ArmFacts, ArmFrame, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict,
@@ -77,27 +78,54 @@ fn key_examples_are_toml() {
     }
 }
 
-#[test]
-fn every_key_has_its_row() {
-    for table in TABLES {
-        let keys: Vec<String> = table.keys.iter().map(|(key, _)| (*key).to_owned()).collect();
-        match table.header {
-            "" => check_rows("### Top of the file", &keys, true),
-            "[[workload]]" => {
-                let kinds = catalogue::catalogue().workloads;
-                let sources = kinds.iter().flat_map(|kind| [kind.id.to_owned(), format!("{}_file", kind.id)]);
-                check_rows("### [[workload]]", &keys.into_iter().chain(sources).collect::<Vec<_>>(), true);
-            }
-            "protections" => assert!(section("### [[arm]]").contains("the key `use`")),
-            header => check_rows(&format!("### {header}"), &keys, true),
-        }
+/// The heading below which the keys of `table` stand; `None` for a protection, whose only key is `use`.
+fn heading(table: &TableFormat) -> Option<String> {
+    match table.header {
+        "" => Some("### Top of the file".to_owned()),
+        "matrix" => Some("## The matrix file".to_owned()),
+        "protections" => None,
+        header => Some(format!("### {header}")),
     }
 }
 
+/// The rows of `table`, as FORMAT.md has them.
+fn rows(table: &TableFormat) -> String {
+    let row = |key: &Key| {
+        let Key { name, kind, default, meaning, example } = key;
+        format!("| `{name}` | {kind} | {default} | {meaning} | `{name} = {example}` |\n")
+    };
+    format!("{TABLE_OF_KEYS}\n|---|---|---|---|---|\n") + &table.keys.iter().map(row).collect::<String>()
+}
+
+const TABLE_OF_KEYS: &str = "| key | type | default | meaning | example |";
+
+/// The tables of keys are written from the parser's own. `UPDATE_EXPECT=1` writes them again.
 #[test]
-fn every_key_of_a_matrix_has_its_row() {
-    let keys = MATRIX_TABLES.iter().flat_map(|table| table.keys).map(|(key, _)| (*key).to_owned());
-    check_rows("## The matrix file", &keys.collect::<Vec<_>>(), true);
+fn tables_of_keys_are_those_of_the_parser() {
+    let mut text = FORMAT.to_owned();
+    let mut tables = 0;
+    for table in TABLES.iter().chain(MATRIX_TABLES) {
+        let Some(heading) = heading(table) else {
+            assert!(section("### [[arm]]").contains("the key `use`"));
+            continue;
+        };
+        let at = text.find(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no heading {heading}"));
+        let start = at + text[at..].find(TABLE_OF_KEYS).unwrap_or_else(|| panic!("{heading} has no table of keys"));
+        let length: usize =
+            text[start..].split_inclusive('\n').take_while(|line| line.starts_with('|')).map(str::len).sum();
+        text.replace_range(start..start + length, &rows(table));
+        tables += 1;
+    }
+    assert_eq!(text.matches(TABLE_OF_KEYS).count(), tables, "FORMAT.md has a table of keys that nobody writes");
+    expect_file!["../../../FORMAT.md"].assert_eq(&text);
+}
+
+/// The keys that name a workload are the catalogue's.
+#[test]
+fn every_kind_of_workload_has_its_row() {
+    let kinds = catalogue::catalogue().workloads;
+    let sources = kinds.iter().flat_map(|kind| [kind.id.to_owned(), format!("{}_file", kind.id)]);
+    check_rows("### Sources of a workload", &sources.collect::<Vec<_>>(), true);
 }
 
 #[test]

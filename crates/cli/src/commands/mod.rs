@@ -19,5 +19,6 @@ pub mod observe;
 pub mod plan;
 pub mod report;
 pub mod run;
+pub mod schema;
 pub mod verify;
 pub mod witness;

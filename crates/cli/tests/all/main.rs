@@ -12,6 +12,7 @@ mod listed;
 mod matrix;
 mod promised;
 mod refused;
+mod schema;
 mod simulated;
 mod support;
 mod tpcc;

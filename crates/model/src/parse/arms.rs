@@ -277,7 +277,7 @@ fn refuse_unknown_options(table: &DeTable<'_>, entry: &ProtectionEntry, problems
     let mut names: Vec<&str> = entry.options.iter().map(|option| option.name).collect();
     for (key, _) in table.iter() {
         let name = key.get_ref();
-        if keys::PROTECTION.keys.iter().all(|(known, _)| known != name) && entry.option(name).is_none() {
+        if keys::PROTECTION.key(name).is_none() && entry.option(name).is_none() {
             names.sort_unstable();
             let problem = format!("`{}` has no option {}", entry.id, wording::quote(name));
             problems.at(key.span(), problem, wording::suggest(name, &names, "its options are"));

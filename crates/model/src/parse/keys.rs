@@ -1,19 +1,152 @@
-//! Every key that an experiment file or a matrix file may have.
+//! Every key that an experiment file or a matrix file may have: its type, its default, its meaning, and an example.
 //!
-//! The parser accepts what stands here and nothing else; FORMAT.md is tested against it. The keys that name
-//! a kind of workload (`ycsb`, `ycsb_file`), the options of a protection, and the names of settings and
-//! properties come from the catalogue or the database, and are not listed.
+//! The parser accepts what stands here and nothing else. The tables of FORMAT.md and the JSON Schema are written from
+//! it. Not listed are the keys that name a kind of workload (`ycsb`, `ycsb_file`), the options of a protection, and the
+//! names of settings and properties: they come from the catalogue or the database.
+
+mod arm;
+mod experiment;
+mod matrix;
+
+use std::fmt::{Display, Formatter, Result};
+
+pub(super) use arm::{ARM, OBSERVER, PROTECTION, PUBLISHED, SWITCH};
+pub(super) use experiment::{DATA, LOAD, MEASURE, RESOURCES, TOP, WORKLOAD};
+use matrix::MATRIX;
+pub(super) use matrix::{MACHINE, MATRIX_TOP};
 
 /// One table of the file.
 #[derive(Debug)]
 pub struct TableFormat {
     /// As it is written in the file and in messages; empty for the top of an experiment, `matrix` for that of a matrix.
     pub header: &'static str,
-    /// Its keys, each with an example value in TOML.
-    pub keys: &'static [(&'static str, &'static str)],
+    /// Its keys.
+    pub keys: &'static [Key],
+}
+
+/// A key of a table.
+#[derive(Debug)]
+pub struct Key {
+    /// As it is written in the file.
+    pub name: &'static str,
+    /// What its value may be.
+    pub kind: Kind,
+    /// What holds where the key is left out.
+    pub default: KeyDefault,
+    /// What it is for, in Markdown.
+    pub meaning: &'static str,
+    /// A value, in TOML.
+    pub example: &'static str,
+}
+
+impl Key {
+    const fn new(
+        name: &'static str,
+        kind: Kind,
+        default: KeyDefault,
+        meaning: &'static str,
+        example: &'static str,
+    ) -> Self {
+        Self { name, kind, default, meaning, example }
+    }
+}
+
+/// What holds where a key is left out.
+#[derive(Debug, Clone, Copy)]
+pub enum KeyDefault {
+    /// It must not be left out.
+    Required,
+    /// This value, in TOML.
+    Value(&'static str),
+    /// What these words say.
+    Words(&'static str),
+}
+
+impl Display for KeyDefault {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
+        match self {
+            Self::Required => formatter.write_str("required"),
+            Self::Value(value) => write!(formatter, "`{value}`"),
+            Self::Words(words) => formatter.write_str(words),
+        }
+    }
+}
+
+/// What the value of a key may be.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A text that reports print: one line, not empty.
+    Name,
+    /// The name of a database of the catalogue.
+    Database,
+    /// An IP address.
+    Address,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A whole number between these; `u64::MAX` is no limit.
+    Whole(u64, u64),
+    /// A number between these.
+    Number(f64, f64),
+    /// `true` or `false`.
+    Flag,
+    /// A percentage without a sign, between these.
+    Percentage(&'static str, &'static str),
+    /// A percentage with its sign.
+    Change,
+    /// A length of time with its unit, between these.
+    Time(&'static str, &'static str),
+    /// An amount of memory with its unit.
+    Size,
+    /// Settings, properties or labels by name.
+    Pairs,
+    /// A table.
+    Table(&'static TableFormat),
+    /// A list of values of a kind, as many as this at least.
+    List(&'static Kind, usize),
+    /// One of these kinds.
+    Either(&'static [Kind]),
+}
+
+/// As FORMAT.md has it in its columns.
+impl Display for Kind {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
+        match self {
+            Self::Text | Self::Name | Self::Database => formatter.write_str("text"),
+            Self::Address => formatter.write_str("IP address"),
+            Self::Choice(words) => {
+                let quoted: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
+                formatter.write_str(&quoted.join(" or "))
+            }
+            Self::Whole(low, u64::MAX) => write!(formatter, "whole number, {low} or more"),
+            Self::Whole(low, high) => write!(formatter, "whole number, {low} to {high}"),
+            Self::Number(low, high) => write!(formatter, "number, {low} to {high}"),
+            Self::Flag => formatter.write_str("`true` or `false`"),
+            Self::Percentage(low, high) => write!(formatter, "percentage, {low} to {high}"),
+            Self::Change => formatter.write_str("percentage with its sign"),
+            Self::Time(low, high) => write!(formatter, "time, {low} to {high}"),
+            Self::Size => formatter.write_str("size, 1 MiB or more"),
+            Self::Pairs => formatter.write_str("table of names and values"),
+            Self::Table(_) => formatter.write_str("table"),
+            Self::List(Self::Table(_), _) => formatter.write_str("list of tables"),
+            Self::List(Self::Text | Self::Name, _) => formatter.write_str("list of texts"),
+            // The other way to write a key that may be one such value.
+            Self::List(..) => formatter.write_str("list of these"),
+            Self::Either(kinds) => {
+                let all: Vec<String> = kinds.iter().map(Self::to_string).collect();
+                formatter.write_str(&all.join("; or "))
+            }
+        }
+    }
 }
 
 impl TableFormat {
+    /// The key called `name`.
+    pub(super) fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+
     /// How messages call it.
     pub(super) fn name(&self) -> String {
         match self.header {
@@ -35,167 +168,12 @@ impl TableFormat {
     }
 }
 
-/// The top of the file.
-pub(super) const TOP: TableFormat = TableFormat {
-    header: "",
-    keys: &[
-        ("title", "\"What TLS costs\""),
-        ("database", "\"postgres\""),
-        ("settings", "{ shared_buffers = \"256MB\" }"),
-        ("encrypted_swap", "\"512 MiB\""),
-        ("data", "{ records = 100_000 }"),
-        ("load", "{ clients = 2 }"),
-        ("measure", "{ budget = \"5 min\" }"),
-        ("resources", "[{ name = \"in memory\" }]"),
-        ("workload", "[{ ycsb = \"c\" }]"),
-        ("arm", "[{ name = \"plain\" }]"),
-        ("published", "[{ source = \"a report, 2016\", arm = \"tls\", figure = \"time\", change = \"+26%\" }]"),
-    ],
-};
-
-pub(super) const DATA: TableFormat =
-    TableFormat { header: "[data]", keys: &[("records", "100_000"), ("values", "\"ycsb\"")] };
-
-pub(super) const LOAD: TableFormat = TableFormat {
-    header: "[load]",
-    keys: &[
-        ("clients", "2"),
-        ("rate", "2000"),
-        ("arrivals", "\"poisson\""),
-        ("reconnect_every", "10"),
-        ("agents", "3"),
-        ("listen", "\"10.0.0.5\""),
-    ],
-};
-
-pub(super) const MEASURE: TableFormat = TableFormat {
-    header: "[measure]",
-    keys: &[
-        ("precision", "\"1%\""),
-        ("budget", "\"5 min\""),
-        ("seed", "1"),
-        ("margin", "\"3%\""),
-        ("primary", "\"net\""),
-        ("epochs", "3"),
-        ("starts", "8"),
-        ("slot", "\"20 ms\""),
-        ("warmup", "\"60 s\""),
-        ("design", "\"interleaved\""),
-        ("pin", "true"),
-        ("aa_arm", "true"),
-        ("until_decided", "true"),
-    ],
-};
-
-pub(super) const RESOURCES: TableFormat = TableFormat {
-    header: "[[resources]]",
-    keys: &[
-        ("name", "\"in memory\""),
-        ("settings", "{ shared_buffers = \"1GB\" }"),
-        ("clients", "4"),
-        ("reconnect_every", "10"),
-        ("cpus", "2"),
-        ("memory", "\"512 MiB\""),
-        ("data_per_memory", "4"),
-        ("cache", "\"cold\""),
-    ],
-};
-
-pub(super) const WORKLOAD: TableFormat = TableFormat {
-    header: "[[workload]]",
-    keys: &[("name", "\"mine\""), ("properties", "{ requestdistribution = \"zipfian\" }")],
-};
-
-pub(super) const ARM: TableFormat = TableFormat {
-    header: "[[arm]]",
-    keys: &[
-        ("name", "\"tls\""),
-        ("protections", "[{ use = \"tls\" }]"),
-        ("url", "\"postgres://user@host:5432/db\""),
-        ("on", "[\"SET pgaudit.log = 'read'\"]"),
-        ("off", "[\"RESET pgaudit.log\"]"),
-        (
-            "switch",
-            "{ on = [\"./audit\", \"on\"], off = [\"./audit\", \"off\"], ready = \"SELECT current_setting('log_statement') = 'all'\" }",
-        ),
-        ("observer", "{ name = \"db1\", data = [\"/var/lib/postgresql/15/main\"] }"),
-    ],
-};
-
-/// Who looks at a running server on its own machine, and at what.
-pub(super) const OBSERVER: TableFormat = TableFormat {
-    header: "observer",
-    keys: &[
-        ("name", "\"db1\""),
-        ("data", "[\"/var/lib/postgresql/15/main/base\"]"),
-        ("journal", "[\"/var/lib/postgresql/15/main/pg_wal\"]"),
-        ("logs", "[\"/var/log/postgresql\"]"),
-        ("settings", "[\"/etc/postgresql/15/main/postgresql.conf\"]"),
-    ],
-};
-
-/// How the provider of a server switches it.
-pub(super) const SWITCH: TableFormat = TableFormat {
-    header: "switch",
-    keys: &[
-        ("on", "[\"./audit\", \"on\"]"),
-        ("off", "[\"./audit\", \"off\"]"),
-        ("ready", "\"SELECT current_setting('log_statement') = 'all'\""),
-        ("side", "\"1 min\""),
-        ("timeout", "\"10 min\""),
-    ],
-};
-
-/// A protection of an arm; its options stand beside `use`.
-pub(super) const PROTECTION: TableFormat = TableFormat { header: "protections", keys: &[("use", "\"tls\"")] };
-
-/// A figure of others.
-pub(super) const PUBLISHED: TableFormat = TableFormat {
-    header: "[[published]]",
-    keys: &[
-        ("source", "\"a vendor's report, 2016\""),
-        ("arm", "\"tls\""),
-        ("workload", "\"c\""),
-        ("resources", "\"in memory\""),
-        ("figure", "\"time\""),
-        ("plain", "32.4"),
-        ("protected", "40.9"),
-        ("unit", "\"µs\""),
-        ("change", "\"+26%\""),
-    ],
-};
-
 /// Keys that had another name in files for older builds, with the name that they have now.
 pub(super) const RENAMED: [(&str, &str); 2] = [("guard_arm", "aa_arm"), ("guarded", "protected")];
 
 /// All tables, in the order of the file.
 pub const TABLES: &[TableFormat] =
     &[TOP, DATA, LOAD, MEASURE, RESOURCES, WORKLOAD, ARM, SWITCH, OBSERVER, PROTECTION, PUBLISHED];
-
-/// What the top of a matrix file is called.
-const MATRIX: &str = "matrix";
-
-/// The top of a matrix file.
-pub(super) const MATRIX_TOP: TableFormat = TableFormat {
-    header: MATRIX,
-    keys: &[
-        ("title", "\"What TLS costs on our hosts\""),
-        ("experiments", "[\"postgres-tls-audit.toml\"]"),
-        ("replicates", "5"),
-        ("every", "\"6 h\""),
-        ("machine", "[{ name = \"small\" }]"),
-    ],
-};
-
-/// A kind of machine.
-pub(super) const MACHINE: TableFormat = TableFormat {
-    header: "[[machine]]",
-    keys: &[
-        ("name", "\"small\""),
-        ("slurm", "\"--constraint=c7i.large\""),
-        ("kubernetes", "{ \"node.kubernetes.io/instance-type\" = \"c7i.large\" }"),
-    ],
-};
 
 /// All tables of a matrix file, in its order.
 pub const MATRIX_TABLES: &[TableFormat] = &[MATRIX_TOP, MACHINE];

@@ -118,12 +118,11 @@ impl<'a> Table<'a> {
         place: Range<usize>,
         problems: &mut Problems,
     ) -> Self {
-        let known: Vec<&str> =
-            format.keys.iter().map(|(key, _)| *key).chain(extra.iter().map(String::as_str)).collect();
+        let known: Vec<&str> = format.keys.iter().map(|key| key.name).chain(extra.iter().map(String::as_str)).collect();
         for (key, _) in table.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
             let name = key.get_ref();
             let renamed = RENAMED.iter().find(|(old, new)| name == old && known.contains(new));
-            let help = match format.of_file().iter().find(|other| other.keys.iter().any(|(key, _)| key == name)) {
+            let help = match format.of_file().iter().find(|other| other.key(name).is_some()) {
                 Some(home) if home.is_top() => {
                     format!("`{name}` belongs at the top of the file, before any table")
                 }
@@ -140,7 +139,7 @@ impl<'a> Table<'a> {
 
     /// The value of `key`, where there is one.
     pub fn get(&self, key: &'static str) -> Option<Item<'a>> {
-        let example = self.format.keys.iter().find(|(known, _)| *known == key).map(|(_, example)| *example);
+        let example = self.format.key(key).map(|key| key.example);
         debug_assert!(example.is_some(), "{key} is not in the list of keys of {}", self.format.header);
         self.named(key, example.unwrap_or_default())
     }
@@ -155,7 +154,7 @@ impl<'a> Table<'a> {
     pub fn need(&self, key: &'static str, problems: &mut Problems) -> Option<Item<'a>> {
         let item = self.get(key);
         if item.is_none() {
-            let example = self.format.keys.iter().find(|(known, _)| *known == key).map_or("", |(_, example)| example);
+            let example = self.format.key(key).map_or("", |key| key.example);
             let problem = format!("{} has no `{key}`", self.format.name());
             problems.missing(self.place.clone(), problem, format!("add for example `{key} = {example}`"));
         }

@@ -5,6 +5,7 @@ mod asked;
 mod catalogue;
 mod composed;
 mod diagnostics;
+mod keys;
 mod laws;
 mod matrix;
 mod plans;

@@ -109,9 +109,9 @@ name = "x"
 #[test]
 fn examples_of_keys_are_read() {
     for table in MATRIX_TABLES {
-        for (key, example) in table.keys {
-            let line = format!("{key} = {example}\n");
-            let text = match (table.header, *key) {
+        for key in table.keys {
+            let line = format!("{} = {}\n", key.name, key.example);
+            let text = match (table.header, key.name) {
                 ("[[machine]]", "name") => format!("title = \"x\"\nexperiments = [\"a\"]\n[[machine]]\n{line}"),
                 ("[[machine]]", _) => {
                     format!("title = \"x\"\nexperiments = [\"a\"]\n[[machine]]\nname = \"m\"\n{line}")

@@ -1,0 +1,179 @@
+//! The keys of arms, and of what others published about them.
+
+use super::{
+    Key,
+    KeyDefault::{self, Required, Value, Words},
+    Kind::{self, Change, Choice, Either, List, Name, Number, Table, Text, Time},
+    TableFormat,
+};
+
+const NONE: KeyDefault = Words("none");
+
+pub const ARM: TableFormat = TableFormat {
+    header: "[[arm]]",
+    keys: &[
+        Key::new("name", Name, Required, "name in reports", "\"tls\""),
+        Key::new(
+            "protections",
+            List(&Table(&PROTECTION), 0),
+            NONE,
+            "protections, applied in this order; `tithe ls` lists them and their options",
+            "[{ use = \"tls\" }]",
+        ),
+        Key::new(
+            "url",
+            Text,
+            NONE,
+            "a running server to attach to, instead of starting one: [URLs](#urls)",
+            "\"postgres://user@host:5432/db\"",
+        ),
+        Key::new(
+            "on",
+            List(&Text, 0),
+            NONE,
+            "statements before each slot of this arm, which switch the protection on",
+            "[\"SET pgaudit.log = 'read'\"]",
+        ),
+        Key::new(
+            "off",
+            List(&Text, 0),
+            NONE,
+            "statements after the slot, which switch it off again",
+            "[\"RESET pgaudit.log\"]",
+        ),
+        Key::new(
+            "switch",
+            Table(&SWITCH),
+            NONE,
+            "commands by which the server's provider switches it to this arm and back, where no session can: \
+             [`switch`](#switch)",
+            "{ on = [\"./audit\", \"on\"], off = [\"./audit\", \"off\"], ready = \"SELECT current_setting('log_statement') = 'all'\" }",
+        ),
+        Key::new(
+            "observer",
+            Table(&OBSERVER),
+            NONE,
+            "the observer on the machine of this `url`: [`observer`](#observer)",
+            "{ name = \"db1\", data = [\"/var/lib/postgresql/15/main\"] }",
+        ),
+    ],
+};
+
+/// Absolute paths of another machine.
+const PATHS: Kind = List(&Text, 0);
+
+/// The observer of a running server, and what it reads there.
+pub const OBSERVER: TableFormat = TableFormat {
+    header: "observer",
+    keys: &[
+        Key::new("name", Name, Required, "the observer's `--name`: letters, digits, dashes and underscores", "\"db1\""),
+        Key::new(
+            "data",
+            PATHS,
+            NONE,
+            "tables and indexes: searched for canaries, and their space counted",
+            "[\"/var/lib/postgresql/15/main/base\"]",
+        ),
+        Key::new(
+            "journal",
+            PATHS,
+            NONE,
+            "write-ahead log, redo log, journal: searched for canaries",
+            "[\"/var/lib/postgresql/15/main/pg_wal\"]",
+        ),
+        Key::new(
+            "logs",
+            PATHS,
+            NONE,
+            "server and audit logs: searched for canaries, keys and passwords, and their growth counted",
+            "[\"/var/log/postgresql\"]",
+        ),
+        Key::new(
+            "settings",
+            PATHS,
+            NONE,
+            "files of settings, of which only length and SHA-256 are kept",
+            "[\"/etc/postgresql/15/main/postgresql.conf\"]",
+        ),
+    ],
+};
+
+/// A program and its arguments.
+const COMMAND: Kind = List(&Text, 1);
+
+/// How the provider of a server switches it.
+pub const SWITCH: TableFormat = TableFormat {
+    header: "switch",
+    keys: &[
+        Key::new(
+            "on",
+            COMMAND,
+            Required,
+            "a program and its arguments: the command that switches the protection on",
+            "[\"./audit\", \"on\"]",
+        ),
+        Key::new("off", COMMAND, Required, "the command that switches it off", "[\"./audit\", \"off\"]"),
+        Key::new(
+            "ready",
+            Either(&[Text, COMMAND]),
+            Required,
+            "a question to the server that is true while the protection is on and false while it is off (`t`, `true`, \
+             `1`, `on`, `yes`; `f`, `false`, `0`, `off`, `no`; of a row the last value counts), in SQL, CQL, or as a \
+             command of Redis. MongoDB is asked nothing. A list is a command whose last line answers, for what no \
+             client can ask, such as Cassandra's audit log",
+            "\"SELECT current_setting('log_statement') = 'all'\"",
+        ),
+        Key::new(
+            "side",
+            Time("1 s", "1 h"),
+            Value("\"1 min\""),
+            "load on one side before the other has its turn",
+            "\"1 min\"",
+        ),
+        Key::new(
+            "timeout",
+            Time("1 s", "24 h"),
+            Value("\"10 min\""),
+            "how long the command may take, and then the server until it is ready",
+            "\"10 min\"",
+        ),
+    ],
+};
+
+/// A protection of an arm; its options stand beside `use`.
+pub const PROTECTION: TableFormat = TableFormat {
+    header: "protections",
+    keys: &[Key::new("use", Text, Required, "the protection, by its name in `tithe ls`", "\"tls\"")],
+};
+
+/// A level as somebody printed it.
+const LEVEL: Kind = Number(1e-9, 1e15);
+
+/// A figure of others.
+pub const PUBLISHED: TableFormat = TableFormat {
+    header: "[[published]]",
+    keys: &[
+        Key::new("source", Name, Required, "who published it, where and when", "\"a vendor's report, 2016\""),
+        Key::new("arm", Name, Required, "the arm that it is about; not the baseline", "\"tls\""),
+        Key::new("workload", Name, Words("all of them"), "the workload that it is about", "\"c\""),
+        Key::new("resources", Name, Words("all of them"), "the resources that it is about", "\"in memory\""),
+        Key::new(
+            "figure",
+            Choice(&["time", "throughput", "cpu", "client_cpu", "server_cpu"]),
+            Required,
+            "mean latency or run time; operations per second, whose loss by the share s is shown as the cost in time \
+             1/(1 − s) − 1; or processor time per operation",
+            "\"time\"",
+        ),
+        Key::new("plain", LEVEL, Words("none; or `change`"), "level of the plain arm, as printed", "32.4"),
+        Key::new("protected", LEVEL, Words("none; or `change`"), "level of the protected arm, as printed", "40.9"),
+        Key::new("unit", Name, NONE, "unit of the levels", "\"µs\""),
+        Key::new(
+            "change",
+            Either(&[Change, List(&Change, 2)]),
+            Words("none; or both levels"),
+            "the change against the plain level, or both ends of its range",
+            "\"+26%\"",
+        ),
+    ],
+};
