@@ -409,13 +409,7 @@ impl<'a> EpochSetup<'a> {
         let (product, workload) = (run.product, run.workloads[part.cell.workload].as_ref());
         let facts = together(begun, |(standing, arm)| {
             standing.await_ready(product, arm.setup)?;
-            let mut facts = product.facts(&standing.server, arm.setup)?;
-            if let Address::Attached(url) = &standing.server.address {
-                let remarks = product.remarks(url, arm.setup);
-                if !remarks.is_empty() {
-                    facts.set(Fact::Connection, remarks.join("; "));
-                }
-            }
+            let facts = product.facts(&standing.server, arm.setup)?;
             run_statements(product, &standing.server, arm.setup, workload)?;
             fill_caches(product, &standing.server, arm.setup, workload)?;
             Ok((arm.number, facts))
@@ -463,7 +457,13 @@ impl<'a> EpochSetup<'a> {
             }
             created?;
         }
-        let facts = run.product.facts(&server, setup)?;
+        let mut facts = run.product.facts(&server, setup)?;
+        if let Address::Attached(url) = &server.address {
+            let remarks = run.product.remarks(url, setup);
+            if !remarks.is_empty() {
+                facts.set(Fact::Connection, remarks.join("; "));
+            }
+        }
         keep(part, starting, (facts, None), event_log)?;
         try_switches(run.product, &run.plan.experiment.arms[starting.number], (&server, setup), workload)?;
         self.load(run, part, starting.number, (&server, setup, loads), event_log.listener)?;
