@@ -15,7 +15,7 @@ use tithe_plugin::{matrix::FindingEntry, session::SqlSession as _};
 
 use self::{
     before::Before,
-    rule::{Range, Rule, Way},
+    rule::{Hop, Range, Rule, Way},
 };
 use super::session::PostgresSession;
 use crate::{
@@ -40,8 +40,8 @@ pub struct Hba {
     tls: bool,
     /// Those for which the server loads nothing of the file, and goes by the rules that it had, which nobody can see.
     broken: Vec<Rule>,
-    /// For each rule the ways by which some connection gets past the rules before it.
-    left: Vec<Vec<Way>>,
+    /// For each rule whose connections get past the rules before it, and by which ways.
+    left: Vec<Vec<(Hop, Way)>>,
     /// Why the file may not be the one that is loaded.
     age: Option<String>,
 }
@@ -79,12 +79,12 @@ impl Hba {
         let (broken, mut rules): (Vec<_>, Vec<_>) = all.into_iter().partition(Rule::is_broken);
         rules.sort_by_key(|rule| rule.order);
         let mut before = Before::default();
-        let left = |rule| {
-            let left = Rule::ways(rule, tls).filter(|way| before.leave(rule, *way)).collect();
+        let left = rules.iter().map(|rule| {
+            let left = rule.reach(tls).filter(|(hop, way)| before.leave(rule, *hop, *way)).collect();
             before.add(rule);
             left
-        };
-        let left = rules.iter().map(left).collect();
+        });
+        let left = left.collect();
         Ok(Self { rules, tls, broken, left, age: None })
     }
 
@@ -98,7 +98,7 @@ impl Hba {
     /// Rules that let clients in without their having to prove who they are.
     pub fn of_authentication(&self) -> Rules {
         let has = |rule: &Rule, option: &str| rule.options.iter().any(|own| own == option);
-        let weak = |rule: &Rule, ways: &[Way]| -> Option<Weakness> {
+        let weak = |rule: &Rule, left: &[(Hop, Way)]| -> Option<Weakness> {
             match rule.method.as_str() {
                 "trust" if has(rule, "clientcert=verify-full") => None,
                 "trust" if has(rule, "clientcert=verify-ca") => {
@@ -110,7 +110,8 @@ impl Hba {
                     Some(("has passwords sent to the directory in the clear", &PG_AUTHN_WEAK_METHOD))
                 }
                 "password" | "ldap" | "pam" | "bsd" | "radius"
-                    if ways.contains(&Way::Plaintext) && !rule.ranges.iter().all(Range::is_loopback) =>
+                    if left.iter().any(|(_, way)| *way == Way::Plaintext)
+                        && !rule.ranges.iter().all(Range::is_loopback) =>
                 {
                     Some(("has passwords sent in the clear", &PG_AUTHN_WEAK_METHOD))
                 }
@@ -135,7 +136,7 @@ impl Hba {
         let mut strict = Before::default();
         let shadowed = self.rules.iter().zip(&self.left).filter(|(rule, left)| {
             let shadowed = left.is_empty() && rule.is_strict();
-            let shadowed = shadowed && rule.ways(self.tls).any(|way| strict.leave(rule, way));
+            let shadowed = shadowed && rule.reach(self.tls).any(|(hop, way)| strict.leave(rule, hop, way));
             if rule.is_strict() {
                 strict.add(rule);
             }
@@ -156,12 +157,12 @@ impl Hba {
         names.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Rules that let clients in whose bytes are not encrypted.
+    /// Rules that let clients in whose bytes are not encrypted; replicas are not clients.
     pub fn of_transport(&self) -> Rules {
         self.judge(serves_plaintext, "write hostssl for host and reload")
     }
 
-    /// The same rules for the claim that nobody is served in plaintext.
+    /// The same rules for the claim that no client is served in plaintext.
     ///
     /// # Errors
     /// The rule for which the server has not loaded the file.
@@ -175,14 +176,14 @@ impl Hba {
 
     /// The same of rules for replicas.
     pub fn of_replication(&self) -> Rules {
-        let plain = |rule: &Rule, ways: &[Way]| -> Option<Weakness> {
-            let replicas = rule.databases.iter().any(|database| database == "replication");
-            (replicas && ways.contains(&Way::Plaintext)).then_some(("serves replicas plaintext", &PG_TLS_REPLICATION))
+        let plain = |_: &Rule, left: &[(Hop, Way)]| -> Option<Weakness> {
+            left.contains(&(Hop::Replicas, Way::Plaintext))
+                .then_some(("serves replicas plaintext", &PG_TLS_REPLICATION))
         };
         self.judge(plain, "write hostssl for host and reload")
     }
 
-    fn judge(&self, fault: impl Fn(&Rule, &[Way]) -> Option<Weakness>, remedy: &'static str) -> Rules {
+    fn judge(&self, fault: impl Fn(&Rule, &[(Hop, Way)]) -> Option<Weakness>, remedy: &'static str) -> Rules {
         let mut rules = Rules {
             read: format!("{} rules of pg_hba.conf", self.rules.len()),
             remedy,
@@ -197,13 +198,16 @@ impl Hba {
     }
 
     /// The rules for which `fault` finds something in what gets past the rules before them.
-    fn found(&self, fault: impl Fn(&Rule, &[Way]) -> Option<Weakness>) -> impl Iterator<Item = (&Rule, Weakness)> {
+    fn found(
+        &self,
+        fault: impl Fn(&Rule, &[(Hop, Way)]) -> Option<Weakness>,
+    ) -> impl Iterator<Item = (&Rule, Weakness)> {
         let reached = self.rules.iter().zip(&self.left).filter(|(_, left)| !left.is_empty());
         let letting_in = reached.filter(|(rule, _)| rule.method != "reject");
         letting_in.filter_map(move |(rule, left)| Some((rule, fault(rule, left)?)))
     }
 }
 
-fn serves_plaintext(_: &Rule, ways: &[Way]) -> Option<Weakness> {
-    ways.contains(&Way::Plaintext).then_some(("serves plaintext", &PG_TLS_OPTIONAL))
+fn serves_plaintext(_: &Rule, left: &[(Hop, Way)]) -> Option<Weakness> {
+    left.contains(&(Hop::Clients, Way::Plaintext)).then_some(("serves plaintext", &PG_TLS_OPTIONAL))
 }

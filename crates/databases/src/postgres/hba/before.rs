@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::rule::{EVERYWHERE, Range, Rule, Way};
+use super::rule::{EVERYWHERE, Hop, Range, Rule, Way};
 
 /// The rules of which something is true: the bit of their number.
 type Bits = Vec<u64>;
@@ -29,9 +29,9 @@ impl<'a> Before<'a> {
         }
     }
 
-    /// True when some connection that `rule` matches and that comes by `way` matches none of these.
-    pub fn leave(&self, rule: &Rule, way: Way) -> bool {
-        rule.databases.iter().any(|database| {
+    /// True when some connection of `hop` that `rule` matches and that comes by `way` matches none of these.
+    pub fn leave(&self, rule: &Rule, hop: Hop, way: Way) -> bool {
+        rule.databases_of(hop).any(|database| {
             let left = |user: &String, range| !self.take(way, database, user, range);
             rule.users.iter().any(|user| rule.ranges.iter().any(|range| left(user, range)))
         })

@@ -37,6 +37,13 @@ pub enum Way {
     Gss,
 }
 
+/// Whose connection it is: `all` databases are those of clients alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hop {
+    Clients,
+    Replicas,
+}
+
 /// From where it comes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Range {
@@ -91,6 +98,17 @@ impl Rule {
             _ => &[Way::Plaintext, Way::Tls, Way::Gss],
         };
         ways.iter().copied().filter(move |way| tls || *way != Way::Tls)
+    }
+
+    /// Whose connections it may take to a server that speaks `tls` or not, and by which ways.
+    pub fn reach(&self, tls: bool) -> impl Iterator<Item = (Hop, Way)> {
+        let ways = move |hop| self.ways(tls).map(move |way| (hop, way));
+        [Hop::Clients, Hop::Replicas].into_iter().flat_map(ways)
+    }
+
+    /// The databases that it names for connections of `hop`.
+    pub fn databases_of(&self, hop: Hop) -> impl Iterator<Item = &String> {
+        self.databases.iter().filter(move |name| (*name == "replication") == (hop == Hop::Replicas))
     }
 
     /// True where the server loads nothing of the file because of it. A rule that is only of no use, as `hostssl` on a
