@@ -106,18 +106,18 @@ impl std::fmt::Display for Remedy {
     }
 }
 
-/// Refuses `server` where an arm with `protections`, which its sessions switch where it is `switched`, cannot be
-/// measured on it: with everything that the arm lacks.
+/// Everything that an arm with `protections`, which its sessions switch where it is `switched`, lacks on `server`, each
+/// with what to do; nothing where it can be measured.
 ///
 /// # Errors
-/// [`Fault::Refused`] with every lack and what to do; as [`Database::lacks`].
-pub fn refuse(
+/// As [`Database::lacks`].
+pub fn lacking(
     database: &dyn Database,
     server: &Server,
     setup: &Setup,
     protections: &[&str],
     switched: bool,
-) -> Result<(), Fault> {
+) -> Result<Vec<String>, Fault> {
     let mut lacks = database.lacks(server, setup)?;
     lacks.retain(|lack| lack.without.concerns(protections));
     let stops = |lack: &Lack| match lack.without {
@@ -126,10 +126,9 @@ pub fn refuse(
         Without::Proof(_) | Without::Figures(_) => false,
     };
     if !lacks.iter().any(stops) {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    let told: Vec<String> = lacks.iter().map(|lack| format!("{}: {}", lack.why, lack.remedy)).collect();
-    Err(Fault::Refused(told.join("; besides, ")))
+    Ok(lacks.iter().map(|lack| format!("{}: {}", lack.why, lack.remedy)).collect())
 }
 
 /// A database that Tithe can launch or attach to.

@@ -10,7 +10,7 @@ use tithe_machine::{
 };
 use tithe_model::experiment::{Arm, Url};
 use tithe_plugin::{
-    database::{Database, refuse},
+    database::{Database, lacking},
     setup::Setup,
 };
 
@@ -43,10 +43,12 @@ impl Sharing {
     /// # Errors
     /// When a server cannot be measured or does not say who it is, or arms share servers that cannot.
     pub fn find(run: &Run<'_>, setups: &mut [Setup], writes: bool) -> Result<Self, Fault> {
+        let arms = run.plan.experiment.arms.iter().zip(setups.iter());
+        refuse(run.product, arms.clone().filter_map(|(arm, setup)| Some((arm, arm.url.as_ref()?, setup))))?;
         let mut places = Vec::with_capacity(setups.len());
-        for (number, (arm, setup)) in run.plan.experiment.arms.iter().zip(setups.iter()).enumerate() {
+        for (number, (arm, setup)) in arms.enumerate() {
             let identity = match &arm.url {
-                Some(url) => identity(run.product, arm, url, setup)?,
+                Some(url) => said(run.product, arm, url, setup)?,
                 None => number.to_string(),
             };
             let columns = setup.columns.is_some();
@@ -141,13 +143,37 @@ impl Sharing {
 /// # Errors
 /// When it cannot be measured or reached.
 pub(super) fn identity(database: &dyn Database, arm: &Arm, url: &Url, setup: &Setup) -> Result<String, Fault> {
+    refuse(database, std::iter::once((arm, url, setup)))?;
+    said(database, arm, url, setup)
+}
+
+/// Refuses `arms`, each with its URL and set-up, where one of them cannot be measured: with everything that they lack,
+/// once each.
+fn refuse<'a>(database: &dyn Database, arms: impl Iterator<Item = (&'a Arm, &'a Url, &'a Setup)>) -> Result<(), Fault> {
+    let mut all: Vec<(&str, String)> = Vec::new();
+    for (arm, url, setup) in arms {
+        let protections: Vec<&str> = arm.protections.iter().map(|chosen| chosen.id.as_str()).collect();
+        let lacks = lacking(database, &at(url), setup, &protections, !arm.on.is_empty());
+        for lack in lacks.map_err(|fault| fault.of(format_args!("arm {}", arm.name)))? {
+            if all.iter().all(|(_, known)| *known != lack) {
+                all.push((&arm.name, lack));
+            }
+        }
+    }
+    let lines: Vec<String> = all.iter().map(|(arm, lack)| format!("arm {arm}: {lack}")).collect();
+    if lines.is_empty() { Ok(()) } else { Err(Fault::Refused(lines.join("; besides, "))) }
+}
+
+/// What the server of `arm`, at `url`, says of itself, or else where its URL leads.
+fn said(database: &dyn Database, arm: &Arm, url: &Url, setup: &Setup) -> Result<String, Fault> {
+    let said = database.identity(&at(url), setup);
+    Ok(said.map_err(|fault| fault.of(format_args!("arm {}", arm.name)))?.unwrap_or_else(|| place_of(url)))
+}
+
+/// The server at `url`, of which nothing else is known.
+fn at(url: &Url) -> Server {
     let address = Address::Attached(url.clone());
-    let server = Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() };
-    let protections: Vec<&str> = arm.protections.iter().map(|chosen| chosen.id.as_str()).collect();
-    let fits = refuse(database, &server, setup, &protections, !arm.on.is_empty());
-    let said = fits.and_then(|()| database.identity(&server, setup));
-    let said = said.map_err(|fault| fault.of(format_args!("arm {}", arm.name)))?;
-    Ok(said.unwrap_or_else(|| place_of(url)))
+    Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() }
 }
 
 /// Where `url` leads, whoever comes by it and in whichever way: its hosts.
