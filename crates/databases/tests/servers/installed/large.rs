@@ -120,7 +120,7 @@ fn postgres_with_thousands_of_roles_rules_and_tablespaces_and_with_revoked_views
             node-to-node: cannot tell, this account: refused: 42501: permission denied for view pg_stat_replication: GRANT SELECT ON pg_stat_replication, pg_stat_ssl, pg_subscription
             at-rest: not offered by this product, whole server: PostgreSQL encrypts no file; a volume below it may; not judged: whether the log repeats values (refused: 42501: permission denied for view pg_settings: GRANT SELECT ON pg_settings)
             jmx-authentication: not offered by this product, whole server: no Java virtual machine
-            authentication-caching: not offered by this product, whole server: every login is checked anew
+            authentication-caching: not offered by this product, whole server: every login is checked again
         "#]],
     );
 }
