@@ -5,9 +5,18 @@ use std::{fs, path::Path, process::Command};
 
 use crate::support::{process::Process, server::found, wait_until};
 
-/// Runs what follows the folder in a place where the system's temporary folders are those below the folder.
-const APART: &str = "mount --bind \"$0/tmp\" /tmp && mount --bind \"$0/var\" /var/tmp && mount --bind \"$0/shm\" /dev/shm \
-                     && : >/tmp/another-one && cd \"$0/cwd\" && exec \"$@\"";
+/// Runs the program `$2` with what follows in the folder `$1`, both below `$0`, where the system's temporary folders are
+/// those below the folder. `$0` is mounted elsewhere first: it may be below one of those itself.
+const APART: &str = "mount --bind \"$0\" /mnt && folder=/mnt/$1 && program=/mnt/$2 && shift 2 && \
+                     mount --bind \"$folder/tmp\" /tmp && mount --bind \"$folder/var\" /var/tmp && \
+                     mount --bind \"$folder/shm\" /dev/shm && : >/tmp/another-one && cd \"$folder/cwd\" && \
+                     HOME=\"$folder/home\" TMPDIR=/tmp exec \"$program\" \"$@\"";
+
+/// The folder that cargo builds into, and `path` from there.
+fn built(path: &Path) -> (&'static Path, &Path) {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder of cargo's");
+    (target, path.strip_prefix(target).expect("below the folder that cargo builds into"))
+}
 
 /// Names in the folder at `path`.
 fn names(path: &Path) -> Vec<String> {
@@ -15,7 +24,7 @@ fn names(path: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// A run on `database` with `protection` is killed once it measures.
+/// A run on `database` with `protection` is killed once its servers serve.
 #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 fn killed(database: &str, protection: &str) {
     let all = tithe_databases::all();
@@ -34,16 +43,18 @@ fn killed(database: &str, protection: &str) {
     let open = Command::new("chmod").arg("1777").args([&tmp, &var, &shm]).status().expect("chmod runs");
     assert!(open.success());
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", APART]).arg(folder.path()).arg(env!("CARGO_BIN_EXE_tithe"));
+    let ((target, below), (_, program)) = (built(folder.path()), built(Path::new(env!("CARGO_BIN_EXE_tithe"))));
+    command.args(["--mount", "sh", "-c", APART]).args([target, below, program]);
     command.args(["run", database, "--protect", protection, "--records", "200", "--budget", "2 min"]);
-    command.env("HOME", &home).env("TMPDIR", "/tmp");
     let mut run = Process::unheard(&mut command);
-    let frames = || {
+    // Both servers are up and hold the data; what a warm-up would take is not waited for.
+    let serves = || {
         let runs = fs::read_dir(cwd.join("tithe-runs")).into_iter().flatten().flatten();
-        runs.filter_map(|run| fs::read_to_string(run.path().join("frames.jsonl")).ok()).any(|it| !it.is_empty())
+        let mut events = runs.filter_map(|run| fs::read_to_string(run.path().join("events.jsonl")).ok());
+        events.any(|it| it.matches("arm-started").count() == 2)
     };
-    wait_until(frames);
-    assert!(frames(), "it was measured");
+    wait_until(serves);
+    assert!(serves(), "both arms were started");
     run.kill();
     assert_eq!(names(&tmp), ["another-one"], "and nothing else");
     assert_eq!([&var, &shm, &home].map(|path| names(path)), [[""; 0]; 3]);
