@@ -269,7 +269,7 @@ pub fn check_target(target: &str, database: &OfferedDatabase) -> Result<(), Stop
     if !Url::is_url(target) {
         return Ok(());
     }
-    if holds_secret(target) {
+    if Url::new(target).holds_secret() {
         return Err(usage(format!(
             "the URL holds a password, or what looks like one, and everybody on this machine can read arguments: leave it \
              out and give it by the environment variable {}; nothing was started",
@@ -283,43 +283,6 @@ pub fn check_target(target: &str, database: &OfferedDatabase) -> Result<(), Stop
         .map_err(|fault| usage(format!("{}; nothing was started", complain::without_lead(&fault.to_string()))))
 }
 
-/// True for a URL with a password before its host, an option that may hold a secret, or parts that cannot be told from
-/// one.
-fn holds_secret(url: &str) -> bool {
-    const SECRET: [&str; 4] = ["pass", "pwd", "secret", "token"];
-    let url = Url::new(url);
-    let (place, options) = url.expose().split_once(['?', '#']).unwrap_or((url.expose(), ""));
-    // A command or a file that has the password is none.
-    let shown = |option: &&str| !["password_command=", "passfile="].iter().any(|name| option.starts_with(name));
-    let options = options.split('&').filter(shown).collect::<Vec<_>>().join("&").to_ascii_lowercase();
-    !Url::new(place).is_bare() || SECRET.iter().any(|word| options.contains(word)) || options.contains('@')
-}
-
 fn usage(message: String) -> Stop {
     Stop::new(exit::USAGE, message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::holds_secret;
-
-    #[test]
-    fn what_may_be_a_secret_is_told_from_the_rest_of_a_url() {
-        for url in [
-            "host=db user=ann password=x",
-            "ann:x@tcp(db:3306)/shop",
-            "postgres://ann:x@db/shop",
-            "pg://a:b@c@db",
-            "pg://ann@db/x?password=y",
-            "pg://db?a=b@c",
-            "pg://a@b/c@d",
-        ] {
-            assert!(holds_secret(url), "{url}");
-        }
-        for url in
-            ["postgres://ann@db:5432/shop?sslmode=verify-full&sslrootcert=/ca.pem", "redis://db", "pg://a@[::1]:5/x"]
-        {
-            assert!(!holds_secret(url), "{url}");
-        }
-    }
 }

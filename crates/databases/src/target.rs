@@ -111,6 +111,22 @@ impl Target {
         Ok(())
     }
 
+    /// Connects as `open` does; once more where that is refused and the password's command says another one by now.
+    ///
+    /// # Errors
+    /// As `open` and the command.
+    pub fn log_in<T>(&self, open: impl Fn(&Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        match (open(self), &self.password_command, &self.password) {
+            (Err(Fault::Refused(words)), Some(command), Some(password)) => {
+                match token::after_refusal(command, password)? {
+                    Some(password) => open(&Self { password: Some(password), ..self.clone() }),
+                    None => Err(Fault::Refused(words)),
+                }
+            }
+            (outcome, ..) => outcome,
+        }
+    }
+
     /// The same without TLS, and without the password: whoever asks for TLS wants it sent in no other way, and a server
     /// that asks for it has shown already that it serves plaintext.
     #[must_use]

@@ -66,7 +66,7 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
         if arguments.json {
             crate::shown::show!("{document}");
         }
-        return Err(nothing_measured(&path, analysis, plan.experiment.is_attached()));
+        return Err(nothing_measured(&path, analysis, &plan.experiment));
     }
     write_reports(&path, analysis, &assessed.page_data)?;
     if arguments.json {
@@ -85,7 +85,7 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
             path.join("report.html").display(),
             path.display()
         );
-        if ending != Ending::Complete && !plan.experiment.is_attached() {
+        if ending != Ending::Complete && can_go_on(&plan.experiment) {
             crate::shown::showln!("continue: tithe run --resume {}", path.display());
         }
     }
@@ -174,7 +174,7 @@ fn write(path: &Path, text: &str) -> Result<(), Stop> {
 }
 
 /// What stands in place of a report of nothing: each reason once, and what to do next.
-fn nothing_measured(path: &Path, analysis: &Analysis, attached: bool) -> Stop {
+fn nothing_measured(path: &Path, analysis: &Analysis, experiment: &Experiment) -> Stop {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for cell in &analysis.cells {
         let Some(CellEnding::Failed(reason)) = &cell.ending else { continue };
@@ -188,15 +188,14 @@ fn nothing_measured(path: &Path, analysis: &Analysis, attached: bool) -> Stop {
         let of = if cells.len() == analysis.cells.len() { String::new() } else { format!("{}: ", cells.join(", ")) };
         message += &format!("  {of}{reason}\n");
     }
-    // Servers that Tithe starts are made anew, so that a run goes on; what became of a running one is not known.
-    message += &match attached {
-        true => {
-            "next: mend that and give the command again; `tithe doctor URL` prints everything that a server lacks as \
-             statements to paste\n"
-                .to_owned()
-        }
-        false => format!("next: mend that, then tithe run --resume {}\n", path.display()),
+    let again = match can_go_on(experiment) {
+        true => format!("then tithe run --resume {}", path.display()),
+        false => "and give the command again".to_owned(),
     };
+    message += &format!("next: mend that, {again}\n");
+    if experiment.is_attached() {
+        message += "      `tithe doctor URL` prints everything that a server lacks as statements to paste\n";
+    }
     Stop { message: message + &format!("records: {}\n", path.display()), status: exit::FAILED }
 }
 
@@ -232,11 +231,8 @@ fn free_name(path: &Path) -> PathBuf {
 /// Takes up a run that ended early. Nothing in its folder is changed before it is certain that it can be.
 fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Option<Records>), Stop> {
     let (Records { mut plan, .. }, _) = folder::open(path)?;
-    if plan.experiment.is_attached() {
-        // The records hold no password: what the run attached to cannot be known from them.
-        return Err(Stop::new(exit::USAGE, "a run on attached servers cannot be resumed; run its experiment again"));
-    }
     let filled = plan.fit(&offer::catalogue()).map_err(|flaws| unfit(path, &flaws))?;
+    complete_urls(&mut plan.experiment)?;
     let text = std::fs::read_to_string(path.join("experiment.toml")).unwrap_or_default();
     let prepared = prepare::of_plan(text, plan, &arguments.asked.experiment.machine)?;
     let (mut folder, records) = RunFolder::resume(path)?;
@@ -255,6 +251,36 @@ fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Opti
         folder.event(&Event::Warning { message })?;
     }
     Ok((prepared, folder, Some(records)))
+}
+
+/// True where records hold all that a later process needs to reach the servers of `experiment`, but for passwords.
+fn can_go_on(experiment: &Experiment) -> bool {
+    experiment.arms.iter().filter_map(|arm| arm.url.as_ref()).all(|url| url.of_records().is_some())
+}
+
+/// Has the URLs of an `experiment` from records be such as servers are reached by. Passwords come from where they came
+/// from at the start; one that stood in a URL is nowhere, and must come from the environment.
+fn complete_urls(experiment: &mut Experiment) -> Result<(), Stop> {
+    let catalogue = offer::catalogue();
+    let variable = catalogue.database(&experiment.database).map_or("", |database| database.entry.password_variable);
+    let is_given = !variable.is_empty() && std::env::var_os(variable).is_some();
+    for arm in &mut experiment.arms {
+        let Some(url) = &mut arm.url else { continue };
+        let why = match url.of_records() {
+            Some(whole) if whole == *url || is_given => {
+                *url = whole;
+                continue;
+            }
+            Some(_) => format!("the password that stood in the URL of arm {}: give it by {variable}", arm.name),
+            None => format!(
+                "all of the URL of arm {}, where a password cannot be told from the rest: run the experiment again, with \
+                 the password by {variable}",
+                arm.name
+            ),
+        };
+        return Err(Stop::new(exit::USAGE, format!("records do not hold {why}; nothing was started")));
+    }
+    Ok(())
 }
 
 /// Why this build cannot go on with the plan of the run folder at `path`.

@@ -31,6 +31,7 @@ mod installed {
     mod attached;
     mod attached_products;
     mod attached_refused;
+    mod attached_resumed;
     mod bound;
     mod data_sets;
     mod doctor;

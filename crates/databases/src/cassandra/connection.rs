@@ -63,6 +63,10 @@ impl CqlConnection {
     /// # Errors
     /// A refusal of either side, or a broken connection.
     pub fn open(target: &Target) -> Result<Self, Fault> {
+        target.log_in(Self::start_up)
+    }
+
+    fn start_up(target: &Target) -> Result<Self, Fault> {
         let mut wire = target.dial()?;
         if let Some(tls) = &target.tls {
             tls.start(&mut wire, &target.host, target.port).map_err(|fault| turned_away("in the handshake", fault))?;

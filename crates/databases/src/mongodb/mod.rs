@@ -68,6 +68,10 @@ impl Database for MongoDb {
         target::check_url(url, setup)
     }
 
+    fn remarks(&self, url: &Url, _setup: &Setup) -> Vec<String> {
+        target::remarks(url)
+    }
+
     fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
         target::endpoint(url)
     }

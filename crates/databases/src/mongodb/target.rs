@@ -36,13 +36,10 @@ pub const PASSWORD_VARIABLE: &str = "MONGODB_PASSWORD";
 /// Options of a URL that are about TLS.
 pub const TLS_OPTIONS: &[&str] =
     &["tls", "ssl", "tlsCAFile", "tlsCertificateKeyFile", "tlsAllowInvalidCertificates", "tlsInsecure"];
-/// Options of a URL that Tithe sets itself, with the reason.
-const NOT_IN_URLS: [(&str, &str); 4] = [
-    ("maxPoolSize", "each connection of the load has a driver of its own"),
-    ("minPoolSize", "each connection of the load has a driver of its own"),
-    ("retryReads", "what failed is counted as failed"),
-    ("retryWrites", "what failed is counted as failed"),
-];
+/// Options of a URL that cannot be: each connection of the load has a driver of its own.
+const NOT_IN_URLS: [&str; 2] = ["maxPoolSize", "minPoolSize"];
+/// Options of a URL that have no effect: what failed is counted as failed, and Tithe's clients bear its name.
+const IDLE: [&str; 3] = ["appName", "retryReads", "retryWrites"];
 
 /// What the driver of an arm's clients is told.
 ///
@@ -200,19 +197,30 @@ pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
              mongodb:// with the hosts that `nslookup -type=SRV _mongodb._tcp.HOST` names and tls=true",
         ));
     }
-    let text = url.expose();
-    let options = text.split_once('?').map_or("", |(_, options)| options);
-    for name in options.split('&').filter_map(|option| option.split('=').next()) {
-        if let Some((name, why)) = NOT_IN_URLS.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)) {
-            return Err(refused(&format!("option {name} is Tithe's: {why}")));
-        }
+    if let Some(name) = named(url, &NOT_IN_URLS).first() {
+        return Err(refused(&format!("option {name} is Tithe's: each connection of the load has a driver of its own")));
     }
     // The driver's own words may quote the URL.
-    let parsed = ConnectionString::parse(text).map_err(|_| refused("the driver cannot read it"))?;
+    let parsed = ConnectionString::parse(url.expose()).map_err(|_| refused("the driver cannot read it"))?;
     if let Some(DriverTls::Enabled(tls)) = &parsed.tls {
         verified(tls)?;
     }
     as_asked(parsed.tls.as_ref(), setup.transport)
+}
+
+/// What of `url` has no effect.
+pub fn remarks(url: &Url) -> Vec<String> {
+    let idle = named(url, &IDLE);
+    if idle.is_empty() { Vec::new() } else { vec![format!("no effect here: {}", idle.join(", "))] }
+}
+
+/// Those of `options` that `url` names.
+fn named(url: &Url, options: &[&'static str]) -> Vec<&'static str> {
+    let given = url.expose().split_once('?').map_or("", |(_, given)| given);
+    let is_given = |option: &&str| {
+        given.split('&').any(|pair| pair.split('=').next().is_some_and(|name| name.eq_ignore_ascii_case(option)))
+    };
+    options.iter().copied().filter(|option| is_given(option)).collect()
 }
 
 /// Refuses TLS that is asked for and not obtained.
@@ -299,6 +307,19 @@ mod tests {
         assert_eq!(mechanism(named, scram("SCRAM-SHA-256")), Ok(Some(AuthMechanism::ScramSha256)));
         let refused = mechanism(named, scram("SCRAM-SHA-1")).expect_err("they differ").to_string();
         assert!(refused.contains("it asks for SCRAM-SHA-256, and this arm for SCRAM-SHA-1"), "{refused}");
+    }
+
+    #[test]
+    fn an_address_as_a_cloud_prints_it_is_taken_and_what_has_no_effect_named() {
+        let of = |options: &str| {
+            let url = Url::new(format!("mongodb://ann@one:1,two:2/shop?{options}"));
+            (check_url(&url, &Setup::bare()).map_err(|fault| fault.to_string()), remarks(&url))
+        };
+        let printed = of("replicaSet=a&authSource=admin&retryWrites=true&w=majority&appName=Cluster0");
+        assert_eq!(printed, (Ok(()), vec!["no effect here: appName, retryWrites".to_owned()]));
+        assert_eq!(of("w=majority"), (Ok(()), Vec::new()));
+        let (refused, _) = of("maxpoolsize=5");
+        assert!(refused.is_err_and(|words| words.contains("option maxPoolSize is Tithe's")));
     }
 
     #[test]

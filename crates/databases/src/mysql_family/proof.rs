@@ -2,14 +2,14 @@
 //!
 //! `mysql_native_password`: SHA-1(password) ⊕ SHA-1(salt ‖ SHA-1(SHA-1(password))). `caching_sha2_password`:
 //! SHA-256(password) ⊕ SHA-256(SHA-256(SHA-256(password)) ‖ salt). `client_ed25519` (MariaDB): an Ed25519 signature of
-//! the salt, with the password in the place of the seed. Sources: MariaDB documentation, "Authentication Plugins";
-//! MySQL internals, "Authentication Method". The last has the password as a seed of any length; the library used here
-//! takes 32 bytes only, which is what Tithe's own passwords have.
+//! the salt, with the password of any length in the place of the seed, so that the key is its SHA-512. Sources: MariaDB
+//! documentation, "Authentication Plugins"; MySQL internals, "Authentication Method".
 
-use ring::{
-    digest::{Algorithm, Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256},
-    signature::Ed25519KeyPair,
+use ed25519_dalek::{
+    Digest as _, Sha512, VerifyingKey,
+    hazmat::{ExpandedSecretKey, raw_sign},
 };
+use ring::digest::{Algorithm, Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 use tithe_machine::{fault::Fault, secret::Secret};
 
 /// MariaDB's default.
@@ -46,10 +46,8 @@ pub fn prove(plugin: &str, password: Option<&Secret>, salt: &[u8]) -> Result<Vec
             Ok(mixed(once, &hash(&SHA256, &[&twice, salt])))
         }
         ED25519 => {
-            let pair = Ed25519KeyPair::from_seed_unchecked(password);
-            let pair =
-                pair.map_err(|_| Fault::Refused(format!("{plugin} is spoken for passwords of 32 bytes only")))?;
-            Ok(pair.sign(salt).as_ref().to_vec())
+            let key = ExpandedSecretKey::from_bytes(&Sha512::digest(password).into());
+            Ok(raw_sign::<Sha512>(&key, salt, &VerifyingKey::from(&key)).to_bytes().to_vec())
         }
         _ => Err(Fault::Refused(format!(
             "the server asks for {plugin}; {NATIVE}, {CACHING_SHA2}, {SHA256_PASSWORD}, {CLEAR} and {ED25519} are spoken"
@@ -95,7 +93,14 @@ mod tests {
     fn no_password_is_no_proof_and_what_is_not_spoken_is_refused() {
         assert_eq!(prove(NATIVE, None, b"12345678abcdefghijkl"), Ok(Vec::new()));
         assert!(matches!(proof("mysql_clear_password", "secret", b""), Err(Fault::Refused(_))));
-        assert!(matches!(proof(ED25519, "secret", &[1; 32]), Err(Fault::Refused(_))));
-        assert_eq!(proof(ED25519, "0123456789abcdef0123456789abcdef", &[1; 32]).map(|proof| proof.len()), Ok(128));
+    }
+
+    /// A password as long as a seed is one; the server's own check of others is in the tests with servers.
+    #[test]
+    fn a_signature_is_the_usual_one_and_of_a_password_of_any_length() {
+        let seed = "0123456789abcdef0123456789abcdef";
+        let pair = ring::signature::Ed25519KeyPair::from_seed_unchecked(seed.as_bytes()).expect("a seed");
+        assert_eq!(proof(ED25519, seed, &[1; 32]), Ok(hex(pair.sign(&[1; 32]).as_ref())));
+        assert_eq!(proof(ED25519, "secret", &[1; 32]).map(|proof| proof.len()), Ok(128));
     }
 }

@@ -57,7 +57,11 @@ pub fn version(host: &str, port: u16) -> Result<String, Fault> {
 ///
 /// # Errors
 /// A refusal of either side, or a broken connection.
-pub fn open(target: &Target, check: impl FnOnce(&str) -> Result<(), Fault>) -> Result<Opened, Fault> {
+pub fn open(target: &Target, check: impl Fn(&str) -> Result<(), Fault>) -> Result<Opened, Fault> {
+    target.log_in(|target| start_up(target, &check))
+}
+
+fn start_up(target: &Target, check: impl Fn(&str) -> Result<(), Fault>) -> Result<Opened, Fault> {
     let mut wire = target.dial()?;
     let packet = receive(&mut wire)?;
     let greeting = greeting(&wire.unread()[packet.body.clone()])?;

@@ -45,6 +45,10 @@ pub const BOUND: &str = "scram-sha-256-plus";
 /// # Errors
 /// A refusal of either side, or a broken connection.
 pub fn open(target: &Target) -> Result<(Wire, Greeting), Fault> {
+    target.log_in(start_up)
+}
+
+fn start_up(target: &Target) -> Result<(Wire, Greeting), Fault> {
     let mut wire = target.dial()?;
     if let Some(tls) = &target.tls {
         start_tls(&mut wire, target, tls)?;

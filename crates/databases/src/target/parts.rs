@@ -212,3 +212,22 @@ fn decode(text: &str) -> Result<String, Fault> {
     }
     Ok(decoded.into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, ToSocketAddrs as _};
+
+    use super::*;
+
+    #[test]
+    fn an_address_is_connected_to_in_its_zone() {
+        let parts = UrlParts::read(&Url::new("redis://[fe80::7%25lo]:7/0")).expect("a URL");
+        let Host { name, port, .. } = &parts.hosts[0];
+        assert_eq!((name.as_str(), *port), ("fe80::7%lo", Some(7)));
+        // As `Wire::connect` resolves it. The loopback interface is the kernel's first.
+        let found = (name.as_str(), 7).to_socket_addrs().expect("an address").next();
+        assert!(matches!(found, Some(SocketAddr::V6(address)) if address.scope_id() == 1), "{found:?}");
+        let raw = UrlParts::read(&Url::new("redis://[fe80::7%lo]:7")).expect_err("not encoded").to_string();
+        assert!(raw.contains("the sign itself is written %25"), "{raw}");
+    }
+}

@@ -118,14 +118,7 @@ impl Tls {
     /// As [`client_config`] and [`Wire::start_tls`].
     pub fn start(&self, wire: &mut Wire, host: &str, port: u16) -> Result<(), Fault> {
         let shared = self.shared(host, port)?;
-        let name = match &self.server_name {
-            Some(name) => name,
-            // A server at a socket has no name: nobody else can be there.
-            None if tithe_plugin::wire::is_socket(host) => "localhost",
-            // The zone of an address is this machine's own.
-            None => host.split('%').next().unwrap_or_default(),
-        };
-        wire.start_tls(Arc::clone(&shared.config), name).map_err(|fault| match fault {
+        wire.start_tls(Arc::clone(&shared.config), self.name_at(host)).map_err(|fault| match fault {
             Fault::Refused(words) if words.contains(OTHER_NAME) => Fault::Refused(format!(
                 "{words}; for a certificate without a usable name, name the one that it bears (`server_name=NAME` in the \
                  URL) or have its authority alone checked (`verify-ca`)"
@@ -136,6 +129,17 @@ impl Tls {
         let count = if resumed { &shared.resumed } else { &shared.full };
         count.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// The name that the certificate of a server at `host` is held to.
+    fn name_at<'a>(&'a self, host: &'a str) -> &'a str {
+        match &self.server_name {
+            Some(name) => name,
+            // A server at a socket has no name: nobody else can be there.
+            None if tithe_plugin::wire::is_socket(host) => "localhost",
+            // The zone of an address is this machine's own.
+            None => host.split('%').next().unwrap_or_default(),
+        }
     }
 
     /// Handshakes so far with the server at `host` and `port`.
@@ -169,3 +173,17 @@ impl Tls {
 
 /// What a refusal says of a certificate with another name.
 const OTHER_NAME: &str = "by which it is called here";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_held_to_an_address_without_its_zone() {
+        let tls = Tls::of_url(Authority::System, None);
+        let names = ["db.example", "fe80::7%lo", "/run/db.sock"].map(|host| tls.name_at(host).to_owned());
+        assert_eq!(names, ["db.example", "fe80::7", "localhost"]);
+        let named = Tls { server_name: Some("db".to_owned()), ..tls };
+        assert_eq!(named.name_at("fe80::7%lo"), "db");
+    }
+}

@@ -15,8 +15,16 @@ const RENEWED_AFTER: Duration = Duration::from_secs(300);
 /// How long a command may take: those of clouds ask over the network.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What commands have said, by the command, and when.
-static SAID: Mutex<BTreeMap<String, (Instant, Secret)>> = Mutex::new(BTreeMap::new());
+/// What a command has said.
+struct Said {
+    begun: Instant,
+    secret: Secret,
+    /// What it had said before, and a server has refused.
+    refused: Option<Secret>,
+}
+
+/// What commands have said, by the command.
+static SAID: Mutex<BTreeMap<String, Said>> = Mutex::new(BTreeMap::new());
 
 /// What `command`, which a shell runs, says: one line.
 ///
@@ -26,13 +34,39 @@ pub fn of(command: &str) -> Result<Secret, Fault> {
     within(command, TIMEOUT)
 }
 
-fn within(command: &str, timeout: Duration) -> Result<Secret, Fault> {
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((begun, secret)) = said.get(command)
-        && begun.elapsed() < RENEWED_AFTER
-    {
-        return Ok(secret.clone());
+/// What `command` says now that a server has `refused` what it said earlier; `None` where it did not say that, or says
+/// nothing else.
+///
+/// # Errors
+/// As [`of`].
+pub fn after_refusal(command: &str, refused: &Secret) -> Result<Option<Secret>, Fault> {
+    let mut all = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    match all.get(command) {
+        Some(said) if said.secret == *refused => {}
+        // Another connection was refused before this one.
+        Some(said) if said.refused.as_ref() == Some(refused) => return Ok(Some(said.secret.clone())),
+        _ => return Ok(None),
     }
+    let said = Said { refused: Some(refused.clone()), ..ask(command, TIMEOUT)? };
+    let secret = said.secret.clone();
+    all.insert(command.to_owned(), said);
+    Ok(Some(secret).filter(|secret| secret != refused))
+}
+
+fn within(command: &str, timeout: Duration) -> Result<Secret, Fault> {
+    let mut all = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(said) = all.get(command)
+        && said.begun.elapsed() < RENEWED_AFTER
+    {
+        return Ok(said.secret.clone());
+    }
+    let said = ask(command, timeout)?;
+    let secret = said.secret.clone();
+    all.insert(command.to_owned(), said);
+    Ok(secret)
+}
+
+fn ask(command: &str, timeout: Duration) -> Result<Said, Fault> {
     let begun = Instant::now();
     let refused = |why: &str| Fault::Refused(format!("password_command {why}"));
     let late = || refused(&format!("did not end within {} s and was killed", timeout.as_secs()));
@@ -45,11 +79,7 @@ fn within(command: &str, timeout: Duration) -> Result<Secret, Fault> {
     match line {
         "" => Err(refused("says nothing")),
         line if line.contains('\n') => Err(refused("says more than one line: have it say the password alone")),
-        line => {
-            let secret = Secret::new(line);
-            said.insert(command.to_owned(), (begun, secret.clone()));
-            Ok(secret)
-        }
+        line => Ok(Said { begun, secret: Secret::new(line), refused: None }),
     }
 }
 
@@ -77,5 +107,23 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let count = format!("echo x >> {0}/calls; wc -l < {0}/calls", folder.path().display());
         assert_eq!((said(&count), said(&count)), (Ok("1".to_owned()), Ok("1".to_owned())));
+    }
+
+    #[test]
+    fn a_refused_one_is_asked_for_once_more() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let count = format!("echo x >> {0}/calls; wc -l < {0}/calls", folder.path().display());
+        let text = |secret: Result<Option<Secret>, Fault>| {
+            secret.map(|secret| secret.map(|secret| secret.expose_text().to_owned()))
+        };
+        let first = of(&count).expect("said");
+        assert_eq!(text(after_refusal(&count, &first)), Ok(Some("2".to_owned())));
+        // Whoever had the first one as well has the second.
+        assert_eq!(text(after_refusal(&count, &first)), Ok(Some("2".to_owned())));
+        // A password that no command has said, as checks try one, stays refused.
+        assert_eq!(text(after_refusal(&count, &Secret::new("wrong"))), Ok(None));
+        let same = "echo the same";
+        let said = of(same).expect("said");
+        assert_eq!(text(after_refusal(same, &said)), Ok(None));
     }
 }

@@ -1,9 +1,10 @@
 //! The address of a running server: how it is read in the forms that people have, and shown without its password.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
-/// The address of a running server, as a URL. Its password is never printed, logged or serialised.
+/// The address of a running server, as a URL. Its password is never printed, logged or serialised; what records have of
+/// it is said at [`Url::of_records`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(String);
 
@@ -82,6 +83,44 @@ impl Url {
         let path = tail.split(['?', '#']).next().unwrap_or_default();
         format!("{scheme}://{user}{hosts}{path}")
     }
+
+    /// True for a URL with a password before its host, an option that may hold a secret, or parts that cannot be told
+    /// from one.
+    pub fn holds_secret(&self) -> bool {
+        let (place, options) = self.split();
+        !Self(place.to_owned()).is_bare() || may_hold_secret(options)
+    }
+
+    /// What records keep: the URL as [`Url::redacted`], and its options where none of them may hold a secret; else
+    /// `?***` stands for them.
+    fn kept(&self) -> String {
+        let options = match self.split().1 {
+            options if may_hold_secret(options) => "?***",
+            options => options,
+        };
+        self.redacted() + options
+    }
+
+    /// Of what records keep of it, the URL without the mask in the place of its password; `None` where they lack more.
+    pub fn of_records(&self) -> Option<Self> {
+        let whole = self.kept().replacen(":***@", "@", 1);
+        (!whole.contains("***")).then_some(Self(whole))
+    }
+
+    /// The URL up to its options, and these.
+    fn split(&self) -> (&str, &str) {
+        self.0.split_at(self.0.find(['?', '#']).unwrap_or(self.0.len()))
+    }
+}
+
+/// True where some option may hold a secret, or a part of a password that was not encoded.
+fn may_hold_secret(options: &str) -> bool {
+    const SECRET: [&str; 4] = ["pass", "pwd", "secret", "token"];
+    // A command or a file that has the password is none.
+    let shown = |option: &&str| !["password_command=", "passfile="].iter().any(|name| option.starts_with(name));
+    let asked = options.trim_start_matches(['?', '#']).split('&').filter(shown).collect::<Vec<_>>().join("&");
+    let asked = percent_decode_str(&asked).decode_utf8_lossy().to_ascii_lowercase();
+    asked.contains("***") || options.contains('@') || SECRET.iter().any(|word| asked.contains(word))
 }
 
 /// True for `host`, `host:5432`, `[::1]:5432`, `one:1,two:2`: what stands behind a colon is a port.
@@ -175,7 +214,7 @@ impl std::fmt::Debug for Url {
 
 impl Serialize for Url {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.redacted())
+        serializer.serialize_str(&self.kept())
     }
 }
 
@@ -227,6 +266,72 @@ mod tests {
             (java.scheme(), java.is_java(), java.redacted()),
             ("mysql", true, "jdbc:mysql://db/shop".to_owned())
         );
+    }
+
+    #[test]
+    fn records_keep_what_is_no_secret_and_say_where_they_lack_some() {
+        let urls = [
+            "postgres://ann@db:5432/shop?sslmode=verify-full&sslrootcert=/ca.pem",
+            "postgres://ann:x@db/shop?sslmode=verify-full",
+            "redis://db",
+            "redis://db?password_command=cat%20/run/word",
+            "postgres://db?user=ann&p%61ssword=x",
+            "mongodb://db?authMechanismProperties=AWS_SESSION_TOKEN:x",
+            "pg://ann:a/b@db?a=1",
+            "pg://ann:1?b@db",
+            "host=db password=x",
+        ];
+        let kept = |url: &Url| (url.kept(), url.of_records());
+        let mut told = String::new();
+        for url in urls.map(Url::new) {
+            let (words, again) = kept(&url);
+            let again = again.map_or("incomplete".to_owned(), |url| url.0);
+            told += &format!("{words}\n  {again}\n");
+            // What is read from records is kept as it is.
+            assert_eq!(kept(&Url(words.clone())).0, words);
+            assert!(!words.contains('x') || !url.holds_secret(), "{words}");
+        }
+        expect![[r#"
+            postgres://ann@db:5432/shop?sslmode=verify-full&sslrootcert=/ca.pem
+              postgres://ann@db:5432/shop?sslmode=verify-full&sslrootcert=/ca.pem
+            postgres://ann:***@db/shop?sslmode=verify-full
+              postgres://ann@db/shop?sslmode=verify-full
+            redis://db
+              redis://db
+            redis://db?password_command=cat%20/run/word
+              redis://db?password_command=cat%20/run/word
+            postgres://db?***
+              incomplete
+            mongodb://db?***
+              incomplete
+            pg://***?a=1
+              incomplete
+            pg://***?***
+              incomplete
+            postgresql://db/?***
+              incomplete
+        "#]]
+        .assert_eq(&told);
+    }
+
+    #[test]
+    fn what_may_be_a_secret_is_told_from_the_rest_of_a_url() {
+        for url in [
+            "host=db user=ann password=x",
+            "ann:x@tcp(db:3306)/shop",
+            "postgres://ann:x@db/shop",
+            "pg://a:b@c@db",
+            "pg://ann@db/x?password=y",
+            "pg://db?a=b@c",
+            "pg://a@b/c@d",
+        ] {
+            assert!(Url::new(url).holds_secret(), "{url}");
+        }
+        for url in
+            ["postgres://ann@db:5432/shop?sslmode=verify-full&sslrootcert=/ca.pem", "redis://db", "pg://a@[::1]:5/x"]
+        {
+            assert!(!Url::new(url).holds_secret(), "{url}");
+        }
     }
 
     #[test]

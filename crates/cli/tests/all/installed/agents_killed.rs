@@ -237,7 +237,7 @@ fn play(bench: &Bench, experiment: &str, (usual, apart_ms): (usize, u64), observ
     let wanted = std::env::var("TITHE_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
     let (mut random, mut tally) = (SplitMix64::new(23), Tally::default());
     let begun = Instant::now();
-    // A run on an attached server cannot be resumed, so its coordinator is left alone.
+    // That a run on an attached server goes on is tested without agents: here its coordinator is left alone.
     let parts: [usize; 4] = if observed.is_some() { [0, 1, 2, 4] } else { [0, 1, 2, 3] };
     while tally.of_all() < wanted {
         let Some(mut play) = Play::begin(bench, observed) else { return };

@@ -33,7 +33,7 @@ pub fn in_slices(database: &str, arms: &str) -> String {
 }
 
 /// [`in_slices`] at a rate that leaves the machine to others.
-fn at_a_rate(database: &str, arms: &str) -> String {
+pub fn at_a_rate(database: &str, arms: &str) -> String {
     in_slices(database, arms).replace("100 ms", "250 ms").replace("clients = 2", "clients = 2\nrate = 400")
 }
 

@@ -1,8 +1,8 @@
 //! Ways of logging in that servers ask for, each against a real one; none gives a password to whoever listens.
 
-use std::{fs, process::Command};
+use std::process::Command;
 
-use super::attached::{arm, experiment};
+use super::attached::{arm, experiment, schemas};
 use crate::support::{
     Bench, err, out,
     process::Process,
@@ -44,14 +44,6 @@ fn own_account() -> String {
     String::from_utf8(output.stdout).expect("a name").trim().to_owned()
 }
 
-/// Puts `rules` before those by which `server` lets clients in.
-fn add_rules(server: &Server, rules: &str) {
-    let file = server.folder().join("data/pg_hba.conf");
-    let others = fs::read_to_string(&file).expect("the rules");
-    fs::write(&file, format!("{rules}{others}")).expect("written");
-    server.psql("SELECT pg_reload_conf()");
-}
-
 #[test]
 fn postgres_lets_in_by_each_of_its_ways() {
     let Some(server) = Server::start() else { return };
@@ -65,7 +57,7 @@ fn postgres_lets_in_by_each_of_its_ways() {
         "local all {own} peer\nlocal all hashed md5\nlocal all clear password\nhost all hashed 127.0.0.1/32 md5\n\
          host all clear 127.0.0.1/32 password\nhost all bound 127.0.0.1/32 scram-sha-256\n"
     );
-    add_rules(&server, &rules);
+    server.add_rules(&rules);
     let (port, folder, authority) = (server.port(), server.folder().display().to_string(), server.authority());
     let tcp = |user: &str| format!("postgres://{user}@127.0.0.1:{port}/postgres");
     let tls = |user: &str, more: &str| format!("{}?sslmode=verify-full&sslrootcert={authority}{more}", tcp(user));
@@ -114,10 +106,12 @@ fn mariadb_and_mysql_let_in_by_each_of_their_ways() {
             ),
             false => format!(
                 "CREATE OR REPLACE USER '{own}'@localhost IDENTIFIED VIA unix_socket;\n\
-                 CREATE USER native@'%' IDENTIFIED BY '{PASSWORD}';\n"
+                 CREATE USER native@'%' IDENTIFIED BY '{PASSWORD}';\n\
+                 CREATE USER signed@'%' IDENTIFIED VIA ed25519 USING PASSWORD('{PASSWORD}');\n"
             ),
         };
-        let Some(server) = OtherServer::mariadb_with(mysql, "", &accounts) else { continue };
+        let settings = if mysql { "" } else { "plugin_load_add = auth_ed25519\n" };
+        let Some(server) = OtherServer::mariadb_with(mysql, settings, &accounts) else { continue };
         let socket = server.folder().join("data/server.sock").display().to_string();
         let by_socket = |user: &str| format!("mysql://{user}@/?socket={socket}");
         let by_tcp = |user: &str| format!("mysql://{user}@{}", server.place("127.0.0.1"));
@@ -129,9 +123,12 @@ fn mariadb_and_mysql_let_in_by_each_of_their_ways() {
                 .flat_map(|user| [by_socket(user), by_tls(user), by_tcp(user)])
                 .map(|url| ("", url))
                 .collect(),
-            false => {
-                vec![("", by_socket(&own)), ("", by_socket("native")), ("", by_tls("native")), ("", by_tcp("native"))]
-            }
+            false => ["native", "signed"]
+                .iter()
+                .flat_map(|user| [by_socket(user), by_tls(user), by_tcp(user)])
+                .chain([by_socket(&own)])
+                .map(|url| ("", url))
+                .collect(),
         };
         meet("MYSQL_PWD", &cases);
         if !mysql {
@@ -190,10 +187,10 @@ fn a_socket_beside_tcp_is_warned_of() {
 }
 
 #[test]
-fn a_token_that_expires_ends_the_cell_with_the_reason() {
+fn a_token_that_expires_ends_the_cell_with_the_reason_and_a_new_one_goes_on() {
     let Some(server) = Server::start() else { return };
     server.psql("CREATE ROLE app LOGIN PASSWORD 'first'; GRANT CREATE ON DATABASE postgres TO app");
-    add_rules(&server, "host all app 127.0.0.1/32 scram-sha-256\n");
+    server.add_rules("host all app 127.0.0.1/32 scram-sha-256\n");
     let bench = Bench::new("expired");
     let (port, token) = (server.port(), bench.path("token"));
     let arm = |name: &str| {
@@ -210,4 +207,17 @@ fn a_token_that_expires_ends_the_cell_with_the_reason() {
     let told = out(&output) + &err(&output);
     assert_eq!(status(&output), 4, "{told}");
     assert!(told.contains("password authentication failed for user \"app\""), "{told}");
+    assert!(told.contains("continue: tithe run --resume"), "{told}");
+    let before = bench.kept_so_far("frames.jsonl");
+    bench.file("token", "second\n");
+    // While it goes on the token changes once more, and the command is asked again.
+    let run = bench.run_folder().display().to_string();
+    let child = Process::heard(&mut bench.command(&["run", "--resume", &run, "--quiet"]));
+    wait_until(|| bench.frames_so_far() > before.lines().count());
+    bench.file("token", "third\n");
+    server.psql("ALTER ROLE app PASSWORD 'third'");
+    let output = child.output();
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    assert!(bench.kept_so_far("frames.jsonl").starts_with(&before));
+    assert_eq!(schemas(&server), "0");
 }

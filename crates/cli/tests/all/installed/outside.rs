@@ -5,8 +5,8 @@ use std::{fs, path::Path, process::Command};
 
 use crate::support::{process::Process, server::found, wait_until};
 
-/// Runs the program `$2` with what follows in the folder `$1`, both below `$0`, where the system's temporary folders are
-/// those below the folder. `$0` is mounted elsewhere first: it may be below one of those itself.
+/// Runs the program `$2` with what follows in the folder `$1`, both below `$0`, where the system's temporary folders
+/// are those below the folder. `$0` is mounted elsewhere first: it may be below one of those itself.
 const APART: &str = "mount --bind \"$0\" /mnt && folder=/mnt/$1 && program=/mnt/$2 && shift 2 && \
                      mount --bind \"$folder/tmp\" /tmp && mount --bind \"$folder/var\" /var/tmp && \
                      mount --bind \"$folder/shm\" /dev/shm && : >/tmp/another-one && cd \"$folder/cwd\" && \

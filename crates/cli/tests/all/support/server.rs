@@ -363,6 +363,14 @@ impl Server {
         format!("postgres://{account}@{host}:{port}/postgres{options}")
     }
 
+    /// Puts `rules` before those by which it lets clients in.
+    pub fn add_rules(&self, rules: &str) {
+        let file = self.folder().join("data/pg_hba.conf");
+        let others = fs::read_to_string(&file).expect("the rules");
+        fs::write(&file, format!("{rules}{others}")).expect("written");
+        self.psql("SELECT pg_reload_conf()");
+    }
+
     /// One of its programs.
     pub fn program(&self, name: &str) -> String {
         self.programs.join(name).display().to_string()
