@@ -79,7 +79,7 @@ pub fn with_canary(
         let on_disk = |places| -> (Feature, Box<dyn Check>) {
             (Feature::AtRest, Box::new(DiskCanary::new(places, Targets::Everything)))
         };
-        let of_log = audit.map(|check| (Feature::Auditing, check));
+        let of_log = audit.into_iter().map(|check| (Feature::Auditing, check));
         let checks = [on_disk(Places::DATA), on_disk(Places::JOURNAL)].into_iter().chain(of_log);
         for (number, (feature, check)) in (0..).zip(checks) {
             let nonce = nonce.wrapping_add(number);
@@ -189,7 +189,7 @@ mod tests {
         }
 
         fn canary_checks(&self) -> Option<FindCanaryChecks> {
-            Some(|_, _, _| Ok(CanaryChecks { paths: Paths::default(), audit: None }))
+            Some(|_, _, _| Ok(CanaryChecks { paths: Paths::default(), audit: Vec::new() }))
         }
     }
 

@@ -16,6 +16,7 @@ use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 use crate::{
     connections::ConnectionList,
     matrix::FeatureStatus,
+    recording::{Recording, Sent},
     rotation::Rotator,
     session::{Session, SqlSession, Table},
     setup::{Reach, Setup},
@@ -333,6 +334,14 @@ pub trait Database: Sync {
     /// When the server cannot be reached; what could not be seen on one that can is an observation.
     fn inspect(&self, _server: &Server, _setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         Err(Fault::Refused(format!("{} has no running server that could be inspected", self.title())))
+    }
+
+    /// Which recorders of the server repeat what is `sent` in the clear; `None` where Tithe does not know them.
+    ///
+    /// # Errors
+    /// As [`Database::connect`]; what the server does not say of itself.
+    fn recording(&self, _server: &Server, _setup: &Setup, _sent: Sent) -> Result<Option<Recording>, Fault> {
+        Ok(None)
     }
 
     /// Opens what lists the clients of a running server.

@@ -21,6 +21,7 @@ pub mod program;
 pub mod protection;
 pub mod protections;
 pub mod reach;
+pub mod recording;
 pub mod rotation;
 pub mod session;
 pub mod setup;

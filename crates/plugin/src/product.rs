@@ -23,6 +23,6 @@ pub type FindCanaryChecks = fn(&Server, &Setup, &Table) -> Result<CanaryChecks, 
 pub struct CanaryChecks {
     /// Where the server's files are on this machine; empty where they cannot be seen, or may be another server's.
     pub paths: Paths,
-    /// A check of the log that the server's settings name; `None` where they name none.
-    pub audit: Option<Box<dyn Check>>,
+    /// Checks of the log that the server's settings name; none where they name none.
+    pub audit: Vec<Box<dyn Check>>,
 }

@@ -12,6 +12,7 @@ use crate::{
         canary::Targets,
         columns::{CiphertextSeen, WrapperIdle, WrongColumnKey},
         disk_canary::DiskCanary,
+        recorders::Recorders,
         scan::Places,
         sql_columns::{SqlCiphertext, SqlDiskCanary, SqlWireCanary, SqlWrapperIdle, SqlWrongKey, Subject},
         statements::StatementsOrdinary,
@@ -19,6 +20,7 @@ use crate::{
     },
     evidence::{Check, Strengthens},
     protection::Protection,
+    recording::Sent,
     setup::{ColumnCipher, Columns, KeyPlace, Selection, Setup},
     sql::{Compute, SqlTable},
     workload::Workload,
@@ -35,6 +37,7 @@ pub static ORDINARY_STATEMENTS: OrdinaryStatements = OrdinaryStatements;
 
 /// Client-side encryption of values, AES-256-GCM or SM4-128-GCM. Id `columns`.
 pub struct ColumnsProtection {
+    /// True where there is a server, with a wire and with recorders.
     wire: bool,
 }
 
@@ -127,6 +130,7 @@ impl Protection for ColumnsProtection {
         ];
         if self.wire {
             checks.push(Box::new(Strengthens(WireCanary::new(targets))));
+            checks.push(Box::new(Recorders(Sent::Values)));
         }
         checks
     }
@@ -146,6 +150,7 @@ impl Protection for ColumnsProtection {
         ];
         if self.wire {
             checks.push(Box::new(Strengthens(SqlWireCanary(subject))));
+            checks.push(Box::new(Recorders(Sent::Values)));
         }
         checks
     }

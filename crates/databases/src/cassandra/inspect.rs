@@ -9,6 +9,7 @@ use tithe_machine::{fault::Fault, launch::Server, paths::Paths};
 use tithe_plugin::{
     matrix::{Feature, FeatureStatus, State},
     product::CanaryChecks,
+    recording::{Recording, Sent},
     session::Table,
     setup::Setup,
 };
@@ -80,7 +81,19 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
 /// When the server refuses.
 pub fn canary_checks(server: &Server, setup: &Setup, _table: &Table) -> Result<CanaryChecks, Fault> {
     let settings = settings(&mut CqlConnection::open(&of_clients(server, setup)?)?)?;
-    Ok(CanaryChecks { paths: Paths::default(), audit: records::canary(&settings) })
+    Ok(CanaryChecks { paths: Paths::default(), audit: records::canary(&settings).into_iter().collect() })
+}
+
+/// What repeats values in the clear, by the settings. Passwords, which no check asks about, are not judged.
+///
+/// # Errors
+/// When the server cannot be reached, or does not show its settings.
+pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Recording>, Fault> {
+    if sent == Sent::Passwords {
+        return Ok(None);
+    }
+    let settings = settings(&mut CqlConnection::open(&of_clients(server, setup)?)?)?;
+    Ok(Some(records::of_values(&settings)))
 }
 
 /// One part of a setting that has several. What stands between the names differs from version to version.

@@ -36,6 +36,7 @@ use tithe_plugin::{
     matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
     protection::Protection,
+    recording::{Recording, Sent},
     session::{Session, Table},
     setup::{Reach, Setup},
 };
@@ -164,6 +165,10 @@ impl Database for Cassandra {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         inspect::inspect(server, setup)
+    }
+
+    fn recording(&self, server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Recording>, Fault> {
+        inspect::recording(server, setup, sent)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Checks that every server with a wire client shares: one file each.
 
+pub mod definitions;
 pub mod long;
 pub mod marked;
 pub mod password_asked;

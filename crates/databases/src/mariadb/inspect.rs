@@ -15,7 +15,10 @@ use super::{
     access::ACCESS,
     accounts,
     at_rest::{NOBODY_ENCRYPTS, unencrypted},
-    evidence::{LOG, audit_complete::AuditComplete},
+    evidence::{
+        LOG,
+        audit_complete::{AuditComplete, definitions_logged},
+    },
 };
 use crate::{
     inspect::{Judgement, Rules},
@@ -113,6 +116,9 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
     };
     Ok(Judgement::account(state, words.join(", ")).with_rules(Ok(rules), ""))
 }
+
+/// How long the statement of a canary that makes a table may be.
+const DEFINITION_BYTES: u32 = 100;
 
 /// Binary logs that are looked into, the oldest first: on a server with more, the newest are taken for like them.
 const LOGS_READ: usize = 40;
@@ -235,17 +241,24 @@ fn sources(session: &mut WireSession) -> Result<Vec<Source>, Fault> {
 pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<CanaryChecks, Fault> {
     let mut session = ACCESS.administrator(server, setup)?;
     let mut setting = |name: &str| session.setting(name);
-    let mut audit: Option<Box<dyn Check>> = None;
+    let mut audit: Vec<Box<dyn Check>> = Vec::new();
     let mut log = None;
     if setting("server_audit_logging")? == "ON" {
         let output = setting("server_audit_output_type")?;
         let events = setting("server_audit_events")?.to_ascii_uppercase();
         // No list at all means every event.
         let events = if events.is_empty() { "CONNECT,QUERY".to_owned() } else { events };
-        audit = Some(Box::new(AuditComplete::new(&events)));
+        // A table's name must be whole in the log to be found there.
+        let limit = setting("server_audit_query_log_limit")?.parse().unwrap_or(0);
+        if events.split(',').any(|kind| kind.trim() == "QUERY_DDL") && limit >= DEFINITION_BYTES {
+            audit.push(Box::new(definitions_logged()));
+        }
+        if events != "QUERY_DDL" {
+            audit.push(Box::new(AuditComplete::new(&events)));
+        }
         log = Some(setting("server_audit_file_path")?).filter(|_| output == "file");
     } else if setting("general_log")? == "ON" {
-        audit = Some(Box::new(GeneralLogComplete(&LOG)));
+        audit.push(Box::new(GeneralLogComplete(&LOG)));
         // Where the log is a table, or nothing, the file is an old one.
         let output = setting("log_output")?;
         log = Some(setting("general_log_file")?).filter(|_| output.contains("FILE"));

@@ -3,16 +3,18 @@
 mod accounts;
 mod login;
 mod options;
+mod profilers;
 mod records;
 
 use mongodb::bson::{Document, doc};
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     matrix::{Feature, FeatureStatus, State},
+    recording::{Recording, Sent},
     setup::Setup,
 };
 
-use self::{accounts::Accounts, login::Entrance, options::Options};
+use self::{accounts::Accounts, login::Entrance, options::Options, profilers::Profilers};
 use super::{
     build::{Build, topology},
     evidence::plaintext,
@@ -55,8 +57,11 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         true => nobody_is_limited(&link),
         false => authorisation(&link, &options, &accounts, &topology),
     }));
-    seen.push(inspect_feature(Feature::AtRest, || records::at_rest(&options, &build)));
-    seen.push(inspect_feature(Feature::Auditing, || records::auditing(&options, &build, || records::runtime(&link))));
+    let profilers = Profilers::ask(&link);
+    seen.push(inspect_feature(Feature::AtRest, || records::at_rest(&options, &build, &profilers)));
+    seen.push(inspect_feature(Feature::Auditing, || {
+        records::auditing(&options, &build, &profilers, || records::runtime(&link))
+    }));
     seen.push(inspect_feature(Feature::NodeToNode, || between_nodes(&topology, &options)));
     let cache = Judgement::unseen("accounts are kept in memory (the user cache); no command shows what it holds");
     seen.push(cache.of(Feature::AuthenticationCaching));
@@ -68,6 +73,18 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         seen.iter_mut().for_each(|cell| cell.seen = format!("{}: {}", build.title, cell.seen));
     }
     Ok(seen)
+}
+
+/// What repeats values in the clear. Passwords, which no check asks about, are not judged.
+///
+/// # Errors
+/// When the server cannot be reached.
+pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Recording>, Fault> {
+    if sent == Sent::Passwords {
+        return Ok(None);
+    }
+    let link = client(server, setup)?;
+    Ok(Some(records::of_values(&Options::ask(&link), &Profilers::ask(&link))))
 }
 
 /// One port asks everybody.

@@ -33,6 +33,7 @@ use tithe_plugin::{
     matrix::FeatureStatus,
     product::Product,
     protection::Protection,
+    recording::{Recording, Sent},
     session::{Session, Table},
     setup::Setup,
 };
@@ -119,6 +120,10 @@ impl Database for MongoDb {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         inspect::inspect(server, setup)
+    }
+
+    fn recording(&self, server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Recording>, Fault> {
+        inspect::recording(server, setup, sent)
     }
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {

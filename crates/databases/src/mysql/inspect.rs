@@ -166,10 +166,10 @@ fn audited(
 pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<CanaryChecks, Fault> {
     let mut session = ACCESS.administrator(server, setup)?;
     let mut setting = |name: &str| session.setting(name);
-    let mut audit: Option<Box<dyn Check>> = None;
+    let mut audit: Vec<Box<dyn Check>> = Vec::new();
     let mut log = None;
     if setting("general_log")? == "ON" {
-        audit = Some(Box::new(GeneralLogComplete(&LOG)));
+        audit.push(Box::new(GeneralLogComplete(&LOG)));
         // Where the log is a table, or nothing, the file is an old one.
         let output = setting("log_output")?;
         log = Some(setting("general_log_file")?).filter(|_| output.contains("FILE"));

@@ -14,12 +14,13 @@ use tithe_plugin::{
     matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
     protection::Protection,
+    recording::{Recording, Sent},
     rotation::Rotator,
     session::{Session, SqlSession as _, Table},
     setup::{Reach, Setup},
 };
 
-use super::{Family, attached, clients::Clients, inspect, launch, schema, startup};
+use super::{Family, attached, clients::Clients, inspect, launch, recorders, schema, startup};
 use crate::ycsb_over_sql::YcsbOverSql;
 
 impl Database for Family {
@@ -124,6 +125,10 @@ impl Database for Family {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         inspect::inspect(self.0, server, setup)
+    }
+
+    fn recording(&self, server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Recording>, Fault> {
+        recorders::recording(self.0.access, server, setup, sent).map(Some)
     }
 
     fn connection_list(&self, server: &Server, setup: &Setup) -> Result<Box<dyn ConnectionList>, Fault> {

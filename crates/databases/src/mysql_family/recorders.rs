@@ -3,11 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use tithe_machine::fault::Fault;
+use tithe_machine::{fault::Fault, launch::Server};
 use tithe_model::quantity;
-use tithe_plugin::session::SqlSession as _;
+use tithe_plugin::{
+    recording::{Recording, Sent},
+    session::SqlSession as _,
+    setup::Setup,
+};
 
-use super::{rights::rows, session::WireSession};
+use super::{access::Access, rights::rows, session::WireSession};
 
 /// All global settings of a server, and what of its status begins with a name of a recorder's.
 #[derive(Debug, Clone, Default)]
@@ -228,6 +232,27 @@ pub fn server_audit(settings: &Settings) -> Option<Recorder> {
 fn is_written(settings: &Settings, file: &str) -> bool {
     let output = settings.value("log_output");
     output.contains("TABLE") || output.contains("FILE") && settings.value(file) != "/dev/null"
+}
+
+/// What of a running server repeats in the clear what is `sent`.
+///
+/// # Errors
+/// When the server cannot be reached, or refuses.
+pub fn recording(access: &Access, server: &Server, setup: &Setup, sent: Sent) -> Result<Recording, Fault> {
+    let settings = Settings::read(&mut access.administrator(server, setup)?)?;
+    let repeats = match sent {
+        Sent::Values => {
+            let is_encrypted = ["encrypt_binlog", "binlog_encryption"].iter().any(|name| settings.is_on(name));
+            let by = statements_in_binary_log(&settings).filter(|_| !is_encrypted);
+            let binary = by.map(|by| format!("the binary log repeats statements ({by})"));
+            in_the_clear(&settings).into_iter().chain(binary).collect()
+        }
+        Sent::Passwords => {
+            let kept = |by: String| format!("passwords that statements set are kept in the clear, by {by}");
+            of_passwords(&settings).into_iter().map(kept).collect()
+        }
+    };
+    Ok(Recording { repeats, doubts: Vec::new() })
 }
 
 /// What repeats values in the clear, each with its setting.

@@ -11,12 +11,16 @@ use tithe_plugin::{
     evidence::Check,
     matrix::{Feature, FeatureStatus},
     product::CanaryChecks,
-    session::{SqlSession as _, Table},
+    recording::{Recording, Sent},
+    session::{Connection as _, SqlSession as _, Table},
     setup::{SPACE, Setup},
 };
 
 use super::{
-    evidence::{audit_complete::AuditComplete, statement_log::StatementLog},
+    evidence::{
+        audit_complete::{AuditComplete, definitions_logged},
+        statement_log::StatementLog,
+    },
     hba::{self, Hba},
     peer,
     schema::{YCSB_DIALECT, folder_here},
@@ -105,22 +109,40 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
     }
 }
 
+/// Which recorders of the server, and of the sessions of `setup`, repeat what is `sent`.
+///
+/// # Errors
+/// When the server refuses.
+pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Recording, Fault> {
+    let mut session = PostgresSession::open(&PRODUCT.target(server, setup)?, true, false)?;
+    let log = audit::read(&mut session)?;
+    for statement in &setup.session_statements {
+        session.run_statement(statement)?;
+    }
+    Ok(log.with_session(&mut session)?.recording(sent))
+}
+
 /// Where canaries can be looked for: the table's own file and the journal, and the log that the settings name.
 ///
 /// # Errors
 /// When the server refuses.
 pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<CanaryChecks, Fault> {
     let mut session = PostgresSession::open(&PRODUCT.target(server, setup)?, true, false)?;
-    let mut audit: Option<Box<dyn Check>> = None;
+    let mut audit: Vec<Box<dyn Check>> = Vec::new();
     let pgaudit =
         "SELECT concat(nullif(current_setting('pgaudit.log', true), 'none'), current_setting('pgaudit.role', true))";
     let is_audited = !session.value(pgaudit)?.is_empty();
     let by_duration = session.value("SHOW log_min_duration_statement")? == "0";
     if session.value("SHOW log_statement")? == "all" || (by_duration && !is_audited) {
-        audit = Some(Box::new(StatementLog));
+        audit.push(Box::new(StatementLog));
     } else if is_audited {
         let parameter = session.value("SHOW pgaudit.log_parameter")? == "on";
-        audit = Some(Box::new(AuditComplete::new(true, true, parameter)));
+        audit.push(Box::new(AuditComplete::new(true, true, parameter)));
+        let list = session.value("SELECT current_setting('pgaudit.log', true)")?;
+        // Without its text a definition is not found in the log.
+        if recorders::classes(&list).contains("ddl") && session.value("SHOW pgaudit.log_statement")? == "on" {
+            audit.push(Box::new(definitions_logged()));
+        }
     }
     Ok(CanaryChecks { paths: files(&mut session, table).unwrap_or_default(), audit })
 }

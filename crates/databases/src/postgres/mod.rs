@@ -44,6 +44,7 @@ use tithe_plugin::{
     matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
     protection::Protection,
+    recording::{Recording, Sent},
     session::{Connection as _, Session, Table},
     setup::{Reach, Setup},
 };
@@ -182,6 +183,10 @@ impl Database for Postgres {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         inspect::inspect(server, setup)
+    }
+
+    fn recording(&self, server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Recording>, Fault> {
+        inspect::recording(server, setup, sent).map(Some)
     }
 
     fn connection_list(&self, server: &Server, setup: &Setup) -> Result<Box<dyn ConnectionList>, Fault> {

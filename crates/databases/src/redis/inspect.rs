@@ -8,6 +8,7 @@ mod rules;
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     matrix::{Feature, FeatureStatus, State},
+    recording::{Recording, Sent},
     setup::Setup,
 };
 
@@ -59,6 +60,17 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         (Feature::ProxyRoles, "no account acts for another"),
     ]));
     Ok(seen)
+}
+
+/// What repeats values in the clear. Passwords, which no check of Redis asks about, are not judged.
+///
+/// # Errors
+/// When the server cannot be reached.
+pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Recording>, Fault> {
+    match sent {
+        Sent::Values => Ok(Some(recorders::of_values(&mut RedisConnection::open(&of_clients(server, setup)?)?))),
+        Sent::Passwords => Ok(None),
+    }
 }
 
 fn open(target: &Target) -> Result<String, Fault> {

@@ -31,6 +31,7 @@ use tithe_plugin::{
     matrix::FeatureStatus,
     product::Product,
     protection::Protection,
+    recording::{Recording, Sent},
     session::{Session, Table},
     setup::{Reach, Setup},
 };
@@ -139,6 +140,10 @@ impl Database for Redis {
 
     fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         inspect::inspect(server, setup)
+    }
+
+    fn recording(&self, server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Recording>, Fault> {
+        inspect::recording(server, setup, sent)
     }
 
     fn connection_list(&self, server: &Server, setup: &Setup) -> Result<Box<dyn ConnectionList>, Fault> {

@@ -3,6 +3,7 @@
 use tithe_machine::{
     fault::Fault,
     launch::{Address, Server},
+    observation::Observation,
     proc::ServerTask,
     secret::Secret,
 };
@@ -14,8 +15,8 @@ use tithe_plugin::{
 };
 
 use crate::{
-    Looks, assert_exposed, how, key_value, rows,
-    sandbox::{self, Sandbox},
+    Looks, assert_exposed, how, key_value, observe, rows,
+    sandbox::{self, Sandbox, protection},
     shared::with_plain,
     table,
 };
@@ -225,6 +226,17 @@ pub fn disprove(tested: &Tested, given: &Chosen, asked: &[Chosen]) {
     let Some(sandbox) = (tested.start)(std::slice::from_ref(given)) else { return };
     sandbox.database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     asked.iter().for_each(|asked| assert_exposed(&sandbox, asked));
+}
+
+/// On a server with `recorder` the checks of each protection of `protected` name it by these words.
+pub fn names_recorders(tested: &Tested, recorder: &Chosen, protected: &[(Chosen, &str)]) {
+    let Some(sandbox) = (tested.start)(std::slice::from_ref(recorder)) else { return };
+    for (chosen, words) in protected {
+        let checks = protection(tested.database, &chosen.id).evidence(chosen);
+        let check = checks.iter().find(|check| check.id() == "recorders").expect("the check");
+        let observation = observe(&sandbox, true, &**check);
+        assert!(matches!(&observation, Observation::Exposed(seen) if seen.contains(words)), "{observation:?}");
+    }
 }
 
 /// What refuses clients that ask for more or less than there is: the words, or how they begin with `…` behind that.

@@ -7,6 +7,7 @@ pub mod key_apart;
 pub mod logs_free;
 pub mod needles;
 pub mod program_wire;
+pub mod recorders;
 pub mod relay;
 pub mod scan;
 pub mod sql_columns;

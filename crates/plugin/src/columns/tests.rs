@@ -223,7 +223,7 @@ fn the_protection_says_how_it_is_proven() {
     let ids = |protection: &ColumnsProtection, share| -> Vec<_> {
         protection.evidence(&chosen(share)).iter().map(|check| check.id()).collect()
     };
-    assert_eq!(ids(&COLUMNS, 0.2), ["ciphertext-seen", "wrong-column-key", "disk-canary", "wire-canary"]);
+    assert_eq!(ids(&COLUMNS, 0.2), ["ciphertext-seen", "wrong-column-key", "disk-canary", "wire-canary", "recorders"]);
     assert_eq!(ids(&COLUMNS_EMBEDDED, 1.0), ["ciphertext-seen", "wrong-column-key", "disk-canary"]);
     assert_eq!(ids(&COLUMNS, 0.0), ["wrapper-idle"]);
     let mut setup = Bench::plain().setup.clone();

@@ -1,6 +1,6 @@
 //! What a Cassandra records of its clients, and which files values reach.
 
-use tithe_plugin::{evidence::Check, matrix::State};
+use tithe_plugin::{evidence::Check, matrix::State, recording::Recording};
 
 use super::{Settings, management_port, value};
 use crate::{cassandra::evidence::audit_complete::AuditComplete, findings, inspect::Judgement};
@@ -92,6 +92,18 @@ pub fn canary(settings: &Settings) -> Option<Box<dyn Check>> {
     let categories: Vec<&str> = ["QUERY", "DML"].into_iter().filter(|name| has(name)).collect();
     let is_on = of("enabled") == "true" && !categories.is_empty();
     is_on.then(|| Box::new(AuditComplete::new(&categories.join(","))) as Box<dyn Check>)
+}
+
+/// What repeats values in the clear. Both logs are switched without a trace in the settings.
+pub fn of_values(settings: &Settings) -> Recording {
+    let mut repeats = Vec::new();
+    let of = |part: &str| value(settings, "audit_logging_options", part);
+    let keeps_nothing = ["logger", "logger.class_name"].iter().any(|name| of(name).ends_with("NoOpAuditLogger"));
+    if of("enabled") == "true" && !keeps_nothing {
+        repeats.push("the audit log repeats statements, with the values of those that are not prepared".to_owned());
+    }
+    let by_nodetool = "what `nodetool enableauditlog` and `nodetool enablefullquerylog` have started since";
+    Recording { repeats, doubts: vec![by_nodetool.to_owned()] }
 }
 
 /// The full query log, which repeats every value.

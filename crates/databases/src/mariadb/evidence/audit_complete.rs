@@ -14,6 +14,7 @@ use tithe_plugin::{
 
 use crate::{
     evidence::{
+        definitions::DefinitionsLogged,
         long,
         marked::{Counts, End, Gained, Log, LogGrowth, LogWatch, Reader, SESSIONS, describe, marker},
     },
@@ -108,6 +109,11 @@ fn count(text: &str, mark: &str, account: Option<&str>) -> Counts {
         }
     }
     counts
+}
+
+/// A check of what the log holds of definitions.
+pub fn definitions_logged() -> DefinitionsLogged {
+    DefinitionsLogged { log: &AUDIT_LOG, count: |text, mark| count(text, mark, None) }
 }
 
 /// How long the record of a long statement may take into the log.

@@ -10,9 +10,10 @@ use tithe_model::{
     experiment,
 };
 use tithe_plugin::{
-    checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, scan::Places},
+    checks::{canary::Targets, disk_canary::DiskCanary, key_apart::KeyApart, recorders::Recorders, scan::Places},
     evidence::Check,
     protection::Protection,
+    recording::Sent,
     setup::{AtRest, Setup},
 };
 
@@ -92,6 +93,7 @@ impl Protection for Encryption {
         if chosen.flag("rotate") {
             checks.push(Box::new(KeyRotated::new(chosen.text("cipher"))));
         }
+        checks.push(Box::new(Recorders(Sent::Values)));
         checks
     }
 }

@@ -6,8 +6,10 @@ use tithe_model::{
     experiment,
 };
 use tithe_plugin::{
+    checks::recorders::Recorders,
     evidence::Check,
     protection::Protection,
+    recording::Sent,
     setup::{Authentication, Setup},
 };
 
@@ -60,6 +62,6 @@ impl Protection for Password {
     }
 
     fn evidence(&self, _chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
-        vec![Box::new(PasswordAsked(&PROBES))]
+        vec![Box::new(PasswordAsked(&PROBES)), Box::new(Recorders(Sent::Passwords))]
     }
 }

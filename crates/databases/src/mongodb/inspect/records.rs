@@ -2,14 +2,15 @@
 
 use mongodb::bson::doc;
 use tithe_machine::fault::Fault;
-use tithe_plugin::matrix::State;
+use tithe_plugin::{matrix::State, recording::Recording};
 
 use super::{
     super::{
         build::{Build, at},
         link::Link,
     },
-    options::Options,
+    options::{Options, RIGHT},
+    profilers::Profilers,
 };
 use crate::{
     findings::{MONGODB_AUDIT_PARTIAL, MONGODB_REST_REPEATS_VALUES},
@@ -31,14 +32,19 @@ pub fn runtime(link: &Link) -> Runtime {
 ///
 /// # Errors
 /// Why the server does not say how it was started.
-pub fn auditing(options: &Options, build: &Build, runtime: impl FnOnce() -> Runtime) -> Result<Judgement, Fault> {
+pub fn auditing(
+    options: &Options,
+    build: &Build,
+    profilers: &Profilers,
+    runtime: impl FnOnce() -> Runtime,
+) -> Result<Judgement, Fault> {
     if build.is_community {
         let seen = "no edition but Enterprise has an audit log".to_owned();
-        return Ok(repeated(Judgement::whole(State::NotOffered, seen), options));
+        return Ok(repeated(Judgement::whole(State::NotOffered, seen), options, profilers));
     }
     let Some(destination) = options.option(&["auditLog", "destination"])? else {
         let off = Judgement::whole(State::Off, "getCmdLineOpts: no auditLog.destination");
-        return Ok(repeated(off, options));
+        return Ok(repeated(off, options, profilers));
     };
     let (filter, successes) = match options.is_on(&["auditLog", "runtimeConfiguration"])? {
         true => runtime()?,
@@ -64,17 +70,17 @@ pub fn auditing(options: &Options, build: &Build, runtime: impl FnOnce() -> Runt
         true => Judgement::whole(State::Available, seen).found(&MONGODB_AUDIT_PARTIAL),
         false => Judgement::whole(State::Enforced, seen),
     };
-    Ok(repeated(judged, options))
+    Ok(repeated(judged, options, profilers))
 }
 
 /// Encryption of data files.
 ///
 /// # Errors
 /// As [`auditing`].
-pub fn at_rest(options: &Options, build: &Build) -> Result<Judgement, Fault> {
+pub fn at_rest(options: &Options, build: &Build, profilers: &Profilers) -> Result<Judgement, Fault> {
     if build.is_community {
         let seen = "no edition but Enterprise encrypts its files";
-        return Ok(repeated(Judgement::whole(State::NotOffered, seen), options));
+        return Ok(repeated(Judgement::whole(State::NotOffered, seen), options, profilers));
     }
     let judged = match options.is_on(&["security", "enableEncryption"])? {
         true => {
@@ -89,35 +95,59 @@ pub fn at_rest(options: &Options, build: &Build) -> Result<Judgement, Fault> {
         }
         false => Judgement::whole(State::Off, "getCmdLineOpts: enableEncryption is not set"),
     };
-    Ok(repeated(judged, options))
+    Ok(repeated(judged, options, profilers))
 }
 
-/// Adds to `judged` which logs repeat values, in the clear. What each database's profiler is set to while the server
-/// runs is not asked for.
-fn repeated(judged: Judgement, options: &Options) -> Judgement {
+/// Adds to `judged` which logs repeat values, in the clear.
+fn repeated(judged: Judgement, options: &Options, profilers: &Profilers) -> Judgement {
+    let (repeats, every) = repeats(options, profilers);
+    let doubt = profilers.doubt.iter().map(|doubt| format!("not judged: {doubt}"));
+    let seen = [vec![judged.seen.clone()], repeats, doubt.collect()].concat().join("; ");
+    let judged = Judgement { seen, ..judged };
+    if every { judged.found(&MONGODB_REST_REPEATS_VALUES) } else { judged }
+}
+
+/// What repeats values in the clear.
+pub fn of_values(options: &Options, profilers: &Profilers) -> Recording {
+    let mut doubts: Vec<String> = profilers.doubt.iter().cloned().collect();
+    let repeats = match &options.started {
+        Ok(_) => repeats(options, profilers).0,
+        Err(fault) => {
+            doubts.push(format!("logs ({fault}: {RIGHT})"));
+            profilers.repeats().0
+        }
+    };
+    Recording { repeats, doubts }
+}
+
+/// Which logs repeat values in the clear, and whether one of them does so for every command.
+fn repeats(options: &Options, profilers: &Profilers) -> (Vec<String>, bool) {
     let of = |path: &[&str]| options.option(path).ok().flatten();
     let redacted = of(&["security", "redactClientLogData"]).as_deref() == Some("true");
     let slow_ms = of(&["operationProfiling", "slowOpThresholdMs"]).and_then(|ms| ms.parse::<i64>().ok());
     let verbose = of(&["systemLog", "verbosity"]).and_then(|level| level.parse::<i64>().ok());
-    let (mut seen, mut every) = (judged.seen.clone(), false);
-    match (redacted, slow_ms.unwrap_or(100)) {
+    let (profiled, mut every) = profilers.repeats();
+    let mut seen = Vec::new();
+    match (redacted, profilers.slow_ms.or(slow_ms).unwrap_or(100)) {
         (true, _) => {}
         (false, ..=0) => {
             every = true;
-            seen.push_str("; the log repeats values of every command (slowOpThresholdMs)");
+            seen.push("the log repeats values of every command (slowOpThresholdMs)".to_owned());
         }
-        (false, ms) => seen.push_str(&format!("; the log repeats values of commands slower than {ms} ms")),
+        (false, ms) => seen.push(format!("the log repeats values of commands slower than {ms} ms")),
     }
     if !redacted && verbose.is_some_and(|level| level > 0) {
         every = true;
-        seen.push_str("; the log repeats values of every command (systemLog.verbosity)");
+        seen.push("the log repeats values of every command (systemLog.verbosity)".to_owned());
     }
     if of(&["operationProfiling", "mode"]).as_deref() == Some("all") {
         every = true;
-        seen.push_str("; each database's system.profile repeats values of every command (operationProfiling.mode)");
+        seen.push(
+            "each database's system.profile repeats values of every command (operationProfiling.mode)".to_owned(),
+        );
     }
-    let judged = Judgement { seen, ..judged };
-    if every { judged.found(&MONGODB_REST_REPEATS_VALUES) } else { judged }
+    seen.extend(profiled);
+    (seen, every)
 }
 
 #[cfg(test)]
@@ -140,9 +170,12 @@ mod tests {
     #[test]
     fn an_audit_log_is_complete_that_records_successes_and_filters_nothing() {
         let of = |log: Document, running: Document, community: bool| {
-            words(auditing(&options(doc! { "auditLog": log }, running), &build(community), || {
-                Ok((None, Some("true".to_owned())))
-            }))
+            words(auditing(
+                &options(doc! { "auditLog": log }, running),
+                &build(community),
+                &Profilers::default(),
+                || Ok((None, Some("true".to_owned()))),
+            ))
         };
         let on = || doc! { "auditAuthorizationSuccess": true };
         let text = [
@@ -165,13 +198,17 @@ mod tests {
 
     #[test]
     fn logs_that_repeat_values_are_named_where_files_are_judged() {
-        let of = |parsed: Document| words(at_rest(&options(parsed, doc! {}), &build(false)));
+        let of = |parsed: Document| words(at_rest(&options(parsed, doc! {}), &build(false), &Profilers::default()));
         let text = [
             of(doc! {}),
             of(doc! { "security": { "enableEncryption": true, "encryptionKeyFile": "/key" } }),
             of(doc! { "operationProfiling": { "mode": "all", "slowOpThresholdMs": -1 } }),
             of(doc! { "security": { "redactClientLogData": true }, "systemLog": { "verbosity": 2 } }),
-            words(at_rest(&options(doc! { "systemLog": { "verbosity": 1 } }, doc! {}), &build(true))),
+            words(at_rest(
+                &options(doc! { "systemLog": { "verbosity": 1 } }, doc! {}),
+                &build(true),
+                &Profilers::default(),
+            )),
         ];
         expect![[r#"
             off: getCmdLineOpts: enableEncryption is not set; the log repeats values of commands slower than 100 ms []

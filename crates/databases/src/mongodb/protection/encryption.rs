@@ -9,9 +9,10 @@ use tithe_model::{
     experiment,
 };
 use tithe_plugin::{
-    checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
+    checks::{canary::Targets, disk_canary::DiskCanary, recorders::Recorders, scan::Places},
     evidence::Check,
     protection::Protection,
+    recording::Sent,
     setup::{AtRest, Setup},
 };
 
@@ -53,6 +54,7 @@ impl Protection for Encryption {
             Box::new(EncryptionInForce::new(chosen.text("cipher"))),
             Box::new(DiskCanary::new(Places::DATA, Targets::Everything)),
             Box::new(DiskCanary::new(Places::JOURNAL, Targets::Everything)),
+            Box::new(Recorders(Sent::Values)),
         ]
     }
 }

@@ -9,7 +9,9 @@ use tithe_model::{
     catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
 };
-use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
+use tithe_plugin::{
+    checks::recorders::Recorders, evidence::Check, protection::Protection, recording::Sent, setup::Setup,
+};
 
 use crate::mysql::{
     evidence::{
@@ -79,6 +81,7 @@ impl Protection for Encryption {
         if parts.any() {
             checks.push(Box::new(PartsCanary(parts)));
         }
+        checks.push(Box::new(Recorders(Sent::Values)));
         checks
     }
 }

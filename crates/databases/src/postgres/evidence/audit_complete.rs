@@ -6,6 +6,7 @@ use tithe_plugin::evidence::{Check, CheckContext, CheckEntry, Watch};
 use super::logs_free::LOG;
 use crate::{
     evidence::{
+        definitions::DefinitionsLogged,
         long,
         marked::{Counts, End, LONG_VALUES, LogWatch, Tally, describe, marker, send_and_count},
     },
@@ -36,6 +37,11 @@ impl AuditComplete {
             _ => "write",
         }
     }
+}
+
+/// A check of what the log holds of definitions.
+pub fn definitions_logged() -> DefinitionsLogged {
+    DefinitionsLogged { log: &LOG, count }
 }
 
 impl Check for AuditComplete {

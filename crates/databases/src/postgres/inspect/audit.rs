@@ -4,7 +4,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::{matrix::State, session::SqlSession as _};
+use tithe_plugin::{
+    matrix::State,
+    recording::{Recording, Sent},
+    session::SqlSession as _,
+};
 
 use super::{
     needing,
@@ -105,15 +109,20 @@ fn audited_tables(session: &mut PostgresSession, role: &str) -> Option<Result<St
 fn settings(session: &mut PostgresSession) -> Result<(Settings, Vec<String>), Fault> {
     let mut settings: Settings = NAMES.iter().map(|(name, unset)| ((*name).to_owned(), (*unset).to_owned())).collect();
     let mut doubts = Vec::new();
-    let names = NAMES.map(|(name, _)| format!("'{name}'")).join(", ");
-    let sql = format!("SELECT name, setting, source, boot_val FROM pg_settings WHERE name IN ({names})");
-    for row in session.run(&sql).map_err(|fault| needing(fault, "GRANT SELECT ON pg_settings"))? {
-        let [name, value, source, boot] = <[_; 4]>::try_from(row).unwrap_or_default().map(Option::unwrap_or_default);
+    for [name, value, source, boot] in in_force(session)? {
         let own = ["database", "user", "database user", "global", "client", "session"].contains(&source.as_str());
         let value = if own { of_file(session, &name, boot, &mut doubts).unwrap_or(value) } else { value };
         settings.insert(name, value);
     }
     Ok((settings, doubts))
+}
+
+/// Name, value, source and value at the start of each setting that decides about the log, as this session has them.
+fn in_force(session: &mut PostgresSession) -> Result<Vec<[String; 4]>, Fault> {
+    let names = NAMES.map(|(name, _)| format!("'{name}'")).join(", ");
+    let sql = format!("SELECT name, setting, source, boot_val FROM pg_settings WHERE name IN ({names})");
+    let rows = session.run(&sql).map_err(|fault| needing(fault, "GRANT SELECT ON pg_settings"))?.into_iter();
+    Ok(rows.map(|row| <[_; 4]>::try_from(row).unwrap_or_default().map(Option::unwrap_or_default)).collect())
 }
 
 /// What the server's files say of `name`, for which this account has a value of its own.
@@ -267,6 +276,36 @@ impl Log {
         names.into_iter().collect()
     }
 
+    /// With what records this session, whatever it has set for itself.
+    ///
+    /// # Errors
+    /// The server's error.
+    pub fn with_session(mut self, session: &mut PostgresSession) -> Result<Self, Fault> {
+        let mut settings: Settings = NAMES.map(|(name, unset)| (name.to_owned(), unset.to_owned())).into();
+        settings.extend(in_force(session)?.into_iter().map(|[name, value, _, _]| (name, value)));
+        self.more.extend(recorders(&settings));
+        Ok(self)
+    }
+
+    /// What repeats in the clear what is `sent`.
+    pub fn recording(&self, sent: Sent) -> Recording {
+        let (what, names) = match sent {
+            Sent::Values => ("the log repeats values", self.repeats(|_| true)),
+            Sent::Passwords => ("passwords that ALTER ROLE sets are kept", self.of_passwords_set()),
+        };
+        let repeats = (!names.is_empty()).then(|| format!("{what} in the clear, by {}", names.join(", ")));
+        Recording { repeats: repeats.into_iter().collect(), doubts: self.doubts.clone() }
+    }
+
+    /// What keeps the passwords that statements set.
+    fn of_passwords_set(&self) -> Vec<&'static str> {
+        let mut names = self.repeats(|recorder| recorder.passwords);
+        if self.keeps_texts {
+            names.push("pg_stat_statements");
+        }
+        names
+    }
+
     /// The row of encryption at rest, which PostgreSQL does not offer, by what is known of its `log`: that repeats
     /// values, also those that the server's own functions encrypt, with their keys.
     pub fn at_rest(log: Result<&Self, &Fault>) -> Judgement {
@@ -293,10 +332,7 @@ impl Log {
 
     /// `judged`, of how somebody gets in, with what repeats the passwords that statements set.
     pub fn of_passwords(&self, judged: Judgement) -> Judgement {
-        let mut repeats: Vec<&str> = self.repeats(|recorder| recorder.passwords);
-        if self.keeps_texts {
-            repeats.push("pg_stat_statements");
-        }
+        let repeats = self.of_passwords_set();
         if repeats.is_empty() {
             return judged;
         }

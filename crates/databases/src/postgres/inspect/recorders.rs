@@ -265,7 +265,7 @@ fn is_written(settings: &Settings, level: &str) -> bool {
 }
 
 /// The classes of pgaudit that a list names, `-class` taking one away again (pgaudit's README, "pgaudit.log").
-fn classes(list: &str) -> BTreeSet<&'static str> {
+pub fn classes(list: &str) -> BTreeSet<&'static str> {
     const ALL: [&str; 7] = ["read", "write", "function", "role", "ddl", "misc", "misc_set"];
     let mut classes = BTreeSet::new();
     for name in list.split(',').map(|name| name.trim().to_ascii_lowercase()) {

@@ -1,6 +1,7 @@
 //! What a Redis writes down, and what of it repeats values in the clear.
 
 use tithe_machine::fault::Fault;
+use tithe_plugin::recording::Recording;
 
 use super::{
     super::{
@@ -24,15 +25,36 @@ pub fn of_commands(connection: &mut RedisConnection) -> String {
     said.join("; ")
 }
 
+/// What repeats values in the clear.
+pub fn of_values(connection: &mut RedisConnection) -> Recording {
+    let mut recording = Recording::default();
+    match slow(connection) {
+        Ok((true, words)) => recording.repeats.push(words),
+        Ok((false, _)) => {}
+        Err(fault) => recording.doubts.push(format!("the slow log ({fault})")),
+    }
+    match watchers(connection) {
+        Ok(watchers) if watchers.is_empty() => {}
+        Ok(watchers) => recording.repeats.push(shown_to(&watchers)),
+        Err(fault) => recording.doubts.push(format!("whether somebody runs MONITOR ({fault})")),
+    }
+    recording
+}
+
 /// The slow log: in memory, the last commands above a time, with the first bytes of their values.
 pub fn slow_log(connection: &mut RedisConnection) -> Result<String, Fault> {
+    slow(connection).map(|(_, words)| words)
+}
+
+/// Whether it repeats values, and in words.
+fn slow(connection: &mut RedisConnection) -> Result<(bool, String), Fault> {
     let mut setting = |name: &str| connection.setting(name).map(Option::unwrap_or_default);
     let (above, kept) = (setting("slowlog-log-slower-than")?, setting("slowlog-max-len")?);
     Ok(match above.parse::<i64>() {
-        Ok(above) if above < 0 => "the slow log is off".to_owned(),
-        _ if kept == "0" => "the slow log keeps nothing".to_owned(),
-        Ok(0) => format!("the slow log repeats values of all commands, the last {kept}, in memory"),
-        _ => format!("the slow log repeats values of commands above {above} µs, the last {kept}, in memory"),
+        Ok(above) if above < 0 => (false, "the slow log is off".to_owned()),
+        _ if kept == "0" => (false, "the slow log keeps nothing".to_owned()),
+        Ok(0) => (true, format!("the slow log repeats values of all commands, the last {kept}, in memory")),
+        _ => (true, format!("the slow log repeats values of commands above {above} µs, the last {kept}, in memory")),
     })
 }
 
@@ -40,9 +62,13 @@ pub fn slow_log(connection: &mut RedisConnection) -> Result<String, Fault> {
 pub fn watched(connection: &mut RedisConnection) -> Option<String> {
     match watchers(connection) {
         Ok(watchers) if watchers.is_empty() => None,
-        Ok(watchers) => Some(format!("MONITOR shows every command with its values to {}", watchers.join(", "))),
+        Ok(watchers) => Some(shown_to(&watchers)),
         Err(fault) => Some(format!("whether somebody runs MONITOR: {fault}")),
     }
+}
+
+fn shown_to(watchers: &[String]) -> String {
+    format!("MONITOR shows every command with its values to {}", watchers.join(", "))
 }
 
 /// Clients to whom every command is shown.

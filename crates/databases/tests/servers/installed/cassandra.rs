@@ -245,6 +245,7 @@ fn a_plain_server_and_every_protection() {
             wrong-column-key Claim Holds
             disk-canary Strengthens Holds
             wire-canary Strengthens Holds
+            recorders Disclosure CannotTell
         "#]],
     ];
     for (chosen, expect) in lax.iter().zip(expected) {

@@ -8,24 +8,33 @@ use crate::tested::{self, Attached, Refusals, chosen, no_proof, proven};
 
 const TLS: [&str; 2] = ["tls-negotiated Claim Holds", "wire-canary Claim Holds"];
 
-const COLUMNS: [&str; 4] = [
-    "ciphertext-seen Claim Holds",
-    "wrong-column-key Claim Holds",
-    "disk-canary Strengthens Holds",
-    "wire-canary Strengthens Holds",
-];
+/// Of columns, with what is seen of `recorders`.
+const fn columns(recorders: &'static str) -> [&'static str; 5] {
+    [
+        "ciphertext-seen Claim Holds",
+        "wrong-column-key Claim Holds",
+        "disk-canary Strengthens Holds",
+        "wire-canary Strengthens Holds",
+        recorders,
+    ]
+}
 
-const PASSWORD: [&str; 1] = ["password-asked Claim Holds"];
+/// Settings of a server that repeat nothing, and that repeat something.
+const NO_RECORDERS: &str = "recorders Disclosure Holds";
+const RECORDERS: &str = "recorders Disclosure Fails";
+
+const PASSWORD: [&str; 2] = ["password-asked Claim Holds", NO_RECORDERS];
 
 /// What becomes of values in an audit log.
 const AUDITED: [&str; 2] = ["audit-complete Claim Holds", "logs-free Disclosure Fails"];
 
 const AUDITED_WITHOUT_VALUES: [&str; 2] = ["audit-complete Claim Holds", "logs-free Disclosure Holds"];
 
-/// What every product proves of TLS and of columns; `resumed`: whether sessions that are taken up again are new ones to
-/// who looks at the wire; what stands behind `tls is not` is asked of a server with TLS alone.
+/// What every product proves of TLS and of columns; `recorders`: what is seen of them on a plain server; `resumed`:
+/// whether sessions that are taken up again are new ones to who looks at the wire; what stands behind `tls is not` is
+/// asked of a server with TLS alone.
 macro_rules! alike {
-    ($tested:expr, resumed: $resumed:tt, tls is not $($asked:tt $options:tt),+) => {
+    ($tested:expr, recorders: $recorders:expr, resumed: $resumed:tt, tls is not $($asked:tt $options:tt),+) => {
         proven! { $tested;
             tls: "tls" {} => TLS, not $($asked $options),+;
             tls_with_client_certificates: "tls" { mutual = true } => TLS;
@@ -33,7 +42,7 @@ macro_rules! alike {
                 => [TLS[0], TLS[1], concat!("tls-resumed Disclosure ", $resumed)];
             tls_1_2_with_client_certificates_that_is_resumed: "tls" { version = "1.2", mutual = true, resumption = true }
                 => [TLS[0], TLS[1], concat!("tls-resumed Disclosure ", $resumed)];
-            encrypted_columns: "columns" {} => COLUMNS;
+            encrypted_columns: "columns" {} => columns($recorders);
         }
 
         #[test]
@@ -46,7 +55,7 @@ macro_rules! alike {
 mod postgres {
     use super::*;
 
-    alike!(POSTGRES, resumed: "Fails", tls is not "tls" { mutual = true }, "scram" {});
+    alike!(POSTGRES, recorders: NO_RECORDERS, resumed: "Fails", tls is not "tls" { mutual = true }, "scram" {});
 
     const LOGGED: [&str; 3] =
         ["audit-complete Claim Holds", "logs-free Disclosure Fails", "pgcrypto-trap Disclosure Fails"];
@@ -60,6 +69,21 @@ mod postgres {
         the_statement_log: "log-statement" {} => ["statement-log Claim Holds", LOGGED[1], LOGGED[2]];
         scram: "scram" {} => PASSWORD;
         checksums: "checksums" {} => ["checksums-on Claim Holds"];
+    }
+
+    #[test]
+    fn recorders_are_named_beside_columns_and_passwords() {
+        tested::names_recorders(
+            &POSTGRES,
+            &chosen!(POSTGRES, "log-statement" {}),
+            &[
+                (chosen!(POSTGRES, "columns" {}), "the log repeats values in the clear, by log_statement"),
+                (
+                    chosen!(POSTGRES, "scram" {}),
+                    "passwords that ALTER ROLE sets are kept in the clear, by log_statement",
+                ),
+            ],
+        );
     }
 
     no_proof! { POSTGRES;
@@ -107,15 +131,17 @@ fn refusals_of_mysql_family(mechanism: &'static str) -> Refusals {
 mod mariadb {
     use super::*;
 
-    alike!(MARIADB, resumed: "Holds", tls is not "tls" { mutual = true }, "password" {});
+    alike!(MARIADB, recorders: RECORDERS, resumed: "Holds", tls is not "tls" { mutual = true }, "password" {});
 
-    const ENCRYPTED: [&str; 4] = [
+    const ENCRYPTED: [&str; 5] = [
         "encryption-in-force Claim Holds",
         "disk-canary Claim Holds",
         "journal-canary Claim Holds",
         "key-apart Claim Holds",
+        NO_RECORDERS,
     ];
-    const ROTATED: [&str; 5] = [ENCRYPTED[0], ENCRYPTED[1], ENCRYPTED[2], ENCRYPTED[3], "key-rotated Claim Holds"];
+    const ROTATED: [&str; 6] =
+        [ENCRYPTED[0], ENCRYPTED[1], ENCRYPTED[2], ENCRYPTED[3], "key-rotated Claim Holds", NO_RECORDERS];
 
     proven! { MARIADB;
         tls_1_2_with_client_certificates: "tls" { version = "1.2", mutual = true } => TLS;
@@ -129,8 +155,26 @@ mod mariadb {
             not "server-audit" { events = "QUERY" };
         the_audit_log_of_connections: "server-audit" { events = "CONNECT" } => AUDITED_WITHOUT_VALUES;
         the_general_log: "general-log" {} => ["statement-log Claim Holds", "logs-free Disclosure Fails"];
-        a_password: "password" {} => PASSWORD;
-        a_password_with_ed25519: "password" { plugin = "ed25519" } => PASSWORD;
+        // The binary log, which is on.
+        a_password: "password" {} => [PASSWORD[0], RECORDERS];
+        a_password_with_ed25519: "password" { plugin = "ed25519" } => [PASSWORD[0], RECORDERS];
+    }
+
+    #[test]
+    fn recorders_are_named_beside_columns_passwords_and_encryption() {
+        let values = "general_log = ON, log_output = FILE writes statements in the clear";
+        tested::names_recorders(
+            &MARIADB,
+            &chosen!(MARIADB, "general-log" {}),
+            &[
+                (chosen!(MARIADB, "columns" {}), values),
+                (chosen!(MARIADB, "encryption" {}), values),
+                (
+                    chosen!(MARIADB, "password" {}),
+                    "passwords that statements set are kept in the clear, by the general log",
+                ),
+            ],
+        );
     }
 
     no_proof! { MARIADB;
@@ -160,18 +204,19 @@ mod mariadb {
 pub mod mysql {
     use super::*;
 
-    alike!(MYSQL, resumed: "Holds", tls is not "tls" { mutual = true }, "password" {});
+    alike!(MYSQL, recorders: NO_RECORDERS, resumed: "Holds", tls is not "tls" { mutual = true }, "password" {});
 
     #[test]
     fn encrypted_data_are_put_back() {
         put_back_with(&MYSQL, Some(chosen!(MYSQL, "encryption" {})));
     }
 
-    pub const ENCRYPTED: [&str; 4] = [
+    pub const ENCRYPTED: [&str; 5] = [
         "encryption-in-force Claim Holds",
         "disk-canary Claim Holds",
         "keyring-apart Claim Holds",
         "journal-canary Claim Holds",
+        NO_RECORDERS,
     ];
 
     proven! { MYSQL;
@@ -180,7 +225,7 @@ pub mod mysql {
         encryption: "encryption" {} => ENCRYPTED;
         encryption_of_all_but_the_binary_log: "encryption" { binlog = false } => ENCRYPTED, not "encryption" {};
         encryption_of_tables_alone: "encryption" { redo = false, undo = false, binlog = false }
-            => [ENCRYPTED[0], ENCRYPTED[1], ENCRYPTED[2]],
+            => [ENCRYPTED[0], ENCRYPTED[1], ENCRYPTED[2], NO_RECORDERS],
             not "encryption" { undo = false, binlog = false }, "encryption" { redo = false, binlog = false };
         the_general_log: "general-log" {} => ["statement-log Claim Holds", "logs-free Disclosure Fails"];
         a_password: "password" {} => PASSWORD;
@@ -208,7 +253,7 @@ pub mod mysql {
 mod redis {
     use super::*;
 
-    alike!(REDIS, resumed: "Holds", tls is not "tls" { mutual = true }, "acl" {}, "aof" {});
+    alike!(REDIS, recorders: RECORDERS, resumed: "Holds", tls is not "tls" { mutual = true }, "acl" {}, "aof" {});
 
     #[test]
     fn data_with_an_append_only_file_are_put_back() {
@@ -217,7 +262,7 @@ mod redis {
 
     proven! { REDIS;
         tls_1_2: "tls" { version = "1.2" } => TLS, not "tls" {};
-        a_password: "requirepass" {} => PASSWORD;
+        a_password: "requirepass" {} => [PASSWORD[0]];
         accounts: "acl" {} => ["password-asked Claim Holds", "rights-enforced Claim Holds"];
         the_append_only_file: "aof" {} => ["aof-written Claim Holds"], not "aof" { fsync = "always" };
         the_append_only_file_that_is_synced_each_time: "aof" { fsync = "always" } => ["aof-written Claim Holds"];
@@ -245,7 +290,7 @@ mod mongodb {
 
     proven! { MONGODB;
         tls_that_is_spoken_and_not_told: "tls" {} => ["tls-negotiated Claim CannotTell", TLS[1]];
-        encrypted_columns: "columns" {} => COLUMNS;
-        half_of_the_columns_with_sm4: "columns" { cipher = "sm4-128-gcm", share = 0.5 } => COLUMNS;
+        encrypted_columns: "columns" {} => columns(RECORDERS);
+        half_of_the_columns_with_sm4: "columns" { cipher = "sm4-128-gcm", share = 0.5 } => columns(RECORDERS);
     }
 }

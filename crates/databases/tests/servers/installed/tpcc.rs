@@ -59,7 +59,8 @@ fn encrypted_columns_are_proven_and_consistent(database: Tested) {
         protected.check(true).expect("consistent when fresh");
         protected.run_together(2, 100);
         protected.check(false).expect("consistent when used");
-        let seen = evidence(columns, &chosen, protected, plain);
+        let mut seen = evidence(columns, &chosen, protected, plain);
+        assert!(seen.pop().is_some_and(|last| last.starts_with("recorders: ")));
         assert_eq!(
             seen,
             ["ciphertext-seen: holds", "wrong-column-key: holds", "disk-canary: holds", "wire-canary: holds"]
