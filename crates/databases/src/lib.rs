@@ -116,6 +116,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_percent_sign_before_a_letter_beyond_ascii_is_no_panic() {
+        for database in all() {
+            for scheme in database.entry().schemes {
+                let url = Url::new(format!("{scheme}://ann:hunter2%&é@"));
+                assert!(database.check_url(&url, &plain()).is_err(), "{scheme}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn foreign_urls_never_panic_and_are_never_quoted(rest in "[a-z:@/?=&%\\[\\]é0-9,]{0,40}") {

@@ -73,7 +73,7 @@ fn of(server: &Server, setup: &Setup, user: &str) -> Result<ClientOptions, Fault
 /// The one server that `url` leads to where a relay can stand before it: the driver is told to look for no other
 /// (`directConnection=true`), and does not hold the certificate to a name that the relay has not.
 pub fn endpoint(url: &Url) -> Option<(String, u16)> {
-    let parsed = ConnectionString::parse(url.expose()).ok()?;
+    let parsed = parsed(url).ok()?;
     let HostInfo::HostIdentifiers(hosts) = parsed.host_info else { return None };
     let [ServerAddress::Tcp { host, port }] = hosts.as_slice() else { return None };
     let trusts_anyone = match &parsed.tls {
@@ -200,12 +200,24 @@ pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
     if let Some(name) = named(url, &NOT_IN_URLS).first() {
         return Err(refused(&format!("option {name} is Tithe's: each connection of the load has a driver of its own")));
     }
-    // The driver's own words may quote the URL.
-    let parsed = ConnectionString::parse(url.expose()).map_err(|_| refused("the driver cannot read it"))?;
+    let parsed = parsed(url)?;
     if let Some(DriverTls::Enabled(tls)) = &parsed.tls {
         verified(tls)?;
     }
     as_asked(parsed.tls.as_ref(), setup.transport)
+}
+
+/// What the driver reads in `url`.
+///
+/// # Errors
+/// [`Fault::Refused`] where it cannot; the driver's own words may quote the URL.
+fn parsed(url: &Url) -> Result<ConnectionString, Fault> {
+    // The driver panics where letters beyond ASCII stand for the digits (mongodb 3.8.2, `validate_and_parse_userinfo`).
+    let is_encoded = |part: &str| part.as_bytes().get(..2).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
+    if !url.expose().split('%').skip(1).all(is_encoded) {
+        return Err(refused("a percent sign that stands for itself is written %25"));
+    }
+    ConnectionString::parse(url.expose()).map_err(|_| refused("the driver cannot read it"))
 }
 
 /// What of `url` has no effect.
