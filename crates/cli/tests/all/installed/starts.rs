@@ -16,8 +16,9 @@ use support::{
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
 use tithe_plugin::product::Product;
 
-/// The least load of which an interval can be given, with frames of one slice of each arm.
-const IN_SLICES: &str = "budget = \"12 s\"\nslot = \"400 ms\"\ndesign = \"slices\"\nwarmup = \"0 s\"";
+/// The least load of which an interval can be given, with frames of one slice of each arm. A slice is longer than a
+/// commit waits for a disk that other tests keep busy.
+const IN_SLICES: &str = "budget = \"24 s\"\nslot = \"800 ms\"\ndesign = \"slices\"\nwarmup = \"0 s\"";
 
 /// The same with one arm in turn with the other many times in a frame. How arms take turns is no matter of the product:
 /// one that starts soon shows it.
