@@ -11,6 +11,7 @@ use tithe_plugin::{
 use super::{
     ENTRY,
     connection::{CqlConnection, grant},
+    inspect::value,
     store::{administrator, settings},
 };
 use crate::attached::unseen_process;
@@ -50,8 +51,7 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
         }
     }
     let settings = settings(&mut connection).unwrap_or_default();
-    let is_off = |name: &str| settings.get(name).is_some_and(|value| value == "false");
-    if ["client_encryption_options.enabled", "client_encryption_options_enabled"].iter().any(|name| is_off(name)) {
+    if value(&settings, "client_encryption_options", "enabled") == "false" {
         let remedy = "give it a certificate (client_encryption_options in cassandra.yaml, enabled and optional) and \
                       restart it";
         lack("the node speaks no TLS with clients", Remedy::Words(remedy.to_owned()), Without::Proof(&["tls"]));

@@ -22,10 +22,8 @@ use super::{
     target::of_clients,
 };
 use crate::{
-    evidence::Attempt,
     findings,
     inspect::{Judgement, Rules, authentication, client_rows, inspect_feature, not_offered, transport},
-    target::{Target, Tls},
 };
 
 /// Settings by name.
@@ -55,7 +53,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let rules = |judge: fn(&Settings) -> Rules| settings.as_ref().map(judge).map_err(Clone::clone);
     let properties = properties(&mut connection);
     let roles = Roles::read(&mut connection);
-    let authentication = who_comes_in(&target, &method);
+    let authentication = authentication(&target, &method, open);
     let authentication = authentication
         .with_rules(settings.as_ref().map(|all| of_authentication(all, roles.as_ref())).map_err(Clone::clone), RIGHT);
     let transport = transport(&target, &tls, offers, plaintext).with_rules(rules(of_transport), RIGHT);
@@ -96,10 +94,11 @@ pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Re
     Ok(Some(records::of_values(&settings)))
 }
 
-/// One part of a setting that has several. What stands between the names differs from version to version.
-fn value(settings: &Settings, group: &str, part: &str) -> String {
+/// One part of a setting that has several; nothing where it is `null`. What stands between the names differs from
+/// version to version.
+pub(super) fn value(settings: &Settings, group: &str, part: &str) -> String {
     let find = |between: &str| settings.get(&format!("{group}{between}{part}"));
-    find("_").or_else(|| find(".")).cloned().unwrap_or_default()
+    find("_").or_else(|| find(".")).filter(|value| *value != "null").cloned().unwrap_or_default()
 }
 
 /// What an account needs to read the settings.
@@ -109,20 +108,6 @@ const RIGHT: &str = "the account needs GRANT SELECT ON system_views.settings";
 fn asks_certificates(settings: &Settings) -> bool {
     let of = |part: &str| value(settings, "client_encryption_options", part);
     of("enabled") == "true" && of("require_client_auth") == "true" && of_transport(settings).exceptions.is_empty()
-}
-
-/// Where no password is asked for, a certificate may be.
-fn who_comes_in(target: &Target, method: &str) -> Judgement {
-    let identity = target.tls.as_ref().filter(|tls| tls.identity.is_some() && method == "none");
-    let Some(tls) = identity else { return authentication(target, method, open) };
-    let without = Target { tls: Some(Tls { identity: None, ..tls.clone() }), ..target.clone() };
-    match Attempt::of(open(&without)) {
-        Ok(Attempt::Refused(words)) => {
-            let seen = format!("by client certificate; without one: refused ({words})");
-            Judgement::account(State::Enforced, seen)
-        }
-        _ => authentication(target, method, open),
-    }
 }
 
 /// One authenticator asks everybody.
@@ -189,21 +174,19 @@ fn authorisation(
             format!("the table of roles: {fault}: {} to judge others", roles::RIGHT),
         ),
         Err(fault) => Judgement::unseen(fault.to_string()),
-        Ok(roles) => match (authorizer, connection.run("LIST ROLES")) {
+        Ok(_) if authorizer.is_none() => match connection.run("LIST ROLES") {
             // Only a server without rights says that there is nothing to say.
-            (None, Err(fault)) => {
-                Judgement::whole(State::Off, format!("the table of roles is served; LIST ROLES: {fault}"))
-            }
-            (None, Ok(_)) => {
+            Err(fault) => Judgement::whole(State::Off, format!("the table of roles is served; LIST ROLES: {fault}")),
+            Ok(_) => {
                 Judgement::unseen("the settings are not shown, and the table of roles is: whether it limits anybody")
             }
-            (Some(_), _) => {
-                let by_password = settings
-                    .and_then(|all| part(all, "authenticator"))
-                    .is_some_and(|name| name.ends_with("PasswordAuthenticator"));
-                roles.judge(by_password)
-            }
         },
+        Ok(roles) => {
+            let by_password = settings
+                .and_then(|all| part(all, "authenticator"))
+                .is_some_and(|name| name.ends_with("PasswordAuthenticator"));
+            roles.judge(by_password)
+        }
     }
 }
 

@@ -25,18 +25,14 @@ pub fn auditing(settings: &Settings, properties: Option<&Settings>) -> Judgement
     let left_out: Vec<String> = FILTERS
         .iter()
         .map(|name| (*name, of(name)))
-        .filter(|(name, value)| {
-            !matches!(value.as_str(), "" | "null") && (*name, value.as_str()) != ("excluded_keyspaces", OWN)
-        })
+        .filter(|(name, value)| !value.is_empty() && (*name, value.as_str()) != ("excluded_keyspaces", OWN))
         .map(|(name, value)| format!("{name} = {value}"))
         .collect();
     let filters = if left_out.is_empty() { "no filter".to_owned() } else { left_out.join(", ") };
-    let logger = [of("logger.class_name"), of("logger")].into_iter().find(|name| !name.is_empty()).unwrap_or_default();
-    let logger = logger.rsplit('.').next().unwrap_or_default().to_owned();
-    let mut seen = format!("audit_logging_options.enabled = {}, logger = {logger}, {filters}", of("enabled"));
-    let on = of("enabled") == "true" && logger != "NoOpAuditLogger";
+    let (enabled, set) = (of("enabled"), logger_set(settings));
+    let mut seen = format!("audit_logging_options.enabled = {enabled}, logger = {set}, {filters}");
     let (mut state, mut remedy) = (State::Off, "set audit_logging_options.enabled: true with BinAuditLogger");
-    if on {
+    if let Some(logger) = logger(settings) {
         (state, remedy) = match logger.as_str() {
             _ if !left_out.is_empty() => (State::Available, "take the filters out"),
             "BinAuditLogger" if of("block") == "false" => {
@@ -53,7 +49,7 @@ pub fn auditing(settings: &Settings, properties: Option<&Settings>) -> Judgement
                 (State::Unseen, "")
             }
         };
-    } else if of("enabled") == "true" {
+    } else if enabled == "true" {
         seen.push_str("; it keeps nothing");
     }
     let open = properties.map(management_port);
@@ -80,26 +76,37 @@ pub fn auditing(settings: &Settings, properties: Option<&Settings>) -> Judgement
     if state == State::Available { judged.found(&findings::CASSANDRA_AUDIT_PARTIAL) } else { judged }
 }
 
+/// The audit log's logger as it is set, by its short name.
+fn logger_set(settings: &Settings) -> String {
+    let of = |part: &str| value(settings, "audit_logging_options", part);
+    let name = [of("logger.class_name"), of("logger")].into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+    name.rsplit('.').next().unwrap_or_default().to_owned()
+}
+
+/// The same where the audit log records; `None` where nothing is recorded.
+fn logger(settings: &Settings) -> Option<String> {
+    let is_on = value(settings, "audit_logging_options", "enabled") == "true";
+    Some(logger_set(settings)).filter(|name| is_on && name != "NoOpAuditLogger")
+}
+
 /// What canaries are to show of the audit log: all requests but those of categories that its settings leave out. `None`
-/// where they say that it is off.
+/// where they say that nothing is recorded.
 pub fn canary(settings: &Settings) -> Option<Box<dyn Check>> {
     let of = |part: &str| value(settings, "audit_logging_options", part);
     let names = |part: &str| of(part).split(',').map(|name| name.trim().to_ascii_uppercase()).collect::<Vec<_>>();
     let (included, excluded) = (names("included_categories"), names("excluded_categories"));
-    let everything = matches!(included[0].as_str(), "" | "NULL");
+    let everything = included[0].is_empty();
     let has =
         |name: &str| !excluded.iter().any(|it| it == name) && (everything || included.iter().any(|it| it == name));
     let categories: Vec<&str> = ["QUERY", "DML"].into_iter().filter(|name| has(name)).collect();
-    let is_on = of("enabled") == "true" && !categories.is_empty();
+    let is_on = logger(settings).is_some() && !categories.is_empty();
     is_on.then(|| Box::new(AuditComplete::new(&categories.join(","))) as Box<dyn Check>)
 }
 
 /// What repeats values in the clear. Both logs are switched without a trace in the settings.
 pub fn of_values(settings: &Settings) -> Recording {
     let mut repeats = Vec::new();
-    let of = |part: &str| value(settings, "audit_logging_options", part);
-    let keeps_nothing = ["logger", "logger.class_name"].iter().any(|name| of(name).ends_with("NoOpAuditLogger"));
-    if of("enabled") == "true" && !keeps_nothing {
+    if logger(settings).is_some() {
         repeats.push("the audit log repeats statements, with the values of those that are not prepared".to_owned());
     }
     let by_nodetool = "what `nodetool enableauditlog` and `nodetool enablefullquerylog` have started since";
@@ -109,13 +116,13 @@ pub fn of_values(settings: &Settings) -> Recording {
 /// The full query log, which repeats every value.
 fn queries(settings: &Settings) -> String {
     let folder = value(settings, "full_query_logging_options", "log_dir");
-    match folder.as_str() {
-        "" | "null" => String::new(),
-        _ => format!(
-            "; full query log: {folder} is only its place (log_dir): `nodetool enablefullquerylog` starts it, and then it \
-             repeats every value"
-        ),
+    if folder.is_empty() {
+        return String::new();
     }
+    format!(
+        "; full query log: {folder} is only its place (log_dir): `nodetool enablefullquerylog` starts it, and then it \
+         repeats every value"
+    )
 }
 
 /// Files that values reach, and the key of those that are encrypted.
@@ -124,15 +131,14 @@ pub fn at_rest(settings: &Settings) -> Judgement {
     let setting = |name: &str| settings.get(name).map_or("?", String::as_str);
     let mut clear = vec![format!("SSTables ({})", setting("data_file_directories"))];
     clear.push(format!("saved caches ({})", setting("saved_caches_directory")));
-    let audit = value(settings, "audit_logging_options", "enabled") == "true";
-    if audit {
+    if logger(settings).is_some() {
         clear.push(format!("audit log ({})", value(settings, "audit_logging_options", "audit_logs_dir")));
     }
     if setting("cdc_enabled") == "true" {
         clear.push(format!("changes ({})", setting("cdc_raw_directory")));
     }
     let queries = value(settings, "full_query_logging_options", "log_dir");
-    if !matches!(queries.as_str(), "" | "null") {
+    if !queries.is_empty() {
         clear.push(format!("full query log, where it was started ({queries})"));
     }
     clear.push("snapshots and backups of SSTables".to_owned());
@@ -167,6 +173,19 @@ mod tests {
         let on = settings(&[("transparent_data_encryption_options_enabled", "true")]);
         assert_eq!(at_rest(&on).state, State::Available);
         assert_eq!(at_rest(&settings(&[])).state, State::Off);
+    }
+
+    #[test]
+    fn an_audit_log_that_keeps_nothing_is_no_file_and_is_asked_for_no_canary() {
+        let logged = |logger: &str| {
+            let pairs =
+                [("audit_logging_options_enabled", "true"), ("audit_logging_options.logger.class_name", logger)];
+            let settings = settings(&pairs);
+            let repeats = !of_values(&settings).repeats.is_empty();
+            [at_rest(&settings).seen.contains("audit log"), canary(&settings).is_some(), repeats]
+        };
+        assert_eq!(logged("org.apache.cassandra.audit.NoOpAuditLogger"), [false; 3]);
+        assert_eq!(logged("BinAuditLogger"), [true; 3]);
     }
 
     #[test]
