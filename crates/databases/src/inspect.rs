@@ -134,9 +134,9 @@ pub fn authentication(target: &Target, method: &str, open: Open) -> Judgement {
     if method == SOCKET_PEER {
         return Judgement::account(State::Enforced, format!("by {method}: the kernel says whose process it is"));
     }
-    if let ("none", Some(tls @ Tls { identity: Some(_), .. })) = (method, &target.tls) {
-        let tls = Some(Tls { identity: None, ..tls.clone() });
-        return match Attempt::of(open(&Target { tls, password: None, must_ask: false, ..target.clone() })) {
+    if let ("none", Some(Tls { identity: Some(_), .. })) = (method, &target.tls) {
+        let without = Target { password: None, must_ask: false, ..target.without_certificate() };
+        return match Attempt::of(open(&without)) {
             Ok(Attempt::Refused(words)) => {
                 Judgement::account(State::Enforced, format!("by client certificate; without one: refused ({words})"))
             }

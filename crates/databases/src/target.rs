@@ -134,6 +134,13 @@ impl Target {
         Self { tls: None, password: None, must_ask: false, ..self.clone() }
     }
 
+    /// The same without its certificate.
+    #[must_use]
+    pub fn without_certificate(&self) -> Self {
+        let tls = self.tls.as_ref().map(|tls| Tls { identity: None, ..tls.clone() });
+        Self { tls, ..self.clone() }
+    }
+
     /// Handshakes with this server, as this target has them done.
     pub fn handshakes(&self) -> Handshakes {
         self.tls.as_ref().map_or_else(Handshakes::default, |tls| tls.handshakes(&self.host, self.port))

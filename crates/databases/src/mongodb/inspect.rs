@@ -58,9 +58,10 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         false => authorisation(&link, &options, &accounts, &topology),
     }));
     let profilers = Profilers::ask(&link);
-    seen.push(inspect_feature(Feature::AtRest, || records::at_rest(&options, &build, &profilers)));
+    let repeated = |judged| records::repeated(judged, &options, &profilers);
+    seen.push(inspect_feature(Feature::AtRest, || records::at_rest(&options, &build).map(repeated)));
     seen.push(inspect_feature(Feature::Auditing, || {
-        records::auditing(&options, &build, &profilers, || records::runtime(&link))
+        records::auditing(&options, &build, || records::runtime(&link)).map(repeated)
     }));
     seen.push(inspect_feature(Feature::NodeToNode, || between_nodes(&topology, &options)));
     let cache = Judgement::unseen("accounts are kept in memory (the user cache); no command shows what it holds");

@@ -32,7 +32,7 @@ use crate::{
         MY_REST_REPEATS_VALUES,
     },
     inspect::{Judgement, Open, Rules, authentication, client_rows, inspect_feature, named, not_offered, transport},
-    target::{Target, Tls, is_local},
+    target::{Target, is_local},
 };
 
 /// How one product looks at its own rows.
@@ -136,12 +136,11 @@ fn with_settings(mut judged: Judgement, settings: &Settings) -> Judgement {
 
 /// Comes without its certificate, where the account has that in the place of a password.
 fn by_certificate(session: &mut WireSession, target: &Target, open: Open) -> Option<Judgement> {
-    let tls = target.tls.as_ref().filter(|tls| tls.identity.is_some() && target.password.is_none())?;
+    target.tls.as_ref().filter(|tls| tls.identity.is_some() && target.password.is_none())?;
     let made = session.value("SHOW CREATE USER CURRENT_USER()").ok()?;
     let demand = demand(&made).filter(|demand| ["X509", "ISSUER", "SUBJECT"].contains(demand))?;
     let words = format!("by the client's certificate (REQUIRE {demand})");
-    let without = Target { tls: Some(Tls { identity: None, ..tls.clone() }), ..target.clone() };
-    Some(match Attempt::of(open(&without)) {
+    Some(match Attempt::of(open(&target.without_certificate())) {
         Ok(Attempt::Refused(refusal)) => {
             Judgement::account(State::Enforced, format!("{words}; without it: refused ({refusal})"))
         }

@@ -8,7 +8,7 @@ use tithe_plugin::{
 };
 
 use super::{
-    connection::{RedisConnection, Reply, named},
+    connection::{RedisConnection, named},
     target::of_clients,
 };
 
@@ -42,8 +42,8 @@ impl Clients {
 impl ConnectionList for Clients {
     fn now(&mut self) -> Result<Vec<ClientConnection>, Fault> {
         let listed = self.connection.call(&["CLIENT", "LIST"]).map_err(named)?;
-        let Reply::Value(bytes) = listed else { return Err(Fault::Protocol("CLIENT LIST gave no text".to_owned())) };
-        Ok(read(&String::from_utf8_lossy(&bytes), &self.own, &self.spoken, self.ports.as_ref()))
+        let Some(list) = listed.text() else { return Err(Fault::Protocol("CLIENT LIST gave no text".to_owned())) };
+        Ok(read(&list, &self.own, &self.spoken, self.ports.as_ref()))
     }
 }
 
@@ -67,6 +67,11 @@ fn read(text: &str, own: &str, spoken: &Spoken, ports: Option<&[String; 2]>) -> 
     lines.iter().map(connection).collect()
 }
 
+/// The value called `name` in a line of `CLIENT LIST`.
+pub fn value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    line.split(' ').filter_map(|pair| pair.split_once('=')).find(|(found, _)| *found == name).map(|(_, value)| value)
+}
+
 /// A line of the list.
 struct Line<'a> {
     id: &'a str,
@@ -78,10 +83,7 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     fn read(line: &'a str) -> Option<Self> {
-        let value = |wanted: &str| {
-            let mut pairs = line.split(' ').filter_map(|pair| pair.split_once('='));
-            pairs.find(|(name, _)| *name == wanted).map(|(_, value)| value)
-        };
+        let value = |name: &str| value(line, name);
         let (id, from) = (value("id")?, value("addr")?);
         Some(Self { id, user: value("user").unwrap_or_default(), from, local: value("laddr").and_then(port_of) })
     }

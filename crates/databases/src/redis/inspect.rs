@@ -47,11 +47,13 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let ground = Ground::ask(&mut connection, major);
     seen.push(authorisation(&accounts, &ground).of(Feature::Authorisation));
     seen.push(inspect_feature(Feature::NodeToNode, || hops::between_servers(&mut connection, &ports)));
-    let slow_log = recorders::slow_log(&mut connection).unwrap_or_else(|fault| format!("the slow log: {fault}"));
+    let slow_log = recorders::slow_log(&mut connection);
     let files = recorders::files(&mut connection).unwrap_or_else(|fault| format!("which files values reach: {fault}"));
-    let watched = recorders::watched(&mut connection).map_or(String::new(), |words| format!("; {words}"));
+    let watched = recorders::watched(&mut connection);
+    let auditing = recorders::of_commands(&mut connection, &slow_log, watched.as_deref());
+    let slow_log = slow_log.unwrap_or_else(|fault| format!("the slow log: {fault}"));
+    let watched = watched.map_or(String::new(), |words| format!("; {words}"));
     let at_rest = format!("Redis encrypts no file; a volume below it may; {files}; {slow_log}{watched}");
-    let auditing = recorders::of_commands(&mut connection);
     seen.extend(not_offered(&[
         (Feature::AtRest, &at_rest),
         (Feature::Auditing, &auditing),

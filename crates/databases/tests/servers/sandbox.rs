@@ -77,19 +77,7 @@ impl Sandbox {
         arms: &[Arm],
         further: &[(&str, &str)],
     ) -> Option<Self> {
-        let install = present(database.find(search))?;
-        for chosen in protections {
-            present(protection(database, &chosen.id).needs(&install, chosen))?;
-        }
-        let folder = Folder::new(&std::env::temp_dir()).expect("a sandbox");
-        let mut all = settings(database);
-        all.extend(further.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let mut setup = Setup::plain(all, folder.credentials().expect("credentials"));
-        for chosen in protections {
-            protection(database, &chosen.id).apply(chosen, &mut setup);
-        }
-        volumes::equalise(arms, &mut setup);
-        Some(Self::launch(database, &install, setup, folder, &[]))
+        Self::begin(database, search, protections, arms, further, &[])
     }
 
     /// The same with mistakes in what the server is told: each text is replaced in the files that it is in.
@@ -108,7 +96,18 @@ impl Sandbox {
         further: &[(&str, &str)],
         mistakes: &[(&str, &str)],
     ) -> Option<Self> {
-        let install = present(database.find(&Search::default()))?;
+        Self::begin(database, &Search::default(), protections, &[], further, mistakes)
+    }
+
+    fn begin(
+        database: &'static dyn Product,
+        search: &Search,
+        protections: &[Chosen],
+        arms: &[Arm],
+        further: &[(&str, &str)],
+        mistakes: &[(&str, &str)],
+    ) -> Option<Self> {
+        let install = present(database.find(search))?;
         for chosen in protections {
             present(protection(database, &chosen.id).needs(&install, chosen))?;
         }
@@ -116,7 +115,10 @@ impl Sandbox {
         let mut all = settings(database);
         all.extend(further.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let mut setup = Setup::plain(all, folder.credentials().expect("credentials"));
-        protections.iter().for_each(|chosen| protection(database, &chosen.id).apply(chosen, &mut setup));
+        for chosen in protections {
+            protection(database, &chosen.id).apply(chosen, &mut setup);
+        }
+        volumes::equalise(arms, &mut setup);
         Some(Self::launch(database, &install, setup, folder, mistakes))
     }
 

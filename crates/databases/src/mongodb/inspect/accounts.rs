@@ -18,8 +18,10 @@ use crate::{
 /// What an account needs to read all accounts and roles.
 pub const RIGHT: &str = "the account needs viewUser and viewRole on every database (userAdminAnyDatabase has them)";
 
-/// The goal of every way.
+/// The goal of ways to every right.
 const EVERYTHING: &str = "everything";
+/// That of ways to hashes of passwords.
+const HASHES: &str = "hashes";
 
 /// Built-in roles that lead to everything, and why; the first two may do everything themselves.
 const UNLIMITED: [(&str, &str); 6] = [
@@ -50,6 +52,8 @@ const LIMITED_OF_ADMIN: [&str; 10] = [
 ];
 /// The one that reads the hashes of passwords.
 const BACKUP: &str = "backup@admin";
+/// Why it does, and own roles do.
+const READS_HASHES: &str = "find on admin.system.users";
 
 /// Roles that are asked for at a time.
 const AT_A_TIME: usize = 200;
@@ -124,12 +128,13 @@ impl Accounts {
         old.map(|user| format!("`{}`", user.name)).collect()
     }
 
-    /// Who becomes whom.
+    /// Who becomes whom, and who gets to one of the goals.
     fn reach(&self) -> Reach {
         let mut reach = Reach::default();
         for (role, reason) in UNLIMITED {
             reach.edge(role, EVERYTHING, reason);
         }
+        reach.edge(BACKUP, HASHES, READS_HASHES);
         for user in &self.users {
             let account = account(&user.name);
             user.roles.iter().for_each(|role| reach.edge(&account, role, "role"));
@@ -142,6 +147,9 @@ impl Accounts {
             for privilege in &role.privileges {
                 if let Some(reason) = privilege.gives_everything() {
                     reach.edge(name, EVERYTHING, reason);
+                }
+                if privilege.reads_hashes() {
+                    reach.edge(name, HASHES, READS_HASHES);
                 }
                 if let Some(database) = privilege.database_if("changePassword") {
                     reach.edge(name, &all_of(database), "changePassword");
@@ -163,11 +171,7 @@ impl Accounts {
             let direct = way.steps.first().map(|(to, _)| *to);
             becomes |= !UNLIMITED[..ADMINISTRATORS].iter().any(|(role, _)| Some(*role) == direct);
         }
-        let mut hashes = self.reach();
-        hashes.edge(BACKUP, HASHES, "find on admin.system.users");
-        let readers = self.roles.iter().filter(|(_, role)| role.privileges.iter().any(Privilege::reads_hashes));
-        readers.for_each(|(name, _)| hashes.edge(name, HASHES, "find on admin.system.users"));
-        let ways = hashes.ways([HASHES]);
+        let ways = reach.ways([HASHES]);
         let reading = self.users.iter().filter_map(|user| {
             let way = ways.of(&account(&user.name))?.to_string();
             Some(way.trim_start_matches("account ").to_owned())
@@ -200,9 +204,6 @@ impl Accounts {
         judged
     }
 }
-
-/// The goal of ways to hashes of passwords.
-const HASHES: &str = "hashes";
 
 /// An account among roles, which may have its name.
 fn account(name: &str) -> String {

@@ -22,7 +22,7 @@ use crate::{
         MONGODB_AUTHN_LOCALHOST_EXCEPTION, MONGODB_AUTHN_NOT_ASKED, MONGODB_AUTHN_OLD_HASH, MONGODB_AUTHN_WEAK_METHOD,
     },
     inspect::{Judgement, Rules, authentication, named},
-    target::{Target, Tls},
+    target::Target,
 };
 
 /// How the asking connection came in.
@@ -72,7 +72,7 @@ impl Entrance {
             return authentication(&self.target, &self.method, |target| knock(target, None));
         }
         let name = mechanism_name(&AuthMechanism::MongoDbX509);
-        match Attempt::of(knock(&without_certificate(&self.target), None)) {
+        match Attempt::of(knock(&self.target.without_certificate(), None)) {
             Ok(Attempt::Refused(words)) => {
                 let seen = format!("by {name} (client certificate); without one: refused ({words})");
                 Judgement::account(State::Enforced, seen)
@@ -95,7 +95,7 @@ impl Entrance {
 /// Asks without an account for something that only this exception serves to one who has none: whether there is a
 /// replica set. It changes nothing.
 fn localhost_exception(target: &Target) -> Result<bool, Fault> {
-    let anonymous = Target { password: None, must_ask: false, ..without_certificate(target) };
+    let anonymous = Target { password: None, must_ask: false, ..target.without_certificate() };
     match Link::new(direct(&anonymous, None))?.admin(doc! { "replSetGetStatus": 1 }) {
         Ok(_) => Ok(true),
         // `NoReplicationEnabled` and `NotYetInitialized`: rights are looked at before.
@@ -103,11 +103,6 @@ fn localhost_exception(target: &Target) -> Result<bool, Fault> {
         Err(Fault::Refused(_)) => Ok(false),
         Err(fault) => Err(fault),
     }
-}
-
-fn without_certificate(target: &Target) -> Target {
-    let tls = target.tls.as_ref().map(|tls| Tls { identity: None, ..tls.clone() });
-    Target { tls, ..target.clone() }
 }
 
 /// What is to be done about most of what gets round.

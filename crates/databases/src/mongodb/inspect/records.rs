@@ -32,19 +32,12 @@ pub fn runtime(link: &Link) -> Runtime {
 ///
 /// # Errors
 /// Why the server does not say how it was started.
-pub fn auditing(
-    options: &Options,
-    build: &Build,
-    profilers: &Profilers,
-    runtime: impl FnOnce() -> Runtime,
-) -> Result<Judgement, Fault> {
+pub fn auditing(options: &Options, build: &Build, runtime: impl FnOnce() -> Runtime) -> Result<Judgement, Fault> {
     if build.is_community {
-        let seen = "no edition but Enterprise has an audit log".to_owned();
-        return Ok(repeated(Judgement::whole(State::NotOffered, seen), options, profilers));
+        return Ok(Judgement::whole(State::NotOffered, "no edition but Enterprise has an audit log"));
     }
     let Some(destination) = options.option(&["auditLog", "destination"])? else {
-        let off = Judgement::whole(State::Off, "getCmdLineOpts: no auditLog.destination");
-        return Ok(repeated(off, options, profilers));
+        return Ok(Judgement::whole(State::Off, "getCmdLineOpts: no auditLog.destination"));
     };
     let (filter, successes) = match options.is_on(&["auditLog", "runtimeConfiguration"])? {
         true => runtime()?,
@@ -66,23 +59,21 @@ pub fn auditing(
             "; reads and writes are recorded where they are refused, and no others: set auditAuthorizationSuccess to true",
         );
     }
-    let judged = match is_partial {
+    Ok(match is_partial {
         true => Judgement::whole(State::Available, seen).found(&MONGODB_AUDIT_PARTIAL),
         false => Judgement::whole(State::Enforced, seen),
-    };
-    Ok(repeated(judged, options, profilers))
+    })
 }
 
 /// Encryption of data files.
 ///
 /// # Errors
 /// As [`auditing`].
-pub fn at_rest(options: &Options, build: &Build, profilers: &Profilers) -> Result<Judgement, Fault> {
+pub fn at_rest(options: &Options, build: &Build) -> Result<Judgement, Fault> {
     if build.is_community {
-        let seen = "no edition but Enterprise encrypts its files";
-        return Ok(repeated(Judgement::whole(State::NotOffered, seen), options, profilers));
+        return Ok(Judgement::whole(State::NotOffered, "no edition but Enterprise encrypts its files"));
     }
-    let judged = match options.is_on(&["security", "enableEncryption"])? {
+    Ok(match options.is_on(&["security", "enableEncryption"])? {
         true => {
             let cipher = options.option(&["security", "encryptionCipherMode"])?;
             let cipher = cipher.unwrap_or_else(|| "AES256-CBC, the default".to_owned());
@@ -94,12 +85,11 @@ pub fn at_rest(options: &Options, build: &Build, profilers: &Profilers) -> Resul
             Judgement::whole(State::Enforced, seen)
         }
         false => Judgement::whole(State::Off, "getCmdLineOpts: enableEncryption is not set"),
-    };
-    Ok(repeated(judged, options, profilers))
+    })
 }
 
 /// Adds to `judged` which logs repeat values, in the clear.
-fn repeated(judged: Judgement, options: &Options, profilers: &Profilers) -> Judgement {
+pub fn repeated(judged: Judgement, options: &Options, profilers: &Profilers) -> Judgement {
     let (repeats, every) = repeats(options, profilers);
     let doubt = profilers.doubt.iter().map(|doubt| format!("not judged: {doubt}"));
     let seen = [vec![judged.seen.clone()], repeats, doubt.collect()].concat().join("; ");
@@ -161,8 +151,8 @@ mod tests {
         Build { title: "MongoDB 7".to_owned(), stand_in: false, is_community }
     }
 
-    fn words(judged: Result<Judgement, Fault>) -> String {
-        let judged = judged.expect("options");
+    fn words(judged: Result<Judgement, Fault>, options: &Options) -> String {
+        let judged = repeated(judged.expect("options"), options, &Profilers::default());
         let found: Vec<&str> = judged.findings.iter().map(|finding| finding.id).collect();
         format!("{}: {} {found:?}\n", judged.state.words(), judged.seen)
     }
@@ -170,12 +160,9 @@ mod tests {
     #[test]
     fn an_audit_log_is_complete_that_records_successes_and_filters_nothing() {
         let of = |log: Document, running: Document, community: bool| {
-            words(auditing(
-                &options(doc! { "auditLog": log }, running),
-                &build(community),
-                &Profilers::default(),
-                || Ok((None, Some("true".to_owned()))),
-            ))
+            let options = options(doc! { "auditLog": log }, running);
+            let runtime = || Ok((None, Some("true".to_owned())));
+            words(auditing(&options, &build(community), runtime), &options)
         };
         let on = || doc! { "auditAuthorizationSuccess": true };
         let text = [
@@ -198,17 +185,16 @@ mod tests {
 
     #[test]
     fn logs_that_repeat_values_are_named_where_files_are_judged() {
-        let of = |parsed: Document| words(at_rest(&options(parsed, doc! {}), &build(false), &Profilers::default()));
+        let of = |parsed: Document, community: bool| {
+            let options = options(parsed, doc! {});
+            words(at_rest(&options, &build(community)), &options)
+        };
         let text = [
-            of(doc! {}),
-            of(doc! { "security": { "enableEncryption": true, "encryptionKeyFile": "/key" } }),
-            of(doc! { "operationProfiling": { "mode": "all", "slowOpThresholdMs": -1 } }),
-            of(doc! { "security": { "redactClientLogData": true }, "systemLog": { "verbosity": 2 } }),
-            words(at_rest(
-                &options(doc! { "systemLog": { "verbosity": 1 } }, doc! {}),
-                &build(true),
-                &Profilers::default(),
-            )),
+            of(doc! {}, false),
+            of(doc! { "security": { "enableEncryption": true, "encryptionKeyFile": "/key" } }, false),
+            of(doc! { "operationProfiling": { "mode": "all", "slowOpThresholdMs": -1 } }, false),
+            of(doc! { "security": { "redactClientLogData": true }, "systemLog": { "verbosity": 2 } }, false),
+            of(doc! { "systemLog": { "verbosity": 1 } }, true),
         ];
         expect![[r#"
             off: getCmdLineOpts: enableEncryption is not set; the log repeats values of commands slower than 100 ms []

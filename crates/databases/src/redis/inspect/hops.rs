@@ -7,10 +7,7 @@ use tithe_plugin::{
 };
 
 use super::{
-    super::{
-        connection::{RedisConnection, Reply},
-        store::info,
-    },
+    super::{clients::value, connection::RedisConnection, store::info},
     open,
 };
 use crate::{
@@ -58,11 +55,6 @@ fn own_port(connection: &mut RedisConnection) -> Result<Option<String>, Fault> {
     Ok(value(&told, "laddr").and_then(port_of).map(|port| port.to_string()))
 }
 
-/// The value called `name` in a line of `CLIENT LIST`.
-pub fn value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    line.split(' ').filter_map(|pair| pair.split_once('=')).find(|(found, _)| *found == name).map(|(_, value)| value)
-}
-
 /// Redis speaks plaintext on a port of its own, so plaintext on the port of TLS says nothing: the port does, for
 /// everybody.
 pub fn clients(target: &Target, tls: &str, ports: &Result<Ports, Fault>) -> Judgement {
@@ -103,9 +95,8 @@ pub fn clients(target: &Target, tls: &str, ports: &Result<Ports, Fault>) -> Judg
 
 /// Who came in, where a server asks for no password: somebody with a certificate, if nobody comes in without.
 pub fn without_certificate(target: &Target) -> Option<Result<String, Fault>> {
-    let tls = target.tls.as_ref().filter(|tls| tls.identity.is_some())?;
-    let without = Target { tls: Some(crate::target::Tls { identity: None, ..tls.clone() }), ..target.clone() };
-    Some(open(&without))
+    target.tls.as_ref().filter(|tls| tls.identity.is_some())?;
+    Some(open(&target.without_certificate()))
 }
 
 /// A connection to another server, and whether it is encrypted.
@@ -154,10 +145,10 @@ fn replicas(connection: &mut RedisConnection, ports: &Result<Ports, Fault>) -> R
     if count == "0" {
         return Ok(Vec::new());
     }
-    let Ok(Reply::Value(list)) = connection.call(&["CLIENT", "LIST", "TYPE", "replica"]) else {
+    let listed = connection.call(&["CLIENT", "LIST", "TYPE", "replica"]);
+    let Some(list) = listed.ok().and_then(|reply| reply.text()) else {
         return Ok(vec![Link { to: format!("{count} replicas (the account needs +client|list)"), encrypted: None }]);
     };
-    let list = String::from_utf8_lossy(&list).into_owned();
     let link = |line: &str| {
         let came_to = value(line, "laddr").and_then(port_of).map(|port| port.to_string());
         let encrypted = came_to.zip(ports.as_ref().ok()).map(|(port, ports)| port != ports.plain);

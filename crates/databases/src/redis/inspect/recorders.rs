@@ -3,19 +3,18 @@
 use tithe_machine::fault::Fault;
 use tithe_plugin::recording::Recording;
 
-use super::{
-    super::{
-        connection::{RedisConnection, Reply},
-        store::info,
-    },
-    hops::value,
-};
+use super::super::{clients::value, connection::RedisConnection, store::info};
 
-/// What is recorded of commands. Redis has no log of who did what; these keep something else, or little of it.
-pub fn of_commands(connection: &mut RedisConnection) -> String {
+/// What is recorded of commands, with the words on the slow log and on who watches. Redis has no log of who did what;
+/// these keep something else, or little of it.
+pub fn of_commands(
+    connection: &mut RedisConnection,
+    slow_log: &Result<String, Fault>,
+    watched: Option<&str>,
+) -> String {
     let mut said = vec!["ACL LOG keeps refusals only".to_owned()];
-    said.push(slow_log(connection).unwrap_or_else(|fault| format!("slow log: {fault}")));
-    said.extend(watched(connection));
+    said.push(slow_log.as_ref().map_or_else(|fault| format!("slow log: {fault}"), Clone::clone));
+    said.extend(watched.map(str::to_owned));
     match connection.setting("notify-keyspace-events") {
         Ok(Some(events)) if !events.is_empty() => {
             said.push(format!("names of keys are published to whoever listens (notify-keyspace-events = {events})"));
@@ -73,8 +72,7 @@ fn shown_to(watchers: &[String]) -> String {
 
 /// Clients to whom every command is shown.
 fn watchers(connection: &mut RedisConnection) -> Result<Vec<String>, Fault> {
-    let Reply::Value(list) = connection.call(&["CLIENT", "LIST"])? else { return Ok(Vec::new()) };
-    let list = String::from_utf8_lossy(&list).into_owned();
+    let list = connection.call(&["CLIENT", "LIST"])?.text().unwrap_or_default();
     let watches = |line: &&str| value(line, "flags").is_some_and(|flags| flags.contains('O'));
     let who =
         |line: &str| format!("`{}` at {}", value(line, "user").unwrap_or("?"), value(line, "addr").unwrap_or("?"));

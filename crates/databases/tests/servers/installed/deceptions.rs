@@ -262,7 +262,7 @@ fn tried(
 }
 
 /// The server at `url`, of which no more is known than that.
-fn attached(sandbox: &Sandbox, url: &str) -> Server {
+pub fn attached(sandbox: &Sandbox, url: &str) -> Server {
     Server {
         address: Address::Attached(Url::new(url)),
         process: None,

@@ -4,20 +4,12 @@
 use expect_test::{Expect, expect};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
 use tithe_harness::inspect;
-use tithe_machine::{
-    clock::Clock,
-    launch::{Address, Server},
-};
+use tithe_machine::launch::{Address, Server};
 use tithe_model::experiment::{OptionValue, Url};
-use tithe_plugin::{
-    database::{Connect, Database},
-    matrix::Feature,
-    product::Product,
-    session::SqlSession,
-    setup::Setup,
-};
+use tithe_plugin::{database::Database, matrix::Feature, product::Product, session::SqlSession, setup::Setup};
 
 use super::{
+    how,
     sandbox::{Sandbox, chosen},
     table,
 };
@@ -51,8 +43,8 @@ fn check(
     let Some(sandbox) = Sandbox::start_wrong(database, &asked, changed) else { return };
     database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     let mut text = canaries(database, &sandbox.server, &sandbox.setup);
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table() };
-    let mut session = database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how).expect("a session");
+    let mut session =
+        database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how(true)).expect("a session");
     let left = session.run(tables).expect("a list");
     text += &format!("tables left: {left:?}\n");
     expected.assert_eq(&text);
@@ -188,8 +180,7 @@ fn mysql_with_nothing_and_with_encryption_and_a_log() {
 }
 
 fn administrator(sandbox: &Sandbox) -> Box<dyn SqlSession> {
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table() };
-    sandbox.database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how).expect("a session")
+    sandbox.database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how(true)).expect("a session")
 }
 
 /// The log in each format that the server can write, and a log that cannot be looked at.

@@ -5,31 +5,23 @@ use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 use tithe_databases::{cassandra::Cassandra, postgres::Postgres};
-use tithe_machine::{
-    clock::Clock,
-    launch::{Address, Server},
-};
-use tithe_model::experiment::Url;
-use tithe_plugin::{
-    database::{Connect, Database as _},
-    session::SqlSession,
-    setup::Setup,
-};
+use tithe_machine::launch::Address;
+use tithe_plugin::{database::Database as _, session::SqlSession, setup::Setup};
 
 use super::{
+    deceptions::attached,
     how, key_value,
     sandbox::{Sandbox, chosen},
     table,
 };
 
 fn administrator(sandbox: &Sandbox) -> Box<dyn SqlSession> {
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table() };
-    sandbox.database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how).expect("a session")
+    sandbox.database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how(true)).expect("a session")
 }
 
 /// What `rows`, all where none is named, say to whoever comes by `url`.
 fn check(sandbox: &Sandbox, url: String, rows: &[&str], expected: Expect) {
-    let server = attached(sandbox, url);
+    let server = attached(sandbox, &url);
     let mut text = String::new();
     let began = std::time::Instant::now();
     let cells = sandbox.database.inspect(&server, &Setup::bare()).expect("a matrix");
@@ -41,11 +33,6 @@ fn check(sandbox: &Sandbox, url: String, rows: &[&str], expected: Expect) {
         }
     }
     expected.assert_eq(&text);
-}
-
-fn attached(sandbox: &Sandbox, url: String) -> Server {
-    let address = Address::Attached(Url::new(url));
-    Server { address, process: None, remote: None, paths: Default::default(), ..sandbox.server.clone() }
 }
 
 /// The URL of `account`, with what is behind host and port.
@@ -130,7 +117,7 @@ fn cassandra_with_thousands_of_roles() {
     let Some(sandbox) = Sandbox::start(&Cassandra, &[chosen(&Cassandra, "password", &[])]) else { return };
     Cassandra.create(&sandbox.server, &sandbox.setup, &table()).expect("accounts");
     let administrator = url(&sandbox, "tithe_administrator", "");
-    let server = attached(&sandbox, administrator.clone());
+    let server = attached(&sandbox, &administrator);
     let mut session = key_value(Cassandra.connect(&server, &Setup::bare(), &how(true)).expect("a session"));
     let mut run = |statement: &str| session.run_statement(statement).expect("done");
     for number in 1..2_000 {

@@ -8,13 +8,12 @@ mod transport;
 use expect_test::{Expect, expect};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
 use tithe_machine::{
-    clock::Clock,
     launch::{Address, Server},
     observation::Observation,
 };
 use tithe_model::experiment::{OptionValue, Protection as Chosen, Url};
 use tithe_plugin::{
-    database::{Connect, Database},
+    database::Database,
     evidence::Check,
     matrix::Feature,
     product::Product,
@@ -23,7 +22,7 @@ use tithe_plugin::{
 };
 
 use super::{
-    observe, observe_and_claim,
+    how, observe, observe_and_claim,
     sandbox::{Sandbox, chosen, protection},
     table,
 };
@@ -71,8 +70,7 @@ fn attached(sandbox: &Sandbox, scheme: &str, user: &str, options: &str) -> Serve
 
 /// An administrator's session, in which mistakes are made.
 fn administrator(sandbox: &Sandbox) -> Box<dyn SqlSession> {
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table() };
-    sandbox.database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how).expect("a session")
+    sandbox.database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how(true)).expect("a session")
 }
 
 /// Makes each mistake, which the look at its feature must show, and undoes it.

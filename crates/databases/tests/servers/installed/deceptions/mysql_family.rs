@@ -1,14 +1,13 @@
 //! MariaDB and MySQL on stage: what an entry says is said by the server's administrator, and undone by its own words.
 
-use tithe_machine::{clock::Clock, launch::Address};
+use tithe_machine::launch::Address;
 use tithe_plugin::{
-    database::Connect,
     session::SqlSession,
     setup::{Authentication, Transport},
 };
 
 use super::{Deception, Sandbox, Stage};
-use crate::table;
+use crate::{how, table};
 
 /// What every server has beside its administrator: a database, and two accounts that may do nothing.
 const BASE: [&str; 3] = [
@@ -22,9 +21,8 @@ pub struct OnStage(Box<dyn SqlSession>);
 impl OnStage {
     pub fn new(sandbox: &Sandbox) -> Self {
         sandbox.database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table() };
         let sql = sandbox.database.sql().expect("SQL");
-        let mut session = sql.connect(&sandbox.server, &sandbox.setup, &how).expect("a session");
+        let mut session = sql.connect(&sandbox.server, &sandbox.setup, &how(true)).expect("a session");
         BASE.iter().for_each(|statement| drop(session.run(statement).expect("the base")));
         Self(session)
     }

@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tithe_machine::{clock::Clock, launch::Address};
-use tithe_plugin::{database::Connect, session::SqlSession};
+use tithe_machine::launch::Address;
+use tithe_plugin::session::SqlSession;
 
 use super::{Deception, Sandbox, Stage, pooler::Pooler, standby::Standby, until};
-use crate::table;
+use crate::how;
 
 /// What an entry may have made is told by its number (documentation, "System Catalog Initial Data").
 const FIRST_OWN: u32 = 16_384;
@@ -28,9 +28,8 @@ pub struct OnStage {
 
 impl OnStage {
     pub fn new(sandbox: &Sandbox) -> Self {
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table() };
         let sql = sandbox.database.sql().expect("SQL");
-        let session = sql.connect(&sandbox.server, &sandbox.setup, &how).expect("a session");
+        let session = sql.connect(&sandbox.server, &sandbox.setup, &how(true)).expect("a session");
         Self { session, folder: sandbox.server.folder.join("data"), pooler: None, standby: None }
     }
 

@@ -13,17 +13,11 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use tithe_databases::postgres::Postgres;
-use tithe_machine::{
-    clock::Clock,
-    launch::{Address, Search},
-};
-use tithe_plugin::{
-    database::{Connect, Database as _},
-    setup::Setup,
-};
+use tithe_machine::launch::{Address, Search};
+use tithe_plugin::{database::Database as _, setup::Setup};
 
 use super::{Sandbox, attached, until};
-use crate::table;
+use crate::how;
 
 /// The standby; it ends when it is dropped.
 pub struct Standby {
@@ -88,8 +82,7 @@ impl Standby {
     /// True where `statement` counts something; false while nobody answers.
     fn asked(sandbox: &Sandbox, url: &str, statement: &str) -> Result<bool, String> {
         let server = attached(sandbox, url);
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table() };
-        let Ok(mut session) = Postgres.sql().expect("SQL").connect(&server, &Setup::bare(), &how) else {
+        let Ok(mut session) = Postgres.sql().expect("SQL").connect(&server, &Setup::bare(), &how(true)) else {
             return Ok(false);
         };
         let rows = session.run(statement).map_err(|fault| format!("`{statement}`: {fault}"))?;
