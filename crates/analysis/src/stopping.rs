@@ -193,7 +193,7 @@ pub struct Live {
     start_s: Option<f64>,
     /// How long the first servers of the cell were warmed up, s; `None` where they were not.
     first_s: Option<f64>,
-    /// What starting anew has taken so far, s.
+    /// How long restarts have taken so far, s.
     starting_s: f64,
     /// Starts that were begun, the first of the cell aside.
     started: u32,

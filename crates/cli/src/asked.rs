@@ -231,8 +231,7 @@ fn in_words(
     of_words(&words, database, catalogue)
 }
 
-/// A property file of YCSB, with what it says of the experiment. What is wrong with it is told when the experiment is
-/// read.
+/// A property file of YCSB, with the keys of an experiment that it sets. Reading the experiment reports its mistakes.
 fn ycsb_file(path: &Path) -> Result<WorkloadFile, Stop> {
     let name = path.to_str().ok_or_else(|| usage(format!("--ycsb-file {}: its name is not text", path.display())))?;
     let kind = tithe_workloads::ycsb::entry();

@@ -341,8 +341,8 @@ mod tests {
                 analysis.cells[0].notes[2].1 = "incompressible".to_owned();
             }));
         expect!["Cell c/in-memory is not the same in one and two: limits none and memory 256 MiB; connections kept open and opened again after every 10 operations. Nothing is left to compare."].assert_eq(&reasons(&|analysis| {
-            let anew = "opened again after every 10 operations".to_owned();
-            analysis.cells[0].notes.push(("connections".to_owned(), anew));
+            let reopened = "opened again after every 10 operations".to_owned();
+            analysis.cells[0].notes.push(("connections".to_owned(), reopened));
             analysis.cells[0].arms[0].facts.facts.insert("limits".to_owned(), "memory 256 MiB".to_owned());
         }));
         expect!["Arm auth of cell c/in-memory is not in two."]

@@ -273,8 +273,8 @@ fn complete_urls(experiment: &mut Experiment) -> Result<(), Stop> {
             }
             Some(_) => format!("the password that stood in the URL of arm {}: give it by {variable}", arm.name),
             None => format!(
-                "all of the URL of arm {}, where a password cannot be told from the rest: run the experiment again, with \
-                 the password by {variable}",
+                "the whole URL of arm {}, because one of its options may hold a password: run the experiment again, and \
+                 give the password by {variable}",
                 arm.name
             ),
         };

@@ -23,7 +23,7 @@ const WIDTH: f64 = 260.0;
 const HEIGHT: f64 = 16.0;
 const EDGE: f64 = 5.0;
 
-/// The deepest shade of the heat map, percent, which the dearest of its costs has.
+/// The deepest shade of the heat map, percent, which the highest of its costs has.
 const SHADE: f64 = 35.0;
 
 /// The page on `gathered` and what it says.
@@ -50,13 +50,13 @@ pub fn matrix(gathered: &Gathered, figures: &[MatrixFigure]) -> String {
 
 /// A heat map for each kind of machine: cells down, arms across.
 fn maps(figures: &[MatrixFigure]) -> Markup {
-    let dearest = figures.iter().filter_map(MatrixFigure::together).map(|it| it.estimate).fold(0.01, f64::max);
+    let highest = figures.iter().filter_map(MatrixFigure::together).map(|it| it.estimate).fold(0.01, f64::max);
     let numbered: Vec<(usize, &MatrixFigure)> = figures.iter().enumerate().collect();
     let of_kind = numbered.chunk_by(|one, other| one.1.machine == other.1.machine);
-    concat(of_kind.map(|kind| map(kind, dearest)))
+    concat(of_kind.map(|kind| map(kind, highest)))
 }
 
-fn map(kind: &[(usize, &MatrixFigure)], dearest: f64) -> Markup {
+fn map(kind: &[(usize, &MatrixFigure)], highest: f64) -> Markup {
     let mut arms: Vec<&str> = Vec::new();
     kind.iter().for_each(|(_, figure)| {
         if !arms.contains(&figure.arm.as_str()) {
@@ -74,7 +74,7 @@ fn map(kind: &[(usize, &MatrixFigure)], dearest: f64) -> Markup {
                         th scope="row" { (first.database) " · " (first.experiment) " · " (first.cell) }
                         @for arm in &arms {
                             @match row.iter().find(|(_, figure)| figure.arm == *arm) {
-                                Some((index, figure)) => { (place(*index, figure, dearest)) }
+                                Some((index, figure)) => { (place(*index, figure, highest)) }
                                 None => { td { "–" } }
                             }
                         }
@@ -88,8 +88,8 @@ fn map(kind: &[(usize, &MatrixFigure)], dearest: f64) -> Markup {
 }
 
 /// One place of the heat map.
-fn place(index: usize, figure: &MatrixFigure, dearest: f64) -> Markup {
-    let shade = figure.together().map_or(0.0, |it| SHADE * (it.estimate / dearest).clamp(0.0, 1.0));
+fn place(index: usize, figure: &MatrixFigure, highest: f64) -> Markup {
+    let shade = figure.together().map_or(0.0, |it| SHADE * (it.estimate / highest).clamp(0.0, 1.0));
     let (proven, all) = (figure.counting().count(), figure.hosts.len());
     let (class, sign) = if all > 0 && proven == all { ("good", "✓") } else { ("warn", "?") };
     html! {

@@ -157,7 +157,7 @@ fn arm(arm: &Across<'_>) -> Markup {
             @if !arm.protections.is_empty() { p { (arm.protections.join(", ")) } }
             @for reason in arm.proofs.iter().flat_map(|(proof, _)| reasons(proof)) { p.doubt { (reason) } }
             @if arm.claims.is_empty() {
-                p { "No claim was looked at." }
+                p { "No claim was checked." }
             } @else {
                 ul.claims { @for across in &arm.claims { (claim(arm, across)) } }
             }
