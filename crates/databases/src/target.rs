@@ -27,7 +27,7 @@ use tithe_plugin::{
 
 pub use outside::Outside;
 use parts::PASSWORD_COMMAND;
-pub use parts::{Host, UrlParts, refused};
+pub use parts::{Host, RefusedOption, UrlParts, refused};
 pub use tls::{Authority, Handshakes, Tls};
 
 /// Whether the server at a target is one that its URL asks for. Fails where it lets no client in.
@@ -47,10 +47,14 @@ pub struct Product {
     pub url_database: Option<&'static str>,
     /// Environment variable with the password, used when the URL holds none.
     pub password_variable: &'static str,
-    /// Options of a URL that are used, but for `server_name`, which all products have.
+    /// Options of a URL that are about TLS.
+    pub tls_options: &'static [&'static str],
+    /// Other options of a URL that are used, but for those that all products have.
     pub used: &'static [&'static str],
     /// Options that drivers know and that have no effect here.
     pub idle: &'static [&'static str],
+    /// Options that are refused with most values, wherever they are given.
+    pub refused: &'static [RefusedOption],
     /// Puts what the options, the environment and files of the user say of place and account where it belongs.
     pub settle: fn(&mut UrlParts, &Outside) -> Result<(), Fault>,
     /// Reads what the URL says about TLS; `None` means that nothing but plaintext is spoken.
@@ -208,9 +212,8 @@ impl Product {
 
     /// Host and port of a server at `url`; `None` for a URL that cannot be used.
     pub fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
-        let known = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).get(url.expose()).copied();
         let targets = self.attached(url, &Setup::bare(), &Outside::of_process()).ok()?;
-        targets.into_iter().nth(known.unwrap_or_default()).map(|target| (target.host, target.port))
+        targets.into_iter().nth(known_number(url).unwrap_or_default()).map(|target| (target.host, target.port))
     }
 
     /// What there is to say of how `url` is used: what of it has no effect, and what is not checked.
@@ -243,8 +246,9 @@ impl Product {
         }
         let mut targets = self.attached(url, setup, &Outside::of_process())?;
         targets.iter_mut().try_for_each(Target::take_token)?;
-        let target = targets.swap_remove(self.number_of(url, &targets)?);
-        let found = Found { url: url.clone(), transport: setup.transport, target: target.clone() };
+        let number = self.number_of(url, &targets)?;
+        let target = targets.swap_remove(number);
+        let found = Found { url: url.clone(), transport: setup.transport, number, target: target.clone() };
         FOUND.lock().unwrap_or_else(PoisonError::into_inner).push(found);
         Ok(target)
     }
@@ -253,17 +257,13 @@ impl Product {
     fn number_of(&self, url: &Url, targets: &[Target]) -> Result<usize, Fault> {
         let chooses = targets.len() > 1 || targets[0].asked.contains_key(SESSION_ATTRIBUTES);
         let Some(takes) = self.takes.filter(|_| chooses) else { return Ok(0) };
-        let known = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).get(url.expose()).copied();
-        if let Some(number) = known {
+        if let Some(number) = known_number(url) {
             return Ok(number);
         }
         let mut refusals = Vec::new();
         for (number, target) in targets.iter().enumerate() {
             match takes(target) {
-                Ok(true) => {
-                    CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).insert(url.expose().to_owned(), number);
-                    return Ok(number);
-                }
+                Ok(true) => return Ok(number),
                 Ok(false) => refusals.push(format!("{}:{} is not what it asks for", target.host, target.port)),
                 Err(fault) if targets.len() == 1 => return Err(fault),
                 Err(fault) => refusals.push(fault.to_string()),
@@ -278,8 +278,9 @@ impl Product {
     /// As [`Product::target`].
     pub fn attached(&self, url: &Url, setup: &Setup, outside: &Outside) -> Result<Vec<Target>, Fault> {
         let mut parts = UrlParts::read(url)?;
-        parts.only(self.used, self.idle)?;
+        parts.only(&[self.tls_options, self.used], self.idle)?;
         (self.settle)(&mut parts, outside)?;
+        parts.without(self.refused)?;
         if parts.hosts.len() > 1 && self.takes.is_none() {
             return Err(refused("it must name one host"));
         }
@@ -338,10 +339,18 @@ impl Product {
 struct Found {
     url: Url,
     transport: Transport,
+    /// Which of the servers of the URL it is.
+    number: usize,
     target: Target,
 }
 
 static FOUND: Mutex<Vec<Found>> = Mutex::new(Vec::new());
+
+/// Which of the servers of `url` was taken before, for clients of any set-up.
+fn known_number(url: &Url) -> Option<usize> {
+    let found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    found.iter().find(|it| it.url == *url).map(|it| it.number)
+}
 
 /// How clients of this set-up prove who they are.
 fn mechanism(setup: &Setup) -> Option<String> {
@@ -357,9 +366,6 @@ pub const SOCKET_PEER: &str = "socket peer";
 
 /// Option by which one of several servers is chosen.
 pub const SESSION_ATTRIBUTES: &str = "target_session_attrs";
-
-/// Which of the servers of a URL was taken, by the URL.
-static CHOSEN: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
 
 /// The target of clients of a server that Tithe launched: everything follows from the set-up.
 pub fn launched(host: &str, port: u16, user: &str, database: &str, setup: &Setup) -> Target {

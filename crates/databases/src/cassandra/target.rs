@@ -27,7 +27,8 @@ pub const PRODUCT: Product = Product {
     database: KEYSPACE,
     url_database: Some(KEYSPACE),
     password_variable: "CASSANDRA_PASSWORD",
-    used: &["ca", "insecure", "cert", "key", "username", "user", "password"],
+    tls_options: TLS_OPTIONS,
+    used: &["username", "user", "password"],
     idle: &[
         "local_dc",
         "local_datacenter",
@@ -45,6 +46,7 @@ pub const PRODUCT: Product = Product {
         "num_conns",
         "keyspace",
     ],
+    refused: &[],
     settle,
     tls,
     tls_hints: ["ca=FILE", "cert=FILE and key=FILE"],

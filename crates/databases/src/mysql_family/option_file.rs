@@ -92,7 +92,10 @@ fn unquoted(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tithe_model::experiment::Url;
+
     use super::*;
+    use crate::{mysql_family::target::product, test_setup::plain};
 
     #[test]
     fn the_groups_of_clients_are_read_as_the_programs_do() {
@@ -115,5 +118,21 @@ mod tests {
             "user=app|password=a # b\\c|ssl-ca=/etc/my ca.pem|host=dev|port=3307|skip-column-names="
         );
         assert!(of_clients(&folder.path().join("none"), "").is_err());
+    }
+
+    #[test]
+    fn what_a_url_may_not_ask_for_a_file_may_not_either() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("my.cnf");
+        let refused = |option: &str| {
+            fs::write(&file, format!("[client]\n{option}\n")).expect("written");
+            let url = Url::new(format!("mysql://app@db/?defaults-file={}", file.display()));
+            product("MySQL").check_url(&url, &plain()).err().map(|fault| fault.to_string())
+        };
+        assert_eq!(refused("compress=OFF"), None);
+        for option in ["compress", "compress=TRUE", "init-command='SET x = 1'", "sql_mode=ANSI"] {
+            let name = option.split('=').next().unwrap_or_default().replace('_', "-");
+            assert!(refused(option).is_some_and(|words| words.contains(&format!("{name}: "))), "{option}");
+        }
     }
 }

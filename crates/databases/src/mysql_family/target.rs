@@ -9,7 +9,7 @@
 use tithe_machine::fault::Fault;
 
 use super::option_file;
-use crate::target::{Authority, Outside, Product, Tls, UrlParts, refused};
+use crate::target::{Authority, Outside, Product, RefusedOption, Tls, UrlParts, refused};
 
 /// Name of the account in servers that Tithe launches.
 pub const USER: &str = "tithe";
@@ -26,21 +26,8 @@ pub const fn product(title: &'static str) -> Product {
         database: "",
         url_database: Some(""),
         password_variable: PASSWORD_VARIABLE,
+        tls_options: TLS_OPTIONS,
         used: &[
-            "ssl-mode",
-            "ssl-ca",
-            "ssl-cert",
-            "ssl-key",
-            "ssl",
-            "tls",
-            "use-ssl",
-            "require-ssl",
-            "verify-server-certificate",
-            "ssl-verify-server-cert",
-            "ssl-verify-cert",
-            "ssl-verify-identity",
-            "ssl-accept",
-            "server-ssl-cert",
             "socket",
             "unix-socket",
             "host",
@@ -55,6 +42,7 @@ pub const fn product(title: &'static str) -> Product {
             "sql-mode",
         ],
         idle: IDLE,
+        refused: REFUSED,
         settle,
         tls,
         tls_hints: ["ssl-mode=verify_identity (or verify_ca) and ssl-ca=FILE", "ssl-cert and ssl-key"],
@@ -141,11 +129,6 @@ const IDLE: &[&str] = &[
 
 /// Puts what options, variables and files say where it belongs.
 fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
-    for (name, harmless, why) in REFUSED {
-        if parts.option(name).is_some_and(|value| !harmless.contains(&value)) {
-            return Err(refused(&format!("{name}: {why}")));
-        }
-    }
     let suffix = parts.option("defaults-group-suffix").unwrap_or_default().to_owned();
     if let Some(file) = parts.option("defaults-file").map(str::to_owned) {
         for (name, value) in option_file::of_clients(file.as_ref(), &suffix)? {
@@ -208,9 +191,9 @@ fn put_default(parts: &mut UrlParts, name: &str, value: &str) {
     }
 }
 
-/// Options that are refused with some values: name, values that change nothing, why not the others.
-const REFUSED: [(&str, &[&str], &str); 3] = [
-    ("compress", &["false", "0"], "compression changes what an operation costs, and is not spoken"),
+/// Options that are refused.
+const REFUSED: &[RefusedOption] = &[
+    ("compress", &["false", "0", "off"], "compression changes what an operation costs, and is not spoken"),
     ("init-command", &[""], "give it as `on` of every arm, so that it stands in the report"),
     ("sql-mode", &[""], "give it as `on = [\"SET sql_mode = …\"]` of every arm, so that it stands in the report"),
 ];

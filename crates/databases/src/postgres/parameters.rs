@@ -1,9 +1,9 @@
 //! The parameters of libpq, and of drivers and pools on top of it, by what becomes of them in a URL.
 
 use super::startup::{CHANNEL_BINDING, OPTIONS, REQUIRE_AUTH};
-use crate::target::SESSION_ATTRIBUTES;
+use crate::target::{RefusedOption, SESSION_ATTRIBUTES};
 
-/// Those that are used.
+/// Those that are used, but for those about TLS.
 pub const USED: &[&str] = &[
     "host",
     "hostaddr",
@@ -14,15 +14,6 @@ pub const USED: &[&str] = &[
     "service",
     "servicefile",
     "passfile",
-    "sslmode",
-    "ssl",
-    "requiressl",
-    "sslrootcert",
-    "sslcert",
-    "sslkey",
-    "ssl_min_protocol_version",
-    "ssl_max_protocol_version",
-    "sslcertmode",
     "sslnegotiation",
     "sslcrl",
     "sslcrldir",
@@ -31,7 +22,6 @@ pub const USED: &[&str] = &[
     "requirepeer",
     "replication",
     "load_balance_hosts",
-    CHANNEL_BINDING,
     OPTIONS,
     REQUIRE_AUTH,
     SESSION_ATTRIBUTES,
@@ -131,8 +121,8 @@ pub const VARIABLES: [(&str, &str); 18] = [
     ("target_session_attrs", "PGTARGETSESSIONATTRS"),
 ];
 
-/// Parameters that are refused with some values: name, values that change nothing, why not the others.
-pub const REFUSED: [(&str, &[&str], &str); 8] = [
+/// Parameters that are refused.
+pub const REFUSED: &[RefusedOption] = &[
     ("gssencmode", &["disable", "prefer"], "encryption by GSSAPI is not spoken"),
     ("sslnegotiation", &["postgres"], "TLS without a request before it (direct) is not spoken"),
     ("replication", &["false", "off", "no", "0"], "a connection for replication takes no statements"),

@@ -12,7 +12,7 @@ use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::{
     files,
-    parameters::{IDLE, REFUSED, USED, VARIABLES},
+    parameters::{IDLE, REFUSED, TLS_OPTIONS, USED, VARIABLES},
     session::PostgresSession,
     startup::{BOUND, CHANNEL_BINDING, OPTIONS, REQUIRE_AUTH},
 };
@@ -30,8 +30,10 @@ pub const PRODUCT: Product = Product {
     database: "postgres",
     url_database: None,
     password_variable: "PGPASSWORD",
+    tls_options: TLS_OPTIONS,
     used: USED,
     idle: IDLE,
+    refused: REFUSED,
     settle,
     tls,
     tls_hints: ["sslmode=verify-full (or verify-ca) and sslrootcert=FILE (or system)", "sslcert and sslkey"],
@@ -142,11 +144,6 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
 }
 
 fn asked_tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
-    for (name, harmless, why) in REFUSED {
-        if parts.option(name).is_some_and(|value| !harmless.contains(&value)) {
-            return Err(refused(&format!("{name}: {why}")));
-        }
-    }
     // As libpq does, nothing about TLS counts at a socket, where servers do not speak it.
     if parts.hosts.iter().all(|host| host.name.starts_with('/')) {
         return Ok(None);
@@ -256,7 +253,7 @@ mod tests {
             return Err(refused("not PostgreSQL's"));
         }
         let mut parts = UrlParts::read(&url)?;
-        parts.only(PRODUCT.used, PRODUCT.idle)?;
+        parts.only(&[PRODUCT.tls_options, PRODUCT.used], PRODUCT.idle)?;
         put_parameters(&mut parts)?;
         let listed = |text: &dyn Fn(&crate::target::Host) -> String| {
             let all: Vec<String> = parts.hosts.iter().map(text).collect();

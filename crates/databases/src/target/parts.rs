@@ -101,14 +101,29 @@ impl UrlParts {
     ///
     /// # Errors
     /// [`Fault::Refused`] with the first unknown name.
-    pub fn only(&self, used: &[&str], idle: &[&str]) -> Result<(), Fault> {
+    pub fn only(&self, used: &[&[&str]], idle: &[&str]) -> Result<(), Fault> {
+        let used = used.concat();
         let is_known = |name: &str| used.iter().chain(idle).chain(&COMMON).any(|known| bare(known) == bare(name));
         match self.options.iter().find(|(name, _)| !is_known(name)) {
             Some((name, _)) => {
-                Err(refused(&format!("option {name} is not known; those that are used are {}", used.join(", "))))
+                let own: Vec<&str> = used.iter().copied().filter(|known| !COMMON.contains(known)).collect();
+                Err(refused(&format!("option {name} is not known; those that are used are {}", own.join(", "))))
             }
             None => Ok(()),
         }
+    }
+
+    /// Refuses those of `options` that are given with a value that would change something.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] with the option and why.
+    pub fn without(&self, options: &[RefusedOption]) -> Result<(), Fault> {
+        for (name, harmless, why) in options {
+            if self.option(name).is_some_and(|value| harmless.iter().all(|known| !value.eq_ignore_ascii_case(known))) {
+                return Err(refused(&format!("{name}: {why}")));
+            }
+        }
+        Ok(())
     }
 
     /// Names of the options that are among `idle`, as the URL writes them.
@@ -159,6 +174,9 @@ impl UrlParts {
 
 /// Options that mean the same for every product.
 const COMMON: [&str; 2] = ["server_name", PASSWORD_COMMAND];
+
+/// An option that is refused: its name, the values that change nothing, and why not the others.
+pub type RefusedOption = (&'static str, &'static [&'static str], &'static str);
 
 /// Option with a command that says the password.
 pub const PASSWORD_COMMAND: &str = "password_command";
