@@ -346,6 +346,16 @@ pub trait SqlSession: Connection {
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault>;
 }
 
+/// The rows of `sql` that have `N` columns, with nothing for NULL.
+///
+/// # Errors
+/// As [`SqlSession::run`].
+pub fn rows<const N: usize>(session: &mut dyn SqlSession, sql: &str) -> Result<Vec<[String; N]>, Fault> {
+    let rows = session.run(sql)?.into_iter();
+    let row = |row: Vec<Option<String>>| <[Option<String>; N]>::try_from(row).ok();
+    Ok(rows.filter_map(row).map(|row| row.map(Option::unwrap_or_default)).collect())
+}
+
 /// How long a server may say nothing before it counts as dead, s: a minute without any answer is not slowness.
 pub const TIMEOUT_S: u16 = 60;
 

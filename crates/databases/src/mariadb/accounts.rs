@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 use tithe_machine::fault::Fault;
+use tithe_plugin::session::rows;
 
 use crate::mysql_family::{
     accounts::{Account, Certificate, Right, Way, named},
     proof::NATIVE,
-    rights::{EVERYBODY, PUBLIC, Powers, Rights, rows},
+    rights::{EVERYBODY, PUBLIC, Powers, Rights},
     session::WireSession,
 };
 

@@ -21,6 +21,7 @@ use super::{
     },
 };
 use crate::{
+    findings::MY_REST_NOBODY_ENCRYPTS,
     inspect::{Judgement, Rules},
     mysql_family::{
         evidence::general_log::GeneralLogComplete,
@@ -63,6 +64,7 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
     };
     let mut words = Vec::new();
     let mut exceptions = Vec::new();
+    let mut nobody_encrypts = false;
     for (name, wanted) in SWITCHES {
         let value = settings.value(name);
         words.push(format!("{name} = {value}"));
@@ -85,6 +87,7 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
             exceptions.extend(open.iter().map(|name| format!("tablespace {name}")));
             if !open.is_empty() && tables != "OFF" && settings.value("innodb_encryption_threads") == "0" {
                 exceptions.insert(0, NOBODY_ENCRYPTS.to_owned());
+                nobody_encrypts = true;
             }
         }
         Err(fault) => doubts.push(format!("tablespaces (GRANT PROCESS ON *.*: {fault})")),
@@ -105,7 +108,10 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
         exceptions.push(format!("the keys lie beside the data: file_key_management_filename = {key}"));
     }
     let state = if off { State::Off } else { State::Enforced };
-    let findings = of_files(&exceptions, &leaks);
+    let mut findings = of_files(&exceptions, &leaks);
+    if nobody_encrypts {
+        findings.insert(0, &MY_REST_NOBODY_ENCRYPTS);
+    }
     exceptions.extend(leaks);
     let rules = Rules {
         read: format!("settings, tablespaces, logs and {} tables of other engines, no dumps", others.len()),

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_machine::fault::Fault;
+use tithe_plugin::session::rows;
 
 use crate::mysql_family::{
     accounts::{Account, Certificate, Right, Way, named},
-    rights::{Powers, Rights, rows},
+    rights::{Powers, Rights},
     session::WireSession,
 };
 

@@ -7,7 +7,7 @@ use tithe_plugin::{
     evidence::Check,
     matrix::State,
     product::CanaryChecks,
-    session::{SqlSession as _, Table},
+    session::{SqlSession as _, Table, rows},
     setup::Setup,
 };
 
@@ -25,7 +25,6 @@ use crate::{
         inspect::{InspectionQueries, files, lies_in, log_tables, of_files, other_files, other_tables, recorded},
         recorders::{self, Settings},
         replication::Source,
-        rights::rows,
         session::WireSession,
     },
 };

@@ -8,6 +8,7 @@ use std::{
 use tithe_machine::{fault::Fault, launch::Server, paths::Paths};
 use tithe_plugin::{
     matrix::{Feature, FeatureStatus, FindingEntry, Scope, State},
+    reach::Ways,
     session::{SqlSession as _, Table},
     setup::Setup,
 };
@@ -28,8 +29,7 @@ use crate::{
     evidence::Attempt,
     findings::{
         MY_AUDIT_OFF, MY_AUDIT_PARTIAL, MY_AUTHN_NO_PROOF, MY_AUTHN_NOBODY_ASKED, MY_AUTHN_REPEATS_PASSWORDS,
-        MY_AUTHZ_ADMINISTRATORS, MY_AUTHZ_REACHABLE_ADMINISTRATOR, MY_REST_NOBODY_ENCRYPTS, MY_REST_NOT_ENCRYPTED,
-        MY_REST_REPEATS_VALUES,
+        MY_AUTHZ_ADMINISTRATORS, MY_AUTHZ_REACHABLE_ADMINISTRATOR, MY_REST_NOT_ENCRYPTED, MY_REST_REPEATS_VALUES,
     },
     inspect::{Judgement, Open, Rules, authentication, client_rows, inspect_feature, named, not_offered, transport},
     target::{Target, is_local},
@@ -93,12 +93,14 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
         Err(_) => authentication,
     };
     let rights = accounts.and_then(|holders| Rights::read(&mut session, holders, queries.roles));
+    let mut reach = rights.as_ref().map(Rights::reach).map_err(Clone::clone);
+    let ways = reach.as_mut().map(|reach| reach.ways([EVERYTHING])).map_err(|fault| fault.clone());
     let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(client_rows(transport));
-    seen.push(inspect_feature(Feature::Authorisation, || match &rights {
+    seen.push(inspect_feature(Feature::Authorisation, || match (&rights, &ways) {
         _ if without_rights => Ok(without_rights_at_all()),
-        Ok(rights) => Ok(of_rights(rights)),
-        Err(_) => authorisation(&mut session, queries.is_of_administrator),
+        (Ok(rights), Ok(ways)) => Ok(of_rights(rights, ways)),
+        _ => authorisation(&mut session, queries.is_of_administrator),
     }));
     let mut of_settings = |feature, judge: &dyn Fn(&mut WireSession, &Settings) -> Result<Judgement, Fault>| {
         seen.push(inspect_feature(feature, || judge(&mut session, settings.as_ref().map_err(Clone::clone)?)));
@@ -106,7 +108,10 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     of_settings(Feature::AtRest, &queries.at_rest);
     of_settings(Feature::Auditing, &|session, settings| (queries.auditing)(session, settings).map(of_audit));
     of_settings(Feature::NodeToNode, &|session, settings| replication::judge(session, settings, queries.sources));
-    seen.push(inspect_feature(Feature::ProxyRoles, || rights.as_ref().map(of_proxies).map_err(Clone::clone)));
+    seen.push(inspect_feature(Feature::ProxyRoles, || {
+        let (rights, ways) = (rights.as_ref().map_err(Clone::clone)?, ways.as_ref().map_err(Clone::clone)?);
+        Ok(of_proxies(rights, ways))
+    }));
     let caching = if method == CACHING_SHA2 { State::Enforced } else { State::NotOffered };
     let words = if method == CACHING_SHA2 { format!("by {method}") } else { format!("not by {method}") };
     seen.push(Judgement::account(caching, words).of(Feature::AuthenticationCaching));
@@ -165,9 +170,7 @@ const SHOWN: usize = 5;
 
 /// Who may do everything, or make itself able to. One administrator is nobody's mistake; one of a name counts once,
 /// from wherever it comes.
-fn of_rights(rights: &Rights) -> Judgement {
-    let mut reach = rights.reach();
-    let ways = reach.ways([EVERYTHING]);
+fn of_rights(rights: &Rights, ways: &Ways<'_>) -> Judgement {
     let holders = || rights.holders.iter().filter(|holder| holder.logs_in);
     let all: BTreeSet<&str> = holders().map(|holder| holder.user.as_str()).collect();
     let mut unlimited: BTreeMap<&str, String> = BTreeMap::new();
@@ -199,7 +202,7 @@ fn of_rights(rights: &Rights) -> Judgement {
     if names.len() > 1 {
         seen.push_str(": REVOKE what leads there");
     }
-    let doubts = [rights.unread.clone(), rights.unjudged_routines(&ways)].concat();
+    let doubts = [rights.unread.clone(), rights.unjudged_routines(ways)].concat();
     let mut judgement = Judgement::whole(state, seen);
     if !doubts.is_empty() {
         judgement.scope = Scope::Account;
@@ -212,9 +215,8 @@ fn of_rights(rights: &Rights) -> Judgement {
 }
 
 /// Who may act as another, or as a role.
-fn of_proxies(rights: &Rights) -> Judgement {
-    let mut reach = rights.reach();
-    let found = rights.proxies(&reach.ways([EVERYTHING]));
+fn of_proxies(rights: &Rights, ways: &Ways<'_>) -> Judgement {
+    let found = rights.proxies(ways);
     let (state, mut seen) = match found.len() {
         0 => (State::Off, "no account may act as another or as a role".to_owned()),
         count => {
@@ -279,7 +281,7 @@ pub fn other_files(
         Ok(_) => {}
         Err(fault) => doubts.push(format!("whether there are relay logs ({fault})")),
     }
-    if settings.is_on("wsrep_on") && !["", "none"].contains(&settings.value("wsrep_provider")) {
+    if settings.is_in_cluster() {
         exceptions.push("the cluster's cache of changes (galera.cache) is in the clear".to_owned());
     }
     if settings.is_on("core_file") {
@@ -291,9 +293,6 @@ pub fn other_files(
 /// repeat what is encrypted.
 pub fn of_files(exceptions: &[String], leaks: &[String]) -> Vec<&'static FindingEntry> {
     let mut findings: Vec<&FindingEntry> = Vec::new();
-    if exceptions.iter().any(|words| words.starts_with(NOBODY_ENCRYPTS)) {
-        findings.push(&MY_REST_NOBODY_ENCRYPTS);
-    }
     if !exceptions.is_empty() {
         findings.push(&MY_REST_NOT_ENCRYPTED);
     }
@@ -311,9 +310,6 @@ fn of_audit(judgement: Judgement) -> Judgement {
         _ => judgement,
     }
 }
-
-/// What exceptions about old tablespaces begin with that no thread encrypts.
-pub const NOBODY_ENCRYPTS: &str = "innodb_encryption_threads = 0";
 
 /// True where `file`, of a server whose folder is `folder`, lies in that folder.
 pub fn lies_in(file: &str, folder: &str) -> bool {

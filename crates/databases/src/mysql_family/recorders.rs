@@ -7,11 +7,11 @@ use tithe_machine::{fault::Fault, launch::Server};
 use tithe_model::quantity;
 use tithe_plugin::{
     recording::{Recording, Sent},
-    session::SqlSession as _,
+    session::rows,
     setup::Setup,
 };
 
-use super::{access::Access, rights::rows, session::WireSession};
+use super::{access::Access, session::WireSession};
 
 /// All global settings of a server, and what of its status begins with a name of a recorder's.
 #[derive(Debug, Clone, Default)]
@@ -25,10 +25,9 @@ impl Settings {
     pub fn read(session: &mut WireSession) -> Result<Self, Fault> {
         let mut all: BTreeMap<String, String> =
             rows::<2>(session, "SHOW GLOBAL VARIABLES")?.into_iter().map(<(String, String)>::from).collect();
-        let status = session.run("SHOW GLOBAL STATUS LIKE 'server\\_audit%'")?.into_iter();
-        let status = status.filter_map(|row| <[Option<String>; 2]>::try_from(row).ok());
         // Names of the status begin with a capital letter.
-        all.extend(status.map(|pair| pair.map(Option::unwrap_or_default).into()));
+        let status = rows::<2>(session, "SHOW GLOBAL STATUS LIKE 'server\\_audit%'")?.into_iter();
+        all.extend(status.map(<(String, String)>::from));
         Ok(Self(all))
     }
 
@@ -51,6 +50,11 @@ impl Settings {
     /// True where a switch is on.
     pub fn is_on(&self, name: &str) -> bool {
         self.value(name) == "ON"
+    }
+
+    /// True for a member of a Galera cluster.
+    pub fn is_in_cluster(&self) -> bool {
+        self.is_on("wsrep_on") && !["", "none"].contains(&self.value("wsrep_provider"))
     }
 
     /// The number that a setting has; 0 where it has none.

@@ -1,9 +1,12 @@
 //! What travels between servers: from the one that this is a replica of, to its own replicas, and in a cluster.
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::{matrix::State, session::SqlSession as _};
+use tithe_plugin::{
+    matrix::State,
+    session::{SqlSession as _, rows},
+};
 
-use super::{recorders::Settings, rights::rows, session::WireSession};
+use super::{recorders::Settings, session::WireSession};
 use crate::{
     findings::MY_TLS_REPLICATION,
     inspect::{Judgement, named},
@@ -88,8 +91,7 @@ fn replicas(session: &mut WireSession, requires_tls: bool) -> Result<Vec<Hop>, F
 fn of_cluster(settings: &Settings) -> Vec<Hop> {
     let mut hops = Vec::new();
     let hop = |tls: bool, words: String| Hop { state: if tls { State::Enforced } else { State::Off }, words };
-    let provider = settings.value("wsrep_provider");
-    if settings.is_on("wsrep_on") && !["", "none"].contains(&provider) {
+    if settings.is_in_cluster() {
         let options = settings.value("wsrep_provider_options");
         let tls = options.split(';').any(|option| {
             option.split_once('=').is_some_and(|(name, value)| {

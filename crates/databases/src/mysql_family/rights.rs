@@ -2,7 +2,7 @@
 //! them.
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::session::SqlSession as _;
+use tithe_plugin::session::rows;
 
 use super::{
     accounts::{Account, named},
@@ -173,14 +173,4 @@ impl Rights {
             }
         }
     }
-}
-
-/// The rows of `sql`, of `N` columns each.
-///
-/// # Errors
-/// The server's error.
-pub fn rows<const N: usize>(session: &mut WireSession, sql: &str) -> Result<Vec<[String; N]>, Fault> {
-    let rows = session.run(sql)?.into_iter();
-    let row = |row: Vec<Option<String>>| <[Option<String>; N]>::try_from(row).ok();
-    Ok(rows.filter_map(row).map(|row| row.map(Option::unwrap_or_default)).collect())
 }

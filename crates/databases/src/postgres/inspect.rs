@@ -23,7 +23,7 @@ use super::{
     },
     hba::{self, Hba},
     peer,
-    schema::{YCSB_DIALECT, folder_here},
+    schema::{YCSB_DIALECT, folder_here, hops_of},
     session::PostgresSession,
     target::PRODUCT,
 };
@@ -44,18 +44,18 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let rules = |of: fn(&Hba) -> Rules| hba.as_ref().map(of).map_err(Clone::clone);
     // What takes the server longer is a row that is not judged, and not one that hangs. A pooler might lend the
     // connection, with its settings, to others.
-    let process = session.value("SELECT pg_backend_pid()")?;
-    if session.greeting().process.is_some_and(|own| own.to_string() == process) {
+    let hops = hops_of(&mut session);
+    if hops.as_ref().is_ok_and(|hops| !hops.is_pooled) {
         session.run("SET statement_timeout = '4s'")?;
     }
     let log = audit::read(&mut session);
-    let authentication = login::authentication(&mut session, &target, method, hba.as_ref());
+    let authentication = login::authentication(&mut session, &target, method, (hba.as_ref(), hops.as_ref()));
     let authentication = match &log {
         Ok(log) => log.of_passwords(authentication),
         Err(_) => authentication,
     };
     let mut seen = vec![authentication.of(Feature::Authentication)];
-    match hops::clients(&mut session, &target, rules(Hba::of_transport)) {
+    match hops.and_then(|hops| hops::clients(&mut session, &target, hops, rules(Hba::of_transport))) {
         Ok(rows) => seen.extend(rows),
         Err(fault) => {
             let fault = needing(fault, "GRANT SELECT ON pg_stat_ssl");

@@ -357,6 +357,8 @@ pub struct Hops {
     pub server: String,
     /// What stands between, where something does.
     pub between: Option<&'static str>,
+    /// It is a pooler, which may lend the connection to others.
+    pub is_pooled: bool,
 }
 
 /// Which hops there are. A pooler greets with a process number of its own; where one side speaks TLS and the other does
@@ -367,9 +369,9 @@ pub struct Hops {
 pub fn hops_of(session: &mut PostgresSession) -> Result<Hops, Fault> {
     let server = tls_of(session)?;
     let own = session.tls_facts().map(|tls| format!("{} {}", tls.version, tls.cipher));
-    let pooled = session.value("SELECT pg_backend_pid()")?;
-    let pooled = session.greeting().process.is_none_or(|process| process.to_string() != pooled);
-    let between = match (pooled, own.is_some() == (server != "off")) {
+    let process = session.value("SELECT pg_backend_pid()")?;
+    let is_pooled = session.greeting().process.is_none_or(|own| own.to_string() != process);
+    let between = match (is_pooled, own.is_some() == (server != "off")) {
         (true, _) => Some("a pooler answers"),
         (false, false) => Some("something ends TLS before the server"),
         (false, true) => None,
@@ -378,7 +380,7 @@ pub fn hops_of(session: &mut PostgresSession) -> Result<Hops, Fault> {
         None => server.clone(),
         Some(_) => own.unwrap_or_else(|| "off".to_owned()),
     };
-    Ok(Hops { client, server, between })
+    Ok(Hops { client, server, between, is_pooled })
 }
 
 impl Hops {

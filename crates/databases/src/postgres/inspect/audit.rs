@@ -7,7 +7,7 @@ use tithe_machine::fault::Fault;
 use tithe_plugin::{
     matrix::State,
     recording::{Recording, Sent},
-    session::SqlSession as _,
+    session::{SqlSession as _, rows},
 };
 
 use super::{
@@ -98,9 +98,8 @@ fn audited_tables(session: &mut PostgresSession, role: &str) -> Option<Result<St
          FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'p', 'f', 'm', 'v') \
          AND nspname <> 'information_schema' AND nspname !~ '^pg_'"
     );
-    Some(session.run(&sql).map(|rows| {
-        let row = rows.into_iter().next().unwrap_or_default();
-        let [reads, writes, all] = <[_; 3]>::try_from(row).unwrap_or_default().map(Option::unwrap_or_default);
+    Some(rows(session, &sql).map(|rows| {
+        let [reads, writes, all] = rows.into_iter().next().unwrap_or_default();
         format!("of {all} tables of this database reads of {reads} and writes of {writes} are recorded for {role}")
     }))
 }
@@ -121,8 +120,7 @@ fn settings(session: &mut PostgresSession) -> Result<(Settings, Vec<String>), Fa
 fn in_force(session: &mut PostgresSession) -> Result<Vec<[String; 4]>, Fault> {
     let names = NAMES.map(|(name, _)| format!("'{name}'")).join(", ");
     let sql = format!("SELECT name, setting, source, boot_val FROM pg_settings WHERE name IN ({names})");
-    let rows = session.run(&sql).map_err(|fault| needing(fault, "GRANT SELECT ON pg_settings"))?.into_iter();
-    Ok(rows.map(|row| <[_; 4]>::try_from(row).unwrap_or_default().map(Option::unwrap_or_default)).collect())
+    rows(session, &sql).map_err(|fault| needing(fault, "GRANT SELECT ON pg_settings"))
 }
 
 /// What the server's files say of `name`, for which this account has a value of its own.

@@ -10,11 +10,7 @@ use super::plaintext;
 use crate::{
     findings::{PG_TLS_BEHIND_POOLER, PG_TLS_OPTIONAL, PG_TLS_REPLICATION},
     inspect::{Judgement, Rules, client_rows, named, transport},
-    postgres::{
-        hba,
-        schema::{Hops, hops_of},
-        session::PostgresSession,
-    },
+    postgres::{hba, schema::Hops, session::PostgresSession},
     target::{Authority, Target, Tls},
 };
 
@@ -25,9 +21,9 @@ use crate::{
 pub fn clients(
     session: &mut PostgresSession,
     target: &Target,
+    Hops { client, server, between, .. }: Hops,
     rules: Result<Rules, Fault>,
 ) -> Result<[FeatureStatus; 2], Fault> {
-    let Hops { client, server, between } = hops_of(session)?;
     let offers = session.value("SHOW ssl").map(|value| value == "on");
     let found =
         |judged: Judgement| if judged.state == State::Enforced { judged } else { judged.found(&PG_TLS_OPTIONAL) };

@@ -1,7 +1,7 @@
 //! How somebody gets in: this connection by what happened in it, all others by rules, maps and how passwords are kept.
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::session::SqlSession as _;
+use tithe_plugin::session::{SqlSession as _, rows};
 
 use super::open;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     inspect::{Judgement, Rules, authentication as at_the_door},
     postgres::{
         hba::{self, Hba},
-        schema::hops_of,
+        schema::Hops,
         session::PostgresSession,
     },
     target::Target,
@@ -20,7 +20,7 @@ pub fn authentication(
     session: &mut PostgresSession,
     target: &Target,
     method: Result<String, Fault>,
-    hba: Result<&Hba, &Fault>,
+    (hba, hops): (Result<&Hba, &Fault>, Result<&Hops, &Fault>),
 ) -> Judgement {
     let door = match method {
         Ok(method) => at_the_door(target, &method, open),
@@ -28,9 +28,7 @@ pub fn authentication(
             "let in by the socket without a password; whether by peer or trust cannot be told ({fault})"
         )),
     };
-    if let Ok(between) = hops_of(session).map(|hops| hops.between)
-        && let Some(between) = between
-    {
+    if let Some(between) = hops.ok().and_then(|hops| hops.between) {
         // The server's rules are about the connections of what stands between.
         return Judgement { seen: format!("{between}: {}", door.seen), ..door }
             .doubted("whom it lets in else (its own configuration)");
@@ -86,11 +84,9 @@ fn add_maps(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
          THEN {matches} ELSE false END AS anybody FROM pg_ident_file_mappings WHERE error IS NULL) m \
          LEFT JOIN pg_roles ON rolname = pg_username WHERE anybody AND position(chr(92) || '1' in pg_username) = 0"
     );
-    match session.run(&sql) {
+    match rows(session, &sql) {
         Ok(rows) => {
-            for row in rows {
-                let [map, pattern, name, superuser] =
-                    <[_; 4]>::try_from(row).unwrap_or_default().map(Option::unwrap_or_default);
+            for [map, pattern, name, superuser] in rows {
                 if used.contains(&map) {
                     let who = if superuser == "t" { ", a superuser" } else { "" };
                     rules

@@ -9,7 +9,7 @@ use tithe_machine::fault::Fault;
 use tithe_plugin::{
     matrix::State,
     reach::{Reach, Way},
-    session::SqlSession as _,
+    session::rows,
 };
 
 use super::needing;
@@ -133,14 +133,6 @@ pub fn read(session: &mut PostgresSession) -> Result<Rights, Fault> {
     let copying = "SELECT rolname FROM pg_roles WHERE rolreplication AND rolcanlogin AND NOT rolsuper ORDER BY oid";
     rights.copying = rows::<1>(session, copying).map_err(denied)?.concat();
     Ok(rights)
-}
-
-/// The rows of `sql`, with nothing for NULL.
-fn rows<const N: usize>(session: &mut PostgresSession, sql: &str) -> Result<Vec<[String; N]>, Fault> {
-    let whole = |row: Vec<Option<String>>| -> Option<[String; N]> {
-        row.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>().try_into().ok()
-    };
-    Ok(session.run(sql)?.into_iter().filter_map(whole).collect())
 }
 
 impl Rights {

@@ -58,7 +58,7 @@ macro_rules! deceptions {
 }
 
 /// Waits until what `is_so` tests is so; `otherwise` where it is not within 20 s.
-fn until(otherwise: &str, mut is_so: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
+pub fn until(otherwise: &str, mut is_so: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
     for _ in 0..1000 {
         if is_so()? {
             return Ok(());

@@ -9,7 +9,7 @@ use tithe_machine::launch::Address;
 use tithe_plugin::{database::Database as _, session::SqlSession, setup::Setup};
 
 use super::{
-    deceptions::attached,
+    deceptions::{attached, until},
     how, key_value,
     sandbox::{Sandbox, chosen},
     table,
@@ -67,11 +67,7 @@ fn postgres_with_thousands_of_roles_rules_and_tablespaces_and_with_revoked_views
     // The view takes a file for newer than what was loaded that changed in the same moment.
     let before = run("SELECT pg_conf_load_time()");
     run("SELECT pg_reload_conf()");
-    let loaded = (0..1_000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        run("SELECT pg_conf_load_time()") != before
-    });
-    assert!(loaded, "the server does not load its rules");
+    until("the server does not load its rules", || Ok(run("SELECT pg_conf_load_time()") != before)).expect("rules");
     let postgres = |account| url(&sandbox, account, "postgres?sslmode=verify-full&sslrootcert=@AUTHORITY@");
     let rows = ["authentication", "authorisation", "tls", "audit", "proxy-roles"];
     check(
