@@ -1,10 +1,5 @@
 //! Does the audit log hold the statements that define tables?
 
-use std::{
-    thread::sleep,
-    time::{Duration, Instant},
-};
-
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     database::sql_of,
@@ -20,9 +15,6 @@ pub struct DefinitionsLogged {
     /// Counts the records of a text with a mark, by command.
     pub count: fn(&str, &str) -> Counts,
 }
-
-/// How long a record may take into the log.
-const TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Check for DefinitionsLogged {
     fn entry(&self) -> CheckEntry {
@@ -42,21 +34,16 @@ impl Check for DefinitionsLogged {
         let name = marker(context).replace('-', "_");
         sql.create(context.server, context.setup, &name, &format!("CREATE TABLE {name} (a INTEGER)"), &[])?;
         sql.remove(context.server, context.setup, &[&name])?;
-        let begun = Instant::now();
-        loop {
-            let gained = growth.so_far(context)?;
-            let logged = (self.count)(&gained.text, &name);
-            let words = format!("made and removed a table; in the log: {}", describe(&logged));
-            if ["CREATE", "DROP"].iter().all(|verb| logged.keys().any(|command| command.starts_with(verb))) {
-                return Ok(Observation::Protected(words));
-            }
-            if begun.elapsed() > TIMEOUT {
-                return Ok(match gained.doubt {
-                    Some(why) => Observation::Unknown(format!("{words}; {why}")),
-                    None => Observation::Exposed(words),
-                });
-            }
-            sleep(Duration::from_millis(20));
-        }
+        let (gained, is_there) = growth.of_one(context, |text| {
+            let logged = (self.count)(text, &name);
+            ["CREATE", "DROP"].iter().all(|verb| logged.keys().any(|command| command.starts_with(verb)))
+        })?;
+        let logged = (self.count)(&gained.text, &name);
+        let words = format!("made and removed a table; in the log: {}", describe(&logged));
+        Ok(match gained.doubt {
+            _ if is_there => Observation::Protected(words),
+            Some(why) => Observation::Unknown(format!("{words}; {why}")),
+            None => Observation::Exposed(words),
+        })
     }
 }

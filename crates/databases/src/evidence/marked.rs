@@ -50,6 +50,8 @@ const RECORDS: usize = 25;
 pub const LONG_VALUES: usize = 2 * SESSIONS;
 /// How long the log may lag behind the answers.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the record of a single statement may take into the log.
+const TIMEOUT_OF_ONE: Duration = Duration::from_secs(5);
 
 /// Number of statements by verb: `INSERT`, `SELECT`, `UPDATE`, `DELETE`.
 pub type Counts = BTreeMap<String, usize>;
@@ -86,14 +88,33 @@ impl LogGrowth {
     /// What was added until a `token` that is planted now came into it.
     fn until_planted(&self, context: &CheckContext<'_>, log: &Log, token: &str) -> Result<Option<Parts>, Fault> {
         (log.plant)(context, token)?;
+        let has_token = |parts: &Parts| parts.texts.iter().any(|text| text.contains(token));
+        let (parts, is_there) = self.until(context, TIMEOUT, has_token)?;
+        Ok(is_there.then_some(parts))
+    }
+
+    /// What was added until `is_there` held of it, and true; what was added until one statement's time was over, and
+    /// false.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn of_one(&self, context: &CheckContext<'_>, is_there: impl Fn(&str) -> bool) -> Result<(Gained, bool), Fault> {
+        let (parts, held) = self.until(context, TIMEOUT_OF_ONE, |parts| is_there(&parts.texts.concat()))?;
+        Ok((parts.joined(), held))
+    }
+
+    fn until(
+        &self,
+        context: &CheckContext<'_>,
+        timeout: Duration,
+        is_there: impl Fn(&Parts) -> bool,
+    ) -> Result<(Parts, bool), Fault> {
         let begun = Instant::now();
         loop {
             let parts = self.parts(context)?;
-            if parts.texts.iter().any(|text| text.contains(token)) {
-                return Ok(Some(parts));
-            }
-            if begun.elapsed() > TIMEOUT {
-                return Ok(None);
+            let held = is_there(&parts);
+            if held || begun.elapsed() > timeout {
+                return Ok((parts, held));
             }
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -1,11 +1,5 @@
 //! Does the audit log hold every event that it must, and none that it must not?
 
-use std::{
-    cell::RefCell,
-    thread::sleep,
-    time::{Duration, Instant},
-};
-
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::canary::key_value,
@@ -116,9 +110,6 @@ pub fn definitions_logged() -> DefinitionsLogged {
     DefinitionsLogged { log: &AUDIT_LOG, count: |text, mark| count(text, mark, None) }
 }
 
-/// How long the record of a long statement may take into the log.
-const TIMEOUT: Duration = Duration::from_secs(5);
-
 /// Sends a long statement as text, with its values, which is what the plugin cuts; what became of it, where it is not
 /// whole in the log.
 fn cut(context: &CheckContext<'_>) -> Result<Option<String>, Fault> {
@@ -127,17 +118,11 @@ fn cut(context: &CheckContext<'_>) -> Result<Option<String>, Fault> {
     let (table, key) = (YCSB_DIALECT.qualified(&context.setup.space, context.table), long::value(&marker));
     let key = key.replace('\\', "\\\\").replace('\'', "''");
     key_value(context.connect()?)?.run_statement(&format!("DELETE FROM {table} WHERE `ycsb_key` = '{key}'"))?;
-    let begun = Instant::now();
-    loop {
-        let text = growth.so_far(context)?.text;
-        if long::begins(&text, &marker) {
-            return Ok(long::lost(&text, &marker, 1).map(|lost| format!("{lost} (server_audit_query_log_limit)")));
-        }
-        if begun.elapsed() > TIMEOUT {
-            return Ok(Some("of a long statement the log has not even the beginning".to_owned()));
-        }
-        sleep(Duration::from_millis(20));
+    let (gained, begins) = growth.of_one(context, |text| long::begins(text, &marker))?;
+    if !begins {
+        return Ok(Some("of a long statement the log has not even the beginning".to_owned()));
     }
+    Ok(long::lost(&gained.text, &marker, 1).map(|lost| format!("{lost} (server_audit_query_log_limit)")))
 }
 
 impl Check for AuditComplete {
@@ -151,27 +136,19 @@ impl Check for AuditComplete {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let account = ACCESS.product.target(context.server, context.setup)?.user;
-        let (nameless, expected) = (RefCell::new(Counts::new()), RefCell::new(Counts::new()));
-        let seen = count_marked(
-            context,
-            &AUDIT_LOG,
-            &YCSB_DIALECT.qualified(&context.setup.space, context.table),
-            |sent| {
-                *expected.borrow_mut() = self.expected(sent);
-                expected.borrow().clone()
-            },
-            |text, mark| {
-                *nameless.borrow_mut() = count(text, "", Some(&account));
-                count(text, mark, Some(&account))
-            },
-        )?;
-        let (nameless, expected) = (nameless.into_inner(), expected.into_inner());
-        Ok(match seen {
+        let table = YCSB_DIALECT.qualified(&context.setup.space, context.table);
+        let count = |text: &str, mark: &str| count(text, mark, Some(&account));
+        let marked = match count_marked(context, &AUDIT_LOG, &table, |sent| self.expected(sent), count)? {
+            Ok(marked) => marked,
+            Err(why) => return Ok(Observation::Unknown(why)),
+        };
+        let nameless = count(&marked.text, "");
+        Ok(match marked.observation(context.protected) {
             Observation::Protected(words) if self.has_statements() => match cut(context)? {
                 Some(cut) => Observation::Protected(format!("{words}; {cut}")),
                 None => Observation::Protected(words),
             },
-            Observation::Exposed(words) if self.has_statements() && nameless == expected => {
+            Observation::Exposed(words) if self.has_statements() && nameless == marked.expected => {
                 Observation::Protected(format!(
                     "{words}; without the table's name, as their text is cut (server_audit_query_log_limit): {}: told by \
                      their number alone",

@@ -48,8 +48,11 @@ impl Check for GeneralLogComplete {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        let seen = count_marked(context, self.0, &marker(context), Clone::clone, count)?;
-        Ok(match seen {
+        let marked = match count_marked(context, self.0, &marker(context), Clone::clone, count)? {
+            Ok(marked) => marked,
+            Err(why) => return Ok(Observation::Unknown(why)),
+        };
+        Ok(match marked.observation(context.protected) {
             Observation::Protected(words) if !context.protected && context.server.address.is_attached() => {
                 Observation::Protected(words + LOGGED_TOO)
             }

@@ -68,8 +68,26 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a log is watched for records that should not be there.
 const AFTERWARDS: Duration = Duration::from_millis(200);
 
+/// What a log has of statements that were sent.
+pub struct Marked {
+    /// What was sent, and what of it is there.
+    tally: Tally,
+    /// What of it must be there, no more and no less.
+    pub expected: Counts,
+    /// What was added to the log.
+    pub text: String,
+}
+
+impl Marked {
+    /// What that says of the log of an arm that is `protected`, or is not.
+    pub fn observation(&self, protected: bool) -> Observation {
+        self.tally.against(&self.expected, protected)
+    }
+}
+
 /// Sends numbered statements of each kind from several sessions at once, and counts them in `log` with `count`, which
-/// gets what was added and `mark`. What is there must be `expected` of what was sent, no more and no less.
+/// gets what was added and `mark`. What is there must be `expected` of what was sent. `Err` with the reason where the
+/// log cannot be read.
 ///
 /// # Errors
 /// The first fault.
@@ -79,19 +97,20 @@ pub fn count_marked(
     mark: &str,
     expected: impl FnOnce(&Counts) -> Counts,
     count: impl Fn(&str, &str) -> Counts,
-) -> Result<Observation, Fault> {
+) -> Result<Result<Marked, String>, Fault> {
     let growth = match LogGrowth::begin(context, log) {
         Ok(growth) => growth,
-        Err(why) => return Ok(Observation::Unknown(why)),
+        Err(why) => return Ok(Err(why)),
     };
     let sent = send(context)?;
     let expected = expected(&sent);
     let begun = Instant::now();
     let mut tally = Tally { sent, logged: Counts::new(), doubt: None };
+    let mut text = String::new();
     let mut complete = None::<Instant>;
     while begun.elapsed() < TIMEOUT && complete.is_none_or(|since| since.elapsed() < AFTERWARDS) {
         let gained = growth.so_far(context)?;
-        (tally.logged, tally.doubt) = (count(&gained.text, mark), gained.doubt);
+        (tally.logged, tally.doubt, text) = (count(&gained.text, mark), gained.doubt, gained.text);
         complete = if tally.logged == expected { complete.or(Some(Instant::now())) } else { None };
         // Nothing at all comes only where nothing is logged: there is no use in waiting for more.
         if tally.logged.is_empty() && begun.elapsed() > AFTERWARDS {
@@ -99,5 +118,5 @@ pub fn count_marked(
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    Ok(tally.against(&expected, context.protected))
+    Ok(Ok(Marked { tally, expected, text }))
 }
