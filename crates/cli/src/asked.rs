@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tithe_model::{
     catalogue::{Catalogue, OfferedDatabase, PropertyFile},
     compose::{self, Composed, Words, WorkloadFile},
-    diagnostic::{Diagnostic, nearest},
+    diagnostic::{Diagnostic, nearest, text_of},
     experiment::Url,
 };
 use tithe_plugin::{product::Product, setup::Setup};
@@ -52,13 +52,10 @@ impl Source {
         let bytes = std::fs::read(path).map_err(|error| {
             Stop::new(exit::USAGE, format!("cannot read the experiment {}: {error}", path.display()))
         })?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-            usage(format!("line {line} of {} is not UTF-8: save the file as UTF-8", path.display()))
-        })?;
+        let text = text_of(&bytes)
+            .map_err(|line| usage(format!("line {line} of {} is not UTF-8: save the file as UTF-8", path.display())))?;
         let base = path.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(Self { name: path.display().to_string(), text, base, kind: Kind::Text })
+        Ok(Self { name: path.display().to_string(), text: text.to_owned(), base, kind: Kind::Text })
     }
 
     /// The experiment on standard input, whose own paths begin at the present folder.
@@ -181,6 +178,12 @@ pub fn meant(name: &str, known: &[&str]) -> String {
     nearest(name, known.iter().copied()).map_or(String::new(), |guess| format!(" (did you mean {guess}?)"))
 }
 
+/// That `what` is called `name`, with what there is.
+pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Stop {
+    let known: Vec<&str> = known.collect();
+    usage(format!("{what} {name}{}; there are {}", meant(name, &known), known.join(", ")))
+}
+
 /// The experiment that a few words stand for.
 fn in_words(
     target: &str,
@@ -238,7 +241,7 @@ fn ycsb_file(path: &Path) -> Result<WorkloadFile, Stop> {
     let bytes = std::fs::read(path).unwrap_or_default();
     let properties = (kind.read)(&PropertyFile { name, weight: None, number: 1, bytes: &bytes }).unwrap_or_default();
     let asks = (kind.asks)(&properties).into_iter().map(|asked| asked.of).collect();
-    Ok(WorkloadFile { kind: kind.id, path: name.to_owned(), asks })
+    Ok(WorkloadFile { kind, path: name.to_owned(), asks })
 }
 
 /// Whether the plain arm beside `target` can stand at `plain`.

@@ -44,8 +44,11 @@ pub fn database(id: &str) -> Result<&'static dyn Product, Stop> {
 pub fn at(url: &Url) -> Option<&'static dyn Product> {
     let all = databases();
     let owner = *all.iter().find(|product| product.entry().has_scheme(url.scheme()))?;
-    let others = all.iter().copied().filter(|it| it.id() != owner.id() && it.entry().speaks_as(owner.entry()));
-    std::iter::once(owner).chain(others).find(|product| product.is_product_at(url) == Some(true)).or(Some(owner))
+    if owner.is_product_at(url) != Some(false) {
+        return Some(owner);
+    }
+    let mut others = all.iter().copied().filter(|it| it.id() != owner.id() && it.entry().speaks_as(owner.entry()));
+    others.find(|product| product.is_product_at(url) == Some(true)).or(Some(owner))
 }
 
 /// That there is no database `id`, and where another build has it, how to get that.

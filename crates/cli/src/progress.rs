@@ -137,8 +137,6 @@ pub struct Progress<'a> {
     /// Load of the present cell so far, ns.
     load_ns: u64,
     loading: Option<u32>,
-    /// A warning about the present cell that is not told yet: it may be why the cell ends.
-    held: Option<String>,
     claims: Claims,
     last_plain: Option<Instant>,
     frame_took_s: f64,
@@ -185,7 +183,6 @@ impl<'a> Progress<'a> {
             cell: 0,
             live: None,
             loading: None,
-            held: None,
             claims: Claims::default(),
             last_plain: None,
             frame_took_s: 0.0,
@@ -261,14 +258,6 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// True where `warning` is why the present cell ends with `event` and was not measured: that is told once, at the
-    /// end of the run.
-    fn is_why(&self, warning: &str, event: &Event) -> bool {
-        let Event::CellDone { reason: CellEnding::Failed(fault), .. } = event else { return false };
-        let measured = self.live.as_ref().is_some_and(|live| live.frames() > 0);
-        !measured && warning == format!("cell {}: {fault}", self.status.id)
-    }
-
     /// Has the status tell the figures of the report, now that the cell has ended for `reason`; the number of frames
     /// where they are too few.
     fn end(&mut self, reason: &CellEnding) -> Option<usize> {
@@ -337,9 +326,6 @@ impl Drop for Progress<'_> {
 
 impl EventListener for Progress<'_> {
     fn event(&mut self, event: &Event) {
-        if let Some(held) = self.held.take().filter(|held| !self.is_why(held, event)) {
-            self.say(&format!("  warning: {held}"));
-        }
         match event {
             Event::CellStarted { cell } => {
                 self.cell = *cell as usize;
@@ -432,9 +418,6 @@ impl EventListener for Progress<'_> {
                     Some(few) => self.say(&format!("  not enough frames: {few} of {FRAMES_MIN}")),
                     None => answers.iter().for_each(|line| self.say(line)),
                 }
-            }
-            Event::Warning { message } if message.starts_with(&format!("cell {}: ", self.status.id)) => {
-                self.held = Some(message.clone());
             }
             Event::Warning { message } => self.say(&format!("  warning: {message}")),
             _ => {}

@@ -6,10 +6,7 @@
 
 use std::borrow::Cow;
 
-/// True for a character that changes the direction of the text around it (Unicode Standard Annex 9, 2.1 to 2.6).
-fn turns(character: char) -> bool {
-    matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
+use tithe_model::direction::turns;
 
 /// `text` with every character that changes its direction written out.
 pub fn harmless(text: &str) -> Cow<'_, str> {

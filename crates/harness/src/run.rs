@@ -223,17 +223,18 @@ impl<'a> Run<'a> {
                 Ok(reason) => reason,
                 Err(fault) => {
                     ending = Ending::Failed;
-                    event_log.warn(format!("cell {}: {fault}", self.plan.cells[number].id))?;
                     CellEnding::Failed(fault.to_string())
                 }
             };
             let later = &self.plan.cells[number + 1..];
             run_state.data_sets.discard(|workload| later.iter().any(|cell| cell.workload == workload));
             let interrupted = self.cancelled();
-            if !interrupted {
-                event_log.folder.cell(number, |facts| facts.ending = Some(reason.clone()))?;
-            }
-            event_log.add(Event::CellDone { cell: number as u32, reason })?;
+            let kept = match interrupted {
+                true => Ok(()),
+                false => event_log.folder.cell(number, |facts| facts.ending = Some(reason.clone())),
+            };
+            let told = event_log.tell(Event::CellDone { cell: number as u32, reason });
+            kept.and(told)?;
             if interrupted {
                 event_log.add(Event::RunDone { interrupted })?;
                 return Ok(Ending::Interrupted);
@@ -689,9 +690,12 @@ impl EventLog<'_> {
         Ok(())
     }
 
-    /// Whoever watches is told also where it cannot be written down.
     fn warn(&mut self, message: String) -> Result<(), Fault> {
-        let event = Event::Warning { message };
+        self.tell(Event::Warning { message })
+    }
+
+    /// Whoever watches is told also where it cannot be written down.
+    fn tell(&mut self, event: Event) -> Result<(), Fault> {
         let written = self.folder.event(&event);
         self.listener.event(&event);
         written

@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use crate::{
+    diagnostic::text_of,
     experiment::{Arm, Experiment, OptionValue, Protection, is_attached},
     wording,
 };
@@ -519,10 +520,7 @@ impl<'a> PropertyFile<'a> {
     /// The first line that is not UTF-8.
     pub fn text(&self) -> Result<&'a str, Vec<LineProblem>> {
         let bytes = self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(self.bytes);
-        std::str::from_utf8(bytes).map_err(|error| {
-            let line = bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
-            vec![(line, "is not UTF-8".to_owned(), "save the file as UTF-8".to_owned())]
-        })
+        text_of(bytes).map_err(|line| vec![(line, "is not UTF-8".to_owned(), "save the file as UTF-8".to_owned())])
     }
 }
 
@@ -579,7 +577,7 @@ pub struct WorkloadEntry {
     pub title: &'static str,
     /// Presets.
     pub presets: &'static [Preset],
-    /// What its file holds, in a few words: the value of the key `ID_file` in experiments.
+    /// What its file holds, in a few words: the value of its [key](Self::file_key) in experiments.
     pub file: &'static str,
     /// True where each of several files is drawn by its weight, which stands behind its name: `mine.sql@9`.
     pub weighted: bool,
@@ -605,6 +603,13 @@ pub struct WorkloadShape {
     pub record_bytes: u64,
     /// True when another program offers the load, which cannot be cut finer than into whole seconds.
     pub program: bool,
+}
+
+impl WorkloadEntry {
+    /// The key in experiments that names a file of this kind, or several.
+    pub fn file_key(&self) -> String {
+        format!("{}_file", self.id)
+    }
 }
 
 impl std::fmt::Debug for WorkloadEntry {

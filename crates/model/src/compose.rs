@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
-    catalogue::{AskedOf, Catalogue, OfferedDatabase, OptionKind, ProtectionEntry},
+    catalogue::{AskedOf, Catalogue, OfferedDatabase, OptionKind, ProtectionEntry, WorkloadEntry},
     diagnostic::Diagnostic,
     experiment::Url,
     plan,
@@ -57,7 +57,7 @@ pub struct Words<'a> {
 #[derive(Debug, Clone)]
 pub struct WorkloadFile {
     /// The kind of workload.
-    pub kind: &'static str,
+    pub kind: WorkloadEntry,
     /// Its path.
     pub path: String,
     /// What it says that stands elsewhere in an experiment, and needs no default then.
@@ -148,7 +148,7 @@ pub fn compose(
         writer.put("\n");
     }
     for (file, word) in words.files.iter().zip(&typed.files) {
-        writer.put(&format!("\n[[workload]]\n{}_file = ", file.kind));
+        writer.put(&format!("\n[[workload]]\n{} = ", file.kind.file_key()));
         writer.from(&quoted(&file.path), Some(word.range.clone()));
         writer.explain("the keys of this experiment win over its own");
         writer.put("\n");
@@ -450,7 +450,7 @@ impl<'a> Typed<'a> {
         let protections = words.protections.iter().map(|word| add(&mut line, " --protect", word)).collect();
         let workloads = words.workloads.iter().map(|word| add(&mut line, " --workload", word)).collect();
         let files =
-            words.files.iter().map(|file| add(&mut line, &format!(" --{}-file", file.kind), &file.path)).collect();
+            words.files.iter().map(|file| add(&mut line, &format!(" --{}-file", file.kind.id), &file.path)).collect();
         let numbers: Vec<String> = words.clients.iter().map(u32::to_string).collect();
         let mut option = |given: Option<String>, name: &str| given.map(|text| add(&mut line, name, &text).range);
         let clients = option((!numbers.is_empty()).then(|| numbers.join(",")), " --clients");

@@ -30,6 +30,15 @@ impl Diagnostic {
     }
 }
 
+/// `bytes` as text.
+///
+/// # Errors
+/// The number, from 1, of the first line that is not UTF-8.
+pub fn text_of(bytes: &[u8]) -> Result<&str, usize> {
+    std::str::from_utf8(bytes)
+        .map_err(|error| bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1)
+}
+
 /// The name among `names` that `word` was probably meant to be: at most a third of its letters differ, or one of two.
 /// Case does not count, and neighbours that changed places differ as one.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -3,14 +3,15 @@
 //! Nothing here reads a clock, starts a process, opens a connection or prints. What an experiment file says is in
 //! [`experiment`], which [`parse`] makes of it; [`compose`] writes such a file from a few words, and [`schema`]
 //! describes it to editors. What will be done about it is in [`plan`]; what was seen in [`record`]; a [`matrix`] is
-//! several experiments on several hosts; how a quantity is written is in [`quantity`], and how text is broken into
-//! lines in [`wrap`].
+//! several experiments on several hosts; how a quantity is written is in [`quantity`], how text is broken into lines in
+//! [`wrap`], and what turns its [`direction`] there.
 
 #![forbid(unsafe_code)]
 
 pub mod catalogue;
 pub mod compose;
 pub mod diagnostic;
+pub mod direction;
 pub mod ending;
 pub mod experiment;
 pub mod fact;

@@ -110,7 +110,7 @@ fn sources(kind: &WorkloadEntry) -> [(String, Value); 2] {
         "anyOf": [{ "type": "string" }, { "type": "array", "minItems": 1, "items": { "type": "string" } }],
     });
     let preset = json!({ "type": "string", "enum": presets, "description": words });
-    [(kind.id.to_owned(), preset), (format!("{}_file", kind.id), files)]
+    [(kind.id.to_owned(), preset), (kind.file_key(), files)]
 }
 
 fn all_protections(catalogue: &Catalogue) -> impl Iterator<Item = &'static ProtectionEntry> + '_ {

@@ -124,7 +124,7 @@ fn tables_of_keys_are_those_of_the_parser() {
 #[test]
 fn every_kind_of_workload_has_its_row() {
     let kinds = catalogue::catalogue().workloads;
-    let sources = kinds.iter().flat_map(|kind| [kind.id.to_owned(), format!("{}_file", kind.id)]);
+    let sources = kinds.iter().flat_map(|kind| [kind.id.to_owned(), kind.file_key()]);
     check_rows("### Sources of a workload", &sources.collect::<Vec<_>>(), true);
 }
 

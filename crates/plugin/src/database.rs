@@ -49,6 +49,12 @@ pub struct Lack {
     pub without: Without,
 }
 
+impl std::fmt::Display for Lack {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}: {}", self.why, self.remedy)
+    }
+}
+
 /// What there is not without something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Without {
@@ -129,7 +135,7 @@ pub fn lacking(
     if !lacks.iter().any(stops) {
         return Ok(Vec::new());
     }
-    Ok(lacks.iter().map(|lack| format!("{}: {}", lack.why, lack.remedy)).collect())
+    Ok(lacks.iter().map(Lack::to_string).collect())
 }
 
 /// A database that Tithe can launch or attach to.

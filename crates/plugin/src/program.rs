@@ -65,6 +65,11 @@ pub trait Program: Send + Sync {
 
     /// Properties worth a line in the report.
     fn describe(&self) -> Vec<(String, String)>;
+
+    /// Properties that have no effect here, each with the reason; [`Program::describe`] says them too.
+    fn ignored(&self) -> Vec<(String, &'static str)> {
+        Vec::new()
+    }
 }
 
 /// Where a program works: on which server, and in which folders.

@@ -42,6 +42,11 @@ pub trait Workload: Send + Sync {
 
     /// Properties worth a line in the report (`requestdistribution = zipfian`, `values = incompressible`).
     fn describe(&self) -> Vec<(String, String)>;
+
+    /// Properties that have no effect here, each with the reason; [`Workload::describe`] says them too.
+    fn ignored(&self) -> Vec<(String, &'static str)> {
+        Vec::new()
+    }
 }
 
 /// Who offers the load of a workload.

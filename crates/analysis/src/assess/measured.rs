@@ -308,14 +308,10 @@ impl<'a> Measured<'a> {
 fn of_steady_starts<'a>(
     left_out: &BTreeSet<u32>,
     frames: Vec<MeasuredFrame<'a>>,
-    mut invalid: Vec<(u32, String)>,
+    invalid: Vec<(u32, String)>,
 ) -> (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>) {
     let is_steady = |frame: &MeasuredFrame<'_>| !left_out.contains(&frame.record.start);
-    let (steady, changing): (Vec<_>, Vec<_>) = frames.into_iter().partition(is_steady);
-    let reason = |frame: &MeasuredFrame<'_>| (frame.record.frame, "its servers were not steady yet".to_owned());
-    invalid.extend(changing.iter().map(reason));
-    invalid.sort_by_key(|(number, _)| *number);
-    (steady, invalid)
+    kept((frames, invalid), is_steady, "its servers were not steady yet")
 }
 
 /// Of a server that its provider switches, the frames of those pairs that have both sides to their end; the frames of
@@ -323,7 +319,7 @@ fn of_steady_starts<'a>(
 fn whole_pairs<'a>(
     cell: &Cell,
     records: &Records,
-    (frames, mut invalid): (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>),
+    (frames, invalid): (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>),
 ) -> (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>) {
     let Design::Switched { frames_a_side } = cell.design else { return (frames, invalid) };
     let index = frames.first().map_or(0, |frame| frame.record.cell);
@@ -335,11 +331,18 @@ fn whole_pairs<'a>(
     let pairs: BTreeSet<u32> = frames.iter().map(|frame| frame.record.start).collect();
     let whole = |pair: &u32| recorded(*pair) == 2 * frames_a_side && has(*pair, 0) && has(*pair, 1);
     let whole: BTreeSet<u32> = pairs.into_iter().filter(whole).collect();
-    let (frames, halves): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| whole.contains(&frame.record.start));
-    let of_half = |frame: &MeasuredFrame<'_>| {
-        (frame.record.frame, "the other side of its pair was not measured to its end".to_owned())
-    };
-    invalid.extend(halves.iter().map(of_half));
+    let is_of_whole = |frame: &MeasuredFrame<'_>| whole.contains(&frame.record.start);
+    kept((frames, invalid), is_of_whole, "the other side of its pair was not measured to its end")
+}
+
+/// The frames of which `keeps` is true, and the invalid ones with all others, which do not count for this reason.
+fn kept<'a>(
+    (frames, mut invalid): (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>),
+    keeps: impl Fn(&MeasuredFrame<'a>) -> bool,
+    why: &str,
+) -> (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>) {
+    let (frames, others): (Vec<_>, Vec<_>) = frames.into_iter().partition(keeps);
+    invalid.extend(others.iter().map(|frame| (frame.record.frame, why.to_owned())));
     invalid.sort_by_key(|(number, _)| *number);
     (frames, invalid)
 }

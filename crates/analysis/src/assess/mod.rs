@@ -110,9 +110,10 @@ fn assess_cell(
         (asked, None)
     } else {
         let cells = records.plan.cells.len();
-        match persistence::cannot_decide(&measured, measured.seen.deciding(asked), cells) {
+        let deciding = measured.seen.deciding(asked);
+        match persistence::cannot_decide(&measured, deciding, cells) {
             Some(because) => (Metric::Cpu, Some(because)),
-            None => (measured.seen.deciding(asked), measured.cannot_decide(asked)),
+            None => (deciding, measured.cannot_decide(asked)),
         }
     };
     let mut notes: Vec<String> =

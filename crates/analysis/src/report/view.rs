@@ -11,6 +11,8 @@ pub(super) mod published;
 
 use std::collections::BTreeSet;
 
+use tithe_model::direction::turns;
+
 use super::{
     headline, number,
     summary::{self, Row, Summary},
@@ -379,9 +381,7 @@ impl Block {
 /// Makes text harmless that a server, a file or the wire gave: quotations must not be able to move the
 /// cursor, colour the report or reorder what stands beside them.
 pub(super) fn clean(text: &mut String) {
-    let steers = |character: char| {
-        character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let steers = |character: char| character.is_control() || turns(character);
     if !text.contains(steers) {
         return;
     }
@@ -417,7 +417,8 @@ mod tests {
 
     #[test]
     fn no_foreign_text_steers_the_terminal() {
-        let steers = |text: &mut String| text.insert_str(0, "\u{1b}[2J");
+        let marks = "\u{1b}\u{61c}\u{200e}\u{200f}\u{202e}\u{2066}";
+        let steers = |text: &mut String| text.insert_str(0, marks);
         let mut analysis = sample::controlled();
         for cell in &mut analysis.cells {
             steers(&mut cell.id);
@@ -432,8 +433,9 @@ mod tests {
         }
         for form in [Form::Short, Form::Long] {
             let options = terminal::Options { form, width: 100, colour: false };
-            assert!(!terminal::render(&analysis, options).contains('\u{1b}'));
-            assert!(!markdown::render(&analysis, form).contains('\u{1b}'));
+            for text in [terminal::render(&analysis, options), markdown::render(&analysis, form)] {
+                assert!(!text.contains(|character| marks.contains(character)), "{text}");
+            }
         }
     }
 

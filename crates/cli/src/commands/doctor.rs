@@ -75,16 +75,15 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<i32, Stop> {
 
 /// What each of the servers at `urls` lacks; the exit status. Of protections those that are `asked` for, or all.
 fn servers(urls: &[String], asked: &[String]) -> Result<i32, Stop> {
+    wire::hasten(FIRST_ANSWER_S);
     let servers = urls.iter().map(|url| Inspected::of(url)).collect::<Result<Vec<_>, _>>()?;
     for server in &servers {
-        let known: Vec<&str> = server.database().protections().iter().map(|protection| protection.entry().id).collect();
-        if let Some(other) = asked.iter().find(|id| !known.contains(&id.as_str())) {
-            let (title, guess) = (server.database().title(), asked::meant(other, &known));
-            let all = known.join(", ");
-            return Err(Stop::new(exit::USAGE, format!("{title} has no protection {other}{guess}; it has {all}")));
+        let (database, known) = (server.database(), server.database().protections());
+        let known = || known.iter().map(|protection| protection.entry().id);
+        if let Some(other) = asked.iter().find(|id| !known().any(|one| one == id.as_str())) {
+            return Err(asked::unknown(&format!("{} has no protection", database.title()), other, known()));
         }
     }
-    wire::hasten(FIRST_ANSWER_S);
     let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
     let mut status = exit::OK;
     for server in &servers {

@@ -201,7 +201,7 @@ impl Running {
         });
         let fault = switched.err()?;
         let lacks = self.lacks.iter().filter(|lack| lack.without.concerns(&[entry.id]));
-        let all: Vec<String> = lacks.map(|lack| format!("{}: {}", lack.why, lack.remedy)).collect();
+        let all: Vec<String> = lacks.map(Lack::to_string).collect();
         Some(if all.is_empty() { fault } else { Fault::Refused(all.join("; besides, ")) })
     }
 }

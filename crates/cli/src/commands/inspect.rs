@@ -42,8 +42,8 @@ pub const FIRST_ANSWER_S: u16 = 5;
 /// Runs the command; returns the exit status.
 pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
     let required = required(&arguments.require)?;
-    let servers = arguments.urls.iter().map(|url| Inspected::of(url)).collect::<Result<Vec<_>, _>>()?;
     wire::hasten(FIRST_ANSWER_S);
+    let servers = arguments.urls.iter().map(|url| Inspected::of(url)).collect::<Result<Vec<_>, _>>()?;
     // Only with a canary is anything on a server that must be removed again; without one ctrl-C ends the program at
     // once.
     let cancelled = arguments.write_canary.then(interrupt::listen);

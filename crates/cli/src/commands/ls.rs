@@ -17,7 +17,7 @@ use tithe_plugin::{evidence::Check, product::Product};
 
 use crate::{
     LsArgs,
-    asked::meant,
+    asked::unknown,
     exit::{self, Stop},
     offer, pages, progress,
 };
@@ -72,12 +72,6 @@ fn listed(catalogue: &Catalogue, names: &[&str], columns: usize) -> Result<Strin
             Err(unknown("there is no database and no workload", first, databases.chain(workloads)))
         }
     }
-}
-
-/// That `what` is called `name`, with what there is.
-fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Stop {
-    let known: Vec<&str> = known.collect();
-    Stop::new(exit::USAGE, format!("{what} {name}{}; there are {}", meant(name, &known), known.join(", ")))
 }
 
 /// Writes a page for each database and protection into `folder`.

@@ -60,10 +60,8 @@ pub fn plan(arguments: &AskedArgs) -> Result<i32, Stop> {
 fn left_aside(Prepared { plan, workloads, .. }: &Prepared) -> String {
     let mut text = String::new();
     for (described, workload) in plan.experiment.workloads.iter().zip(workloads) {
-        for (name, words) in workload.describe() {
-            if let Some(reason) = words.strip_prefix("ignored: ") {
-                text += &format!("Left aside        {} of {}: {reason}\n", name, described.name);
-            }
+        for (name, reason) in workload.ignored() {
+            text += &format!("Left aside        {name} of {}: {reason}\n", described.name);
         }
     }
     text

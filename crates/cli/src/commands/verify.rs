@@ -16,6 +16,7 @@ use tithe_harness::{
 };
 use tithe_machine::watch::host;
 use tithe_model::{
+    ending::CellEnding,
     experiment::{Arm, Design, Limits},
     invalid::Invalid,
     plan::{Starts, WarmUp},
@@ -211,7 +212,12 @@ impl EventListener for Verifier<'_> {
                     self.say(&format!("  {mark} {why}\n"));
                 }
             }
-            Event::CellDone { .. } => self.print_findings(),
+            Event::CellDone { reason, .. } => {
+                if let CellEnding::Failed(why) = reason {
+                    self.say(&format!("  ✗ {why}\n"));
+                }
+                self.print_findings();
+            }
             Event::Warning { message } => self.say(&format!("  warning: {message}\n")),
             _ => {}
         }

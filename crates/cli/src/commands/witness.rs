@@ -49,9 +49,9 @@ struct Account {
 
 /// Runs the command; returns the exit status.
 pub fn witness(arguments: &WitnessArgs) -> Result<i32, Stop> {
+    wire::hasten(FIRST_ANSWER_S);
     let targets: Vec<Target> =
         arguments.urls.iter().map(|url| target(url, &arguments.protect)).collect::<Result<_, _>>()?;
-    wire::hasten(FIRST_ANSWER_S);
     let sandbox = Sandbox::new(&std::env::temp_dir())?;
     let credentials = sandbox.credentials()?;
     let witnesses: Vec<Witness<'_>> = targets

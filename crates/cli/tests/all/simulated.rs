@@ -13,6 +13,7 @@ use std::{process::Stdio, time::Duration};
 use serde_json::Value;
 use support::{
     Bench, FEW_OPERATIONS, arm, err, interrupted_after, known_costs, measured, out, process::Process, sealed, status,
+    words,
 };
 
 const ARMS: &str = r#"
@@ -31,11 +32,6 @@ protections = [{ use = "placebo" }]
 fn estimate<'a>(report: &'a Value, arm: usize, name: &str) -> &'a Value {
     let estimates = report["cells"][0]["arms"][arm]["estimates"].as_array().expect("estimates");
     estimates.iter().find(|estimate| estimate["name"] == name).unwrap_or_else(|| panic!("no estimate {name}"))
-}
-
-/// `text` with single blanks, so that what stands in tables can be looked for.
-fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Why each frame of the only run folder is invalid.

@@ -29,7 +29,7 @@ pub(super) fn workloads(
     problems: &mut Problems,
 ) -> (Vec<Workload>, Vec<AskedBy>) {
     let source_keys: Vec<String> =
-        catalogue.workloads.iter().flat_map(|kind| [kind.id.to_owned(), file_key(kind)]).collect();
+        catalogue.workloads.iter().flat_map(|kind| [kind.id.to_owned(), kind.file_key()]).collect();
     let (mut names, mut workloads, mut asked) = (Vec::new(), Vec::new(), Vec::new());
     let tables = top.tables("workload", &keys::WORKLOAD, &source_keys, problems);
     for table in &tables {
@@ -46,11 +46,6 @@ pub(super) fn workloads(
         problems.missing(problems.end..problems.end, "the experiment has no `[[workload]]`", help);
     }
     (workloads, asked)
-}
-
-/// The key by which a property file of `kind` is named.
-fn file_key(kind: &WorkloadEntry) -> String {
-    format!("{}_file", kind.id)
 }
 
 fn example(catalogue: &Catalogue) -> String {
@@ -106,7 +101,7 @@ fn source<'a>(table: &Table<'a>, catalogue: &'a Catalogue, problems: &mut Proble
     for kind in &catalogue.workloads {
         let preset = kind.presets.first().map_or("", |(name, _, _)| name);
         sources.extend(table.named(kind.id, preset).map(|item| Source { kind, item, is_file: false }));
-        sources.extend(table.named(&file_key(kind), "\"FILE\"").map(|item| Source { kind, item, is_file: true }));
+        sources.extend(table.named(&kind.file_key(), "\"FILE\"").map(|item| Source { kind, item, is_file: true }));
     }
     sources.sort_by_key(|source| source.item.range.start);
     for source in sources.iter().skip(1) {
@@ -129,7 +124,7 @@ fn presets(source: &Source<'_>, name: &str, problems: &mut Problems) -> Option<P
     if set.is_none() {
         let names: Vec<&str> = sets.iter().map(|(preset, _, _)| *preset).collect();
         let problem = format!("`{}` has no preset {}", source.kind.id, wording::quote(name));
-        let lead = format!("for a file of your own write `{} = …`; the presets are", file_key(source.kind));
+        let lead = format!("for a file of your own write `{} = …`; the presets are", source.kind.file_key());
         problems.at(source.item.range.clone(), problem, wording::suggest(name, &names, &lead));
     }
     let (_, _, pairs) = set?;

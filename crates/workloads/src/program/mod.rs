@@ -71,6 +71,10 @@ impl<P: Program> Workload for ByProgram<P> {
         lines.extend(self.program.describe());
         lines
     }
+
+    fn ignored(&self) -> Vec<(String, &'static str)> {
+        self.program.ignored()
+    }
 }
 
 /// Programs of `workloads` that this machine does not have.

@@ -300,6 +300,10 @@ impl Program for Sysbench {
         ));
         lines
     }
+
+    fn ignored(&self) -> Vec<(String, &'static str)> {
+        self.options.ignored().to_vec()
+    }
 }
 
 /// The options that say where the server is and who comes. On PostgreSQL the library's environment says the rest.

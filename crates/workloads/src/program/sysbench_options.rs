@@ -159,6 +159,11 @@ impl Options {
         let ignored = self.ignored.iter().map(|(name, why)| (name.clone(), format!("ignored: {why}")));
         self.passed.iter().cloned().chain(ignored).collect()
     }
+
+    /// What is not passed on, each with the reason.
+    pub fn ignored(&self) -> &[(String, &'static str)] {
+        &self.ignored
+    }
 }
 
 fn argument((name, value): &(String, String)) -> String {

@@ -141,11 +141,6 @@ impl Ycsb {
         let asked = config::asks(properties);
         Ok(Self { shared: Arc::new(shared), space, operations, values, asked, ignored })
     }
-
-    /// Properties that were given and are not used, each with the reason.
-    pub fn ignored(&self) -> &[(String, &'static str)] {
-        &self.ignored
-    }
 }
 
 /// Makes the workload that an experiment describes.
@@ -247,6 +242,10 @@ impl Workload for Ycsb {
         }));
         lines.extend(self.ignored.iter().map(|(name, why)| (name.clone(), format!("ignored: {why}"))));
         lines
+    }
+
+    fn ignored(&self) -> Vec<(String, &'static str)> {
+        self.ignored.clone()
     }
 }
 

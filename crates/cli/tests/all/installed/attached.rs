@@ -5,7 +5,7 @@ use crate::support;
 use support::{
     Bench, err, out,
     server::{OtherServer, Server},
-    status,
+    status, words,
 };
 
 /// A short experiment about `database` with these arms.
@@ -67,8 +67,7 @@ pub fn verified(bench: &Bench, database: &str, arms: &str) -> (i32, String) {
 
 /// The whole report, without line breaks.
 fn report(bench: &Bench) -> String {
-    let told = out(&bench.tithe(&["report", &bench.run_folder().display().to_string()]));
-    told.split_whitespace().collect::<Vec<_>>().join(" ")
+    words(&out(&bench.tithe(&["report", &bench.run_folder().display().to_string()])))
 }
 
 pub fn schemas(server: &Server) -> String {

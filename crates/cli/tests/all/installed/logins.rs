@@ -58,9 +58,9 @@ fn postgres_lets_in_by_each_of_its_ways() {
          host all clear 127.0.0.1/32 password\nhost all bound 127.0.0.1/32 scram-sha-256\n"
     );
     server.add_rules(&rules);
-    let (port, folder, authority) = (server.port(), server.folder().display().to_string(), server.authority());
-    let tcp = |user: &str| format!("postgres://{user}@127.0.0.1:{port}/postgres");
-    let tls = |user: &str, more: &str| format!("{}?sslmode=verify-full&sslrootcert={authority}{more}", tcp(user));
+    let (port, folder) = (server.port(), server.folder().display().to_string());
+    let tcp = |user: &str| server.url_of(user, false);
+    let tls = |user: &str, more: &str| server.url_of(user, true) + more;
     let socket = |user: &str| format!("postgres://{user}@/postgres?host={folder}&port={port}");
     let in_secret = "is sent over TLS with a verified certificate or over a Unix socket only";
     meet(
@@ -160,13 +160,14 @@ fn a_command_says_the_password() {
 fn a_socket_beside_tcp_is_warned_of() {
     let Some(server) = Server::start() else { return };
     let bench = Bench::new("ways");
-    let (port, folder, authority) = (server.port(), server.folder().display().to_string(), server.authority());
+    let (port, folder, url) = (server.port(), server.folder().display().to_string(), server.url_of("tithe", false));
+    let authority = server.authority();
     bench.file(
         "e.toml",
         &format!(
             "title = \"Short\"\ndatabase = \"postgres\"\n[data]\nrecords = 200\n[measure]\nbudget = \"2 min\"\n[[workload]]\n\
              ycsb = \"c\"\n[[arm]]\nname = \"plain\"\nurl = \"host={folder} port={port} user=tithe dbname=postgres\"\n\
-             [[arm]]\nname = \"tls\"\nurl = \"postgres://tithe@127.0.0.1:{port}/postgres?sslmode=verify-ca&\
+             [[arm]]\nname = \"tls\"\nurl = \"{url}?sslmode=verify-ca&\
              sslrootcert={authority}\"\nprotections = [{{ use = \"tls\" }}]\n"
         ),
     );

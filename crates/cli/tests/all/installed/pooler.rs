@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use support::{Bench, err, out, pooler::Pooler, server::Server, status};
+use support::{Bench, err, out, pooler::Pooler, server::Server, status, words};
 
 use super::{
     attached::{CAREFUL, arm, in_slices, schemas, verified},
@@ -15,10 +15,6 @@ const AS_FAR_AS: &str =
     "by the client's own handshake, as far as that: a pooler answers, and behind it pg_stat_ssl says off";
 
 const TLS: &str = r#"protections = [{ use = "tls" }]"#;
-
-fn on_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
 
 #[test]
 fn a_pooler_that_lends_connections_for_a_transaction_is_refused() {
@@ -50,7 +46,7 @@ fn tls_is_proven_as_far_as_the_pooler_and_measured() {
     assert!(!lacks.contains("speaks no TLS"), "{lacks}");
     let (verified, told) = verified(&bench, "postgres", &arms);
     assert_eq!(verified, 0, "{told}");
-    assert!(on_one_line(&told).contains(AS_FAR_AS), "{told}");
+    assert!(words(&told).contains(AS_FAR_AS), "{told}");
     bench.file("run.toml", &in_slices("postgres", &arms));
     let output = bench.tithe(&["run", "run.toml"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
@@ -68,7 +64,7 @@ fn a_command_is_accompanied_as_far_as_the_pooler() {
     let asked = ["witness", url.as_str(), "--protect", "tls", "--"];
     let output =
         Bench::new("pooler-witness").tithe(&[&asked[..], &[&psql, "{url}", "-Xqc", "SELECT pg_sleep(1)"]].concat());
-    let told = on_one_line(&out(&output));
+    let told = words(&out(&output));
     assert_eq!(status(&output), 0, "{told}{}", err(&output));
     assert!(told.contains(AS_FAR_AS), "{told}");
     assert_eq!(schemas(&server), "0");

@@ -6,7 +6,7 @@ use serde_json::Value;
 use support::{
     Bench, err, out,
     server::{OtherServer, Server},
-    status,
+    status, words,
 };
 
 /// What an account needs to be witnessed with the audit log of its role.
@@ -21,8 +21,7 @@ const AUDITED: &str = "ALTER ROLE careful SET pgaudit.log = 'read, write'";
 /// Runs `tithe witness` with these arguments and gives its status and all that it said, on one line.
 fn witnessed(arguments: &[&str]) -> (i32, String) {
     let output = Bench::new("witness").tithe(&[&["witness"], arguments].concat());
-    let told = out(&output) + &err(&output);
-    (status(&output), told.split_whitespace().collect::<Vec<_>>().join(" "))
+    (status(&output), words(&(out(&output) + &err(&output))))
 }
 
 #[test]
@@ -78,7 +77,7 @@ fn a_log_that_is_rotated_twice_meanwhile_is_counted_as_far_as_it_is_there() {
         server.psql(right);
         let url = server.url_of("careful", false);
         let output = bench.tithe(&["witness", &url, "--protect", "pgaudit", "--", "sh", "work.sh", "{url}"]);
-        let told = out(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        let told = words(&out(&output));
         assert_eq!(status(&output), 0, "{told}{}", err(&output));
         assert!(told.contains("seen: in the log meanwhile, at least: SELECT "), "{told}");
         assert!(told.contains("; the log was rotated or cut short while it was looked at"), "{told}");

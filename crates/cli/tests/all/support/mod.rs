@@ -249,6 +249,11 @@ pub fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// `text` with single blanks, so that what stands in tables or goes over lines can be looked for.
+pub fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The exit status.
 pub fn status(output: &Output) -> i32 {
     output.status.code().unwrap_or(-1)

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     os::unix::{
         fs::{PermissionsExt as _, chown},
         process::CommandExt as _,
@@ -11,7 +11,11 @@ use std::{
     process::Command,
 };
 
-use super::{process::Process, server::Server, wait_until};
+use super::{
+    process::Process,
+    server::{Server, free_port},
+    wait_until,
+};
 
 /// The account that nothing belongs to: pgbouncer refuses to run as root.
 const NOBODY: u32 = 65_534;
@@ -34,7 +38,8 @@ impl Pooler {
             eprintln!("SKIPPED: pgbouncer is not installed");
             return None;
         };
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+        let free = free_port();
+        let port = free.number();
         let folder = tempfile::tempdir().expect("a folder");
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("open to all");
         let is_root = rustix::process::geteuid().is_root();

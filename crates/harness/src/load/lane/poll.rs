@@ -27,7 +27,8 @@ const AT_ONCE: usize = 256;
 /// written until the kernel had nothing more, or has just sent a request whose answer is an edge of its own.
 pub(super) struct Poll {
     pub epoll: Epoll,
-    /// Numbers of the connections that were told last.
+    /// Numbers of the connections that were told last. Events may hold pointers: kept here, they would keep a lane from
+    /// going to another thread.
     ready: Vec<usize>,
     /// How long no connection may answer before the server counts as dead.
     timeout: Timeout,
