@@ -168,7 +168,7 @@ pub fn check(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dy
         for (workload, described) in workloads.iter().zip(&experiment.workloads) {
             Chosen::check(&setup, workload.as_ref())
                 .map_err(|fault| format!("arm {}, workload {}: {fault}", arm.name, described.name))?;
-            if !workload.tables().is_empty() {
+            if workload.speaks_sql() {
                 sql_of(product).map_err(|fault| format!("workload {}: {fault}", described.name))?;
             }
         }

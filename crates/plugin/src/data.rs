@@ -22,9 +22,10 @@ pub fn connect(
     how: &Connect,
     workload: &dyn Workload,
 ) -> Result<Session, Fault> {
-    match workload.tables() {
-        [] => columns::connect(database, server, setup, how),
-        tables => Ok(Session::Sql(columns::connect_sql(database, server, setup, how, tables)?)),
+    if workload.speaks_sql() {
+        Ok(Session::Sql(columns::connect_sql(database, server, setup, how, workload.tables())?))
+    } else {
+        columns::connect(database, server, setup, how)
     }
 }
 

@@ -134,6 +134,9 @@ pub trait Rows {
     fn row(&mut self, key: Option<&[u8]>);
     /// The value of `field` (its number in the table) of the current row; `None` is SQL's NULL.
     fn field(&mut self, field: usize, value: Option<&[u8]>);
+    /// Rows with such a column follow, which begin a further result where it is column 0. Said of statements that are
+    /// sent as text; those that are prepared have told their columns before.
+    fn column(&mut self, _column: usize, _name: &[u8]) {}
 }
 
 /// Throws rows away.
@@ -248,6 +251,26 @@ pub trait KeyValueSession: Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statement(pub usize);
 
+/// A statement that was prepared as the product itself writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreparedText {
+    /// The statement.
+    pub statement: Statement,
+    /// Names of the columns of its rows; none where it brings no rows.
+    pub columns: Vec<String>,
+}
+
+/// How the text of a statement travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// As text with its values in it, each time.
+    Simple,
+    /// As text and parameters, each time.
+    Extended,
+    /// Once, and from then on its parameters only.
+    Prepared,
+}
+
 /// A parameter of a statement.
 #[derive(Debug, Clone, Copy)]
 pub enum Parameter<'a> {
@@ -300,6 +323,60 @@ pub trait SqlSession: Connection {
     /// A broken connection.
     fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault>;
 
+    /// Prepares `sql` as the product itself writes it: parameters are `$1` or `?`, as
+    /// [`Dialect::placeholder`](sql::Dialect::placeholder) has them. Rows come as text.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn prepare_text(&mut self, sql: &str) -> Result<PreparedText, Fault> {
+        Err(no_texts(sql))
+    }
+
+    /// Sends `sql` as it stands. Where several statements stand in it and the product takes them in one request, their
+    /// results come one behind the other. The answer is taken by [`SqlSession::advance`], rows as text.
+    ///
+    /// # Errors
+    /// A broken connection.
+    fn submit_text(&mut self, sql: &str) -> Result<(), Fault> {
+        Err(no_texts(sql))
+    }
+
+    /// Sends `sql` and its parameters in one request that leaves no prepared statement behind. The answer is taken by
+    /// [`SqlSession::advance`], rows as text.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] where the product has no such request; a broken connection.
+    fn submit_once(&mut self, sql: &str, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
+        let _ = (sql, parameters);
+        Err(Fault::Refused(
+            "this product has no request with a text and parameters: choose `simple` or `prepared`".to_owned(),
+        ))
+    }
+
+    /// True where several statements of one text travel in one request.
+    fn combines(&self) -> bool {
+        false
+    }
+
+    /// Begins a pipeline: what is submitted from now on is held until [`SqlSession::end_pipeline`] and carried out as
+    /// one, up to the first error. False where the product has none.
+    fn begin_pipeline(&mut self) -> bool {
+        false
+    }
+
+    /// Sends what was submitted since [`SqlSession::begin_pipeline`]. All of it has one answer.
+    ///
+    /// # Errors
+    /// A broken connection.
+    fn end_pipeline(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// True when the last answer left a transaction open, failed or not.
+    fn in_transaction(&self) -> bool {
+        false
+    }
+
     /// Takes what has arrived of the answer. Row fields are numbered by column; no row has a key here.
     ///
     /// # Errors
@@ -344,6 +421,10 @@ pub trait SqlSession: Connection {
     /// # Errors
     /// The server's error.
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault>;
+}
+
+fn no_texts(sql: &str) -> Fault {
+    Fault::Protocol(format!("this session takes no text of a statement, and was given `{sql}`"))
 }
 
 /// The rows of `sql` that have `N` columns, with nothing for NULL.

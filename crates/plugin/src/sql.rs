@@ -108,6 +108,8 @@ pub struct Dialect {
     pub isolate: fn(Isolation) -> &'static [&'static str],
     /// The statements that begin a transaction.
     pub begin: fn(Isolation) -> &'static [&'static str],
+    /// How the statements of this product write parameter `number`, from 1 on.
+    pub placeholder: fn(usize) -> String,
     /// True for the text of a server error that says: another transaction was in the way, try again.
     pub is_conflict: fn(&str) -> bool,
 }
@@ -121,6 +123,7 @@ pub static STANDARD: Dialect = Dialect {
     row_lock: " FOR UPDATE",
     isolate: |_| &[],
     begin: |_| &["BEGIN"],
+    placeholder: |_| "?".to_owned(),
     is_conflict: |_| false,
 };
 

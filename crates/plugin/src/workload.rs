@@ -16,7 +16,18 @@ pub trait Workload: Send + Sync {
     fn offered_by(&self) -> Load<'_>;
 
     /// The operations that it records, in the order of the report: `READ`, `UPDATE`, ….
-    fn operations(&self) -> &[&'static str];
+    fn operations(&self) -> Vec<&str>;
+
+    /// Where operations are statements, or transactions of them: the text of each, in the order of
+    /// [`Workload::operations`].
+    fn texts(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// True when its sessions are [`Session::Sql`].
+    fn speaks_sql(&self) -> bool {
+        !self.tables().is_empty()
+    }
 
     /// True when it changes data.
     fn writes(&self) -> bool;

@@ -18,5 +18,6 @@ pub static DIALECT: Dialect = Dialect {
         Isolation::Serializable => &["SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"],
     },
     begin: |_| &["START TRANSACTION"],
+    placeholder: |_| "?".to_owned(),
     is_conflict: |text| CONFLICTS.iter().any(|code| text.starts_with(code)),
 };

@@ -40,8 +40,12 @@ mod kind {
     pub const FLOAT: u8 = 4;
     pub const DOUBLE: u8 = 5;
     pub const NULL: u8 = 6;
+    pub const TIMESTAMP: u8 = 7;
     pub const LONGLONG: u8 = 8;
     pub const INT24: u8 = 9;
+    pub const DATE: u8 = 10;
+    pub const TIME: u8 = 11;
+    pub const DATETIME: u8 = 12;
     pub const YEAR: u8 = 13;
     pub const VARCHAR: u8 = 15;
     pub const BIT: u8 = 16;
@@ -227,6 +231,32 @@ pub fn column_type(body: &[u8]) -> Result<u8, Fault> {
     }
 }
 
+/// The name of a column, from its definition: catalog, schema, table and the table's own name stand before it.
+///
+/// # Errors
+/// [`Fault::Protocol`] for a definition that is cut short.
+pub fn column_name(body: &[u8]) -> Result<&[u8], Fault> {
+    let mut body = Body::new(body);
+    for _ in 0..4 {
+        take_value(&mut body)?;
+    }
+    take_value(&mut body)
+}
+
+/// True when an OK packet, or the one that ends rows, says that a transaction is open.
+///
+/// # Errors
+/// [`Fault::Protocol`] for a packet that is cut short.
+#[inline]
+pub fn leaves_open(body: &[u8]) -> Result<bool, Fault> {
+    /// `SERVER_STATUS_IN_TRANS`.
+    const IN_TRANSACTION: u64 = 1;
+    let mut body = Body::new(body.get(1..).unwrap_or_default());
+    take_length(&mut body)?;
+    take_length(&mut body)?;
+    Ok(body.le::<2>()? & IN_TRANSACTION != 0)
+}
+
 /// Hands the fields of one binary row over: `each` gets the column's number and its value, numbers as text.
 ///
 /// # Errors
@@ -261,8 +291,37 @@ fn number_text(body: &mut Body<'_>, kind: u8) -> Result<String, Fault> {
         kind::LONG | kind::INT24 => (body.le::<4>()? as i32).to_string(),
         kind::LONGLONG => (body.le::<8>()? as i64).to_string(),
         kind::FLOAT => f32::from_bits(body.le::<4>()? as u32).to_string(),
+        kind::DATE | kind::DATETIME | kind::TIMESTAMP => moment(take_value(body)?, kind != kind::DATE)?,
+        kind::TIME => time_of_day(take_value(body)?)?,
         kind::DOUBLE => f64::from_bits(body.le::<8>()?).to_string(),
         kind => return Err(Fault::Protocol(format!("a column of type {kind} is not read"))),
+    })
+}
+
+/// A date, with the time of day where it is `timed`, as the text protocol writes it. Parts at the end that are zero are
+/// left out on the wire.
+fn moment(value: &[u8], timed: bool) -> Result<String, Fault> {
+    let part = |at: usize| value.get(at).copied().unwrap_or(0);
+    let year = u16::from_le_bytes([part(0), part(1)]);
+    let date = format!("{year:04}-{:02}-{:02}", part(2), part(3));
+    Ok(if timed { format!("{date} {}", clock_time(value.get(4..).unwrap_or_default(), 0)?) } else { date })
+}
+
+/// A time, which may be negative and longer than a day.
+fn time_of_day(value: &[u8]) -> Result<String, Fault> {
+    let Some((&negative, rest)) = value.split_first() else { return Ok("00:00:00".to_owned()) };
+    let days = Body::new(rest).le::<4>()?;
+    let time = clock_time(&rest[4..], days * 24)?;
+    Ok(if negative == 1 { format!("-{time}") } else { time })
+}
+
+/// Hours, to which `hours` are added, minutes, seconds, and microseconds where there are any.
+fn clock_time(value: &[u8], hours: u64) -> Result<String, Fault> {
+    let part = |at: usize| value.get(at).copied().unwrap_or(0);
+    let time = format!("{:02}:{:02}:{:02}", hours + u64::from(part(0)), part(1), part(2));
+    Ok(match value.get(3..) {
+        Some(rest) if !rest.is_empty() => format!("{time}.{:06}", Body::new(rest).le::<4>()?),
+        _ => time,
     })
 }
 

@@ -10,7 +10,10 @@ use std::{
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
-    session::{Connection, Parameter, Progress, Rows, SqlSession, Statement, timeout_s, wait_ready, wait_ready_for},
+    session::{
+        Connection, Parameter, PreparedText, Progress, Rows, SqlSession, Statement, timeout_s, wait_ready,
+        wait_ready_for,
+    },
     sql::Dialect,
     wire::{TlsFacts, Wire},
 };
@@ -18,8 +21,9 @@ use tithe_plugin::{
 use super::{
     dialect::DIALECT,
     protocol::{
-        BYTES_PARAMETER, Body, INTEGER_PARAMETER, NULL_PARAMETER, TEXT_PARAMETER, affected, binary_row, column_type,
-        ends_rows, is_unprepared, next_packet, put_packet, put_value, server_error, take_length, take_text_value,
+        BYTES_PARAMETER, Body, INTEGER_PARAMETER, NULL_PARAMETER, TEXT_PARAMETER, affected, binary_row, column_name,
+        column_type, ends_rows, is_unprepared, leaves_open, next_packet, put_packet, put_value, server_error,
+        take_length, take_text_value,
     },
     startup::Opened,
 };
@@ -43,13 +47,17 @@ pub struct WireSession {
     columns: Vec<u8>,
     /// Rows of the answer that is being taken.
     rows: u64,
+    /// True when that is the answer to a text, whose rows are text.
+    text: bool,
+    /// True when the last answer left a transaction open.
+    in_transaction: bool,
 }
 
 /// What executing a statement needs to know.
 enum Prepared {
     /// Its number in the server, and of how many parameters.
     Number(u32, usize),
-    /// Its text, which is sent each time: MySQL prepares no `START TRANSACTION`. It brings no rows.
+    /// Its text, which is sent each time: MySQL prepares no `START TRANSACTION`.
     Text(String),
 }
 
@@ -66,6 +74,8 @@ enum Awaited {
 enum Event {
     /// Nothing more yet.
     Pending,
+    /// A column of the answer to a text: its number, and its definition as a row has its body.
+    Column(usize, std::ops::Range<usize>),
     /// A row; its body in the unread bytes, which the caller consumes up to its end.
     Row(std::ops::Range<usize>),
     /// The end: rows delivered or affected.
@@ -86,6 +96,8 @@ impl WireSession {
             awaited: Awaited::First,
             columns: Vec::new(),
             rows: 0,
+            text: false,
+            in_transaction: false,
         }
     }
 
@@ -185,12 +197,14 @@ impl WireSession {
     /// # Errors
     /// As [`SqlSession::run`].
     pub fn run_for(&mut self, sql: &str, timeout_s: u16) -> Result<Vec<Vec<Option<String>>>, Fault> {
+        self.text = false;
         self.send(COM_QUERY, sql.as_bytes())?;
         let mut rows = Vec::new();
         loop {
             match self.event()? {
                 Event::Pending => wait_ready_for(self, timeout_s)?,
                 Event::Done(_) => return Ok(rows),
+                Event::Column(_, body) => self.wire.consume(body.end),
                 Event::Row(body) => {
                     rows.push(texts(&self.wire.unread()[body.clone()])?);
                     self.wire.consume(body.end);
@@ -213,7 +227,10 @@ impl WireSession {
             let mut done = None;
             match (self.awaited, body.first()) {
                 (_, Some(0xff)) => done = Some(Err(server_error(body))),
-                (Awaited::First, Some(0)) => done = Some(affected(body)),
+                (Awaited::First, Some(0)) => {
+                    self.in_transaction = leaves_open(body)?;
+                    done = Some(affected(body));
+                }
                 (Awaited::First, _) => {
                     self.columns.clear();
                     self.awaited = Awaited::Columns(take_length(&mut Body::new(body))?);
@@ -221,8 +238,14 @@ impl WireSession {
                 (Awaited::Columns(left), _) => {
                     self.columns.push(column_type(body)?);
                     self.awaited = if left <= 1 { Awaited::Rows } else { Awaited::Columns(left - 1) };
+                    if self.text {
+                        return Ok(Event::Column(self.columns.len() - 1, packet.body));
+                    }
                 }
-                (Awaited::Rows, _) if ends_rows(body) => done = Some(Ok(self.rows)),
+                (Awaited::Rows, _) if ends_rows(body) => {
+                    self.in_transaction = leaves_open(body)?;
+                    done = Some(Ok(self.rows));
+                }
                 (Awaited::Rows, _) => {
                     self.rows += 1;
                     return Ok(Event::Row(packet.body));
@@ -253,12 +276,20 @@ impl WireSession {
 
 /// The fields of a row of the text protocol.
 fn texts(body: &[u8]) -> Result<Vec<Option<String>>, Fault> {
-    let mut body = Body::new(body);
     let mut texts = Vec::new();
-    while !body.rest().is_empty() {
-        texts.push(take_text_value(&mut body)?.map(|value| String::from_utf8_lossy(value).into_owned()));
-    }
+    text_row(body, |_, value| texts.push(value.map(|value| String::from_utf8_lossy(value).into_owned())))?;
     Ok(texts)
+}
+
+/// Hands the fields of a row of the text protocol over.
+fn text_row(body: &[u8], mut each: impl FnMut(usize, Option<&[u8]>)) -> Result<(), Fault> {
+    let mut body = Body::new(body);
+    let mut column = 0;
+    while !body.rest().is_empty() {
+        each(column, take_text_value(&mut body)?);
+        column += 1;
+    }
+    Ok(())
 }
 
 impl Connection for WireSession {
@@ -297,11 +328,16 @@ fn right_missing(words: &str) -> Option<&str> {
 
 impl SqlSession for WireSession {
     fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
+        Ok(self.prepare_text(sql)?.statement)
+    }
+
+    fn prepare_text(&mut self, sql: &str) -> Result<PreparedText, Fault> {
         self.send(COM_STMT_PREPARE, sql.as_bytes())?;
         let answer = self.packet()?;
+        let mut names = Vec::new();
         if is_unprepared(&answer) {
             self.statements.push(Prepared::Text(sql.to_owned()));
-            return Ok(Statement(self.statements.len() - 1));
+            return Ok(PreparedText { statement: Statement(self.statements.len() - 1), columns: names });
         }
         if answer.first() != Some(&0) {
             return Err(server_error(&answer));
@@ -309,12 +345,28 @@ impl SqlSession for WireSession {
         let mut body = Body::new(&answer[1..]);
         let number = body.le::<4>()? as u32;
         let (columns, parameters) = (body.le::<2>()?, body.le::<2>()?);
-        // Definitions of parameters and columns: they are not needed before the rows, which bring them again.
-        for _ in 0..columns + parameters {
+        for _ in 0..parameters {
             self.packet()?;
         }
+        for _ in 0..columns {
+            let definition = self.packet()?;
+            names.push(String::from_utf8_lossy(column_name(&definition)?).into_owned());
+        }
         self.statements.push(Prepared::Number(number, parameters as usize));
-        Ok(Statement(self.statements.len() - 1))
+        Ok(PreparedText { statement: Statement(self.statements.len() - 1), columns: names })
+    }
+
+    fn submit_text(&mut self, sql: &str) -> Result<(), Fault> {
+        self.text = true;
+        put_packet(self.wire.output(), 0, |out| {
+            out.push(COM_QUERY);
+            out.extend_from_slice(sql.as_bytes());
+        })?;
+        self.wire.flush()
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.in_transaction
     }
 
     fn dialect(&self) -> &'static Dialect {
@@ -328,7 +380,9 @@ impl SqlSession for WireSession {
 
     fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
         let out = self.wire.output();
-        match self.statements.get(statement.0) {
+        let prepared = self.statements.get(statement.0);
+        self.text = matches!(prepared, Some(Prepared::Text(_)));
+        match prepared {
             Some(&Prepared::Number(number, count)) if count == parameters.len() => {
                 put_packet(out, 0, |out| put_execution(out, number, parameters))?;
             }
@@ -349,10 +403,18 @@ impl SqlSession for WireSession {
             match self.event()? {
                 Event::Pending => return Ok(Progress::Pending),
                 Event::Done(count) => return Ok(Progress::Done(count)),
+                Event::Column(column, body) => {
+                    rows.column(column, column_name(&self.wire.unread()[body.clone()])?);
+                    self.wire.consume(body.end);
+                }
                 Event::Row(body) => {
                     rows.row(None);
                     let row = &self.wire.unread()[body.clone()];
-                    binary_row(row, &self.columns, |column, value| rows.field(column, value))?;
+                    if self.text {
+                        text_row(row, |column, value| rows.field(column, value))?;
+                    } else {
+                        binary_row(row, &self.columns, |column, value| rows.field(column, value))?;
+                    }
                     self.wire.consume(body.end);
                 }
             }

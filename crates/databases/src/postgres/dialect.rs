@@ -16,5 +16,6 @@ pub static DIALECT: Dialect = Dialect {
         Isolation::Serializable => &["BEGIN ISOLATION LEVEL SERIALIZABLE"],
     },
     // serialization_failure and deadlock_detected, of the documentation's "PostgreSQL Error Codes".
+    placeholder: |number| format!("${number}"),
     is_conflict: |text| text.starts_with("40001") || text.starts_with("40P01"),
 };

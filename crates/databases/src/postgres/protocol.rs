@@ -195,23 +195,21 @@ pub fn parameter_types(body: &[u8]) -> Result<Vec<i32>, Fault> {
     (0..count).map(|_| body.be_i32()).collect()
 }
 
-/// Number of columns of a result (message `T`).
+/// Hands the columns of a result over (message `T`): name and type of each, in order.
 ///
 /// # Errors
 /// [`Fault::Protocol`] when it is malformed.
-pub fn column_types(body: &[u8]) -> Result<Vec<i32>, Fault> {
+pub fn each_column(body: &[u8], mut each: impl FnMut(&[u8], i32)) -> Result<(), Fault> {
     let mut body = Body::new(body);
-    let count = body.be_i16()?;
-    let mut types = Vec::new();
-    for _ in 0..count {
-        body.zero_ended()?;
+    for _ in 0..body.be_i16()? {
+        let name = body.zero_ended()?;
         // Number of the table and of the column in it.
         body.bytes(6)?;
-        types.push(body.be_i32()?);
+        each(name, body.be_i32()?);
         // Size, modifier and format of the type.
         body.bytes(8)?;
     }
-    Ok(types)
+    Ok(())
 }
 
 /// Writes messages of the client one behind the other into `out`.
@@ -280,13 +278,18 @@ impl Writer<'_> {
         self.message(b'Q', |out| put_text(out, sql));
     }
 
-    /// Prepares `sql` as `name`, and asks for the types of its parameters and columns.
-    pub fn prepare(&mut self, name: &str, sql: &str) {
+    /// Prepares `sql` as `name`; the server finds out the types of its parameters.
+    pub fn parse(&mut self, name: &str, sql: &str) {
         self.message(b'P', |out| {
             put_text(out, name);
             put_text(out, sql);
             out.extend_from_slice(&0i16.to_be_bytes());
         });
+    }
+
+    /// Prepares `sql` as `name`, and asks for the types of its parameters and columns.
+    pub fn prepare(&mut self, name: &str, sql: &str) {
+        self.parse(name, sql);
         self.message(b'D', |out| {
             out.push(b'S');
             put_text(out, name);
@@ -442,7 +445,7 @@ mod tests {
             let body = &bytes[frame.body.clone()];
             let _ = authentication(body);
             let _ = server_error(body).map(ServerError::fault);
-            let _ = (rows_of_tag(body), parameter_types(body), column_types(body));
+            let _ = (rows_of_tag(body), parameter_types(body), each_column(body, |_, _| {}));
             let mut values = Body::new(body);
             if let Ok(count) = values.be_i16() {
                 for _ in 0..count {

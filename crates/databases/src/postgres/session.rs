@@ -13,7 +13,7 @@ use std::{
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
-    session::{Connection, Parameter, Progress, Rows, SqlSession, Statement, wait_ready},
+    session::{Connection, Parameter, PreparedText, Progress, Rows, SqlSession, Statement, wait_ready},
     sql::{Column, ColumnType, Dialect, SqlTable},
     wire::{TlsFacts, Wire},
 };
@@ -21,7 +21,7 @@ use tithe_plugin::{
 use super::{
     dialect::DIALECT,
     protocol::{
-        Body, Writer, column_types, next_frame, number_parameters, parameter_types, put_text, put_value, rows_of_tag,
+        Body, Writer, each_column, next_frame, number_parameters, parameter_types, put_text, put_value, rows_of_tag,
         server_error, take_value,
     },
     startup::{Greeting, open, unexpected},
@@ -35,8 +35,16 @@ const INT2: i32 = 21;
 const INT4: i32 = 23;
 const TEXT: i32 = 25;
 
-/// `Execute` of the unnamed portal without a limit, and `Sync`.
-const EXECUTE_AND_SYNC: &[u8] = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+/// `Describe` of the unnamed portal.
+const DESCRIBE: &[u8] = b"D\0\0\0\x06P\0";
+/// `Execute` of the unnamed portal without a limit.
+const EXECUTE: &[u8] = b"E\0\0\0\x09\0\0\0\0\0";
+/// `Sync`.
+const SYNC: &[u8] = b"S\0\0\0\x04";
+/// `CopyFail` without a reason.
+const COPY_FAIL: &[u8] = b"f\0\0\0\x05\0";
+/// What `ReadyForQuery` says outside a transaction.
+const IDLE: u8 = b'I';
 
 /// One connection.
 pub struct PostgresSession {
@@ -48,6 +56,12 @@ pub struct PostgresSession {
     rows: u64,
     /// Error of the answer that is being taken.
     error: Option<Fault>,
+    /// What the last `ReadyForQuery` says of the transaction.
+    transaction: u8,
+    /// True while what is submitted is held for one `Sync`.
+    pipeline: bool,
+    /// True when the rows of a COPY have been sent already.
+    copying: bool,
 }
 
 /// What executing a statement needs to know.
@@ -71,7 +85,17 @@ impl PostgresSession {
             Some(process) if local => ServerTask::Process(process),
             _ => ServerTask::Unknown,
         };
-        Ok(Self { wire, greeting, task, statements: Vec::new(), rows: 0, error: None })
+        Ok(Self {
+            wire,
+            greeting,
+            task,
+            statements: Vec::new(),
+            rows: 0,
+            error: None,
+            transaction: IDLE,
+            pipeline: false,
+            copying: false,
+        })
     }
 
     /// What the server said while it let us in.
@@ -112,6 +136,37 @@ impl PostgresSession {
                 wait_ready(self)?;
             }
         }
+    }
+
+    /// Prepares `sql` under a name of its own; `column` gets name and type of each column. Returns the name and the
+    /// types of the parameters.
+    fn prepare_as(&mut self, sql: &str, mut column: impl FnMut(&[u8], i32)) -> Result<(String, Vec<i32>), Fault> {
+        let name = format!("s{}", self.statements.len());
+        Writer { out: self.wire.output() }.prepare(&name, sql);
+        self.send()?;
+        let mut parameters = Vec::new();
+        self.await_answer(|kind, body| {
+            match kind {
+                b't' => parameters = parameter_types(body)?,
+                b'T' => each_column(body, &mut column)?,
+                b'n' => {}
+                _ => return Err(unexpected(kind)),
+            }
+            Ok(())
+        })?;
+        Ok((name, parameters))
+    }
+
+    /// Has what was bound carried out: now, or at the end of the pipeline.
+    #[inline]
+    fn execute(&mut self) -> Result<(), Fault> {
+        let out = self.wire.output();
+        out.extend_from_slice(EXECUTE);
+        if self.pipeline {
+            return Ok(());
+        }
+        out.extend_from_slice(SYNC);
+        self.wire.flush()
     }
 
     /// Sends what was written, all of it.
@@ -156,6 +211,30 @@ fn format_of(parameter: &Parameter<'_>, kind: i32) -> i16 {
         },
         Parameter::Text(_) | Parameter::Null => 0,
     }
+}
+
+/// Appends `Bind` of the unnamed portal to the statement `name`, with parameters and their types.
+#[inline]
+fn put_bind<'p>(
+    out: &mut Vec<u8>,
+    name: &str,
+    parameters: impl ExactSizeIterator<Item = (&'p Parameter<'p>, i32)> + Clone,
+    result_formats: &[u8],
+) {
+    Writer { out }.message(b'B', |out| {
+        out.push(0);
+        put_text(out, name);
+        let count = (parameters.len() as i16).to_be_bytes();
+        out.extend_from_slice(&count);
+        for (parameter, kind) in parameters.clone() {
+            out.extend_from_slice(&format_of(parameter, kind).to_be_bytes());
+        }
+        out.extend_from_slice(&count);
+        for (parameter, kind) in parameters {
+            put_parameter(out, parameter, kind);
+        }
+        out.extend_from_slice(result_formats);
+    });
 }
 
 /// Appends a parameter in the format that [`format_of`] names.
@@ -248,24 +327,55 @@ fn setting_refused(fault: &Fault) -> Option<&str> {
 
 impl SqlSession for PostgresSession {
     fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
-        let name = format!("s{}", self.statements.len());
-        Writer { out: self.wire.output() }.prepare(&name, &number_parameters(sql));
-        self.send()?;
-        let mut parameters = Vec::new();
-        let mut columns = Vec::new();
-        self.await_answer(|kind, body| {
-            match kind {
-                b't' => parameters = parameter_types(body)?,
-                b'T' => columns = column_types(body)?,
-                b'n' => {}
-                _ => return Err(unexpected(kind)),
-            }
-            Ok(())
+        let mut result_formats = Vec::new();
+        let (name, parameters) = self.prepare_as(&number_parameters(sql), |_, kind| {
+            result_formats.extend_from_slice(&i16::from(kind == BYTEA).to_be_bytes());
         })?;
-        let mut result_formats = (columns.len() as i16).to_be_bytes().to_vec();
-        result_formats.extend(columns.iter().flat_map(|kind| i16::from(*kind == BYTEA).to_be_bytes()));
+        let columns = (result_formats.len() / 2) as i16;
+        result_formats.splice(..0, columns.to_be_bytes());
         self.statements.push(Prepared { name, parameters, result_formats });
         Ok(Statement(self.statements.len() - 1))
+    }
+
+    fn prepare_text(&mut self, sql: &str) -> Result<PreparedText, Fault> {
+        let mut columns = Vec::new();
+        let (name, parameters) =
+            self.prepare_as(sql, |name, _| columns.push(String::from_utf8_lossy(name).into_owned()))?;
+        // No format: all columns come as text.
+        self.statements.push(Prepared { name, parameters, result_formats: vec![0, 0] });
+        Ok(PreparedText { statement: Statement(self.statements.len() - 1), columns })
+    }
+
+    fn submit_text(&mut self, sql: &str) -> Result<(), Fault> {
+        Writer { out: self.wire.output() }.query(sql);
+        self.wire.flush()
+    }
+
+    fn submit_once(&mut self, sql: &str, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
+        let out = self.wire.output();
+        Writer { out }.parse("", sql);
+        put_bind(out, "", parameters.iter().map(|parameter| (parameter, 0)), &[0, 0]);
+        out.extend_from_slice(DESCRIBE);
+        self.execute()
+    }
+
+    fn combines(&self) -> bool {
+        true
+    }
+
+    fn begin_pipeline(&mut self) -> bool {
+        self.pipeline = true;
+        true
+    }
+
+    fn end_pipeline(&mut self) -> Result<(), Fault> {
+        self.pipeline = false;
+        self.wire.output().extend_from_slice(SYNC);
+        self.wire.flush()
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.transaction != IDLE
     }
 
     fn dialect(&self) -> &'static Dialect {
@@ -283,23 +393,9 @@ impl SqlSession for PostgresSession {
             .get(statement.0)
             .filter(|prepared| prepared.parameters.len() == parameters.len())
             .ok_or_else(|| Fault::Protocol("no such statement with so many parameters".to_owned()))?;
-        let out = self.wire.output();
-        Writer { out }.message(b'B', |out| {
-            out.push(0);
-            put_text(out, &prepared.name);
-            let count = (parameters.len() as i16).to_be_bytes();
-            out.extend_from_slice(&count);
-            for (parameter, kind) in parameters.iter().zip(&prepared.parameters) {
-                out.extend_from_slice(&format_of(parameter, *kind).to_be_bytes());
-            }
-            out.extend_from_slice(&count);
-            for (parameter, kind) in parameters.iter().zip(&prepared.parameters) {
-                put_parameter(out, parameter, *kind);
-            }
-            out.extend_from_slice(&prepared.result_formats);
-        });
-        out.extend_from_slice(EXECUTE_AND_SYNC);
-        self.wire.flush()
+        let typed = parameters.iter().zip(prepared.parameters.iter().copied());
+        put_bind(self.wire.output(), &prepared.name, typed, &prepared.result_formats);
+        self.execute()
     }
 
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
@@ -307,22 +403,38 @@ impl SqlSession for PostgresSession {
             self.wire.flush()?;
         }
         loop {
+            let mut refused_copy = false;
             while let Some(frame) = next_frame(self.wire.unread())? {
                 let body = &self.wire.unread()[frame.body.clone()];
                 match frame.kind {
                     b'D' => deliver(body, rows)?,
+                    b'T' => {
+                        let mut column = 0;
+                        each_column(body, |name, _| {
+                            rows.column(column, name);
+                            column += 1;
+                        })?;
+                    }
                     b'C' => self.rows = rows_of_tag(body)?,
                     b'E' => self.error = Some(read_error(body)?),
-                    // BindComplete, CopyInResponse, EmptyQueryResponse, notices, changed settings, notifications;
-                    // ReadyForQuery below.
-                    b'2' | b'G' | b'I' | b'N' | b'S' | b'A' | b'Z' => {}
+                    // A script has no rows for a COPY.
+                    b'G' if !self.copying => refused_copy = true,
+                    b'Z' => self.transaction = body.first().copied().unwrap_or(IDLE),
+                    // ParseComplete, BindComplete, NoData, what is copied out, CopyInResponse, EmptyQueryResponse,
+                    // notices, changed settings, notifications.
+                    b'1' | b'2' | b'n' | b'H' | b'd' | b'c' | b'G' | b'I' | b'N' | b'S' | b'A' => {}
                     kind => return Err(unexpected(kind)),
                 }
                 self.wire.consume(frame.body.end);
                 if frame.kind == b'Z' {
                     let rows = take(&mut self.rows);
+                    self.copying = false;
                     return self.error.take().map_or(Ok(Progress::Done(rows)), Err);
                 }
+            }
+            if refused_copy {
+                self.wire.output().extend_from_slice(COPY_FAIL);
+                self.wire.flush()?;
             }
             if !self.wire.fill()? {
                 return Ok(Progress::Pending);
@@ -340,6 +452,7 @@ impl SqlSession for PostgresSession {
         Writer { out }.query(&format!("COPY {} ({}) FROM STDIN (FORMAT binary)", table.name, columns.join(", ")));
         Writer { out }.message(b'd', |out| out.extend_from_slice(&rows));
         Writer { out }.message(b'c', |_| {});
+        self.copying = true;
         self.wire.flush()?;
         Ok(true)
     }

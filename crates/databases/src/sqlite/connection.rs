@@ -13,7 +13,7 @@ use std::{
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
-    session::{Parameter, Statement},
+    session::{Parameter, Rows, Statement},
     setup::AtRest,
 };
 
@@ -187,20 +187,67 @@ impl Connection {
         Ok(rows.into_iter().flatten().next().flatten().unwrap_or_default())
     }
 
+    /// Runs each statement of `sql`, of which the first takes `parameters`, and hands its columns and rows over;
+    /// returns the rows of the last one, delivered or changed.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn run_each(&mut self, sql: &str, parameters: &[Parameter<'_>], rows: &mut dyn Rows) -> Result<u64, Fault> {
+        let (mut rest, mut count) = (sql, 0);
+        while let (Some(prepared), length) = self.first_of(rest, 0)? {
+            rest = &rest[length..];
+            if prepared.parameters > 0 {
+                for (index, parameter) in (1..).zip(parameters) {
+                    self.check(prepared.bind(index, *parameter))?;
+                }
+            }
+            for column in 0..prepared.columns {
+                rows.column(column, prepared.column_name(column));
+            }
+            count = 0;
+            while self.advance(&prepared)? {
+                count += 1;
+                rows.row(None);
+                for column in 0..prepared.columns {
+                    rows.field(column, prepared.value(column));
+                }
+            }
+            if prepared.columns == 0 {
+                count = self.changes();
+            }
+        }
+        Ok(count)
+    }
+
+    /// Names of the columns of `statement`.
+    pub fn column_names(&self, statement: Statement) -> Vec<String> {
+        let prepared = &self.statements[statement.0];
+        let name = |column| String::from_utf8_lossy(prepared.column_name(column)).into_owned();
+        (0..prepared.columns).map(name).collect()
+    }
+
+    /// True inside a transaction.
+    pub fn in_transaction(&self) -> bool {
+        // SAFETY: the connection is open.
+        unsafe { ffi::sqlite3_get_autocommit(self.raw.as_ptr()) == 0 }
+    }
+
     fn prepared(&self, sql: &str, flags: c_uint) -> Result<Prepared, Fault> {
+        self.first_of(sql, flags)?.0.ok_or_else(|| Fault::Server("the statement is empty".to_owned()))
+    }
+
+    /// The first statement of `sql`, `None` where there is none, and its length in bytes.
+    fn first_of(&self, sql: &str, flags: c_uint) -> Result<(Option<Prepared>, usize), Fault> {
         let length = c_int::try_from(sql.len()).map_err(|_| Fault::Server("the statement is too long".to_owned()))?;
         let mut raw = ptr::null_mut();
-        // SAFETY: the connection is open; `sql` holds `length` bytes and lives through the call; a tail is not asked
-        // for.
-        let status = unsafe {
-            let text = sql.as_ptr().cast::<c_char>();
-            ffi::sqlite3_prepare_v3(self.raw.as_ptr(), text, length, flags, &raw mut raw, ptr::null_mut())
-        };
+        let text = sql.as_ptr().cast::<c_char>();
+        let mut tail = text;
+        // SAFETY: the connection is open; `sql` holds `length` bytes and lives through the call, and the tail points
+        // into it, or to its end.
+        let status =
+            unsafe { ffi::sqlite3_prepare_v3(self.raw.as_ptr(), text, length, flags, &raw mut raw, &raw mut tail) };
         self.check(status)?;
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Prepared::new(raw)),
-            None => Err(Fault::Server("the statement is empty".to_owned())),
-        }
+        Ok((NonNull::new(raw).map(Prepared::new), tail.addr().saturating_sub(text.addr()).min(sql.len())))
     }
 
     #[inline]
@@ -283,6 +330,15 @@ impl Prepared {
                 Parameter::Integer(number) => ffi::sqlite3_bind_int64(raw, index, number),
                 Parameter::Null => ffi::sqlite3_bind_null(raw, index),
             }
+        }
+    }
+
+    fn column_name(&self, column: usize) -> &[u8] {
+        // SAFETY: the statement is open; a name ends with a zero byte and stays until the statement is finalised or
+        // prepared again, which does not happen while it is borrowed. Without memory there is none.
+        unsafe {
+            let name = ffi::sqlite3_column_name(self.raw.as_ptr(), column as c_int);
+            if name.is_null() { &[] } else { CStr::from_ptr(name).to_bytes() }
         }
     }
 

@@ -71,6 +71,7 @@ unsafe extern "C" {
         statement: *mut *mut Sqlite3Stmt,
         tail: *mut *const c_char,
     ) -> c_int;
+    pub fn sqlite3_get_autocommit(connection: *mut Sqlite3) -> c_int;
     pub fn sqlite3_finalize(statement: *mut Sqlite3Stmt) -> c_int;
     pub fn sqlite3_reset(statement: *mut Sqlite3Stmt) -> c_int;
     pub fn sqlite3_step(statement: *mut Sqlite3Stmt) -> c_int;
@@ -93,6 +94,7 @@ unsafe extern "C" {
     pub fn sqlite3_bind_int64(statement: *mut Sqlite3Stmt, index: c_int, value: i64) -> c_int;
     pub fn sqlite3_bind_null(statement: *mut Sqlite3Stmt, index: c_int) -> c_int;
     pub fn sqlite3_column_count(statement: *mut Sqlite3Stmt) -> c_int;
+    pub fn sqlite3_column_name(statement: *mut Sqlite3Stmt, column: c_int) -> *const c_char;
     pub fn sqlite3_column_type(statement: *mut Sqlite3Stmt, column: c_int) -> c_int;
     pub fn sqlite3_column_blob(statement: *mut Sqlite3Stmt, column: c_int) -> *const c_void;
     pub fn sqlite3_column_bytes(statement: *mut Sqlite3Stmt, column: c_int) -> c_int;

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
-    session::{self, Parameter, Progress, Rows, SqlSession, Statement},
+    session::{self, Parameter, PreparedText, Progress, Rows, SqlSession, Statement},
     sql::Dialect,
 };
 
@@ -13,8 +13,42 @@ use super::{connection::Connection, dialect::DIALECT};
 /// One connection with at most one request under way.
 pub struct SqliteSession {
     connection: Connection,
-    /// The statement that was submitted and not yet answered.
-    submitted: Option<Statement>,
+    /// What was submitted and not yet answered.
+    submitted: Option<Submitted>,
+}
+
+/// A request under way.
+enum Submitted {
+    Statement(Statement),
+    Text(String, Vec<Value>),
+}
+
+/// A parameter that is kept until the request is carried out.
+enum Value {
+    Text(Vec<u8>),
+    Bytes(Vec<u8>),
+    Integer(i64),
+    Null,
+}
+
+impl Value {
+    fn new(parameter: &Parameter<'_>) -> Self {
+        match parameter {
+            Parameter::Text(text) => Self::Text(text.to_vec()),
+            Parameter::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
+            Parameter::Integer(number) => Self::Integer(*number),
+            Parameter::Null => Self::Null,
+        }
+    }
+
+    fn parameter(&self) -> Parameter<'_> {
+        match self {
+            Self::Text(text) => Parameter::Text(text),
+            Self::Bytes(bytes) => Parameter::Bytes(bytes),
+            Self::Integer(number) => Parameter::Integer(*number),
+            Self::Null => Parameter::Null,
+        }
+    }
 }
 
 impl SqliteSession {
@@ -47,19 +81,46 @@ impl SqlSession for SqliteSession {
         self.connection.prepare(sql)
     }
 
+    fn prepare_text(&mut self, sql: &str) -> Result<PreparedText, Fault> {
+        let statement = self.connection.prepare(sql)?;
+        Ok(PreparedText { statement, columns: self.connection.column_names(statement) })
+    }
+
+    fn submit_text(&mut self, sql: &str) -> Result<(), Fault> {
+        self.submit_once(sql, &[])
+    }
+
+    fn submit_once(&mut self, sql: &str, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
+        self.submitted = Some(Submitted::Text(sql.to_owned(), parameters.iter().map(Value::new).collect()));
+        Ok(())
+    }
+
+    fn combines(&self) -> bool {
+        true
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.connection.in_transaction()
+    }
+
     fn dialect(&self) -> &'static Dialect {
         &DIALECT
     }
 
     fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
         self.connection.bind(statement, parameters)?;
-        self.submitted = Some(statement);
+        self.submitted = Some(Submitted::Statement(statement));
         Ok(())
     }
 
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
-        let Some(statement) = self.submitted.take() else {
-            return Err(Fault::Protocol("nothing was submitted".to_owned()));
+        let statement = match self.submitted.take() {
+            Some(Submitted::Statement(statement)) => statement,
+            Some(Submitted::Text(sql, values)) => {
+                let parameters: Vec<Parameter<'_>> = values.iter().map(Value::parameter).collect();
+                return self.connection.run_each(&sql, &parameters, rows).map(Progress::Done);
+            }
+            None => return Err(Fault::Protocol("nothing was submitted".to_owned())),
         };
         let columns = self.connection.columns(statement);
         let mut count = 0;

@@ -10,7 +10,9 @@ use tithe_machine::{fault::Fault, observation::Observation};
 use crate::{
     columns::connect_sql,
     evidence::{Check, CheckContext, CheckEntry},
-    session::{Connection, Parameter, Progress, Rows, Session, SessionWrapper, SqlSession, Statement, wait_ready},
+    session::{
+        Connection, Parameter, PreparedText, Progress, Rows, Session, SessionWrapper, SqlSession, Statement, wait_ready,
+    },
     sql::{Described, Dialect},
     workload::{Load, PartRecorder, Workload},
 };
@@ -38,7 +40,7 @@ impl Check for StatementsOrdinary<'_> {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        let with_statements = self.workload.filter(|workload| !workload.tables().is_empty());
+        let with_statements = self.workload.filter(|workload| workload.speaks_sql());
         let Some((workload, Load::Clients(clients))) =
             with_statements.map(|workload| (workload, workload.offered_by()))
         else {
@@ -109,6 +111,37 @@ impl SqlSession for RecordingSession {
         let heard = self.prepared.get(statement.0).cloned();
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).extend(heard);
         self.inner.submit(statement, parameters)
+    }
+
+    fn prepare_text(&mut self, sql: &str) -> Result<PreparedText, Fault> {
+        self.prepared.push(sql.to_owned());
+        self.inner.prepare_text(sql)
+    }
+
+    fn submit_text(&mut self, sql: &str) -> Result<(), Fault> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).push(sql.to_owned());
+        self.inner.submit_text(sql)
+    }
+
+    fn submit_once(&mut self, sql: &str, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).push(sql.to_owned());
+        self.inner.submit_once(sql, parameters)
+    }
+
+    fn combines(&self) -> bool {
+        self.inner.combines()
+    }
+
+    fn begin_pipeline(&mut self) -> bool {
+        self.inner.begin_pipeline()
+    }
+
+    fn end_pipeline(&mut self) -> Result<(), Fault> {
+        self.inner.end_pipeline()
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.inner.in_transaction()
     }
 
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {

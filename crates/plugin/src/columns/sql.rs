@@ -18,7 +18,7 @@ use tithe_machine::{fault::Fault, launch::Server};
 use super::cipher::{DETERMINISTIC_OVERHEAD, Deterministic, Nonces, OVERHEAD, Randomised, open, seal};
 use crate::{
     database::{Connect, Database, sql_of},
-    session::{Connection, Parameter, Progress, Rows, SessionWrapper, SqlSession, Statement},
+    session::{Connection, Parameter, PreparedText, Progress, Rows, SessionWrapper, SqlSession, Statement},
     setup::{Columns, Setup},
     sql::{Column, ColumnType, Compute, Described, Dialect, Sensitivity, SqlTable},
     workload::Workload,
@@ -335,6 +335,11 @@ impl Encrypted {
         self.chosen.treatment(column).map(|treatment| Place { treatment, is_number, column })
     }
 
+    /// Refuses statements of which nothing but the text is known where columns are encrypted.
+    fn readable(&self) -> Result<(), Fault> {
+        if self.chosen.is_empty() { Ok(()) } else { Err(unreadable()) }
+    }
+
     fn keep(&mut self, statement: EncryptedStatement) -> Statement {
         self.statements.push(statement);
         Statement(self.statements.len() - 1)
@@ -375,6 +380,41 @@ impl SqlSession for Encrypted {
         let Self { inner, ciphers, sealing, .. } = self;
         let place = |number: usize| encrypted.parameters.get(number).copied().flatten();
         sealing.with(ciphers, parameters, place, |stored| inner.submit(encrypted.inner, stored))
+    }
+
+    fn prepare_text(&mut self, sql: &str) -> Result<PreparedText, Fault> {
+        self.readable()?;
+        let PreparedText { statement, columns } = self.inner.prepare_text(sql)?;
+        let statement = self.keep(EncryptedStatement { inner: statement, parameters: Vec::new(), results: Vec::new() });
+        Ok(PreparedText { statement, columns })
+    }
+
+    fn submit_text(&mut self, sql: &str) -> Result<(), Fault> {
+        self.readable()?;
+        self.current = usize::MAX;
+        self.inner.submit_text(sql)
+    }
+
+    fn submit_once(&mut self, sql: &str, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
+        self.readable()?;
+        self.current = usize::MAX;
+        self.inner.submit_once(sql, parameters)
+    }
+
+    fn combines(&self) -> bool {
+        self.inner.combines()
+    }
+
+    fn begin_pipeline(&mut self) -> bool {
+        self.inner.begin_pipeline()
+    }
+
+    fn end_pipeline(&mut self) -> Result<(), Fault> {
+        self.inner.end_pipeline()
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.inner.in_transaction()
     }
 
     fn submit_copy(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
@@ -424,6 +464,10 @@ struct Decrypt<'a> {
 impl Rows for Decrypt<'_> {
     fn row(&mut self, key: Option<&[u8]>) {
         self.rows.row(key);
+    }
+
+    fn column(&mut self, column: usize, name: &[u8]) {
+        self.rows.column(column, name);
     }
 
     fn field(&mut self, field: usize, value: Option<&[u8]>) {

@@ -54,8 +54,8 @@ impl<P: Program> Workload for ByProgram<P> {
         Load::Program(&self.program)
     }
 
-    fn operations(&self) -> &[&'static str] {
-        &[OPERATION]
+    fn operations(&self) -> Vec<&str> {
+        vec![OPERATION]
     }
 
     fn writes(&self) -> bool {

@@ -90,8 +90,8 @@ impl Workload for Tpcc {
         Load::Clients(self)
     }
 
-    fn operations(&self) -> &[&'static str] {
-        &OPERATIONS
+    fn operations(&self) -> Vec<&str> {
+        OPERATIONS.to_vec()
     }
 
     fn writes(&self) -> bool {

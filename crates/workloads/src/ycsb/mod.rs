@@ -198,8 +198,8 @@ impl Workload for Ycsb {
         Load::Clients(self)
     }
 
-    fn operations(&self) -> &[&'static str] {
-        &self.operations
+    fn operations(&self) -> Vec<&str> {
+        self.operations.clone()
     }
 
     fn writes(&self) -> bool {

@@ -263,7 +263,7 @@ fn a_read_modify_write_has_two_parts() {
     let text = "readproportion=0\nupdateproportion=0\nreadmodifywriteproportion=1";
     let mut arm = Arm::new(&workload(text, Values::Ycsb));
     arm.run(1, 2).unwrap();
-    let names = arm.workload.operations().to_vec();
+    let names = arm.workload.operations();
     assert_eq!(names, ["READ", "UPDATE", "READ-MODIFY-WRITE"]);
     assert_eq!(arm.parts.0.iter().map(|&part| names[part]).collect::<Vec<_>>(), ["READ", "UPDATE", "READ", "UPDATE"]);
     assert_eq!(names[arm.client.operation()], "READ-MODIFY-WRITE");

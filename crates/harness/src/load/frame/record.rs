@@ -88,7 +88,8 @@ fn record(context: &CellContext<'_>, arm: usize, seen: &[LaneRecord<'_>]) -> Arm
     let mut cpu_times: Option<CpuTimes> = None;
     let mut traffic = Traffic::default();
     let reconnects = context.cell.reconnect_every.is_some();
-    let names: Vec<&str> = context.workload.operations().iter().copied().chain(reconnects.then_some(CONNECT)).collect();
+    let mut names = context.workload.operations();
+    names.extend(reconnects.then_some(CONNECT));
     for seen in seen {
         let recorder = &seen.opened.lane.arms[arm].recorder;
         add(&mut frame, recorder, &names);

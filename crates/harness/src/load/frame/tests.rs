@@ -67,8 +67,8 @@ impl Workload for Panicking {
         Load::Clients(self)
     }
 
-    fn operations(&self) -> &[&'static str] {
-        &["NOTHING"]
+    fn operations(&self) -> Vec<&str> {
+        vec!["NOTHING"]
     }
 
     fn writes(&self) -> bool {
