@@ -6,6 +6,7 @@
 
 mod hdr_log;
 mod parts;
+mod seal;
 
 use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
@@ -14,7 +15,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crc32fast::Hasher;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
 use tithe_machine::{fault::Fault, sandbox::held::try_lock};
 use tithe_model::{
     experiment::{Arm, mask_passwords},
@@ -59,7 +62,7 @@ impl RunFolder {
         write_json(&path.join("plan.json"), plan)?;
         write_json(&path.join("machine.json"), machine)?;
         let cells = vec![CellFacts::default(); plan.cells.len()];
-        write_json(&path.join("cells.json"), &cells)?;
+        write_cells(path, &cells)?;
         fs::write(path.join("slots.csv"), format!("{}\n", slots::COLUMNS)).map_err(failed)?;
         Self::open(path, cells, lock(path)?)
     }
@@ -79,12 +82,19 @@ impl RunFolder {
             ["slots.csv", "frames.jsonl"].into_iter().try_for_each(|name| keep_damaged(path, name))?;
         }
         let mut text = format!("{}\n", slots::COLUMNS);
+        let mut rows: BTreeMap<(u32, u32), String> = BTreeMap::new();
         for slot in &records.slots {
-            text.push_str(&slots::line(slot));
+            let row = slots::line(slot);
+            text.push_str(&row);
+            rows.entry((slot.cell, slot.frame)).or_default().push_str(&row);
         }
         replace(&path.join("slots.csv"), text.as_bytes())?;
         // A line that a kill cut in half would invalidate the one that follows it.
-        replace(&path.join("frames.jsonl"), &lines(&records.frames)?)?;
+        let frames = records.frames.iter().map(|frame| {
+            let rows = rows.get(&(frame.cell, frame.frame)).map_or("", String::as_str);
+            line(frame, rows.as_bytes())
+        });
+        replace(&path.join("frames.jsonl"), &frames.collect::<Result<Vec<_>, _>>()?.concat())?;
         replace(&path.join("evidence.jsonl"), &lines(&records.findings)?)?;
         replace(&path.join("events.jsonl"), &lines(&records.events)?)?;
         replace_histograms(&path.join(HISTOGRAMS), &records.plan, &records.frames)?;
@@ -119,7 +129,7 @@ impl RunFolder {
         for (name, intervals) in intervals_of(plan, frame)? {
             self.intervals(&name, frame, &intervals)?;
         }
-        add(&mut self.frames, &lines(std::slice::from_ref(frame))?, "the records of a frame")
+        add(&mut self.frames, &line(frame, rows.as_bytes())?, "the records of a frame")
     }
 
     /// Adds what an evidence check saw.
@@ -127,7 +137,7 @@ impl RunFolder {
     /// # Errors
     /// When the disk refuses.
     pub fn finding(&mut self, finding: &Finding) -> Result<(), Fault> {
-        add(&mut self.findings, &lines(std::slice::from_ref(finding))?, "evidence")
+        add(&mut self.findings, &line(finding, b"")?, "evidence")
     }
 
     /// Adds what happened.
@@ -135,7 +145,7 @@ impl RunFolder {
     /// # Errors
     /// When the disk refuses.
     pub fn event(&mut self, event: &Event) -> Result<(), Fault> {
-        add(&mut self.events, &lines(std::slice::from_ref(event))?, "an event")
+        add(&mut self.events, &line(event, b"")?, "an event")
     }
 
     /// Changes what is known of cell `cell`.
@@ -144,7 +154,7 @@ impl RunFolder {
     /// When the disk refuses.
     pub fn cell(&mut self, cell: usize, change: impl FnOnce(&mut CellFacts)) -> Result<(), Fault> {
         change(&mut self.cells[cell]);
-        write_json(&self.path.join("cells.json"), &self.cells)
+        write_cells(&self.path, &self.cells)
     }
 
     /// Changes the plan: from here on `plan` is carried out.
@@ -293,9 +303,9 @@ pub fn open(path: &Path) -> Result<(Records, Parts), Fault> {
     let records = Records {
         run: run.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         machine: json(&text(&path.join("machine.json"))?, "machine.json")?,
-        cells: json(&text(&path.join("cells.json"))?, "cells.json")?,
-        findings: json_lines(&text(&path.join("evidence.jsonl"))?, "evidence.jsonl")?,
-        events: json_lines(&text(&path.join("events.jsonl"))?, "events.jsonl")?,
+        cells: cells(&text(&path.join("cells.json"))?)?,
+        findings: records(path, "evidence.jsonl")?,
+        events: records(path, "events.jsonl")?,
         plan,
         frames: Vec::new(),
         slots: Vec::new(),
@@ -351,29 +361,56 @@ fn text(path: &Path) -> Result<String, Fault> {
 }
 
 fn json<T: DeserializeOwned>(text: &str, name: &str) -> Result<T, Fault> {
-    serde_json::from_str(text).map_err(|error| Fault::machine(format!("{name} cannot be read"), error))
+    let value = serde_json::from_str(text).map_err(|error| Fault::machine(format!("{name} cannot be read"), error))?;
+    if seal::is_whole(text, Hasher::new()) { Ok(value) } else { Err(changed(name)) }
 }
 
-/// Parses one value a line. Only the last line may be cut short: that is what a kill leaves.
-fn json_lines<T: DeserializeOwned>(text: &str, name: &str) -> Result<Vec<T>, Fault> {
+/// The cells in the `text` of `cells.json`.
+fn cells(text: &str) -> Result<Vec<CellFacts>, Fault> {
+    let each: Vec<Box<RawValue>> = json(text, "cells.json")?;
+    each.iter().enumerate().map(|(cell, facts)| json(facts.get(), &format!("cell {cell} of cells.json"))).collect()
+}
+
+/// That `what` was changed after Tithe wrote it.
+fn changed(what: &str) -> Fault {
+    Fault::Machine(format!(
+        "{what} does not match its checksum: it was changed or damaged after it was written; take the folder from a copy"
+    ))
+}
+
+/// Parses one value a line, each with its line. Only the last line may be cut short: that is what a kill leaves.
+fn json_lines<'a, T: DeserializeOwned>(text: &'a str, name: &str) -> Result<Vec<(T, &'a str)>, Fault> {
     let mut values = Vec::new();
     let count = text.lines().count();
     for (number, line) in text.lines().enumerate() {
         match serde_json::from_str(line) {
-            Ok(value) => values.push(value),
-            Err(_) if number + 1 == count && !text.ends_with('\n') => {}
+            Ok(value) => values.push((value, line)),
+            Err(error) if error.is_eof() && number + 1 == count && !text.ends_with('\n') => {}
             Err(error) => return Err(Fault::machine(format!("line {} of {name} cannot be read", number + 1), error)),
         }
     }
     Ok(values)
 }
 
+/// The records in the file `name` of the run folder at `path`, one a line.
+fn records<T: DeserializeOwned>(path: &Path, name: &str) -> Result<Vec<T>, Fault> {
+    let text = text(&path.join(name))?;
+    let whole = |(number, (value, line)): (usize, (T, &str))| match seal::is_whole(line, Hasher::new()) {
+        true => Ok(value),
+        false => Err(changed(&format!("line {} of {name}", number + 1))),
+    };
+    json_lines(&text, name)?.into_iter().enumerate().map(whole).collect()
+}
+
 fn lines<T: Serialize>(values: &[T]) -> Result<Vec<u8>, Fault> {
-    let mut bytes = Vec::new();
-    for value in values {
-        serde_json::to_writer(&mut bytes, value).map_err(|error| Fault::machine("cannot write a record", error))?;
-        bytes.push(b'\n');
-    }
+    Ok(values.iter().map(|value| line(value, b"")).collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// The line of `value`, whose checksum is that of `rows` as well.
+fn line<T: Serialize>(value: &T, rows: &[u8]) -> Result<Vec<u8>, Fault> {
+    let mut bytes = serde_json::to_vec(value).map_err(|error| Fault::machine("cannot write a record", error))?;
+    seal::seal(&mut bytes, rows);
+    bytes.push(b'\n');
     Ok(bytes)
 }
 
@@ -390,9 +427,21 @@ fn add(file: &mut File, bytes: &[u8], what: &str) -> Result<(), Fault> {
 }
 
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Fault> {
-    let mut bytes = serde_json::to_vec_pretty(value).map_err(|error| Fault::machine(path.display(), error))?;
+    let mut bytes = pretty(value)?;
     bytes.push(b'\n');
     replace(path, &bytes)
+}
+
+fn write_cells(folder: &Path, cells: &[CellFacts]) -> Result<(), Fault> {
+    let each = cells.iter().map(pretty).collect::<Result<Vec<_>, _>>()?;
+    replace(&folder.join("cells.json"), &[b"[\n", &each.join(&b",\n"[..])[..], b"\n]\n"].concat())
+}
+
+/// `value` with its checksum, a member a line.
+fn pretty<T: Serialize>(value: &T) -> Result<Vec<u8>, Fault> {
+    let mut bytes = serde_json::to_vec_pretty(value).map_err(|error| Fault::machine("cannot write a record", error))?;
+    seal::seal(&mut bytes, b"");
+    Ok(bytes)
 }
 
 /// Replaces a file as a whole: a reader sees the old or the new one, never half.
@@ -437,9 +486,12 @@ fn file_name<'a>(names: impl Iterator<Item = &'a str>, number: usize) -> String 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
     use tithe_model::{
         histogram::Histogram,
-        record::{ArmFrame, Host, Stalls},
+        record::{ArmFrame, Host, Phase, Role, Stalls, Verdict},
     };
     use tithe_plugin::simulated::Simulated;
 
@@ -476,6 +528,35 @@ mod tests {
             arms: vec![arm.clone(), arm],
             agents: Vec::new(),
             host: Host::default(),
+        }
+    }
+
+    /// Frame `number` of two arms, each with one slot of one operation.
+    fn counted(number: u32) -> Frame {
+        let mut frame = frame(number);
+        frame.arms.iter_mut().for_each(|arm| arm.operations = 1);
+        frame
+    }
+
+    /// The slots of frame `number`.
+    fn slots_of(number: u32) -> Vec<Slot> {
+        let slot = |arm| Slot { frame: number, arm, operations: 1, counted: 1, wall_ns: 20_000_000, ..Slot::default() };
+        vec![slot(0), slot(1)]
+    }
+
+    fn finding() -> Finding {
+        Finding {
+            cell: 0,
+            epoch: 0,
+            arm: 1,
+            phase: Phase::Before,
+            protection: "seal".to_owned(),
+            check: "sealed".to_owned(),
+            claim: "Records are sealed.".to_owned(),
+            role: Role::Claim,
+            verdict: Verdict::Holds,
+            protected: "all".to_owned(),
+            control: "none".to_owned(),
         }
     }
 
@@ -523,6 +604,36 @@ mod tests {
         assert_eq!(logs(), whole);
     }
 
+    proptest! {
+        #[test]
+        fn a_changed_byte_is_reported_or_changes_nothing(file in 0usize..6, place: proptest::sample::Index, byte: u8) {
+            static RUN: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+                let folder = tempfile::tempdir().expect("a folder");
+                let plan = plan();
+                let run = RunFolder::create(&folder.path().join("run"), EXPERIMENT, &plan, &Machine::default());
+                let mut run = run.expect("a run folder");
+                for number in 0..2 {
+                    run.frame(&plan, &counted(number), &slots_of(number)).expect("written");
+                }
+                run.event(&Event::CellStarted { cell: 0 }).expect("written");
+                run.finding(&finding()).expect("written");
+                folder
+            });
+            let path = RUN.path().join("run");
+            let whole = read(&path).expect("readable");
+            let name = ["plan.json", "machine.json", "cells.json", "frames.jsonl", "slots.csv", "evidence.jsonl"][file];
+            let bytes = fs::read(path.join(name)).expect("bytes");
+            let mut changed = bytes.clone();
+            changed[place.index(bytes.len())] = byte;
+            fs::write(path.join(name), &changed).expect("written");
+            let seen = read(&path);
+            fs::write(path.join(name), &bytes).expect("written");
+            if let Ok(seen) = seen && seen.damage.is_empty() {
+                prop_assert_eq!(format!("{seen:?}"), format!("{whole:?}"), "{}", String::from_utf8_lossy(&changed));
+            }
+        }
+    }
+
     #[test]
     fn a_folder_of_another_format_is_refused_before_anything_of_it_is_read() {
         let folder = std::env::temp_dir().join(format!("tithe-test-format-{}", std::process::id()));
@@ -538,7 +649,9 @@ mod tests {
 
     #[test]
     fn a_line_cut_by_a_kill_is_left_out_and_any_other_bad_line_is_an_error() {
-        assert_eq!(json_lines::<u32>("1\n2\n{\"cu", "x").expect("the last line may be cut"), [1, 2]);
-        assert!(json_lines::<u32>("1\n{\"cu\n2\n", "x").is_err());
+        let read = |text| json_lines::<serde_json::Value>(text, "x").map(|values| values.len());
+        assert_eq!(read("1\n2\n{\"cu").expect("the last line may be cut"), 2);
+        assert!(read("1\n{\"cu\n2\n").is_err());
+        assert!(read("1\n2x").is_err(), "no kill writes that");
     }
 }

@@ -91,12 +91,24 @@ fn keys(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The values of a file: one, or one a line.
+/// The values of a file, one, or one a line, without the checksums that every file has.
 fn values(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let lines = path.extension().is_some_and(|extension| extension == "jsonl");
     let parts: Vec<&str> = if lines { text.lines().collect() } else { vec![text.as_str()] };
-    parts.into_iter().map(|part| serde_json::from_str(part).expect("JSON")).collect()
+    let value = |part| {
+        let mut value: Value = serde_json::from_str(part).expect("JSON");
+        let objects = match &mut value {
+            Value::Array(objects) => objects.as_mut_slice(),
+            object => std::slice::from_mut(object),
+        };
+        for object in objects {
+            let checksum = object.as_object_mut().and_then(|members| members.remove("crc32"));
+            assert!(checksum.is_some(), "{object} in {} has no checksum", path.display());
+        }
+        value
+    };
+    parts.into_iter().map(value).collect()
 }
 
 fn keys_of(path: &Path) -> BTreeSet<String> {
@@ -136,6 +148,7 @@ fn names(row: &str, path: &str) -> bool {
 fn a_run_writes_what_format_md_names() {
     let (_bench, folder) = run();
     every_file_is_named(&folder);
+    assert!(words(section("## The run folder")).contains("crc32"), "FORMAT.md does not name the checksums");
     for file in ["machine.json", "cells.json", "frames.jsonl", "evidence.jsonl"] {
         every_key_is_named(&folder.join(file), file);
     }

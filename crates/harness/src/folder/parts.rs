@@ -83,7 +83,8 @@ impl Parts {
     pub fn cell(&self, cell: usize) -> Result<CellRecords, Fault> {
         let failed = |error| Fault::machine(format!("cannot read {}", self.path.display()), error);
         let name = format!("cell {cell} in {FRAMES}");
-        let frames: Vec<Frame> = json_lines(&self.frames.of(cell).map_err(failed)?, &name)?;
+        let text = self.frames.of(cell).map_err(failed)?;
+        let (frames, lines): (Vec<Frame>, Vec<&str>) = json_lines(&text, &name)?.into_iter().unzip();
         if frames.iter().any(|frame| frame.arms.len() != self.arms) {
             return Err(self.foreign());
         }
@@ -100,10 +101,11 @@ impl Parts {
         self.slots
             .each(cell, |number, line| self.row(number, line, &mut rows_by_frame, &mut strays, &mut records.slots))
             .map_err(failed)?;
-        for frame in records.frames.iter_mut().filter(|frame| frame.invalid.is_none()) {
+        let each = records.frames.iter_mut().zip(lines);
+        for (frame, line) in each.filter(|(frame, _)| frame.invalid.is_none()) {
             let frame_rows = &rows_by_frame[&frame.frame];
             let flaw = match self.columns {
-                Some(_) => frame_rows.flaw(frame, self.designs[cell], &strays),
+                Some(_) => frame_rows.flaw(frame, line, self.designs[cell], &strays),
                 None => {
                     let columns = slots::COLUMNS;
                     Some(format!("line 1 of {SLOTS} does not name its columns: it should begin with `{columns}`"))
@@ -132,7 +134,10 @@ impl Parts {
             true => Ok(slot),
             false => Err(format!("there is no arm {}", slot.arm)),
         });
-        let of = line.split(',').nth(1).and_then(|frame| rows_by_frame.get_mut(&frame.parse().ok()?));
+        let mut of = line.split(',').nth(1).and_then(|frame| rows_by_frame.get_mut(&frame.parse().ok()?));
+        if let Some(frame_rows) = &mut of {
+            frame_rows.text.update(line.as_bytes());
+        }
         match (slot, of) {
             (Ok(slot), Some(frame_rows)) => {
                 frame_rows.add(number, &slot);
@@ -248,7 +253,7 @@ struct CellOnly {
 fn line_of_frame(line: &[u8], number: usize) -> io::Result<Line> {
     match serde_json::from_slice::<CellOnly>(line) {
         Ok(frame) => Ok(Line::Cell(frame.cell as usize)),
-        Err(_) if !line.ends_with(b"\n") => Ok(Line::Nothing),
+        Err(error) if error.is_eof() && !line.ends_with(b"\n") => Ok(Line::Nothing),
         Err(error) => Err(io::Error::other(format!("line {number}: {error}"))),
     }
 }

@@ -1,11 +1,13 @@
 //! The rows of `slots.csv` that one frame has, and whether they are all there.
 
+use crc32fast::Hasher;
 use tithe_model::{
     experiment::Design,
     record::{Frame, Slot},
 };
 
-use super::SLOTS;
+use super::{FRAMES, SLOTS};
+use crate::folder::seal;
 
 /// The rows of one frame.
 #[derive(Debug, Default)]
@@ -18,6 +20,8 @@ pub(super) struct FrameRows {
     lines: Option<(usize, usize)>,
     /// The first row that cannot be read.
     refused: Option<String>,
+    /// The checksum of the rows' text.
+    pub(super) text: Hasher,
 }
 
 impl FrameRows {
@@ -35,17 +39,21 @@ impl FrameRows {
         self.refused.get_or_insert_with(|| format!("line {number} of {SLOTS} is damaged: {flaw}"));
     }
 
-    /// What is wrong with the rows of `frame`, whose arms share the machine as `design` says; `strays` are lines that
-    /// are rows of no frame. `None` when all are there.
+    /// What is wrong with the rows of `frame`, whose record is `line`, and whose arms share the machine as `design` says;
+    /// `strays` are lines that are rows of no frame. `None` when all are there as they were written.
     ///
     /// How many lanes there were only the machine knew, and how many blocks it had come to: but every lane of every
     /// block has a row of each arm, and the operations of an arm's rows are those that the frame counted.
-    pub(super) fn flaw(&self, frame: &Frame, design: Design, strays: &[usize]) -> Option<String> {
+    pub(super) fn flaw(&self, frame: &Frame, line: &str, design: Design, strays: &[usize]) -> Option<String> {
         if let Some(refused) = &self.refused {
             return Some(refused.clone());
         }
         let Some((first, last)) = self.lines else { return Some(format!("{SLOTS} has no row of this frame")) };
-        let amiss = self.hole(frame.arms.len(), design).or_else(|| self.miscount(frame))?;
+        let Some(amiss) = self.hole(frame.arms.len(), design).or_else(|| self.miscount(frame)) else {
+            let changed = format!("its record in {FRAMES} or a row of lines {first} to {last} of {SLOTS} was changed");
+            return (!seal::is_whole(line, self.text.clone()))
+                .then(|| format!("its checksum does not match: {changed}"));
+        };
         let stray = strays.iter().find(|line| (first.saturating_sub(1)..=last + 1).contains(line));
         Some(match stray {
             Some(line) => format!("line {line} of {SLOTS} is damaged, and {amiss}"),
@@ -120,7 +128,7 @@ mod tests {
     }
 
     fn flaw(frame_rows: &FrameRows, strays: &[usize]) -> String {
-        frame_rows.flaw(&frame(), Design::Interleaved, strays).unwrap_or_else(|| "none".to_owned())
+        frame_rows.flaw(&frame(), "{}", Design::Interleaved, strays).unwrap_or_else(|| "none".to_owned())
     }
 
     #[test]
@@ -168,7 +176,7 @@ mod tests {
         });
         let mut frame = frame();
         frame.arms[0].operations = 0;
-        assert_eq!(frame_rows.flaw(&frame, Design::Sequential, &[]), None);
-        assert!(frame_rows.flaw(&frame, Design::Interleaved, &[]).is_some());
+        assert_eq!(frame_rows.flaw(&frame, "{}", Design::Sequential, &[]), None);
+        assert!(frame_rows.flaw(&frame, "{}", Design::Interleaved, &[]).is_some());
     }
 }
