@@ -1,8 +1,8 @@
 //! Checksums of a run folder: each JSON object in it ends with the CRC-32 of what stands before.
 //!
-//! A checksum finds accidents: a flipped bit, a lost row, a slip of an editor. It is no signature: someone who can write
-//! to the folder can compute it, and an object without one is taken as it is. CRC-32 (IEEE 802.3) finds every change
-//! within 32 neighbouring bits, and all but one in 2^32 others.
+//! A checksum finds accidents: a flipped bit, a lost row, a slip of an editor. It is no signature: someone who can
+//! write to the folder can compute it, and an object without one is taken as it is. CRC-32 (IEEE 802.3) finds every
+//! change within 32 neighbouring bits, and all but one in 2^32 others.
 
 use crc32fast::Hasher;
 

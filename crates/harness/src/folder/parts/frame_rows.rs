@@ -39,8 +39,8 @@ impl FrameRows {
         self.refused.get_or_insert_with(|| format!("line {number} of {SLOTS} is damaged: {flaw}"));
     }
 
-    /// What is wrong with the rows of `frame`, whose record is `line`, and whose arms share the machine as `design` says;
-    /// `strays` are lines that are rows of no frame. `None` when all are there as they were written.
+    /// What is wrong with the rows of `frame`, whose record is `line`, and whose arms share the machine as `design`
+    /// says; `strays` are lines that are rows of no frame. `None` when all are there as they were written.
     ///
     /// How many lanes there were only the machine knew, and how many blocks it had come to: but every lane of every
     /// block has a row of each arm, and the operations of an arm's rows are those that the frame counted.
