@@ -159,7 +159,8 @@ pub fn history(runs: &[(String, Analysis)]) -> History {
     match runs.iter().all(|(_, analysis)| analysis.began_unix_s.is_some()) {
         true => order.sort_by_key(|(_, analysis)| analysis.began_unix_s),
         false => notes.push(
-            "Some runs do not say when they were measured: all stand in the order in which they were named.".to_owned(),
+            "Some runs do not say when they were measured: all are shown in the order in which they were named."
+                .to_owned(),
         ),
     }
     notes.extend(controls(&order));
@@ -326,8 +327,8 @@ pub(crate) mod tests {
         (format!("commit-{day}"), analysis)
     }
 
-    /// Twelve days, on the seventh of which TLS became dearer by five points, as the server's version changed; the
-    /// fourth is not proven, and the last ran with more clients.
+    /// Twelve days, on the seventh of which TLS became more expensive by five points, as the server's version changed;
+    /// the fourth is not proven, and the last ran with more clients.
     pub(crate) fn sample() -> History {
         let wobble = |day: u64| [0.1, -0.2, 0.0, 0.2, -0.1][day as usize % 5];
         let mut runs: Vec<(String, Analysis)> = (0..12)

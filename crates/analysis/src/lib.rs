@@ -258,7 +258,7 @@ pub struct PublishedCost {
     pub source: String,
     /// The estimate that it stands beside: `time`.
     pub estimate: Figure,
-    /// What was printed: `time 32.4 → 40.9 µs`, `throughput −5% to −20%`.
+    /// What was printed: `time 32.4 → 40.9 µs`, `throughput −5 % to −20 %`.
     pub printed: String,
     /// The least cost that was published, natural-log ratio; positive is a cost.
     pub low: f64,
@@ -274,10 +274,10 @@ pub enum Proof {
     Baseline,
     /// Every claim holds, before and after measuring.
     Proven,
-    /// Some claim could not be told, or was not looked at: why.
+    /// Some claim could not be decided, or was not checked: why.
     Unproven(Vec<String>),
-    /// Nothing failed, what would prove it cannot be seen, and the provider of the server says that it was on: what is
-    /// open.
+    /// Nothing failed, what would prove it cannot be seen, and the provider of the server reports that it was on: what
+    /// is open.
     #[serde(rename = "told")]
     ToldByProvider(Vec<String>),
     /// Some claim failed: which.
@@ -359,7 +359,7 @@ pub struct Estimate {
     pub unit: Cow<'static, str>,
     /// The answer in one word.
     pub verdict: Outcome,
-    /// The answer in words: `costs 3.1% [2.6, 3.7]`.
+    /// The answer in words: `costs 3.1 % [2.6, 3.7]`.
     pub text: String,
     /// What limits it.
     pub flags: Vec<Flag>,
@@ -443,7 +443,7 @@ pub struct OverRun {
 pub enum Flag {
     /// Typical and stall-inclusive effect disagree: the cost sits in rare stalls.
     TailDriven,
-    /// More than 20 % of wall time was waiting for a processor: tails are diluted by neighbours.
+    /// More than 20 % of wall time was waiting for a processor: tails are diluted by other programs.
     NeighboursInTail,
     /// The effect moved with the frames.
     Drift,

@@ -34,7 +34,7 @@ use crate::{CONFIDENCE, Interval, Outcome};
 /// How the moment at which a cell ends is chosen. A smaller error pays for choosing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndsBy {
-    /// By its budget: nothing that was measured is looked at.
+    /// By its budget: nothing that was measured is checked.
     Budget,
     /// By the width of its intervals.
     Width,
@@ -74,19 +74,19 @@ pub fn lanes<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> usize {
     slots.into_iter().map(|slot| slot.lane).collect::<BTreeSet<_>>().len()
 }
 
-/// Of net time, the largest part that clients may have slept through because neighbours held up others.
+/// Of net time, the largest part that clients may have slept through because other programs held up others.
 const SLEPT_MOST: f64 = 0.1;
 
 /// What the slots of a cell can tell, frame by frame.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SlotTotals {
-    /// Some slot says what neighbours took of it.
+    /// Some slot says what other programs took of it.
     neighbours: bool,
     /// Some slot has processor time of the server.
     server: bool,
     /// Net time of the slots, ns.
     net_ns: u64,
-    /// Of that, the most that clients slept because a neighbour had the processor of another lane, ns.
+    /// Of that, the most that clients slept because another program had the processor of another lane, ns.
     slept_ns: u64,
 }
 
@@ -102,7 +102,7 @@ impl SlotTotals {
     pub fn push(&mut self, slots: &[Slot]) {
         self.neighbours |= slots.iter().any(|slot| slot.stalled_ns.is_some());
         self.server |= slots.iter().any(|slot| slot.server_cpu_ns > 0);
-        // Slots of which nobody saw the neighbours have no net time that clients could have slept through.
+        // Slots of which nobody saw the background load have no net time that clients could have slept through.
         let told = || slots.iter().filter_map(|slot| Some((slot, slot.stalled_ns?)));
         let mut stalled_together: BTreeMap<(u32, u32), u64> = BTreeMap::new();
         for (slot, stalled_ns) in told() {
@@ -121,26 +121,28 @@ impl SlotTotals {
         self.server
     }
 
-    /// True when net time can be told: slots say what neighbours took of them, and clients cannot have slept for long
-    /// because a neighbour had the processor of another lane. A client that waits for a lock whose holder is kept from
-    /// its processor sleeps, as far as anybody can see, so that its lane's own slots do not say whose doing it is.
+    /// True when net time can be told: slots say what other programs took of them, and clients cannot have slept for
+    /// long because another program had the processor of another lane. A client that waits for a lock whose holder is
+    /// kept from its processor sleeps, as far as anybody can see, so that its lane's own slots do not say whose doing
+    /// it is.
     pub fn net(&self) -> bool {
         self.neighbours && self.slept_share() <= SLEPT_MOST
     }
 
-    /// True when slots say what neighbours took of them.
+    /// True when slots say what other programs took of them.
     pub fn neighbours(&self) -> bool {
         self.neighbours
     }
 
-    /// The largest share of net time that clients can have slept because a neighbour had the processor of another lane.
+    /// The largest share of net time that clients can have slept because another program had the processor of another
+    /// lane.
     pub fn slept_share(&self) -> f64 {
         self.slept_ns as f64 / self.net_ns.max(1) as f64
     }
 
     /// The metric that decides where `asked` was asked for.
     ///
-    /// Net time gives way to the processor time where it cannot be told, and so does the server's processor time where
+    /// Net time gives way to the processor time where it is unknown, and so does the server's processor time where
     /// the server cannot be seen.
     pub fn deciding(&self, asked: Metric) -> Metric {
         match asked {
@@ -165,14 +167,14 @@ pub struct Decision {
     pub widest: usize,
     /// The deciding metric of each protected arm (arm 1 first): natural-log ratio against the baseline.
     pub arms: Vec<Interval>,
-    /// Seconds of measured load until the widest arm is precise enough; 0 when it is, `None` when it cannot be told.
+    /// Seconds of measured load until the widest arm is precise enough; 0 when it is, `None` when it is unknown.
     pub more_s: Option<f64>,
     /// Half-width that the widest arm would have after the last frame that the budget buys; `None` where there is no
     /// width.
     pub bought: Option<f64>,
     /// Starts that the cell's load is best divided among, those so far included; `None` to leave the plan as it is.
     pub starts: Option<u32>,
-    /// Seconds that starting anew will still take at most, beside the load; 0 before it is known how long that takes.
+    /// Seconds that restarting will still take at most, beside the load; 0 before it is known how long that takes.
     pub starting_s: f64,
 }
 
@@ -189,7 +191,7 @@ pub struct Live {
     /// Index of the A/A arm among the protected ones.
     aa: Option<usize>,
     frame_s: f64,
-    /// How long starting anew took the last time, s; `None` before it was seen.
+    /// How long restarting took the last time, s; `None` before it was seen.
     start_s: Option<f64>,
     /// How long the first servers of the cell were warmed up, s; `None` where they were not.
     first_s: Option<f64>,
@@ -203,7 +205,7 @@ pub struct Live {
     frames: usize,
     /// What is known of the spread between starts.
     start_spread: Vec<StartSpread>,
-    /// What is known of the luck of protections.
+    /// What is known of how much protections differ from start to start.
     cost_spread: Option<CostSpread>,
     /// Of each protected arm, in the metric that was asked for and in processor time, which decides where that cannot.
     by_metric: [Vec<Vec<StartEffect>>; 2],
@@ -241,7 +243,7 @@ impl Live {
         }
     }
 
-    /// Says that arms share the luck of a start, for which `plan` knows another spread.
+    /// Says that arms share start-to-start variation, for which `plan` knows another spread.
     pub fn starts_shared(&mut self, plan: &Plan) {
         self.start_spread = plan.spread_between_starts(true).to_vec();
     }
@@ -292,7 +294,7 @@ impl Live {
         (self.frame_s, self.cell.frames_max) = (frame_s, frames_max);
     }
 
-    /// Says how long starting anew took, with all that comes before a frame counts, s.
+    /// Says how long restarting took, with all that comes before a frame counts, s.
     pub fn started_anew(&mut self, took_s: f64) {
         self.starting_s += took_s;
         self.started += 1;
@@ -450,7 +452,7 @@ impl Live {
 
 /// Seconds of measured load that `over_starts` still needs for `target`, at least one value's worth.
 ///
-/// `seconds_each` is the length of one frame, or group of frames. `None` when it cannot be told, and where only further
+/// `seconds_each` is the length of one frame, or group of frames. `None` when it is unknown, and where only further
 /// starts would narrow the interval.
 pub fn more_s(over_starts: &OverStarts, target: f64, seconds_each: f64, alpha: f64) -> Option<f64> {
     let OverStarts { inference: Inference { merged, batch, .. }, count, widened, .. } = over_starts;

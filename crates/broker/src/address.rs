@@ -54,7 +54,7 @@ impl BrokerUrl {
     }
 
     /// What is called: the name where a certificate is held against it, and `addresses` themselves where it is plain,
-    /// so that what was looked at is what is called.
+    /// so that what was checked is what is called.
     pub(crate) fn servers(&self, addresses: &[SocketAddr]) -> Vec<String> {
         if self.has_tls {
             return vec![self.to_string()];

@@ -132,7 +132,7 @@ impl Line {
     /// The message that `arrival` completes, if any.
     pub fn join(&self, arrival: &Arrival) -> Result<Option<Vec<u8>>, Fault> {
         let mut answers = locked(&self.answers);
-        // Whoever waited for what is torn has been told that nothing came.
+        // Callers that waited for a torn message have had an error.
         answers.expire(arrival.at_ns);
         answers.take(&arrival.message.payload, arrival.at_ns)
     }

@@ -1,4 +1,4 @@
-//! Who waits for what: calls under way, answers, queues. What a broker says outside of messages reaches them from here.
+//! What is waited for: calls under way, answers, queues. What a broker says outside of messages reaches them from here.
 
 use std::{
     collections::HashMap,

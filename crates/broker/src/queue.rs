@@ -38,7 +38,7 @@ pub(crate) fn queue() -> (QueueSender, QueueReceiver) {
 }
 
 impl QueueSender {
-    /// Puts `item` in, or a fault where there is no room for it: whoever fetches learns that something is missing.
+    /// Puts `item` in, or a fault where there is no room for it: the reader learns that something is missing.
     pub fn put(&self, item: Item) {
         let has_room = |bytes: usize| self.bytes.load(Ordering::Relaxed) + bytes <= BYTES_MAX;
         if has_room(cost(&item)) {

@@ -1,4 +1,4 @@
-//! What is published at one subject, for whoever fetches it.
+//! What is published at one subject, for its reader.
 
 use std::{sync::Arc, time::Duration};
 
@@ -73,7 +73,7 @@ async fn collect(mut told: Subscriber, queue: Arc<QueueSender>) {
 /// The delivery that `message` completes, if any.
 fn delivery(reassembler: &mut Reassembler, message: &Message, now_ns: u64) -> Result<Option<Delivery>, Fault> {
     let reply_to = message.reply.as_ref().map(ToString::to_string);
-    // Else whoever may ask could have this account, which may do more, say something anywhere.
+    // Else every account that may ask could have this account, which may do more, say something anywhere.
     if let Some(elsewhere) = reply_to.as_deref().filter(|subject| !subject.starts_with(INBOXES)) {
         let words = format!("a message wants its answer at {}, which is no inbox", words::quoted(elsewhere));
         return Err(Fault::Protocol(words));

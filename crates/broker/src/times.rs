@@ -17,7 +17,7 @@ use crate::{
 /// What asks for the time.
 pub(crate) const QUESTION: [u8; 4] = *b"TTC1";
 
-/// Answers whoever asks, as long as it is kept.
+/// Answers every question while it is kept.
 pub(crate) async fn answer(line: Arc<Line>, mut asked: Subscriber) {
     while let Some(question) = asked.next().await {
         let arrived_ns = now_ns();

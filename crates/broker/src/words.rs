@@ -21,7 +21,7 @@ pub(crate) fn not_connected(at: &BrokerUrl, error: &ConnectError) -> Fault {
 fn not_connected_by(kind: ConnectErrorKind, error: &(dyn Error + 'static)) -> Fault {
     match kind {
         ConnectErrorKind::AuthorizationViolation => Fault::Refused(
-            "nobody is let in with these credentials (Authorization Violation): compare them with the accounts in its \
+            "the server refuses these credentials (Authorization Violation): compare them with the accounts in its \
              configuration"
                 .to_owned(),
         ),
@@ -97,7 +97,7 @@ fn of_tls(error: &rustls::Error) -> Fault {
                 .to_owned(),
         ),
         rustls::Error::AlertReceived(AlertDescription::CertificateRequired | AlertDescription::BadCertificate) => {
-            Fault::Refused("it asks for a client's certificate that an authority of its own has signed".to_owned())
+            Fault::Refused("it asks for a client's certificate that its own authority has signed".to_owned())
         }
         error => tls_fault(error.clone()),
     }
@@ -164,14 +164,14 @@ mod tests {
         ];
         let say = |(kind, error): &(ConnectErrorKind, io::Error)| not_connected_by(*kind, error).to_string();
         expect![[r#"
-            refused: nobody is let in with these credentials (Authorization Violation): compare them with the accounts in its configuration
+            refused: the server refuses these credentials (Authorization Violation): compare them with the accounts in its configuration
             the seed among the credentials cannot sign: it is damaged, and is to be made or copied again
             connection: it does not answer in time: is this a NATS server, and does nothing on the way keep it off?
             connection: its name has no address here: Name or service not known
             connection: nothing listens there: is nats-server running, and is this its port?
             connection: is this a NATS server? expected INFO, got \u{1b}[31mxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
             refused: it answers without TLS, and nothing is said to it: give it a certificate (`tls` in its configuration)
-            refused: it asks for a client's certificate that an authority of its own has signed
+            refused: it asks for a client's certificate that its own authority has signed
             refused: TLS: the server's certificate was signed by no authority that is trusted here: name the file with the one that signed it, or with this very certificate where it signed itself"#]].assert_eq(&errors.each_ref().map(say).join("\n"));
     }
 

@@ -203,7 +203,7 @@ fn in_words(
         check_plain(plain, target, database, catalogue)?;
     }
     let id = database.entry.id;
-    // Who brings a workload wants to see it run: the database's first protection is what most ask for.
+    // Users with their own workload want to see it run: the database's first protection is what most ask for.
     let first = database.protections.first().filter(|_| !arguments.ycsb_file.is_empty());
     let first: Vec<String> = first.map(|entry| entry.id.to_owned()).into_iter().collect();
     let protections = if arguments.protect.is_empty() { &first } else { &arguments.protect };

@@ -47,7 +47,7 @@ pub const REMEDY: &str = "what helps:";
 pub fn missing(all: &[Missing]) -> Stop {
     let mut message = String::new();
     for missing in all {
-        message.push_str(&format!("tithe: this machine lacks {}\n  looked at:\n", missing.what));
+        message.push_str(&format!("tithe: this machine lacks {}\n  searched:\n", missing.what));
         missing.looked_in.iter().for_each(|place| message.push_str(&format!("    {place}\n")));
         message.push_str(&format!("  {REMEDY}\n"));
         missing.how_to_install.iter().for_each(|line| message.push_str(&format!("    {line}\n")));

@@ -19,8 +19,8 @@ pub const FAILED: i32 = 4;
 pub const DISPROVEN: i32 = 5;
 /// A cost lies beyond the threshold that `compare` was given, and everything that was compared is proven.
 pub const BEYOND: i32 = 6;
-/// Everything was measured, but of some protection it cannot be told whether it was on: it is unproven; of `inspect`,
-/// whether something that was required is enforced could not be told, or for one account only.
+/// Everything was measured, but of some protection it is unknown whether it was on: it is unproven; of `inspect`,
+/// whether something that was required is enforced could not be decided, or for one account only.
 pub const CANNOT_TELL: i32 = 7;
 /// Stopped by ctrl-C; what was measured is kept.
 pub const INTERRUPTED: i32 = 130;
@@ -35,8 +35,8 @@ pub fn of_proofs<'a>(proofs: impl Iterator<Item = &'a Proof>) -> i32 {
     proofs.map(status).fold(OK, worse)
 }
 
-/// The status that tells more of `one` and `other`: what was not measured outranks what is disproven, this what cannot
-/// be told, and a cost beyond the threshold comes last, as it says something only where all else is in order.
+/// The status that tells more of `one` and `other`: what was not measured outranks what is disproven, this what is
+/// unknown, and a cost beyond the threshold comes last, as it says something only where all else is in order.
 pub fn worse(one: i32, other: i32) -> i32 {
     let ranks = [FAILED, DISPROVEN, CANNOT_TELL, BEYOND];
     ranks.into_iter().find(|status| [one, other].contains(status)).unwrap_or(OK)

@@ -1,5 +1,5 @@
 //! What a running server lacks, as text that an administrator can paste where statements are read: what each is for
-//! stands in comments.
+//! is in comments.
 
 use std::collections::BTreeMap;
 

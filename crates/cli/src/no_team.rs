@@ -1,4 +1,4 @@
-//! In place of `team.rs` in a build without the feature `agents`: nobody can be asked, and an experiment that asks is
+//! In place of `team.rs` in a build without the feature `agents`: no agent can be asked, and an experiment that asks is
 //! refused.
 
 use std::sync::atomic::AtomicBool;

@@ -84,7 +84,7 @@ fn planned(
     change: impl FnOnce(&mut Experiment),
 ) -> Result<Planned, Stop> {
     let catalogue = offer::catalogue();
-    // What is said in words of an experiment of words stands in its text.
+    // The words of an experiment made from a command line are in its text.
     if source.composed().is_none() {
         scale(&mut experiment, arguments)
             .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
@@ -117,7 +117,7 @@ pub fn read(source: &Source, catalogue: &Catalogue) -> Result<Experiment, Stop> 
     parse::parse(&source.text, catalogue, &read_beside(source)).map_err(|diagnostics| source.complain(diagnostics))
 }
 
-/// Reads what `source` names, beside it.
+/// Reads what `source` names, in its folder.
 fn read_beside(source: &Source) -> impl Fn(&str) -> std::io::Result<Vec<u8>> {
     let base = source.base.clone();
     move |path: &str| std::fs::read(base.join(path))

@@ -62,7 +62,7 @@ impl Screen {
         self.lines = lines.len();
     }
 
-    /// Takes the panel away again; what is written next stands in its place.
+    /// Takes the panel away again; what is written next replaces it.
     fn clear(&mut self) {
         if self.lines > 0 {
             let up = if self.lines > 1 { format!("\x1b[{}A", self.lines - 1) } else { String::new() };
@@ -122,7 +122,7 @@ impl Drop for Ticker {
     }
 }
 
-/// A screen is plain data: whoever panicked with it left nothing half done.
+/// A screen is plain data: a thread that panicked with it left nothing half done.
 fn lock(screen: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
     screen.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -217,7 +217,7 @@ impl<'a> Progress<'a> {
         screen.draw();
     }
 
-    /// Takes the panel away again; what is written next stands in its place.
+    /// Takes the panel away again; what is written next replaces it.
     fn clear(&self) {
         if let Some(screen) = &self.screen {
             lock(screen).clear();
@@ -408,7 +408,7 @@ impl EventListener for Progress<'_> {
                 let is_well = self.claims.all_hold() && !matches!(reason, CellEnding::Failed(_));
                 let sign = if is_well { "✓" } else { "!" };
                 let claims = (self.claims.looked_at() > 0).then(|| format!("{}; ", self.claims.in_words()));
-                // Why is told once, at the end of the run.
+                // The reason is printed once, at the end of the run.
                 let ending = match reason {
                     CellEnding::Failed(_) if !measured => "not measured".to_owned(),
                     _ => words::ending(Some(reason)),
@@ -451,12 +451,12 @@ pub fn write(text: &str) {
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
-/// Width of the terminal, columns; 80 where it cannot be told.
+/// Width of the terminal, columns; 80 where it is unknown.
 pub fn columns() -> usize {
     size().0
 }
 
-/// Columns and rows of the terminal; 80 and 24 where they cannot be told.
+/// Columns and rows of the terminal; 80 and 24 where they are unknown.
 fn size() -> (usize, usize) {
     let (columns, rows) = tcgetwinsize(std::io::stderr()).map_or((0, 0), |size| (size.ws_col, size.ws_row));
     let or = |seen: u16, least: u16, usual: usize| if seen >= least { usize::from(seen) } else { usual };

@@ -163,7 +163,7 @@ fn table(url: &str, seen: &[Peer]) -> String {
                 offset.offset_ns as f64 / 1e9,
                 offset.bound_ns as f64 / 1e3
             ),
-            None => "does not tell the time".to_owned(),
+            None => "does not report the time".to_owned(),
         };
         let state = hello.busy_with.as_ref().map_or("free".to_owned(), |run| format!("works for run {run}"));
         let lanes = match hello.lanes {

@@ -22,7 +22,7 @@ findings! {
     // PostgreSQL.
     PG_AUTHN_NO_PASSWORD = "PG-AUTHN-NO-PASSWORD",
         "A rule of pg_hba.conf lets clients in without any proof of who they are.",
-        "Whoever reaches the port from that address is any account of the rule. Write scram-sha-256 (or cert) for trust \
+        "Anyone who reaches the port from that address can be any account of the rule. Write scram-sha-256 (or cert) for trust \
          and ident in the line that the row names, and reload.";
     PG_AUTHN_WEAK_HASH = "PG-AUTHN-WEAK-HASH",
         "An account's password is stored as an MD5 hash.",
@@ -58,16 +58,16 @@ findings! {
         "Load pgaudit and set pgaudit.log = 'read, write, role, ddl', or set log_statement = all.";
     PG_AUDIT_PARTIAL = "PG-AUDIT-PARTIAL",
         "Some statements of some accounts are not recorded.",
-        "The row names what is left out, and by which setting.";
+        "The row names what is left out, and the setting.";
     PG_AUDIT_REPEATS_VALUES = "PG-AUDIT-REPEATS-VALUES",
         "A log of the server holds values of statements in the clear.",
-        "Encrypted columns, volumes and password hashes do not help against whoever reads the log. Set the setting that \
+        "Encrypted columns, volumes and password hashes do not help against people who read the log. Set the setting that \
          the row names so that values stay out, or protect the log as the data.";
     PG_TLS_OPTIONAL = "PG-TLS-OPTIONAL",
         "The server serves clients in plaintext.",
         "Set ssl = on, and write hostssl for host in every line of pg_hba.conf that the row names.";
     PG_TLS_BEHIND_POOLER = "PG-TLS-BEHIND-POOLER",
-        "A pooler stands before the server, and its connections to the server are not encrypted.",
+        "A pooler is in front of the server, and its connections to the server are not encrypted.",
         "The client's own connection is judged by itself. Have the pooler speak TLS to the server too \
          (server_tls_sslmode = verify-full in pgbouncer.ini).";
     PG_TLS_REPLICATION = "PG-TLS-REPLICATION",
@@ -77,11 +77,11 @@ findings! {
 
     // MariaDB and MySQL.
     MY_AUTHN_NO_PROOF = "MY-AUTHN-NO-PROOF",
-        "An account lets in somebody who does not prove who he is.",
+        "An account accepts a login without proof of identity.",
         "The row names the account: it has no password, takes any name, takes any certificate of the server's authority, \
          or keeps a password in a way that is found quickly. ALTER USER … IDENTIFIED BY, REQUIRE SUBJECT, or DROP USER.";
     MY_AUTHN_NOBODY_ASKED = "MY-AUTHN-NOBODY-ASKED",
-        "The server runs with skip_grant_tables: it asks nobody who comes, and everybody may do everything.",
+        "The server runs with skip_grant_tables: no client has to log in, and every client may do everything.",
         "Take the setting out and start the server again.";
     MY_AUTHN_REPEATS_PASSWORDS = "MY-AUTHN-REPEATS-PASSWORDS",
         "The server keeps the passwords that statements set in the clear.",
@@ -98,19 +98,19 @@ findings! {
         "The server serves clients in plaintext.",
         "Set require_secure_transport = ON, or ALTER USER … REQUIRE SSL for the accounts that the row names.";
     MY_TLS_REPLICATION = "MY-TLS-REPLICATION",
-        "Changes travel to or from another server in plaintext, or without a look at its certificate.",
-        "CHANGE MASTER TO MASTER_SSL = 1, MASTER_SSL_VERIFY_SERVER_CERT = 1 (SOURCE_SSL of MySQL), and REQUIRE SSL of \
-         the account by which replicas come.";
+        "Changes travel to or from another server in plaintext, or without a check of its certificate.",
+        "CHANGE MASTER TO MASTER_SSL = 1, MASTER_SSL_VERIFY_SERVER_CERT = 1 (SOURCE_SSL of MySQL), and REQUIRE SSL for \
+         the account of replicas.";
     MY_AUDIT_OFF = "MY-AUDIT-OFF",
         "Nothing of what clients do is recorded.",
         "On MariaDB load server_audit, and set server_audit_logging = ON and server_audit_events = 'CONNECT,QUERY'. \
          MySQL Community has the general log alone.";
     MY_AUDIT_PARTIAL = "MY-AUDIT-PARTIAL",
         "Some statements of some accounts are not recorded, or without their text.",
-        "The row names what is left out, and by which setting.";
+        "The row names what is left out, and the setting.";
     MY_REST_REPEATS_VALUES = "MY-REST-REPEATS-VALUES",
         "A log of the server holds values of statements in the clear.",
-        "Encrypted tables and columns do not help against whoever reads the log. Switch it off, have it leave values out, \
+        "Encrypted tables and columns do not help against people who read the log. Switch it off, have it leave values out, \
          or protect it as the data.";
     MY_REST_NOT_ENCRYPTED = "MY-REST-NOT-ENCRYPTED",
         "Some files that values reach are not encrypted.",
@@ -147,11 +147,11 @@ findings! {
         "The audit log leaves something out.",
         "The row names the filter, or block: false, by which records are dropped while the writer is busy.";
     CASSANDRA_AUDIT_BY_JMX = "CASSANDRA-AUDIT-BY-JMX",
-        "Whoever reaches the management port switches the audit log, and the settings do not show it.",
-        "nodetool getauditlog tells how it is now. Protect the port by a password and TLS, or close it.";
+        "Anyone who reaches the management port can switch the audit log, and the settings do not show it.",
+        "nodetool getauditlog shows its state. Protect the port by a password and TLS, or close it.";
     // MongoDB.
     MONGODB_AUTHN_LOCALHOST_EXCEPTION = "MONGODB-AUTHN-LOCALHOST-EXCEPTION",
-        "The server has no account, and whoever is on its machine may make the first one.",
+        "The server has no account, and any user of its machine may make the first one.",
         "Make the administrator's account, or set enableLocalhostAuthBypass to false.";
     MONGODB_AUTHN_NOT_ASKED = "MONGODB-AUTHN-NOT-ASKED",
         "The server serves clients that do not log in.",
@@ -169,7 +169,7 @@ findings! {
     MONGODB_AUTHZ_REACHABLE_ROOT = "MONGODB-AUTHZ-REACHABLE-ROOT",
         "An account without the role root can give itself everything.",
         "dbOwner and userAdmin on admin, userAdminAnyDatabase and restore lead there, and so do own roles that inherit \
-         them or have grantRole on admin. The row names the way: revoke what stands on it.";
+         them or have grantRole on admin. The row names the chain: revoke one of its links.";
     MONGODB_AUTHZ_READS_PASSWORDS = "MONGODB-AUTHZ-READS-PASSWORDS",
         "An account that may not do everything reads the hashes of all passwords.",
         "They are in admin.system.users, which backup and own roles with find on it read. Keep backup for the account \

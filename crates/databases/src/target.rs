@@ -131,8 +131,8 @@ impl Target {
         }
     }
 
-    /// The same without TLS, and without the password: whoever asks for TLS wants it sent in no other way, and a server
-    /// that asks for it has shown already that it serves plaintext.
+    /// The same without TLS, and without the password: a URL that asks for TLS wants it sent in no other way, and a
+    /// server that asks for it has shown already that it serves plaintext.
     #[must_use]
     pub fn in_plaintext(&self) -> Self {
         Self { tls: None, password: None, must_ask: false, ..self.clone() }
@@ -298,8 +298,8 @@ impl Product {
                 return Err(refused(&format!("this arm asks for TLS: its URL needs {}", self.tls_hints[0])));
             };
             if tls.trusts_anyone() {
-                let why = "this arm asks for TLS, and its URL takes any certificate, so that whoever stands between could \
-                           pose as the server: it needs";
+                let why = "this arm asks for TLS, and its URL takes any certificate, so that a machine in between could pose \
+                           as the server: it needs";
                 return Err(refused(&format!("{why} {}", self.tls_hints[0])));
             }
             if mutual && tls.identity.is_none() {

@@ -66,7 +66,7 @@ pub const fn options(version: &'static str, mutual: &'static str) -> [OptionEntr
 pub const ENTRY: ProtectionEntry = ProtectionEntry {
     id: "tls",
     title: "TLS",
-    protects_against: "whoever reads or changes what travels between client and server, or poses as the server.",
+    protects_against: "attackers who read or change traffic between client and server, or pose as the server.",
     leaves_open: "data in the server's memory, files and logs; when and how much is sent.",
     options: &options(VERSION, MUTUAL),
     attachable: true,
@@ -121,7 +121,7 @@ impl Protection for Tls {
 
 fn transport(chosen: &experiment::Protection) -> Transport {
     let version = if chosen.text("version") == "1.2" { TlsVersion::V1_2 } else { TlsVersion::V1_3 };
-    // A product whose driver cannot be told has no such option.
+    // A product whose driver is unknown has no such option.
     let resumption = chosen.options.get("resumption") == Some(&experiment::OptionValue::Flag(true));
     Transport::Tls { version, mutual: chosen.flag("mutual"), resumption }
 }

@@ -224,11 +224,11 @@ fn protections_by_which_clients_log_in_stay_off_networks() {
         }
     }
     expect![[r#"
-        postgres: `listen` lets other machines reach the servers, so every arm asks for a password, and what `scram` of arm `protected` costs beside an arm without one cannot be seen
-        mariadb: `listen` lets other machines reach the servers, so every arm asks for a password, and what `password` of arm `protected` costs beside an arm without one cannot be seen
-        mysql: `listen` lets other machines reach the servers, so every arm asks for a password, and what `password` of arm `protected` costs beside an arm without one cannot be seen
-        redis: `listen` lets other machines reach the servers, so every arm asks for a password, and what `requirepass` of arm `protected` costs beside an arm without one cannot be seen
-        redis: `listen` lets other machines reach the servers, so every arm asks for a password, and what `acl` of arm `protected` costs beside an arm without one cannot be seen
+        postgres: `listen` lets other machines reach the servers, so every arm asks for a password, and what `scram` of arm `protected` costs compared with an arm without one cannot be seen
+        mariadb: `listen` lets other machines reach the servers, so every arm asks for a password, and what `password` of arm `protected` costs compared with an arm without one cannot be seen
+        mysql: `listen` lets other machines reach the servers, so every arm asks for a password, and what `password` of arm `protected` costs compared with an arm without one cannot be seen
+        redis: `listen` lets other machines reach the servers, so every arm asks for a password, and what `requirepass` of arm `protected` costs compared with an arm without one cannot be seen
+        redis: `listen` lets other machines reach the servers, so every arm asks for a password, and what `acl` of arm `protected` costs compared with an arm without one cannot be seen
     "#]].assert_eq(&told);
 }
 

@@ -75,7 +75,7 @@ impl RunFolder {
     pub fn resume(path: &Path) -> Result<(Self, Records), Fault> {
         // Nothing is written into a folder that is nobody's run.
         text(&path.join("plan.json"))?;
-        // Whoever still writes there would go on writing after it was read.
+        // A process that still writes there would go on writing after it was read.
         let lock = lock(path)?;
         let records = read(path)?;
         if !records.damage.is_empty() {
@@ -420,7 +420,7 @@ fn add(file: &mut File, bytes: &[u8], what: &str) -> Result<(), Fault> {
     let failed = |error| Fault::machine(format!("cannot write {what}"), error);
     let before = file.metadata().map_err(failed)?.len();
     file.write_all(bytes).map_err(|error| {
-        // Where that fails too, the torn line is the last one, and is left out by whoever reads it.
+        // Where that fails too, the torn line is the last one, and readers leave it out.
         let _ = file.set_len(before);
         failed(error)
     })

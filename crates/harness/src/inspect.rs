@@ -51,7 +51,7 @@ fn heard(socket: &mut TcpStream) -> Option<String> {
 }
 
 /// Writes canaries into a table of its own, and adds what becomes of them to `cells`. What settings promise and a
-/// canary disproves is no longer called enforced, and neither is what a canary was to show and could not be looked at:
+/// canary disproves is no longer called enforced, and neither is what a canary was to show and could not be checked:
 /// that is "cannot tell". A canary that is not found raises no state, because files that were not looked into may hold
 /// it. Where Tithe does not know where to look, nothing is written, and that is said.
 ///

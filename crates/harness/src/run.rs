@@ -330,7 +330,7 @@ impl<'a> Run<'a> {
             Some(switched) if epoch_setup.has_remote_data() => switched.turn_back(0, event_log),
             _ => Ok(()),
         };
-        // Who has ceased to answer is not waited for a second time as long as any.
+        // A server that stopped answering gets a short timeout the second time.
         let timeout_s = if matches!(result, Err(Fault::Connection(_))) { FIRST_ANSWER_S } else { TIMEOUT_S };
         let clear = || epoch_setup.clear(self.workloads[part.cell.workload].as_ref());
         let cleared = plain.and_then(|()| answered_within(timeout_s, clear));
@@ -512,7 +512,7 @@ impl<'a> Run<'a> {
             return Ok(Some(format!("emptied before each {when}: servers stopped, then {how}")));
         }
         if limits.memory.is_some() {
-            // A page is on the account of whoever read it first: what Tithe has copied and searched would be a cache
+            // A page is charged to the process that read it first: what Tithe has copied and searched would be a cache
             // that the limit of no server holds.
             let how = epoch_setup.empty_cache()?;
             return Ok(Some(format!("emptied before each epoch, servers fill it on their own account: {how}")));
@@ -694,7 +694,7 @@ impl EventLog<'_> {
         self.tell(Event::Warning { message })
     }
 
-    /// Whoever watches is told also where it cannot be written down.
+    /// The listener gets it even if it cannot be written down.
     fn tell(&mut self, event: Event) -> Result<(), Fault> {
         let written = self.folder.event(&event);
         self.listener.event(&event);

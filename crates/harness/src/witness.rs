@@ -1,7 +1,7 @@
 //! What a command that is not Tithe's does to running servers, as evidence: before it, while it runs and after it.
 //! Nothing is timed.
 //!
-//! Before and after, the server is looked at as everywhere: what it enforces, and what proves each protection that is
+//! Before and after, the server is checked as everywhere: what it enforces, and what proves each protection that is
 //! asked for. While the command runs the server's list of clients is read again and again, what passes Tithe's relay is
 //! kept, and checks of logs count what comes into them ([`watching`]). There is no plain arm beside it, so what a
 //! control would show on one is planted: a line in the clear that the relay must show, Tithe's own connection that the
@@ -62,7 +62,7 @@ impl When {
     }
 }
 
-/// Something that was looked at, and what was seen of it.
+/// Something that was checked, and what was seen of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WitnessFinding {
     /// When.
@@ -110,7 +110,7 @@ pub struct Witness<'a> {
 }
 
 /// What a check without a plain arm stands on.
-const NO_PLAIN_ARM: &str = "no plain arm is beside it; the relay showed a line of Tithe's in the clear";
+const NO_PLAIN_ARM: &str = "there is no plain arm; the relay showed a line of Tithe's in the clear";
 
 impl<'a> Witness<'a> {
     /// Of the server at `url`, of which `protections` are to hold. Checks leave files of their own in `folder`.
@@ -146,7 +146,7 @@ impl<'a> Witness<'a> {
         Ok(Self { product, server, setup, protections, table, nonce: Cell::new(nonce) })
     }
 
-    /// What the server says that it is, or the product's name where this account is not told.
+    /// What the server reports that it is, or the product's name where this account is not told.
     pub fn version(&self) -> String {
         let facts = self.product.facts(&self.server, &self.setup);
         facts.map_or_else(|_| self.product.title().to_owned(), |facts| facts.version)
@@ -221,7 +221,7 @@ pub fn unchanged(before: &[FeatureStatus], after: Result<Vec<FeatureStatus>, Fau
         Ok(after) => compared(before, &after),
     };
     let claim = "the server enforced the same before and after".to_owned();
-    let control = "each was looked at twice".to_owned();
+    let control = "each was checked twice".to_owned();
     WitnessFinding::of(When::After, "enforced", claim, Role::Claim, (observation, control))
 }
 

@@ -20,8 +20,8 @@ use tithe_model::{fact::BY_CONTROL_GROUPS, quantity};
 
 use crate::{fault::Fault, proc::value};
 
-/// Processor time is shared out anew this often, µs. The kernel's own 100 ms are longer than a slot: a server would use
-/// up its share in one and find none in the next.
+/// Processor time is shared out again this often, µs. The kernel's own 100 ms are longer than a slot: a server would
+/// use up its share in one and find none in the next.
 const PERIOD_US: u64 = 10_000;
 
 /// How long processes that were killed may take to leave a group.

@@ -70,7 +70,7 @@ impl Clock {
         }
     }
 
-    /// True where time is invented: then nothing of the machine is looked at.
+    /// True where time is invented: then nothing of the machine is checked.
     pub fn is_virtual(&self) -> bool {
         matches!(self, Self::Virtual(_))
     }

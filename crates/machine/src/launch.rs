@@ -16,7 +16,7 @@ use crate::{paths::Paths, remote::RemoteServer, secret::Secret};
 /// Where to look for an installation.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
-    /// Folders that the user named, looked at first.
+    /// Folders that the user named, checked first.
     pub folders: Vec<PathBuf>,
 }
 
@@ -36,7 +36,7 @@ pub struct Install {
 pub struct Missing {
     /// What is missing, as a noun: `PostgreSQL 13 or newer`.
     pub what: String,
-    /// Every place that was looked at.
+    /// Every place that was checked.
     pub looked_in: Vec<String>,
     /// What to do, one line a system.
     pub how_to_install: Vec<String>,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{CpuClock, CpuTimes};
 
-/// Who does the work for one connection.
+/// The tasks that work for one connection.
 #[derive(Debug, Clone)]
 pub enum ServerTask {
     /// A process of its own (PostgreSQL's backend).
@@ -55,7 +55,7 @@ pub struct ProcessSnapshot {
 pub struct TreeUsage {
     /// Processor time, ended children included, ns.
     pub cpu_ns: u64,
-    /// The same by mode, in ticks of 10 ms as a rule (proc(5), `utime` and `stime`); `None` where it is not looked at.
+    /// The same by mode, in ticks of 10 ms as a rule (proc(5), `utime` and `stime`); `None` where it is not checked.
     pub cpu_times: Option<CpuTimes>,
     /// Bytes fetched from storage.
     pub read_bytes: Option<u64>,
@@ -115,7 +115,7 @@ impl ProcessSnapshot {
             if let Some(cpu_times) = self.cpu_times.get(&member) {
                 *usage.cpu_times.get_or_insert_default() += *cpu_times;
             }
-            // Who has gone since was not yet among those that its parent has outlived.
+            // A process that has gone since was not yet among those that its parent has outlived.
             let gone_ns = || self.own_ns.get(&member).copied().unwrap_or(0);
             usage.cpu_ns += CpuClock::of_process(member).map_or_else(gone_ns, CpuClock::read);
             if let Ok(io) = std::fs::read_to_string(format!("/proc/{member}/io")) {
@@ -193,7 +193,7 @@ pub fn signal(process: i32, signal: Signal) -> Result<(), Errno> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests start what they look at")]
+#[expect(clippy::disallowed_methods, reason = "tests start what they watch")]
 mod tests {
     use super::*;
 
@@ -215,7 +215,7 @@ mod tests {
             scope.spawn(|| {
                 (0..500).for_each(|_| std::thread::sleep(std::time::Duration::from_micros(10)));
                 meeting.wait();
-                // It is there as long as it is looked at.
+                // It is there as long as it is checked.
                 meeting.wait();
             });
             meeting.wait();

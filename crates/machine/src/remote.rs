@@ -28,7 +28,7 @@ pub struct Known<'a> {
 
 /// Another machine, through somebody who is there. Every question is bounded by a time.
 pub trait ServerMachine: fmt::Debug + Send + Sync {
-    /// What whoever looks there is called.
+    /// What the observer there is called.
     fn name(&self) -> &str;
 
     /// The main process of the server that has the other of the `ends` of a connection from here; the reason where it
@@ -41,7 +41,7 @@ pub trait ServerMachine: fmt::Debug + Send + Sync {
     /// What the server with the main process `process` has used, and what its `paths` hold.
     ///
     /// # Errors
-    /// When nobody answers, or it may not be looked at.
+    /// When nobody answers, or it may not be checked.
     fn usage(&self, process: i32, paths: &Paths) -> Result<RemoteUsage, Fault>;
 
     /// Looks for `needles` in the files of `paths`.

@@ -68,7 +68,7 @@ pub struct DatabaseEntry {
     pub address_option: Option<&'static str>,
     /// Environment variable with the password that a URL does not hold; empty where nothing can be attached.
     pub password_variable: &'static str,
-    /// True when a server that is stopped and started again has its data, soon enough that it may be started anew for
+    /// True when a server that is stopped and started again has its data, soon enough that it may be restarted for
     /// every frame of a workload that only reads. An embedded database that says so has a cache that its sessions
     /// share, and is closed and opened again. Where an embedded database says no, each session has a cache of its own,
     /// and every frame opens new sessions.
@@ -77,7 +77,7 @@ pub struct DatabaseEntry {
     /// be emptied. True wherever `restarts` is. An embedded database that says so has everything in files once it is
     /// closed, and is measured in a process of its own for every start.
     pub keeps_data: bool,
-    /// Seconds that one server needs to stop, start anew on its data and be warm, roughly: for plans.
+    /// Seconds that one server needs to stop, restart on its data and be warm, roughly: for plans.
     pub start_s: f64,
     /// True when the first thread of its process serves all clients, so that where that runs is where all are served.
     pub one_thread: bool,
@@ -86,7 +86,7 @@ pub struct DatabaseEntry {
     /// What may stand before the name of a setting, which is the same setting then: `loose_`.
     pub setting_modifiers: &'static [&'static str],
     /// True when what tells an attached server of it from others is its process's, so that it calls itself otherwise
-    /// once it was started anew.
+    /// once it was restarted.
     pub identity_of_process: bool,
     /// Settings that Tithe sets itself and an experiment may therefore not set, with the reason.
     pub reserved_settings: &'static [(&'static str, &'static str)],
@@ -251,8 +251,8 @@ impl OfferedDatabase {
         self.protections.iter().find(|entry| entry.id == id).copied()
     }
 
-    /// True when an arm's data are loaded anew for every epoch. What a load makes of pages is luck, which all frames on
-    /// it share.
+    /// True when an arm's data are loaded again for every epoch. What a load makes of pages is chance, which all frames
+    /// on it share.
     pub fn loads_anew(&self) -> bool {
         !self.copies_data && !self.entry.simulated
     }
@@ -322,7 +322,7 @@ impl OfferedDatabase {
         let (arm, chosen) = arms.iter().find_map(|arm| Some((arm, arm.protections.iter().find(is_login)?)))?;
         Some(format!(
             "lets other machines reach the servers, so every arm asks for a password, and what `{}` of arm `{}` costs \
-             beside an arm without one cannot be seen",
+             compared with an arm without one cannot be seen",
             chosen.id, arm.name
         ))
     }

@@ -80,7 +80,7 @@ pub enum Note {
     Data,
     /// The layers of the encrypted swap.
     EncryptedSwap,
-    /// After how many operations clients connect anew.
+    /// After how many operations clients connect again.
     Connections,
     /// What becomes of the data from one start to the next.
     DataBetweenStarts,

@@ -244,7 +244,7 @@ pub fn swept(resources: Vec<Resources>, sweep: &[u32]) -> Vec<Resources> {
             })
             .collect();
         all.push(Resources {
-            name: named(&one.name, format!("{:.0}% of saturation", 100.0 * SWEEP_SHARE)),
+            name: named(&one.name, format!("{:.0} % of saturation", 100.0 * SWEEP_SHARE)),
             clients: Some(*most),
             arrivals: Some(Arrivals::OfSaturation(SWEEP_SHARE)),
             ..one.clone()
@@ -379,7 +379,7 @@ fn listen(
 fn reconnect_every(table: &Table<'_>, switched: bool, problems: &mut Problems) -> Option<u32> {
     let item = table.get("reconnect_every")?;
     if switched {
-        item.refuse("cannot be given beside `on`: what is switched on in a connection ends with it", problems);
+        item.refuse("cannot be given with `on`: what is switched on in a connection ends with it", problems);
     }
     u32::try_from(item.whole(1..=RECONNECT_MAX, problems)?).ok()
 }
@@ -447,7 +447,7 @@ fn limits(table: &Table<'_>, database: Option<&OfferedDatabase>, attached: bool,
     let per_memory = table.get("data_per_memory").and_then(|item| item.number(0.01..=1000.0, problems));
     let memory = table.get("memory").and_then(|item| size(&item, problems));
     if let (Some(item), Some(_)) = (table.get("data_per_memory"), table.get("memory")) {
-        item.refuse("cannot be given beside `memory`: it says how much memory there is", problems);
+        item.refuse("cannot be given with `memory`: it says how much memory there is", problems);
     }
     let cold = table.get("cache").and_then(|item| item.choice(CACHES, problems)).unwrap_or(false);
     Limits { cpus, memory: memory.map(Memory::Bytes).or(per_memory.map(Memory::DataPer)), cold }
@@ -520,7 +520,7 @@ fn measure(top: &Table<'_>, by_provider: bool, problems: &mut Problems) -> (Meas
         let within = ratio.filter(|ratio| (low.ln_1p()..=std::f64::consts::LN_2).contains(ratio));
         if within.is_none() {
             let text = wording::quote(text);
-            item.refuse(format!("must be a percentage from {}% to 100%, this is {text}", low * 100.0), problems);
+            item.refuse(format!("must be a percentage from {} % to 100 %, this is {text}", low * 100.0), problems);
         }
         within
     };

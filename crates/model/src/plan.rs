@@ -57,7 +57,7 @@ const OPERATIONS_PER_SLOT: f64 = 40.0;
 /// A slice: long enough for a server to forget what ran before, short against the drift of the machine.
 const SLOT_SLICE_NS: u64 = 1000 * MS;
 
-/// A slice of another program, which starts and connects anew in each: long against that.
+/// A slice of another program, which starts and connects again in each: long against that.
 const SLOT_PROGRAM_NS: u64 = 3000 * MS;
 
 /// Programs are told in whole seconds how long to run.
@@ -68,10 +68,10 @@ const SETTLING_NS: u64 = MS;
 
 /// Slots of one arm and one lane in a frame, in total: one second of load per two arms.
 const FRAME_PER_ARM_NS: u64 = 500 * MS;
-/// Slots of one arm and one lane in a frame where servers are started anew for each: the restart must pay.
+/// Slots of one arm and one lane in a frame where servers are restarted for each: the restart must pay.
 const FRAME_PER_RESTART_NS: u64 = 1_000 * MS;
 /// The same where servers are warmed up after each start, in cells that hold at least [`FRAMES_LONG`] such frames: each
-/// frame connects anew and warms its connections up, which takes a fifth of a frame half as long.
+/// frame connects again and warms its connections up, which takes a fifth of a frame half as long.
 const FRAME_PER_WARM_UP_NS: u64 = 1_000 * MS;
 const FRAMES_LONG: u64 = 20;
 /// Longest frame of an embedded database, ns: it starts no servers, so short frames waste little.
@@ -104,7 +104,7 @@ pub struct Plan {
     /// told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_server_spread: Option<Vec<StartSpread>>,
-    /// What the luck of protections adds to either; `None` where starts do not differ.
+    /// What how much protections differ from start to start adds to either; `None` where starts do not differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_spread: Option<CostSpread>,
 }
@@ -160,7 +160,7 @@ pub struct Cell {
     /// How the arms share the machine over time.
     #[serde(default)]
     pub design: Design,
-    /// When servers are started anew within an epoch.
+    /// When servers are restarted within an epoch.
     pub starts: Starts,
     /// Load after each start that does not count, so that what counts is measured on servers as they are in the long
     /// run.
@@ -177,8 +177,8 @@ pub struct Cell {
     pub program: bool,
 }
 
-/// When the servers of all arms, or the processes of an embedded database, are started anew on their data. What differs
-/// from one start to the next (where memory lies, how code meets the caches) is luck that stays as long as they do.
+/// When the servers of all arms, or the processes of an embedded database, are restarted on their data. What differs
+/// from one start to the next (where memory lies, how code meets the caches) is chance that stays as long as they do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Starts {

@@ -16,6 +16,11 @@ pub fn rate(per_second: f64) -> String {
     group(&per_second.to_string())
 }
 
+/// A percentage, of a number that was written: `12.2 %`. Every percentage that a reader meets has this form.
+pub fn percentage(number: &str) -> String {
+    format!("{number} %")
+}
+
 /// A length of time in seconds, rounded to be understood and not to be computed with: `40 s`, `6 min`, `1 h 20 min`.
 pub fn duration(seconds: f64) -> String {
     let minutes = (seconds / 60.0).round();

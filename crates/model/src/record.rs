@@ -43,12 +43,12 @@ pub struct Slot {
     /// Time that client and server of this lane were ready but had no processor, each counted by itself, ns; 0 where it
     /// cannot be seen.
     pub wait_ns: u64,
-    /// Time in which neither client nor server of this lane ran although one of them could have, because neighbours had
-    /// their processor, ns; `None` where that cannot be told.
+    /// Time in which neither client nor server of this lane ran although one of them could have, because other programs
+    /// had their processor, ns; `None` where that is unknown.
     pub stalled_ns: Option<u64>,
 }
 
-/// How the time is known for which neighbours kept a lane from its processor ([`Slot::stalled_ns`]).
+/// How the time is known for which other programs kept a lane from its processor ([`Slot::stalled_ns`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stalls {
@@ -57,7 +57,7 @@ pub enum Stalls {
     /// By the waits of client and server for a processor, which is too long by the time in which both of them were
     /// awake.
     Waits,
-    /// It cannot be told, for this reason.
+    /// It is unknown, for this reason.
     Unseen(String),
 }
 
@@ -96,7 +96,7 @@ pub struct Frame {
     /// Its settling time, ns; the plan's, or longer.
     #[serde(default)]
     pub settling_ns: u64,
-    /// How it is known what neighbours took of its slots.
+    /// How it is known what other programs took of its slots.
     #[serde(default)]
     pub stalls: Stalls,
     /// The arms, in the experiment's order.
@@ -240,11 +240,11 @@ pub struct Finding {
     pub cell: u32,
     /// Epoch within the cell.
     pub epoch: u32,
-    /// Index of the arm that was looked at.
+    /// Index of the arm that was checked.
     pub arm: u32,
-    /// When it was looked at.
+    /// When it was checked.
     pub phase: Phase,
-    /// Identifier of the protection whose claim this is, or what else is looked at: the kind of a workload, a switch.
+    /// Identifier of the protection whose claim this is, or what else is checked: the kind of a workload, a switch.
     pub protection: String,
     /// Identifier of the check.
     pub check: String,
@@ -320,7 +320,7 @@ pub struct WarmedUp {
     pub start: u32,
     /// How long it took, all arms together, connecting included, ns.
     pub duration_ns: u64,
-    /// Times that each arm was looked at.
+    /// Times that each arm was checked.
     pub windows: u32,
     /// Whether the servers were steady at its end.
     pub ended: Steadiness,
@@ -369,7 +369,7 @@ pub enum Event {
         /// Index of the cell.
         cell: u32,
     },
-    /// All arms of the cell stand on one server and only read, so that the luck of its start is the same for all of
+    /// All arms of the cell stand on one server and only read, so that start-to-start variation is the same for all of
     /// them.
     StartsShared {
         /// Index of the cell.
@@ -386,7 +386,7 @@ pub enum Event {
         /// Product and exact version as the server says it.
         version: String,
     },
-    /// Part of an arm's data is loaded; told to whoever watches, and not kept.
+    /// Part of an arm's data is loaded; reported to the listener, and not kept.
     Loading {
         /// Index of the cell.
         cell: u32,
@@ -397,7 +397,7 @@ pub enum Event {
         /// Records to load.
         of: u64,
     },
-    /// A start is warmed up until it is steady; told to whoever watches, and not kept.
+    /// A start is warmed up until it is steady; reported to the listener, and not kept.
     WarmingUp {
         /// Index of the cell.
         cell: u32,
@@ -406,7 +406,7 @@ pub enum Event {
         /// How long it may take, s.
         at_most_s: f64,
     },
-    /// A check begins, which may have to wait for what the server writes; told to whoever watches, and not kept.
+    /// A check begins, which may have to wait for what the server writes; reported to the listener, and not kept.
     Looking {
         /// Index of the cell.
         cell: u32,
@@ -417,7 +417,7 @@ pub enum Event {
         /// What it looks for.
         claim: String,
     },
-    /// The servers of all arms were started anew on their data and warmed up.
+    /// The servers of all arms were restarted on their data and warmed up.
     StartedAnew {
         /// Index of the cell.
         cell: u32,
@@ -438,7 +438,7 @@ pub enum Event {
         #[serde(default)]
         warm_up_s: f64,
     },
-    /// The provider is switching the server to an arm; told to whoever watches, and not kept.
+    /// The provider is switching the server to an arm; reported to the listener, and not kept.
     Switching {
         /// Index of the cell.
         cell: u32,
@@ -458,7 +458,7 @@ pub enum Event {
         /// How long it took, the wait for the server's answer included, s.
         took_s: f64,
     },
-    /// Evidence was looked at.
+    /// Evidence was checked.
     Evidence(Finding),
     /// A frame ended.
     FrameDone {
@@ -530,7 +530,7 @@ pub struct Machine {
     pub swap: String,
     /// Hypervisor, where the processor says that there is one.
     pub virtualised: bool,
-    /// Fingerprint of the kernel's boot: the same for all that runs on one kernel until it is started anew, and nowhere
+    /// Fingerprint of the kernel's boot: the same for all that runs on one kernel until it is restarted, and nowhere
     /// else. Empty in records of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot: String,

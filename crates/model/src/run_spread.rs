@@ -1,4 +1,4 @@
-//! What is known of the luck of a run: how much the cost that identical runs find differs from run to run on one
+//! What is known of run-to-run variation: how much the cost that identical runs find differs from run to run on one
 //! machine, beyond what the interval of each leaves open.
 //!
 //! An interval holds for the next start of the servers. What stays the same for all starts of one run (the hour, and
@@ -29,7 +29,7 @@ mod tests {
         assert!(!lines.is_empty());
         let largest = lines.iter().map(|(_, known)| known.spread).fold(0.0, f64::max);
         let other = &built_in("a database of tomorrow")[0];
-        assert_eq!(other.spread, largest, "what nobody has measured is as bad as the worst");
+        assert_eq!(other.spread, largest, "what was not measured is as bad as the worst");
     }
 
     #[test]

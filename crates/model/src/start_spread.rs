@@ -1,10 +1,10 @@
-//! What is known of the luck of a start: how much identical arms differ from one start of the servers to the next.
+//! What is known of start-to-start variation: how much identical arms differ from one start of the servers to the next.
 //!
 //! The figures are data with a source, one line a database and metric. Tithe brings `data/start-spread.csv` for arms
 //! that have a server each, and `data/one-server-spread.csv` for arms that stand on one server and only read, where a
-//! start that is lucky is so for all of them; `data/cost-spread.csv` has what the luck of a protection adds, as a share
-//! of its cost. A file of the same form as the first two, from the user's own machine, takes the place of both for the
-//! databases that it names. What it says: FORMAT.md.
+//! start that is lucky is so for all of them; `data/cost-spread.csv` has what how much a protection differs from start
+//! to start adds, as a share of its cost. A file of the same form as the first two, from the user's own machine, takes
+//! the place of both for the databases that it names. What it says: FORMAT.md.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const BUILT_IN: &str = include_str!("../data/start-spread.csv");
 /// What Tithe brings of arms that stand on one server.
 const ON_ONE_SERVER: &str = include_str!("../data/one-server-spread.csv");
 
-/// What Tithe brings of what a protection does, whose luck is beside that of identical arms.
+/// What Tithe brings of what a protection does, in addition to what identical arms vary by.
 const OF_COSTS: &str = include_str!("../data/cost-spread.csv");
 
 /// First line of every such file that is no comment, but for that of costs.

@@ -27,7 +27,7 @@ use crate::{
 /// have their slots, slices and warm-ups, and while evidence waits for a log.
 pub const IDLE_AT_LEAST_S: u64 = 60;
 
-/// Who writes a server's log for those who serve clients.
+/// The task that writes a server's log for those that serve clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogWriting {
     /// Each of them by itself, or nobody.
@@ -275,7 +275,7 @@ pub trait Database: Sync {
     /// The refusal or the broken connection.
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault>;
 
-    /// Who writes the log of the server of which `task` serves a client.
+    /// The writer of the log of the server of which `task` serves a client.
     fn log_writing(&self, _server: &Server, _setup: &Setup, _task: &ServerTask) -> LogWriting {
         LogWriting::Each
     }
@@ -406,7 +406,7 @@ pub trait Database: Sync {
     }
 
     /// What an embedded database has used so far beside its clients' threads, as far as it can tell; `None` for a
-    /// server, whose processes are looked at.
+    /// server, whose processes are checked.
     fn usage(&self, _server: &Server, _setup: &Setup) -> Option<TreeUsage> {
         None
     }

@@ -56,7 +56,7 @@ pub trait Check: Send + Sync {
 
 /// A look at what other clients do on a server.
 pub trait Watch {
-    /// What it was looked at for, one sentence without a full stop.
+    /// What it was checked for, one sentence without a full stop.
     fn claim(&self) -> String;
 
     /// What there was of it.

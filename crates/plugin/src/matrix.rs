@@ -158,12 +158,12 @@ impl FeatureStatus {
 
 impl FeatureStatus {
     /// Adds what became of a canary: what it disproves is no longer called enforced, and neither is what it was to show
-    /// and could not be looked at. A canary that is not found raises no state.
+    /// and could not be checked. A canary that is not found raises no state.
     pub fn add(&mut self, claim: &str, observation: &Observation) {
         let word = match observation {
             Observation::Protected(_) => "holds",
             Observation::Exposed(_) => "does not hold",
-            Observation::Unknown(_) | Observation::OutOfReach(_) => "could not be looked at",
+            Observation::Unknown(_) | Observation::OutOfReach(_) => "could not be checked",
         };
         self.seen.push_str(&format!("; canary: {claim}: {word} ({})", observation.quotation()));
         self.state = match (self.state, observation) {
@@ -193,16 +193,16 @@ mod tests {
         expect![[r#"
             enforced: set; canary: nothing is readable: holds (0 of 9)
             available but not enforced: set; canary: nothing is readable: does not hold (0 of 9)
-            cannot tell: set; canary: nothing is readable: could not be looked at (0 of 9)
+            cannot tell: set; canary: nothing is readable: could not be checked (0 of 9)
             cannot tell: set; canary: nothing is readable: holds (0 of 9)
             available but not enforced: set; canary: nothing is readable: does not hold (0 of 9)
-            cannot tell: set; canary: nothing is readable: could not be looked at (0 of 9)
+            cannot tell: set; canary: nothing is readable: could not be checked (0 of 9)
             off: set; canary: nothing is readable: holds (0 of 9)
             off: set; canary: nothing is readable: does not hold (0 of 9)
-            off: set; canary: nothing is readable: could not be looked at (0 of 9)
+            off: set; canary: nothing is readable: could not be checked (0 of 9)
             not offered by this product: set; canary: nothing is readable: holds (0 of 9)
             not offered by this product: set; canary: nothing is readable: does not hold (0 of 9)
-            not offered by this product: set; canary: nothing is readable: could not be looked at (0 of 9)
+            not offered by this product: set; canary: nothing is readable: could not be checked (0 of 9)
         "#]]
         .assert_eq(&text);
     }

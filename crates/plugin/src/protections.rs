@@ -46,8 +46,8 @@ impl Protection for ColumnsProtection {
         &ProtectionEntry {
             id: "columns",
             title: "column encryption by the client",
-            protects_against: "Whoever reads field values in the server's memory, files, logs or backups, or on the \
-                             wire.",
+            protects_against: "Attackers who read field values in the server's memory, files, logs or backups, or on \
+                             the wire.",
             leaves_open: "Keys, the other fields, lengths and access patterns are visible, older values can be put \
                           back, and the client holds the key.",
             options: &[

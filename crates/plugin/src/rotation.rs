@@ -1,7 +1,7 @@
 //! What changes a key while an arm is measured: that of a database's files, or that of the volume below them.
 //!
-//! Encrypting data anew is background work: it goes on for as long as it takes, whoever is measured meanwhile. So that
-//! it burdens the arm that it belongs to and no other, the servers of such a cell run in their own slots only.
+//! Encrypting data again is background work: it goes on for as long as it takes, whatever is measured meanwhile. So
+//! that it burdens the arm that it belongs to and no other, the servers of such a cell run in their own slots only.
 
 use tithe_machine::fault::Fault;
 

@@ -49,7 +49,7 @@ pub trait Connection: Send {
         false
     }
 
-    /// Who serves this connection, for processor accounting.
+    /// The task that serves this connection, for processor accounting.
     fn server_task(&self) -> ServerTask;
 
     /// The process that serves this connection as the server itself numbers it, which says something on the server's

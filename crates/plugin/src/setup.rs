@@ -1,7 +1,7 @@
 //! How the server of one arm is set up, and how its clients talk to it, as data: only fetching the
 //! keys whose place an experiment names reads anything.
 //!
-//! A set-up starts plain; protections change it, the database makes a launch of it, and whoever connects reads it.
+//! A set-up starts plain; protections change it, the database makes a launch of it, and the connection code reads it.
 
 mod key_place;
 mod selection;

@@ -33,7 +33,7 @@ use crate::{
     setup::Setup,
 };
 
-/// The simulated database, on one of two clocks, with a compiler, or started anew.
+/// The simulated database, on one of two clocks, with a compiler, or restarted.
 ///
 /// Its settings, all numbers unless said otherwise:
 ///
@@ -41,7 +41,7 @@ use crate::{
 /// |---|---|---|
 /// | `service_us` | 20 | time of one operation without noise and cost, µs |
 /// | `noise` | 0.15 | spread of single operations, as a natural-log standard deviation |
-/// | `drift` | 0.2 | largest slowing by a neighbour, common to all arms: misleads who measures arm after arm |
+/// | `drift` | 0.2 | largest slowing by another program, common to all arms: misleads who measures arm after arm |
 /// | `stalls` | 0 | share of operations that wait 5 ms for a processor |
 /// | `fail_every` | 0 | every so many operations one is answered with an error; 0: never |
 /// | `wrong_answer_every` | 0 | every so many operations that return rows one returns a wrong value; 0: never |
@@ -51,7 +51,7 @@ use crate::{
 /// | `slow_operations` | 10,000 | operations after which half of that is left |
 /// | `luck` | 0 | how much starts differ: standard deviation of ln(one server ÷ another) from one start of both to the
 /// next |
-/// | `luck_seed` | 1 | what the luck of every start is drawn from, with the start's number |
+/// | `luck_seed` | 1 | what start-to-start variation is drawn from, with the start's number |
 pub enum Simulation {
     /// On invented time. Id `simulated`. The four faults strike measured operations only, those on invented time.
     Simulated,
@@ -61,7 +61,7 @@ pub enum Simulation {
     /// As the first, and compiling what it runs, so that load is offered after a start until it is steady. Id
     /// `compiling`.
     Compiling,
-    /// As the first, and started anew on its data where that is asked for. Id `lucky`.
+    /// As the first, and restarted on its data where that is asked for. Id `lucky`.
     Lucky,
 }
 
@@ -90,7 +90,7 @@ static SPINNING: DatabaseEntry = DatabaseEntry {
 static COMPILING: DatabaseEntry =
     DatabaseEntry { id: "compiling", title: "simulated database that compiles", compiles: true, ..SIMULATED };
 
-/// What the database that is started anew says of itself.
+/// What the database that is restarted says of itself.
 static LUCKY: DatabaseEntry =
     DatabaseEntry { id: "lucky", title: "simulated database that is started again", keeps_data: true, ..SIMULATED };
 
@@ -250,5 +250,5 @@ impl Model {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests start what they look at")]
+#[expect(clippy::disallowed_methods, reason = "tests start what they watch")]
 mod tests;

@@ -16,7 +16,7 @@ pub enum ColumnType {
     Text(usize),
 }
 
-/// What a value tells whoever reads it; sets of columns to protect are made from it.
+/// What a value reveals to its reader; sets of columns to protect are made from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sensitivity {
     /// Which thing it is: an identifier, an order number.

@@ -230,7 +230,7 @@ impl Wire {
     /// # Errors
     /// A broken connection.
     pub fn flush(&mut self) -> Result<(), Fault> {
-        // Who goes on talking has understood what was said.
+        // A peer that goes on talking has understood the message.
         if self.hasty && self.traffic.received > 0 {
             self.hasty = false;
             self.socket.set_read_timeout(Some(self.timeout))?;

@@ -10,7 +10,7 @@ use crate::{
     sql::{Compute, SqlTable},
 };
 
-/// What the load is, whoever offers it. One file below `workloads/`, one line in its list.
+/// What the load is, for any program that offers it. One file below `workloads/`, one line in its list.
 pub trait Workload: Send + Sync {
     /// Who offers the load.
     fn offered_by(&self) -> Load<'_>;
@@ -150,7 +150,7 @@ pub trait Client: Send {
         Ok(())
     }
 
-    /// Starts the stream of operations anew: every arm of a block gets the same seed, and so the same operations.
+    /// Starts the stream of operations again: every arm of a block gets the same seed, and so the same operations.
     fn seed(&mut self, seed: u64);
 
     /// True when it pauses between operations of a closed loop.

@@ -58,12 +58,12 @@ impl std::iter::Sum for Spent {
     }
 }
 
-/// What `slot` spent, in the sense of `metric`, ns; `None` where that cannot be told.
+/// What `slot` spent, in the sense of `metric`, ns; `None` where that is unknown.
 ///
 /// `Time` counts the operations that started after the settling time. `Net` is wall time less the time in which
-/// neighbours had the processor and client or server could have run: what an operation takes when nobody is in the way.
-/// It is never less than the processor time of both, but for the part of who writes the server's log, which may work on
-/// another processor. It cannot be told where neighbours are not seen.
+/// other programs had the processor and client or server could have run: what an operation takes when nobody is in the
+/// way. It is never less than the processor time of both, but for the part of who writes the server's log, which may
+/// work on another processor. It is unknown where other programs are not seen.
 pub fn spent(slot: &Slot, metric: Metric) -> Option<Spent> {
     let all = |cost: f64| Spent { cost, operations: slot.operations as f64 };
     Some(match metric {

@@ -39,7 +39,7 @@ pub struct Samples {
 
 /// Consecutive frames (first, last) that hold at least `beyond` samples above the `share` quantile in both arms.
 ///
-/// A group lies within one start, or is of whole starts: two groups that shared one would share its luck. A rest that
+/// A group lies within one start, or is of whole starts: two groups that shared one would share its effect. A rest that
 /// is too short for a group belongs to the one before it in the same start, else to none.
 pub fn group_frames(frames: &[Samples], share: f64, beyond: f64) -> Vec<(usize, usize)> {
     let mut groups: Vec<(usize, usize)> = Vec::new();

@@ -7,7 +7,7 @@ use crate::{
     mean, variance,
 };
 
-/// Frame counts at which the precision is looked at, about a fifth apart: few looks keep the interval honest.
+/// Frame counts at which the precision is checked, about a fifth apart: few looks keep the interval honest.
 const INTERIM_ANALYSES: [usize; 23] =
     [10, 12, 15, 18, 22, 27, 33, 40, 48, 58, 70, 84, 101, 122, 147, 177, 213, 256, 308, 370, 444, 533, 640];
 

@@ -6,7 +6,7 @@ use crate::{distribution::normal_upper, mean, variance};
 const GAIN: f64 = 0.05;
 
 /// The smallest number of clients whose next step gains less than 5 % throughput, by the upper end of the one-sided 95
-/// % interval of the gain; `None` when every step gains more, or cannot be told to gain less.
+/// % interval of the gain; `None` when every step gains more, or is not known to gain less.
 ///
 /// `steps` are (clients, ln throughput by frame), by rising clients. The frames of two steps are not paired: steps are
 /// measured one after the other, and so this finds a number of clients and no cost.

@@ -1,6 +1,6 @@
 //! Pairs of sides of one server that its provider switches: a value of each pair.
 //!
-//! Frames of one side share the machine's mood of these minutes and the luck of one switch, so they say how well the
+//! Frames of one side share the background load of these minutes and the effect of one switch, so they say how well the
 //! side is known and nothing about the next one. Both sides of a pair are next to each other in time and in an order
 //! that is drawn, so exchanging their labels turns the sign of the pair's value: what holds for the effects of frames
 //! holds for these.

@@ -40,7 +40,8 @@ pub struct KnownSpread {
     pub spread: f64,
     /// Degrees of freedom that it stands on.
     pub degrees: f64,
-    /// What the luck of a protection adds; `None` where identical arms are all that is compared.
+    /// What how much a protection differs from start to start adds; `None` where identical arms are all that is
+    /// compared.
     pub of_cost: Option<CostShare>,
 }
 
@@ -73,7 +74,7 @@ impl KnownSpread {
         Some(Self { spread: known.spread, degrees: known.degrees, of_cost: None })
     }
 
-    /// The same with what is known of the luck of protections.
+    /// The same with what is known of how much protections differ from start to start.
     #[must_use]
     pub fn with_costs(self, costs: Option<&CostSpread>) -> Self {
         let of_cost = costs.map(|costs| CostShare { share: costs.share, degrees: costs.degrees, level: None });
@@ -113,7 +114,7 @@ impl KnownSpread {
 pub struct IntervalOptions {
     /// Its error.
     pub alpha: f64,
-    /// The answers were looked at again and again, so only an interval that holds at all looks at once may be read.
+    /// The answers were checked again and again, so only an interval that holds at all looks at once may be read.
     pub by_decision: bool,
     /// For fewer than four starts; `None` where they do not differ.
     pub known: Option<KnownSpread>,
@@ -121,7 +122,7 @@ pub struct IntervalOptions {
 
 impl IntervalOptions {
     /// The same for a difference in an amount whose level is `level` with the protection: a start that makes an arm
-    /// dearer by a hundredth adds a hundredth of its level.
+    /// more expensive by a hundredth adds a hundredth of its level.
     #[must_use]
     pub fn at_level(self, level: f64) -> Self {
         let at = |known: KnownSpread| KnownSpread {
@@ -256,7 +257,7 @@ fn by_starts(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
 }
 
 /// Two-sided p of effects that do not move while a start lasts: the frames of all starts by their place within the
-/// start, each less its start's centre, so that the luck of a start is no trend.
+/// start, each less its start's centre, so that start-to-start variation is no trend.
 fn trend_within(starts: &[Vec<f64>]) -> f64 {
     let mut placed: Vec<(usize, f64)> = Vec::new();
     for start in starts {

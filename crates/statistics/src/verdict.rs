@@ -1,6 +1,6 @@
 //! The answer in words. One vocabulary for every figure.
 
-use tithe_model::quantity::fixed;
+use tithe_model::quantity::{fixed, percentage};
 
 use crate::interval::{Interval, Outcome};
 
@@ -34,7 +34,7 @@ pub fn outcome(interval: Interval, margin: f64) -> Outcome {
     }
 }
 
-/// The answer in one word and in words: `costs 3.1% [2.6, 3.7]`. `what` is what was not found: `cost`.
+/// The answer in one word and in words: `costs 3.1 % [2.6, 3.7]`. `what` is what was not found: `cost`.
 pub fn verdict(interval: Interval, margin: f64, what: &str) -> (Outcome, String) {
     let Interval { estimate, low, high } = interval;
     let of = |effect: f64| digits(percent(effect));
@@ -43,12 +43,12 @@ pub fn verdict(interval: Interval, margin: f64, what: &str) -> (Outcome, String)
     let text = match outcome {
         Outcome::Costs => {
             let small = if high <= margin { " (below your margin)" } else { "" };
-            format!("costs {}% [{}, {}]{small}", of(estimate), of(low), of(high))
+            format!("costs {} [{}, {}]{small}", percentage(&of(estimate)), of(low), of(high))
         }
-        Outcome::Gains => format!("saves {}% [{}, {}]", gain(estimate), gain(high), gain(low)),
-        Outcome::NoneFound => format!("no {what} found, at most {}%", digits(percent(high).max(0.0))),
+        Outcome::Gains => format!("saves {} [{}, {}]", percentage(&gain(estimate)), gain(high), gain(low)),
+        Outcome::NoneFound => format!("no {what} found, at most {}", percentage(&digits(percent(high).max(0.0)))),
         Outcome::TooNoisy if low.is_finite() && high.is_finite() => {
-            format!("too noisy to tell: between {}% and {}%", of(low), of(high))
+            format!("too noisy to tell: between {} and {}", percentage(&of(low)), percentage(&of(high)))
         }
         Outcome::TooNoisy => "too noisy to tell (not enough frames)".to_owned(),
     };

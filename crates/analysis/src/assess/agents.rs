@@ -33,7 +33,7 @@ pub(super) fn agents(measured: &Measured<'_>) -> Vec<AgentAnalysis> {
 pub(super) fn warnings(agents: &[AgentAnalysis]) -> impl Iterator<Item = String> {
     agents.iter().filter(|agent| agent.wait_share > WAIT_MAX).map(|agent| {
         format!(
-            "agent {} waited for a processor of its own in {:.0}% of its time, so that its clients offer less than the \
+            "agent {} waited for a processor in {:.0} % of its time, so its clients offer less load than the \
              servers could take: give it fewer lanes, or the run more machines",
             agent.name,
             100.0 * agent.wait_share
@@ -58,7 +58,7 @@ mod tests {
         let told: Vec<String> = warnings(&[agent("a", 0.2), agent("b", 0.31)]).collect();
         expect_test::expect![[r#"
             [
-                "agent b waited for a processor of its own in 31% of its time, so that its clients offer less than the servers could take: give it fewer lanes, or the run more machines",
+                "agent b waited for a processor in 31 % of its time, so its clients offer less load than the servers could take: give it fewer lanes, or the run more machines",
             ]
         "#]]
         .assert_debug_eq(&told);

@@ -28,7 +28,7 @@ pub(super) fn is_felt(measured: &Measured<'_>, arm: usize, from_ns: u64) -> bool
     interval.low > FELT || interval.high < -FELT
 }
 
-/// By how much operations from `from_ns` on are dearer than those of the last phase alone, natural-log ratio.
+/// By how much operations from `from_ns` on are more expensive than those of the last phase alone, natural-log ratio.
 fn left(frame: &ArmFrame, from_ns: u64) -> Option<f64> {
     // Phase i begins where phase i - 1 ends.
     let first = if from_ns == 0 { 0 } else { PHASES_NS.iter().position(|end| *end >= from_ns)? + 1 };

@@ -79,12 +79,12 @@ fn is_below(effect: &Interval, control: &Interval) -> bool {
     effect.high < control.low
 }
 
-/// `no more than the plain arm differs from itself: A/A −1.2% [−2.0, −0.4]`
+/// `no more than the plain arm differs from itself: A/A −1.2 % [−2.0, −0.4]`
 fn no_more_than(control: &Interval) -> String {
     let Interval { estimate, low, high } = *control;
     let of = |effect: f64| digits(percent(effect));
     let differs = match low.is_finite() && high.is_finite() {
-        true => format!("A/A {}% [{}, {}]", of(estimate), of(low), of(high)),
+        true => format!("A/A {} % [{}, {}]", of(estimate), of(low), of(high)),
         false => "A/A has not enough data".to_owned(),
     };
     format!("no more than the plain arm differs from itself: {differs}")
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_saving_must_lie_below_what_the_plain_arm_differs_from_itself() {
         let (gains, noisy) = (Outcome::Gains, Outcome::TooNoisy);
-        let words = "no more than the plain arm differs from itself: A/A −1.2% [−2.0, −0.40]";
+        let words = "no more than the plain arm differs from itself: A/A −1.2 % [−2.0, −0.40]";
         assert_eq!(held(of(-2.2, -1.0), &of(-2.0, -0.4)), (noisy, noisy, true, words.to_owned()));
         let (single, over_run, flagged, _) = held(of(-3.2, -2.1), &of(-2.0, -0.4));
         assert_eq!((single, over_run, flagged), (gains, gains, false));

@@ -89,7 +89,7 @@ impl Counted {
         Some(Spent { cost, operations: frame.all_operations() as f64 })
     }
 
-    /// `interval`, wider where starts are few, as it is `asked` for: processor time has their luck, an amount that is
+    /// `interval`, wider where starts are few, as it is `asked` for: processor time varies with them, an amount that is
     /// counted has not.
     fn over_starts(&self, sums: &Sums, interval: Interval, asked: IntervalOptions) -> Interval {
         if self.has_luck() { sums.widened(interval, asked) } else { interval }

@@ -106,7 +106,7 @@ pub(super) fn with_resolution(measured: &Measured<'_>, mut estimate: Estimate) -
         let plural = if minutes > 1.0 { "s" } else { "" };
         // The precision was asked for as a percentage; two digits after the point give it back as it was written.
         let resolution = (measured.precision * 1e4).round() / 100.0;
-        estimate.text += &format!("; about {minutes:.0} more minute{plural} would resolve {resolution}%");
+        estimate.text += &format!("; about {minutes:.0} more minute{plural} would resolve {resolution} %");
     }
     estimate
 }

@@ -51,7 +51,7 @@ pub(super) struct Measured<'a> {
     asked_metric: Metric,
     /// What is known of the spread between starts.
     start_spread: &'a [StartSpread],
-    /// What is known of the luck of protections.
+    /// What is known of how much protections differ from start to start.
     cost_spread: Option<&'a CostSpread>,
     /// Error of each interval.
     pub alpha: f64,
@@ -81,7 +81,7 @@ impl<'a> Measured<'a> {
         let of_cell = |cell: u32| cell as usize == index;
         let frame_epochs = || records.frames.iter().filter(|frame| of_cell(frame.cell)).map(|frame| frame.epoch);
         let findings = || records.findings.iter().filter(|it| of_cell(it.cell));
-        // One that was given up while it was looked at before its first frame has none that anything would have to be
+        // One that was given up while it was checked before its first frame has none that anything would have to be
         // proven of.
         let has_frames = frame_epochs().next().is_some();
         let given_up = |it: &&Finding| it.phase == Phase::Before && has_frames;
@@ -177,11 +177,11 @@ impl<'a> Measured<'a> {
         });
         match asked {
             Metric::Net if !self.seen.neighbours() => {
-                Some(format!("{}, so net time per op cannot be told", unseen.unwrap_or("neighbours cannot be seen")))
+                Some(format!("{}, so net time per op is unknown", unseen.unwrap_or("background load cannot be seen")))
             }
             Metric::Net if !self.seen.net() => Some(format!(
-                "clients may have slept for up to {:.0}% of net time because neighbours held up other clients, so net \
-                 time per op cannot be told",
+                "clients may have slept for up to {:.0} % of net time because background load held up other clients, so net \
+                 time per op is unknown",
                 100.0 * self.seen.slept_share()
             )),
             Metric::ServerCpu if !self.seen.server() => Some("the server's processes could not be seen".to_owned()),
@@ -204,8 +204,8 @@ impl<'a> Measured<'a> {
         self.arm(0).zip(self.arm(arm))
     }
 
-    /// Share of the lanes' wall time in which client or server waited for a neighbour; where neighbours cannot be told,
-    /// for whoever had the processor.
+    /// Share of the lanes' wall time in which client or server waited for another program; where background load is
+    /// unknown, for whoever had the processor.
     pub fn wait_share(&self) -> f64 {
         self.share_of_wall(|_| true, |slot| slot.stalled_ns.unwrap_or(slot.wait_ns))
     }
@@ -271,7 +271,7 @@ impl<'a> Measured<'a> {
         diagnostics
     }
 
-    /// Said where figures stand on too few starts to tell how much starts differ.
+    /// Said where figures stand on too few starts to estimate how much starts differ.
     fn few_starts(&self) -> Option<String> {
         // Both sides are one server, or the intervals are no sum of frames and starts.
         if self.cell.design.has_one_arm_a_frame() {
@@ -285,8 +285,8 @@ impl<'a> Measured<'a> {
                 format!(", and {:.1} % of what a protection costs ({})", 100.0 * costs.share, costs.source)
             };
             format!(
-                "each server was started {times}, which does not tell how much starts differ: intervals are wider by what is \
-                 known of it, {:.1} % from start to start ({}){}, and hold where that holds",
+                "each server was started {times}, so start-to-start variation was not measured: intervals are widened by {:.1} % \
+                 from start to start ({}){}, and hold if that does",
                 100.0 * known.spread,
                 known.source,
                 self.cost_spread.map(of_costs).unwrap_or_default()

@@ -60,7 +60,7 @@ pub struct Assessor {
 }
 
 impl Assessor {
-    /// For a run; frames and slots are not looked at.
+    /// For a run; frames and slots are not checked.
     pub fn new(records: &Records) -> Self {
         Self { cells: Vec::new(), warnings: records.warnings(), throughputs: Vec::new(), began_unix_ns: None }
     }
@@ -128,10 +128,7 @@ fn assess_cell(
     notes.extend(stand_in::stand_ins(records.cells[index].arms.iter()));
     let findings: Vec<Finding> = records.findings.iter().filter(|it| it.cell as usize == index).cloned().collect();
     notes.extend(proof::cut_short(&findings, &measured.epochs).into_iter().map(|epoch| {
-        format!(
-            "the run was killed in epoch {}, so not every protection was looked at again after its frames",
-            epoch + 1
-        )
+        format!("the run was killed in epoch {}, so not every protection was checked again after its frames", epoch + 1)
     }));
     let mut arms = arms(records, index, &measured, primary);
     if !measured.frames.is_empty() {

@@ -14,7 +14,7 @@ use crate::LogAt;
 const CHANGE_MIN: f64 = 0.095_310_179_804_324_9;
 const CHANGE_MIN_OF_FEW: f64 = 0.405_465_108_108_164_4;
 
-/// Places that are looked at, as shares of a start; those between the ends only where starts have a frame for each.
+/// Places that are checked, as shares of a start; those between the ends only where starts have a frame for each.
 const PLACES: [(&str, f64); 5] =
     [("first frame", 0.0), ("a quarter", 0.25), ("half way", 0.5), ("three quarters", 0.75), ("last frame", 1.0)];
 

@@ -15,7 +15,7 @@ use crate::{
     figures::{Percentile, Rank, Start},
 };
 
-/// From this share on, interference of neighbours is flagged: preemption sits in the tail.
+/// From this share on, interference of other programs is flagged: preemption sits in the tail.
 const TAIL_FROM: f64 = 0.99;
 
 /// A larger share of wall time spent waiting for a processor dilutes the tail.

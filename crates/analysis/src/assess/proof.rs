@@ -12,13 +12,13 @@ use crate::Proof;
 /// What `findings` prove about `arm`, which was measured in `epochs`.
 ///
 /// Every protection needs a claim before each epoch's frames, all of these again after them, and every claim must
-/// hold. A claim that fails outweighs one that could not be told. One that only strengthens a proof is not missed where
-/// nobody can look at it. Disclosures prove nothing either way. Where nothing fails and what is needed is open, a
+/// hold. A claim that fails outweighs one that could not be decided. One that only strengthens a proof is not missed
+/// where nobody can look at it. Disclosures prove nothing either way. Where nothing fails and what is needed is open, a
 /// provider who says that it is on is named for it, and that is no proof. An epoch that was killed and followed by
 /// another need not have every look after it: see [`cut_short`].
 pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> Proof {
     if arm.protections.is_empty() && arm.switch.is_none() {
-        return Proof::Unproven(vec!["the arm names no protection, so nothing was looked at".to_owned()]);
+        return Proof::Unproven(vec!["the arm names no protection, so nothing was checked".to_owned()]);
     }
     let claims: Vec<&Finding> = findings.iter().filter(|finding| finding.role.is_claim()).collect();
     let quoted = |verdict: Verdict| {
@@ -34,7 +34,7 @@ pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> 
     open.extend(claims.iter().filter(missed).map(|finding| quote(finding)));
     open.extend(not_looked_at(arm, &claims, epochs));
     if arm.protections.is_empty() {
-        open.push("the arm names no protection, so nothing but its provider's switch was looked at".to_owned());
+        open.push("the arm names no protection, so nothing but its provider's switch was checked".to_owned());
     }
     match () {
         () if open.is_empty() => Proof::Proven,
@@ -56,7 +56,7 @@ fn is_told_by_provider(claims: &[&Finding], epochs: &BTreeSet<u32>) -> bool {
 
 fn not_looked_at(arm: &Arm, claims: &[&Finding], epochs: &BTreeSet<u32>) -> Vec<String> {
     if epochs.is_empty() {
-        return vec!["nothing was looked at yet".to_owned()];
+        return vec!["nothing was checked yet".to_owned()];
     }
     let mut missing = Vec::new();
     for protection in &arm.protections {
@@ -64,14 +64,14 @@ fn not_looked_at(arm: &Arm, claims: &[&Finding], epochs: &BTreeSet<u32>) -> Vec<
             let in_phase = |phase: Phase| checks(claims, &protection.id, (*epoch, phase));
             let (before, after) = (in_phase(Phase::Before), in_phase(Phase::After));
             if before.is_empty() {
-                missing.push(format!("{}: not looked at {}", protection.id, when(Phase::Before, *epoch)));
+                missing.push(format!("{}: not checked {}", protection.id, when(Phase::Before, *epoch)));
             }
             let when = when(Phase::After, *epoch);
             match () {
                 () if epochs.last() != Some(epoch) && is_cut_short(claims, *epoch) => {}
-                () if after.is_empty() => missing.push(format!("{}: not looked at {when}", protection.id)),
+                () if after.is_empty() => missing.push(format!("{}: not checked {when}", protection.id)),
                 () => missing.extend(
-                    before.difference(&after).map(|check| format!("{}: {check} not looked at {when}", protection.id)),
+                    before.difference(&after).map(|check| format!("{}: {check} not checked {when}", protection.id)),
                 ),
             }
         }
@@ -87,7 +87,7 @@ fn checks<'a>(claims: &[&'a Finding], protection: &str, (epoch, phase): (u32, Ph
     such.map(|it| it.check.as_str()).collect()
 }
 
-/// Epochs in which not everything was looked at again after the frames, though a later epoch was measured: the run was
+/// Epochs in which not everything was checked again after the frames, though a later epoch was measured: the run was
 /// killed in them and resumed.
 pub(super) fn cut_short(findings: &[Finding], epochs: &BTreeSet<u32>) -> Vec<u32> {
     let claims: Vec<&Finding> = findings.iter().filter(|finding| finding.role.is_claim()).collect();

@@ -37,10 +37,10 @@ fn printed(value: &PublishedValue) -> String {
     }
 }
 
-/// `−16%`, `+26.5%`; as many decimals as were given, up to two.
+/// `−16 %`, `+26.5 %`; as many decimals as were given, up to two.
 fn change(share: f64) -> String {
     let percent = (share.abs() * 1e4).round() / 1e2;
-    format!("{}{percent}%", if share < 0.0 { "−" } else { "+" })
+    format!("{}{percent} %", if share < 0.0 { "−" } else { "+" })
 }
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ mod tests {
     fn figures_read_as_they_were_printed() {
         let levels = PublishedValue::Levels { plain: 32.4, protected: 40.9, unit: "µs".to_owned() };
         assert_eq!(printed(&levels), "32.4 → 40.9 µs");
-        assert_eq!(printed(&PublishedValue::Change { from: -0.05, to: -0.2 }), "−5% to −20%");
-        assert_eq!(printed(&PublishedValue::Change { from: 0.265, to: 0.265 }), "+26.5%");
+        assert_eq!(printed(&PublishedValue::Change { from: -0.05, to: -0.2 }), "−5 % to −20 %");
+        assert_eq!(printed(&PublishedValue::Change { from: 0.265, to: 0.265 }), "+26.5 %");
     }
 }

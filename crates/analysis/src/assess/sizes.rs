@@ -82,7 +82,7 @@ fn at_the_end(measured: &Measured<'_>, size: Size, title: &str, ratios: &[f64]) 
     let effect = Interval { estimate, low, high };
     let direction = if estimate < 0.0 { "less" } else { "more" };
     let text = format!(
-        "{}% {direction} at the end, between {}% and {}% over the frames",
+        "{} % {direction} at the end, between {} % and {} % over the frames",
         digits(percent(estimate).abs()),
         digits(percent(low)),
         digits(percent(high))

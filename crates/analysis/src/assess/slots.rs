@@ -178,12 +178,12 @@ pub(super) fn throughput(measured: &Measured<'_>, time: &Estimate) -> Estimate {
     let text = match time.verdict {
         Outcome::Costs => {
             let small = if high <= measured.margin { " (below your margin)" } else { "" };
-            format!("{}% fewer operations [{}, {}]{small}", fewer(estimate), fewer(low), fewer(high))
+            format!("{} % fewer operations [{}, {}]{small}", fewer(estimate), fewer(low), fewer(high))
         }
-        Outcome::Gains => format!("{}% more operations [{}, {}]", more(estimate), more(high), more(low)),
-        Outcome::NoneFound => format!("no loss found, at most {}%", digits(-percent(-high.max(0.0)))),
+        Outcome::Gains => format!("{} % more operations [{}, {}]", more(estimate), more(high), more(low)),
+        Outcome::NoneFound => format!("no loss found, at most {} %", digits(-percent(-high.max(0.0)))),
         Outcome::TooNoisy if low.is_finite() && high.is_finite() => {
-            format!("too noisy to tell: between {}% and {}% fewer operations", fewer(low), fewer(high))
+            format!("too noisy to tell: between {} % and {} % fewer operations", fewer(low), fewer(high))
         }
         Outcome::TooNoisy => verdict(time.effect, measured.margin, "cost").1,
     };
@@ -215,7 +215,7 @@ fn achieved(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
     let title = "share of the intended operations done";
     let mut estimate = ratio(measured, Figure::Throughput, title, effect, sums.stands_on(), false);
     estimate.text =
-        format!("{:.1}% of the intended operations done, {:.1}% on the plain arm", share(protected), share(plain));
+        format!("{:.1} % of the intended operations done, {:.1} % on the plain arm", share(protected), share(plain));
     estimate.flags = limits_of_time(measured, arm);
     Some(estimate)
 }

@@ -86,7 +86,7 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
         (true, false) => "they count all the same, because too few others are left",
     };
     Some(format!(
-        "after a warm-up of {} {starts}: {what} of arm `{arm}` still {moved} by {}%; {counted}; `warmup` in `[measure]` \
+        "after a warm-up of {} {starts}: {what} of arm `{arm}` still {moved} by {} %; {counted}; `warmup` in `[measure]` \
          asks for a longer one",
         seconds(at_most_ns),
         digits(size)
@@ -94,7 +94,7 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
 }
 
 /// The starts whose frames do not count, because their servers certainly changed when the first of them began: as long
-/// as enough others are left to tell how much starts differ, and arms did not change alike.
+/// as enough others are left to estimate how much starts differ, and arms did not change alike.
 pub(super) fn left_out(warm_ups: &[WarmedUp]) -> BTreeSet<u32> {
     let (changing, steady): (Vec<_>, Vec<_>) = warm_ups.iter().partition(|it| it.is_unsteady());
     match steady.len() >= STARTS_MIN as usize && !arms_changed_alike(warm_ups) {
@@ -211,7 +211,7 @@ mod tests {
         let (told, warning) = check(until_steady, &[(121.0, Changing, 0.2), (120.0, Changing, -0.15)]);
         assert_eq!(told, "not steady within 2 min in 2 of 2 starts");
         let expected = "after a warm-up of 2 min the servers were not steady in 2 of 2 starts: operations per processor \
-                        second of arm `tls` still rose by 22%; they count all the same, because too few others are left; \
+                        second of arm `tls` still rose by 22 %; they count all the same, because too few others are left; \
                         `warmup` in `[measure]` asks for a longer one";
         assert_eq!(warning, expected);
         let mut starts = vec![(240.0, Changing, 0.2)];

@@ -82,7 +82,7 @@ fn unlike((one, one_records): (&CellAnalysis, u64), (other, other_records): (&Ce
     unlike
 }
 
-/// What the clients of `cell` do with their connections, of which a note stands only where they connect anew.
+/// What the clients of `cell` do with their connections, of which a note stands only where they connect again.
 fn connections(cell: &CellAnalysis) -> &str {
     cell.notes.iter().find(|(name, _)| Note::Connections.is(name)).map_or("kept open", |(_, value)| value)
 }
@@ -234,20 +234,20 @@ pub(super) fn notes(subjects: &[Analysis], runs: &[String], matches: &[Match]) -
     notes
 }
 
-/// Said of a run whose servers were started so rarely that their luck is not known from itself.
+/// Said of a run whose servers were started so rarely that it does not show how much they vary.
 fn on_few_starts(run: usize, runs: &[String], matches: &[Match]) -> Option<String> {
     let sides = || matches.iter().flat_map(|it| &it.sides).filter(|side| side.run == run && side.few_starts());
     let starts = match sides().map(|side| side.estimate.starts).min()? {
         1 => "one start".to_owned(),
         few => format!("{few} starts"),
     };
-    let luck = match sides().all(|side| side.estimate.widened) {
+    let doubt = match sides().all(|side| side.estimate.widened) {
         true => "its intervals are widened by what is known of how much starts differ",
         false => {
             "nothing is known of how much its starts differ, so a difference may be start-to-start variation: measure it over more starts"
         }
     };
-    Some(format!("{} rests on {starts} of its servers: {luck}.", runs[run]))
+    Some(format!("{} has {starts} of its servers: {doubt}.", runs[run]))
 }
 
 /// Said where an answer rests on wider intervals than the sentences about single costs.

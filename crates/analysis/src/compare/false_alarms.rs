@@ -1,6 +1,7 @@
 //! A budget of false alarms: how seldom a threshold may be passed where nothing grew beyond it.
 //!
-//! Who compares *r* times a year, with *c* costs each time, and allows *a* false alarms a year, lets each cost err by
+//! A user who compares *r* times a year, with *c* costs each time, and allows *a* false alarms a year, lets each cost
+//! err by
 //! *a* ÷ (*r* · *c*), one-sided (Bonferroni). The intervals of both runs are widened to that error by Student's
 //! quantiles, with one degree of freedom less than there are values behind them: starts of the servers where frames
 //! share them, else frames; of gathered matrices hosts, or repeats on one host. Where a spread from elsewhere widened
@@ -40,7 +41,7 @@ impl Comparison {
         let costs = if changes == 1 { "one cost".to_owned() } else { format!("{changes} costs") };
         self.notes.push(format!(
             "At most {alarms_per_year} false alarms a year in {comparisons_per_year} comparisons of {costs}: each cost may \
-             err by {error:.1e}, one-sided. To be told, a cost has to grow beyond the threshold by up to {} points more.",
+             err by {error:.1e}, one-sided. To be detected, a cost has to grow beyond the threshold by up to {} points more.",
             fixed(100.0 * widest.fold(0.0, f64::max), 1),
         ));
         Ok(())
@@ -144,14 +145,14 @@ mod tests {
         let usual = compared(0.04, 1);
         let width = |comparison: &Comparison| comparison.matches[0].changes()[0].points.half_width();
         let mut strict = usual.clone();
-        strict.keep(budget(1.0, 1000.0)).expect("30 frames can tell it");
+        strict.keep(budget(1.0, 1000.0)).expect("30 frames can detect it");
         assert!(beyond(&usual, 0.01) && !beyond(&strict, 0.01));
         assert!(width(&strict) > 1.5 * width(&usual));
         // More than the usual error is never used.
         let mut lax = usual.clone();
         lax.keep(budget(100.0, 1.0)).expect("a lax budget");
         assert!((width(&lax) - width(&usual)).abs() < 1e-12);
-        expect!["At most 1 false alarms a year in 1000 comparisons of one cost: each cost may err by 1.0e-3, one-sided. To be told, a cost has to grow beyond the threshold by up to 4.2 points more."].assert_eq(strict.notes.last().expect("a note"));
+        expect!["At most 1 false alarms a year in 1000 comparisons of one cost: each cost may err by 1.0e-3, one-sided. To be detected, a cost has to grow beyond the threshold by up to 4.2 points more."].assert_eq(strict.notes.last().expect("a note"));
     }
 
     #[test]

@@ -466,7 +466,7 @@ mod tests {
             (arm.aa, arm.proof) = (true, Proof::Baseline);
         };
         let compared = compare(&[subject("one", again), subject("two", again)], &[]).expect("runs alike");
-        expect!["Cell c/in-memory: the plain arm again (A/A), whose true cost is none: in one, too noisy to tell: between −3.0% and 5.1%; in two, too noisy to tell: between −3.0% and 5.1%."].assert_eq(compared.notes.last().expect("a note"));
+        expect!["Cell c/in-memory: the plain arm again (A/A), whose true cost is none: in one, too noisy to tell: between −3.0 % and 5.1 %; in two, too noisy to tell: between −3.0 % and 5.1 %."].assert_eq(compared.notes.last().expect("a note"));
         assert!(compared.matches.iter().all(|it| it.arm != "fscrypt"));
     }
 
@@ -488,11 +488,12 @@ mod tests {
             compared.notes.join("\n")
         };
         expect![[r#"
-            one rests on one start of its servers: nothing is known of how much its starts differ, so a difference may be start-to-start variation: measure it over more starts.
-            two rests on one start of its servers: nothing is known of how much its starts differ, so a difference may be start-to-start variation: measure it over more starts."#]].assert_eq(&told(1, false));
+            one has one start of its servers: nothing is known of how much its starts differ, so a difference may be start-to-start variation: measure it over more starts.
+            two has one start of its servers: nothing is known of how much its starts differ, so a difference may be start-to-start variation: measure it over more starts."#]].assert_eq(&told(1, false));
         expect![[r#"
-            one rests on 3 starts of its servers: its intervals are widened by what is known of how much starts differ.
-            two rests on 3 starts of its servers: its intervals are widened by what is known of how much starts differ."#]].assert_eq(&told(3, true));
+            one has 3 starts of its servers: its intervals are widened by what is known of how much starts differ.
+            two has 3 starts of its servers: its intervals are widened by what is known of how much starts differ."#]]
+        .assert_eq(&told(3, true));
         expect![[r#""#]].assert_eq(&told(8, false));
     }
 

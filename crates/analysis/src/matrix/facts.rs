@@ -15,12 +15,12 @@ pub fn of(host: &HostFigure) -> Vec<(&'static str, String)> {
         ("kernel", machine.kernel.clone()),
         ("kernel's ciphers", machine.kernel_crypto.join(", ")),
         ("file system", machine.file_system.clone()),
-        ("disk", if machine.storage.is_empty() { "not told" } else { machine.storage.as_str() }.to_owned()),
+        ("disk", if machine.storage.is_empty() { "unknown" } else { machine.storage.as_str() }.to_owned()),
         ("memory", quantity::memory(machine.memory_bytes)),
         ("system", machine.system.clone()),
         ("clock", machine.clock.clone()),
         ("virtualised", if machine.virtualised { "yes" } else { "no" }.to_owned()),
-        ("stolen by the hypervisor", host.state.steal.map_or("not told".to_owned(), share)),
+        ("stolen by the hypervisor", host.state.steal.map_or("unknown".to_owned(), share)),
         ("load", quantity::fixed(host.state.load, 1)),
     ]
 }
@@ -35,5 +35,5 @@ pub fn differing(hosts: &[HostFigure]) -> Vec<(&'static str, Vec<String>)> {
 }
 
 fn share(share: f64) -> String {
-    format!("{}%", quantity::fixed(100.0 * share, 1))
+    format!("{} %", quantity::fixed(100.0 * share, 1))
 }

@@ -341,7 +341,7 @@ fn host(of_host: &[&TaskEffect<'_>], error: Divided) -> Option<HostFigure> {
         repeats.iter().map(|repeat| (error.widened(repeat), repeat.unit)).collect();
     let boot = &first.outcome.machine.boot;
     Some(HostFigure {
-        host: if boot.is_empty() { "not told".to_owned() } else { boot.chars().take(HOST_DIGITS).collect() },
+        host: if boot.is_empty() { "unknown".to_owned() } else { boot.chars().take(HOST_DIGITS).collect() },
         answer: Answer::of(&pairs, error.alpha(), Basis::Repeats),
         unit: combined(&units)?,
         proof: of_host.iter().map(|said| &said.arm.proof).fold(Proof::Proven, worse),

@@ -56,7 +56,7 @@ fn what_it_is(arm: &ArmAnalysis) -> Option<&'static str> {
         _ if arm.aa => Some("A/A, the plain arm again: no cost is the truth"),
         Proof::Baseline | Proof::Proven => None,
         Proof::Unproven(_) => Some("unproven"),
-        Proof::ToldByProvider(_) => Some("told by the provider"),
+        Proof::ToldByProvider(_) => Some("reported by the provider"),
         Proof::Disproven(_) => Some("disproven"),
     }
 }

@@ -47,7 +47,7 @@ fn verdict(metric: &Resolution) -> String {
                 .to_owned()
         }
         Answer::Difference => format!(
-            "NOT IN ORDER: a difference was found where there is none. Believe no cost below {}% here and now; several \
+            "NOT IN ORDER: a difference was found where there is none. Believe no cost below {} % here and now; several \
              `epochs` draw again what differs by chance between two instances, such as where their memory lies.",
             percent(metric.largest())
         ),
@@ -62,7 +62,7 @@ fn verdict(metric: &Resolution) -> String {
             };
             let margin = percent(metric.margin);
             format!(
-                "Too noisy to say: a difference beyond your margin of {margin}% could be there and not be seen. {remedy}"
+                "Too noisy to say: a difference beyond your margin of {margin} % could be there and not be seen. {remedy}"
             )
         }
         Answer::None => "The instrument finds no difference where there is none.".to_owned(),
@@ -72,13 +72,13 @@ fn verdict(metric: &Resolution) -> String {
 fn write_metric(text: &mut String, metric: &Resolution) -> std::fmt::Result {
     let percent = |effect: f64| number::digits(number::percent(effect));
     let effect = format!(
-        "{}% [{}, {}]",
+        "{} % [{}, {}]",
         percent(metric.effect.estimate),
         percent(metric.effect.low),
         percent(metric.effect.high)
     );
-    let per_minute = format!("±{}%", percent(metric.per_minute()));
-    let false_alarms = metric.false_alarms.map_or_else(|| "—".to_owned(), |share| format!("{:.1}%", 100.0 * share));
+    let per_minute = format!("±{} %", percent(metric.per_minute()));
+    let false_alarms = metric.false_alarms.map_or_else(|| "—".to_owned(), |share| format!("{:.1} %", 100.0 * share));
     writeln!(text, "  {:<18} {effect:<24} {per_minute:<16} {false_alarms}", metric.title)
 }
 
@@ -96,7 +96,7 @@ fn write_spreads(text: &mut String, cell: &CellSpread) -> std::fmt::Result {
     let [starts, frames] = [(cell.starts, "start"), (cell.frames, "frame")].map(plural);
     writeln!(text, "\n{}: {starts}, {frames} in {}", cell.id, number::duration(cell.load_s))?;
     let Some(first) = cell.metrics.first() else {
-        return writeln!(text, "  too few starts with several frames each to tell how much starts differ");
+        return writeln!(text, "  too few starts with several frames each to estimate how much starts differ");
     };
     writeln!(text, "  {:<18} {:<24} {:<24} one start alone", "", "from start to start", "with what frames scatter")?;
     for metric in &cell.metrics {
@@ -117,12 +117,12 @@ fn write_spread(text: &mut String, metric: &MetricSpread) -> std::fmt::Result {
 
 /// How wide an interval is at least, on so many starts.
 fn least(metric: &MetricSpread, starts: usize) -> String {
-    format!("±{}%", number::digits(number::percent(metric.least(starts))))
+    format!("±{} %", number::digits(number::percent(metric.least(starts))))
 }
 
 /// What the deciding metric says of one start and of `starts`.
 fn meaning(metric: &MetricSpread, starts: usize) -> String {
-    let lost = "What starts differ by is lost in what frames scatter: more `--seconds` tell it apart. ";
+    let lost = "Frames scatter more than starts differ: more `--seconds` separate the two. ";
     let lost = if metric.spread.low > 0.0 { "" } else { lost };
     format!(
         "{lost}An interval on one start reaches {} at least, whatever is measured on it; one on {starts} starts {}.",
@@ -170,24 +170,24 @@ mod tests {
 
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  the same twice           here, per minute false alarms
-              net time per op    0.20% [−0.50, 0.90]      ±0.80%           4.8%
-              time per op        −0.50% [−2.0, 1.0]       ±0.80%           4.8%
+              net time per op    0.20 % [−0.50, 0.90]     ±0.80 %          4.8 %
+              time per op        −0.50 % [−2.0, 1.0]      ±0.80 %          4.8 %
               The instrument finds no difference where there is none.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  the same twice           here, per minute false alarms
-              net time per op    0.70% [0.50, 0.90]       ±0.80%           4.8%
-              NOT IN ORDER: a difference was found where there is none. Believe no cost below 0.90% here and now; several `epochs` draw again what differs by chance between two instances, such as where their memory lies.
+              net time per op    0.70 % [0.50, 0.90]      ±0.80 %          4.8 %
+              NOT IN ORDER: a difference was found where there is none. Believe no cost below 0.90 % here and now; several `epochs` draw again what differs by chance between two instances, such as where their memory lies.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  the same twice           here, per minute false alarms
-              net time per op    −3.4% [−13.4, 7.7]       ±0.80%           4.8%
-              Too noisy to say: a difference beyond your margin of 3.0% could be there and not be seen. With the noise of this hour about 4 s of load would show it.
+              net time per op    −3.4 % [−13.4, 7.7]      ±0.80 %          4.8 %
+              Too noisy to say: a difference beyond your margin of 3.0 % could be there and not be seen. With the noise of this hour about 4 s of load would show it.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  the same twice           here, per minute false alarms
-              net time per op    0.50% [−4.9, 6.2]        ±4.2%            —
-              Too noisy to say: a difference beyond your margin of 3.0% could be there and not be seen. Starts differ by more than that, as far as is known: more starts would show it, more load on these would not.
+              net time per op    0.50 % [−4.9, 6.2]       ±4.2 %           —
+              Too noisy to say: a difference beyond your margin of 3.0 % could be there and not be seen. Starts differ by more than that, as far as is known: more starts would show it, more load on these would not.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
               too few frames to say anything
@@ -212,17 +212,17 @@ mod tests {
 
             a: 12 starts, 120 frames in 2 min
                                  from start to start      with what frames scatter one start alone
-              net time per op    0.70% [0.40, 1.3]        0.76%, 11 degrees        ±1.7%
-              CPU per op         0.70% [0.00, 1.3]        0.76%, 11 degrees        ±1.7%
-              An interval on one start reaches ±1.7% at least, whatever is measured on it; one on 12 starts ±0.48%.
+              net time per op    0.70 % [0.40, 1.3]       0.76 %, 11 degrees       ±1.7 %
+              CPU per op         0.70 % [0.00, 1.3]       0.76 %, 11 degrees       ±1.7 %
+              An interval on one start reaches ±1.7 % at least, whatever is measured on it; one on 12 starts ±0.48 %.
 
             a: 12 starts, 120 frames in 2 min
                                  from start to start      with what frames scatter one start alone
-              CPU per op         0.70% [0.00, 1.3]        0.76%, 11 degrees        ±1.7%
-              What starts differ by is lost in what frames scatter: more `--seconds` tell it apart. An interval on one start reaches ±1.7% at least, whatever is measured on it; one on 12 starts ±0.48%.
+              CPU per op         0.70 % [0.00, 1.3]       0.76 %, 11 degrees       ±1.7 %
+              Frames scatter more than starts differ: more `--seconds` separate the two. An interval on one start reaches ±1.7 % at least, whatever is measured on it; one on 12 starts ±0.48 %.
 
             a: 12 starts, 120 frames in 2 min
-              too few starts with several frames each to tell how much starts differ
+              too few starts with several frames each to estimate how much starts differ
         "#]]
         .assert_eq(&render_spreads(&cells));
     }

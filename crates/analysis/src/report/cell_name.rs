@@ -40,7 +40,7 @@ fn arrivals(cell: &CellAnalysis) -> String {
     cell.arrivals.clone()
 }
 
-/// `reads only`, `half updates`, `20% updates, 10% inserts`; the name of a workload that tells no shares of operations.
+/// `reads only`, `half updates`, `20 % updates, 10 % inserts`; the name of a workload that tells no shares of operations.
 fn load(cell: &CellAnalysis) -> String {
     let shares: Vec<Share<'_>> = cell.notes.iter().filter_map(|(name, value)| Share::of_note(name, value)).collect();
     let reads = shares.iter().any(|share| share.operation == READ);
@@ -56,7 +56,7 @@ fn load(cell: &CellAnalysis) -> String {
 }
 
 fn of_all(share: &Share<'_>) -> String {
-    let part = if share.percent == 50.0 { "half".to_owned() } else { format!("{}%", share.percent) };
+    let part = if share.percent == 50.0 { "half".to_owned() } else { format!("{} %", share.percent) };
     format!("{part} {}", many(share.operation))
 }
 
@@ -89,8 +89,8 @@ mod tests {
         expect!["reads only"].assert_eq(&named(&[cell(all, "in memory")]));
         expect!["half updates"].assert_eq(&named(&[cell(&[("READ", "50 %"), ("UPDATE", "50 %")], "")]));
         expect![[r#"
-            20% updates, 10% inserts
-            95% scans, 5% inserts
+            20 % updates, 10 % inserts
+            95 % scans, 5 % inserts
             workload c"#]]
         .assert_eq(&named(&[cell(mixed, ""), cell(scans, ""), cell(&[("program", "pgbench")], "")]));
     }

@@ -1,4 +1,4 @@
-//! Claims counted by how they came out, in words. What cannot be told is neither proven nor disproven.
+//! Claims counted by how they came out, in words. What is unknown is neither proven nor disproven.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use tithe_model::record::{Finding, Role, Verdict};
 
 use super::{number, words::plural};
 
-/// How claims came out. One that was looked at several times is as good as its worst look.
+/// How claims came out. One that was checked several times is as good as its worst look.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Claims(BTreeMap<(u32, u32, String, String), Verdict>);
 
@@ -17,7 +17,7 @@ impl Claims {
             return;
         }
         let verdict = match (finding.role, finding.verdict) {
-            // What is needed and cannot be looked at is open, whatever the reason.
+            // What is needed and cannot be checked is open, whatever the reason.
             (Role::Claim, Verdict::OutOfReach) => Verdict::CannotTell,
             (_, verdict) => verdict,
         };
@@ -33,7 +33,7 @@ impl Claims {
         self.0.values().filter(|one| **one == verdict).count()
     }
 
-    /// Number of claims that were looked at.
+    /// Number of claims that were checked.
     pub fn looked_at(&self) -> usize {
         self.0.len()
     }
@@ -43,7 +43,7 @@ impl Claims {
         self.count(Verdict::Holds) + self.count(Verdict::OutOfReach) == self.looked_at()
     }
 
-    /// `9 of 12 claims hold, 2 do not, 1 cannot be told`.
+    /// `9 of 12 claims hold, 2 do not, 1 cannot be decided`.
     pub fn in_words(&self) -> String {
         let held = number::count(self.count(Verdict::Holds) as u64);
         let verb = if self.looked_at() == 1 { "holds" } else { "hold" };
@@ -59,7 +59,7 @@ impl Claims {
         }
     }
 
-    /// `2 claims do not hold, 1 cannot be told`; `None` where every claim holds.
+    /// `2 claims do not hold, 1 cannot be decided`; `None` where every claim holds.
     pub fn amiss(&self) -> Option<String> {
         let failed = self.count(Verdict::Fails);
         let verb = if failed == 1 { "does" } else { "do" };
@@ -69,7 +69,7 @@ impl Claims {
             (Some(failed), None) => Some(failed),
             (None, Some(_)) => {
                 let open = self.count(Verdict::CannotTell) as u64;
-                Some(format!("{} cannot be told", plural(open, "claim")))
+                Some(format!("{} cannot be decided", plural(open, "claim")))
             }
             (None, None) => None,
         }
@@ -77,7 +77,7 @@ impl Claims {
 
     fn open(&self) -> Option<String> {
         let open = self.count(Verdict::CannotTell) as u64;
-        (open > 0).then(|| format!("{} cannot be told", number::count(open)))
+        (open > 0).then(|| format!("{} cannot be decided", number::count(open)))
     }
 }
 
@@ -98,7 +98,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Claims `a`, `b`, … of one arm, each with its looks: `+` holds, `-` fails, `?` cannot be told.
+    /// Claims `a`, `b`, … of one arm, each with its looks: `+` holds, `-` fails, `?` is unknown.
     pub(in crate::report) fn of(looks: &[&str]) -> Claims {
         let mut claims = Claims::default();
         for (number, looks) in looks.iter().enumerate() {
@@ -142,14 +142,16 @@ pub(super) mod tests {
         check(&["++", "++"], expect!["2 of 2 claims hold | - | true"]);
         check(
             &["--", "--", "??", "??", "++"],
-            expect!["1 of 5 claims hold, 2 do not, 2 cannot be told | 2 claims do not hold, 2 cannot be told | false"],
+            expect![
+                "1 of 5 claims hold, 2 do not, 2 cannot be decided | 2 claims do not hold, 2 cannot be decided | false"
+            ],
         );
         check(&["+-"], expect!["0 of 1 claim holds, 1 does not | 1 claim does not hold | false"]);
-        check(&["??"], expect!["0 of 1 claim holds, 1 cannot be told | 1 claim cannot be told | false"]);
+        check(&["??"], expect!["0 of 1 claim holds, 1 cannot be decided | 1 claim cannot be decided | false"]);
         check(
             &["?-", "?+"],
             expect![
-                "0 of 2 claims hold, 1 does not, 1 cannot be told | 1 claim does not hold, 1 cannot be told | false"
+                "0 of 2 claims hold, 1 does not, 1 cannot be decided | 1 claim does not hold, 1 cannot be decided | false"
             ],
         );
         check(&[], expect!["0 of 0 claims hold | - | true"]);
@@ -164,7 +166,7 @@ pub(super) mod tests {
         });
         expect![[r#"
             1 of 2 claims hold, 1 out of reach and not needed | None | true
-            1 of 2 claims hold, 1 cannot be told | Some("1 claim cannot be told") | false"#]]
+            1 of 2 claims hold, 1 cannot be decided | Some("1 claim cannot be decided") | false"#]]
         .assert_eq(&text.join("\n"));
     }
 }

@@ -45,12 +45,12 @@ impl Decided<'_> {
         self.proven() && self.symmetric() && self.judged.verdict == Outcome::TooNoisy
     }
 
-    /// `too noisy to tell (−3.0% to +5.1%, −1.2 to +2.0 µs)`
+    /// `too noisy to tell (−3.0 % to +5.1 %, −1.2 to +2.0 µs)`
     fn noise(&self, markup: &Markup) -> String {
         let OverRun { effect, difference, verdict } = self.judged;
         let flagged = |flag| self.estimate.flags.contains(&flag);
         if flagged(Flag::NotEnoughFrames) {
-            return format!("not to be told ({})", (markup.text)(&self.estimate.text));
+            return format!("unknown ({})", (markup.text)(&self.estimate.text));
         }
         let (range, beside) = number::both(&effect, difference.as_ref(), &self.estimate.unit, verdict);
         let beside = beside.map_or(String::new(), |figure| format!(", {}", figure.rest));
@@ -63,7 +63,7 @@ impl Decided<'_> {
         format!("too noisy to tell{} ({}{beside}){control}", self.estimate.on_starts(), range.rest)
     }
 
-    /// `4.9% [−6.8, −3.0], −1.9 µs [−2.6, −1.2]`, and ` on this start`
+    /// `4.9 % [−6.8, −3.0], −1.9 µs [−2.6, −1.2]`, and ` on this start`
     fn saving(&self) -> String {
         let OverRun { effect, difference, verdict } = self.judged;
         let told = number::in_line(&effect, difference.as_ref(), &self.estimate.unit, verdict);
@@ -144,7 +144,7 @@ fn title<'a>(arm: &[&'a Decided<'a>]) -> &'a str {
     &arm[0].estimate.title
 }
 
-/// A sentence for each figure in which something costs, that with the dearest arm first.
+/// A sentence for each figure in which something costs, that with the most expensive arm first.
 fn costs(told: &[&Decided<'_>], markup: &Markup) -> Vec<String> {
     let most = |arm: &[&Decided<'_>]| arm.iter().map(|it| it.judged.effect.estimate).fold(f64::MIN, f64::max);
     let costs = |it: &&Decided<'_>| it.judged.verdict == Outcome::Costs;
@@ -153,7 +153,7 @@ fn costs(told: &[&Decided<'_>], markup: &Markup) -> Vec<String> {
     by_figure(arms).iter().map(|arms| costs_in(arms, markup)).collect()
 }
 
-/// `tls adds 14.9 to 16.3 µs to an operation (+38.7% to +42.3%), audit 4.4 to 5.2 µs (…), in net time per op.`:
+/// `tls adds 14.9 to 16.3 µs to an operation (+38.7 % to +42.3 %), audit 4.4 to 5.2 µs (…), in net time per op.`:
 /// from the least end of any interval to the largest, of all cells where the arm costs something.
 fn costs_in(arms: &[OfArm<'_>], markup: &Markup) -> String {
     let named = arms.iter().take(NAMED).enumerate().map(|(index, arm)| {
@@ -211,7 +211,7 @@ fn none_found(told: &[&Decided<'_>], markup: &Markup) -> Vec<String> {
     by_figure(arms).iter().map(found_in).collect()
 }
 
-/// `No cost found: auth (at most 0.7%), checksums (at most 1.6%).`
+/// `No cost found: auth (at most 0.7 %), checksums (at most 1.6 %).`
 fn none_found_in(arms: &[OfArm<'_>], figure: &str, markup: &Markup) -> String {
     let named = arms.iter().take(NAMED).map(|arm| {
         let most = arm.iter().max_by(|a, b| a.judged.effect.high.total_cmp(&b.judged.effect.high));
@@ -246,7 +246,7 @@ fn open(all: &[Decided<'_>], markup: &Markup) -> Vec<String> {
     for (doubted, why) in [
         (asymmetric, "of a set-up that is not symmetric"),
         (disproven, "of a protection that was disproven"),
-        (told, "of a protection of which nobody but its provider says that it was on"),
+        (told, "of a protection that only its provider reports to have been on"),
         (unproven, "of a protection that was neither proven nor disproven"),
     ] {
         if doubted > 0 {
@@ -331,8 +331,8 @@ mod tests {
     #[test]
     fn costs_in_two_figures_make_no_range() {
         let told = in_two_figures(|_| ());
-        let net = "tls adds 14.9 to 16.3 µs to an operation (+38.7% to +42.3%), in net time per op.";
-        assert!(told.ends_with(&format!("(+45.0% to +47.6%), in CPU per op. {net}")), "{told}");
+        let net = "tls adds 14.9 to 16.3 µs to an operation (+38.7 % to +42.3 %), in net time per op.";
+        assert!(told.ends_with(&format!("(+45.0 % to +47.6 %), in CPU per op. {net}")), "{told}");
         let told = in_two_figures(|estimate| {
             estimate.effect = Interval { estimate: 0.001, low: -0.001, high: 0.003 };
             estimate.verdict = Outcome::NoneFound;
@@ -346,7 +346,7 @@ mod tests {
         let of_tls = analysis.cells.iter_mut().flat_map(|cell| &mut cell.arms[1].estimates);
         of_tls.filter_map(|estimate| estimate.difference.as_mut()).for_each(|difference| difference.low = -1.0);
         let told = answer(&analysis, &PLAIN);
-        assert!(told.starts_with("tls adds +38.7% to +42.3% to an operation, "), "{told}");
+        assert!(told.starts_with("tls adds +38.7 % to +42.3 % to an operation, "), "{told}");
     }
 
     #[test]
@@ -355,9 +355,9 @@ mod tests {
         analysis.cells[1].arms.truncate(1);
         analysis.cells[0].arms.remove(1);
         let auth = &mut analysis.cells[0].arms[1].estimates[0];
-        (auth.verdict, auth.text) = (Outcome::Gains, "saves 0.90% [0.40, 1.4]".to_owned());
+        (auth.verdict, auth.text) = (Outcome::Gains, "saves 0.90 % [0.40, 1.4]".to_owned());
         let told = answer(&analysis, &PLAIN);
-        assert!(told.contains("is too noisy to tell (−1.7% to −0.1%, "), "{told}");
+        assert!(told.contains("is too noisy to tell (−1.7 % to −0.1 %, "), "{told}");
         assert!(told.contains("), and the plain arm differs from itself by as much."), "{told}");
     }
 

@@ -48,8 +48,8 @@ pub fn answer(history: &History) -> String {
     let changes: usize = history.series.iter().map(|series| series.changes.len()).sum();
     let changed = history.series.iter().filter(|series| !series.changes.is_empty()).count();
     let told = match (all, changes) {
-        (0, _) => return "No run has a cost to tell.".to_owned(),
-        _ if short == all => return format!("Too few runs to tell a change of {}.", words::plural(all, "cost")),
+        (0, _) => return "No run has a cost to report.".to_owned(),
+        _ if short == all => return format!("Too few runs to detect a change of {}.", words::plural(all, "cost")),
         (_, 0) => format!("No change was found in {}", words::plural(all - short, "cost")),
         _ => format!("{} in {changed} of {}", words::plural(changes as u64, "change"), words::plural(all, "cost")),
     };
@@ -68,7 +68,7 @@ pub fn name(series: &Series) -> String {
 pub fn sentences(series: &Series) -> Vec<String> {
     let mut told: Vec<String> = series.changes.iter().map(|change| sentence(series, change)).collect();
     if series.too_short() {
-        told.push(format!("A change can be told from {} runs that count on.", series.runs_min));
+        told.push(format!("A change can be detected with {} usable runs or more.", series.runs_min));
     } else if told.is_empty() {
         told.push("No change was found.".to_owned());
     }
@@ -204,10 +204,10 @@ mod tests {
     fn nothing_is_told_of_nothing() {
         let empty = History { series: Vec::new(), notes: Vec::new() };
         expect![[r#"
-            No run has a cost to tell.
+            No run has a cost to report.
         "#]]
         .assert_eq(&render(&empty, 80));
-        assert!(html::history(&empty).contains("No run has a cost to tell."));
+        assert!(html::history(&empty).contains("No run has a cost to report."));
     }
 
     #[test]
@@ -219,7 +219,10 @@ mod tests {
             for line in text.lines() {
                 assert!(table::width(line) <= width, "{width}: {line}");
             }
-            assert!(text.contains("+9.8% [9.4, 10.2]\n") && text.contains("(+10.2% [9.8, 10.6]) UNPROVEN\n"), "{text}");
+            assert!(
+                text.contains("+9.8 % [9.4, 10.2]\n") && text.contains("(+10.2 % [9.8, 10.6]) UNPROVEN\n"),
+                "{text}"
+            );
         }
     }
 }

@@ -39,7 +39,7 @@ pub struct Status {
     pub arms: Vec<ArmNow>,
     /// Half-width at which an arm is precise enough, natural-log ratio.
     pub precision: f64,
-    /// Claims of this cell, as far as they were looked at.
+    /// Claims of this cell, as far as they were checked.
     pub claims: Claims,
     /// Share of the clients' time in which client and server ran, 0–1 and more where several processes serve one
     /// client; `None` before the first frame.
@@ -262,7 +262,7 @@ fn time(status: &Status) -> String {
     let elapsed = clock(status.elapsed_s);
     let bought = status
         .bought
-        .map_or(String::new(), |half| format!(", the budget buys ±{}%", number::digits(number::percent(half))));
+        .map_or(String::new(), |half| format!(", the budget buys ±{} %", number::digits(number::percent(half))));
     match status.left_s {
         Some((least, most)) => {
             format!("{elapsed}, {} left{bought}", range(&number::duration(least), &number::duration(most)))
@@ -355,12 +355,12 @@ mod tests {
     fn the_panel_says_where_the_run_is() {
         expect![[r#"
               frame 12/60  ━━━━━───────────────────
-              plain                                             48,310/s  p99 212 µs
-              tls    ··········│····━━●━━━  +3.1% [2.0, 4.3]    46,870/s  p99 219 µs
-            ✓ audit  ········━━●━·········  −0.2% [−0.9, +0.5]  48,300/s  p99 211 µs
-              luks   ··········│··········  ~                    9,310/s  p99 1.53 ms
-            ! evidence so far: 9 of 12 claims hold, 2 do not, 1 cannot be told
-              client busy 41%, server 56%, processor pressure 8.0%
+              plain                                              48,310/s  p99 212 µs
+              tls    ··········│····━━●━━━  +3.1 % [2.0, 4.3]    46,870/s  p99 219 µs
+            ✓ audit  ········━━●━·········  −0.2 % [−0.9, +0.5]  48,300/s  p99 211 µs
+              luks   ··········│··········  ~                     9,310/s  p99 1.53 ms
+            ! evidence so far: 9 of 12 claims hold, 2 do not, 1 cannot be decided
+              client busy 41 %, server 56 %, processor pressure 8.0 %
               1 min 12 s, 2–4 min left
               to come: c.on-disk, a.in-memory, a.on-disk and 1 more cell"#]]
         .assert_eq(&panel(&status(), 80, 24).join("\n"));
@@ -396,27 +396,27 @@ mod tests {
         expect![[r#"
               frame 12/60  ━━━━━───────────────────
               plain                                48,310/s  p99 212 µs
-              tls    ····│━●━  +3.1% [2.0, 4.3]    46,870/s  p99 219 µs
-            ✓ audit  ···●━···  −0.2% [−0.9, +0.5]  48,300/s  p99 211 µs
-              luks   ····│···  ~                    9,310/s  p99 1.53 ms
+              tls    ···│━●━  +3.1 % [2.0, 4.3]    46,870/s  p99 219 µs
+            ✓ audit  ··━●···  −0.2 % [−0.9, +0.5]  48,300/s  p99 211 µs
+              luks   ···│···  ~                     9,310/s  p99 1.53 ms
             ! evidence so far: 9 of 12 claims hold, 2 do not, 1 cannot …
-              client busy 41%, server 56%, processor pressure 8.0%
+              client busy 41 %, server 56 %, processor pressure 8.0 %
               1 min 12 s, 2–4 min left
               to come: c.on-disk, a.in-memory, a.on-disk and 1 more cell"#]]
         .assert_eq(&panel(&status(), 60, 24).join("\n"));
         expect![[r#"
               frame 12/60  ━━━━━───────────────────
-              tls    ········│···━━●━━  +3.1% [2.0, 4.3]
-            ✓ audit  ······━━●━·······  −0.2% [−0.9, +0.5]
-              luks   ········│········  ~
+              tls    ········│··━━●━━  +3.1 % [2.0, 4.3]
+            ✓ audit  ······━●━·······  −0.2 % [−0.9, +0.5]
+              luks   ········│·······  ~
             ! evidence so far: 9 of 12 claims hold, 2 do …
-              client busy 41%, server 56%, processor pres…
+              client busy 41 %, server 56 %, processor pr…
               1 min 12 s, 2–4 min left
               to come: c.on-disk, a.in-memory, a.on-disk …"#]]
         .assert_eq(&panel(&status(), 46, 24).join("\n"));
         for columns in 30..120 {
             let lines = panel(&status(), columns, 24).join("\n");
-            assert!(lines.contains("+3.1% [2.0, 4.3]") && lines.contains("−0.2% [−0.9, +0.5]"), "{columns}: {lines}");
+            assert!(lines.contains("+3.1 % [2.0, 4.3]") && lines.contains("−0.2 % [−0.9, +0.5]"), "{columns}: {lines}");
         }
     }
 
@@ -424,22 +424,22 @@ mod tests {
     fn a_low_terminal_keeps_its_arms() {
         expect![[r#"
               frame 12/60  ━━━━━────────…
-              tls    +3.1% [2.0, 4.3]
-            ✓ audit  −0.2% [−0.9, +0.5]
+              tls    +3.1 % [2.0, 4.3]
+            ✓ audit  −0.2 % [−0.9, +0.5]
               luks   ~
             ! evidence so far: 9 of 12 c…
               1 min 12 s, 2–4 min left"#]]
         .assert_eq(&panel(&status(), 29, 6).join("\n"));
         let low = panel(&status(), 80, 4).join("\n");
-        assert!(low.contains("+3.1%") && low.contains("and 2 more arms") && low.contains("2–4 min left"), "{low}");
+        assert!(low.contains("+3.1 %") && low.contains("and 2 more arms") && low.contains("2–4 min left"), "{low}");
     }
 
     #[test]
     fn the_plain_line_names_every_arm() {
-        expect!["[2/6] c/in-memory frame 12/60: tls +3.1% [2.0, 4.3], audit −0.2% [−0.9, +0.5], luks ~; client busy 41%, server 56%, processor pressure 8.0%; 1 min 12 s, 2–4 min left"]
+        expect!["[2/6] c/in-memory frame 12/60: tls +3.1 % [2.0, 4.3], audit −0.2 % [−0.9, +0.5], luks ~; client busy 41 %, server 56 %, processor pressure 8.0 %; 1 min 12 s, 2–4 min left"]
         .assert_eq(&plain_line(&status()));
         let wide = Status { bought: Some(0.0123), ..status() };
-        assert!(plain_line(&wide).ends_with("2–4 min left, the budget buys ±1.2%"), "{}", plain_line(&wide));
+        assert!(plain_line(&wide).ends_with("2–4 min left, the budget buys ±1.2 %"), "{}", plain_line(&wide));
         let begun = Status { arms: vec![ArmNow::named("tls")], frame: 0, left_s: None, busy: None, ..status() };
         expect!["[2/6] c/in-memory frame 0/60: tls ~; 1 min 12 s"].assert_eq(&plain_line(&begun));
     }

@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn markup_in_names_is_text() {
         assert_eq!(escape("a|b *c* <d> TAIL_DRIVEN _e_"), "a\\|b \\*c\\* \\<d> TAIL_DRIVEN \\_e\\_");
-        assert_eq!(escape("~ -3.0% [1, 2] [x](y) ~~z~~"), "~ -3.0% [1, 2] [x\\](y) \\~\\~z\\~~");
+        assert_eq!(escape("~ -3.0 % [1, 2] [x](y) ~~z~~"), "~ -3.0 % [1, 2] [x\\](y) \\~\\~z\\~~");
         assert_eq!(escape("# 1 # > 2"), "\\# 1 # > 2");
     }
 

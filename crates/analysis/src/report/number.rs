@@ -3,7 +3,7 @@
 //! Quantities that are one number are written by [`tithe_model::quantity`]. A figure is written in two parts, the
 //! estimate and its interval, because a table aligns them apart.
 
-use tithe_model::quantity::{MINUS, decimals, fixed, readable, with_unit};
+use tithe_model::quantity::{MINUS, decimals, fixed, percentage, readable, with_unit};
 pub use tithe_model::quantity::{amount, count, duration, memory};
 pub use tithe_statistics::verdict::{digits, percent};
 
@@ -15,7 +15,7 @@ const FACTOR_FROM: f64 = std::f64::consts::LN_2;
 /// What is read where too few frames, or groups of them, leave no interval.
 const TOO_FEW: &str = "not enough data";
 
-/// A number and what surrounds it, ready for a table: `+3.1%` and `[2.6, 3.7]`.
+/// A number and what surrounds it, ready for a table: `+3.1 %` and `[2.6, 3.7]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
     /// The estimate with its unit, or `~` where the interval is too wide to give one.
@@ -30,19 +30,19 @@ impl std::fmt::Display for Figure {
     }
 }
 
-/// A percentage of a share: `0.082` is `8.2%`.
+/// A percentage of a share: `0.082` is `8.2 %`.
 pub fn share(share: f64) -> String {
-    format!("{}%", digits(100.0 * share))
+    percentage(&digits(100.0 * share))
 }
 
-/// A standard deviation of natural-log ratios with its interval as `0.7% [0.4, 1.6]`.
+/// A standard deviation of natural-log ratios with its interval as `0.7 % [0.4, 1.6]`.
 pub fn spread(spread: &Interval) -> String {
     let [estimate, low, high] = [spread.estimate, spread.low, spread.high].map(|end| digits(100.0 * end));
-    format!("{estimate}% [{low}, {high}]")
+    format!("{} [{low}, {high}]", percentage(&estimate))
 }
 
-/// A cost (natural-log ratio protected/plain) as `+3.1% [2.6, 3.7]`, from twice as much on as `×6.4 [6.2, 6.6]`,
-/// and as `~ −3.0% to +5.1%` when it is too noisy to tell.
+/// A cost (natural-log ratio protected/plain) as `+3.1 % [2.6, 3.7]`, from twice as much on as `×6.4 [6.2, 6.6]`,
+/// and as `~ −3.0 % to +5.1 %` when it is too noisy to tell.
 ///
 /// The estimate and both ends share their decimals, which follow from the width of the interval ([`shared`]). Ends
 /// carry their signs where the interval holds zero.
@@ -59,7 +59,8 @@ pub fn cost(effect: &Interval, outcome: Outcome) -> Figure {
     let (estimate, low, high) = (as_read(estimate), as_read(low), as_read(high));
     let decimals = if factor { shared(low, high) } else { apart_from_zero(low, high, shared(low, high)) };
     let end = |value: f64| if low < 0.0 && high > 0.0 { signed(value, decimals) } else { fixed(value, decimals) };
-    let lead = if factor { format!("×{}", fixed(estimate, decimals)) } else { signed(estimate, decimals) + "%" };
+    let lead =
+        if factor { format!("×{}", fixed(estimate, decimals)) } else { percentage(&signed(estimate, decimals)) };
     Figure { lead, rest: format!("[{}, {}]", end(low), end(high)) }
 }
 
@@ -100,7 +101,7 @@ pub fn both(
     }
 }
 
-/// A cost with its difference in one line: `+9.0% [8.4, 9.8], +0.62 µs [0.58, 0.66]`.
+/// A cost with its difference in one line: `+9.0 % [8.4, 9.8], +0.62 µs [0.58, 0.66]`.
 pub fn in_line(effect: &Interval, difference: Option<&Interval>, unit: &str, outcome: Outcome) -> String {
     let (cost, difference) = both(effect, difference, unit, outcome);
     difference.map_or(cost.to_string(), |difference| format!("{cost}, {difference}"))
@@ -145,35 +146,35 @@ pub fn between(low: f64, high: f64, unit: &str) -> String {
     with_unit(format!("{} to {}", fixed(low / divisor, decimals), fixed(high / divisor, decimals)), &unit)
 }
 
-/// Both ends of a cost as `−3.0% to +5.1%`, from twice as much on as `−10% to ×3.3`.
+/// Both ends of a cost as `−3.0 % to +5.1 %`, from twice as much on as `−10 % to ×3.3`.
 pub fn range(low: f64, high: f64) -> String {
     let decimals = shared(percent(low), percent(high.min(FACTOR_FROM)));
     let end = |effect: f64| match effect >= FACTOR_FROM {
         true => format!("×{}", digits(effect.exp())),
-        false => signed(percent(effect), decimals) + "%",
+        false => percentage(&signed(percent(effect), decimals)),
     };
     format!("{} to {}", end(low), end(high))
 }
 
-/// A cost that somebody published, or the range of it: `+26.2%`, `+5.3% to +25%`.
+/// A cost that somebody published, or the range of it: `+26.2 %`, `+5.3 % to +25 %`.
 pub fn published(low: f64, high: f64) -> String {
     let one = |effect: f64| match effect >= FACTOR_FROM {
         true => format!("×{}", digits(effect.exp())),
         false => {
             let percent = percent(effect);
-            signed(percent, usize::from(percent.fract().abs() > 0.05 && percent.abs() < 99.5)) + "%"
+            percentage(&signed(percent, usize::from(percent.fract().abs() > 0.05 && percent.abs() < 99.5)))
         }
     };
     if low == high { one(low) } else { format!("{} to {}", one(low), one(high)) }
 }
 
-/// One cost without its interval, for a sentence that says which end of one it is: `2.2%`, `×6.4`.
+/// One cost without its interval, for a sentence that says which end of one it is: `2.2 %`, `×6.4`.
 pub fn bound(effect: f64, of: &Interval) -> String {
     if effect >= FACTOR_FROM {
         return format!("×{}", fixed(effect.exp(), shared(of.low.exp(), of.high.exp())));
     }
     let decimals = shared(percent(of.low), percent(of.high));
-    format!("{}%", fixed(percent(effect), decimals))
+    percentage(&fixed(percent(effect), decimals))
 }
 
 /// The decimals that both ends of an interval and its estimate are written with, in percent or as factors.
@@ -231,19 +232,19 @@ mod tests {
 
     #[test]
     fn costs_read_as_percent_and_from_twice_as_factors() {
-        assert_eq!(cost_of(0.031, 0.026, 0.036, Outcome::Costs), "+3.1% [2.6, 3.7]");
-        assert_eq!(cost_of(0.002, 0.0015, 0.0025, Outcome::Costs), "+0.20% [0.15, 0.25]");
-        assert_eq!(cost_of(-0.05, -0.07, -0.03, Outcome::Gains), "−4.9% [−6.8, −3.0]");
-        assert_eq!(cost_of(0.0, -0.002, 0.008, Outcome::NoneFound), "0.0% [−0.2, +0.8]");
-        assert_eq!(cost_of(0.0019, -0.013, 0.022, Outcome::NoneFound), "+0.2% [−1.3, +2.2]");
-        assert_eq!(cost_of(0.69, 0.68, 0.70, Outcome::Costs), "+99% [97, 101]");
+        assert_eq!(cost_of(0.031, 0.026, 0.036, Outcome::Costs), "+3.1 % [2.6, 3.7]");
+        assert_eq!(cost_of(0.002, 0.0015, 0.0025, Outcome::Costs), "+0.20 % [0.15, 0.25]");
+        assert_eq!(cost_of(-0.05, -0.07, -0.03, Outcome::Gains), "−4.9 % [−6.8, −3.0]");
+        assert_eq!(cost_of(0.0, -0.002, 0.008, Outcome::NoneFound), "0.0 % [−0.2, +0.8]");
+        assert_eq!(cost_of(0.0019, -0.013, 0.022, Outcome::NoneFound), "+0.2 % [−1.3, +2.2]");
+        assert_eq!(cost_of(0.69, 0.68, 0.70, Outcome::Costs), "+99 % [97, 101]");
         assert_eq!(cost_of(6.4_f64.ln(), 6.2_f64.ln(), 6.6_f64.ln(), Outcome::Costs), "×6.4 [6.2, 6.6]");
     }
 
     #[test]
     fn a_cost_is_not_printed_as_if_it_could_be_none() {
-        assert_eq!(cost_of(0.006, 0.0004, 0.012, Outcome::Costs), "+0.60% [0.04, 1.21]");
-        assert_eq!(cost_of(-0.006, -0.012, -0.0004, Outcome::Gains), "−0.60% [−1.19, −0.04]");
+        assert_eq!(cost_of(0.006, 0.0004, 0.012, Outcome::Costs), "+0.60 % [0.04, 1.21]");
+        assert_eq!(cost_of(-0.006, -0.012, -0.0004, Outcome::Gains), "−0.60 % [−1.19, −0.04]");
         let told = |low: f64| difference(&Interval { estimate: 1.0, low, high: 2.0 }, "µs", Outcome::Costs).to_string();
         assert_eq!([told(0.01), told(-0.01)], ["+1.00 µs [0.01, 2.00]", "+1.0 µs [0.0, +2.0]"]);
         assert_eq!(points(&Interval { estimate: 0.006, low: 0.0004, high: 0.012 }), "+0.60 points [0.04, 1.20]");
@@ -251,8 +252,8 @@ mod tests {
 
     #[test]
     fn noise_is_a_range_and_never_a_number() {
-        assert_eq!(cost_of(0.01, -0.03, 0.05, Outcome::TooNoisy), "~ −3.0% to +5.1%");
-        assert_eq!(cost_of(0.3, -0.1, 1.2, Outcome::TooNoisy), "~ −10% to ×3.3");
+        assert_eq!(cost_of(0.01, -0.03, 0.05, Outcome::TooNoisy), "~ −3.0 % to +5.1 %");
+        assert_eq!(cost_of(0.3, -0.1, 1.2, Outcome::TooNoisy), "~ −10 % to ×3.3");
         assert_eq!(cost_of(0.0, f64::NEG_INFINITY, f64::INFINITY, Outcome::TooNoisy), "~ not enough data");
         assert_eq!(cost_of(0.1, 0.05, f64::INFINITY, Outcome::Costs), "~ not enough data");
     }

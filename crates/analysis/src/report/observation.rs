@@ -22,7 +22,7 @@ use crate::{Analysis, CellAnalysis};
 const NAMESPACE: [u8; 16] =
     [0x6f, 0x1d, 0x0c, 0x53, 0x2b, 0x9a, 0x4e, 0x71, 0x8c, 0x44, 0xd5, 0x90, 0x3e, 0xa7, 0x12, 0xbf];
 
-/// What was looked at, together.
+/// What was checked, together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assessment {
     /// What it is called.
@@ -33,7 +33,7 @@ pub struct Assessment {
     pub tithe: String,
     /// When it began, s since 1970.
     pub unix_s: u64,
-    /// True where everything was looked at that was to be.
+    /// True where everything was checked that was to be.
     pub complete: bool,
     /// What was seen, in order.
     pub observations: Vec<Observation>,
@@ -50,7 +50,7 @@ pub struct Observation {
     pub claim: String,
     /// What it is about, if a control asks for it.
     pub property: Option<Property>,
-    /// How it was looked at.
+    /// How it was checked.
     pub method: Method,
     /// Before or after the load, or nothing where there was none.
     pub phase: &'static str,
@@ -62,11 +62,11 @@ pub struct Observation {
     pub control: String,
     /// What was found, by the stable names that `tithe explain` knows.
     pub findings: Vec<String>,
-    /// When it was looked at, s since 1970.
+    /// When it was checked, s since 1970.
     pub unix_s: u64,
 }
 
-/// How something was looked at, by the words of NIST SP 800-53A.
+/// How something was checked, by the words of NIST SP 800-53A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// By reading settings, lists and files.
@@ -92,7 +92,7 @@ pub enum Outcome {
     Holds,
     /// It does not.
     Fails,
-    /// It cannot be told.
+    /// It is unknown.
     CannotTell,
     /// Something to know; nothing must hold.
     Informs,
@@ -120,7 +120,7 @@ impl Outcome {
 }
 
 impl Observation {
-    /// What `finding` says about `subject`, looked at `unix_s` seconds after 1970.
+    /// What `finding` says about `subject`, checked `unix_s` seconds after 1970.
     pub fn of(finding: &Finding, subject: &str, unix_s: u64) -> Self {
         Self {
             subject: subject.to_owned(),
@@ -150,7 +150,7 @@ impl Observation {
         let outcome = match self.outcome {
             Outcome::Holds => "holds",
             Outcome::Fails => "does not hold",
-            Outcome::CannotTell => "cannot be told",
+            Outcome::CannotTell => "cannot be decided",
             Outcome::Informs => "to know",
         };
         let control = if self.control.is_empty() { String::new() } else { format!("; control: {}", self.control) };

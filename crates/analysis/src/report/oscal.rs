@@ -47,7 +47,7 @@ pub fn render(assessment: &Assessment) -> String {
         "back-matter": { "resources": [{
             "uuid": plan,
             "title": line(source),
-            "description": "What was carried out; no assessment plan of OSCAL's stands behind it.",
+            "description": "What was carried out; there is no OSCAL assessment plan.",
         }]},
     }});
     leave_out_empty(&mut document);
@@ -77,7 +77,7 @@ fn component_of(assessment: &Assessment, subject: &str) -> String {
     uuid(&["component", &assessment.source, subject])
 }
 
-/// The servers and arms that were looked at.
+/// The servers and arms that were checked.
 fn components(assessment: &Assessment) -> Vec<Value> {
     let subjects: BTreeSet<&str> = assessment.observations.iter().map(|it| it.subject.as_str()).collect();
     let component = |subject: &str| {

@@ -39,13 +39,13 @@ impl Estimate {
         let (verdict, text) = if !(effect.low.is_finite() && effect.high.is_finite()) {
             (Outcome::TooNoisy, "too noisy to tell (not enough frames)".to_owned())
         } else if effect.low > 0.0 {
-            (Outcome::Costs, format!("costs {size}% [{low}, {high}]"))
+            (Outcome::Costs, format!("costs {size} % [{low}, {high}]"))
         } else if effect.high < 0.0 {
-            (Outcome::Gains, format!("saves {size}% [{low}, {high}]"))
+            (Outcome::Gains, format!("saves {size} % [{low}, {high}]"))
         } else if effect.high <= percent(3.0) {
-            (Outcome::NoneFound, format!("no cost found, at most {high}%"))
+            (Outcome::NoneFound, format!("no cost found, at most {high} %"))
         } else {
-            (Outcome::TooNoisy, format!("too noisy to tell: between {low}% and {high}%"))
+            (Outcome::TooNoisy, format!("too noisy to tell: between {low} % and {high} %"))
         };
         let of_plain = |ln_ratio: f64| levels.0 * ln_ratio.exp_m1();
         let difference =
@@ -126,7 +126,7 @@ fn twice(arm: u32, protection: &str, check: (&str, &str), verdict: Verdict, seen
 
 const WIRE: (&str, &str) = ("wire-canary", "no field value in the clear between client and server");
 const DISK: (&str, &str) = ("disk-canary", "no field value in the clear below the data folder");
-const AUDIT: (&str, &str) = ("audit-complete", "every statement stands in the audit log");
+const AUDIT: (&str, &str) = ("audit-complete", "every statement is in the audit log");
 const REPEATS: (&str, &str) = ("repeats", "equal values have different ciphertexts");
 
 fn arm(name: &str, proof: Proof) -> ArmAnalysis {
@@ -205,7 +205,7 @@ fn tls() -> ArmAnalysis {
     ArmAnalysis {
         published: vec![
             published("time", "time 40.1 → 57.2 µs", (42.6, 42.6)),
-            published("time", "throughput −20% to −30%", (25.0, 42.857)),
+            published("time", "throughput −20 % to −30 %", (25.0, 42.857)),
         ],
         facts: ArmFacts {
             version: "PostgreSQL 15.14".to_owned(),
@@ -224,7 +224,7 @@ fn tls() -> ArmAnalysis {
             Estimate::new("cpu", "CPU per op", of_percent(46.3, 45.0, 47.6), (34.1, 49.9), "µs"),
             Estimate {
                 difference: None,
-                text: "31% fewer operations [30, 32]".to_owned(),
+                text: "31 % fewer operations [30, 32]".to_owned(),
                 ..Estimate::new("throughput", "throughput", of_percent(45.4, 43.4, 47.4), (48_310.0, 33_230.0), "op/s")
             },
             Estimate::new("latency_p50_READ", "READ p50", of_percent(38.4, 37.9, 38.9), (36.9, 51.1), "µs"),
@@ -268,7 +268,7 @@ fn audit() -> ArmAnalysis {
         ],
         ..arm(
             "audit",
-            Proof::Unproven(vec!["every statement stands in the audit log: cannot tell after measuring".to_owned()]),
+            Proof::Unproven(vec!["every statement is in the audit log: cannot tell after measuring".to_owned()]),
         )
     }
 }
@@ -293,7 +293,7 @@ fn luks() -> ArmAnalysis {
 fn columns() -> ArmAnalysis {
     let mut findings =
         twice(4, "column-encryption", DISK, Verdict::Holds, ["0 of 20 canaries in 31 files", "20 of 20 canaries"]);
-    let repeats = ["the same 16 bytes stand 4,096 times in base/16384/16401", "does not apply"];
+    let repeats = ["the same 16 bytes occur 4,096 times in base/16384/16401", "does not apply"];
     for mut disclosure in twice(4, "column-encryption", REPEATS, Verdict::Fails, repeats) {
         disclosure.role = Role::Disclosure;
         findings.push(disclosure);
@@ -440,7 +440,7 @@ pub(crate) fn full() -> Analysis {
         "The kernel serves xts(aes) by xts-aes-vaes-avx512: on a machine without AES instructions encryption at rest \
          costs many times more."
             .to_owned(),
-        "Other programs used 91% of the processors: close them for tail latencies that mean something.".to_owned(),
+        "Other programs used 91 % of the processors: close them for tail latencies that mean something.".to_owned(),
     ];
     analysis
 }
@@ -477,15 +477,15 @@ pub(super) fn controlled() -> Analysis {
     };
     let small = net((0.3, 0.1, 0.5), (-0.1, 0.7)).flags(&[Flag::WithinControl]);
     let mut cells = vec![
-        of("a", net((12.5, 11.9, 13.1), (11.6, 13.4)), (-0.6, -1.2, 0.1), "−0.60% [−1.2, 0.10]"),
-        of("c", small, (0.0, -0.5, 0.6), "0.00% [−0.50, 0.60]"),
+        of("a", net((12.5, 11.9, 13.1), (11.6, 13.4)), (-0.6, -1.2, 0.1), "−0.60 % [−1.2, 0.10]"),
+        of("c", small, (0.0, -0.5, 0.6), "0.00 % [−0.50, 0.60]"),
     ];
     cells[0].notes[1].1 = "50 %".to_owned();
     cells[0].notes.push(("UPDATE".to_owned(), "50 %".to_owned()));
     for finding in cells[1].arms.iter_mut().flat_map(|arm| &mut arm.findings) {
         finding.cell = 1;
     }
-    analysis("What protections cost beside a plain arm again", cells)
+    analysis("What protections cost next to the plain arm again", cells)
 }
 
 /// A cost, a saving, none found and a noisy one, on servers that were started once; the saving on three starts.
@@ -533,7 +533,7 @@ pub(super) fn swept() -> Analysis {
                 frames: 30,
             })
             .collect(),
-        costs: vec![("c.clients-1".to_owned(), "costs 40.5% [38.7, 42.3]".to_owned())],
+        costs: vec![("c.clients-1".to_owned(), "costs 40.5 % [38.7, 42.3]".to_owned())],
     };
     let mut analysis = analysis("What TLS costs with more clients", [1, 2, 4].map(of).to_vec());
     let arms =

@@ -1,8 +1,8 @@
 //! Observations as a log of SARIF (OASIS, *Static Analysis Results Interchange Format*, 2.1.0), in JSON.
 //!
 //! A rule for each check, tagged with the controls that it is about, and a result for each observation: `pass`, `fail`,
-//! `review` where it cannot be told, and `informational`. There are no files to point at: a result's place is the
-//! server or the arm that was looked at.
+//! `review` where it is unknown, and `informational`. There are no files to point at: a result's place is the
+//! server or the arm that was checked.
 
 use std::collections::BTreeMap;
 

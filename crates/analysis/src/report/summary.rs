@@ -227,12 +227,12 @@ mod tests {
     fn the_dearest_arm_is_the_first() {
         expect![[r#"
             reads only · net time per op 38.4 µs without protection (plain)
-            ✓ columns    ×6.4  [6.2, 6.6]      +207 µs     ·│·····················━●
-            ✓ tls       +40.5% [38.7, 42.3]     +15.6 µs   ·│···●···················
-            ? audit    (+12.9% [8.4, 17.6])      +5.0 µs   ·│●━·····················  UNPROVEN
-            ✓ fscrypt     ~    −3.0% to +5.1%              ━━·······················  too noisy to tell
-            ✗ luks      (+0.4% [−0.2, +0.8])     +0.15 µs  ·●·······················  DISPROVEN
-            ✓ auth       −4.9% [−6.8, −3.0]      −1.9 µs   ●│·······················  saves: check set-up"#]]
+            ✓ columns    ×6.4   [6.2, 6.6]        +207 µs     ·│·····················━●
+            ✓ tls       +40.5 % [38.7, 42.3]       +15.6 µs   ·│···●···················
+            ? audit    (+12.9 % [8.4, 17.6])        +5.0 µs   ·│●━·····················  UNPROVEN
+            ✓ fscrypt     ~     −3.0 % to +5.1 %              ━━·······················  too noisy to tell
+            ✗ luks      (+0.4 % [−0.2, +0.8])       +0.15 µs  ·●·······················  DISPROVEN
+            ✓ auth       −4.9 % [−6.8, −3.0]        −1.9 µs   ●│·······················  saves: check set-up"#]]
         .assert_eq(&told(&sample::full(), 98));
     }
 
@@ -240,18 +240,18 @@ mod tests {
     fn little_room_costs_the_bar_and_then_words_and_names() {
         expect![[r#"
             reads only · net time per op 38.4 µs without protection (plain)
-            ✓ columns    ×6.4  [6.2, 6.6]      +207 µs
-            ✓ tls       +40.5% [38.7, 42.3]     +15.6 µs
-            ? audit    (+12.9% [8.4, 17.6])      +5.0 µs   UNPROVEN
-            ✓ fscrypt     ~    −3.0% to +5.1%              too noisy …
-            ✗ luks      (+0.4% [−0.2, +0.8])     +0.15 µs  DISPROVEN
-            ✓ auth       −4.9% [−6.8, −3.0]      −1.9 µs   saves: che…"#]]
+            ✓ columns    ×6.4   [6.2, 6.6]        +207 µs
+            ✓ tls       +40.5 % [38.7, 42.3]       +15.6 µs
+            ? audit    (+12.9 % [8.4, 17.6])        +5.0 µs   UNPROVEN
+            ✓ fscrypt     ~     −3.0 % to +5.1 %              too noi…
+            ✗ luks      (+0.4 % [−0.2, +0.8])       +0.15 µs  DISPROV…
+            ✓ auth       −4.9 % [−6.8, −3.0]        −1.9 µs   saves: …"#]]
         .assert_eq(&told(&sample::full(), 58));
         for page in 48..120 {
             for line in told(&sample::full(), page).lines().filter(|line| !line.contains('·') || line.contains('[')) {
                 assert!(width(line) <= page, "{page}: {line}");
             }
-            assert!(told(&sample::full(), page).contains("+40.5% [38.7, 42.3]"), "{page}");
+            assert!(told(&sample::full(), page).contains("+40.5 % [38.7, 42.3]"), "{page}");
         }
     }
 
@@ -259,13 +259,13 @@ mod tests {
     fn the_plain_arm_again_stands_among_the_others() {
         expect![[r#"
             half updates · net time per op 38.4 µs without protection (plain)
-            ✓ tls   +12.5% [11.9, 13.1]    +4.8 µs  ··│···················━●━
-            ≡ A/A    −0.6% [−1.2, +0.1]    −0.2 µs  ━●━━·····················  plain again
-            ✓ auth    ~    −1.4% to −0.4%           ━━━······················  A/A differs as much
+            ✓ tls   +12.5 % [11.9, 13.1]      +4.8 µs  ··│···················━●━
+            ≡ A/A    −0.6 % [−1.2, +0.1]      −0.2 µs  ━●━━·····················  plain again
+            ✓ auth    ~     −1.4 % to −0.4 %           ━━━······················  A/A differs as much
             reads only · net time per op 38.4 µs without protection (plain)
-            ✓ tls   +0.3% [0.1, 0.5]      +0.12 µs  ··│●·····················  costs, below margin
-            ≡ A/A    0.0% [−0.5, +0.6]     0.0 µs   ··●━━····················  plain again
-            ✓ auth   ~    −1.4% to −0.4%            ━━━······················  A/A differs as much"#]]
+            ✓ tls   +0.3 % [0.1, 0.5]        +0.12 µs  ··│●·····················  costs, below margin
+            ≡ A/A    0.0 % [−0.5, +0.6]       0.0 µs   ··●━━····················  plain again
+            ✓ auth   ~     −1.4 % to −0.4 %            ━━━······················  A/A differs as much"#]]
         .assert_eq(&told(&sample::controlled(), 98));
     }
 

@@ -203,7 +203,7 @@ impl Layout {
     }
 }
 
-/// A number taken apart behind its whole part: `+3` and `.1%`, `24,310` and ` op/s`.
+/// A number taken apart behind its whole part: `+3` and `.1 %`, `24,310` and ` op/s`.
 pub(super) fn at_point(text: &str) -> (&str, &str) {
     let Some(first) = text.find(|character: char| character.is_ascii_digit()) else { return (text, "") };
     let whole = text[first..].find(|character: char| !(character.is_ascii_digit() || character == ','));
@@ -255,8 +255,8 @@ mod tests {
             columns: vec![column("arm", "", false), column("time", "n = 30", true), column("rate", "n = 30", true)],
             rows: vec![
                 vec![entry("plain", ""), entry("41.2 µs", "[40.8, 41.9]"), entry("24,310 op/s", "[24,100, 24,500]")],
-                vec![entry("tls", ""), entry("+3.1%", "[2.6, 3.7]"), entry("987 op/s", "[960, 1,014]")],
-                vec![entry("暗号化", ""), entry("~", "-3.0% to +5.1%"), entry("–", "")],
+                vec![entry("tls", ""), entry("+3.1 %", "[2.6, 3.7]"), entry("987 op/s", "[960, 1,014]")],
+                vec![entry("暗号化", ""), entry("~", "-3.0 % to +5.1 %"), entry("–", "")],
             ],
             sticky: 1,
         }
@@ -266,11 +266,11 @@ mod tests {
     fn numbers_align_at_the_decimal_point() {
         let lines = lines(&table(), 80, &|text, _| text.to_owned());
         expect![[r#"
-            arm     time                    rate
-                    n = 30                  n = 30
-            plain   41.2 µs [40.8, 41.9]    24,310 op/s [24,100, 24,500]
-            tls     +3.1%   [2.6, 3.7]         987 op/s [960, 1,014]
-            暗号化   ~      -3.0% to +5.1%       –"#]]
+            arm     time                      rate
+                    n = 30                    n = 30
+            plain   41.2 µs [40.8, 41.9]      24,310 op/s [24,100, 24,500]
+            tls     +3.1 %  [2.6, 3.7]           987 op/s [960, 1,014]
+            暗号化   ~      -3.0 % to +5.1 %       –"#]]
         .assert_eq(&lines.join("\n"));
     }
 
@@ -281,8 +281,8 @@ mod tests {
             arm     time
                     n = 30
             plain   41.2 µs [40.8, 41.9]
-            tls     +3.1%   [2.6, 3.7]
-            暗号化   ~      -3.0% to +5.1%
+            tls     +3.1 %  [2.6, 3.7]
+            暗号化   ~      -3.0 % to +5.1 %
 
             arm     rate
                     n = 30

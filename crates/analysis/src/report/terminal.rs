@@ -275,9 +275,9 @@ mod tests {
             ESC[1marmESC[0m|ESC[1mproofESC[0m|ESC[1mnet time per opESC[0m
             ESC[2mn = 30ESC[0m
             ESC[1mplainESC[0m|baseline| 38.4 µs
-            ESC[1mtlsESC[0m|ESC[32mprovenESC[0m|+40.5%
+            ESC[1mtlsESC[0m|ESC[32mprovenESC[0m|+40.5 %
              +15.6 µs|[14.9, 16.3]
-            ESC[1mauditESC[0m|ESC[33mUNPROVENESC[0m| ESC[2m(+12.9%
+            ESC[1mauditESC[0m|ESC[33mUNPROVENESC[0m| ESC[2m(+12.9 %
             ESC[2m (+5.0 µs|[3.2, 6.8])ESC[0m"#]]
         .assert_eq(&rows.join("\n").replace('\u{1b}', "ESC"));
     }

@@ -1,4 +1,4 @@
-//! What pieces of a report mean to the reader, for whoever chooses words and whoever chooses colours.
+//! What pieces of a report mean to the reader, for the code that chooses words and the code that chooses colours.
 
 /// What a piece of text means to the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -65,7 +65,7 @@ pub struct Claim {
     pub tone: Tone,
     /// The claim, with the protection that makes it where the arm has several.
     pub claim: String,
-    /// When it was looked at: `before and after`; empty where that goes without saying.
+    /// When it was checked: `before and after`; empty where that goes without saying.
     pub when: String,
     /// What was seen; looks that saw the same are told once.
     pub seen: Vec<Seen>,
@@ -132,7 +132,7 @@ fn preamble(analysis: &Analysis) -> Vec<Block> {
 fn legend(analysis: &Analysis) -> String {
     format!(
         "cost relative to the first arm [{} interval, simultaneous over the arms of a cell], and below it the difference \
-         per operation with an interval of its own; n: frames, or groups of frames, behind it; a cost of at most {}% counts as none; in (parentheses): the protection was not proven to \
+         per operation with an interval of its own; n: frames, or groups of frames, behind it; a cost of at most {} % counts as none; in (parentheses): the protection was not proven to \
          be on",
         number::share(analysis.confidence),
         number::digits(number::percent(analysis.margin)),
@@ -296,7 +296,7 @@ fn machine(analysis: &Analysis) -> Vec<Block> {
         ("crypto flags", list(&machine.crypto_flags)),
         ("kernel drivers", list(&machine.kernel_crypto)),
         ("data folders", machine.data_folders()),
-        ("swap", if machine.swap.is_empty() { "not looked at" } else { machine.swap.as_str() }.to_owned()),
+        ("swap", if machine.swap.is_empty() { "not checked" } else { machine.swap.as_str() }.to_owned()),
         ("clock", machine.clock.clone()),
     ];
     let facts = facts.into_iter().map(|(label, text)| (label.to_owned(), text)).collect();
@@ -459,7 +459,7 @@ mod tests {
             let Some(Block::Facts(facts)) = blocks.pop() else { panic!("no costs") };
             facts.into_iter().map(|(label, cost)| format!("{label}: {cost}")).collect::<Vec<_>>()
         };
-        let cost = "costs 40.5% [38.7, 42.3], +15.6 µs [14.9, 16.3]";
+        let cost = "costs 40.5 % [38.7, 42.3], +15.6 µs [14.9, 16.3]";
         assert_eq!(told(&|_| ())[1], format!("tls, c.clients-1: {cost}"));
         let disproven = told(&|arm| arm.proof = Proof::Disproven(vec!["it was off".to_owned()]));
         assert_eq!(disproven[1], format!("tls, c.clients-1: ({cost}) DISPROVEN"));

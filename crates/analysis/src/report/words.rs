@@ -26,7 +26,7 @@ pub fn outcome_code(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The answer of one estimate in words: `costs 3.1%`, `costs 3.1% on this start`; `margin` is a natural-log ratio.
+/// The answer of one estimate in words: `costs 3.1 %`, `costs 3.1 % on this start`; `margin` is a natural-log ratio.
 pub fn outcome(estimate: &Estimate, margin: f64) -> String {
     let (effect, on_starts) = (&estimate.effect, estimate.on_starts());
     match estimate.verdict {
@@ -54,7 +54,7 @@ pub fn outcome(estimate: &Estimate, margin: f64) -> String {
     }
 }
 
-/// By how much a figure differs for certain: `costs 3.1%`, `saves 4.9%`, of throughput `28.8% fewer operations`.
+/// By how much a figure differs for certain: `costs 3.1 %`, `saves 4.9 %`, of throughput `28.8 % fewer operations`.
 fn moved(estimate: &Estimate) -> String {
     let change = estimate.change();
     let size = unsigned(change.estimate, &change);
@@ -106,7 +106,7 @@ const MUCH_WAIT: f64 = 0.1;
 /// The same for pressure, where nobody sees how long the clients waited.
 const MUCH_PRESSURE: f64 = 0.5;
 
-/// What neighbours mean for the percentages of `cell`; `None` where there were none to speak of.
+/// What other programs mean for the percentages of `cell`; `None` where there were none to speak of.
 pub fn neighbours(cell: &CellAnalysis) -> Option<String> {
     let unseen = cell.wait_share == 0.0;
     let pressure = cell.host.cpu_pressure.filter(|share| unseen && *share >= MUCH_PRESSURE && cell.frames > 0);
@@ -118,8 +118,8 @@ pub fn neighbours(cell: &CellAnalysis) -> Option<String> {
         None => return None,
     };
     Some(format!(
-        "{seen}. Beside busy neighbours an operation costs more in every arm, so a percentage is that of this hour: compare \
-         differences per operation, which move less."
+        "{seen}. Background load makes operations slower in every arm, so a percentage holds for this load only: compare differences \
+         per operation, which change less."
     ))
 }
 
@@ -234,11 +234,11 @@ pub fn flag_of(code: &str) -> Result<Flag, String> {
 pub fn flag_advice(flag: Flag) -> &'static str {
     match flag {
         Flag::TailDriven => {
-            "The cost sits in rare stalls, not in the typical operation: read the total beside it, \
-             and look for checkpoints, flushes and slow storage."
+            "The cost sits in rare stalls, not in the typical operation: read the total too, and look \
+             for checkpoints, flushes and slow storage."
         }
         Flag::NeighboursInTail => {
-            "More than 20% of the time went into waiting for a processor, which dilutes tail latencies: \
+            "More than 20 % of the time went into waiting for a processor, which dilutes tail latencies: \
              rely on p50 and CPU, or measure again with processors to spare."
         }
         Flag::Drift => {
@@ -249,10 +249,10 @@ pub fn flag_advice(flag: Flag) -> &'static str {
             "Too few samples lie beyond this percentile: raise the budget or read a lower percentile."
         }
         Flag::NotEnoughFrames => {
-            "An interval needs 15 frames, and this figure stands on fewer: continue the run, raise the budget, or make slots \
+            "An interval needs 15 frames, and this figure has fewer: continue the run, raise the budget, or make slots \
              longer where they hold too few operations."
         }
-        Flag::NotAtRate => "The offered rate was not sustained: offer at most 70% of what the slowest arm can serve.",
+        Flag::NotAtRate => "The offered rate was not sustained: offer at most 70 % of what the slowest arm can serve.",
         Flag::ClientSaturated => {
             "The client was busy most of the time, so the figure may be the client's: \
              use fewer clients, a lower rate or more processors."
@@ -260,10 +260,10 @@ pub fn flag_advice(flag: Flag) -> &'static str {
         Flag::ServerUnseen => {
             "The server's processes could not be seen, so processor time is the client's alone: \
              let Tithe launch the server, or run Tithe on its machine as root or as its user; of an attached one the fact \
-             `server processes` says what stood in the way. A server that its provider switches is never looked at."
+             `server processes` says what stood in the way. A server that its provider switches is never observed."
         }
         Flag::CarryOver => {
-            "What the arm before leaves behind moves this figure by more than 0.5%: \
+            "What the arm before leaves behind moves this figure by more than 0.5 %: \
              the arms feel each other; ask for a longer `slot`."
         }
         Flag::Asymmetric => {
@@ -360,9 +360,9 @@ mod tests {
     fn a_saving_that_only_the_control_of_the_run_doubts_is_doubted() {
         let effect = Interval { estimate: -0.027, low: -0.0325, high: -0.0212 };
         let mut saving = stated(Figure::Metric(Metric::Net), "", effect, Outcome::Gains, String::new(), 30);
-        assert_eq!(outcome(&saving, 0.03), "saves 2.7%: check set-up");
+        assert_eq!(outcome(&saving, 0.03), "saves 2.7 %: check set-up");
         saving.flags.push(Flag::WithinControl);
-        assert_eq!(outcome(&saving, 0.03), "saves 2.7%, but A/A over all cells differs as much");
+        assert_eq!(outcome(&saving, 0.03), "saves 2.7 %, but A/A over all cells differs as much");
         assert_eq!(outcome_short(&saving, 0.03), "A/A differs as much");
     }
 
@@ -374,15 +374,15 @@ mod tests {
         };
         let throughput = |effect: [f64; 3], verdict: Outcome| told(Figure::Throughput, effect, verdict);
         // 25,000 and 17,800 operations per second.
-        assert_eq!(throughput([0.34, 0.33, 0.35], Outcome::Costs), "28.8% fewer operations");
-        assert_eq!(throughput([0.01, 0.005, 0.015], Outcome::Costs), "1.0% fewer operations, below margin");
-        assert_eq!(throughput([-0.1, -0.12, -0.08], Outcome::Gains), "10.5% more operations: check set-up");
+        assert_eq!(throughput([0.34, 0.33, 0.35], Outcome::Costs), "28.8 % fewer operations");
+        assert_eq!(throughput([0.01, 0.005, 0.015], Outcome::Costs), "1.0 % fewer operations, below margin");
+        assert_eq!(throughput([-0.1, -0.12, -0.08], Outcome::Gains), "10.5 % more operations: check set-up");
         assert_eq!(throughput([-0.8, -0.82, -0.78], Outcome::Gains), "×2.23 as many operations: check set-up");
-        assert_eq!(throughput([0.0, -0.02, 0.025], Outcome::NoneFound), "no loss found, at most 2.5%");
-        assert_eq!(told(Figure::Metric(Metric::Time), [0.34, 0.33, 0.35], Outcome::Costs), "costs 40.5%");
+        assert_eq!(throughput([0.0, -0.02, 0.025], Outcome::NoneFound), "no loss found, at most 2.5 %");
+        assert_eq!(told(Figure::Metric(Metric::Time), [0.34, 0.33, 0.35], Outcome::Costs), "costs 40.5 %");
         assert_eq!(
             told(Figure::Metric(Metric::Time), [-0.1, -0.12, -0.08], Outcome::Gains),
-            "saves 9.5%: check set-up"
+            "saves 9.5 %: check set-up"
         );
     }
 }

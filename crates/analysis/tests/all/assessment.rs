@@ -124,23 +124,23 @@ fn a_known_cost_is_found_and_a_second_baseline_is_not() {
                 received_bytes_per_op 1020.00 [1020.00, 1020.00] bytes/op n=60
                 memory_bytes 105.03 [105.02, 105.04] MB n=60
                 connect 3299.44 [3298.44, 3300.44] µs n=60
-              * net: Costs, costs 5.4% [4.9, 6.0] (n=60/1 19.21 -> 20.14 µs/op) []
-              - time: Costs, costs 5.4% [4.9, 6.0] (n=60/1 20.23 -> 21.20 µs) []
-              - cpu: Costs, costs 5.4% [4.9, 6.0] (n=60/1 15.37 -> 16.11 µs/op) []
-              - client_cpu: Costs, costs 5.4% [4.9, 6.0] (n=60/1 5.76 -> 6.04 µs/op) []
-              - server_cpu: Costs, costs 5.4% [4.9, 6.0] (n=60/1 9.61 -> 10.07 µs/op) []
-              - throughput: Costs, 5.1% fewer operations [4.7, 5.6] (n=60/1 98893.35 -> 94350.61 op/s) []
-              - latency_p50_READ: Costs, costs 5.5% [4.9, 6.0] (n=60/1 17.14 -> 17.91 µs) []
-              - latency_p90_READ: Costs, costs 5.3% [4.6, 6.0] (n=60/1 33.48 -> 35.16 µs) []
-              - latency_p95_READ: Costs, costs 5.4% [4.7, 6.1] (n=60/1 40.61 -> 42.41 µs) []
-              - latency_p99_READ: Costs, costs 5.2% [4.4, 6.1] (n=60/1 56.82 -> 59.46 µs) []
-              - latency_p99.9_READ: Costs, costs 5.2% [3.2, 7.6] (n=18/1 90.08 -> 96.51 µs) []
-              - server_tree_cpu: Costs, costs 5.5% [5.1, 6.0] (n=60/1 10.57 -> 11.08 µs/op) []
+              * net: Costs, costs 5.4 % [4.9, 6.0] (n=60/1 19.21 -> 20.14 µs/op) []
+              - time: Costs, costs 5.4 % [4.9, 6.0] (n=60/1 20.23 -> 21.20 µs) []
+              - cpu: Costs, costs 5.4 % [4.9, 6.0] (n=60/1 15.37 -> 16.11 µs/op) []
+              - client_cpu: Costs, costs 5.4 % [4.9, 6.0] (n=60/1 5.76 -> 6.04 µs/op) []
+              - server_cpu: Costs, costs 5.4 % [4.9, 6.0] (n=60/1 9.61 -> 10.07 µs/op) []
+              - throughput: Costs, 5.1 % fewer operations [4.7, 5.6] (n=60/1 98893.35 -> 94350.61 op/s) []
+              - latency_p50_READ: Costs, costs 5.5 % [4.9, 6.0] (n=60/1 17.14 -> 17.91 µs) []
+              - latency_p90_READ: Costs, costs 5.3 % [4.6, 6.0] (n=60/1 33.48 -> 35.16 µs) []
+              - latency_p95_READ: Costs, costs 5.4 % [4.7, 6.1] (n=60/1 40.61 -> 42.41 µs) []
+              - latency_p99_READ: Costs, costs 5.2 % [4.4, 6.1] (n=60/1 56.82 -> 59.46 µs) []
+              - latency_p99.9_READ: Costs, costs 5.2 % [3.2, 7.6] (n=18/1 90.08 -> 96.51 µs) []
+              - server_tree_cpu: Costs, costs 5.5 % [5.1, 6.0] (n=60/1 10.57 -> 11.08 µs/op) []
               - log_bytes: Costs, 156 bytes per op, none on the plain arm (n=60/1 0.00 -> 156.00 bytes/op) []
-              - sent_bytes: Costs, costs 0.01% [0.01, 0.01] (below your margin) (n=60/1 40.05 -> 40.05 bytes/op) []
-              - received_bytes: Costs, costs 2.0% [2.0, 2.0] (below your margin) (n=60/1 1000.00 -> 1020.00 bytes/op) []
-              - memory_bytes: Costs, 5.0% more at the end, between 5.0% and 5.0% over the frames (n=60/1 100.03 -> 105.03 MB) []
-              - connect: Costs, costs 65% [65, 65] (n=60/1 2002.00 -> 3299.44 µs) []
+              - sent_bytes: Costs, costs 0.01 % [0.01, 0.01] (below your margin) (n=60/1 40.05 -> 40.05 bytes/op) []
+              - received_bytes: Costs, costs 2.0 % [2.0, 2.0] (below your margin) (n=60/1 1000.00 -> 1020.00 bytes/op) []
+              - memory_bytes: Costs, 5.0 % more at the end, between 5.0 % and 5.0 % over the frames (n=60/1 100.03 -> 105.03 MB) []
+              - connect: Costs, costs 65 % [65, 65] (n=60/1 2002.00 -> 3299.44 µs) []
             protected 2: Proven ["-audit = off", "+audit = all"]
                 throughput 98546.38 [87139.06, 108861.97] op/s n=60
                 latency_mean 20.30 [18.37, 22.95] µs n=60
@@ -160,23 +160,23 @@ fn a_known_cost_is_found_and_a_second_baseline_is_not() {
                 received_bytes_per_op 1020.00 [1020.00, 1020.00] bytes/op n=60
                 memory_bytes 110.03 [110.02, 110.04] MB n=60
                 connect 2002.00 [2001.00, 2003.00] µs n=60
-              * net: NoneFound, no cost found, at most 0.78% (n=60/1 19.21 -> 19.28 µs/op) []
-              - time: NoneFound, no cost found, at most 0.78% (n=60/1 20.23 -> 20.30 µs) []
-              - cpu: NoneFound, no cost found, at most 0.78% (n=60/1 15.37 -> 15.42 µs/op) []
-              - client_cpu: NoneFound, no cost found, at most 0.78% (n=60/1 5.76 -> 5.78 µs/op) []
-              - server_cpu: NoneFound, no cost found, at most 0.78% (n=60/1 9.61 -> 9.64 µs/op) []
-              - throughput: NoneFound, no loss found, at most 0.78% (n=60/1 98893.35 -> 98546.38 op/s) []
-              - latency_p50_READ: NoneFound, no cost found, at most 0.62% (n=60/1 17.14 -> 17.21 µs) []
-              - latency_p90_READ: NoneFound, no cost found, at most 0.64% (n=60/1 33.48 -> 33.67 µs) []
-              - latency_p95_READ: NoneFound, no cost found, at most 0.66% (n=60/1 40.61 -> 41.01 µs) []
-              - latency_p99_READ: NoneFound, no cost found, at most 0.91% (n=60/1 56.82 -> 57.79 µs) []
-              - latency_p99.9_READ: NoneFound, no cost found, at most 2.4% (n=18/1 90.08 -> 93.04 µs) []
-              - server_tree_cpu: NoneFound, no cost found, at most 0.71% (n=60/1 10.57 -> 10.60 µs/op) []
+              * net: NoneFound, no cost found, at most 0.78 % (n=60/1 19.21 -> 19.28 µs/op) []
+              - time: NoneFound, no cost found, at most 0.78 % (n=60/1 20.23 -> 20.30 µs) []
+              - cpu: NoneFound, no cost found, at most 0.78 % (n=60/1 15.37 -> 15.42 µs/op) []
+              - client_cpu: NoneFound, no cost found, at most 0.78 % (n=60/1 5.76 -> 5.78 µs/op) []
+              - server_cpu: NoneFound, no cost found, at most 0.78 % (n=60/1 9.61 -> 9.64 µs/op) []
+              - throughput: NoneFound, no loss found, at most 0.78 % (n=60/1 98893.35 -> 98546.38 op/s) []
+              - latency_p50_READ: NoneFound, no cost found, at most 0.62 % (n=60/1 17.14 -> 17.21 µs) []
+              - latency_p90_READ: NoneFound, no cost found, at most 0.64 % (n=60/1 33.48 -> 33.67 µs) []
+              - latency_p95_READ: NoneFound, no cost found, at most 0.66 % (n=60/1 40.61 -> 41.01 µs) []
+              - latency_p99_READ: NoneFound, no cost found, at most 0.91 % (n=60/1 56.82 -> 57.79 µs) []
+              - latency_p99.9_READ: NoneFound, no cost found, at most 2.4 % (n=18/1 90.08 -> 93.04 µs) []
+              - server_tree_cpu: NoneFound, no cost found, at most 0.71 % (n=60/1 10.57 -> 10.60 µs/op) []
               - log_bytes: Costs, 156 bytes per op, none on the plain arm (n=60/1 0.00 -> 156.00 bytes/op) []
-              - sent_bytes: NoneFound, no cost found, at most 0.00% (n=60/1 40.05 -> 40.05 bytes/op) []
-              - received_bytes: Costs, costs 2.0% [2.0, 2.0] (below your margin) (n=60/1 1000.00 -> 1020.00 bytes/op) []
-              - memory_bytes: Costs, 10.0% more at the end, between 10.0% and 10.0% over the frames (n=60/1 100.03 -> 110.03 MB) []
-              - connect: NoneFound, no cost found, at most 0.00% (n=60/1 2002.00 -> 2002.00 µs) []
+              - sent_bytes: NoneFound, no cost found, at most 0.00 % (n=60/1 40.05 -> 40.05 bytes/op) []
+              - received_bytes: Costs, costs 2.0 % [2.0, 2.0] (below your margin) (n=60/1 1000.00 -> 1020.00 bytes/op) []
+              - memory_bytes: Costs, 10.0 % more at the end, between 10.0 % and 10.0 % over the frames (n=60/1 100.03 -> 110.03 MB) []
+              - connect: NoneFound, no cost found, at most 0.00 % (n=60/1 2002.00 -> 2002.00 µs) []
         "#]],
     );
 }
@@ -208,7 +208,7 @@ fn too_few_frames_say_how_long_it_would_take() {
         - log_bytes: Costs, 156 bytes per op, none on the plain arm (n=11/1 0.00 -> 156.00 bytes/op) []
         - sent_bytes: TooNoisy, not enough frames: 11 of 15 (n=11/1 40.05 -> 40.06 bytes/op) [NotEnoughFrames]
         - received_bytes: TooNoisy, not enough frames: 11 of 15 (n=11/1 1000.00 -> 1020.00 bytes/op) [NotEnoughFrames]
-        - memory_bytes: Costs, 5.0% more at the end, between 5.0% and 5.0% over the frames (n=11/1 100.00 -> 105.00 MB) []
+        - memory_bytes: Costs, 5.0 % more at the end, between 5.0 % and 5.0 % over the frames (n=11/1 100.00 -> 105.00 MB) []
         - connect: TooNoisy, not enough frames: 11 of 15 (n=11/1 2002.00 -> 2002.00 µs) [NotEnoughFrames]
     "#]].assert_eq(&text);
 }
@@ -290,7 +290,7 @@ fn a_run_of_invalid_frames_says_so() {
 fn net_time_needs_neighbours_that_are_seen() {
     let records = Invented { clients: 8, ..Invented::default() }.records();
     let analysis = assess(&records);
-    expect!["c: nobody looked, so net time per op cannot be told; CPU per op decides instead."]
+    expect!["c: nobody looked, so net time per op is unknown; CPU per op decides instead."]
         .assert_eq(&analysis.warnings.join("\n"));
     let names = names(&records, 1);
     assert_eq!(names[0], "cpu");
@@ -365,8 +365,8 @@ fn an_open_loop_counts_from_the_intended_start_and_says_what_it_did() {
     }
     let (slow, fine) = (estimate(&records, 1, "throughput"), estimate(&records, 2, "throughput"));
     expect![[r#"
-        - throughput: Costs, 95.2% of the intended operations done, 100.0% on the plain arm (n=60/1 100.00 -> 95.24 % of intended) [NotAtRate]
-        - throughput: NoneFound, 100.0% of the intended operations done, 100.0% on the plain arm (n=60/1 100.00 -> 100.00 % of intended) []
+        - throughput: Costs, 95.2 % of the intended operations done, 100.0 % on the plain arm (n=60/1 100.00 -> 95.24 % of intended) [NotAtRate]
+        - throughput: NoneFound, 100.0 % of the intended operations done, 100.0 % on the plain arm (n=60/1 100.00 -> 100.00 % of intended) []
     "#]].assert_eq(&(line(&slow) + &line(&fine)));
     let p99 = estimate(&records, 1, "intended_p99_READ");
     assert_eq!(p99.flags, [Flag::NotAtRate]);
@@ -405,24 +405,24 @@ fn words_on_one_start_and_on_two_say_so() {
         analysis.warnings.iter().map(|warning| format!("{warning}\n")).chain(texts).collect()
     };
     expect![[r#"
-        c: each server was started once, which does not tell how much starts differ: intervals are wider by what is known of it, 1.5 % from start to start (two arms over 12 starts of 10 s, workload A, 50,000 records, 2 clients, 2 processors, 2026-11-26), and hold where that holds.
-        net: costs 5.4% [1.3, 9.7] on this start
-        time: costs 5.4% [1.2, 9.8] on this start
-        cpu: costs 5.4% [2.4, 8.5] on this start
-        client_cpu: costs 5.4% [2.5, 8.4] on this start
-        server_cpu: costs 5.4% [2.3, 8.6] on this start
-        throughput: 5.1% fewer operations [1.2, 8.9] on this start
-        latency_p50_READ: costs 5.5% [1.2, 9.9] on this start
-        latency_p90_READ: costs 5.3% [1.0, 9.7] on this start
-        latency_p95_READ: costs 5.4% [1.2, 9.8] on this start
-        latency_p99_READ: costs 5.2% [1.0, 9.7] on this start
-        latency_p99.9_READ: costs 5.4% [0.80, 10.3] on this start
-        server_tree_cpu: costs 5.5% [2.5, 8.6] on this start
+        c: each server was started once, so start-to-start variation was not measured: intervals are widened by 1.5 % from start to start (two arms over 12 starts of 10 s, workload A, 50,000 records, 2 clients, 2 processors, 2026-11-26), and hold if that does.
+        net: costs 5.4 % [1.3, 9.7] on this start
+        time: costs 5.4 % [1.2, 9.8] on this start
+        cpu: costs 5.4 % [2.4, 8.5] on this start
+        client_cpu: costs 5.4 % [2.5, 8.4] on this start
+        server_cpu: costs 5.4 % [2.3, 8.6] on this start
+        throughput: 5.1 % fewer operations [1.2, 8.9] on this start
+        latency_p50_READ: costs 5.5 % [1.2, 9.9] on this start
+        latency_p90_READ: costs 5.3 % [1.0, 9.7] on this start
+        latency_p95_READ: costs 5.4 % [1.2, 9.8] on this start
+        latency_p99_READ: costs 5.2 % [1.0, 9.7] on this start
+        latency_p99.9_READ: costs 5.4 % [0.80, 10.3] on this start
+        server_tree_cpu: costs 5.5 % [2.5, 8.6] on this start
         log_bytes: 156 bytes per op, none on the plain arm
-        sent_bytes: costs 0.01% [0.01, 0.01] (below your margin)
-        received_bytes: costs 2.0% [2.0, 2.0] (below your margin)
-        memory_bytes: 5.0% more at the end, between 5.0% and 5.0% over the frames
-        connect: costs 65% [58, 72] on this start
+        sent_bytes: costs 0.01 % [0.01, 0.01] (below your margin)
+        received_bytes: costs 2.0 % [2.0, 2.0] (below your margin)
+        memory_bytes: 5.0 % more at the end, between 5.0 % and 5.0 % over the frames
+        connect: costs 65 % [58, 72] on this start
     "#]].assert_eq(&told(1));
     for name in ["net", "throughput", "latency_p50_READ", "server_tree_cpu"] {
         let says = |told: &str, words: &str| {
@@ -444,7 +444,7 @@ fn an_estimate_that_is_widened_says_on_how_much_that_stands() {
         }
         estimate(&records, 1, "net").known_degrees
     };
-    // The line of the product has 11, and what is known of the luck of protections 8.
+    // The line of the product has 11, and what is known of how much protections differ from start to start 8.
     assert!(degrees(1).is_some_and(|degrees| (8.0..=19.0).contains(&degrees)));
     assert_eq!(degrees(4), None);
 }
@@ -521,9 +521,9 @@ fn too_much_noise_says_how_long_it_would_take() {
     let text: String =
         ["net", "throughput", "latency_p50_READ"].map(|name| line(&estimate(&records, 1, name))).concat();
     expect![[r#"
-        * net: TooNoisy, too noisy to tell: between −3.5% and 10.1%; about 6 more minutes would resolve 1% (n=16/1 15.49 -> 15.20 µs/op) []
-        - throughput: TooNoisy, too noisy to tell: between −3.7% and 9.1% fewer operations; about 6 more minutes would resolve 1% (n=16/1 122670.83 -> 125340.77 op/s) []
-        - latency_p50_READ: TooNoisy, too noisy to tell: between −3.7% and 11.7%; about 7 more minutes would resolve 1% (n=16/1 13.51 -> 13.25 µs) []
+        * net: TooNoisy, too noisy to tell: between −3.5 % and 10.1 %; about 6 more minutes would resolve 1 % (n=16/1 15.49 -> 15.20 µs/op) []
+        - throughput: TooNoisy, too noisy to tell: between −3.7 % and 9.1 % fewer operations; about 6 more minutes would resolve 1 % (n=16/1 122670.83 -> 125340.77 op/s) []
+        - latency_p50_READ: TooNoisy, too noisy to tell: between −3.7 % and 11.7 %; about 7 more minutes would resolve 1 % (n=16/1 13.51 -> 13.25 µs) []
     "#]].assert_eq(&text);
 }
 
@@ -635,7 +635,7 @@ fn a_protection_is_proven_by_claims_before_and_after_each_epoch() {
     assert_eq!(proof(&|_| ()), Proof::Proven);
     assert_eq!(
         proof(&|records| records.findings[1].cell = 1),
-        Proof::Unproven(vec!["audit: not looked at after epoch 1".to_owned()])
+        Proof::Unproven(vec!["audit: not checked after epoch 1".to_owned()])
     );
     let stories = [
         proof(&|records| records.findings[0].verdict = Verdict::Fails),
@@ -668,19 +668,19 @@ fn a_protection_is_proven_by_claims_before_and_after_each_epoch() {
             ),
             Unproven(
                 [
-                    "audit: not looked at before epoch 1",
+                    "audit: not checked before epoch 1",
                 ],
             ),
             Unproven(
                 [
-                    "audit: not looked at before epoch 2",
-                    "audit: not looked at after epoch 2",
+                    "audit: not checked before epoch 2",
+                    "audit: not checked after epoch 2",
                 ],
             ),
             Baseline,
             Unproven(
                 [
-                    "the arm names no protection, so nothing was looked at",
+                    "the arm names no protection, so nothing was checked",
                 ],
             ),
             Proven,
@@ -695,7 +695,7 @@ fn every_claim_is_looked_at_again_after_the_frames_unless_the_run_was_killed_the
         change(&mut records);
         assess(&records).cells[0].arms[1].proof.clone()
     };
-    let missing = Proof::Unproven(vec!["audit: files not looked at after epoch 1".to_owned()]);
+    let missing = Proof::Unproven(vec!["audit: files not checked after epoch 1".to_owned()]);
     assert_eq!(proof(&|_| ()), missing);
     let in_epoch = |records: &mut Records, epoch: u32| {
         records.findings.extend([Phase::Before, Phase::After].map(|phase| Finding { epoch, ..finding(1, phase) }));
@@ -706,7 +706,7 @@ fn every_claim_is_looked_at_again_after_the_frames_unless_the_run_was_killed_the
         records.frames[1].epoch = 1;
     };
     assert_eq!(proof(&went_on), Proof::Proven);
-    // Nothing was left to be measured, so that it was looked at and no more.
+    // Nothing was left to be measured, so that it was checked and no more.
     assert_eq!(proof(&|records| in_epoch(records, 1)), Proof::Proven);
     // An epoch that was given up before its first frame has nothing to be proven of.
     let given_up = |records: &mut Records| {

@@ -1,4 +1,4 @@
-//! Runs against each other: identical ones do not differ, whatever luck their starts had.
+//! Runs against each other: identical ones do not differ, however much their starts differ.
 
 use tithe_analysis::{Analysis, Proof, assess::assess, compare};
 use tithe_model::record::{Counters, Slot};
@@ -8,7 +8,7 @@ use crate::synthetic::{Invented, Noise};
 /// Frames that share a start of the servers.
 const FRAMES_A_START: u32 = 5;
 
-/// A run of one proven arm that costs 10 % and whatever luck its starts have: 1 % of an operation from start to start.
+/// A run of one proven arm that costs 10 % and varying starts: 1 % of an operation from start to start.
 fn run(seed: u64, starts: u32, effect: f64) -> Analysis {
     let frames = starts * FRAMES_A_START;
     let effects = vec![0.0, effect];

@@ -34,7 +34,7 @@ fn net(records: &Records, arm: usize) -> Estimate {
 
 #[test]
 fn a_saving_that_the_plain_arm_shows_as_well_is_not_called_one() {
-    // Both are 2 % below the plain arm, which had the bad luck.
+    // Both are 2 % below the plain arm, which had the slower start.
     let records = controlled(&[0.0, -0.02, 0.05, -0.02]);
     let found = net(&records, 1);
     assert!(found.effect.high < 0.0, "{found:?}");

@@ -201,7 +201,7 @@ fn dividing_the_load_by_what_was_seen_keeps_the_promise_and_follows_the_spread()
 
 #[test]
 fn stopping_at_a_narrow_start_costs_no_more_than_it_may() {
-    // As a run does: 24 starts are planned, and from eight on the width is looked at after each.
+    // As a run does: 24 starts are planned, and from eight on the width is checked after each.
     let mut noise = Noise::new(8);
     for target in [0.004, 0.006, 0.010] {
         let asked = IntervalOptions { alpha: 0.04, by_decision: false, known: None };

@@ -1,4 +1,4 @@
-//! The A/A arm, sequential practice, frames that bind nothing, carry-over, and answers that are looked at all the
+//! The A/A arm, sequential practice, frames that bind nothing, carry-over, and answers that are checked all the
 //! time.
 
 use tithe_analysis::{Estimate, Figure, Flag, Outcome, Proof, assess::assess, stopping::Live};
@@ -53,7 +53,7 @@ fn few_frames_of_an_aa_arm_take_no_answer_back() {
 
 #[test]
 fn an_arm_of_the_experiments_that_protects_nothing_says_nothing_about_the_others() {
-    // The second arm is a true twin; the third has no protections and is dearer for a reason of the user's.
+    // The second arm is a true twin; the third has no protections and is more expensive for a reason of the user's.
     let mut records = Invented { effects: vec![0.0, 0.0, 0.05], ..Invented::default() }.records();
     records.plan.experiment.arms[1..].iter_mut().for_each(|arm| arm.protections.clear());
     assert_eq!(estimate(&records, 2, "net").verdict, Outcome::Costs);

@@ -59,7 +59,7 @@ fn a_document_is_small() {
     assert!(longest < 700, "a line has {longest} columns");
 }
 
-/// The documents that are kept: those of published reports, and one that no test writes anew.
+/// The documents that are kept: those of published reports, and one that no test writes again.
 fn kept() -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let published = fs::read_dir(here.join("../../docs/reports/data")).into_iter().flatten().flatten();

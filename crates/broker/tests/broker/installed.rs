@@ -251,9 +251,9 @@ fn a_user_with_a_password_is_let_in_and_with_another_is_not() {
         refused(&server.tls(), &server.trusting()),
     ];
     expect![[r#"
-        refused: broker tls://localhost:PORT: nobody is let in with these credentials (Authorization Violation): compare them with the accounts in its configuration
-        refused: broker tls://localhost:PORT: nobody is let in with these credentials (Authorization Violation): compare them with the accounts in its configuration
-        refused: broker tls://localhost:PORT: nobody is let in with these credentials (Authorization Violation): compare them with the accounts in its configuration"#]].assert_eq(&said.join("\n"));
+        refused: broker tls://localhost:PORT: the server refuses these credentials (Authorization Violation): compare them with the accounts in its configuration
+        refused: broker tls://localhost:PORT: the server refuses these credentials (Authorization Violation): compare them with the accounts in its configuration
+        refused: broker tls://localhost:PORT: the server refuses these credentials (Authorization Violation): compare them with the accounts in its configuration"#]].assert_eq(&said.join("\n"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The link against brokers: NATS as it is installed, and ones that mean harm.
 
-#![allow(clippy::disallowed_methods, reason = "tests start what they look at")]
+#![allow(clippy::disallowed_methods, reason = "tests start what they watch")]
 
 mod hostile;
 mod installed;

@@ -42,7 +42,7 @@ use crate::{
 const SECONDS: u32 = 60;
 const SECONDS_A_START: u32 = 10;
 
-/// Fewest frames of a start: the true spread is told apart from what frames scatter by several of them on one start.
+/// Fewest frames of a start: several of them separate the true spread from what frames scatter on one start.
 const FRAMES_A_START: u32 = 3;
 
 /// Runs the command; returns the exit status.
@@ -102,8 +102,8 @@ name = "plain again"
 
 /// Leaves the baseline and a second instance of it, the load that was asked for, and no precision to stop at.
 ///
-/// Not more than two arms: all would be compared with the same plain one, whose luck is in every comparison, so that
-/// they would count as one where nothing is to be taken for better known than it is.
+/// Not more than two arms: all would be compared with the same plain one, whose variation is in every comparison, so
+/// that they would count as one where nothing is to be taken for better known than it is.
 fn change(experiment: &mut Experiment, arguments: &CalibrateArgs) {
     experiment.title = format!("Calibration: {}", experiment.title);
     experiment.arms.truncate(1);
@@ -130,7 +130,7 @@ fn starts_are_told_apart(plan: &Plan, starts: u32) -> Result<(), Stop> {
         if cell.frames_max < starts * FRAMES_A_START {
             let frame_s = cell.frame_ns(plan.experiment.arms.len()) as f64 / 1e9;
             return refused(format!(
-                "cell `{}`: {} frames on {starts} starts do not tell starts from frames; write `--seconds {:.0}` at \
+                "cell `{}`: {} frames on {starts} starts do not separate starts from frames; write `--seconds {:.0}` at \
                  least",
                 cell.id,
                 cell.frames_max,

@@ -32,7 +32,7 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
             return Err(Stop::new(exit::USAGE, message));
         }
         if let Some(label) = labels[index].as_ref().filter(|label| labels[..index].contains(&Some((*label).clone()))) {
-            return Err(Stop::new(exit::USAGE, format!("two runs have the label {label:?}: give each one of its own")));
+            return Err(Stop::new(exit::USAGE, format!("two runs have the label {label:?}: give each its own")));
         }
     }
     if runs.iter().any(|run| matrix::document(run).is_some()) {

@@ -1,4 +1,4 @@
-//! `tithe doctor`: what this machine offers, and what will stand in the way of a precise figure.
+//! `tithe doctor`: what this machine offers, and what will keep a figure from being precise.
 
 use tithe_harness::volumes;
 use tithe_machine::{cgroup, launch::Install, sandbox::account::Account, watch::host};
@@ -53,7 +53,7 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<i32, Stop> {
         if std::path::Path::new("/proc/self/schedstat").exists() {
             "seen (schedstat)"
         } else {
-            "hidden: net time cannot be told here, and CPU per op decides"
+            "hidden: net time is unknown here, and CPU per op decides"
         }
         .to_owned(),
     );

@@ -23,7 +23,7 @@ pub fn history(arguments: &HistoryArgs) -> Result<i32, Stop> {
     for Named { label, path, listed } in named {
         let assessed = match records::read(&path) {
             Ok(assessed) => assessed,
-            // Whoever names a folder of many runs does not mean each of them.
+            // Users who name a folder of many runs do not mean each of them.
             Err(stop) if listed => {
                 left_out.push((path, stop));
                 continue;

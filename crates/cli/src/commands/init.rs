@@ -1,6 +1,6 @@
 //! `tithe init`: writes an experiment file from what can be had here, or on a running server.
 //!
-//! Each protection is planned beside those before it, as `tithe plan` would; what is refused stands in the file as a
+//! Each protection is planned beside those before it, as `tithe plan` would; what is refused is in the file as a
 //! comment with the reason. To a running server it connects as each arm would, and tries what switches the arm; nothing
 //! is written.
 

@@ -87,7 +87,7 @@ fn status(missing: &[(Lack, String)]) -> i32 {
 /// Why something that was required is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Lack {
-    /// It could not be looked at, or for one account only.
+    /// It could not be checked, or for one account only.
     Untold,
     /// It was seen not to be enforced.
     Unenforced,
@@ -103,7 +103,7 @@ fn required(names: &[String]) -> Result<Vec<Feature>, Stop> {
     names.iter().map(find).collect()
 }
 
-/// A server that is to be looked at.
+/// A server that is to be checked.
 pub struct Inspected {
     /// Its URL, without a password.
     name: String,

@@ -29,9 +29,9 @@ const AA_ARM: &str = "The arm \"A/A\" is the plain arm again, the negative contr
 
 /// What is said of servers that can be attached to.
 const BY_PROVIDER: &str = "What only the provider of a running server can switch is measured by `switch` of an arm, and \
-                           told by the provider where nothing proves it.";
+                           reported by the provider where nothing proves it.";
 
-/// Where more is told.
+/// Where to read more.
 const MORE: &str = "`tithe ls postgres` says what its protections are for, `tithe ls postgres tls` all about one of \
                     them, `tithe ls ycsb` all about a workload.";
 
@@ -172,7 +172,7 @@ fn proof(product: &dyn Product, entry: &ProtectionEntry, columns: usize) -> Resu
 /// The checks that concern a server at `address`, with what each is for.
 fn told(place: &str, checks: &[Box<dyn Check>], address: &Address, columns: usize) -> String {
     let mut text = format!("\n  proven{place} by\n");
-    for (role, word) in [(Role::Claim, "needed"), (Role::Strengthens, "strengthens"), (Role::Disclosure, "told")] {
+    for (role, word) in [(Role::Claim, "needed"), (Role::Strengthens, "strengthens"), (Role::Disclosure, "reported")] {
         for check in checks.iter().filter(|check| check.entry().role == role && check.concerns(address)) {
             text += &paragraph(&format!("    {word:<13}"), &check.claim(), columns);
         }

@@ -1,4 +1,4 @@
-//! `tithe observe`: sees, on the machine of a running server, what nobody can see from another one, for the runs of a
+//! `tithe observe`: sees, on the machine of a running server, what cannot be seen from another one, for the runs of a
 //! coordinator.
 
 use tithe_harness::agents::observer::{self, ObserverConfig};
@@ -33,5 +33,5 @@ fn introduction(config: &ObserverConfig, broker: &str) -> String {
     let ports: Vec<String> = config.ports.iter().map(u16::to_string).collect();
     let files: Vec<String> = config.files.iter().map(|path| path.display().to_string()).collect();
     let files = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
-    format!("observer {} at {broker}; looks at the servers on port {}, may read {files}", config.name, ports.join(", "))
+    format!("observer {} at {broker}; watches the servers on port {}, may read {files}", config.name, ports.join(", "))
 }

@@ -48,7 +48,7 @@ pub fn plan(arguments: &AskedArgs) -> Result<i32, Stop> {
     crate::shown::show!("{}", proofs(&prepared)?);
     for missing in &lacks {
         crate::shown::telln!(
-            "tithe: this machine lacks {}, so the plan is for another one: what each arm changes there is not told, and \
+            "tithe: this machine lacks {}, so the plan is for another one: what each arm changes there is not shown, and \
              `tithe run` would be refused here",
             missing.what
         );
@@ -85,7 +85,7 @@ fn few_starts(Prepared { plan, workloads, .. }: &Prepared) -> String {
         let starts = starts(cell).filter(|_| !cell.design.has_one_arm_a_frame())?;
         let times = if starts == 1 { "one start".to_owned() } else { format!("{starts} starts") };
         let least = number::digits(number::percent(spread.widening(starts as usize, alpha)));
-        Some(format!("Few starts        cell {}: {times}, so its intervals reach ±{least}% at least\n", cell.id))
+        Some(format!("Few starts        cell {}: {times}, so its intervals reach ±{least} % at least\n", cell.id))
     };
     let cells: String = plan.cells.iter().filter_map(widened).collect();
     if cells.is_empty() {
@@ -161,7 +161,7 @@ fn proofs(prepared: &Prepared) -> Result<String, Stop> {
         for (protection, chosen) in Resolved::of(prepared.database, arm)?.protections {
             let checks = protection.evidence(chosen);
             for (role, word) in
-                [(Role::Claim, "needed"), (Role::Strengthens, "strengthens"), (Role::Disclosure, "told")]
+                [(Role::Claim, "needed"), (Role::Strengthens, "strengthens"), (Role::Disclosure, "reported")]
             {
                 let such = checks.iter().filter(|check| check.entry().role == role && check.concerns(&address));
                 let ids: Vec<&str> = such.map(|check| check.id()).collect();
@@ -175,7 +175,8 @@ fn proofs(prepared: &Prepared) -> Result<String, Stop> {
         if arm.protections.is_empty() {
             text.push_str(&format!("  {}\n", arm.name));
         }
-        let words = if arm.protections.is_empty() { "told by the provider, which is no proof" } else { "strengthens" };
+        let words =
+            if arm.protections.is_empty() { "reported by the provider, which is no proof" } else { "strengthens" };
         text.push_str(&format!("    switch: {words}: {TOLD_BY_PROVIDER}\n"));
     }
     Ok(if text.is_empty() { text } else { format!("\nWhat proves each arm\n{text}") })

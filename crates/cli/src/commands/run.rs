@@ -157,7 +157,7 @@ fn status(ending: Ending, analysis: &Analysis) -> i32 {
     }
 }
 
-/// Writes the reports that stand in the run folder.
+/// Writes the reports that are in the run folder.
 pub fn write_reports(path: &Path, analysis: &Analysis, page_data: &PageData) -> Result<(), Stop> {
     let reports = [
         ("report.html", report::html::render(analysis, page_data)),
@@ -173,7 +173,7 @@ fn write(path: &Path, text: &str) -> Result<(), Stop> {
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display())))
 }
 
-/// What stands in place of a report of nothing: each reason once, and what to do next.
+/// The message in place of a report of nothing: each reason once, and what to do next.
 fn nothing_measured(path: &Path, analysis: &Analysis, experiment: &Experiment) -> Stop {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for cell in &analysis.cells {

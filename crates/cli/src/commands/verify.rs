@@ -90,11 +90,11 @@ fn conclude(ending: &Ending, claims: &Claims, (invalid, told): (u64, bool)) -> (
         Ending::Complete if invalid > 0 => exit::FAILED,
         Ending::Complete if !claims.all_hold() => exit::CANNOT_TELL,
         Ending::Complete if told => {
-            words += "\nthe server says what its provider was told to make of it, and nothing else was looked at\n";
+            words += "\nthe server reports the state that its provider was asked for, and nothing else was checked\n";
             exit::CANNOT_TELL
         }
         Ending::Complete => {
-            let seen = if claims.count(Verdict::OutOfReach) > 0 { " that could be looked at" } else { "" };
+            let seen = if claims.count(Verdict::OutOfReach) > 0 { " that could be checked" } else { "" };
             words += &format!("\nevery claim{seen} holds and every answer was right; nothing was timed\n");
             exit::OK
         }
@@ -133,7 +133,7 @@ fn small(prepared: Prepared, machine: &MachineArgs) -> Result<Prepared, Stop> {
     prepare::of_plan(prepared.text, plan, machine)
 }
 
-/// Prints the findings of each cell at its end, so that looks that agree are told once.
+/// Prints the findings of each cell at its end, so that checks that agree are printed once.
 struct Verifier<'a> {
     prepared: &'a Prepared,
     /// Those of the present cell.
@@ -261,7 +261,7 @@ fn reported(findings: &[Finding], arms: &[Arm], columns: usize) -> String {
     groups.iter().map(|observed| lines(observed, &arms[observed[0].arm as usize].name, columns)).collect()
 }
 
-/// What is looked at.
+/// What is checked.
 fn claim_of(finding: &Finding) -> (u32, &str, &str) {
     (finding.arm, &finding.protection, &finding.check)
 }

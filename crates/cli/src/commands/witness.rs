@@ -188,7 +188,7 @@ fn command(words: &[String], places: &BTreeMap<String, Option<String>>) -> Resul
         let placeholder = format!("{{{name}}}");
         for word in words.iter_mut().filter(|word| word.contains(&placeholder)) {
             let value = value.as_ref().ok_or_else(|| {
-                refused(&format!("{placeholder} leads through Tithe's relay, and none can stand before this server"))
+                refused(&format!("{placeholder} leads through Tithe's relay, and this server cannot have a relay"))
             })?;
             *word = word.replace(&placeholder, value);
         }
@@ -230,7 +230,7 @@ fn conclude(accounts: &[Account], ended: Option<&Ended>) -> i32 {
 fn ending(ended: Option<&Ended>) -> String {
     match ended {
         None => "the command was not started, as a claim does not hold".to_owned(),
-        Some(None) => "the command was told to stop".to_owned(),
+        Some(None) => "the command was asked to stop".to_owned(),
         Some(Some(status)) => format!("the command ended ({status})"),
     }
 }
@@ -252,7 +252,7 @@ fn told(accounts: &[Account], ended: Option<&Ended>, columns: usize) -> String {
     let end = match conclude(accounts, ended) {
         exit::OK => "every claim holds; nothing was timed",
         exit::DISPROVEN => "some claim does not hold",
-        exit::CANNOT_TELL => "some claim cannot be told",
+        exit::CANNOT_TELL => "some claim cannot be decided",
         _ => "",
     };
     let words = [ending(ended), end.to_owned()].into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>();
@@ -314,7 +314,7 @@ mod tests {
             when,
             protection: "tls".to_owned(),
             check: "tls-spoken".to_owned(),
-            claim: "the server says that clients speak TLSv1.3".to_owned(),
+            claim: "the server reports that clients speak TLSv1.3".to_owned(),
             role,
             verdict,
             seen: "TLSv1.3".to_owned(),
@@ -346,13 +346,13 @@ mod tests {
         expect![[r#"
             postgres://ann@db/shop
             PostgreSQL 15.20
-              ✓ tls: the server says that clients speak TLSv1.3 (before and after)
+              ✓ tls: the server reports that clients speak TLSv1.3 (before and after)
                   seen: TLSv1.3
                   control: planted
-              · the server says that clients speak TLSv1.3 (while)
+              · the server reports that clients speak TLSv1.3 (while)
                   seen: TLSv1.3
                   control: planted
-              i tls: the server says that clients speak TLSv1.3 (after)
+              i tls: the server reports that clients speak TLSv1.3 (after)
                   seen: off
                   control: planted
 

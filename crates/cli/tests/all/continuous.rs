@@ -20,7 +20,7 @@ fn text(path: &str) -> String {
     fs::read_to_string(home().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The experiment of a repository whose build makes an operation dearer by `cost`.
+/// The experiment of a repository whose build makes an operation more expensive by `cost`.
 fn experiment(cost: f64, seed: u32) -> String {
     known_costs(FEW_OPERATIONS, &sealed(cost), "15 s").replace("precision", &format!("seed = {seed}\nprecision"))
 }

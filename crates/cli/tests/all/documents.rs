@@ -111,7 +111,7 @@ fn a_history_is_made_of_folders_and_documents_with_labels() {
     let told = bench.tithe(&["history", "kept", &format!("now={run}")]);
     assert_eq!(status(&told), 0, "{}", err(&told));
     for words in
-        ["Too few runs to tell a change of 1 cost.", "a · sealed (net time per op), 3 runs", "  a1  ", "  now "]
+        ["Too few runs to detect a change of 1 cost.", "a · sealed (net time per op), 3 runs", "  a1  ", "  now "]
     {
         assert!(out(&told).contains(words), "no {words:?} in {}", out(&told));
     }

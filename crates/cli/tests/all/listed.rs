@@ -28,7 +28,7 @@ fn a_database_tells_what_its_protections_are_for_and_a_protection_everything() {
     assert!(text.contains("pgaudit") && !text.contains("pgaudit.log_parameter"), "{text}");
     expect![[r#"
         audit log (pgaudit): `protections = [{ use = "pgaudit" }]`
-          protects against  access to data that nobody can trace afterwards.
+          protects against  access to data that cannot be traced afterwards.
           leaves open       the log itself: the server's account can change it, and it
                             repeats values in the clear.
 

@@ -41,7 +41,7 @@ fn every_arm_is_proven_and_every_condition_holds() {
     let output = bench.tithe(&["verify", "e.toml"]);
     let told = out(&output) + &err(&output);
     assert_eq!(status(&output), 0, "{told}");
-    // Each arm's claim is looked at twice, before and after the operations.
+    // Each arm's claim is checked twice, before and after the operations.
     for (claim, arms) in [
         ("the clients of this arm have the server compute, those of the plain arm do not", 1),
         ("the sessions are wrapped and nothing is encrypted", 1),

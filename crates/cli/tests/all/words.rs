@@ -213,13 +213,13 @@ fn an_experiment_file_is_written_with_comments() {
         [[arm]]
         name = "plain"    # the baseline: every other arm is compared with it
 
-        # sealed data file; protects against: Whoever reads the data file.
+        # sealed data file; protects against: Attackers who read the data file.
         # cost = -0.5 to 10: What it adds to the time of an operation, as a share: 0.05 is five percent.
         [[arm]]
         name = "seal"
         protections = [{ use = "seal" }]
 
-        # audit log; protects against: Whoever denies what was done.
+        # audit log; protects against: Users who deny what they did.
         # cost = -0.5 to 10: What it adds to the time of an operation, as a share: 0.05 is five percent.
         # lose = 0 to 1: Share of the records that is lost.
         [[arm]]
@@ -314,12 +314,12 @@ fn a_running_server_is_planned_from_its_url() {
               cell  clients  load         slot   frame  frames    starts
               c     1        closed loop  20 ms  1.5 s  15 to 80  1
 
-            A cell ends when net time per operation (processor time where net time cannot be told) is known to ±1.00%, or with its last frame.
+            A cell ends when net time per operation (processor time where net time is unknown) is known to ±1.00 %, or with its last frame.
             Measured load     at most 2 min
             Everything else   roughly 50 s: starting, loading, warming up, evidence
             Disk              roughly 154 MB at a time
-            Few starts        cell c: one start, so its intervals reach ±0.18% at least
-                              because starts differ by 0.07% (three arms of one PostgreSQL 15 over 6 starts of 32 s, workload C, 10,000 records, 1 client, 2 processors, 2026-11)
+            Few starts        cell c: one start, so its intervals reach ±0.18 % at least
+                              because starts differ by 0.07 % (three arms of one PostgreSQL 15 over 6 starts of 32 s, workload C, 10,000 records, 1 client, 2 processors, 2026-11)
 
             What each arm changes
               pgaudit:log=read
@@ -454,7 +454,7 @@ fn what_verify_would_refuse_is_told_with_its_line() {
         &experiment(&arm("tls", "", "postgres://ann@127.0.0.1:10/shop?sslmode=require")),
         expect![[r#"
             2
-            error: arm `tls` asks for TLS, and its URL takes any certificate, so that whoever stands between could pose as the server: it needs sslmode=verify-full (or verify-ca) and sslrootcert=FILE (or system)
+            error: arm `tls` asks for TLS, and its URL takes any certificate, so that a machine in between could pose as the server: it needs sslmode=verify-full (or verify-ca) and sslrootcert=FILE (or system)
               --> e.toml:13:7
                |
             13 | url = "postgres://*************************************"

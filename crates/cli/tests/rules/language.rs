@@ -26,15 +26,27 @@ const BANNED: &[(&str, &str)] = &[
     ("least accounts", "minimal privileges"),
     ("ceased", "stopped"),
     ("not to be had", "not available"),
-];
-
-/// More of them for documents. Messages and reports still have these in places.
-const BANNED_IN_DOCUMENTS: &[(&str, &str)] = &[
     ("cannot be told", "is unknown, or cannot be decided"),
     ("could not be told", "is unknown, or could not be decided"),
-    ("was not looked at", "was not checked"),
+    ("looked at", "checked, or read"),
+    ("one decides", "you decide, or decides"),
+];
+
+/// More of them for documents and messages, which readers meet without the code.
+const BANNED_IN_PROSE: &[(&str, &str)] = &[
+    ("whoever", "the person or the program, as in \"attackers who\" or \"the caller\""),
+    ("Whoever", "the person or the program, as in \"Attackers who\" or \"The caller\""),
+    ("nobody but", "only"),
+    ("nobody can", "it cannot be, or no client can"),
+    ("the server says that", "the server reports that"),
     ("is told", "is reported"),
     ("are told", "are reported"),
+    ("not told", "unknown, or not reported"),
+    ("stands in", "is in"),
+    ("stand in", "are in"),
+    ("beside it", "next to it, or as well"),
+    ("busy neighbours", "background load"),
+    ("the luck of", "chance, or variation"),
 ];
 
 /// The most words of a document.
@@ -48,8 +60,9 @@ const BUDGETS: &[(&str, usize)] = &[
     ("ARCHITECTURE.md", 2_500),
 ];
 
-/// The most words of all documents together that people write.
-const BUDGET: usize = 51_000;
+/// The most words of all documents together, and of those that people write.
+const BUDGET_OF_ALL: usize = 65_000;
+const BUDGET: usize = 48_000;
 
 /// The most words of FORMAT.md besides its tables, of which those of keys are generated.
 const PROSE_OF_FORMAT: usize = 3_800;
@@ -133,16 +146,43 @@ fn says(text: &str, phrase: &str) -> bool {
 fn wrong(text: &str, banned: &[(&str, &str)]) -> Vec<String> {
     // As one line, so that no line break hides a phrase.
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let said = banned.iter().filter(|(phrase, _)| says(&text, phrase));
-    let said = said.map(|(phrase, instead)| format!("{phrase:?}: write {instead}"));
     let of_who =
         sentences(&text).into_iter().filter(|sentence| sentence.starts_with("Who ") && !sentence.ends_with('?'));
-    said.chain(of_who.map(|sentence| format!("{sentence:?}: name the person, as in \"Readers who …\""))).collect()
+    let of_who = of_who.map(|sentence| format!("{sentence:?}: name the person, as in \"Readers who …\""));
+    banned_in(&text, banned).into_iter().chain(of_who).collect()
+}
+
+/// The phrases of `banned` in `text`, each with its replacement. Names in backticks are not prose.
+fn banned_in(text: &str, banned: &[(&str, &str)]) -> Vec<String> {
+    let prose: String = text.split('`').step_by(2).collect::<Vec<_>>().join("``");
+    let said = banned.iter().filter(|(phrase, _)| says(&prose, phrase));
+    said.map(|(phrase, instead)| format!("{phrase:?}: write {instead}")).collect()
+}
+
+/// What documents and messages may not say.
+fn in_prose() -> Vec<(&'static str, &'static str)> {
+    BANNED.iter().chain(BANNED_IN_PROSE).copied().collect()
+}
+
+/// The comments of a source, those of consecutive lines as one.
+fn comments(source: &str) -> Vec<String> {
+    let mut comments = vec![String::new()];
+    for line in source.lines().map(str::trim) {
+        match line.strip_prefix("//") {
+            Some(text) => {
+                let last = comments.last_mut().expect("there is one");
+                *last = format!("{last} {}", text.trim_start_matches(['/', '!']).trim());
+            }
+            None => comments.push(String::new()),
+        }
+    }
+    comments.retain(|comment| !comment.is_empty());
+    comments
 }
 
 #[test]
 fn documents_keep_to_plain_words() {
-    let banned: Vec<_> = BANNED.iter().chain(BANNED_IN_DOCUMENTS).copied().collect();
+    let banned = in_prose();
     let found = documents().into_iter().flat_map(|(path, text)| {
         let parts: Vec<String> = text.split("\n\n").flat_map(|part| wrong(part, &banned)).collect();
         parts.into_iter().map(move |found| format!("{}: {found}", path.display()))
@@ -151,14 +191,28 @@ fn documents_keep_to_plain_words() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+#[test]
+fn comments_keep_to_plain_words() {
+    let mut found = Vec::new();
+    for name in crate_names() {
+        let folder = root().join("crates").join(&name).join("src");
+        for source in sources(&folder) {
+            let text = fs::read_to_string(folder.join(&source.path)).expect("a source");
+            let wrong = comments(&text).into_iter().flat_map(|comment| banned_in(&comment, BANNED));
+            found.extend(wrong.map(|wrong| format!("{}: {wrong}", source.path.display())));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
 /// Comments do not count, except those of the command line, which become its help.
 #[test]
 fn messages_keep_to_plain_words() {
-    let mut found = Vec::new();
+    let (mut found, banned) = (Vec::new(), in_prose());
     for name in crate_names() {
         let texts = |source: &Source| if name == "cli" { source.texts() } else { source.messages() };
         for source in sources(&root().join("crates").join(&name).join("src")) {
-            let wrong = texts(&source).into_iter().flat_map(|text| wrong(text.trim_matches('"'), BANNED));
+            let wrong = texts(&source).into_iter().flat_map(|text| wrong(text.trim_matches('"'), &banned));
             found.extend(wrong.map(|wrong| format!("{name}: {}: {wrong}", source.path.display())));
         }
     }
@@ -170,7 +224,9 @@ fn documents_keep_within_their_words() {
     let documents = documents();
     let by_hand = documents.iter().filter(|(path, _)| !GENERATED.iter().any(|folder| path.starts_with(folder)));
     let total: usize = by_hand.map(|(_, text)| words(text)).sum();
-    assert!((20_000..=BUDGET).contains(&total), "all documents have {total} words, and may have {BUDGET}");
+    assert!((20_000..=BUDGET).contains(&total), "documents have {total} words, and may have {BUDGET}");
+    let all: usize = documents.iter().map(|(_, text)| words(text)).sum();
+    assert!(all <= BUDGET_OF_ALL, "all documents have {all} words, and may have {BUDGET_OF_ALL}");
     for (name, most) in BUDGETS {
         let (_, text) = documents.iter().find(|(path, _)| path == Path::new(name)).expect("a document with a budget");
         assert!(words(text) <= *most, "{name} has {} words, and may have {most}", words(text));
@@ -180,21 +236,52 @@ fn documents_keep_within_their_words() {
     assert!(of_format <= PROSE_OF_FORMAT, "FORMAT.md has {of_format} words of prose, and may have {PROSE_OF_FORMAT}");
 }
 
+/// Fails if more than one in twenty of `sentences` of `place` is longer than [`SENTENCE`] words.
+fn check_lengths<'a>(place: &str, sentences: impl Iterator<Item = &'a str>) {
+    let mut lengths: Vec<(usize, &str)> = sentences.map(|one| (words(one), one)).collect();
+    assert!(lengths.len() > 20, "{place}: {} sentences", lengths.len());
+    lengths.sort_unstable();
+    let (length, sentence) = lengths[(lengths.len() * 95).div_ceil(100) - 1];
+    assert!(
+        length <= SENTENCE,
+        "{place}: more than one sentence in twenty is as long as this one of {length} words: {sentence}"
+    );
+}
+
 #[test]
 fn what_is_read_first_has_short_sentences() {
     for name in SHORT_SENTENCES {
         let text = fs::read_to_string(root().join(name)).expect("a document");
         let prose = prose(&text);
-        let mut lengths: Vec<(usize, &str)> =
-            prose.iter().flat_map(|paragraph| sentences(paragraph)).map(|one| (words(one), one)).collect();
-        assert!(lengths.len() > 20, "{name} has {} sentences", lengths.len());
-        lengths.sort_unstable();
-        let (length, sentence) = lengths[(lengths.len() * 95).div_ceil(100) - 1];
-        assert!(
-            length <= SENTENCE,
-            "{name}: more than one sentence in twenty is as long as this one of {length} words: {sentence}"
-        );
+        check_lengths(name, prose.iter().flat_map(|paragraph| sentences(paragraph)));
     }
+}
+
+/// Texts of less than five words are names and parts of sentences.
+#[test]
+fn messages_have_short_sentences() {
+    let mut messages = Vec::new();
+    for name in crate_names() {
+        let sources = sources(&root().join("crates").join(&name).join("src"));
+        messages.extend(sources.iter().flat_map(Source::messages));
+    }
+    let sentences = messages.iter().flat_map(|message| sentences(message.trim_matches('"')));
+    check_lengths("messages", sentences.filter(|sentence| words(sentence) >= 5));
+}
+
+/// Percentages in messages are `12.2 %`, as `quantity::percentage` writes them; `5%` is what a user may type.
+#[test]
+fn messages_have_one_form_for_percentages() {
+    let typed = ["precision", "margin", "threshold", "change", "must be a percentage", "share"];
+    let mut found = Vec::new();
+    for name in crate_names() {
+        for source in sources(&root().join("crates").join(&name).join("src")) {
+            let messages = source.messages().into_iter().filter(|text| text.contains(' '));
+            let wrong = messages.filter(|text| text.contains("}%") && !typed.iter().any(|word| text.contains(word)));
+            found.extend(wrong.map(|text| format!("{name}: {}: {text}", source.path.display())));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 #[test]
@@ -204,6 +291,8 @@ fn what_is_banned_is_found() {
     assert_eq!(wrong("A dearer, one", &banned), ["\"dearer\": write more expensive"]);
     assert!(wrong("This told; dearers, `is-dearer`. Who asks? Whose?", &banned).is_empty());
     assert_eq!(wrong("So. Who reads waits.", &banned).len(), 1);
+    assert!(wrong("`dearer` is a name", &banned).is_empty());
+    assert_eq!(comments("//! Is\n//! told.\nlet a = 1;\n    // dearer\n"), [" Is told.", " dearer"]);
     let text =
         "# A heading\n\nOne here. Two\nhere? Three e.g.\n\n| a | b |\n\n```console\n$ code\n```\n* four\n* five\n";
     let prose = prose(text);

@@ -8,6 +8,7 @@
 mod dependencies;
 mod imports;
 mod language;
+mod samples;
 mod source;
 
 use std::{

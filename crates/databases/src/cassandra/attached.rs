@@ -16,7 +16,7 @@ use super::{
 };
 use crate::attached::unseen_process;
 
-/// Makes a keyspace, were there such a strategy: rights are looked at first.
+/// Makes a keyspace, were there such a strategy: rights are checked first.
 const CREATES: &str =
     "CREATE KEYSPACE tithe_is_not_here_and_tries_its_rights WITH replication = {'class': 'NoStrategy'}";
 
@@ -30,7 +30,7 @@ const READ: [(&str, &str, Without); 2] = [
     (
         "system_views.settings",
         "settings are reported, and say whether others are let in without TLS, and the account may not read them",
-        Without::Figures("word on others beside the proof of tls, nor the node's settings"),
+        Without::Figures("additional word on others for the proof of tls, nor the node's settings"),
     ),
 ];
 

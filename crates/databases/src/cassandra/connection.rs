@@ -25,7 +25,7 @@ pub struct CqlConnection {
 pub type Table = Vec<Vec<Option<Vec<u8>>>>;
 
 /// A server that speaks TLS only hangs up on others, or answers in TLS; one that rejects the client's certificate hangs
-/// up, and what it says to that may be lost. Whoever was reached and hung up on was refused.
+/// up, and what it says to that may be lost. A server that answered and hung up has refused.
 fn turned_away(when: &str, fault: Fault) -> Fault {
     match fault {
         Fault::Connection(words) | Fault::Protocol(words) => Fault::Refused(format!("{when}: {words}")),

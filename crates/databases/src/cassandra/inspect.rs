@@ -73,7 +73,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     Ok(seen)
 }
 
-/// What canaries can show: the audit log as it is now, however the node was started. Its files are not looked at.
+/// What canaries can show: the audit log as it is now, however the node was started. Its files are not checked.
 ///
 /// # Errors
 /// When the server refuses.
@@ -114,7 +114,7 @@ fn asks_certificates(settings: &Settings) -> bool {
 fn of_authentication(settings: &Settings, roles: Result<&Roles, &Fault>) -> Rules {
     let name = part(settings, "authenticator");
     let open = name.is_some_and(|name| name.contains("AllowAll")) && !asks_certificates(settings);
-    let mut exceptions = if open { vec!["it asks nobody".to_owned()] } else { Vec::new() };
+    let mut exceptions = if open { vec!["it asks for no credentials".to_owned()] } else { Vec::new() };
     let mut doubts = if name.is_none() { vec!["the server does not show it".to_owned()] } else { Vec::new() };
     let mut found = Vec::new();
     match roles {
@@ -178,7 +178,7 @@ fn authorisation(
             // Only a server without rights says that there is nothing to say.
             Err(fault) => Judgement::whole(State::Off, format!("the table of roles is served; LIST ROLES: {fault}")),
             Ok(_) => {
-                Judgement::unseen("the settings are not shown, and the table of roles is: whether it limits anybody")
+                Judgement::unseen("the settings are not shown, and the table of roles is: whether it limits any role")
             }
         },
         Ok(roles) => {

@@ -39,7 +39,7 @@ const FOLDERS: [&str; 4] =
 /// Looks in the folders of `search`, then everywhere else; the first that is new enough wins.
 ///
 /// # Errors
-/// Every place that was looked at, when none has Cassandra's libraries, or when there is no Java for them.
+/// Every place that was checked, when none has Cassandra's libraries, or when there is no Java for them.
 pub fn find(search: &Search) -> Result<Install, Missing> {
     let mut looked_in = Vec::new();
     let homes = homes(search);
@@ -71,7 +71,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     Ok(install)
 }
 
-/// Folders that may hold an installation, in the order in which they are looked at.
+/// Folders that may hold an installation, in the order in which they are checked.
 fn homes(search: &Search) -> Vec<PathBuf> {
     let mut homes = search.folders.clone();
     homes.extend(std::env::var_os("CASSANDRA_HOME").map(PathBuf::from));
@@ -174,7 +174,7 @@ pub fn needs_keytool(install: &Install) -> Result<(), Missing> {
     let java = install.facts.get(JAVA_PROGRAM).map_or("java", String::as_str);
     Err(Missing {
         what: "keytool, a program that comes with Java".to_owned(),
-        looked_in: vec![format!("beside {java}")],
+        looked_in: vec![format!("next to {java}")],
         how_to_install: vec!["Debian 12, Ubuntu: apt-get install openjdk-17-jre-headless".to_owned()],
     })
 }

@@ -7,8 +7,8 @@
 //!
 //! TLS is given to the server as PEM files (`PEMBasedSslContextFactory`), so no key store is needed for it. The key of
 //! the commit log has to be in one: `keytool` makes it beside the run's certificates, outside the server's folder. The
-//! password of that store is a constant and no secret: it stands in `cassandra.yaml`, which whoever can read the store
-//! can read too.
+//! password of that store is a constant and no secret: it stands in `cassandra.yaml`, which every account that can read
+//! the store can read too.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -194,7 +194,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         steps,
         server: Some(server),
         stop_signal: Signal::TERM,
-        // Whoever starts several nodes has to tell them.
+        // If several nodes are started, they must know each other.
         discard_signal: if nodes.len() > 1 { Signal::TERM } else { Signal::KILL },
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
         paths: Paths { data: all("data"), journal: [all("commitlog"), all("hints")].concat(), logs },

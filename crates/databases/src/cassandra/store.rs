@@ -135,7 +135,7 @@ fn make_accounts(administrator: &Target) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Creates `table`, and the keyspace around it. What a run that was killed left behind is made anew.
+/// Creates `table`, and the keyspace around it. What a run that was killed left behind is made again.
 ///
 /// # Errors
 /// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.

@@ -87,7 +87,7 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
         (None, Some("yes")) => Authority::Anyone,
         (None, None) if identity.is_none() => return Ok(None),
         (None, None) => return Err(refused("cert and key without ca=FILE or insecure=yes would not be used")),
-        _ => return Err(refused("insecure=yes stands alone, without ca=FILE")),
+        _ => return Err(refused("give insecure=yes alone, without ca=FILE")),
     };
     Ok(Some(Tls::of_url(authority, identity)))
 }
@@ -163,7 +163,7 @@ mod tests {
     fn what_could_be_less_than_it_seems_is_refused() {
         check(
             "cassandra://db?ca=/ca.pem&insecure=yes",
-            expect!["refused: the server's URL: insecure=yes stands alone, without ca=FILE"],
+            expect!["refused: the server's URL: give insecure=yes alone, without ca=FILE"],
         );
         check(
             "cassandra://db?cert=/c.pem&key=/k.pem",

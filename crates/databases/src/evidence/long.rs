@@ -11,7 +11,7 @@ const LENGTH: usize = 4000;
 /// What loggers quote, escape, or may take for the end of something.
 const UNUSUAL: &str = "'\",;|%s \\ -- */ ";
 
-/// A long value of whoever marks by `marker`.
+/// A long value marked by `marker`.
 pub fn value(marker: &str) -> String {
     let [begin, end] = ends(marker);
     let filler = UNUSUAL.chars().cycle().take(LENGTH.saturating_sub(begin.len() + end.len()));

@@ -30,9 +30,9 @@ pub struct Gained {
     pub doubt: Option<&'static str>,
 }
 
-/// The doubt about a log that went on in another file, maybe in several one after another, or was begun anew.
-pub const ROTATED: &str = "the log was rotated or cut short while it was looked at, and records may be gone with that: look \
-                           again while nothing rotates it";
+/// The doubt about a log that went on in another file, maybe in several one after another, or was begun again.
+pub const ROTATED: &str = "the log was rotated or cut short while it was read, and records may be lost: check again while nothing \
+                           rotates it";
 
 /// How one product's log is reached.
 pub struct Log {
@@ -200,8 +200,8 @@ fn rest(mut file: &File, length: u64) -> std::io::Result<String> {
 /// How many bytes before the end of a log tell whether it is still the same.
 pub const BEFORE_BYTES: u64 = 64;
 
-/// The bytes of `file` that stand before `length`, [`BEFORE_BYTES`] at most: a file that was begun anew, by whoever
-/// rotates it, has others there, however long it is again.
+/// The bytes of `file` that stand before `length`, [`BEFORE_BYTES`] at most: a file that was begun again, by any
+/// process rotates it, has others there, however long it is again.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -213,7 +213,7 @@ pub fn before(mut file: &File, length: u64) -> std::io::Result<Vec<u8>> {
 }
 
 /// Reads what the file at `path` of this machine gains from now on, also where another one takes its name meanwhile or
-/// it is begun anew.
+/// it is begun again.
 ///
 /// # Errors
 /// Why it cannot be read.

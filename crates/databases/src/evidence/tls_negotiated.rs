@@ -70,7 +70,7 @@ impl TlsNegotiated {
         Ok(self.served(context, vec![("the other TLS version", other)], quotation)? || plaintext)
     }
 
-    /// What the server says that the measured connections speak, as far as it is what was asked for; else what is
+    /// What the server reports that the measured connections speak, as far as it is what was asked for; else what is
     /// wrong with it.
     fn spoken(&self, context: &CheckContext<'_>, target: &Target) -> Result<Result<String, Observation>, Fault> {
         let seen = (self.probes.tls_of_server)(context, target)?;
@@ -116,7 +116,7 @@ impl Check for TlsNegotiated {
     fn claim(&self) -> String {
         let mutual = if self.mutual { ", clients without a certificate" } else { "" };
         format!(
-            "the server says that clients speak {}; plaintext, other versions{mutual} and unknown authorities are refused",
+            "the server reports that clients speak {}; plaintext, other versions{mutual} and unknown authorities are refused",
             self.version()
         )
     }
@@ -153,7 +153,7 @@ impl Check for TlsSpoken {
     fn claim(&self) -> String {
         let mutual = if self.0.mutual { "clients without a certificate or of an unknown authority and " } else { "" };
         format!(
-            "the server says that clients speak {}; {mutual}servers of unknown authorities are refused",
+            "the server reports that clients speak {}; {mutual}servers of unknown authorities are refused",
             self.0.version()
         )
     }
@@ -241,7 +241,7 @@ impl Others {
         }
         let words = match (matter.is_empty(), count) {
             (false, _) => format!("served in plaintext: {} ({source})", in_words(&matter)),
-            (true, 0) => format!("nobody is served in plaintext ({source})"),
+            (true, 0) => format!("no client is served in plaintext ({source})"),
             (true, _) => format!("plaintext is served on the server's own loopback alone ({source})"),
         };
         Self { words, let_in: !matter.is_empty(), narrowed: None }
@@ -318,7 +318,7 @@ mod tests {
         let others = Others::of(Err(Fault::Refused("no".to_owned())), "192.0.2.1");
         text += &format!("{}: {}, {}\n", others.words, others.let_in, others.narrowed.is_some());
         expect![[r#"
-            nobody is served in plaintext (list): false, false
+            no client is served in plaintext (list): false, false
             not seen (an old file): false, true
             plaintext is served on the server's own loopback alone (list): false, false
             not seen (an old file): false, true

@@ -14,7 +14,7 @@ pub struct Exception {
 /// What the server's rules and lists say about everybody else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Whole {
-    /// Where all were looked at.
+    /// Where all were checked.
     pub source: &'static str,
     /// Who is let in all the same.
     pub exceptions: Vec<Exception>,

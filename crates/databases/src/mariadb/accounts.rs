@@ -12,7 +12,7 @@ use crate::mysql_family::{
 };
 
 /// Accounts and roles. Proofs are in `Priv`. What they are made of never leaves the server, but for the word `invalid`,
-/// which stands for a password that nobody has.
+/// which stands for an impossible password.
 ///
 /// # Errors
 /// The server's error: administrators may read them, and others only where they were granted it.

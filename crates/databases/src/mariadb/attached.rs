@@ -14,7 +14,7 @@ use crate::mysql_family::{
 /// # Errors
 /// The server's error.
 pub fn own_lacks(session: &mut WireSession, account: &str) -> Result<Vec<Lack>, Fault> {
-    let why = "how other clients are connected stands in a table";
+    let why = "a table says how other clients are connected";
     let figures = "row of other clients in `tithe witness` and `tithe inspect`";
     let mut all: Vec<Lack> = threads(session, account, why, figures)?.into_iter().collect();
     all.extend(audit_log(session)?.map(|(why, remedy)| Lack {
@@ -38,7 +38,7 @@ fn audit_log(session: &mut WireSession) -> Result<Option<(String, Remedy)>, Faul
         }
         "OFF" => Some(("it is off".to_owned(), Remedy::Statement(format!("{EVENTS}; {ON}")))),
         _ if !output.eq_ignore_ascii_case("file") => Some((
-            "it goes to syslog, where it cannot be told from others'".to_owned(),
+            "it goes to syslog, where it cannot be distinguished from others'".to_owned(),
             Remedy::Statement("SET GLOBAL server_audit_output_type = 'file'".to_owned()),
         )),
         _ => {

@@ -34,7 +34,7 @@ use crate::{
     },
 };
 
-/// How MariaDB's own rows are looked at.
+/// How MariaDB's own rows are checked.
 pub static QUERIES: InspectionQueries = InspectionQueries {
     open: |target| Ok(ACCESS.open(target)?.method().to_owned()),
     plaintext: |target| ACCESS.plaintext(target),
@@ -105,7 +105,7 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
     let key = settings.value("file_key_management_filename");
     words.push(keys(session, key));
     if !key.is_empty() && lies_in(key, settings.value("datadir")) {
-        exceptions.push(format!("the keys lie beside the data: file_key_management_filename = {key}"));
+        exceptions.push(format!("the keys are in the folder of the data: file_key_management_filename = {key}"));
     }
     let state = if off { State::Off } else { State::Enforced };
     let mut findings = of_files(&exceptions, &leaks);
@@ -199,7 +199,7 @@ fn judge_table(table: &OtherTable, encrypts_aria: bool, exceptions: &mut Vec<Str
         exceptions.push(name);
     } else {
         exceptions.push(format!("{name}, whose rows aria_log holds in the clear"));
-        doubts.push(format!("{name} (the server does not tell whether it was made before aria_encrypt_tables was ON)"));
+        doubts.push(format!("{name} (the server does not show whether it was made before aria_encrypt_tables was ON)"));
     }
 }
 
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(judged("Aria", "Page", true), (1, 1));
     }
 
-    /// The proof of a password is as good as the password for whoever passes it on.
+    /// The proof of a password is as good as the password for a relay.
     #[test]
     fn no_proof_of_a_password_is_sent_in_plaintext() {
         let greeting = b"\x0a11.4.0-MariaDB\0\x01\0\0\x0012345678\0\xfe\xff\x2d\x02\0\xff\x81\x15\0\0\0\0\0\0\0\0\0\0abcdefghijkl\0mysql_native_password\0";

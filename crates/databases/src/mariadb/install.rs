@@ -25,7 +25,7 @@ const FOLDERS: [&str; 6] =
 /// Looks in the folders of `search`, then in `PATH` and where packages install to; the first that is new enough wins.
 ///
 /// # Errors
-/// Every place that was looked at, when none has a server with its installer.
+/// Every place that was checked, when none has a server with its installer.
 pub fn find(search: &Search) -> Result<Install, Missing> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let named = search.folders.iter().flat_map(|folder| [folder.clone(), folder.join("bin"), folder.join("sbin")]);
@@ -107,7 +107,7 @@ pub fn needs_plugin(install: &Install, plugin: &str, package: &str) -> Result<()
         return Ok(());
     }
     let place = file.map_or_else(
-        || format!("no folder of plugins beside {}", install.programs.display()),
+        || format!("no folder of plugins next to {}", install.programs.display()),
         |file| file.display().to_string(),
     );
     Err(Missing {

@@ -65,7 +65,7 @@ const STORAGE_NEUTRAL: [&str; 8] = [
 /// Plugins that leave none either.
 const STORAGE_NEUTRAL_PLUGINS: [&str; 2] = ["auth_ed25519", "server_audit"];
 
-/// What a stopped server leaves. Accounts are made anew at each start, whatever the folder holds. The binary log stays
+/// What a stopped server leaves. Accounts are made again at each start, whatever the folder holds. The binary log stays
 /// behind: its index holds the names of the folder that it was written in.
 pub fn stored(setup: &Setup) -> Stored {
     let mut storage_settings = Vec::new();

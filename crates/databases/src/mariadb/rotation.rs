@@ -1,6 +1,6 @@
 //! Changes the key of the measured tables.
 //!
-//! `ALTER TABLE … ENCRYPTION_KEY_ID` builds a table anew in a file of its own, whose pages are all encrypted with the
+//! `ALTER TABLE … ENCRYPTION_KEY_ID` builds a table again in a file of its own, whose pages are all encrypted with the
 //! other key, while clients go on reading and writing (documentation, "InnoDB Online DDL Operations with the INPLACE
 //! Alter Algorithm"); `LOCK = NONE` has the server refuse rather than lock them out. The background threads of InnoDB
 //! (`innodb_encryption_threads`, `innodb_encryption_rotate_key_age`) would encrypt pages where they stand, but only for

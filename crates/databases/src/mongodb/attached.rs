@@ -59,7 +59,7 @@ fn rights(status: &Document) -> Vec<Lack> {
     }
     if !privileges.iter().any(|one| is_cluster(one) && has(one, "serverStatus")) {
         all.push(Lack {
-            why: "how much is written to the journal is told to accounts that may see the server's state".to_owned(),
+            why: "only accounts that may see the server's state see how much is written to the journal".to_owned(),
             remedy: grant("{ role: \"clusterMonitor\", db: \"admin\" }"),
             without: Without::Figures("figure of the journal"),
         });

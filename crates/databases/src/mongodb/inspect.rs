@@ -95,12 +95,12 @@ fn of_transport(options: &Options) -> Result<Rules, Fault> {
     match now.mode.as_deref() {
         Some("requireTLS") => {}
         Some(mode) => rules.exceptions.push(format!("{mode} is not requireTLS")),
-        None => rules.doubts.push("what stands in its place".to_owned()),
+        None => rules.doubts.push("its replacement".to_owned()),
     }
     Ok(rules)
 }
 
-/// Whoever is served without an account has all rights, whatever roles accounts have.
+/// A client without an account has all rights, whatever roles accounts have.
 fn nobody_is_limited(link: &Link) -> Result<Judgement, Fault> {
     Ok(match reads_others(link)? {
         true => Judgement::whole(

@@ -23,7 +23,7 @@ const FOLDERS: [&str; 4] = ["/usr/bin", "/usr/local/bin", "/opt/mongodb/bin", "/
 /// Looks in the folders of `search`, then in `PATH` and where packages install to; the first that is new enough wins.
 ///
 /// # Errors
-/// Every place that was looked at, when none has a server.
+/// Every place that was checked, when none has a server.
 pub fn find(search: &Search) -> Result<Install, Missing> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let named = search.folders.iter().flat_map(|folder| [folder.clone(), folder.join("bin")]);

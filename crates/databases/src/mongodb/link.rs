@@ -1,7 +1,7 @@
 //! One driver with one connection, in the calling thread.
 //!
 //! The driver's own blocking interface hands work to a pool of threads, whose processor time would belong to no lane.
-//! Here every driver has a scheduler without threads: sending, waiting, TLS and BSON are done by whoever asks, and are
+//! Here every driver has a scheduler without threads: sending, waiting, TLS and BSON are done by the caller, and are
 //! counted there. The driver's look at the server's state, which runs beside the load, is made rare for the same
 //! reason. Nothing is sent twice: retries are off, so that what failed is counted as failed.
 

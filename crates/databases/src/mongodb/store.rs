@@ -1,7 +1,7 @@
 //! The database in which Tithe keeps its records, and what is asked of a server outside the load.
 //!
 //! Everything is in one database, `tithe`, which must be Tithe's own: it bears a mark. Collections of a sharded cluster
-//! are not sharded: the one of a run is made anew.
+//! are not sharded: the one of a run is made again.
 
 use mongodb::bson::{Bson, Document, doc};
 use tithe_machine::{fault::Fault, launch::Server};
@@ -178,7 +178,7 @@ mod tests {
         let older = doc! { "setName": "rs0", "primary": "db:27017", "me": "db:27017" };
         assert_eq!(identity_in(&older).as_deref(), Some("rs0 db:27017"));
         assert_eq!(identity_in(&doc! { "ismaster": true }), None);
-        // Which router answers is luck.
+        // Which router answers is chance.
         assert_eq!(identity_in(&doc! { "msg": "isdbgrid", "topologyVersion": process(3) }), None);
     }
 }

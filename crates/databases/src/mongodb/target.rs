@@ -36,7 +36,7 @@ pub const PASSWORD_VARIABLE: &str = "MONGODB_PASSWORD";
 /// Options of a URL that are about TLS.
 pub const TLS_OPTIONS: &[&str] =
     &["tls", "ssl", "tlsCAFile", "tlsCertificateKeyFile", "tlsAllowInvalidCertificates", "tlsInsecure"];
-/// Options of a URL that cannot be: each connection of the load has a driver of its own.
+/// Options of a URL that cannot be: each connection of the load has its own driver.
 const NOT_IN_URLS: [&str; 2] = ["maxPoolSize", "minPoolSize"];
 /// Options of a URL that have no effect: what failed is counted as failed, and Tithe's clients bear its name.
 const IDLE: [&str; 3] = ["appName", "retryReads", "retryWrites"];
@@ -198,7 +198,7 @@ pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
         ));
     }
     if let Some(name) = named(url, &NOT_IN_URLS).first() {
-        return Err(refused(&format!("option {name} is Tithe's: each connection of the load has a driver of its own")));
+        return Err(refused(&format!("option {name} is Tithe's: each connection of the load has its own driver")));
     }
     let parsed = parsed(url)?;
     if let Some(DriverTls::Enabled(tls)) = &parsed.tls {
@@ -215,7 +215,7 @@ fn parsed(url: &Url) -> Result<ConnectionString, Fault> {
     // The driver panics where letters beyond ASCII stand for the digits (mongodb 3.8.2, `validate_and_parse_userinfo`).
     let is_encoded = |part: &str| part.as_bytes().get(..2).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
     if !url.expose().split('%').skip(1).all(is_encoded) {
-        return Err(refused("a percent sign that stands for itself is written %25"));
+        return Err(refused("a percent sign in a value is written %25"));
     }
     ConnectionString::parse(url.expose()).map_err(|_| refused("the driver cannot read it"))
 }
@@ -240,7 +240,7 @@ fn as_asked(tls: Option<&DriverTls>, transport: Transport) -> Result<(), Fault> 
     match (tls, transport) {
         (_, Transport::Plain) => Ok(()),
         (Some(DriverTls::Enabled(tls)), Transport::Tls { .. }) if tls.ca_file_path.is_none() => Err(refused(
-            "this arm asks for TLS, and its URL takes any certificate, so that whoever stands between could pose as the \
+            "this arm asks for TLS, and its URL takes any certificate, so that a machine in between could pose as the \
              server: it needs tlsCAFile=FILE",
         )),
         (Some(DriverTls::Enabled(_)), Transport::Tls { mutual: false, .. }) => Ok(()),
@@ -256,7 +256,7 @@ fn as_asked(tls: Option<&DriverTls>, transport: Transport) -> Result<(), Fault> 
 fn verified(tls: &TlsOptions) -> Result<(), Fault> {
     match (&tls.ca_file_path, tls.allow_invalid_certificates) {
         (None, Some(true)) | (Some(_), None | Some(false)) => Ok(()),
-        (Some(_), Some(true)) => Err(refused("tlsAllowInvalidCertificates=true stands alone, without tlsCAFile")),
+        (Some(_), Some(true)) => Err(refused("give tlsAllowInvalidCertificates=true alone, without tlsCAFile")),
         (None, _) => Err(refused("tls=true needs tlsCAFile=FILE, or tlsAllowInvalidCertificates=true to trust anyone")),
     }
 }

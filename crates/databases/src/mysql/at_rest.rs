@@ -54,7 +54,7 @@ pub fn unencrypted_logs(session: &mut WireSession) -> Result<Vec<String>, Fault>
 }
 
 /// What a server says about its keyring that says nothing.
-pub const KEYRING_UNTOLD: &str = "not told, performance_schema is off";
+pub const KEYRING_UNTOLD: &str = "unknown, performance_schema is off";
 
 /// What the server says about its keyring, as `name = value`; empty where there is none, and `None` where the
 /// performance schema is off: its tables are empty then, whatever the server does.

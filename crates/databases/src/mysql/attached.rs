@@ -13,7 +13,7 @@ use crate::mysql_family::{attached::threads, session::WireSession};
 /// # Errors
 /// The server's error.
 pub fn own_lacks(session: &mut WireSession, account: &str) -> Result<Vec<Lack>, Fault> {
-    let why = "which thread serves a connection stands in a table, as does how other clients are connected";
+    let why = "a table says which thread serves a connection, and how other clients are connected";
     let figures = "net time, and no row of other clients in `tithe witness` and `tithe inspect`";
     let mut all: Vec<Lack> = threads(session, account, why, figures)?.into_iter().collect();
     let grants = session.run("SHOW GRANTS")?;

@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// How MySQL's own rows are looked at.
+/// How MySQL's own rows are checked.
 pub static QUERIES: InspectionQueries = InspectionQueries {
     open: |target| Ok(ACCESS.open(target)?.method().to_owned()),
     plaintext: |target| ACCESS.plaintext(target),
@@ -63,7 +63,7 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
         Some(told) if active(&told) => {
             let file = told.iter().find(|(name, _)| name == "Data_file").map(|(_, file)| file.as_str());
             if let Some(file) = file.filter(|file| lies_in(file, settings.value("datadir"))) {
-                exceptions.push(format!("the keys lie beside the data: {file}"));
+                exceptions.push(format!("the keys are in the folder of the data: {file}"));
             }
             let place = file.map_or(String::new(), |file| format!(" (keys in {file})"));
             format!("a keyring component is active{place}")
@@ -151,7 +151,7 @@ fn audited(
     let of_edition = format!("MySQL Enterprise and Percona Server have one; this is {edition}");
     match untold {
         Some(fault) if *state == State::Off => Judgement::unseen(format!(
-            "no audit plugin ({of_edition}), {others}; whether a component audits is not told ({fault}): GRANT SELECT \
+            "no audit plugin ({of_edition}), {others}; whether a component audits is unknown ({fault}): GRANT SELECT \
              ON mysql.component"
         )),
         _ => Judgement::whole(*state, format!("no audit plugin or component is seen ({of_edition}), {others}")),
@@ -209,7 +209,7 @@ mod tests {
             off, whole server: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is X), general_log = OFF
             available but not enforced, whole server: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is X), general_log = ON
             available but not enforced, whole server: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is X), general_log = ON
-            cannot tell, this account: no audit plugin (MySQL Enterprise and Percona Server have one; this is X), general_log = OFF; whether a component audits is not told (refused: 1142 (42000): SELECT command denied): GRANT SELECT ON mysql.component
+            cannot tell, this account: no audit plugin (MySQL Enterprise and Percona Server have one; this is X), general_log = OFF; whether a component audits is unknown (refused: 1142 (42000): SELECT command denied): GRANT SELECT ON mysql.component
         "#]].assert_eq(&text);
     }
 }

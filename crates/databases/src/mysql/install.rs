@@ -38,7 +38,7 @@ const FOLDERS: [&str; 7] = [
 /// that is new enough wins.
 ///
 /// # Errors
-/// Every place that was looked at, when none has a server.
+/// Every place that was checked, when none has a server.
 pub fn find(search: &Search) -> Result<Install, Missing> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let named = search.folders.iter().flat_map(|folder| [folder.clone(), folder.join("bin"), folder.join("sbin")]);
@@ -81,7 +81,7 @@ fn probe(folder: &Path) -> Result<Install, String> {
     }
     // A library that is not there is told on standard error.
     let Some(numbers) = version_of(&said) else {
-        return Err(format!(" has a mysqld that does not tell its version: {said}{}", first(&output.stderr)));
+        return Err(format!(" has a mysqld that does not report its version: {said}{}", first(&output.stderr)));
     };
     if numbers < OLDEST {
         return Err(format!(" has {said}, which is too old"));
@@ -112,7 +112,7 @@ pub fn needs_keyring(install: &Install) -> Result<(), Missing> {
         return Ok(());
     }
     let place = file.map_or_else(
-        || format!("no folder of plugins beside {}", install.programs.display()),
+        || format!("no folder of plugins next to {}", install.programs.display()),
         |file| file.display().to_string(),
     );
     Err(Missing {
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(why(mariadb), format!(" has MariaDB under this name: {mariadb}"));
         let old = "mysqld  Ver 8.0.29 for Linux on x86_64 (MySQL Community Server - GPL)";
         assert_eq!(why(old), format!(" has {old}, which is too old"));
-        assert_eq!(why("nothing"), " has a mysqld that does not tell its version: nothing");
+        assert_eq!(why("nothing"), " has a mysqld that does not report its version: nothing");
     }
 
     #[test]
@@ -177,6 +177,6 @@ mod tests {
         let install = Install { programs: "/usr/sbin".into(), ..Install::default() };
         let missing = needs_keyring(&install).expect_err("nothing there");
         assert_eq!(missing.what, "the keyring component component_keyring_file of MySQL, which this build lacks");
-        assert_eq!(missing.looked_in, ["no folder of plugins beside /usr/sbin"]);
+        assert_eq!(missing.looked_in, ["no folder of plugins next to /usr/sbin"]);
     }
 }

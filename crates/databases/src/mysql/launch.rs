@@ -93,7 +93,7 @@ pub const DOUBLEWRITE_ENDS: [&str; 2] = ["bdblwr", "dblwr"];
 /// The folder of the binary log, below [`Place::folder`].
 pub const BINLOG_FOLDER: &str = "binlog";
 
-/// What a stopped server leaves. Accounts are made anew at each start, whatever the folder holds. The binary log stays
+/// What a stopped server leaves. Accounts are made again at each start, whatever the folder holds. The binary log stays
 /// behind: its index holds the names of the folder that it was written in. The keys that the server has made go with
 /// the data.
 pub fn stored(setup: &Setup) -> Stored {

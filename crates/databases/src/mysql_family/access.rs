@@ -66,7 +66,7 @@ impl Access {
             return Ok(());
         }
         let (title, otherwise) = (self.product.title, self.otherwise);
-        Err(Fault::Refused(format!("the server says that it is {version}, which is not {title}: {otherwise}")))
+        Err(Fault::Refused(format!("the server reports that it is {version}, which is not {title}: {otherwise}")))
     }
 
     /// A session that is not measured. It runs none of the statements of the clients' sessions.

@@ -86,7 +86,7 @@ impl Way {
             Self::Empty(_) => "nothing",
             Self::OldPassword => "mysql_old_password",
             Self::Socket => "local socket",
-            Self::Nobody => "a password that nobody has",
+            Self::Nobody => "an impossible password",
         }
     }
 }
@@ -174,8 +174,8 @@ impl Account {
         named(&self.user, &self.host)
     }
 
-    /// True where it can come by TCP: it proves itself by more than a socket, and not only by a password that nobody
-    /// has.
+    /// True where it can come by TCP: it proves itself by more than a socket, and not only by an impossible
+    /// password.
     pub fn by_network(&self) -> bool {
         self.logs_in && self.ways.iter().any(|way| !matches!(way, Way::Socket | Way::Nobody))
     }
@@ -187,7 +187,7 @@ impl Account {
         let words = match self.certificate {
             Certificate::Named if empty => return None,
             Certificate::Any if empty => "takes any certificate of the server's authority and no password",
-            _ if empty && self.user.is_empty() => "lets anybody in by any name without a password",
+            _ if empty && self.user.is_empty() => "accepts any name without a password",
             _ if empty => "has no password",
             _ if self.user.is_empty() => "takes any name",
             _ if has(|way| *way == Way::OldPassword) => "keeps its password as before 4.1, which is found in seconds",
@@ -225,7 +225,7 @@ pub fn of_authentication(accounts: &[Account]) -> Rules {
         }
     }
     let methods: Vec<String> = methods.iter().map(|(method, count)| format!("{count} by {method}")).collect();
-    let doubt = |(plugin, names): (&&str, &Vec<String>)| format!("{}: {plugin} asks somebody else", shortened(names));
+    let doubt = |(plugin, names): (&&str, &Vec<String>)| format!("{}: {plugin} asks another service", shortened(names));
     let exceptions: Vec<String> = logs_in().filter_map(Account::weakness).collect();
     Rules {
         read: format!("{} accounts ({})", logs_in().count(), methods.join(", ")),
@@ -253,7 +253,7 @@ pub fn of_transport(accounts: &[Account], gate: Gate) -> Rules {
     }
 }
 
-/// The same accounts for the claim that nobody is served in plaintext.
+/// The same accounts for the claim that no client is served in plaintext.
 pub fn in_plaintext(accounts: &[Account], gate: Gate) -> Vec<Exception> {
     let exception = |account: &Account| Exception {
         text: format!("{} without REQUIRE SSL", account.text()),
@@ -310,7 +310,7 @@ mod tests {
         "#]]
         .assert_eq(&texts(Gate::default()));
         assert_eq!(texts(Gate { requires_tls: true, ..Gate::default() }), "");
-        // Who is known by an address alone is not `localhost` by TCP.
+        // A client known by its address alone is not `localhost` by TCP.
         assert!(!texts(Gate { knows_no_names: true, ..Gate::default() }).contains("root"));
     }
 
@@ -333,11 +333,11 @@ mod tests {
             Account { logs_in: false, ways: vec![empty()], ..account("locked", "%") },
         ];
         expect![[r#"
-            11 accounts (1 by a password that nobody has, 2 by certificate, 1 by local socket, 3 by mysql_native_password, 1 by mysql_old_password, 2 by nothing, 1 by pam): 6 exceptions: 'app'@'%' has no password
+            11 accounts (1 by an impossible password, 2 by certificate, 1 by local socket, 3 by mysql_native_password, 1 by mysql_old_password, 2 by nothing, 1 by pam): 6 exceptions: 'app'@'%' has no password
             'app'@'%' takes any certificate of the server's authority and no password
             'app'@'%' keeps its password as before 4.1, which is found in seconds
-            ''@'localhost' lets anybody in by any name without a password
+            ''@'localhost' accepts any name without a password
             ''@'%' takes any name and 1 more: ALTER USER … IDENTIFIED BY, REQUIRE SUBJECT, DISCARD OLD PASSWORD, or DROP USER
-            not judged: 'app'@'%': pam asks somebody else"#]].assert_eq(&of_authentication(&accounts).words().replace("; ", "\n"));
+            not judged: 'app'@'%': pam asks another service"#]].assert_eq(&of_authentication(&accounts).words().replace("; ", "\n"));
     }
 }

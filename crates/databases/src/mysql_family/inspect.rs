@@ -1,4 +1,4 @@
-//! The security matrix of a running server: the rows that are looked at in the same way on both products.
+//! The security matrix of a running server: the rows that are checked in the same way on both products.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -126,7 +126,7 @@ fn with_settings(mut judged: Judgement, settings: &Settings) -> Judgement {
     if proxies.split(',').any(|network| ["*", "0.0.0.0/0", "::/0"].contains(&network.trim())) {
         judged.seen += &format!(
             "; proxy_protocol_networks = {proxies}: every client may say from where it comes, so that the hosts of \
-             accounts hold nobody back"
+             accounts restrict no client"
         );
         judged.state = if judged.state == State::Enforced { State::Available } else { judged.state };
         judged = judged.found(&MY_AUTHN_NO_PROOF);

@@ -78,7 +78,7 @@ pub struct Flavour {
     pub memory_needed: fn(&BTreeMap<String, String>) -> Option<u64>,
     /// Its protections, in the order of `tithe ls`.
     pub protections: &'static [&'static dyn Protection],
-    /// How its own rows of the security matrix are looked at.
+    /// How its own rows of the security matrix are checked.
     pub queries: &'static InspectionQueries,
     /// Finds out what canaries can show on a running server.
     pub canary_checks: FindCanaryChecks,

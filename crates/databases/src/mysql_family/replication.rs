@@ -18,7 +18,7 @@ pub struct Source {
     pub host: String,
     /// True where TLS is asked for.
     pub tls: bool,
-    /// True where its certificate is looked at.
+    /// True where its certificate is checked.
     pub verified: bool,
 }
 
@@ -61,8 +61,8 @@ pub fn judge(session: &mut WireSession, settings: &Settings, sources: ReadSource
 
 fn of_source(Source { host, tls, verified }: &Source) -> Hop {
     let (state, words) = match (tls, verified) {
-        (true, true) => (State::Enforced, "by TLS, with a look at its certificate"),
-        (true, false) => (State::Available, "by TLS, without a look at its certificate"),
+        (true, true) => (State::Enforced, "by TLS, its certificate checked"),
+        (true, false) => (State::Available, "by TLS, its certificate not checked"),
         (false, _) => (State::Off, "in plaintext"),
     };
     Hop { state, words: format!("changes come from {host} {words}") }
@@ -80,7 +80,7 @@ fn replicas(session: &mut WireSession, requires_tls: bool) -> Result<Vec<Hop>, F
             _ if requires_tls => (State::Enforced, "by TLS, as require_secure_transport = ON asks of all"),
             Some("TCP/IP") => (State::Off, "in plaintext"),
             Some(_) => (State::Enforced, "on this machine"),
-            None => (State::Unseen, "in a way that is not told: start the server with performance_schema = ON"),
+            None => (State::Unseen, "in an unknown way: start the server with performance_schema = ON"),
         };
         hops.push(Hop { state, words: format!("changes go to {user} at {host} {words}") });
     }

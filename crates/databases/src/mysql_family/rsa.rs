@@ -2,8 +2,8 @@
 //! is what `caching_sha2_password` takes on a connection without TLS (MySQL internals, "Caching_sha2_password
 //! information").
 //!
-//! Nothing here is done with a private key. Whose key it is cannot be told from the key: that is for the caller to
-//! know.
+//! Nothing here is done with a private key. Whose key it is cannot be distinguished from the key: that is for the
+//! caller to know.
 
 use num_bigint::BigUint;
 use ring::{

@@ -65,7 +65,7 @@ fn hurried(access: &Access, server: &Server, setup: &Setup) -> Result<WireSessio
 fn run_unlocked(session: &mut WireSession, statement: &str) -> Result<(), Fault> {
     match session.run(statement) {
         Err(Fault::Server(words)) if words.starts_with(TIMED_OUT) => Err(Fault::Refused(format!(
-            "`{statement}` waited {LOCK_TIMEOUT_S} s for a lock on what is Tithe's own, held by somebody else: \
+            "`{statement}` waited {LOCK_TIMEOUT_S} s for a lock on what is Tithe's own, held by another session: \
              `SHOW PROCESSLIST` names the sessions to an account that may see them; let that session end"
         ))),
         outcome => outcome.map(drop),

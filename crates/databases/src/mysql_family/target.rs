@@ -194,8 +194,8 @@ fn put_default(parts: &mut UrlParts, name: &str, value: &str) {
 /// Options that are refused.
 const REFUSED: &[RefusedOption] = &[
     ("compress", &["false", "0", "off"], "compression changes what an operation costs, and is not spoken"),
-    ("init-command", &[""], "give it as `on` of every arm, so that it stands in the report"),
-    ("sql-mode", &[""], "give it as `on = [\"SET sql_mode = …\"]` of every arm, so that it stands in the report"),
+    ("init-command", &[""], "give it as `on` of every arm, so that the report shows it"),
+    ("sql-mode", &[""], "give it as `on = [\"SET sql_mode = …\"]` of every arm, so that the report shows it"),
 ];
 
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
@@ -256,7 +256,7 @@ fn by_other_names(parts: &UrlParts) -> Result<&'static str, Fault> {
     let no = |name| is(name, &["false", "0", "no", "off"]) || parts.option(name).is_none();
     match (verifies, asks) {
         (true, _) => Ok("verify_identity"),
-        // Whoever names an authority wants it checked.
+        // A URL that names an authority wants it checked.
         (false, true) if parts.option("ssl-ca").is_some() => Ok("verify_ca"),
         (false, true) => Ok("required"),
         (false, false) if ["ssl", "tls", "use-ssl", "ssl-accept"].into_iter().all(no) => Ok("disabled"),

@@ -88,7 +88,7 @@ fn obstacles(session: &mut PostgresSession, space: &str) -> Result<Vec<Lack>, Fa
 }
 
 /// When the password expires, where that is within a day: connections are opened as long as a run lasts, and evidence
-/// is looked at after it. Who is let in without one may have any.
+/// is checked after it. A client let in without a certificate may have any.
 fn expiry(session: &mut PostgresSession) -> Result<Option<String>, Fault> {
     if session.greeting().method == NO_PASSWORD {
         return Ok(None);
@@ -146,8 +146,7 @@ fn unproven(session: &mut PostgresSession) -> Result<Vec<Lack>, Fault> {
         }
     }
     if session.value("SELECT pg_has_role('pg_read_all_stats', 'USAGE')")? != "t" {
-        let why =
-            "`tithe witness` and `tithe inspect` look at how other clients are connected, and the account may not";
+        let why = "`tithe witness` and `tithe inspect` check how other clients are connected, and the account may not";
         let grant = Remedy::Statement(format!("GRANT pg_read_all_stats TO {account}"));
         lack(why, grant, Without::Figures("row of other clients in them"));
     }
@@ -173,7 +172,7 @@ fn pgaudit(session: &mut PostgresSession) -> Result<Option<(String, Remedy)>, Fa
             Remedy::Statement(format!("ALTER SYSTEM SET shared_preload_libraries = {}", all.join(", ")))
         }
         // Which others there are is told to administrators alone.
-        Err(_) => Remedy::Words("add `pgaudit` to those that stand in `shared_preload_libraries`".to_owned()),
+        Err(_) => Remedy::Words("add `pgaudit` to `shared_preload_libraries`".to_owned()),
     };
     Ok(Some((why, remedy)))
 }
@@ -234,7 +233,7 @@ fn check_pooler(one: &mut PostgresSession, other: &mut PostgresSession) -> Resul
         return Ok(());
     }
     Err(Fault::Refused(
-        "a pooler stands before it that lends one connection to several clients by turns (pgbouncer with `pool_mode` \
+        "a pooler in front of it lends one connection to several clients in turn (pgbouncer with `pool_mode` \
          transaction or statement): what switches a protection for a session would reach others, and prepared statements \
          be lost"
             .to_owned(),

@@ -35,7 +35,7 @@ const FIXED: [&str; 3] = ["/usr/local/pgsql/bin", "/usr/local/bin", "/usr/bin"];
 /// Looks in the folders of `search`, then in `PATH` and where packages install to; among the latter the newest wins.
 ///
 /// # Errors
-/// Every place that was looked at, when none has `initdb` and `postgres` of version 13 or newer.
+/// Every place that was checked, when none has `initdb` and `postgres` of version 13 or newer.
 pub fn find(search: &Search) -> Result<Install, Missing> {
     let mut looked_in = Vec::new();
     for folder in &search.folders {
@@ -97,7 +97,7 @@ fn missing(mut looked_in: Vec<String>) -> Missing {
     }
 }
 
-/// The folders `base/prefix*/below` that exist. `base` is noted as looked at.
+/// The folders `base/prefix*/below` that exist. `base` is noted as checked.
 fn versioned(base: &str, prefix: &str, below: &str, looked_in: &mut Vec<String>) -> Vec<PathBuf> {
     looked_in.push(format!("{base}/{prefix}*/{below}"));
     let entries = std::fs::read_dir(base).into_iter().flatten().flatten();

@@ -165,7 +165,7 @@ fn initdb(install: &Install, setup: &Setup, place: &Place) -> Command {
     if matches!(setup.authentication, Authentication::Password { .. }) {
         arguments.push(format!("--pwfile={}", text(&place.folder.join("password"))));
     }
-    // Nothing in a fresh folder is worth waiting for the disk: Tithe makes it anew when it is lost.
+    // Nothing in a fresh folder is worth waiting for the disk: Tithe makes it again when it is lost.
     arguments.extend(["--no-locale", "-E", "UTF8", "--no-sync"].map(str::to_owned));
     arguments.extend(setup.create_arguments.iter().cloned());
     let checksums = setup.create_arguments.iter().any(|argument| argument == "-k" || argument == "--data-checksums");

@@ -6,7 +6,7 @@ use std::fs;
 use tithe_machine::proc::parent_of;
 use tithe_plugin::database::LogWriting;
 
-/// Who writes the log of the server of which the process `backend` serves a client.
+/// The writer of the log of the server of which the process `backend` serves a client.
 pub fn log_writing(backend: i32) -> LogWriting {
     let Some(children) = parent_of(backend).and_then(children) else { return LogWriting::Unseen };
     // It is the first that a server starts.

@@ -25,7 +25,7 @@ const RULE: &str = "SELECT auth_method FROM pg_hba_file_rules WHERE type = 'loca
 /// How the client of `session` at `target` has said who it is: as the start-up has it, or [`SOCKET_PEER`].
 ///
 /// # Errors
-/// Why it cannot be told whether the kernel was asked.
+/// Why it is unknown whether the kernel was asked.
 pub fn method(session: &mut PostgresSession, target: &Target) -> Result<String, Fault> {
     let method = session.greeting().method.clone();
     if method != NO_PASSWORD || !target.is_socket() {

@@ -93,7 +93,7 @@ pub fn run_unlocked(session: &mut PostgresSession, space: &str, statement: &str)
                  pg_locks JOIN pg_stat_activity USING (pid) JOIN pg_class ON pg_class.oid = relation WHERE granted AND \
                  relnamespace = '{space}'::regnamespace AND pid <> pg_backend_pid()"
             );
-            let holders = session.value(&holders).unwrap_or_else(|_| "somebody who has ended since".to_owned());
+            let holders = session.value(&holders).unwrap_or_else(|_| "a session that has ended since".to_owned());
             Err(Fault::Refused(format!(
                 "`{statement}` waited {LOCK_TIMEOUT_S} s for a lock on what is Tithe's own, held by {}: let that session \
                  end",
@@ -234,7 +234,7 @@ pub fn quiesce(server: &Server, setup: &Setup, table: &Table) -> Result<(), Faul
     }
 }
 
-/// Writes one row of each page of the table `name` anew and vacuums it, on a launched server whose last checkpoint has
+/// Writes one row of each page of the table `name` again and vacuums it, on a launched server whose last checkpoint has
 /// just been.
 ///
 /// The first change of a page after a checkpoint logs the page whole ("full_page_writes"), and an update that finds no

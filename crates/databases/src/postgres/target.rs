@@ -170,7 +170,7 @@ fn asked_tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
         ("require" | "no-verify", None) => Authority::Anyone,
         ("require" | "verify-ca", Some("system")) => {
             return Err(refused(
-                "with sslrootcert=system, say sslmode=verify-full: anybody has a certificate of these",
+                "with sslrootcert=system, say sslmode=verify-full: everyone can get a certificate of these",
             ));
         }
         ("require" | "verify-ca", Some(file)) => Authority::AnyNameOf(file.into()),
@@ -374,7 +374,7 @@ mod tests {
             "postgres://ann@db/x?sslmode=require",
             &setup,
             expect![
-                "refused: the server's URL: this arm asks for TLS, and its URL takes any certificate, so that whoever stands between could pose as the server: it needs sslmode=verify-full (or verify-ca) and sslrootcert=FILE (or system)"
+                "refused: the server's URL: this arm asks for TLS, and its URL takes any certificate, so that a machine in between could pose as the server: it needs sslmode=verify-full (or verify-ca) and sslrootcert=FILE (or system)"
             ],
         );
         check(

@@ -28,12 +28,12 @@ pub enum Reply {
     Array(Vec<Reply>),
 }
 
-/// What is to be looked at where TLS does not begin.
+/// What is to be checked where TLS does not begin.
 const PLAINTEXT: &str = "does it speak TLS at this port (`tls-port`)?";
 
-/// What is to be looked at where a server hangs up on plaintext.
-const TLS_ALONE: &str = ": a port for TLS (`tls-port`) speaks nothing else; plaintext has a port of its own (`port`), to be \
-                         named by a URL of its own (on a command line, `--plain URL`)";
+/// What is to be checked where a server hangs up on plaintext.
+const TLS_ALONE: &str = ": a port for TLS (`tls-port`) speaks nothing else; plaintext has its own port (`port`): give it by \
+                         its own URL (on a command line, `--plain URL`)";
 
 impl RedisConnection {
     /// Connects to `target`.

@@ -220,7 +220,7 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
         add(format!("; commands that this server does not have: {}", ground.missing.join(", ")));
     }
     if !ground.renamed.is_empty() {
-        add(format!("; open to whoever knows its other name (rename-command): {}", ground.renamed.join(", ")));
+        add(format!("; open to clients that know its other name (rename-command): {}", ground.renamed.join(", ")));
     }
     ground.doubts.iter().for_each(|doubt| add(format!("; not judged: {doubt}")));
     let certain = ground.doubts.is_empty();
@@ -269,7 +269,7 @@ mod tests {
             enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); the names of all keys are shown to app (scan); commands that this server does not have: config|get, config|set
             off, whole server: 2 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → everything (acl|setuser gives itself the rest): ACL SETUSER … -@admin -@dangerous, with back what it needs
             enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); the names of all keys are shown to app (scan); with the same password: default and app
-            off, whole server: 3 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → metrics (nopass, anybody comes as it) → default (config|set requirepass changes its password) → everything (all keys and commands); metrics → default (config|set requirepass changes its password) → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs
+            off, whole server: 3 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → metrics (nopass: every client can log in as it) → default (config|set requirepass changes its password) → everything (all keys and commands); metrics → default (config|set requirepass changes its password) → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs
             available but not enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); beyond its rights: `metrics` reads keys of others by monitor; `metrics` removes keys of others by flushall: ACL SETUSER … -@admin -@dangerous, with back what it needs; the names of all keys are shown to app (scan)
             enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); for replicas, which read all data: replica; the names of all keys are shown to app (scan)
             enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); the names of all keys are shown to app (scan); not judged: x (refused)
@@ -291,6 +291,6 @@ mod tests {
         let asks = b"-NOAUTH Authentication required.\r\n+OK\r\n";
         expect!["available but not enforced: TLSv1.3; plaintext: served too"]
             .assert_eq(&asked_in_plaintext(asks, plaintext));
-        expect!["enforced: TLSv1.3; plaintext: refused (at the first command: the server closed the connection: a port for TLS (`tls-port`) speaks nothing else; plaintext has a port of its own (`port`), to be named by a URL of its own (on a command line, `--plain URL`))"].assert_eq(&tried_in_plaintext(b"", plaintext).0);
+        expect!["enforced: TLSv1.3; plaintext: refused (at the first command: the server closed the connection: a port for TLS (`tls-port`) speaks nothing else; plaintext has its own port (`port`): give it by its own URL (on a command line, `--plain URL`))"].assert_eq(&tried_in_plaintext(b"", plaintext).0);
     }
 }

@@ -24,7 +24,7 @@ const MARK: &str = "made by tithe";
 /// Records removed at a time.
 const REMOVED_AT_ONCE: &str = "999";
 
-/// How long a server may take to write its append-only file anew.
+/// How long a server may take to write its append-only file again.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Settings whose values go into the report, where the server has them. None of them is a secret.
@@ -225,7 +225,7 @@ pub fn quiesce(server: &Server, setup: &Setup) -> Result<(), Fault> {
     administrator(server, setup)?.call(&["SAVE"]).map(drop)
 }
 
-/// Has the server write its append-only file anew, where it has one: what begins with a snapshot is read in the way a
+/// Has the server write its append-only file again, where it has one: what begins with a snapshot is read in the way a
 /// snapshot is, sooner than a command for each record, and records then lie in memory as on a server that has none.
 ///
 /// # Errors

@@ -134,11 +134,11 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
         ("rediss", None, true) => Authority::Anyone,
         ("rediss", None, false) if any_name => {
             return Err(refused(
-                "ssl_check_hostname=false needs ca=FILE: anybody has a certificate of a public authority",
+                "ssl_check_hostname=false needs ca=FILE: everyone can get a certificate of a public authority",
             ));
         }
         ("rediss", None, false) => Authority::System,
-        ("rediss", Some(_), true) => return Err(refused("insecure=yes stands alone, without ca=FILE")),
+        ("rediss", Some(_), true) => return Err(refused("give insecure=yes alone, without ca=FILE")),
         _ if file.is_none() && identity.is_none() && !insecure => return Ok(None),
         _ => return Err(refused("options for TLS without rediss:// would not be used")),
     };
@@ -231,7 +231,7 @@ mod tests {
         check(
             "rediss://db?ca=/ca.pem&insecure=yes",
             &plain(),
-            expect!["refused: the server's URL: insecure=yes stands alone, without ca=FILE"],
+            expect!["refused: the server's URL: give insecure=yes alone, without ca=FILE"],
         );
         check(
             "redis://db?ca=/ca.pem",

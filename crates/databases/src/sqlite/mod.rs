@@ -52,9 +52,9 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     reserved_settings: &[
         ("application_id", "it marks the file as Tithe's own"),
         ("cipher", "it is an option of the protection page-encryption"),
-        ("hexkey", "keys are made by Tithe and never stand in a file"),
-        ("key", "keys are made by Tithe and never stand in a file"),
-        ("rekey", "keys are made by Tithe and never stand in a file"),
+        ("hexkey", "keys are made by Tithe and are never in a file"),
+        ("key", "keys are made by Tithe and are never in a file"),
+        ("rekey", "keys are made by Tithe and are never in a file"),
     ],
     known_settings: &settings::HELP,
     ..DatabaseEntry::BARE

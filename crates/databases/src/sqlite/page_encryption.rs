@@ -44,8 +44,8 @@ impl Protection for PageEncryption {
         &ProtectionEntry {
             id: "page-encryption",
             title: "page encryption",
-            protects_against: "Whoever gets the database file, its journals or a backup of them, but not the key: its \
-                             content can be neither read nor guessed.",
+            protects_against: "Attackers who get the database file, its journals or a backup, but not the key: the content \
+                             can be neither read nor guessed.",
             leaves_open: "The size of the file, which pages change, and everything in the memory of the application, \
                           the key included; aes256cbc also leaves changes unnoticed, and encrypts the same beginning \
                           of the same page the same way each time.",

@@ -334,7 +334,7 @@ fn what_was_not_asked_for_is_refused() {
     note("no file", &bench);
     fs::write(bench.file(), b"").unwrap();
     note("empty file", &bench);
-    fs::write(bench.file(), b"not a database, but long enough to be looked at as one").unwrap();
+    fs::write(bench.file(), b"not a database, but long enough to be read as one").unwrap();
     note("another file", &bench);
     expect![[r#"
         encrypted, opened plainly: refused: file is not a database (SQLite error 26)

@@ -182,7 +182,7 @@ pub type RefusedOption = (&'static str, &'static [&'static str], &'static str);
 pub const PASSWORD_COMMAND: &str = "password_command";
 
 /// Why an `@` stands behind a slash or a question mark.
-const IN_PASSWORD: &str = "an @ stands behind its first / or ?: a password with / ? # or @ in it is written with %2F %3F %23 %40 in their place";
+const IN_PASSWORD: &str = "there is an @ after its first / or ?: a password with / ? # or @ in it is written with %2F %3F %23 %40 in their place";
 
 /// `name` without what spellings of an option differ in.
 fn bare(name: &str) -> String {

@@ -1,4 +1,4 @@
-//! Passwords that a command says anew from time to time, as tokens of a cloud are had.
+//! Passwords that a command says again from time to time, as tokens of a cloud are had.
 
 use std::{
     collections::BTreeMap,
@@ -118,7 +118,7 @@ mod tests {
         };
         let first = of(&count).expect("said");
         assert_eq!(text(after_refusal(&count, &first)), Ok(Some("2".to_owned())));
-        // Whoever had the first one as well has the second.
+        // A thread that had the first one also has the second.
         assert_eq!(text(after_refusal(&count, &first)), Ok(Some("2".to_owned())));
         // A password that no command has said, as checks try one, stays refused.
         assert_eq!(text(after_refusal(&count, &Secret::new("wrong"))), Ok(None));

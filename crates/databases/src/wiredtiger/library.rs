@@ -72,7 +72,7 @@ impl Library {
 /// WiredTiger, loaded on the first call; the folders of `search` come before those of the system.
 ///
 /// # Errors
-/// Every place that was looked at, with what was wrong there, and how to install it.
+/// Every place that was checked, with what was wrong there, and how to install it.
 pub fn library(search: &Search) -> Result<&'static Library, Missing> {
     static LOADED: Mutex<Option<&'static Library>> = Mutex::new(None);
     let mut loaded = LOADED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

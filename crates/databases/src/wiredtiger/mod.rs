@@ -68,7 +68,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "wiredtiger",
     title: "WiredTiger",
     embedded: true,
-    // The engine is closed and opened again in another process: where its cache lies in memory is luck, too.
+    // The engine is closed and opened again in another process: where its cache lies in memory is chance, too.
     restarts: true,
     keeps_data: true,
     reserved_settings: &[

@@ -1,4 +1,4 @@
-//! Changing keys: the master key by wrapping the data key anew, the data key by writing everything anew.
+//! Changing keys: the master key by wrapping the data key again, the data key by writing everything again.
 
 use std::{path::Path, sync::Arc};
 

@@ -121,7 +121,7 @@ impl Settings {
         let mut extensions = Vec::new();
         if [self.compressor, self.journal_compressor].contains(&Compressor::Snappy) {
             let path = library.snappy().ok_or_else(|| {
-                Fault::Refused(format!("there is no libwiredtiger_snappy.so beside {}", library.path.display()))
+                Fault::Refused(format!("there is no libwiredtiger_snappy.so next to {}", library.path.display()))
             })?;
             extensions.push(format!("{:?}=(early_load=true)", path.display().to_string()));
         }

@@ -1,7 +1,7 @@
 //! Against real servers. What is not installed is skipped, loudly; with `CI` set it fails.
 
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped, and what a check saw")]
-#![allow(clippy::disallowed_methods, reason = "tests start what they look at")]
+#![allow(clippy::disallowed_methods, reason = "tests start what they watch")]
 
 #[path = "../support/at_end.rs"]
 mod at_end;

@@ -314,7 +314,7 @@ pub fn an_attached_server_keeps_what_is_not_ours(tested: &Tested, attached: &Att
     };
     let facts = tested.database.facts(&server, &setup).expect("facts");
     assert_eq!(facts.facts["authentication"], attached.authentication);
-    // A run that was killed leaves its table and records behind; the next one makes them anew.
+    // A run that was killed leaves its table and records behind; the next one makes them again.
     for _ in 0..2 {
         create().expect("a table");
         let session = tested.database.connect(&server, &setup, &how(true)).expect("a session");

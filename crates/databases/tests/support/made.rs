@@ -2,7 +2,7 @@
 //! same one; each server starts on a copy of its own.
 //!
 //! Only what holds no secret is shared: no key, no password. What must be unique to a server is taken out of the copy,
-//! and made anew by the server at its start.
+//! and made again by the server at its start.
 
 use std::{
     collections::BTreeMap,

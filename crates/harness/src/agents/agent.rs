@@ -73,7 +73,7 @@ impl AgentConfig {
     }
 }
 
-/// What is told to whoever watches an agent.
+/// What an agent reports to its listener.
 pub enum AgentEvent {
     /// It works for this run from now on.
     Enlisted(String),
@@ -133,7 +133,7 @@ struct State {
 }
 
 impl Shared {
-    /// The state is whole whoever panicked: nothing that can panic happens under the lock.
+    /// The state is whole even if a thread panicked: nothing that can panic happens under the lock.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -164,7 +164,7 @@ fn answer_calls(link: &dyn Link, shared: &Shared, mut calls: Box<dyn Subscriptio
         // A link that is lost comes back, and who called meanwhile calls again.
         let Some(Delivery { reply_to: Some(reply_to), .. }) = heard(&mut *calls) else { continue };
         let hello = Hello { busy_with: shared.state().run.clone(), ..shared.hello.clone() };
-        // Who called and does not hear calls again.
+        // A caller that gets no answer calls again.
         let _ = write(&hello).and_then(|hello| link.publish(&reply_to, &hello));
     }
 }
@@ -177,7 +177,7 @@ fn heard(subscription: &mut dyn Subscription) -> Option<Delivery> {
     })
 }
 
-/// Takes orders: those that change something at once, and those that `sender` hands to whoever works.
+/// Takes orders: those that change something at once, and those that `sender` hands to the worker.
 fn take_orders(
     link: &dyn Link,
     config: &AgentConfig,
@@ -192,7 +192,7 @@ fn take_orders(
             None => Reply::Refused("this agent does not understand the order: run one version of tithe".to_owned()),
         };
         let told = reply_to.map(|to| write(&reply).and_then(|reply| link.publish(&to, &reply)));
-        // Who ordered and does not hear asks again, or takes this agent for lost.
+        // A coordinator that gets no answer asks again, or takes this agent for lost.
         drop(told);
     }
 }
@@ -217,7 +217,7 @@ fn take_order(config: &AgentConfig, shared: &Shared, order: Order, sender: &Send
         Order::Measure(order) => match state.measuring {
             // Its answer was lost, and the order came again.
             Some(ticket) if ticket == order.ticket => Reply::Accepted,
-            // Whoever orders another frame has given this one up, and the word of that was lost.
+            // A coordinator that orders another frame has given this one up, and that message was lost.
             Some(_) => {
                 shared.aborted.store(true, Ordering::SeqCst);
                 Reply::Busy(order.run)
@@ -255,7 +255,7 @@ fn hand_over(state: &mut State, run: String, sender: &Sender<Ordered>, ordered: 
     }
 }
 
-/// Why this agent does not work for the run of `enlistment`, whoever asks.
+/// Why this agent does not work for the run of `enlistment`.
 fn refused(enlistment: &Enlistment) -> Option<String> {
     let Enlistment { tithe, protocol, .. } = enlistment;
     let ours = env!("CARGO_PKG_VERSION");
@@ -345,7 +345,7 @@ fn measure(
     let report = |said| Report { agent: shared.hello.id.clone(), ticket, said };
     let unwanted = || cancelled.load(Ordering::SeqCst) || shared.aborted.load(Ordering::SeqCst);
     let mut start = |serving| {
-        // Who is told when to start was heard, whether or not it has heard that.
+        // An agent that gets a start time was heard, whether or not it knows that.
         let heard = || unwanted() || shared.start_ns(ticket).is_some();
         let handed_in = hand_in(link, &run, &report(Said::Ready(serving)), &heard);
         if handed_in.is_err() && shared.start_ns(ticket).is_none() {

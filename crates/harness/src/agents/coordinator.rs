@@ -4,10 +4,10 @@
 //! Its clock is read; the counters of the servers are read; each is told when the first slot begins, on its own clock.
 //! Then nothing is said until the last slot has ended. Each hands in its part, and its clock is read again.
 //!
-//! Who goes away meanwhile makes the frame invalid, by name. Before the next one everybody is asked again: an agent
-//! that came back is enlisted anew under its old name, and when one stays away for longer than is waited for the cell
-//! ends with that reason. What is handed in for a frame that was given up carries its ticket and is thrown away, so
-//! nothing counts twice.
+//! An agent that goes away meanwhile makes the frame invalid, by name. Before the next one everybody is asked again: an
+//! agent that came back is enlisted again under its old name, and when one stays away for longer than is waited for the
+//! cell ends with that reason. What is handed in for a frame that was given up carries its ticket and is thrown away,
+//! so nothing counts twice.
 
 mod exchange;
 mod frame;
@@ -189,7 +189,7 @@ impl<'a> Team<'a> {
         Ok(suited)
     }
 
-    /// Everybody's state is whole whoever panicked: nothing that can panic happens under the lock.
+    /// Every state is whole even if a thread panicked: nothing that can panic happens under the lock.
     fn members(&self) -> MutexGuard<'_, Vec<Member>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -269,7 +269,7 @@ impl<'a> Team<'a> {
         while !self.is_cancelled() {
             let why = match attempt() {
                 Ok(Some(outcome)) => return Ok(Some(outcome)),
-                Ok(None) => "it does not tell the time".to_owned(),
+                Ok(None) => "it does not report the time".to_owned(),
                 Err(fault) => fault.to_string(),
             };
             self.wait_for(name, deadline, &why)?;
@@ -302,7 +302,7 @@ impl<'a> Team<'a> {
         Ok(None)
     }
 
-    /// Tells whoever has handed `delivery` in that it need not do so again, be it late or not.
+    /// Tells the sender of `delivery` that it need not send it again, be it late or not.
     fn acknowledge(&self, delivery: &Delivery) {
         if let Some(reply_to) = &delivery.reply_to {
             let _ = self.link.publish(reply_to, b"{}");
@@ -396,7 +396,7 @@ impl<'a> Team<'a> {
     /// Tells every member that the frame of `ticket` is not wanted any more.
     fn abort(&self, ticket: u64, members: &[Member]) {
         for member in members {
-            // Who does not hear it gives up by itself.
+            // An agent that does not get it gives up by itself.
             let _ = write(&Order::Abort { ticket }).and_then(|order| self.link.publish(&member.hello.orders(), &order));
         }
     }
@@ -421,7 +421,7 @@ impl Drop for Team<'_> {
     fn drop(&mut self) {
         for member in self.members().iter() {
             let release = Order::Release { run: self.run.clone() };
-            // Who does not hear it sees that nobody tells the time any more.
+            // An agent that does not get it sees that nothing reports the time any more.
             let _ = write(&release).and_then(|order| self.link.publish(&member.hello.orders(), &order));
         }
     }

@@ -1,6 +1,6 @@
 //! How a coordinator and its agents talk, whatever carries it: subjects, messages, questions with answers, and clocks.
 //!
-//! A subject is a name with points in it (`tithe.roll-call`). Whoever subscribes to it gets what is published there
+//! A subject is a name with points in it (`tithe.roll-call`). Every subscriber gets what is published there
 //! from then on; nothing is stored. Messages may be as long as [`MESSAGE_BYTES_MAX`]: a link splits what its engine
 //! does not carry in one piece, puts it together again and hands over nothing that was torn or came twice. What they
 //! say is [`message`](super::message)'s.
@@ -29,19 +29,19 @@ pub fn tells_time(link: &dyn Link, subject: &str) -> Result<bool, Fault> {
 /// A link that has lost its engine connects again by itself. Meanwhile calls fail with [`Fault::Connection`], whose
 /// words name the engine's address and never what was used to be let in.
 pub trait Link: Send + Sync {
-    /// Sends `message` to whoever listens to `subject`, be it nobody.
+    /// Sends `message` to all subscribers of `subject`, if any.
     ///
     /// # Errors
     /// When the message is too long or the engine cannot be reached.
     fn publish(&self, subject: &str, message: &[u8]) -> Result<(), Fault>;
 
-    /// Sends `message` to whoever listens to `subject`, and returns the first answer.
+    /// Sends `message` to the subscribers of `subject`, and returns the first answer.
     ///
     /// # Errors
     /// As [`Link::publish`]. That nobody listens is no error: see [`Answer`].
     fn request(&self, subject: &str, message: &[u8], within: Duration) -> Result<Answer, Fault>;
 
-    /// Sends `message` to whoever listens to `subject`, and returns all answers that come `within` that time.
+    /// Sends `message` to the subscribers of `subject`, and returns all answers that come `within` that time.
     ///
     /// # Errors
     /// As [`Link::publish`].
@@ -60,7 +60,7 @@ pub trait Link: Send + Sync {
     /// As [`Link::subscribe`].
     fn tell_time(&self, subject: &str) -> Result<Box<dyn Send + Sync>, Fault>;
 
-    /// One exchange of clock readings with whoever tells the time at `subject`; `None` where nobody does, or does not
+    /// One exchange of clock readings with the time source at `subject`; `None` where nobody does, or does not
     /// answer `within` that time.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! What coordinator and agents say to each other, as JSON.
 //!
-//! Enlistments and frames carry passwords and keys: no type here has a `Debug` that shows them, and whoever cannot read
-//! a message does not quote it.
+//! Enlistments and frames carry passwords and keys: no type here has a `Debug` that shows them, and a program that
+//! cannot read a message does not quote it.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ pub fn coordinator_clock(run: &str) -> String {
 pub struct Hello {
     /// Drawn by each process: two agents of one name are told apart by it, and one that came back from the one before.
     pub id: String,
-    /// As whoever started it calls it.
+    /// The name that its user gave it.
     pub name: String,
     /// Version of the program.
     pub tithe: String,

@@ -10,7 +10,7 @@
 //! Where servers were running before on a machine of their own, an [`observer`] there sees what clients cannot:
 //! processor time, files, settings. It is asked in [`look`]s.
 //!
-//! An agent opens connections to the servers that whoever started it allows, speaks the workload of the plan, and does
+//! An agent opens connections to the servers that its user allows, speaks the workload of the plan, and does
 //! nothing else: it starts no program, and opens no file but those that it made itself. An observer reads and never
 //! writes.
 

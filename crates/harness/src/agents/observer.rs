@@ -1,4 +1,4 @@
-//! An observer: sees, on the machine of an attached server, what nobody can see from another one.
+//! An observer: sees, on the machine of an attached server, what cannot be seen from another one.
 //!
 //! It answers a coordinator's questions about the servers and files that it was started for, and about nothing else. It
 //! reads and never writes, starts no program and opens no connection but the one to the broker. What it has read of a
@@ -103,7 +103,7 @@ pub fn serve(
     Ok(())
 }
 
-/// Answers the next message of `subscription`, if one comes. Who asked and does not hear it asks again.
+/// Answers the next message of `subscription`, if one comes. A coordinator that gets no answer asks again.
 fn answer(link: &dyn Link, subscription: &mut dyn Subscription, say: impl FnOnce(&[u8]) -> Result<Vec<u8>, Fault>) {
     let delivery = subscription.next(POLL_INTERVAL).unwrap_or_else(|_| {
         // A link that is lost comes back.
@@ -153,7 +153,7 @@ impl ObserverConfig {
         }
         let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
         Err(format!(
-            "process {process} is no server that it may look at: it was started for those that listen on these ports, \
+            "process {process} is no server that it may read: it was started for those that listen on these ports, \
              as far as its account may see them: {}",
             ports.join(", ")
         ))
@@ -335,7 +335,7 @@ mod tests {
         let me = std::process::id() as i32;
         assert!(config(&[port], &[]).usage(me, &Paths::default()).is_ok_and(|usage| usage.tree.cpu_ns > 0));
         let refused = told(config(&[1], &[]).usage(me, &Paths::default()), &folder);
-        expect!["process HERE is no server that it may look at: it was started for those that listen on these ports, as far as its account may see them: 1"].assert_eq(&refused);
+        expect!["process HERE is no server that it may read: it was started for those that listen on these ports, as far as its account may see them: 1"].assert_eq(&refused);
         assert!(config(&[port], &[]).usage(1, &Paths::default()).is_err(), "another process");
         let _ = std::fs::remove_dir_all(&folder);
     }

@@ -1,6 +1,6 @@
 //! What a coordinator asks an observer on the machine of an attached server, and what it answers, as JSON.
 //!
-//! Every question names what it is about, so that an observer that was started anew answers like the one before. A
+//! Every question names what it is about, so that an observer that was restarted answers like the one before. A
 //! search may carry keys and passwords of the run's own making: no type here has a `Debug` that shows them.
 
 use std::{net::SocketAddr, path::PathBuf};
@@ -76,7 +76,7 @@ pub struct Watched {
     pub lanes: usize,
     /// Main process of each arm's server; `None` where that is another machine's.
     pub mains: Vec<Option<i32>>,
-    /// Who serves the connections of the lanes, where servers say it.
+    /// The tasks that serve the connections of the lanes, where servers say it.
     pub serving: Vec<Serving>,
 }
 

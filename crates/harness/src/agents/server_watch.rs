@@ -1,9 +1,9 @@
 //! What servers use in each slot, seen from their own machine while the clients are on others.
 //!
 //! A lane on this machine reads what serves it right before and after its slot. When a slot of another machine begins
-//! is known but for the error between two clocks, so whoever serves an arm is read where that does not matter: in the
-//! middle of the slots around its own, in which it is idle. Between two such readings lies one slot of that arm. A
-//! reading that came too late is left out.
+//! is known but for the error between two clocks, so the tasks that serve an arm are read where that does not matter:
+//! in the middle of the slots around its own, in which it is idle. Between two such readings lies one slot of that arm.
+//! A reading that came too late is left out.
 //!
 //! Which readings there are ([`planned`]) and which slot they tell of ([`figures`]) is data; one thread carries them
 //! out. How far two clocks are apart is not known here: the schedule is on this machine's clock.
@@ -28,7 +28,7 @@ use tithe_model::{experiment::Design, invalid::Invalid};
 use super::query::SlotUsage;
 use crate::load::{Schedule, Turn, frame::machines::Serving};
 
-/// Who serves one lane in one arm.
+/// The tasks that serve one lane in one arm.
 #[derive(Debug, Clone)]
 pub enum Served {
     /// These processes and threads, and they serve nobody else.
@@ -52,8 +52,8 @@ pub struct ServerWatch {
 pub struct Figures(BTreeMap<(usize, u32, usize), TaskUsage>);
 
 impl Figures {
-    /// What whoever serves `lane` has used in the slot of `arm` in `block`; `None` where nobody knows: who serves it is
-    /// unknown or serves others as well, was not read in time, or had two slots in a row.
+    /// What the tasks that serve `lane` have used in the slot of `arm` in `block`; `None` where nobody knows: who
+    /// serves it is unknown or serves others as well, was not read in time, or had two slots in a row.
     pub fn slot(&self, lane: usize, block: u32, arm: usize) -> Option<TaskUsage> {
         self.0.get(&(lane, block, arm)).copied()
     }
@@ -77,8 +77,8 @@ impl Figures {
     }
 }
 
-/// Who serves each of `lanes` in each arm: the processes that servers have named in `serving`, and where they have
-/// named none the server as a whole, by its main process in `mains`; nobody where that is another machine's.
+/// The tasks that serve each of `lanes` in each arm: the processes that servers have named in `serving`, and where they
+/// have named none the server as a whole, by its main process in `mains`; nobody where that is another machine's.
 pub fn served(lanes: usize, mains: &[Option<i32>], serving: &[Serving]) -> Vec<Vec<Served>> {
     let of = |lane: usize, (arm, main): (usize, &Option<i32>)| {
         let named = serving.iter().filter(|serving| (serving.lane, serving.arm) == (lane, arm));
@@ -122,7 +122,7 @@ impl ServerWatch {
     pub fn finish(self, invalid: bool) -> Result<Figures, Invalid> {
         self.over.store(invalid, Ordering::Relaxed);
         self.thread.thread().unpark();
-        // Who has panicked has seen nothing.
+        // A thread that panicked has seen nothing.
         let readings = self.thread.join().unwrap_or_default();
         let lanes = (0..self.lanes).map(|lane| (lane, turns(&self.schedule, lane)));
         let figures = Figures(lanes.flat_map(|(lane, turns)| figures(lane, &turns, &readings)).collect());
@@ -167,9 +167,9 @@ struct PlannedReading {
 /// What was read, by lane, gap and arm.
 type Readings = BTreeMap<(usize, usize, usize), TaskUsage>;
 
-/// When whoever serves `lane` is read, whose `turns` these are: around each turn in the middle of the one before and
-/// the one after. Of two turns of one arm in a row no middle is idle. A quarter of a turn on either side is left for
-/// clocks that are not exact and operations that outlast their slot.
+/// When the tasks that serve `lane` are read, whose `turns` these are: around each turn in the middle of the one before
+/// and the one after. Of two turns of one arm in a row no middle is idle. A quarter of a turn on either side is left
+/// for clocks that are not exact and operations that outlast their slot.
 fn planned(lane: usize, turns: &[Turn]) -> Vec<PlannedReading> {
     let (Some(first), Some(last)) = (turns.first(), turns.last()) else { return Vec::new() };
     let before = (first.start_ns.saturating_sub(first.end_ns - first.start_ns), first.start_ns, None);

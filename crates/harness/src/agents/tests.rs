@@ -179,7 +179,7 @@ fn one_agent_and_three_count_the_same_operations_whatever_their_clocks_say() {
 #[test]
 fn agents_count_what_one_process_counts() {
     let plan = plan("c");
-    // One frame: invented time goes on in one process, and begins anew on an agent with each.
+    // One frame: invented time goes on in one process, and begins again on an agent with each.
     let here = frames(&plan, None, 1);
     let lanes = counted(&here).iter().map(|(_, lane, ..)| lane + 1).max().expect("slots");
     let there = with_agents(&vec![1; lanes as usize], |hub, cancelled| {
@@ -247,7 +247,7 @@ fn too_few_agents_are_told_by_name_before_anything_starts() {
     let plan = plan("c");
     with_agents(&[1, 1], |hub, cancelled| {
         let link = hub.link(0);
-        // Whoever is not there yet, or answers late, is not in a roll call.
+        // An agent that is not there yet, or answers late, is not in a roll call.
         let told = at_last(|| {
             let fault = Team::gather(&link, &plan, (3, Duration::ZERO), cancelled).err().expect("nobody is gathered");
             Some(fault.to_string()).filter(|told| told.contains("a0, a1"))

@@ -40,7 +40,7 @@ impl Barrier {
         Participant(self)
     }
 
-    /// The state is whole whoever panicked: nothing that can panic happens under the lock.
+    /// The state is whole even if a thread panicked: nothing that can panic happens under the lock.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -63,11 +63,11 @@ impl Participant<'_> {
         let times = state.times;
         let waits = |state: &mut State| state.times == times && !state.broken;
         let state = barrier.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
-        // Who was here when all were may go on, though somebody has left since.
+        // A thread that was here when all were may go on, although another has left since.
         if state.times == times { Err(BarrierBroken) } else { Ok(()) }
     }
 
-    /// Leaves without breaking the barrier: whoever is left waits there no more.
+    /// Leaves without breaking the barrier: the others wait there no more.
     pub fn leave(self) {
         std::mem::forget(self);
     }

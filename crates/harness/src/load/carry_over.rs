@@ -7,7 +7,7 @@
 
 use tithe_model::record::PHASES_NS;
 
-/// Phases that differ by less, natural-log ratio, are alike. On a busy machine less could not be told from the
+/// Phases that differ by less, natural-log ratio, are alike. On a busy machine less could not be distinguished from the
 /// scheduler's doings, and a slot made longer for nothing costs precision.
 const ALIKE: f64 = 0.05;
 
@@ -37,10 +37,11 @@ pub fn add(profile: &mut Profile, phases: impl IntoIterator<Item = (u64, f64)>) 
 
 /// When carry-over ends in the slots of an arm with this profile, ns after the slot's start; `None` when it does not.
 ///
-/// The end is that of the last phase which is dearer than the next one, by more than 5 % and more than chance explains.
-/// Only neighbours are compared: slots in which nobody is in the way have more operations in their late phases, so that
-/// these look cheaper than early ones for no fault of the arm before. A cheaper phase is no carry-over: a thread that
-/// has slept is not preempted for a while, and on a busy machine that makes the beginning of every slot fast.
+/// The end is that of the last phase which is more expensive than the next one, by more than 5 % and more than chance
+/// explains. Only neighbours are compared: slots in which nobody is in the way have more operations in their late
+/// phases, so that these look cheaper than early ones for no fault of the arm before. A cheaper phase is no carry-over:
+/// a thread that has slept is not preempted for a while, and on a busy machine that makes the beginning of every slot
+/// fast.
 pub fn ends_ns(profile: &Profile) -> Option<u64> {
     let mut end_ns = 0;
     for phase in 0..PHASES_NS.len() {

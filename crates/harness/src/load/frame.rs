@@ -1,7 +1,7 @@
 //! Runs one frame: fresh connections, warm-up, all slots, counters before and after.
 //!
-//! Fresh connections draw anew where the scheduler puts the processes that serve them and where their memory lies. Both
-//! are luck, and luck that lasted longer than a frame would pass for a cost.
+//! Fresh connections draw again where the scheduler puts the processes that serve them and where their memory lies.
+//! Both are chance, and chance that lasted longer than a frame would pass for a cost.
 //!
 //! What every frame is made of is here: [`CellRunner::frame`]. Its slots are measured either in [`lanes`] of Tithe's
 //! own clients ([`threads`], [`opening`], [`record`]), or in [`slices`] of another program. [`context`] is what both
@@ -227,7 +227,7 @@ impl<'a> CellRunner<'a> {
         self.context.time_is_virtual()
     }
 
-    /// The arms, so that their servers can be started anew between two frames.
+    /// The arms, so that their servers can be restarted between two frames.
     pub fn arms_mut(&mut self) -> &mut [StartedArm] {
         &mut self.context.arms
     }
@@ -317,7 +317,7 @@ impl<'a> CellRunner<'a> {
         if let Offer::Lanes(lanes) = &mut self.offer
             && !is_invalid
         {
-            // Here and not before the next frame, so that its length is known to whoever decides whether there is one.
+            // Here and not before the next frame, so that its length is known where the next one is decided.
             lanes.growth.adapt(&mut self.context, &frame, slots.len());
         }
         (frame, slots)

@@ -44,7 +44,7 @@ pub struct Lane<'a> {
     pub arms: Vec<Arm<'a>>,
     /// Index of the cell, for the records.
     pub cell: u32,
-    /// How it sees what neighbours take of its slots.
+    /// How it sees what other programs take of its slots.
     stalls: StallWatch,
     intended: Vec<u64>,
 }
@@ -59,7 +59,7 @@ impl<'a> Lane<'a> {
         Self { number, lanes, clock, arrivals, arms, cell, stalls, intended: Vec::with_capacity(1 << 16) }
     }
 
-    /// The same, which sees by `stalls` what neighbours take of its slots.
+    /// The same, which sees by `stalls` what other programs take of its slots.
     #[must_use]
     pub fn stalled_as(mut self, stalls: StallWatch) -> Self {
         self.stalls = stalls;

@@ -163,7 +163,7 @@ impl Drop for Resumed<'_> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests start what they look at")]
+#[expect(clippy::disallowed_methods, reason = "tests start what they watch")]
 mod tests {
     use std::time::{Duration, Instant};
 

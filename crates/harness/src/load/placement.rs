@@ -2,7 +2,7 @@
 //!
 //! The kernel draws where the stack of a thread lies, but in whole pages, and an allocator gives the same places for
 //! the same requests. What tells addresses apart by their last twelve bits (lines of the first cache, loads that wait
-//! for an earlier store) would find the same in every frame of every start, and that luck would pass for a cost
+//! for an earlier store) would find the same in every frame of every start, and that chance would pass for a cost
 //! (Mytkowicz et al. 2009, "Producing wrong data without doing anything obviously wrong").
 
 use std::hint::black_box;

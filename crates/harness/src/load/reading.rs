@@ -12,13 +12,13 @@ pub(super) struct Reading {
     pub wal_bytes: Option<u64>,
     pub log_bytes: Option<u64>,
     pub disk_bytes: Option<u64>,
-    /// Whoever sees them on another machine did not answer.
+    /// The observer of another machine did not answer.
     pub lost: bool,
 }
 
 impl Reading {
     /// What has grown until `later`; levels are those of `later`. Of what has become less, as a log that was written
-    /// anew meanwhile, it is not known how much was added.
+    /// again meanwhile, it is not known how much was added.
     pub fn grown(&self, later: &Self) -> Counters {
         let grown = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
         let tree = |field: fn(&TreeUsage) -> Option<u64>| {

@@ -22,7 +22,7 @@ pub struct Recorder {
     pub first_failure: Option<String>,
     /// Operations intended but not started or not finished in their slot.
     pub unfinished: u64,
-    /// Processor time of the client by mode; `None` where it cannot be told.
+    /// Processor time of the client by mode; `None` where it is unknown.
     pub cpu_times: Option<CpuTimes>,
     /// Why the frame must not be used.
     pub invalid: Option<String>,

@@ -1,4 +1,4 @@
-//! Empties the page cache, so that what is read next comes from the disk, and draws anew where in memory files lie in
+//! Empties the page cache, so that what is read next comes from the disk, and draws again where in memory files lie in
 //! it.
 
 use std::{
@@ -28,8 +28,8 @@ pub fn empty(files: impl Iterator<Item = PathBuf>) -> Result<&'static str, Fault
 }
 
 /// Has `files`, which nobody has open, lie elsewhere in the page cache: all are let go of and then read again, in this
-/// order. Where in memory a page lies says with which others it competes for the processor's caches; that is luck which
-/// stays as long as the file is cached, whoever opens it, and would pass for a cost.
+/// order. Where in memory a page lies says with which others it competes for the processor's caches; that is chance
+/// which stays as long as the file is cached, for every process that opens it, and would pass for a cost.
 ///
 /// # Errors
 /// When a file cannot be read.

@@ -2,7 +2,7 @@
 //!
 //! Where code, heap and stack of a process lie is settled when it starts, stays as long as it does, and looks like a
 //! cost (Mytkowicz et al. 2009, "Producing wrong data without doing anything obviously wrong"; Curtsinger and Berger
-//! 2013, "Stabilizer"). A server is started anew for that reason; of a database that works in the threads of its
+//! 2013, "Stabilizer"). A server is restarted for that reason; of a database that works in the threads of its
 //! clients it is the clients' process. So Tithe starts itself once more for every start: the *child* opens the database
 //! of all arms and measures the frames that it is asked for. The length of its environment, and with it the place of
 //! its stack, is drawn from the cell's seed and the number of the start; the kernel draws the rest.
@@ -127,7 +127,7 @@ impl<'a> ChildProcesses<'a> {
         let asked = FrameRequest { frame: number, epoch, start, free, runner_state: runner.runner_state() };
         coprocess.send(&line(&asked)?)?;
         let answer = heard(&coprocess.answer(self.run.cancelled)?)
-            .ok_or_else(|| Fault::Machine(format!("{} answers what nobody can read", self.name())))?;
+            .ok_or_else(|| Fault::Machine(format!("{} sends an answer that cannot be read", self.name())))?;
         let measured = match answer {
             FrameReply::MeasuredFrame(measured) => Some(*measured),
             FrameReply::Cancelled => None,

@@ -87,7 +87,7 @@ impl Fingerprint {
     /// What the files of arm `arm` with `setup` hold in epoch `epoch` when workload `workload` has been loaded; `None`
     /// where no copy of them is to be started on.
     fn of(run: &Run<'_>, workload: usize, (arm, epoch): (usize, u32), setup: &Setup) -> Option<Self> {
-        // All of a set-up is named, here and below: what is forgotten would be shared silently. Whoever adds something
+        // All of a set-up is named, here and below: what is forgotten would be shared silently. If you add something
         // says what of it is in the files.
         let Setup {
             create_arguments,

@@ -1,4 +1,4 @@
-//! What is drawn anew for each start of the servers, so that nothing is equal in all of them by accident.
+//! What is drawn again for each start of the servers, so that nothing is equal in all of them by accident.
 //!
 //! A server's speed depends on what nobody asked for: who was started before it, where its stack begins, which follows
 //! from the size of its environment (Mytkowicz et al., "Producing wrong data without doing anything obviously wrong",

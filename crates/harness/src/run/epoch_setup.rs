@@ -1,4 +1,4 @@
-//! The arms of one epoch: started, loaded, started anew, and stopped.
+//! The arms of one epoch: started, loaded, restarted, and stopped.
 //!
 //! Servers are started from the thread that runs the epoch, because they die with the thread that starts them; what can
 //! go on at the same time (copying, waiting, filling caches) does so in threads of its own.
@@ -188,7 +188,7 @@ impl<'a> EpochSetup<'a> {
         }
         let again = workload.writes() && cell.starts_per_epoch() > 1;
         let fingerprints = match workload.offered_by() {
-            // What another program loads is loaded anew: its data are not known to be the same in every start.
+            // What another program loads is loaded again: its data are not known to be the same in every start.
             Load::Program(_) => vec![None; setups.len()],
             Load::Clients(_) => data_sets.plan(run, part, &setups, again),
         };
@@ -222,7 +222,7 @@ impl<'a> EpochSetup<'a> {
             return Ok(());
         }
         if part.cell.design.is_switched() {
-            let words = "not looked for: whoever switches the server may start another one in its place";
+            let words = "not searched: the provider's switch may start another server in its place";
             return event_log.folder.cell(part.number, |known| {
                 known.arms.iter_mut().for_each(|arm| arm.set(Fact::ServerProcesses, words.to_owned()));
             });
@@ -244,7 +244,7 @@ impl<'a> EpochSetup<'a> {
         located.warnings.into_iter().try_for_each(|words| event_log.warn(words))
     }
 
-    /// What servers find when they are started anew within the epoch.
+    /// What servers find when they are restarted within the epoch.
     fn between_starts(&self, writes: bool) -> String {
         match (writes, self.put_back.is_empty()) {
             (false, _) => "as they were: nothing changes them",
@@ -255,7 +255,7 @@ impl<'a> EpochSetup<'a> {
     }
 
     /// A place for each arm, in the order in which they are to be started: drawn, so that who comes first is no
-    /// property of an arm. Who works on another one's data comes after it.
+    /// property of an arm. An arm that works on another one's data comes after it.
     fn places<'s>(
         &mut self,
         run: &Run<'_>,
@@ -328,7 +328,7 @@ impl<'a> EpochSetup<'a> {
         (mut switched, data_sets): (Option<&mut SwitchedServer<'_>>, &mut DataSets),
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
-        // In the experiment's order: who has loaded a set is no matter of luck.
+        // In the experiment's order: which arm loads a set must not depend on chance.
         let mut to_load: Vec<&mut StartingArm<'_>> =
             starting.iter_mut().filter(|arm| arm.fingerprint.is_some()).collect();
         to_load.sort_by_key(|arm| arm.number);

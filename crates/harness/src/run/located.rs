@@ -30,7 +30,7 @@ use tithe_plugin::{data, database::Connect, session::Session};
 use super::{EpochPlan, Run};
 use crate::{agents::query::FileFingerprint, load::frame::StartedArm};
 
-/// How long a server is looked at while nobody of Tithe's asks anything of it.
+/// How long a server is checked while nobody of Tithe's asks anything of it.
 const IDLE_POLL: Duration = Duration::from_millis(300);
 /// Part of a processor that it may use then, for what servers do by themselves.
 const IDLE_SHARE: f64 = 0.05;
@@ -99,9 +99,7 @@ pub(super) fn locate(
     for (number, arm) in arms {
         let seen = match seen(run, part, *number, arm)? {
             // Each would be charged with what the other one asks for.
-            Ok(_) if shared && part.cell.design == Design::Duet => {
-                Err("two arms of a duet stand on it at once".to_owned())
-            }
+            Ok(_) if shared && part.cell.design == Design::Duet => Err("two arms of a duet use it at once".to_owned()),
             Ok(server) => counted(run, part, arm, server)?,
             Err(why) => Err(why),
         };
@@ -263,7 +261,7 @@ fn used_by_others(arm: &str, share: f64) -> String {
     format!(
         "the server of arm {arm} used {} of a processor while nothing was asked of it by Tithe: others use it, or it \
          still does what loading left to it; that is in its processor time per operation as well",
-        format_args!("{:.0}%", 100.0 * share)
+        format_args!("{:.0} %", 100.0 * share)
     )
 }
 

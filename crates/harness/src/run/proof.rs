@@ -1,4 +1,4 @@
-//! What is looked at before and after measuring: whether the data are right, and whether each protection was on.
+//! What is checked before and after measuring: whether the data are right, and whether each protection was on.
 
 use tithe_machine::{clock::Clock, fault::Fault, launch::Address, observation::Observation};
 use tithe_model::{
@@ -76,7 +76,7 @@ impl Run<'_> {
         })
     }
 
-    /// Everything that is looked at of arm `arm` at `address`, each check with the protection that it is about.
+    /// Everything that is checked of arm `arm` at `address`, each check with the protection that it is about.
     pub(super) fn checks_of<'w>(
         &self,
         arm: usize,

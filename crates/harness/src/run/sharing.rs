@@ -97,7 +97,7 @@ impl Sharing {
         let apart = (0..places.len()).find(|number| !self.suffix(*number).is_empty());
         match apart.filter(|_| !keeps_apart) {
             Some(number) => Err(Fault::Refused(format!(
-                "arms {} and {} stand on one server and need data of their own, which Tithe does not keep apart there: \
+                "arms {} and {} use one server and need their own data, which Tithe does not keep apart there: \
                  give each a server of its own",
                 places[self.servers[number]].name, places[number].name
             ))),
@@ -176,7 +176,7 @@ fn at(url: &Url) -> Server {
     Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() }
 }
 
-/// Where `url` leads, whoever comes by it and in whichever way: its hosts.
+/// Where `url` leads, for every client and in every way: its hosts.
 pub(super) fn place_of(url: &Url) -> String {
     let redacted = url.redacted();
     let rest = redacted.split_once("://").map_or(redacted.as_str(), |(_, rest)| rest);
@@ -225,17 +225,17 @@ mod tests {
             &[("a", "1", false), ("a", "1", false)],
             true,
             expect![[r#"
-            tithe tithe_2: one for each arm, on one server
-            -
-            refused: arms a and a stand on one server and need data of their own, which Tithe does not keep apart there: give each a server of its own"#]],
+                tithe tithe_2: one for each arm, on one server
+                -
+                refused: arms a and a use one server and need their own data, which Tithe does not keep apart there: give each a server of its own"#]],
         );
         check(
             &[("a", "1", false), ("a?tls", "1", false), ("a", "1", false), ("a", "1", true)],
             false,
             expect![[r#"
-            tithe tithe_2 tithe tithe_4: 3 for 4 arms, on one server
-            -
-            refused: arms a and a?tls stand on one server and need data of their own, which Tithe does not keep apart there: give each a server of its own"#]],
+                tithe tithe_2 tithe tithe_4: 3 for 4 arms, on one server
+                -
+                refused: arms a and a?tls use one server and need their own data, which Tithe does not keep apart there: give each a server of its own"#]],
         );
     }
 

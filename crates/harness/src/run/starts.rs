@@ -49,7 +49,7 @@ impl StartsOfEpoch {
         }
     }
 
-    /// Divides what is left of the load as the listener advises. Several epochs are planned by whoever asks for them.
+    /// Divides what is left of the load as the listener advises. Several epochs are planned by the caller.
     pub fn follow(&mut self, advice: Advice) {
         if let (Starts::Several(_), Some(starts), 1) = (self.starts, advice.starts, self.epochs) {
             self.planned = starts.saturating_sub(self.earlier).max(self.begun + 1);

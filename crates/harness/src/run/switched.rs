@@ -1,8 +1,8 @@
 //! An epoch of a server that its provider switches: sides of minutes, in pairs whose order is drawn.
 //!
 //! Both arms are the one server, on the same data. Before each side the server is switched, where it has to be, and
-//! looked at; then come the side's frames, and another look. The looks of both sides of a pair make its findings: a
-//! protection must be seen on one side and not on the other. A pair is an epoch and a start to whoever reads the
+//! checked; then come the side's frames, and another look. The looks of both sides of a pair make its findings: a
+//! protection must be seen on one side and not on the other. A pair is an epoch and a start to readers of the
 //! records, because the switch is what repeats.
 
 use std::slice;
@@ -30,8 +30,8 @@ const SWITCH: &str = "switch";
 /// What is claimed where nothing but the provider's word is to be had.
 fn provider_claim(switch: Option<&ProviderSwitch>) -> String {
     let by_command = switch.is_some_and(|switch| !switch.ready_command.is_empty());
-    let who = if by_command { "his own `ready`" } else { "the server" };
-    format!("the provider's command ended well, and {who} says that it is on, and off on the other side")
+    let who = if by_command { "its own `ready`" } else { "the server" };
+    format!("the provider's command ended well, and {who} reports that it is on, and off on the other side")
 }
 
 /// What was seen of one arm at one end of its side: of each check, and last what the server says of itself.

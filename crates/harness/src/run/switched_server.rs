@@ -25,7 +25,7 @@ use super::{EventLog, Run, sharing};
 /// Time between two questions to a server that is being switched.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Time between two looks of whoever watches.
+/// Time between two looks at the switch.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 
 /// How the two arms are called in `switch`, by their numbers.
@@ -60,7 +60,7 @@ struct Reached {
 }
 
 impl Reached {
-    /// True for the server that is `known`. One that its provider has started anew says otherwise of itself where that
+    /// True for the server that is `known`. One that its provider has restarted says otherwise of itself where that
     /// is `of_process`, and is known by its place.
     fn is(&self, known: &Self, of_process: bool) -> bool {
         self.identity == known.identity || of_process && self.place == known.place
@@ -243,7 +243,7 @@ fn command_of(words: &[String]) -> Command {
     }
 }
 
-/// Tells whoever watches how long a switch has taken.
+/// Reports to the listener how long a switch has taken.
 struct Watch {
     cell: u32,
     arm: u32,

@@ -177,8 +177,8 @@ impl Check for WrongKey {
     }
 }
 
-/// Tells which implementation of the cipher the kernel uses. A disclosure: a slow one makes the volume look dearer than
-/// it is elsewhere. Id [`tithe_model::record::CIPHER_DRIVER`].
+/// Tells which implementation of the cipher the kernel uses. A disclosure: a slow one makes the volume look more
+/// expensive than it is elsewhere. Id [`tithe_model::record::CIPHER_DRIVER`].
 pub struct CipherDriver;
 
 impl Check for CipherDriver {

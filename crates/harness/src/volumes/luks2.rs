@@ -40,7 +40,7 @@ impl Protection for Luks2 {
         &ProtectionEntry {
             id: "volume-luks2",
             title: "Encrypted volume, LUKS2",
-            protects_against: "Whoever reads the disk while the volume is closed: a stolen or discarded disk, an image \
+            protects_against: "Attackers who read the disk while the volume is closed: a stolen or discarded disk, an image \
                              of it, a copy made by the storage.",
             leaves_open: "Everyone who is let in to the files while the volume is open, administrators and backups \
                           included; undetected changes of the ciphertext; which blocks are written and when.",
@@ -67,13 +67,13 @@ impl Protection for Luks2 {
                     name: "no_read_workqueue",
                     kind: OptionKind::Flag,
                     default: Some(DefaultValue::Flag(false)),
-                    help: "What is read is decrypted by whoever reads, and not by threads of the kernel.",
+                    help: "Reads are decrypted by the thread that reads, not by threads of the kernel.",
                 },
                 OptionEntry {
                     name: "no_write_workqueue",
                     kind: OptionKind::Flag,
                     default: Some(DefaultValue::Flag(false)),
-                    help: "What is written is encrypted by whoever writes, and not by threads of the kernel.",
+                    help: "Writes are encrypted by the thread that writes, not by threads of the kernel.",
                 },
                 OptionEntry {
                     name: "rotate",

@@ -88,12 +88,12 @@ impl Header {
         }
         let length = binary[8..16].iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
         let area = usize::try_from(length).ok().and_then(|length| disk.get(BINARY_BYTES..length));
-        let area = area.ok_or_else(|| format!("it says that it is {length} bytes long"))?;
+        let area = area.ok_or_else(|| format!("it claims to be {length} bytes long"))?;
         // The text ends with the first zero byte.
         let text = area.split(|byte| *byte == 0).next().unwrap_or_default();
         let json: Json = serde_json::from_slice(text).map_err(|error| format!("its JSON area: {error}"))?;
         let segments: Vec<_> = json.segments.iter().collect();
-        // While it is encrypted anew a disk has several: what is done, what is under way, what is to come.
+        // While it is encrypted again a disk has several: what is done, what is under way, what is to come.
         let [(name, segment)] = segments[..] else {
             return Err(format!("it has {} segments in place of one", segments.len()));
         };
@@ -159,7 +159,7 @@ mod tests {
         check(&one, expect!["it is of version 1"]);
         let mut long = disk(JSON);
         long[8] = 1;
-        check(&long, expect!["it says that it is 72057594037944320 bytes long"]);
+        check(&long, expect!["it claims to be 72057594037944320 bytes long"]);
         check(
             &disk(&JSON.replace("crypt", "linear")),
             expect!["its JSON area: missing field `encryption` at line 3 column 58"],

@@ -1,4 +1,4 @@
-//! What a machine must have for volumes and encrypted swap, looked at before anything is started.
+//! What a machine must have for volumes and encrypted swap, checked before anything is started.
 
 use std::{
     fs,
@@ -39,7 +39,7 @@ pub const SWAPON: Tool = Tool { program: "swapon", package: "mount" };
 /// Looks for something of the kernel's; where it is not there, what was seen and what to do.
 pub type KernelCheck = fn() -> Result<(), (String, String)>;
 
-/// Something that this machine does not have: as a noun, what was looked at, what to do.
+/// Something that this machine does not have: as a noun, what was checked, what to do.
 struct Lack {
     what: String,
     seen: String,

@@ -146,5 +146,5 @@ pub fn image_in_words(spec: &VolumeSpec) -> String {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests start what they look at")]
+#[expect(clippy::disallowed_methods, reason = "tests start what they watch")]
 mod tests;

@@ -100,7 +100,7 @@ impl Check for VolumeKeyRotated {
     }
 }
 
-/// Blocks that are looked at, evenly spread.
+/// Blocks that are checked, evenly spread.
 const BLOCKS: u64 = 64;
 
 /// Length of a block, bytes: what reads past the page cache are aligned to.
@@ -119,7 +119,7 @@ impl VolumeSnapshot {
         let header = Header::read(&layout.image())?;
         let mapping = Path::new("/dev/mapper").join(layout.mapping());
         let blocks = blocks(&mapping, &layout.image(), header.data_offset)
-            .map_err(|error| Fault::machine("cannot look at the volume", error))?;
+            .map_err(|error| Fault::machine("cannot read the volume", error))?;
         Ok(Self { digest: header.digest, blocks })
     }
 

@@ -422,7 +422,7 @@ fn stuck() {
     let _ = fs::metadata(place.folder.join("file"));
 }
 
-/// Whoever waits for an answer of a file system in user space cannot be killed: its sandbox's lock stays taken.
+/// A process that waits for an answer of a file system in user space cannot be killed: its sandbox's lock stays taken.
 #[test]
 fn the_next_start_frees_a_killed_process_that_waits_for_a_mount_that_does_not_answer() {
     if !can_serve() {

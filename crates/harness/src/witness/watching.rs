@@ -112,7 +112,7 @@ fn transport(asked: bool, wire: Observation, listed: &Listed, ports: &[u16]) -> 
 
 /// What passed the relay.
 fn passed(conversations: &[Conversation]) -> Observation {
-    // Who has said nothing has given nothing away, even where the server greeted.
+    // A client that said nothing has given nothing away, even where the server greeted.
     let spoken: Vec<_> = conversations.iter().filter(|one| !one.sent.is_empty()).collect();
     if spoken.is_empty() {
         let words = "the command did not go through Tithe's relay: write {url}, or {host} and {port}, in its arguments, \
@@ -123,9 +123,9 @@ fn passed(conversations: &[Conversation]) -> Observation {
         size(spoken.iter().map(|one| direction(one).len() as u64).sum::<u64>())
     };
     let outside: Vec<usize> = spoken.iter().filter_map(|one| one.outside_tls()).collect();
-    let kept = if spoken.iter().any(|one| one.truncated) { " looked at, and more passed" } else { "" };
+    let kept = if spoken.iter().any(|one| one.truncated) { " were read, and more passed" } else { "" };
     let seen = format!(
-        "TLS on {} of {} connections, {} B before their handshakes and nothing else beside its records; {} sent and {} \
+        "TLS on {} of {} connections, {} B before their handshakes and nothing but its records; {} sent and {} \
          received{kept}",
         count(outside.len() as u64),
         count(spoken.len() as u64),
@@ -154,7 +154,7 @@ impl Listed {
         listed
     }
 
-    /// Who is listed now, or was so far, does not count as having come.
+    /// Connections that are listed now, or were so far, do not count as new.
     fn exclude_present(&mut self) {
         self.look();
         self.before.extend(std::mem::take(&mut self.came).into_keys());
@@ -227,7 +227,7 @@ fn in_words(spoken: &Spoken) -> String {
         Spoken::Tls(words) => words.clone(),
         Spoken::Plaintext => "plaintext".to_owned(),
         Spoken::Local => "within the machine".to_owned(),
-        Spoken::Untold(why) => format!("not told ({why})"),
+        Spoken::Untold(why) => format!("unknown ({why})"),
     }
 }
 
@@ -290,7 +290,7 @@ mod tests {
             Claim Holds: from the relay: 1 as `app`: TLSv1.3
             Claim Holds: all of it
 
-            Strengthens OutOfReach: from the relay: 1 as `app`: not told (no right)
+            Strengthens OutOfReach: from the relay: 1 as `app`: unknown (no right)
             Claim Holds: all of it
 
             Claim Fails: that came while the command ran: 1 as `app`: plaintext
@@ -299,7 +299,7 @@ mod tests {
             Claim Holds: that came while the command ran: 2 as `app`: TLSv1.3
             Strengthens OutOfReach: no relay
 
-            Claim CannotTell: that came while the command ran: 1 as `app`: not told (no right)
+            Claim CannotTell: that came while the command ran: 1 as `app`: unknown (no right)
             Claim OutOfReach: no relay
 
             Disclosure CannotTell: no connection was listed that came while the command ran: it had none for long enough, or the account is shown its own alone
@@ -343,8 +343,8 @@ mod tests {
             format!("{:?}", passed(&[one(&hello, &answer), one(b"SELECT 1", b"1")])),
         ];
         expect![[r#"
-            Protected("TLS on 1 of 1 connections, 1 B before their handshakes and nothing else beside its records; 12 B sent and 10 B received")
-            Exposed("TLS on 1 of 2 connections, 1 B before their handshakes and nothing else beside its records; 20 B sent and 11 B received")"#]]
+            Protected("TLS on 1 of 1 connections, 1 B before their handshakes and nothing but its records; 12 B sent and 10 B received")
+            Exposed("TLS on 1 of 2 connections, 1 B before their handshakes and nothing but its records; 20 B sent and 11 B received")"#]]
         .assert_eq(&text.join("\n"));
         assert!(matches!(passed(&[silent]), Observation::OutOfReach(_)));
     }

@@ -12,7 +12,7 @@ use std::{
 
 use rustix::fs::{ioctl_ficlone, syncfs};
 
-/// How files were copied; the dearer way is the greater one.
+/// How files were copied; the more expensive way is the greater one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CopyMethod {
     /// Both files share their blocks until one of them is changed (ioctl_ficlone(2)): XFS, Btrfs, bcachefs.
@@ -32,7 +32,7 @@ impl CopyMethod {
 }
 
 /// Copies the file, link or folder `from` to `to`, where nothing may be, with owners and modes. Sockets and pipes are
-/// left out: they belong to a process that has ended. Returns the dearest way that a file was copied.
+/// left out: they belong to a process that has ended. Returns the most expensive way that a file was copied.
 ///
 /// # Errors
 /// The first thing that cannot be read or written; what was copied by then stays.

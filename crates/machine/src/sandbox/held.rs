@@ -1,6 +1,6 @@
 //! Folders and files that one process holds for as long as it lives, and what is left of those whose holder is gone.
 //!
-//! The kernel gives a lock back when its holder ends, however it ends. Whoever cleans up removes nothing whose lock it
+//! The kernel gives a lock back when its holder ends, however it ends. A clean-up removes nothing whose lock it
 //! does not have, and the lock's file last.
 
 use std::{
@@ -23,7 +23,7 @@ use crate::{cgroup, fault::Fault, proc::has_signal};
 /// Marks a folder as made by Tithe; locked while its maker lives.
 const LOCK: &str = "tithe-sandbox.lock";
 
-/// How often a folder that others remove at once is made anew.
+/// How often a folder that others remove at once is made again.
 const MAKE_TRIES: u32 = 100;
 
 /// How long a maker that was killed may take to be gone once nothing holds it any more.
@@ -58,7 +58,7 @@ fn lock_new(folder: &Path) -> io::Result<Option<File>> {
         }
         Err(error) => return Err(error),
     };
-    // Who cleans up holds the lock until the file is gone: a file that is still there is nobody else's.
+    // A clean-up holds the lock until the file is gone: a file that is still there is nobody else's.
     let is_ours = try_lock(&lock) && has_name(&lock)?;
     Ok(is_ours.then_some(lock))
 }
@@ -145,7 +145,7 @@ pub(super) fn remove(folder: &Path) {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    // Who is killed on the way leaves a folder that is still known as a sandbox.
+    // A process killed on the way leaves a folder that is still known as a sandbox.
     for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
         if path != folder.join(LOCK) {
             let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
@@ -163,7 +163,7 @@ pub fn try_lock(file: &File) -> bool {
 /// had it may remove the file before its end: a file without a name keeps nobody away, and another one is made.
 ///
 /// # Errors
-/// The file cannot be made or looked at.
+/// The file cannot be made or checked.
 pub fn hold_file(path: &Path) -> io::Result<Option<File>> {
     loop {
         let file = File::create(path)?;
@@ -195,7 +195,8 @@ mod tests {
 
     use super::{super::Sandbox, *};
 
-    /// Whoever opened the file before it was removed takes a lock that keeps nobody away, unless that is looked at.
+    /// A process that opened the file before it was removed takes a lock that excludes no other, unless that is
+    /// checked.
     #[test]
     fn one_holds_a_file_though_every_holder_removes_it() {
         let path = std::env::temp_dir().join(format!("tithe-held-{}", std::process::id()));

@@ -201,7 +201,7 @@ fn unmount(at: &Path) {
 }
 
 /// The mappings over a loop device of `image`: the one called `name`, and those that cryptsetup puts below it while it
-/// encrypts anew, called `NAME-overlay` and the like.
+/// encrypts again, called `NAME-overlay` and the like.
 fn standing(name: &str, image: &Path) -> Vec<mounts::Mapping> {
     let loops: Vec<_> = mounts::loops().into_iter().filter(|device| device.image == image).collect();
     let loops: Vec<&str> = loops.iter().filter_map(|device| device.device.file_name()?.to_str()).collect();

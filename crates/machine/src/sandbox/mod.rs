@@ -48,7 +48,7 @@ pub const SANDBOX_PREFIX: &str = "tithe-sandbox-";
 /// What could be neither ended nor undone, in words.
 static LEFT_BEHIND: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Keeps `words` about what could be neither ended nor undone, for whoever asks with [`left_behind`]: cleaning up has
+/// Keeps `words` about what could be neither ended nor undone, for callers of [`left_behind`]: cleaning up has
 /// nobody to give an error to.
 pub fn leave_behind(words: String) {
     LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner).push(words);
@@ -130,7 +130,7 @@ impl Sandbox {
         self.place_again(folder)
     }
 
-    /// The same `folder` for a server that is started anew, with another free port. The one before is given up.
+    /// The same `folder` for a server that is restarted, with another free port. The one before is given up.
     ///
     /// # Errors
     /// When no port is free.
@@ -163,7 +163,7 @@ impl Sandbox {
     }
 
     /// As [`Sandbox::prepare_on_copy`] for a server that was started here before: what commands made beside the data is
-    /// there, and files are written anew.
+    /// there, and files are written again.
     ///
     /// # Errors
     /// The first step that failed.

@@ -15,7 +15,7 @@ use rustix::mount::UnmountFlags;
 ///
 /// A file system in user space is aborted first, as `/sys/fs/fuse/connections/N/abort` would do where that is mounted:
 /// what waits for it is answered with an error (umount2(2), `MNT_FORCE`; the kernel's `fuse_umount_begin`). Nothing of
-/// the file system itself is looked at, which would wait, too. Others know no force.
+/// the file system itself is checked, which would wait, too. Others know no force.
 pub fn unmount(at: &Path, lazily: bool) -> io::Result<()> {
     let lazy = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     Ok(rustix::mount::unmount(at, UnmountFlags::NOFOLLOW | UnmountFlags::FORCE | lazy)?)
@@ -91,7 +91,7 @@ pub struct Mapping {
     pub name: String,
     /// Kernel names of the devices below it: `loop0`.
     pub below: Vec<String>,
-    /// Whoever reads or writes it waits.
+    /// Processes that read or write it wait.
     pub suspended: bool,
 }
 

@@ -4,7 +4,7 @@
 //! processes are paused (SIGSTOP), and go on (SIGCONT) when it is its turn. Signals need no control group and are the
 //! same for processes and for threads.
 //!
-//! Whoever is killed with Tithe would stay paused for ever: the parent-death signal reaches the process that Tithe
+//! A process killed with Tithe would stay paused for ever: the parent-death signal reaches the process that Tithe
 //! started, and its children only hear of it when they run. So each process is written down in the sandbox before it is
 //! paused, and the next start kills those of a sandbox whose maker is gone.
 //!
@@ -186,7 +186,7 @@ fn start_of(process: i32) -> Option<u64> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests start what they look at")]
+#[expect(clippy::disallowed_methods, reason = "tests start what they watch")]
 mod tests {
     use std::{
         os::unix::process::CommandExt,
@@ -271,7 +271,10 @@ mod tests {
         assert!(sandboxes_in_use().contains(&folder));
         end_abandoned(&folder);
         await_states(&tree, &["Z", "gone"]);
-        assert!(others.iter().all(|process| ["S", "R"].contains(&state(*process).as_str())), "a neighbour was killed");
+        assert!(
+            others.iter().all(|process| ["S", "R"].contains(&state(*process).as_str())),
+            "another process was killed"
+        );
         end(child, &tree);
         end(neighbour, &others);
         fs::remove_dir_all(&folder).expect("clean up");
@@ -281,7 +284,7 @@ mod tests {
     fn a_journal_names_processes_of_this_boot() {
         let text = "boot\n17 400\n18 9";
         let first = Member { process: 17, start: 400 };
-        assert_eq!(parse(text, "boot"), [first], "a torn line names nobody");
+        assert_eq!(parse(text, "boot"), [first], "a torn line names no process");
         assert_eq!(parse(&format!("boot\n{}1 5\n-4 5\n0 5\n", line(first)), "boot"), [first]);
         assert_eq!(parse(text, "another"), []);
         assert_eq!(parse("\n17 400\n", ""), []);

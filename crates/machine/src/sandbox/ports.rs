@@ -1,8 +1,8 @@
 //! Ports for servers that are about to be started.
 //!
 //! Between the choice of a port and the server's own `bind` lies its start, a second or more. Meanwhile the kernel
-//! gives ports of its ephemeral range (RFC 6056, section 2.1) to whoever opens a connection, so ports are drawn below
-//! that range; and each is marked as taken, so that another process of Tithe draws another one.
+//! gives ports of its ephemeral range (RFC 6056, section 2.1) to every client that opens a connection, so ports are
+//! drawn below that range; and each is marked as taken, so that another process of Tithe draws another one.
 
 use std::{
     fs,

@@ -41,7 +41,7 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between two looks whether a process has ended.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The same where more is looked at than the process.
+/// The same where more is checked than the process.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A running server; stopped when dropped.

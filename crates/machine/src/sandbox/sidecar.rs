@@ -31,7 +31,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long one that was killed may take to be gone; see the same in [`super::process`].
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a program may work, the time that it is paused counted: encrypting a large disk anew takes hours.
+/// How long a program may work, the time that it is paused counted: encrypting a large disk again takes hours.
 const WORK_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 
 /// The place of one program of an arm, one after the other.
@@ -81,7 +81,7 @@ impl Sidecar {
         let errors = output.try_clone().map_err(|error| Fault::machine(log.display(), error))?;
         let mut prepared = prepared(command, None, folder);
         prepared.stdin(Stdio::null()).stdout(output).stderr(errors);
-        // Held until the program is known: whoever pauses the arm meanwhile pauses it too.
+        // Held until the program is known: pausing the arm meanwhile pauses it too.
         let mut state = self.state();
         let name = command.program.display();
         if state.dismissed {
@@ -119,7 +119,7 @@ impl Sidecar {
         }
         self.state().signal(Signal::KILL);
         if !self.is_gone_within(KILL_TIMEOUT) {
-            leave_behind("a program that worked beside a server was killed and is still there".to_owned());
+            leave_behind("a program that worked for a server was killed and is still there".to_owned());
         }
     }
 

@@ -165,7 +165,7 @@ impl<'a> VolumeBuilder<'a> {
 
     /// Starts a program that mounts a file system at `at` and serves it until it is unmounted; waits until it has
     /// written `ready`. That the mount is there says too little: the program may still be at work inside it, and
-    /// whoever comes too early and the program can end up waiting for each other.
+    /// a process that comes too early and the program can end up waiting for each other.
     ///
     /// # Errors
     /// Its last words when it ends before, or does not say so in time.
@@ -221,7 +221,7 @@ impl<'a> VolumeBuilder<'a> {
         process::output(&command(program, arguments)?, None::<&Account>, self.sandbox)
     }
 
-    /// Undoes what was done here so far, so that it can be done anew.
+    /// Undoes what was done here so far, so that it can be done again.
     pub fn undo(&mut self) {
         self.journal.undo();
     }

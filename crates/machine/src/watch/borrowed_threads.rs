@@ -3,7 +3,7 @@
 //! Such a thread may serve somebody else afterwards, so it must be let go again, and by somebody who outlives Tithe:
 //! the *keeper*, a process that Tithe starts for this alone. It is told which processors a thread might use before the
 //! thread is bound, and gives them back when Tithe has ended, however that ended. A thread that has gone meanwhile is
-//! left alone, whoever has its number by then.
+//! left alone, even if another thread has its number by then.
 //!
 //! Left out: threads that serve several clients at once. What they do for others is not Tithe's to slow down.
 

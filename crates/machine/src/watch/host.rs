@@ -246,7 +246,7 @@ fn disk_in_words(disk: &Path) -> Option<String> {
     Some(format!("{called}, {size}{rotates}"))
 }
 
-/// Free bytes on the file system that holds `path`; `None` when it cannot be told.
+/// Free bytes on the file system that holds `path`; `None` when it is unknown.
 pub fn free_bytes(path: &Path) -> Option<u64> {
     statvfs(path).ok().map(|status| status.f_bavail * status.f_frsize)
 }

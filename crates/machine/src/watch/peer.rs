@@ -2,7 +2,7 @@
 //!
 //! A server that Tithe did not start is found by a connection to it: the kernel lists both ends of a connection within
 //! one network (proc(5), `/proc/net/tcp`) with the number of each end's socket, and a process's open files show which
-//! sockets are its own. Where they may not be looked at, a process is believed that the server itself has named, if
+//! sockets are its own. Where they may not be checked, a process is believed that the server itself has named, if
 //! what anybody may see of it agrees: its program, and the user whose socket it is.
 //!
 //! At a Unix socket the kernel says at once which process began to listen there (unix(7), `SO_PEERCRED`).
@@ -193,7 +193,7 @@ fn believed(socket: &Socket, said: Option<i32>, known: Known<'_>) -> Result<i32,
     let user_of = |process: i32| value(&fs::read_to_string(format!("/proc/{process}/status")).ok()?, "Uid:");
     said.filter(|said| runs(known, *said) && user_of(*said) == Some(socket.user)).ok_or_else(|| {
         format!(
-            "its processes are those of user {}, whose open files this user may not look at: run tithe as root or as \
+            "its processes are those of user {}, whose open files this user may not read: run tithe as root or as \
              that user",
             socket.user
         )
@@ -240,7 +240,7 @@ mod tests {
             let _served = listener.accept().expect("accepted");
             let program = program_of(own_process()).expect("a name");
             let found = |programs: &[&str], serving| server_of(stream.as_fd(), Known { programs, serving });
-            // Whoever started the tests may run the same program; no more is known than that it is above.
+            // The process that started the tests may run the same program; no more is known than that it is above.
             let main = main_process(own_process(), Known { programs: &[&program], serving: None });
             assert_eq!(found(&[&program], None), Ok(main));
             assert_eq!(found(&[&program], Some(own_process())), Ok(main));

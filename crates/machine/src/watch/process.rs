@@ -81,7 +81,7 @@ impl TaskWatch {
         }
     }
 
-    /// Watches whoever serves a connection; `None` when that cannot be seen or is the caller itself.
+    /// Watches the task that serves a connection; `None` when that cannot be seen or is the caller itself.
     pub fn server(task: &ServerTask) -> Option<Self> {
         match task {
             ServerTask::Process(process) => {

@@ -1,4 +1,4 @@
-//! How long neighbours kept a lane's client and servers from their processor.
+//! How long other programs kept a lane's client and servers from their processor.
 //!
 //! Client and server of a lane share one processor. In a slot its time is that of the client, of the server, of
 //! neighbours, and of nobody. What is wanted is the time in which *none of the lane ran though one could*: a
@@ -6,7 +6,8 @@
 //! work after an answer, the client waits for it; and both may wait at once.
 //!
 //! * *By pressure.* The kernel keeps that very time for a control group: the line `full` of `cpu.pressure`
-//!   (Documentation/accounting/psi.rst). [`Lanes`] puts each lane into a group of its own, with whoever serves it.
+//!   (Documentation/accounting/psi.rst). [`Lanes`] puts each lane into a group of its own, with the tasks that serve
+//!   it.
 //! * *By waits*, where no group can be made and the lane has one connection an arm: their sum, which is too long by the
 //!   time in which both of the pair were awake.
 //!
@@ -41,7 +42,7 @@ pub enum StallWatch {
     Pressure(File, Option<ProcessorUse>),
     /// The waits of its tasks, and the use of its processor.
     Waits(Option<ProcessorUse>),
-    /// It cannot be told.
+    /// It is unknown.
     Unseen,
 }
 
@@ -76,7 +77,7 @@ impl StallWatch {
         }
     }
 
-    /// Time since `before` in which neighbours ran and the lane could have, ns; `None` where it cannot be told.
+    /// Time since `before` in which other programs ran and the lane could have, ns; `None` where it is unknown.
     pub fn since(&self, before: Stalls, shares: Shares) -> Option<u64> {
         let now = self.read();
         let ready_ns = match self {
@@ -90,8 +91,8 @@ impl StallWatch {
     }
 }
 
-/// `ready_ns` of waiting, as far as neighbours can have caused it: of a processor that ran for `of_processor` ns, those
-/// that the lane did not run; of the slot likewise.
+/// `ready_ns` of waiting, as far as other programs can have caused it: of a processor that ran for `of_processor` ns,
+/// those that the lane did not run; of the slot likewise.
 fn neighbours_ns(ready_ns: u64, of_processor: Option<u64>, shares: Shares) -> u64 {
     let others_ns = of_processor.map_or(u64::MAX, |ns| ns.saturating_sub(shares.cpu_ns));
     ready_ns.min(others_ns).min(shares.wall_ns.saturating_sub(shares.cpu_ns))

@@ -1,6 +1,6 @@
 //! Whether memory that a server gives back to the kernel reaches a disk in the clear.
 //!
-//! Swap that Tithe did not make is looked at and left alone; what Tithe sets up where an experiment asks for it is
+//! Swap that Tithe did not make is checked and left alone; what Tithe sets up where an experiment asks for it is
 //! recognised by the name of its mapping.
 
 use std::{

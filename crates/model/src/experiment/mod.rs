@@ -259,7 +259,7 @@ pub struct Arm {
     /// How the server's provider switches it to this arm and back, where no connection can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<ProviderSwitch>,
-    /// What is looked at on the machine of its running server, which is another one; `None` where nobody does.
+    /// What is checked on the machine of its running server, which is another one; `None` where nobody does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observer: Option<Observed>,
 }

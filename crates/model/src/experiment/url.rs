@@ -61,7 +61,7 @@ impl Url {
 
     /// The URL with any password replaced by `***`; more than the password where it is not clear where that ends.
     ///
-    /// A password may hold unescaped `@`, `/`, `?` and `#`, against RFC 3986. What cannot be told from a
+    /// A password may hold unescaped `@`, `/`, `?` and `#`, against RFC 3986. What cannot be distinguished from a
     /// password is not shown.
     pub fn redacted(&self) -> String {
         let Some((scheme, rest)) = self.0.split_once("://") else { return "***".to_owned() };
@@ -84,8 +84,8 @@ impl Url {
         format!("{scheme}://{user}{hosts}{path}")
     }
 
-    /// True for a URL with a password before its host, an option that may hold a secret, or parts that cannot be told
-    /// from one.
+    /// True for a URL with a password before its host, an option that may hold a secret, or parts that cannot be
+    /// distinguished from one.
     pub fn holds_secret(&self) -> bool {
         let (place, options) = self.split();
         !Self(place.to_owned()).is_bare() || may_hold_secret(options)

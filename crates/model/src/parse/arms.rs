@@ -39,7 +39,7 @@ const SIDES_S: RangeInclusive<f64> = 1.0..=3600.0;
 const SIDE_LIMITS: &str = "from 1 s to 1 h";
 
 /// How long a switch may take where the experiment does not say, s: providers apply parameters within minutes, and
-/// start servers anew within ten.
+/// restart servers within ten.
 const TIMEOUT_S: f64 = 600.0;
 
 /// The timeout that an experiment may ask for, s.
@@ -407,7 +407,7 @@ fn check_switches(drafts: &[Draft<'_>], problems: &mut Problems) {
             let problem = format!("the first arm is the baseline: it has nothing to switch with `{}`", item.key);
             problems.at(place, problem, "move the statements to the arm whose protection they switch");
         } else if !other.is_empty() {
-            let problem = format!("`{}` stands without `{other}`", item.key);
+            let problem = format!("`{}` is given without `{other}`", item.key);
             let help = format!("add `{other} = [\"…\"]`: the next slot belongs to another arm of the same server");
             problems.at(place, problem, help);
         } else if draft.url.is_none() {
@@ -437,7 +437,7 @@ fn check_provider_switch(drafts: &[Draft<'_>], problems: &mut Problems) {
         );
     } else if drafts.len() > 2 {
         refuse(
-            "a provider switches the whole server, and every arm on it: beside the first arm and this one there can be no other",
+            "a provider switches the whole server, and every arm on it: there can be no arm but the first one and this one",
             "give the other arms an experiment of their own",
         );
     } else if drafts.iter().any(|draft| draft.on.is_some() || draft.off.is_some()) {
@@ -448,14 +448,14 @@ fn check_provider_switch(drafts: &[Draft<'_>], problems: &mut Problems) {
     }
 }
 
-/// All arms are looked at in the same way or none: an operation that is counted with its server costs more than one
+/// All arms are checked in the same way or none: an operation that is counted with its server costs more than one
 /// that is counted without.
 fn check_observers(drafts: &[Draft<'_>], problems: &mut Problems) {
     let Some(item) = drafts.iter().find_map(|draft| draft.observer.as_ref()) else { return };
     let mut refuse = |problem: &str, help: &str| problems.at(item.key_range.clone(), problem, help);
     if drafts.iter().any(|draft| draft.url.is_none()) {
         refuse(
-            "an observer looks at a running server, and an arm has no `url`",
+            "an observer watches a running server, and an arm has no `url`",
             "leave `observer` out: what Tithe starts is on its own machine, where it sees it",
         );
     } else if drafts.iter().any(|draft| draft.observer.is_none()) {

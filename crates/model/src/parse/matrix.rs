@@ -1,6 +1,6 @@
 //! A matrix file → [`Matrix`], or everything that is wrong with it.
 //!
-//! The experiments that it names are files of their own, which whoever has a disk reads and parses.
+//! The experiments that it names are files of their own, which code with access to a disk reads and parses.
 
 use toml::de::DeTable;
 

@@ -96,7 +96,7 @@ fn syntax_help(message: &str) -> &'static str {
     } else if message.contains("quoted") {
         "put text in quotes, for example `database = \"postgres\"`"
     } else {
-        "a line is `key = value`, `[table]` or `[[table]]`; text stands in quotes; the rules are at https://toml.io"
+        "a line is `key = value`, `[table]` or `[[table]]`; text is in quotes; the rules are at https://toml.io"
     }
 }
 

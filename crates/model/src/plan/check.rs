@@ -40,7 +40,7 @@ impl Plan {
             let named = !switch.on.is_empty() && !switch.off.is_empty() && !switch.question().is_empty();
             flaws.unless(named, "experiment.arms: a `switch` without `on`, `off` or `ready`");
             let lengths = [switch.side_s, switch.timeout_s].iter().all(|length| (0.0..=SWITCH_MAX_S).contains(length));
-            flaws.unless(lengths, "experiment.arms: nobody waits for a `switch` that long");
+            flaws.unless(lengths, "experiment.arms: a `switch` with a longer time than allowed");
         }
         let known = self.start_spread.iter().chain(self.one_server_spread.iter().flatten());
         let known = known.map(|known| (known.spread, known.degrees));
@@ -49,7 +49,7 @@ impl Plan {
             |(spread, degrees): (f64, f64)| spread == 0.0 || (spread.is_finite() && spread > 0.0 && degrees >= 1.0);
         flaws.unless(
             known.all(sound),
-            "start_spread, one_server_spread, cost_spread: a spread is 0 or more, and stands on 1 degree of freedom or \
+            "start_spread, one_server_spread, cost_spread: a spread is 0 or more, with 1 degree of freedom or \
              more",
         );
         let measure = &experiment.measure;

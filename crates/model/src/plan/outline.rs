@@ -17,7 +17,7 @@ use crate::{
 
 // Orders of magnitude, for a guess that calls itself rough.
 const CONNECT_S: f64 = 0.01;
-/// Stopping a server, emptying caches and starting it anew before a slice of another program.
+/// Stopping a server, emptying caches and restarting it before a slice of another program.
 const RESTART_S: f64 = 3.0;
 /// Bytes on disk per byte of values: keys, indexes, page fill, write-ahead log.
 const DISK_FACTOR: f64 = 2.5;
@@ -195,7 +195,7 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
     let primary = match measure.primary {
         // Another program's waits for a processor are not seen.
         Metric::Net if plan.cells.iter().all(|cell| cell.program) => "processor time per operation",
-        Metric::Net => "net time per operation (processor time where net time cannot be told)",
+        Metric::Net => "net time per operation (processor time where net time is unknown)",
         Metric::Time => "time per operation",
         Metric::Cpu => "processor time per operation",
         Metric::ClientCpu => "processor time of the client per operation",
@@ -211,7 +211,7 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
         )?,
         None => writeln!(
             text,
-            "\nA cell ends when {primary} is known to ±{:.2}%, or with its last frame.",
+            "\nA cell ends when {primary} is known to ±{:.2} %, or with its last frame.",
             percent(measure.precision)
         )?,
     }
@@ -227,7 +227,7 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
     writeln!(text, "Disk              roughly {} at a time", quantity::rough_size(disk_bytes(plan, catalogue)))
 }
 
-/// Names the cells of which starting anew takes more than it should.
+/// Names the cells of which restarting takes more than it should.
 fn write_starting(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fmt::Result {
     for cell in &plan.cells {
         let (share, of_load) = (starting_share(plan, catalogue, cell), cell.after_start.starting_share());
@@ -240,7 +240,7 @@ fn write_starting(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std:
             };
             writeln!(
                 text,
-                "Starting          roughly {:.0}% of the time of cell {}, more than {:.0}%: {instead} more to the load",
+                "Starting          roughly {:.0} % of the time of cell {}, more than {:.0} %: {instead} more to the load",
                 100.0 * share,
                 cell.id,
                 100.0 * most
@@ -250,7 +250,7 @@ fn write_starting(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std:
     Ok(())
 }
 
-/// The part of a cell's time that starting its servers anew is expected to take; 0 where they are started once, or not
+/// The part of a cell's time that restarting its servers is expected to take; 0 where they are started once, or not
 /// by Tithe.
 pub fn starting_share(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
     let experiment = &plan.experiment;
@@ -315,7 +315,7 @@ fn around_s(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
         Starts::EveryFrame if !embedded && !cell.program => cell.frames_max.saturating_sub(cell.epochs),
         _ => cell.epochs * (cell.starts_per_epoch() - 1),
     };
-    // Each pair of sides is looked at and warmed anew; nobody knows how long the provider takes.
+    // Each pair of sides is checked and warmed again; nobody knows how long the provider takes.
     let sides_s = f64::from(cell.pairs()) * (after_start + 2.0 * EVIDENCE_S);
     (epoch_s + after_start) * f64::from(cell.epochs)
         + start_s * f64::from(starts)
@@ -330,7 +330,7 @@ pub fn disk_bytes(plan: &Plan, catalogue: &Catalogue) -> f64 {
     let record = experiment.workloads.iter().filter_map(|workload| shape(workload, catalogue));
     let record_bytes = record.map(|shape| shape.record_bytes).max().unwrap_or(0);
     let of_one = experiment.data_bytes(record_bytes) as f64 * DISK_FACTOR;
-    // Another program's data are loaded anew each time.
+    // Another program's data are loaded again each time.
     let own = plan.cells.iter().any(|cell| !cell.program);
     let copies = own && catalogue.database(&experiment.database).is_some_and(|database| database.copies_data);
     let kept = if copies { experiment.arms.iter().filter(|arm| arm.url.is_none()).count() } else { 0 };

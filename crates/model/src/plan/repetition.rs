@@ -105,14 +105,14 @@ pub(super) fn spills(experiment: &Experiment, limits: Limits, shape: Option<Work
 
 /// Epochs of a cell with `share_s` seconds of load, and the starts within them: what was asked for, else as many as
 /// [`starting_share`](WarmUp::starting_share) of the load pays for. Where servers lose their data when they are
-/// stopped, every start is an epoch; and where data are loaded anew for each of several epochs, every epoch is one
+/// stopped, every start is an epoch; and where data are loaded again for each of several epochs, every epoch is one
 /// start, because what it says stands on one load.
 pub(super) fn repetitions(experiment: &Experiment, catalogue: &Catalogue, cell: &Cell, share_s: f64) -> (u32, Starts) {
     let Measure { epochs, starts, .. } = experiment.measure;
     let asked_epochs = epochs.unwrap_or(1).max(1);
     let database = catalogue.database(&experiment.database).filter(|_| starts_are_ours(experiment, cell));
     match (database, starts) {
-        // A key is changed over many frames, and a server that is started anew would never come to the end of it.
+        // A key is changed over many frames, and a server that is restarted would never come to the end of it.
         (Some(database), _) if database.rotates_in(experiment) => (asked_epochs, Starts::Once),
         (Some(database), None) if epochs.is_none() => {
             let shape = shape(&experiment.workloads[cell.workload], catalogue);
@@ -137,7 +137,7 @@ pub(super) fn starts_are_ours(experiment: &Experiment, cell: &Cell) -> bool {
     !experiment.is_attached() && !cell.program && cell.design != Design::Sequential
 }
 
-/// With `share_s` seconds of load. `stays`: a server may be started anew within an epoch.
+/// With `share_s` seconds of load. `stays`: a server may be restarted within an epoch.
 fn usual_repetitions(
     experiment: &Experiment,
     database: &OfferedDatabase,

@@ -14,7 +14,7 @@ use crate::{
 /// three 4.3.
 pub const PAIRS_MIN_SWITCHED: u32 = 3;
 
-/// Frames of a side, at least: each has fresh connections, and the luck of one is not to be the side's.
+/// Frames of a side, at least: each has fresh connections, and the variation of one must not be the side's.
 const FRAMES_A_SIDE: u64 = 3;
 
 /// Frames that a side has where its slots are not asked for, at least.
@@ -62,12 +62,12 @@ pub(super) fn objection(experiment: &Experiment, cells: &[Cell]) -> Option<PlanP
     }
     if measure.design != Design::Interleaved {
         let problem = "the provider switches the server, so its sides follow each other in pairs".to_owned();
-        return refused("design", problem, "leave `design` out beside `switch`");
+        return refused("design", problem, "leave `design` out with `switch`");
     }
     if measure.epochs.is_some() {
         let problem =
             "a server that its provider switches is set up once, and every pair of its sides has evidence of its own";
-        return refused("epochs", problem.to_owned(), "leave `epochs` out beside `switch`");
+        return refused("epochs", problem.to_owned(), "leave `epochs` out with `switch`");
     }
     let long = cells.iter().map(|cell| cell.frame_ns(2)).find(|frame| frame * FRAMES_A_SIDE > side_ns(experiment))?;
     let problem = format!(

@@ -173,7 +173,7 @@ fn limits() {
         expect![[r#"
         5:8 `cpus` must be from 0.1 to 1024, this is 0 (write for example `cpus = 2`)
         6:10 `memory` must be a size from 1 MiB on with its unit (kB, MB, GB, KiB, MiB, GiB) (write for example `memory = "512 MiB"`)
-        7:19 `data_per_memory` cannot be given beside `memory`: it says how much memory there is (write for example `data_per_memory = 4`)
+        7:19 `data_per_memory` cannot be given with `memory`: it says how much memory there is (write for example `data_per_memory = 4`)
         8:9 `cache` cannot be `lukewarm` (it is one of: `warm`, `cold`)
     "#]],
     );
@@ -257,9 +257,9 @@ fn connections_that_end() {
     check(
         &with_arms("postgres", switched),
         expect![[r#"
-        9:19 `reconnect_every` cannot be given beside `on`: what is switched on in a connection ends with it (write for example `reconnect_every = 10`)
-        18:1 `on` stands without `off` (add `off = ["…"]`: the next slot belongs to another arm of the same server)
-    "#]],
+            9:19 `reconnect_every` cannot be given with `on`: what is switched on in a connection ends with it (write for example `reconnect_every = 10`)
+            18:1 `on` is given without `off` (add `off = ["…"]`: the next slot belongs to another arm of the same server)
+        "#]],
     );
 }
 

@@ -94,7 +94,7 @@ name = "x"
     check(
         "title = \"One\nexperiments = [\"a.toml\"]\n",
         expect![[r#"
-        1:13 not TOML: invalid basic string, expected `"` (a line is `key = value`, `[table]` or `[[table]]`; text stands in quotes; the rules are at https://toml.io)
+        1:13 not TOML: invalid basic string, expected `"` (a line is `key = value`, `[table]` or `[[table]]`; text is in quotes; the rules are at https://toml.io)
     "#]],
     );
     let many: Vec<String> = (0..11).map(|number| number.to_string()).collect();

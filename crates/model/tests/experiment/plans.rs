@@ -258,11 +258,11 @@ fn outline_of_everything() {
               mine.in-memory  4        2,000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
               mine.on-disk    2        2,000/s, Poisson arrivals  250 ms  3 s    15 to 75  3
 
-            A cell ends when net time per operation (processor time where net time cannot be told) is known to ±1.00%, or with its last frame.
+            A cell ends when net time per operation (processor time where net time is unknown) is known to ±1.00 %, or with its last frame.
             Measured load     at most 15 min
             Everything else   roughly 15 min: starting, loading, warming up, evidence
-            Starting          roughly 41% of the time of cell mine.in-memory, more than 26%: fewer starts or a larger budget leave more to the load
-            Starting          roughly 41% of the time of cell mine.on-disk, more than 26%: fewer starts or a larger budget leave more to the load
+            Starting          roughly 41 % of the time of cell mine.in-memory, more than 26 %: fewer starts or a larger budget leave more to the load
+            Starting          roughly 41 % of the time of cell mine.on-disk, more than 26 %: fewer starts or a larger budget leave more to the load
             Disk              roughly 1.5 GB at a time
         "#]],
     );
@@ -286,7 +286,7 @@ fn outline_of_attached_arms() {
               cell  clients  load         slot   frame  frames     starts
               c     1        closed loop  20 ms  1 s    15 to 300  1
 
-            A cell ends when net time per operation (processor time where net time cannot be told) is known to ±1.00%, or with its last frame.
+            A cell ends when net time per operation (processor time where net time is unknown) is known to ±1.00 %, or with its last frame.
             Measured load     at most 5 min
             Everything else   roughly 2 min: starting, loading, warming up, evidence
             Disk              roughly 5.0 MB at a time
@@ -310,13 +310,13 @@ fn an_outline_names_cells_of_which_starting_takes_too_much() {
     check_starting(
         "starts = 75",
         expect![
-            "Starting          roughly 50% of the time of cell c, more than 40%: fewer starts or a larger budget leave more to the load"
+            "Starting          roughly 50 % of the time of cell c, more than 40 %: fewer starts or a larger budget leave more to the load"
         ],
     );
     check_starting(
         "epochs = 20",
         expect![
-            "Starting          roughly 49% of the time of cell c, more than 40%: fewer starts or a larger budget leave more to the load"
+            "Starting          roughly 49 % of the time of cell c, more than 40 %: fewer starts or a larger budget leave more to the load"
         ],
     );
 }
@@ -461,7 +461,7 @@ fn an_embedded_database_that_keeps_its_data_starts_anew_too() {
     assert_eq!((starts(&catalogue, "c"), starts(&catalogue, "a")), (Starts::EveryFrame, Starts::Several(24)));
 }
 
-/// What a load makes of pages is luck that frames and starts on it share.
+/// What a load makes of pages is chance that frames and starts on it share.
 #[test]
 fn every_load_is_one_start_where_data_are_loaded_anew() {
     let mut catalogue = catalogue::catalogue();

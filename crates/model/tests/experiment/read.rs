@@ -111,8 +111,8 @@ fn indexes_out_of_range_and_amounts_that_cannot_be_are_named() {
         cells[0].blocks: no frame has so many"#]]
     .assert_eq(&both);
     assert_eq!(flaws(|plan| plan["cells"] = json!([])), "cells: there is none");
-    let spreads = "start_spread, one_server_spread, cost_spread: a spread is 0 or more, and stands on 1 degree of \
-                   freedom or more";
+    let spreads = "start_spread, one_server_spread, cost_spread: a spread is 0 or more, with 1 degree of freedom \
+                   or more";
     let none = |name: &'static str| move |plan: &mut Value| plan[name]["degrees"] = json!(0);
     assert_eq!(changed(none("cost_spread")).flaws(), [spreads]);
     assert_eq!(changed(|plan| plan["start_spread"][0]["spread"] = json!(-0.1)).flaws(), [spreads]);

@@ -78,7 +78,7 @@ fn conclude(stored: &[Vec<Option<Vec<u8>>>], encrypted: &[usize], value: &[u8], 
     let ours = held(encrypted);
     let plain = ours.iter().filter(|bytes| bytes.windows(BLOCK).any(|window| window == &value[..BLOCK])).count();
     if plain > 0 {
-        return Observation::Exposed(format!("{plain} of {} values stand in the server as they were sent", ours.len()));
+        return Observation::Exposed(format!("{plain} of {} values are in the server as they were sent", ours.len()));
     }
     let (first, others) = ours.split_at(encrypted.len().min(ours.len()));
     if deterministic && others.chunks(encrypted.len()).any(|record| record != first) {
@@ -198,7 +198,7 @@ impl Check for WrapperIdle {
         let key = write_everywhere(session.as_mut(), &mut source, context.table.fields, &value)?;
         let stored = read(key_value(context.connect_raw()?)?.as_mut(), &key)?;
         let same = stored.iter().filter(|field| field.as_deref() == Some(&value)).count();
-        let seen = format!("{same} of {} values stand in the server as they were sent", context.table.fields);
+        let seen = format!("{same} of {} values are in the server as they were sent", context.table.fields);
         Ok(if same == context.table.fields { Observation::Protected(seen) } else { Observation::Exposed(seen) })
     }
 }
@@ -250,7 +250,7 @@ mod tests {
         check(
             &[&[&ramp(0), VALUE], &[&ramp(100), VALUE]],
             &[0, 1],
-            expect![[r#"Exposed("2 of 4 values stand in the server as they were sent")"#]],
+            expect![[r#"Exposed("2 of 4 values are in the server as they were sent")"#]],
         );
     }
 

@@ -36,7 +36,7 @@ impl DiskCanary {
         }
         match report.unreadable.first() {
             Some(file) => Observation::Unknown(format!("cannot read {file}")),
-            None if report.bytes == 0 => Observation::Unknown("nothing stands in these files yet".to_owned()),
+            None if report.bytes == 0 => Observation::Unknown("nothing is in these files yet".to_owned()),
             None if canaries == 0 => Observation::Unknown("the share of fields rounds to none".to_owned()),
             None => Observation::Protected(format!("none of {canaries} canaries in {}", report.extent())),
         }
@@ -87,7 +87,7 @@ mod tests {
     fn files_that_hold_nothing_yet_show_nothing() {
         let check = DiskCanary::new(Places::DATA, Targets::Everything);
         let observation = |bytes| check.conclude(&Report { files: 1, bytes, ..Report::default() }, 9, true);
-        assert_eq!(observation(0), Observation::Unknown("nothing stands in these files yet".to_owned()));
+        assert_eq!(observation(0), Observation::Unknown("nothing is in these files yet".to_owned()));
         assert_eq!(observation(4096), Observation::Protected("none of 9 canaries in 1 file, 4.1 kB".to_owned()));
     }
 }

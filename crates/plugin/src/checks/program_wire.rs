@@ -47,7 +47,7 @@ impl Check for ProgramWire<'_> {
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let Some(needle) = self.program.needle() else {
             return Ok(Observation::Unknown(format!(
-                "the connections of {} were not looked at: no words are known that it sends",
+                "the connections of {} were not checked: no words are known that it sends",
                 self.program.name()
             )));
         };

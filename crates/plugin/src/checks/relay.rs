@@ -257,7 +257,7 @@ struct Pump {
 }
 
 impl Pump {
-    /// Runs until either side closes. Bytes are kept before they are passed on, so that whoever has an answer knows
+    /// Runs until either side closes. Bytes are kept before they are passed on, so that a client with an answer knows
     /// that it is in the capture.
     fn run(mut self, direction: fn(&mut Conversation) -> &mut Vec<u8>) {
         let mut buffer = [0; 16 * 1024];

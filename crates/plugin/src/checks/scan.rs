@@ -129,7 +129,7 @@ fn files_named_below(paths: &Paths, base: &Path) -> Vec<File> {
 /// no file where none can be seen.
 ///
 /// # Errors
-/// When whoever sees the files of another machine does not answer.
+/// When the observer of another machine does not answer.
 ///
 /// # Panics
 /// As [`Needles::new`].

@@ -226,7 +226,7 @@ impl Row {
     }
 }
 
-/// Neighbouring numbers of one kind in their usual forms; too few of them could not be told from chance.
+/// Neighbouring numbers of one kind in their usual forms; too few of them could not be distinguished from chance.
 fn forms(run: &[i64], kind: ColumnType) -> Vec<Vec<u8>> {
     let width = if kind == ColumnType::Integer { 4 } else { 8 };
     if run.len() * width < NEEDLE_BYTES {
@@ -450,7 +450,7 @@ fn conclude_on_disk(report: &Report, canaries: usize, written: Result<(), Fault>
     match (written, report.unreadable.first()) {
         (Err(fault), _) => Observation::Unknown(format!("the server was not made to write the tables: {fault}")),
         (Ok(()), Some(file)) => Observation::Unknown(format!("cannot read {file}")),
-        (Ok(()), None) if report.bytes == 0 => Observation::Unknown("nothing stands in these files yet".to_owned()),
+        (Ok(()), None) if report.bytes == 0 => Observation::Unknown("nothing is in these files yet".to_owned()),
         (Ok(()), None) if canaries == 0 => {
             Observation::Unknown("no encrypted column holds what could be told from chance".to_owned())
         }
@@ -554,7 +554,7 @@ impl Check for SqlWrapperIdle {
                     return Ok(Observation::Exposed(format!("{} does not hold what was sent", row.table.name)));
                 }
             }
-            Ok(Observation::Protected(format!("rows of {} tables stand in the server as they were sent", rows.len())))
+            Ok(Observation::Protected(format!("rows of {} tables are in the server as they were sent", rows.len())))
         })
     }
 }
@@ -586,7 +586,7 @@ mod tests {
         assert_eq!(conclude_on_disk(&report(4096), 9, Ok(()), true), protected);
         let words = "the server was not made to write the tables: refused: no right";
         assert_eq!(conclude_on_disk(&report(4096), 9, refused(), true), unknown(words));
-        assert_eq!(conclude_on_disk(&report(0), 9, Ok(()), true), unknown("nothing stands in these files yet"));
+        assert_eq!(conclude_on_disk(&report(0), 9, Ok(()), true), unknown("nothing is in these files yet"));
         let words = "no encrypted column holds what could be told from chance";
         assert_eq!(conclude_on_disk(&report(4096), 0, Ok(()), true), unknown(words));
         let unreadable = Report { unreadable: vec!["base/1: no".to_owned()], ..report(4096) };

@@ -62,7 +62,7 @@ impl Chosen {
         // Only a row that can be found again shows what is stored.
         if !chosen.is_empty() && !chosen.is_in(workload.tables().iter().filter(|table| !table.key.is_empty())) {
             return Err(Fault::Refused(
-                "no chosen column stands in a table with a key, so that no claim could be looked at: choose one that does, too"
+                "no chosen column is in a table with a key, so that no claim could be checked: choose one that does, too"
                     .to_owned(),
             ));
         }

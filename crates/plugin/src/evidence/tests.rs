@@ -81,7 +81,7 @@ fn encrypted_columns_are_proven() {
         expect![[r#"
         ciphertext-seen: the server holds randomised ciphertext for the values of encrypted fields: Holds
          on: Protected("fields 0 to 9: 124 bytes stored for 96 sent, no two alike, no block of 16 bytes twice; keys are in the clear")
-        off: Exposed("20 of 20 values stand in the server as they were sent")
+        off: Exposed("20 of 20 values are in the server as they were sent")
     "#]],
     );
     check(
@@ -122,7 +122,7 @@ fn a_share_of_the_columns_is_proven_and_no_more() {
         expect![[r#"
         ciphertext-seen: the server holds randomised ciphertext for the values of encrypted fields: Holds
          on: Protected("fields 0 to 1: 124 bytes stored for 96 sent, no two alike, no block of 16 bytes twice; keys and fields 2 to 9 are in the clear")
-        off: Exposed("4 of 4 values stand in the server as they were sent")
+        off: Exposed("4 of 4 values are in the server as they were sent")
     "#]],
     );
     check(
@@ -194,8 +194,8 @@ fn columns_that_are_not_encrypted_are_found_out() {
         &claimed,
         expect![[r#"
         ciphertext-seen: the server holds randomised ciphertext for the values of encrypted fields: Fails
-         on: Exposed("20 of 20 values stand in the server as they were sent")
-        off: Exposed("20 of 20 values stand in the server as they were sent")
+         on: Exposed("20 of 20 values are in the server as they were sent")
+        off: Exposed("20 of 20 values are in the server as they were sent")
     "#]],
     );
     check(
@@ -225,7 +225,7 @@ fn a_wrapper_that_encrypts_nothing_is_told_from_one_that_does() {
         &encrypted(0.0),
         expect![[r#"
         wrapper-idle: the sessions are wrapped and nothing is encrypted: Holds
-         on: Protected("10 of 10 values stand in the server as they were sent")
+         on: Protected("10 of 10 values are in the server as they were sent")
         off: Exposed("this arm's sessions are not wrapped with a share of 0")
     "#]],
     );

@@ -37,7 +37,7 @@ impl Protection for Seal {
         &ProtectionEntry {
             id: "seal",
             title: "sealed data file",
-            protects_against: "Whoever reads the data file.",
+            protects_against: "Attackers who read the data file.",
             leaves_open: "The memory of the process, where the key is too.",
             options: const { &[cost(0.05)] },
             ..ProtectionEntry::BARE
@@ -62,8 +62,8 @@ impl Protection for Audit {
         &ProtectionEntry {
             id: "audit",
             title: "audit log",
-            protects_against: "Whoever denies what was done.",
-            leaves_open: "Whoever can change the log.",
+            protects_against: "Users who deny what they did.",
+            leaves_open: "Attackers who can change the log.",
             options: const {
                 &[
                     cost(0.05),

@@ -78,7 +78,7 @@ pub(super) fn find(server: &Server) -> Result<Arc<Store>, Fault> {
         .ok_or_else(|| Fault::Connection("nothing was created on this simulated server".to_owned()))
 }
 
-/// Starts `server` anew on its data; connections that are open stay on the start before.
+/// Restarts `server` on its data; connections that are open stay on the start before.
 pub(super) fn start_anew(server: &Server) {
     if let Ok(store) = find(server) {
         store.start.store(next_start(), Ordering::Relaxed);

@@ -15,7 +15,7 @@ impl Model {
     /// The same on the start of this number: all that a server does takes longer or shorter, for as long as the start
     /// lasts.
     pub(super) fn on_start(self, start: u64) -> Self {
-        // Two servers with luck of their own differ by √2 times as much as each.
+        // Two servers that vary independently differ by √2 times as much as each.
         let of_one = self.luck * std::f64::consts::FRAC_1_SQRT_2;
         Self { service_ns: self.service_ns * lognormal(of_one, mix(start ^ mix(self.luck_seed))), ..self }
     }
@@ -43,7 +43,7 @@ impl Model {
         1.0 + left * (1.0 - within as f64 / self.slow_operations as f64 / 2.0)
     }
 
-    /// How much slower everything is at the moment `now`, because of an invented neighbour: half of it swells and ebbs
+    /// How much slower everything is at the moment `now`, because of an invented program: half of it swells and ebbs
     /// within 7 s, the other half comes and goes in steps of 11 s.
     pub(super) fn drift(&self, now: u64) -> f64 {
         const SWELL_NS: u64 = 7_000_000_000;

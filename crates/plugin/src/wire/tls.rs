@@ -156,7 +156,7 @@ impl ServerCertVerifier for Pinned {
         let shown = ParsedCertificate::try_from(end_entity)?;
         let algorithms = self.algorithms.all;
         match verify_server_cert_signed_by_trust_anchor(&shown, &self.roots, intermediates, now, algorithms) {
-            // Its time was looked at before.
+            // Its time was checked before.
             Err(error) if is_no_issuer(&error) && self.authorities.iter().any(|pinned| pinned == end_entity) => {}
             verified => verified?,
         }

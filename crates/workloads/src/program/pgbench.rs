@@ -219,7 +219,7 @@ impl Program for Pgbench {
 
     fn refuses(&self, arrivals: Arrivals) -> Option<String> {
         matches!(arrivals, Arrivals::Even(_))
-            .then(|| "draws when to begin: write `arrivals = \"poisson\"` beside `rate`".to_owned())
+            .then(|| "draws when to begin: write `arrivals = \"poisson\"` with `rate`".to_owned())
     }
 
     fn writes(&self) -> bool {

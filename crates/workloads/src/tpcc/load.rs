@@ -25,7 +25,7 @@ use super::{
 const WIDEST: usize = 8000;
 /// Values of a table that wait until they are sent.
 const WAITING: usize = 10_000;
-/// What may be sent beyond what the server works at: it finds its next rows there, whoever is late.
+/// What may be sent beyond what the server works at: it finds its next rows there, even if the client is late.
 const AHEAD: usize = 2;
 
 /// Loads the jobs whose number leaves `partition` when divided by `of`; adds each row to `done`.

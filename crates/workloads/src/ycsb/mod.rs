@@ -5,7 +5,7 @@
 //!
 //! What differs from YCSB, and why:
 //!
-//! * Each client has generators of its own, and its stream starts anew with each slot, so that all arms get the
+//! * Each client has generators of its own, and its stream restarts with each slot, so that all arms get the
 //!   same operations. The numbers of inserted records, and the position of the sequential distribution, belong to
 //!   the arm: all its clients share them, and no seed resets them.
 //! * The whole table is loaded, also when `insertstart` and `insertcount` limit the records that are asked for.

@@ -255,7 +255,7 @@ impl Stream {
         }
     }
 
-    /// Starts anew, from `seed`.
+    /// Restarts, from `seed`.
     pub fn seed(&mut self, seed: u64) {
         self.random = ThreadLocalRandom::new(seed);
     }

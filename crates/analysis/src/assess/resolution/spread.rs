@@ -1,5 +1,5 @@
-//! What identical arms say of the luck of a start: how much it differs from one start of the servers to the next, and
-//! how wide an interval that leaves to whoever has one start alone.
+//! What identical arms say of start-to-start variation: how much they differ from one start of the servers to the next,
+//! and how wide an interval that leaves for a run of one start.
 //!
 //! Two spreads are told. The true one, without what frames scatter, with its interval: what a reader wants to know. And
 //! that of the starts' effects as they were seen, frames' scatter included: what a file of spreads says. It is never 0

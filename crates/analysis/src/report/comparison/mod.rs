@@ -123,7 +123,7 @@ fn not_ranked(side: &Side) -> &'static str {
         Proof::Proven | Proof::Baseline if !side.estimate.is_symmetric() => "its set-up was not symmetric",
         Proof::Proven | Proof::Baseline => "not enough data",
         Proof::Unproven(_) => "its protection was not proven to be on",
-        Proof::ToldByProvider(_) => "nobody but its provider says that its protection was on",
+        Proof::ToldByProvider(_) => "only its provider reports that its protection was on",
         Proof::Disproven(_) => "its protection was disproven",
     }
 }
@@ -193,7 +193,7 @@ pub fn against_threshold(comparison: &Comparison, threshold: f64) -> Vec<String>
         format!("{} · {}: the cost in {}", matched.cell, matched.arm, comparison.runs[change.run])
     };
     let (grew, changed, unit) =
-        if comparison.runs.len() > 1 { ("grew by", "changed by", " points") } else { ("is", "is", "%") };
+        if comparison.runs.len() > 1 { ("grew by", "changed by", " points") } else { ("is", "is", " %") };
     let beyond = changes().filter(|(_, change)| change.beyond(threshold)).map(|it| {
         let least = number::digits(100.0 * it.1.points.low);
         format!("{} {grew} {}, at least {least}{unit}: beyond {limit}{unit}", place(&it), told(comparison, &it.1))

@@ -72,7 +72,7 @@ pub(super) fn machine(analysis: &Analysis, meanwhile: &Markup) -> Markup {
         ("crypto instructions", list(&machine.crypto_flags)),
         ("kernel's crypto drivers", list(&machine.kernel_crypto)),
         ("data folders", machine.data_folders()),
-        ("swap", if machine.swap.is_empty() { "not looked at" } else { machine.swap.as_str() }.to_owned()),
+        ("swap", if machine.swap.is_empty() { "not checked" } else { machine.swap.as_str() }.to_owned()),
         ("clock", machine.clock.clone()),
     ];
     let body = html! {
@@ -208,8 +208,8 @@ pub(super) fn how_to_read(analysis: &Analysis) -> Markup {
              arms take turns every few milliseconds on the same processors, so that what disturbs one disturbs the other. The \
              interval covers the true cost " ((100.0 * analysis.confidence).round()) " times in 100. If all of it lies above \
              zero, the protection costs something; if it holds zero and ends below "
-            (number::digits(number::percent(analysis.margin))) "%, no cost was found; otherwise it is too noisy to tell, and \
-             more time would tell. Where a protection was not proven to be on, its figure is not its cost. METHODOLOGY.md \
+            (number::digits(number::percent(analysis.margin))) " %, no cost was found; otherwise it is too noisy to tell, and \
+             more time would decide. Where a protection was not proven to be on, its figure is not its cost. METHODOLOGY.md \
              says how it is measured, LIMITS.md what it cannot say."
         }
         @if let Some(together) = headline::together(analysis) { p.how { (together) } }

@@ -26,7 +26,7 @@ use crate::{
 /// Room for all drawings of a row, and the least and the most for one.
 const ROOM: f64 = 900.0;
 const WIDTHS: std::ops::RangeInclusive<f64> = 128.0..=300.0;
-/// Least width of the band of noise: what cannot be told must be seen.
+/// Least width of the band of noise: what is unknown must be seen.
 const FOG_MIN: f64 = 14.0;
 const HEIGHT: f64 = 16.0;
 /// Room at both ends, for the half of a point.
@@ -295,7 +295,7 @@ fn quotations(analysis: &Analysis) -> Markup {
     }
     let heads = heads(["cell · arm", "published by others", "as a cost", "measured here", "source"]);
     html! {
-        h3 { "Published by others, beside what was measured here" }
+        h3 { "Published by others, next to the figures measured here" }
         (wide("published figures", &html! { table.data { (heads) tbody { (rows) } } }))
         p.legend {
             "Other machines, versions and loads than here. A loss of throughput is shown as the time that it adds to an \
@@ -334,7 +334,7 @@ fn interval(estimate: &Estimate, column: &Column, index: usize, beside: &Markup)
     }
 }
 
-/// What neighbours mean for the percentages, told of the cell in which clients waited most.
+/// What other programs mean for the percentages, told of the cell in which clients waited most.
 pub(super) fn neighbours(analysis: &Analysis) -> Markup {
     let told = |cell: &&CellAnalysis| words::neighbours(cell).is_some();
     let most = analysis.cells.iter().filter(told).max_by(|a, b| a.wait_share.total_cmp(&b.wait_share));
@@ -364,7 +364,7 @@ fn legend(analysis: &Analysis) -> Markup {
         p.legend {
             "Cost of an arm against the plain one, with its " (number::share(analysis.confidence)) " interval, simultaneous \
              over the arms of a cell; below it, where a figure is an amount per operation, the difference with an interval of \
-             its own. Shaded: up to your margin of " (number::digits(number::percent(analysis.margin))) "%. A hatched band \
+             its own. Shaded: up to your margin of " (number::digits(number::percent(analysis.margin))) " %. A hatched band \
              without a point is too noisy to tell. Hollow, in parentheses: not proven to be on."
             @if quoted { " " span aria-hidden="true" { "▾" } " A triangle above: published by others." }
             @if let Some(name) = control {

@@ -1,7 +1,7 @@
 //! The answer as a picture: the figure that decides, a line an arm, a plot a cell, all on one scale.
 //!
-//! Arms stand in the same order in every plot, the dearest of all first, the plain arm again among them. Beside each
-//! stand what it adds to an operation, and what that is of transactions of three sizes, because a percentage of an
+//! Arms stand in the same order in every plot, the most expensive of all first, the plain arm again among them. Beside
+//! each stand what it adds to an operation, and what that is of transactions of three sizes, because a percentage of an
 //! operation that takes microseconds says little to whose transactions take milliseconds. Places are shares of a
 //! drawing's width, so that it is as wide as its screen. Of many cells nothing is drawn here: the table below tells
 //! them.
@@ -214,8 +214,8 @@ impl RowFigures {
         let Some((sign, us)) = self.share else { return "–".to_owned() };
         let percent = us / (10.0 * transaction_ms);
         match percent.abs() < 0.01 {
-            true => "<0.01%".to_owned(),
-            false => format!("{sign}{}%", number::digits(percent)),
+            true => "<0.01 %".to_owned(),
+            false => format!("{sign}{} %", number::digits(percent)),
         }
     }
 }
@@ -270,7 +270,7 @@ fn legend(analysis: &Analysis, adds: bool) -> Markup {
         p.legend {
             "Dot: what an operation costs more than on the plain arm; bar: its " (number::share(analysis.confidence))
             " interval; hatched: too noisy to tell. Shaded: up to your margin of "
-            (number::digits(number::percent(analysis.margin))) "%."
+            (number::digits(number::percent(analysis.margin))) " %."
             @if let Some(again) = arms().find(|arm| arm.aa) {
                 " Grey, " (again.name) ": the plain arm again, the measure of what a difference means here."
             }

@@ -43,7 +43,7 @@ pub(super) fn outcome(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> St
         _ if arm.aa => words::control(estimate).to_owned(),
         Proof::Baseline | Proof::Proven => words::outcome(estimate, margin),
         Proof::Unproven(_) => "unproven".to_owned(),
-        Proof::ToldByProvider(_) => "told by the provider".to_owned(),
+        Proof::ToldByProvider(_) => "reported by the provider".to_owned(),
         Proof::Disproven(_) => "disproven".to_owned(),
     }
 }

@@ -236,7 +236,7 @@ fn workloads(analysis: &Analysis) -> Markup {
         format!("workload {}{}{mode}", cell.workload, notes.collect::<String>())
     };
     let all: BTreeSet<String> = analysis.cells.iter().map(of).collect();
-    let lead = "So many cells are told in short: every figure of each is in report.csv and report.json.";
+    let lead = "With so many cells, each is shown in short: every figure of each is in report.csv and report.json.";
     section("workloads", "What was offered", lead, &html! { @for workload in all { p { (workload) } } })
 }
 

@@ -46,7 +46,7 @@ struct Row<'a> {
     worst: Vec<Option<(&'a Finding, &'a str)>>,
 }
 
-/// Claims down, needed ones first, arms across; nothing where no claim was looked at.
+/// Claims down, needed ones first, arms across; nothing where no claim was checked.
 fn matrix(analysis: &Analysis, arms: &[Across<'_>]) -> Markup {
     let mut rows = rows(analysis, arms);
     if rows.is_empty() {
@@ -127,8 +127,8 @@ fn importance(role: Role) -> u8 {
 fn told(finding: &Finding) -> (&'static str, &'static str, &'static str) {
     match (finding.role, finding.verdict) {
         (Role::Strengthens, Verdict::Holds) => ("+", "holds and strengthens the proof", "good"),
-        (Role::Disclosure, Verdict::Holds) => ("i", "yes, told only", "soft"),
-        (Role::Disclosure, Verdict::Fails) => ("!", "no, told only", "warn"),
+        (Role::Disclosure, Verdict::Holds) => ("i", "yes, reported only", "soft"),
+        (Role::Disclosure, Verdict::Fails) => ("!", "no, reported only", "warn"),
         (role, verdict) => {
             let (mark, word, tone) = words::finding(role, verdict);
             (mark, word, class(tone))

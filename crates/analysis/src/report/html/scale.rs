@@ -26,7 +26,7 @@ impl Scale {
 /// most wanted.
 const COSTS: [f64; 16] = [0.0, 1.0, 0.1, 9.0, 0.5, 0.01, 0.05, -0.5, 0.2, 4.0, 0.02, 99.0, 49.0, -0.1, 0.3, -0.05];
 
-/// Ticks on a scale of costs (natural-log ratios), no two nearer than `apart`, each with its name: `+10%`, `×2`.
+/// Ticks on a scale of costs (natural-log ratios), no two nearer than `apart`, each with its name: `+10 %`, `×2`.
 pub(super) fn cost_ticks(scale: &Scale, apart: f64) -> Vec<(f64, String)> {
     let mut ticks: Vec<(f64, String)> = Vec::new();
     for share in COSTS {
@@ -47,8 +47,8 @@ fn cost_name(share: f64) -> String {
     match share {
         share if share >= 1.0 => format!("×{:.0}", share + 1.0),
         0.0 => "0".to_owned(),
-        share if share < 0.0 => format!("−{:.0}%", -100.0 * share),
-        share => format!("+{:.0}%", 100.0 * share),
+        share if share < 0.0 => format!("−{:.0} %", -100.0 * share),
+        share => format!("+{:.0} %", 100.0 * share),
     }
 }
 
@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn costs_are_named_by_round_figures() {
         let scale = |low: f64, high: f64| Scale { low: low.ln_1p(), high: high.ln_1p(), start: 0.0, end: 150.0 };
-        assert_eq!(names(&cost_ticks(&scale(-0.01, 0.045), 30.0)), "0 +2%");
-        assert_eq!(names(&cost_ticks(&scale(-0.05, 0.6), 30.0)), "0 +20% +50%");
+        assert_eq!(names(&cost_ticks(&scale(-0.01, 0.045), 30.0)), "0 +2 %");
+        assert_eq!(names(&cost_ticks(&scale(-0.05, 0.6), 30.0)), "0 +20 % +50 %");
         assert_eq!(names(&cost_ticks(&scale(-0.1, 13.0), 30.0)), "0 ×2 ×5 ×10");
     }
 

@@ -26,7 +26,7 @@ pub(super) fn chart(analysis: &Analysis) -> Markup {
         return body;
     }
     let lead = "Operations per second with more and more clients. An arm is saturated from the number of clients on with \
-                which the next larger gains less than 5%.";
+                which the next larger gains less than 5 %.";
     section("clients", "Throughput against clients", lead, &body)
 }
 

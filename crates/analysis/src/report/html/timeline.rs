@@ -57,7 +57,7 @@ fn lanes(analysis: &Analysis, moments: &[Moment], end_s: f64) -> Markup {
     for (title, read) in LANES {
         match most(read) {
             Some(share) if share >= SEEN => {
-                drawn.push(lane(&format!("{title}, of 100%"), moments, read, (&x, 1.0), number::share));
+                drawn.push(lane(&format!("{title}, of 100 %"), moments, read, (&x, 1.0), number::share));
             }
             Some(share) => quiet.push(format!("{title} at most {}", number::share(share))),
             None => {}

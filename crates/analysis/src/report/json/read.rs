@@ -70,7 +70,7 @@ fn strays(analysis: &Analysis, page_data: &PageData) -> Option<String> {
     let moment = page_data.moments.iter().position(|moment| moment.cell >= cells.len());
     [
         (too_many, "tithe_report.cells", "has more frames than a cell can have"),
-        (log, "tithe_report.cells", "tells the log of other arms than it has"),
+        (log, "tithe_report.cells", "has the log of other arms than its own"),
         (unit, "tithe_report.cells", "has a figure in a unit that is none"),
         (curve, "page.curves", "is of a cell or of an arm that is not in the report"),
         (moment, "page.moments", "is of a cell that is not in the report"),

@@ -194,14 +194,14 @@ fn what_is_no_document_is_refused_in_words() {
         line 157, column 3 is damaged: missing field `seed`
         line 27, column 22 is damaged: invalid type: null, expected a string
         line 22, column 29 is damaged: invalid type: string "Infinity", expected f64
-        line 57, column 443 is damaged: missing field `total`
+        line 57, column 444 is damaged: missing field `total`
         line 56, column 479 is damaged: unknown variant `Costs`, expected one of `COSTS`, `GAINS`, `NONE_FOUND`, `TOO_NOISY`
         tithe_report.cells[0] is damaged: it has a figure in a unit that is none
         tithe_report.cells[0] is damaged: it has more frames than a cell can have
         page.curves[3] is damaged: it is of a cell or of an arm that is not in the report
         page.moments[0] is damaged: it is of a cell that is not in the report
         line 197, column 1 is no JSON: trailing characters
-        it ends at line 97, column 153 in the middle of a value: it is cut short
+        it ends at line 97, column 159 in the middle of a value: it is cut short
     "#]].assert_eq(&told);
 }
 
@@ -271,7 +271,7 @@ fn mutated(seed: u64) -> String {
 #[test]
 fn some_damage_can_be_read_and_some_cannot() {
     let readable = (0..100).filter(|seed| read(&mutated(*seed)).is_ok()).count();
-    assert!((20..=80).contains(&readable), "{readable} of 100: the property below looks at one kind only");
+    assert!((20..=80).contains(&readable), "{readable} of 100: the property below tests one kind only");
 }
 
 proptest! {

@@ -59,7 +59,7 @@ fn outcome(task: usize, database: &str, machine: Machine, cells: Vec<CellOutcome
     }
 }
 
-/// One cell with TLS and an audit log, of which the dearest host has no proof.
+/// One cell with TLS and an audit log, of which the most expensive host has no proof.
 fn tls(task: usize, boot: &str, effect: f64) -> Outcome {
     let dear = effect > 0.2;
     let machine = Machine {

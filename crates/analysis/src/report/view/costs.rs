@@ -256,7 +256,7 @@ pub(super) fn verdict(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> En
             Entry { short: Some(words::outcome_short(estimate, margin)), ..text }
         }
         Proof::Unproven(_) => Entry::text("unproven", Tone::Caution),
-        Proof::ToldByProvider(_) => Entry::text("told by the provider", Tone::Caution),
+        Proof::ToldByProvider(_) => Entry::text("reported by the provider", Tone::Caution),
         Proof::Disproven(_) => Entry::text("disproven", Tone::Bad),
     }
 }

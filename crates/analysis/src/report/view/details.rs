@@ -94,7 +94,7 @@ fn count(estimate: &Estimate) -> String {
 fn batches(arm: &ArmAnalysis) -> Option<Block> {
     let estimate = arm.estimates.iter().find(|estimate| estimate.batch > 1)?;
     let text = format!(
-        "{}: {} groups of {} frames each, averaged because neighbours in time were correlated.",
+        "{}: {} groups of {} frames each, averaged because successive frames were correlated.",
         count(estimate),
         number::count(estimate.values() as u64),
         estimate.batch

@@ -122,7 +122,7 @@ pub(super) fn summary(analysis: &Analysis) -> Vec<Block> {
         let each = if names.len() > 1 { "each " } else { "" };
         blocks.push(Block::Heading(3, format!("{}: {each}{words}", names.join(", "))));
         match claims.is_empty() {
-            true => blocks.push(Block::Paragraph("no claim was looked at".to_owned())),
+            true => blocks.push(Block::Paragraph("no claim was checked".to_owned())),
             false => blocks.push(Block::Claims(claims)),
         }
     }
@@ -142,7 +142,7 @@ fn brief(arm: &Across<'_>, across: &ClaimAcross<'_>) -> Claim {
     }
 }
 
-/// When a claim was looked at where nothing is missing.
+/// When a claim was checked where nothing is missing.
 const BOTH: &str = "before and after";
 
 /// Why the arm is not proven; empty when it is.

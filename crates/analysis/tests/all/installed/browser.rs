@@ -1,6 +1,6 @@
 //! The page in a real browser: headless Chromium lays it out, and a script that only the test adds looks at it.
 //!
-//! Pages stand in frames, so that they can be narrower than a browser's window may be, and all that are looked at by
+//! Pages stand in frames, so that they can be narrower than a browser's window may be, and all that are checked by
 //! the same reader share one browser, whose start takes longer than a look.
 
 use std::{collections::BTreeMap, path::PathBuf, process::Command, sync::OnceLock};
@@ -213,7 +213,7 @@ fn chromium() -> Option<PathBuf> {
     let found = names.find(|path| path.exists());
     if found.is_none() {
         assert!(std::env::var_os("CI").is_none(), "chromium is not installed");
-        eprintln!("SKIPPED: no chromium on this machine, so the page was not looked at in a browser");
+        eprintln!("SKIPPED: no chromium on this machine, so the page was not checked in a browser");
     }
     found
 }
@@ -275,7 +275,7 @@ fn invented() -> (Analysis, String) {
     (analysis, page)
 }
 
-/// Widths at which the invented page is looked at.
+/// Widths at which the invented page is checked.
 const WIDTHS: [u32; 4] = [360, 390, 1280, 1600];
 
 /// A table that is wider than any window, with words for readers of screens alone.

@@ -134,7 +134,7 @@ fn lost(text: &str, place: usize, path: &Path) -> Option<Diagnostic> {
 
 /// The identity of a plan. A program of another version may plan otherwise, so it is part of it.
 fn identity(matrix: &Matrix, experiments: &[PlannedExperiment]) -> Result<String, Stop> {
-    // What is known of the luck of starts and of protections changes nothing that is measured.
+    // What is known of start-to-start variation, of servers and of protections, changes nothing that is measured.
     let measured =
         |plan: &Plan| Plan { start_spread: Vec::new(), one_server_spread: None, cost_spread: None, ..plan.clone() };
     let plans: Vec<Plan> = experiments.iter().map(|experiment| measured(&experiment.plan)).collect();

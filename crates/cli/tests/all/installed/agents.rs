@@ -219,7 +219,7 @@ fn postgres_is_measured_by_two_agents_with_tls_proven() {
     }
     let Some(broker) = Broker::start() else { return };
     let bench = Bench::new("agents-postgres");
-    // Agents find the servers again where these are started anew, once.
+    // Agents find the servers again where these are restarted, once.
     bench.file(
         "e.toml",
         "title = \"TLS from two load machines\"\ndatabase = \"postgres\"\n[data]\nrecords = 1000\n[load]\nclients = 2\nrate = 400\nagents = 2\n\

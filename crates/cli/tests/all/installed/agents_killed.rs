@@ -33,7 +33,7 @@ use crate::support::{
 /// How long a run may take to end once nobody is killed any more: a hung one fails.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How often what a run has kept is read anew: a frame takes many times as long.
+/// How often what a run has kept is read again: a frame takes many times as long.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The parts that can be killed.
@@ -135,7 +135,7 @@ impl<'b> Play<'b> {
         self.agents.iter().map(Process::id).chain(observer).collect()
     }
 
-    /// Kills a part and starts it again. A coordinator that has kept nothing yet begins anew.
+    /// Kills a part and starts it again. A coordinator that has kept nothing yet begins again.
     fn kill(&mut self, part: usize) {
         match part {
             0 | 1 => {

@@ -45,7 +45,7 @@ fn check(database: &dyn Product, arms: &[&str], expect: Expect) {
             *verdicts.entry((finding["epoch"].as_u64().expect("an epoch"), verdict.to_owned())).or_default() += 1;
         }
     }
-    // Each arm is looked at before and after measuring.
+    // Each arm is checked before and after measuring.
     let looks = 2 * (arms.len() as u32 + 1);
     let all_hold = BTreeMap::from([((0, "holds".to_owned()), looks), ((1, "holds".to_owned()), looks)]);
     assert_eq!(verdicts, all_hold);

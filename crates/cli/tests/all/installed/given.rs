@@ -51,7 +51,7 @@ fn the_package_has_the_program_its_manual_and_completions() {
         return;
     }
     let bench = Bench::new("package");
-    // What is compressed is not looked at, and takes long.
+    // What is compressed is not checked, and takes long.
     works(
         Command::new(home().join("tools/package-deb"))
             .args([env!("CARGO_BIN_EXE_tithe"), "made"])

@@ -65,7 +65,7 @@ fn run(name: &str, text: &str) -> (Bench, Value) {
     (bench, cell)
 }
 
-/// As [`run`], interrupted after three frames: each slice says the same, and arms are looked at in the end anyway.
+/// As [`run`], interrupted after three frames: each slice says the same, and arms are checked in the end anyway.
 fn begin(name: &str, text: &str) -> (Bench, Value) {
     let bench = Bench::new(name);
     bench.file("e.toml", text);
@@ -384,12 +384,12 @@ fn a_plan_names_the_mode() {
           cell         clients  load                                    slot  frame  frames    starts
           select-only  2        closed loop, slices of another program  1 s   2 s    15 to 15  1
 
-        A cell ends when processor time per operation is known to ±90.00%, or with its last frame.
+        A cell ends when processor time per operation is known to ±90.00 %, or with its last frame.
         Measured load     at most 30 s
         Everything else   roughly 40 s: starting, loading, warming up, evidence
         Disk              roughly 48 MB at a time
-        Few starts        cell select-only: one start, so its intervals reach ±3.4% at least
-                          because starts differ by 1.5% (two arms over 12 starts of 10 s, workload A, 50,000 records, 2 clients, 2 processors, 2026-11-26); with four `epochs` or more their own spread is used
+        Few starts        cell select-only: one start, so its intervals reach ±3.4 % at least
+                          because starts differ by 1.5 % (two arms over 12 starts of 10 s, workload A, 50,000 records, 2 clients, 2 processors, 2026-11-26); with four `epochs` or more their own spread is used
 
         What each arm changes
           again

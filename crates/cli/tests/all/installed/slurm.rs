@@ -238,7 +238,7 @@ fn every_task_is_done_once_though_a_node_is_killed_in_the_middle_of_one() {
     assert_eq!(names(&bench.path("disk")), [] as [&str; 0]);
     let outputs = names(&bench.path(".")).into_iter().filter(|name| name.starts_with("slurm-"));
     let outputs: String = outputs.map(|name| fs::read_to_string(bench.path(&name)).expect("text")).collect();
-    // A job that is started again writes its output anew: a line for each task, and none is measured twice.
+    // A job that is started again writes its output again: a line for each task, and none is measured twice.
     for (task, before) in before.into_iter().enumerate() {
         let lines = ["is done", "was done before"].map(|how| format!("task {task} {how}: all/task-{task:05}"));
         let count: usize = lines.iter().filter_map(|line| counted(&outputs).get(line.as_str()).copied()).sum();

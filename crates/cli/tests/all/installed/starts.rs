@@ -1,4 +1,4 @@
-//! Servers that are started anew within an epoch, on real ones: their data are put back, what they are protected by is
+//! Servers that are restarted within an epoch, on real ones: their data are put back, what they are protected by is
 //! on again, and one that does not come back is named.
 //!
 //! A product that is not installed is skipped, loudly; with `CI` set that fails.

@@ -1,5 +1,5 @@
-//! A running server that somebody else's command switches: both arms in turn, proven or told by the provider, and left
-//! as it was found whatever happens.
+//! A running server that somebody else's command switches: both arms in turn, proven or reported by the provider, and
+//! left as it was found whatever happens.
 
 use crate::support;
 
@@ -97,7 +97,7 @@ fn a_switch_is_measured_in_pairs_of_sides_and_proven_on_each() {
     let time = &arm["estimates"][0];
     assert_eq!((time["name"].as_str(), time["count"].as_u64()), (Some("time"), Some(3)), "{time:#}");
     assert!(time["effect"]["low"].is_number() && time["effect"]["high"].is_number(), "{time:#}");
-    // Each claim was looked at on both sides of each pair, at both their ends.
+    // Each claim was checked on both sides of each pair, at both their ends.
     let findings = arm["findings"].as_array().expect("findings");
     let of = |check: &str| findings.iter().filter(|it| it["check"] == check && it["verdict"] == "holds").count();
     assert_eq!(of("told-by-provider"), 6, "{findings:#?}");
@@ -285,7 +285,7 @@ pub fn the_audit_log_of_a_cassandra_is_switched_by_nodetool_and_proven(server: &
     let findings = other_proven(&bench, "audit-complete");
     let told: Vec<&Value> = findings.iter().filter(|it| it["check"] == "told-by-provider").collect();
     assert!(
-        told.iter().all(|it| it["claim"].as_str().is_some_and(|claim| claim.contains("his own `ready`"))),
+        told.iter().all(|it| it["claim"].as_str().is_some_and(|claim| claim.contains("its own `ready`"))),
         "{told:#?}"
     );
     // A filter leaves writes out.

@@ -40,7 +40,7 @@ fn known_costs_are_recovered_in_microseconds_too() {
     }
     let told = words(&out(&output));
     // Invented times are whole nanoseconds.
-    assert!(told.contains("+20.0% [20.0, 20.0]") && told.contains("costs 20.0% +3.999 µs [3.999, 3.999]"), "{told}");
+    assert!(told.contains("+20.0 % [20.0, 20.0]") && told.contains("costs 20.0 % +3.999 µs [3.999, 3.999]"), "{told}");
 
     let (bench, _) = measured("micros", &known_costs("", ARMS, "60 s"));
     let report = bench.report();
@@ -251,7 +251,7 @@ fn every_design_recovers_a_known_cost_where_nothing_drifts() {
     }
 }
 
-/// However arms share the machine when they are measured, each does some work before it is looked at.
+/// However arms share the machine when they are measured, each does some work before it is checked.
 #[test]
 fn every_design_is_verified() {
     for design in ["interleaved", "duet", "slices", "sequential"] {

@@ -18,14 +18,14 @@ use crate::{
 /// must be served. It changes nothing, whatever is let through. Id `rights-enforced`.
 pub struct Accounts;
 
-/// True for the server's error of whoever has the right: there is no such role (Native Protocol v5, 9, Invalid). Any
-/// other is not about rights.
+/// True for the server's error to an account with the right: there is no such role (Native Protocol v5, 9, Invalid).
+/// Any other is not about rights.
 fn lets_through(error: &str) -> bool {
     error.starts_with("0x2200:")
 }
 
 /// What the measured account must be refused, each with its name. The role is one that nobody has: the server looks at
-/// the rights first, and whoever has them is told that there is no such role.
+/// the rights first, and an account that has them is told that there is no such role.
 fn forbidden() -> [(&'static str, String); 2] {
     let nobody = Secret::random_text(16);
     [
@@ -40,7 +40,7 @@ impl Check for Accounts {
     }
 
     fn claim(&self) -> String {
-        "the measured account is refused passwords and roles, and nobody comes in by the well-known password".to_owned()
+        "the measured account is refused passwords and roles, and the well-known password is refused".to_owned()
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {

@@ -21,7 +21,7 @@ const ELSEWHERE: &str = "in the logs that its process has open there is none: th
 /// audit log: nothing else uses it then. Id `audit-complete`.
 ///
 /// Both kinds of log hold a record as the same text, so both are counted alike; of a prepared statement that is its
-/// text without its values, so a single request cannot be told from another of its kind.
+/// text without its values, so a single request cannot be distinguished from another of its kind.
 pub struct AuditComplete {
     categories: String,
 }

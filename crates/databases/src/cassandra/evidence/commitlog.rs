@@ -58,7 +58,7 @@ impl Check for CommitlogEncrypted {
         let tokens = canaries.tokens(&Targets::Everything);
         let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
         let report = loop {
-            // Looked at before the log is: what is written in between is not taken for what was looked at.
+            // Looked at before the log is: what is written in between is not taken for what was checked.
             let written = segments(context).iter().any(|file| written_since(&file.path, after));
             let report = scan(&needles, segments(context));
             if report.total().hits() > 0 {

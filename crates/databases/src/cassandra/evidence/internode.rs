@@ -1,4 +1,4 @@
-//! Do the nodes speak TLS among themselves, and to nobody without a certificate?
+//! Do the nodes speak TLS among themselves, and refuse peers without a certificate?
 
 use std::fs;
 
@@ -37,7 +37,7 @@ impl Check for Internode {
     }
 
     fn claim(&self) -> String {
-        "nodes speak TLS among themselves, and to nobody without a certificate".to_owned()
+        "nodes speak TLS among themselves, and refuse peers without a certificate".to_owned()
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {

@@ -44,7 +44,7 @@ pub fn plaintext_port<'a>(plain: Option<&'a str>, tls: Option<&str>) -> Option<&
     (plain != Some(tls)).then_some(plain.unwrap_or("?"))
 }
 
-/// A port for plaintext beside one for TLS. At one port the server asks for TLS before anybody says who it is.
+/// A port for plaintext beside one for TLS. At one port the server asks for TLS before any login.
 fn beside(context: &CheckContext<'_>) -> Result<Vec<Exception>, Fault> {
     let mut session = administrator(context.server, context.setup)?;
     let mut setting = |name: &str| -> Result<Option<String>, Fault> {

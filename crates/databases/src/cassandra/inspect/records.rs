@@ -18,7 +18,7 @@ const FILTERS: [&str; 6] = [
     "excluded_users",
 ];
 
-/// The audit log. The settings say how the node was started; whoever reaches its management port switches the log or
+/// The audit log. The settings say how the node was started; anyone who reaches its management port switches the log or
 /// its filters over, and they say the same as before (seen with 4.1 and 5.0).
 pub fn auditing(settings: &Settings, properties: Option<&Settings>) -> Judgement {
     let of = |part: &str| value(settings, "audit_logging_options", part);
@@ -56,13 +56,13 @@ pub fn auditing(settings: &Settings, properties: Option<&Settings>) -> Judgement
     match open {
         Some(Some(port)) => {
             let seen = format!(
-                "{seen}: as the node was started; {port} is open, and by it the log is switched without a trace in the \
-                 settings: `nodetool getauditlog` tells"
+                "{seen}: as the node was started; {port} is open, and the log can be switched through it without a trace \
+                 in the settings: `nodetool getauditlog` shows its state"
             );
             return Judgement::unseen(seen + &queries(settings)).found(&findings::CASSANDRA_AUDIT_BY_JMX);
         }
         None => {
-            let seen = format!("{seen}; whether a management port is open, by which it is switched: not shown");
+            let seen = format!("{seen}; whether a management port is open, which can switch it: not shown");
             return Judgement::account(state, seen + &queries(settings));
         }
         Some(None) => {}
@@ -216,8 +216,8 @@ mod tests {
             cannot tell, whole server: audit_logging_options.enabled = true, logger = FileAuditLogger, no filter; what logback.xml keeps of it is not shown to clients
             enforced, whole server: audit_logging_options.enabled = true, logger = BinAuditLogger, no filter: statements that arrive; values of prepared ones are not in it; full query log: /fql is only its place (log_dir): `nodetool enablefullquerylog` starts it, and then it repeats every value
             off, whole server: audit_logging_options.enabled = false, logger = BinAuditLogger, no filter: set audit_logging_options.enabled: true with BinAuditLogger
-            cannot tell, this account: audit_logging_options.enabled = true, logger = BinAuditLogger, no filter: as the node was started; cassandra.jmx.local.port = 7199 is open, and by it the log is switched without a trace in the settings: `nodetool getauditlog` tells
-            enforced, this account: audit_logging_options.enabled = true, logger = BinAuditLogger, no filter; whether a management port is open, by which it is switched: not shown
+            cannot tell, this account: audit_logging_options.enabled = true, logger = BinAuditLogger, no filter: as the node was started; cassandra.jmx.local.port = 7199 is open, and the log can be switched through it without a trace in the settings: `nodetool getauditlog` shows its state
+            enforced, this account: audit_logging_options.enabled = true, logger = BinAuditLogger, no filter; whether a management port is open, which can switch it: not shown
         "#]].assert_eq(&text.concat());
     }
 }

@@ -123,7 +123,7 @@ impl Roles {
             seen.push_str(&format!(": {}", named(&unlimited)));
         }
         if state != State::Enforced {
-            seen.push_str(": REVOKE what stands in parentheses, or ALTER ROLE … WITH SUPERUSER = false");
+            seen.push_str(": REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false");
         }
         let judged = Judgement::whole(state, seen);
         let becomes = open.iter().any(|role| !role.is_superuser && ways.of(&role.name).is_some());
@@ -185,10 +185,10 @@ mod tests {
         ];
         expect![[r#"
             enforced: 1 of 2 accounts may do everything (system_auth.roles): admin (superuser)
-            off: 2 of 2 accounts may do everything (system_auth.roles): admin (superuser); app → dba (granted to it): REVOKE what stands in parentheses, or ALTER ROLE … WITH SUPERUSER = false
-            off: 2 of 2 accounts may do everything (system_auth.roles): admin (superuser); app → ops (granted to it) → dba (granted to it): REVOKE what stands in parentheses, or ALTER ROLE … WITH SUPERUSER = false
-            off: 2 of 2 accounts may do everything (system_auth.roles): admin (superuser); app → admin (AUTHORIZE grants it): REVOKE what stands in parentheses, or ALTER ROLE … WITH SUPERUSER = false
-            off: 2 of 2 accounts may do everything (system_auth.roles): admin (superuser); app → all roles (ALTER sets its password) → admin (one of them): REVOKE what stands in parentheses, or ALTER ROLE … WITH SUPERUSER = false
+            off: 2 of 2 accounts may do everything (system_auth.roles): admin (superuser); app → dba (granted to it): REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false
+            off: 2 of 2 accounts may do everything (system_auth.roles): admin (superuser); app → ops (granted to it) → dba (granted to it): REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false
+            off: 2 of 2 accounts may do everything (system_auth.roles): admin (superuser); app → admin (AUTHORIZE grants it): REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false
+            off: 2 of 2 accounts may do everything (system_auth.roles): admin (superuser); app → all roles (ALTER sets its password) → admin (one of them): REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false
             enforced: 1 of 2 accounts may do everything (system_auth.roles): admin (superuser)
             enforced: 1 of 2 accounts may do everything (system_auth.roles): admin (superuser)
         "#]].assert_eq(&text.concat());

@@ -40,9 +40,9 @@ const fn entry(id: &'static str, title: &'static str) -> ProtectionEntry {
     ProtectionEntry {
         id,
         title,
-        protects_against: "access to data that nobody can trace afterwards.",
+        protects_against: "access to data that cannot be traced afterwards.",
         leaves_open: "the log itself: the server's account can change it, and it is in the clear; prepared statements \
-                      are kept without their values, so it does not tell which record was touched.",
+                      are kept without their values, so it does not show which record was touched.",
         options: &[OptionEntry {
             name: "categories",
             kind: OptionKind::Choice(&[ALL, "QUERY,DML", "QUERY", "DML"]),

@@ -24,11 +24,11 @@ impl Protection for CommitlogEncryption {
         &ProtectionEntry {
             id: "commitlog-encryption",
             title: "encryption of the commit log (transparent_data_encryption_options)",
-            protects_against: "whoever gets at the files of the commit log, but not at the key store.",
-            leaves_open: "the data files (SSTables), which hold the same values in the clear, and with them most of \
-                          what encryption at rest is wanted for; logs; the key store, whose password stands in the \
+            protects_against: "attackers who get the files of the commit log, but not the key store.",
+            leaves_open: "the data files (SSTables), which hold the same values in the clear, which is most of what \
+                          encryption at rest should protect; logs; the key store, whose password is in the \
                           configuration; without a seal, changes to the log are not noticed. Hints are encrypted too, \
-                          which is not looked at here.",
+                          which is not checked here.",
             options: &[OptionEntry {
                 name: "cipher",
                 kind: OptionKind::Choice(&["AES/CBC/PKCS5Padding"]),

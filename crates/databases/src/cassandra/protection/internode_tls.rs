@@ -14,8 +14,8 @@ impl Protection for InternodeTls {
         &ProtectionEntry {
             id: "internode-tls",
             title: "TLS between nodes",
-            protects_against: "whoever reads or changes what travels between the nodes of a cluster, or poses as one of \
-                             them.",
+            protects_against: "attackers who read or change traffic between the nodes of a cluster, or pose as a \
+                             node.",
             leaves_open: "what travels between clients and nodes; data in the servers' memory, files and logs. With \
                           one node nothing travels, and the price is of nothing.",
             ..ProtectionEntry::BARE

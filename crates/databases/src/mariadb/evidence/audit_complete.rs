@@ -36,7 +36,7 @@ fn served(context: &CheckContext<'_>) -> Result<Reader, String> {
         return Ok(Box::new(|_| Ok(Gained::default())));
     }
     if !output.eq_ignore_ascii_case("file") {
-        let words = "the audit log goes to syslog, where it cannot be told from others': SET GLOBAL \
+        let words = "the audit log goes to syslog, where it cannot be distinguished from others': SET GLOBAL \
                      server_audit_output_type = 'file'";
         return Err(words.to_owned());
     }
@@ -49,8 +49,8 @@ fn served(context: &CheckContext<'_>) -> Result<Reader, String> {
 /// audit log: nothing else uses it then. Where connections are logged, those sessions' logins are counted too. Id
 /// `audit-complete`.
 ///
-/// The plugin keeps the text of a prepared statement without its values, so a single statement cannot be told from
-/// another of its kind.
+/// The plugin keeps the text of a prepared statement without its values, so a single statement cannot be distinguished
+/// from another of its kind.
 pub struct AuditComplete {
     events: String,
 }
@@ -150,8 +150,8 @@ impl Check for AuditComplete {
             },
             Observation::Exposed(words) if self.has_statements() && nameless == marked.expected => {
                 Observation::Protected(format!(
-                    "{words}; without the table's name, as their text is cut (server_audit_query_log_limit): {}: told by \
-                     their number alone",
+                    "{words}; without the table's name, as their text is cut (server_audit_query_log_limit): {}: matched \
+                     by their number alone",
                     describe(&nameless)
                 ))
             }

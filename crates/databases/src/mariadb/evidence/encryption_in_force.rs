@@ -48,7 +48,7 @@ impl Check for EncryptionInForce {
 
     fn claim(&self) -> String {
         format!(
-            "the server says that every tablespace is encrypted with {}, that logs and temporary files are, and refuses \
+            "the server reports that every tablespace is encrypted with {}, that logs and temporary files are, and refuses \
              unencrypted tables",
             self.cipher
         )

@@ -42,7 +42,7 @@ impl Protection for Encryption {
         &ProtectionEntry {
             id: "encryption",
             title: "encryption at rest (file_key_management)",
-            protects_against: "whoever gets at the files, a copy or a backup of them, but not at the key file.",
+            protects_against: "attackers who get the files, a copy or a backup of them, but not the key file.",
             leaves_open: "data in memory and on the wire; audit, general, slow and error logs; file names and sizes; \
                           the key file itself.",
             options: &[

@@ -28,8 +28,8 @@ impl Protection for Password {
             id: "password",
             title: "password authentication",
             protects_against: "clients that do not know the password.",
-            leaves_open: "everything after the login; with mysql_native_password whoever reads the accounts' table can \
-                          log in with what stands there and one login that was overheard, and the server proves \
+            leaves_open: "everything after the login; with mysql_native_password, attackers who read the accounts' table \
+                          and overhear one login can log in, and the server proves \
                           nothing.",
             options: &[OptionEntry {
                 name: "plugin",

@@ -27,10 +27,10 @@ impl Protection for ServerAudit {
         &ProtectionEntry {
             id: "server-audit",
             title: "audit log (server_audit)",
-            protects_against: "access to data that nobody can trace afterwards.",
+            protects_against: "access to data that cannot be traced afterwards.",
             leaves_open: "the log itself: the server's account can change it, it is in the clear, and it repeats \
                           values; those of prepared statements only while a binary log is on, and without them it does \
-                          not tell which record was touched.",
+                          not show which record was touched.",
             options: &[OptionEntry {
                 name: "events",
                 kind: OptionKind::Choice(&["CONNECT,QUERY", "QUERY", "QUERY_DML", "QUERY_DML_NO_SELECT", "CONNECT"]),

@@ -24,7 +24,7 @@ impl Check for EncryptionInForce {
     }
 
     fn claim(&self) -> String {
-        format!("the server says that its storage engine encrypts with {}", self.cipher)
+        format!("the server reports that its storage engine encrypts with {}", self.cipher)
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {

@@ -27,7 +27,7 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     plaintext,
     tls_of_server,
     tls_source: "serverStatus (connections by TLS version), and the client's own view",
-    others: |_| Ok(Whole::of("the port asks for TLS before anybody says who it is", Vec::new())),
+    others: |_| Ok(Whole::of("the port asks for TLS before any login", Vec::new())),
 };
 
 /// As [`knock`], [`Target::in_plaintext`].

@@ -63,7 +63,7 @@ impl Entrance {
         }
     }
 
-    /// What happens to whoever comes without what this connection brought.
+    /// What happens to a client without the credentials of this connection.
     pub fn judge(&self) -> Judgement {
         if self.method == NOT_IN {
             return Judgement::account(State::Enforced, "without an account: refused");
@@ -98,7 +98,7 @@ fn localhost_exception(target: &Target) -> Result<bool, Fault> {
     let anonymous = Target { password: None, must_ask: false, ..target.without_certificate() };
     match Link::new(direct(&anonymous, None))?.admin(doc! { "replSetGetStatus": 1 }) {
         Ok(_) => Ok(true),
-        // `NoReplicationEnabled` and `NotYetInitialized`: rights are looked at before.
+        // `NoReplicationEnabled` and `NotYetInitialized`: rights are checked before.
         Err(Fault::Server(words)) if ["(code 76)", "(code 94)"].iter().any(|code| words.ends_with(code)) => Ok(true),
         Err(Fault::Refused(_)) => Ok(false),
         Err(fault) => Err(fault),
@@ -141,11 +141,11 @@ pub fn rules(
             rules.exceptions.push(format!("security.authorization is {value}"));
             rules.findings.push(&MONGODB_AUTHN_NOT_ASKED);
         }
-        (Some(value), true) => rules.doubts.push(format!("what {value} comes to beside a key of members")),
-        (None, false) => rules.doubts.push("what stands in its place".to_owned()),
+        (Some(value), true) => rules.doubts.push(format!("what {value} means together with a key of members")),
+        (None, false) => rules.doubts.push("its replacement".to_owned()),
     }
     if options.is_on(&["security", "transitionToAuth"])? {
-        rules.exceptions.push("security.transitionToAuth lets in whoever does not log in, with all rights".to_owned());
+        rules.exceptions.push("security.transitionToAuth gives clients without a login all rights".to_owned());
         rules.findings.push(&MONGODB_AUTHN_NOT_ASKED);
     }
     of_methods(options, &mut rules)?;
@@ -175,14 +175,14 @@ fn of_methods(options: &Options, rules: &mut Rules) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A server without accounts lets whoever is on its machine make the first one.
+/// A server without accounts lets any user of its machine make the first one.
 fn of_exception(accounts: &Result<Accounts, Fault>, exception: Option<Result<bool, Fault>>, rules: &mut Rules) {
     let none = accounts.as_ref().is_ok_and(Accounts::is_empty);
     match exception {
         Some(Ok(true)) => {
-            rules
-                .exceptions
-                .push("the localhost exception is open: whoever is on this machine makes the first account".to_owned());
+            rules.exceptions.push(
+                "the localhost exception is open: any user of this machine can make the first account".to_owned(),
+            );
             rules.remedy = "make an administrator's account";
             rules.findings.push(&MONGODB_AUTHN_LOCALHOST_EXCEPTION);
         }
@@ -220,9 +220,9 @@ mod tests {
             getCmdLineOpts: security.authorization = enabled; methods: ["SCRAM-SHA-256"]: no exception
             getCmdLineOpts: security.authorization = not set, and members authenticate each other, which asks clients as well; methods: ["SCRAM-SHA-256"]: no exception
             getCmdLineOpts: security.authorization = disabled; methods: ["SCRAM-SHA-256"]: 1 exception: security.authorization is disabled: mend the option, and start the server again
-            getCmdLineOpts: security.authorization = not set; methods: ["SCRAM-SHA-256"]: no exception; not judged: what stands in its place
-            getCmdLineOpts: security.authorization = not set, and members authenticate each other, which asks clients as well; methods: ["SCRAM-SHA-256"]: 1 exception: security.transitionToAuth lets in whoever does not log in, with all rights: mend the option, and start the server again
-            getCmdLineOpts: security.authorization = enabled; methods: ["SCRAM-SHA-256", "PLAIN"]: 2 exceptions: PLAIN sends the password itself, and TLS is not required; the localhost exception is open: whoever is on this machine makes the first account: make an administrator's account
+            getCmdLineOpts: security.authorization = not set; methods: ["SCRAM-SHA-256"]: no exception; not judged: its replacement
+            getCmdLineOpts: security.authorization = not set, and members authenticate each other, which asks clients as well; methods: ["SCRAM-SHA-256"]: 1 exception: security.transitionToAuth gives clients without a login all rights: mend the option, and start the server again
+            getCmdLineOpts: security.authorization = enabled; methods: ["SCRAM-SHA-256", "PLAIN"]: 2 exceptions: PLAIN sends the password itself, and TLS is not required; the localhost exception is open: any user of this machine can make the first account: make an administrator's account
         "#]].assert_eq(&text.concat());
     }
 }

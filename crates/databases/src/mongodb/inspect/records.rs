@@ -81,7 +81,7 @@ pub fn at_rest(options: &Options, build: &Build) -> Result<Judgement, Fault> {
                 Some(file) => format!("; the key is a file on the server: {file}"),
                 None => String::new(),
             };
-            let seen = format!("getCmdLineOpts: enableEncryption true, {cipher}{key}; files were not looked at");
+            let seen = format!("getCmdLineOpts: enableEncryption true, {cipher}{key}; files were not checked");
             Judgement::whole(State::Enforced, seen)
         }
         false => Judgement::whole(State::Off, "getCmdLineOpts: enableEncryption is not set"),
@@ -198,7 +198,7 @@ mod tests {
         ];
         expect![[r#"
             off: getCmdLineOpts: enableEncryption is not set; the log repeats values of commands slower than 100 ms []
-            enforced: getCmdLineOpts: enableEncryption true, AES256-CBC, the default; the key is a file on the server: /key; files were not looked at; the log repeats values of commands slower than 100 ms []
+            enforced: getCmdLineOpts: enableEncryption true, AES256-CBC, the default; the key is a file on the server: /key; files were not checked; the log repeats values of commands slower than 100 ms []
             off: getCmdLineOpts: enableEncryption is not set; the log repeats values of every command (slowOpThresholdMs); each database's system.profile repeats values of every command (operationProfiling.mode) ["MONGODB-REST-REPEATS-VALUES"]
             off: getCmdLineOpts: enableEncryption is not set []
             not offered by this product: no edition but Enterprise encrypts its files; the log repeats values of commands slower than 100 ms; the log repeats values of every command (systemLog.verbosity) ["MONGODB-REST-REPEATS-VALUES"]

@@ -22,7 +22,7 @@ impl Protection for Audit {
         &ProtectionEntry {
             id: "audit",
             title: "audit log",
-            protects_against: "operations of which nobody knows afterwards who did them.",
+            protects_against: "operations that cannot be traced to an account afterwards.",
             leaves_open: "the log itself, which holds keys and written values in the clear, and grows with each \
                           operation; operations of other kinds.",
             options: &[OptionEntry {

@@ -27,9 +27,9 @@ impl Protection for Encryption {
         &ProtectionEntry {
             id: "encryption",
             title: "encrypted storage engine",
-            protects_against: "whoever gets at the data files, a copy or a backup of them, but not at the key file.",
+            protects_against: "attackers who get the data files, a copy or a backup of them, but not the key file.",
             leaves_open: "data in memory and on the wire; server and audit logs; file names and sizes; the key file \
-                          itself, which stands beside the data here.",
+                          itself, which is next to the data here.",
             options: &[OptionEntry {
                 name: "cipher",
                 kind: OptionKind::Choice(&["AES256-CBC", "AES256-GCM"]),

@@ -38,7 +38,7 @@ impl Check for EncryptionInForce {
 
     fn claim(&self) -> String {
         let logs = if self.0.any() { format!(", and that {} are", self.0.noun()) } else { String::new() };
-        format!("the server says that its keyring works and that every table is encrypted{logs}")
+        format!("the server reports that its keyring works and that every table is encrypted{logs}")
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {

@@ -40,7 +40,7 @@ impl Protection for Encryption {
         &ProtectionEntry {
             id: "encryption",
             title: "encryption at rest (component_keyring_file)",
-            protects_against: "whoever gets at the files, a copy or a backup of them, but not at the keyring's file.",
+            protects_against: "attackers who get the files, a copy or a backup of them, but not the keyring's file.",
             leaves_open: "data in memory and on the wire; the system tablespace (ibdata1) with its change buffer and \
                           the tablespace of temporary tables (ibtmp1), which MySQL cannot encrypt; general, slow and \
                           error logs; file names and sizes; the keyring's file itself.",

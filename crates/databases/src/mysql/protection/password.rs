@@ -29,9 +29,9 @@ impl Protection for Password {
             title: "password authentication",
             protects_against: "clients that do not know the password.",
             leaves_open: "everything after the login; with caching_sha2_password the first login after a start sends \
-                          the password, encrypted by TLS or with a key that nobody vouches for; with \
-                          mysql_native_password whoever reads the accounts' table can log in with what stands there \
-                          and one login that was overheard, and the server proves nothing.",
+                          the password, encrypted by TLS or with a key that is not verified; with \
+                          mysql_native_password, attackers who read the accounts' table and overhear one login can \
+                          log in, and the server proves nothing.",
             options: &[OptionEntry {
                 name: "plugin",
                 kind: OptionKind::Choice(&[CACHING_SHA2, NATIVE]),

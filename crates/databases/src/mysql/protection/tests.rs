@@ -126,7 +126,7 @@ fn encryption() {
     );
 }
 
-/// The files of an account are made by statements that are not shown, so they are looked at here.
+/// The files of an account are made by statements that are not shown, so they are checked here.
 #[test]
 fn accounts() {
     use tithe_machine::launch::{Content, Step};

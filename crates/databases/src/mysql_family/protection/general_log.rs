@@ -19,7 +19,7 @@ impl Protection for GeneralLog {
         &ProtectionEntry {
             id: "general-log",
             title: "general log",
-            protects_against: "access to data that nobody can trace afterwards.",
+            protects_against: "access to data that cannot be traced afterwards.",
             leaves_open: "the log itself: the server's account can change it, it is in the clear, it repeats values, \
                           and an account with SUPER (of MySQL with SESSION_VARIABLES_ADMIN, too) can switch it off \
                           for its own session.",

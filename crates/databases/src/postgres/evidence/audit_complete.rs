@@ -78,9 +78,9 @@ impl Check for AuditComplete {
                 describe(&textless)
             );
             return Ok(if textless == expected {
-                Observation::Protected(format!("{words}: told by their number alone"))
+                Observation::Protected(format!("{words}: matched by their number alone"))
             } else {
-                Observation::Unknown(format!("{words}: they cannot be told from those of others"))
+                Observation::Unknown(format!("{words}: they cannot be distinguished from those of others"))
             });
         }
         if self.parameter && !bare.is_empty() {
@@ -113,7 +113,8 @@ fn without_text(text: &str) -> String {
     text.lines().filter(|line| line.ends_with(&ending)).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Records without parameters do not say which keys they are about, so those of this look cannot be told from others.
+/// Records without parameters do not say which keys they are about, so those of this look cannot be distinguished from
+/// others.
 fn parameters_missing(Tally { sent, logged, .. }: &Tally, bare: &Counts) -> String {
     format!(
         "sent: {}; in the log with parameters: {}, and with {NOT_LOGGED} in their place: {}: set `pgaudit.log_parameter = on` \

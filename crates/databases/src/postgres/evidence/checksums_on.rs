@@ -27,7 +27,7 @@ impl Check for ChecksumsOn {
     }
 
     fn claim(&self) -> String {
-        "the server says that pages have checksums, and every page of the table bears the right one".to_owned()
+        "the server reports that pages have checksums, and every page of the table has the right one".to_owned()
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
@@ -48,7 +48,7 @@ impl Check for ChecksumsOn {
         let (blank, right) =
             (count(&pages, |page| page.stored == 0), count(&pages, |page| page.stored == page.computed));
         let quotation = format!(
-            "data_checksums = {setting}; version in the control file: {control}; of {} pages of {file}, {right} bear the \
+            "data_checksums = {setting}; version in the control file: {control}; of {} pages of {file}, {right} have the \
              right checksum and {blank} none",
             pages.len()
         );

@@ -77,7 +77,7 @@ fn collected(session: &mut PostgresSession) -> Result<(Format, String), String> 
         );
     }
     let destination = setting("log_destination")?;
-    // Who may not know the file may not read it through the server either: both are told at once.
+    // An account that may not know the file may not read it through the server either: both are reported at once.
     may_call(session, &[CURRENT]).or_else(|_| may_call(session, &[CURRENT, STAT, READ]))?;
     let formats = Format::collected(&destination).into_iter();
     let mut names = formats.filter_map(|format| Some((format, current(session, format).ok()?)));

@@ -43,7 +43,7 @@ pub struct Log {
     setters: Vec<String>,
     /// What object auditing is about.
     tables: Option<String>,
-    /// Where it goes that cannot be looked at.
+    /// Where it goes that cannot be checked.
     elsewhere: Option<String>,
     /// True where it goes into files of the server's own.
     is_collected: bool,
@@ -236,7 +236,7 @@ impl Log {
         self.tables.iter().for_each(|tables| seen += &format!("; {tables}"));
         let repeats = self.repeats(|_| true);
         if !repeats.is_empty() {
-            seen += &format!("; values stand in the log in the clear, by {}", repeats.join(", "));
+            seen += &format!("; values are in the log in the clear, by {}", repeats.join(", "));
         }
         if !(self.is_collected || self.elsewhere.is_some() || repeats.is_empty()) {
             seen += "; the log is the server's standard error (logging_collector = off)";
@@ -424,12 +424,12 @@ mod tests {
         .concat();
         expect![[r#"
             off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: log_statement = mod: what changes data or definitions; values stand in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
-            enforced, whole server: log_statement = all: every statement that the server understands; values stand in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
+            available but not enforced, whole server: log_statement = mod: what changes data or definitions; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
+            enforced, whole server: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
             off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
             off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
-            enforced, whole server: pgaudit.log = all, -misc: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: pgaudit.log = all, -read: these classes alone, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
+            enforced, whole server: pgaudit.log = all, -misc: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
+            available but not enforced, whole server: pgaudit.log = all, -read: these classes alone, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
             off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
         "#]]
         .assert_eq(&text);
@@ -448,11 +448,11 @@ mod tests {
         ]
         .concat();
         expect![[r#"
-            enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 1 settings of single roles and databases: 1 exception: role app: nothing of what clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: pgaudit.log = write: these classes alone, without denied statements: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values stand in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: nothing of what clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
-            available but not enforced, whole server: nothing of what clients do is recorded; values stand in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 settings of single roles and databases: no exception
+            enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 1 settings of single roles and databases: 1 exception: role app: nothing of what clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: pgaudit.log = write: these classes alone, without denied statements: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: nothing of what clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+            available but not enforced, whole server: nothing of what clients do is recorded; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 settings of single roles and databases: no exception
         "#]].assert_eq(&text);
     }
 }

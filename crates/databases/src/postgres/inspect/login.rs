@@ -25,7 +25,7 @@ pub fn authentication(
     let door = match method {
         Ok(method) => at_the_door(target, &method, open),
         Err(fault) => Judgement::unseen(format!(
-            "let in by the socket without a password; whether by peer or trust cannot be told ({fault})"
+            "let in by the socket without a password; whether by peer or trust is unknown ({fault})"
         )),
     };
     if let Some(between) = hops.ok().and_then(|hops| hops.between) {

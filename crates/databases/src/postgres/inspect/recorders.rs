@@ -218,11 +218,11 @@ fn plans(settings: &Settings) -> Option<Recorder> {
     })
 }
 
-/// Where the log goes beside, or in the place of, files of the server's own, which alone can be looked at.
+/// Where the log goes beside, or in the place of, files of the server's own, which alone can be checked.
 pub fn goes_elsewhere(settings: &Settings) -> Option<String> {
     destinations(settings).any(|name| name == "syslog").then(|| {
         let facility = &settings["syslog_facility"];
-        format!("what syslog keeps of it, which cannot be looked at from here (syslog_facility = {facility})")
+        format!("what syslog keeps of it, which cannot be read from here (syslog_facility = {facility})")
     })
 }
 
@@ -249,7 +249,7 @@ fn milliseconds(text: &str) -> Option<u64> {
     })
 }
 
-/// True where the log is one file that each rotation begins anew.
+/// True where the log is one file that each rotation begins again.
 fn keeps_nothing(settings: &Settings) -> bool {
     let is = |name: &str, value: &str| settings[name] == value;
     is("logging_collector", "on")

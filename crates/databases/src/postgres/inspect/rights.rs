@@ -148,7 +148,7 @@ impl Rights {
             doubts: Vec::new(),
         };
         for [member, role, set, admin] in members {
-            // Who may give a role on may give it to itself; a membership without SET lends privileges alone.
+            // An account that may grant a role may grant it to itself; a membership without SET lends privileges alone.
             let reason = match (set.as_str(), admin.as_str()) {
                 ("f" | "false", "t") => "ADMIN option",
                 ("f" | "false", _) if rights.superusers.contains(role) => continue,

@@ -14,7 +14,7 @@ impl Protection for Checksums {
             id: "checksums",
             title: "page checksums",
             protects_against: "storage that returns other bytes than were written, unnoticed.",
-            leaves_open: "whoever changes pages on purpose: the checksum has no key; what happens in memory.",
+            leaves_open: "attackers who change pages on purpose: the checksum has no key; what happens in memory.",
             ..ProtectionEntry::BARE
         }
     }

@@ -16,7 +16,7 @@ impl Protection for LogStatement {
         &ProtectionEntry {
             id: "log-statement",
             title: "statement log",
-            protects_against: "access to data that nobody can trace afterwards.",
+            protects_against: "access to data that cannot be traced afterwards.",
             leaves_open: "the log itself: the server's account can change it, and it repeats values in the clear; a \
                           statement that reads through a view or a function names neither table.",
             attachable: true,

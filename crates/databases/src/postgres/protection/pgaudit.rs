@@ -25,7 +25,7 @@ impl Protection for PgAudit {
         &ProtectionEntry {
             id: "pgaudit",
             title: "audit log (pgaudit)",
-            protects_against: "access to data that nobody can trace afterwards.",
+            protects_against: "access to data that cannot be traced afterwards.",
             leaves_open: "the log itself: the server's account can change it, and it repeats values in the clear.",
             options: &[
                 OptionEntry {
@@ -63,7 +63,7 @@ impl Protection for PgAudit {
         let major = version_of(&install.version).map_or(0, |(major, _)| major);
         let looked_in = match libraries {
             Some(_) => files.iter().flatten().map(|file| file.display().to_string()).collect(),
-            None => vec![format!("no folder of libraries beside {}", install.programs.display())],
+            None => vec![format!("no folder of libraries next to {}", install.programs.display())],
         };
         Err(Missing {
             what: format!("the extension pgaudit for PostgreSQL {major}"),

@@ -48,10 +48,7 @@ impl Check for AofWritten {
     }
 
     fn claim(&self) -> String {
-        format!(
-            "every acknowledged write stands in the append-only file, and the server says appendfsync {}",
-            self.fsync
-        )
+        format!("every acknowledged write is in the append-only file, and the server says appendfsync {}", self.fsync)
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {

@@ -31,13 +31,13 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     others,
 };
 
-/// Who is served in plaintext: whoever comes by the port for it, where there is one.
+/// Which clients are served in plaintext: all at the port for it, where there is one.
 fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
     let mut administrator = administrator(context.server, context.setup)?;
     let port = administrator.setting("port").map_err(named)?.unwrap_or_default();
     let beside = Exception { text: format!("port {port} speaks plaintext"), loopback: false };
     let exceptions = if port == "0" { Vec::new() } else { vec![beside] };
-    Ok(Whole::of("CONFIG GET port, and the port of TLS asks before anybody says who it is", exceptions))
+    Ok(Whole::of("CONFIG GET port, and the port of TLS asks before any login", exceptions))
 }
 
 /// Redis does not say what one connection speaks. It says which versions and ports it has, and with no plaintext port
@@ -48,14 +48,14 @@ fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, 
     if context.server.address.is_attached() {
         let seen = client.map(|tls| format!("{} {}", tls.version, tls.cipher));
         let seen = seen.unwrap_or_else(|| "plaintext".to_owned());
-        return Ok(format!("{seen}, which the client sees: a port of Redis speaks nothing else beside it"));
+        return Ok(format!("{seen}, which the client sees: a port of Redis speaks nothing else"));
     }
     let mut administrator = administrator(context.server, context.setup)?;
     let mut setting = |name: &str| administrator.setting(name).map(Option::unwrap_or_default);
     let (versions, port) = (setting("tls-protocols")?, setting("port")?);
     let client = client.map_or_else(|| "plaintext".to_owned(), |tls| format!("{} {}", tls.version, tls.cipher));
     if port != "0" {
-        return Ok(format!("a plaintext port beside it, {port} ({versions}, {client})"));
+        return Ok(format!("also a plaintext port, {port} ({versions}, {client})"));
     }
     Ok(format!("{versions} only, no plaintext port, tls-auth-clients {} ({client})", setting("tls-auth-clients")?))
 }

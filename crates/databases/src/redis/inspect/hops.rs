@@ -61,7 +61,7 @@ pub fn clients(target: &Target, tls: &str, ports: &Result<Ports, Fault>) -> Judg
     if target.tls.is_none() {
         return match ports {
             Err(fault) => {
-                let seen = format!("plaintext: served; whether the server has TLS beside it: {fault}");
+                let seen = format!("plaintext: served; whether the server also has TLS: {fault}");
                 Judgement::account(State::Off, seen)
             }
             Ok(ports) => {
@@ -85,11 +85,11 @@ pub fn clients(target: &Target, tls: &str, ports: &Result<Ports, Fault>) -> Judg
         }
         Ok(Ports { tls: of_tls, .. }) => {
             let seen = transport(target, tls, Ok(true), super::plaintext);
-            let told = if of_tls.is_some() { "port = 0" } else { "it tells no port but this (INFO)" };
+            let told = if of_tls.is_some() { "port = 0" } else { "it reports no other port (INFO)" };
             let scope = if of_tls.is_some() { Scope::Server } else { Scope::Account };
             Judgement { scope, seen: format!("{}; {told}", seen.seen), ..seen }
         }
-        Err(fault) => Judgement::unseen(format!("{tls}; whether there is a plaintext port beside it: {fault}")),
+        Err(fault) => Judgement::unseen(format!("{tls}; whether there is also a plaintext port: {fault}")),
     }
 }
 
@@ -177,7 +177,7 @@ fn judged(links: &[Link], told: Vec<String>, is_replica: bool, ports: &Result<Po
         (_, 0, 1..) => (State::Unseen, ""),
         (0, _, _) => (State::Off, ": set tls-replication yes on replicas and tls-cluster yes on nodes"),
         (_, 1.., _) => (State::Available, ": set tls-replication yes on replicas and tls-cluster yes on nodes"),
-        // Who comes next may come by the other port.
+        // The next client may use the other port.
         _ if ports.as_ref().is_ok_and(|ports| ports.plain != "0") && !is_replica => {
             (State::Available, "; the next may come by the port for plaintext: set port 0")
         }

@@ -21,7 +21,7 @@ pub struct Ground {
     pub missing: Vec<&'static str>,
     /// Commands that an administrator has given another name, which no rule knows.
     pub renamed: Vec<String>,
-    /// Settings that hold a password, each with the hash of it, as `CONFIG GET` shows them to whoever may ask.
+    /// Settings that hold a password, each with the hash of it, as `CONFIG GET` shows them to accounts that may ask.
     pub shown: Vec<(&'static str, String)>,
     /// `MODULE LOAD` is open.
     pub loads_modules: bool,
@@ -155,7 +155,7 @@ pub fn reach(accounts: &[Account], ground: &Ground) -> Reach {
     // One such account is enough for everybody.
     if let Some(open) = accounts.iter().find(|account| account.comes_freely && goes.contains(account.name.as_str())) {
         let others = accounts.iter().filter(|account| account.name != open.name);
-        others.for_each(|other| reach.edge(&other.name, &open.name, "nopass, anybody comes as it"));
+        others.for_each(|other| reach.edge(&other.name, &open.name, "nopass: every client can log in as it"));
     }
     reach
 }
@@ -205,7 +205,7 @@ pub fn detours(account: &Account, ground: &Ground) -> Vec<String> {
         detours.push(format!("`{name}` stops the server by {command}"));
     }
     if let Some(command) = first(&["function|load"]).filter(|_| ground.has_functions) {
-        detours.push(format!("`{name}` changes functions, which run as whoever calls them, by {command}"));
+        detours.push(format!("`{name}` changes functions, which run with the rights of the caller, by {command}"));
     }
     detours
 }

@@ -17,7 +17,7 @@ pub fn of_commands(
     said.extend(watched.map(str::to_owned));
     match connection.setting("notify-keyspace-events") {
         Ok(Some(events)) if !events.is_empty() => {
-            said.push(format!("names of keys are published to whoever listens (notify-keyspace-events = {events})"));
+            said.push(format!("names of keys are published to every subscriber (notify-keyspace-events = {events})"));
         }
         _ => {}
     }
@@ -35,7 +35,7 @@ pub fn of_values(connection: &mut RedisConnection) -> Recording {
     match watchers(connection) {
         Ok(watchers) if watchers.is_empty() => {}
         Ok(watchers) => recording.repeats.push(shown_to(&watchers)),
-        Err(fault) => recording.doubts.push(format!("whether somebody runs MONITOR ({fault})")),
+        Err(fault) => recording.doubts.push(format!("whether a client runs MONITOR ({fault})")),
     }
     recording
 }
@@ -62,7 +62,7 @@ pub fn watched(connection: &mut RedisConnection) -> Option<String> {
     match watchers(connection) {
         Ok(watchers) if watchers.is_empty() => None,
         Ok(watchers) => Some(shown_to(&watchers)),
-        Err(fault) => Some(format!("whether somebody runs MONITOR: {fault}")),
+        Err(fault) => Some(format!("whether a client runs MONITOR: {fault}")),
     }
 }
 

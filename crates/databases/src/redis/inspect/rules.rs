@@ -164,7 +164,7 @@ mod tests {
         let Account { leading, every_command, reads_all, writes_all, .. } = &account;
         let all = [(*every_command, "commands"), (*reads_all, "reads"), (*writes_all, "writes")];
         let mut all: Vec<_> = all.iter().filter(|(has, _)| *has).map(|(_, what)| *what).collect();
-        all.extend((!account.is_open()).then_some("nobody comes in"));
+        all.extend((!account.is_open()).then_some("no login"));
         format!("{rules}: [{}] {}\n", all.join(" "), leading.join(" "))
     }
 
@@ -188,7 +188,7 @@ mod tests {
         expect![[r#"
             on nopass ~* &* +@all: [commands reads writes] acl|getuser acl|list acl|setuser config|get config|set debug flushall flushdb function|load keys module|load module|loadex monitor psync randomkey replicaof scan slaveof slowlog|get sort swapdb sync
             off nopass ~* &* +@all: nobody
-            on ~* &* +@all: [commands reads writes nobody comes in] acl|getuser acl|list acl|setuser config|get config|set debug flushall flushdb function|load keys module|load module|loadex monitor psync randomkey replicaof scan slaveof slowlog|get sort swapdb sync
+            on ~* &* +@all: [commands reads writes no login] acl|getuser acl|list acl|setuser config|get config|set debug flushall flushdb function|load keys module|load module|loadex monitor psync randomkey replicaof scan slaveof slowlog|get sort swapdb sync
             on #aa ~app:* resetchannels +@all: [commands] acl|getuser acl|list acl|setuser config|get config|set debug flushall flushdb function|load keys module|load module|loadex monitor psync randomkey replicaof scan slaveof slowlog|get sort swapdb sync
             on #aa ~* +@all -@dangerous: [reads writes] function|load randomkey scan
             on #aa ~* +@all -@admin: [reads writes] flushall flushdb function|load keys randomkey scan sort swapdb

@@ -21,8 +21,8 @@ impl Protection for RequirePass {
             id: REQUIREPASS,
             title: "password (requirepass)",
             protects_against: "clients that do not know the password.",
-            leaves_open: "the password itself, which travels in the clear without TLS; whoever knows it may do \
-                          everything.",
+            leaves_open: "the password itself, which travels in the clear without TLS; everyone who knows it may \
+                          do everything.",
             attachable: true,
             login: true,
             ..ProtectionEntry::BARE

@@ -24,7 +24,7 @@ use tithe_plugin::{
 
 use super::{beside, checkpoint, key_value, open, path};
 
-/// Moves what is written into the file. Settling would do so, too, but by writing the whole file anew, which takes as
+/// Moves what is written into the file. Settling would do so, too, but by writing the whole file again, which takes as
 /// long as the rest of a look; what was deleted need not be gone here.
 fn flush(context: &CheckContext<'_>) -> Result<(), Fault> {
     checkpoint(&mut open(path(context.server)?, context.setup)?)

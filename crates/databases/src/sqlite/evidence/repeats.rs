@@ -12,7 +12,7 @@ use crate::sqlite::path;
 /// changed. Id `no-repeated-ciphertext`.
 ///
 /// A cipher that maps equal blocks to equal blocks hides every canary and still tells which rows are alike. Pages from
-/// before the probe are not looked at, so a file of any size can be checked.
+/// before the probe are not checked, so a file of any size can be checked.
 pub struct NoRepeats;
 
 /// Block length of AES, bytes; the ciphers without blocks are held to the same.

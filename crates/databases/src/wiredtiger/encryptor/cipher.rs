@@ -13,8 +13,8 @@
 //! # Why no GCM nonce is used twice
 //!
 //! A nonce that comes twice under one key gives away both pages and the authentication key, so its uniqueness must not
-//! hang on luck or on a file. A counter that is kept in a file repeats when the file is restored from a backup, or when
-//! two copies of a database are opened. So nothing is kept. Every opening of the engine draws 128 random bits, the
+//! hang on chance or on a file. A counter that is kept in a file repeats when the file is restored from a backup, or
+//! when two copies of a database are opened. So nothing is kept. Every opening of the engine draws 128 random bits, the
 //! *salt*, and derives a key of its own from data key and salt; within it, the nonce is a counter of 64 bits from 0
 //! (RFC 5116, section 3.2, with an empty fixed part), which one atomic addition hands out and which cannot wrap: at a
 //! million pages a second it lasts half a million years. Two openings would have to draw the same salt: after 2^32

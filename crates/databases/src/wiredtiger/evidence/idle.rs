@@ -48,8 +48,8 @@ impl Check for EncryptorIdle {
         })?;
         Probe::remove(&probes, context)?;
         let seen = format!(
-            "{encrypted} of {pages} changed pages went through the encryptor; values that were written stand there \
-             {found} times"
+            "{encrypted} of {pages} changed pages went through the encryptor; written values occur there {found} \
+             times"
         );
         Ok(if pages > 0 && encrypted == pages && found > 0 {
             Observation::Protected(seen)

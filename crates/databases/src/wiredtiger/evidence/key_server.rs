@@ -50,7 +50,7 @@ impl Check for KeyServed {
     }
 
     fn claim(&self) -> String {
-        "the master key is in no file of the server, and the key server gives it to nobody without a certificate"
+        "the master key is in no file of the server, and the key server gives it only to clients with a certificate"
             .to_owned()
     }
 

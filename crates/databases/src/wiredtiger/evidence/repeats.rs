@@ -15,7 +15,7 @@ use super::{PageHead, Probe, documents, each_unit};
 ///
 /// A compressor leaves less of the repetition but not nothing: what it writes for it repeats too. The head of a page
 /// (which repeats) and the engine's lists of free places in the file hold numbers and lengths; they are never
-/// encrypted, and not looked at.
+/// encrypted, and not checked.
 pub struct NoRepeats;
 
 /// Block length of AES, bytes.

@@ -319,7 +319,7 @@ fn keeps_what_is_not_ours(plain: &Sandbox) {
     let other = Table { name: "precious".to_owned(), ..table() };
     refused(Cassandra.create(&server, &setup, &other));
     refused(Cassandra.remove(&server, &setup, &other));
-    // In a keyspace of the user's a table of Tithe's own is made, and made anew after a run that was killed.
+    // In a keyspace of the user's a table of Tithe's own is made, and made again after a run that was killed.
     for _ in 0..2 {
         Cassandra.create(&server, &setup, &table()).expect("a table");
         let mut session = key_value(Cassandra.connect(&server, &setup, &how_for(table(), true)).expect("a session"));

@@ -166,7 +166,7 @@ struct Claim {
     /// The protection of an attached arm.
     #[serde(rename = "use")]
     protection: String,
-    /// The check that is looked at.
+    /// The check under test.
     check: String,
     /// Statements of each session of the arm.
     #[serde(default)]

@@ -183,7 +183,7 @@ fn administrator(sandbox: &Sandbox) -> Box<dyn SqlSession> {
     sandbox.database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how(true)).expect("a session")
 }
 
-/// The log in each format that the server can write, and a log that cannot be looked at.
+/// The log in each format that the server can write, and a log that cannot be checked.
 #[test]
 fn postgres_with_logs_of_all_formats_and_with_none_to_look_at() {
     let collects = [("logging_collector = 'off'", "logging_collector = 'on'")];
@@ -216,7 +216,7 @@ fn postgres_with_logs_of_all_formats_and_with_none_to_look_at() {
           every statement of class read and write is in the audit log once, and no other: holds
         log_statement = none, log_destination = syslog
         audit: cannot tell
-          every statement of class read and write is in the audit log once, and no other: could not be looked at
+          every statement of class read and write is in the audit log once, and no other: could not be checked
         log_statement = all, log_destination = csvlog
         audit: enforced
           every statement is in the log once, with its parameters: holds
@@ -225,10 +225,10 @@ fn postgres_with_logs_of_all_formats_and_with_none_to_look_at() {
           every statement is in the log once, with its parameters: holds
         log_statement = all, log_destination = syslog
         audit: cannot tell
-          every statement is in the log once, with its parameters: could not be looked at
+          every statement is in the log once, with its parameters: could not be checked
         log_min_messages = fatal
         audit: off
-          every statement is in the log once, with its parameters: could not be looked at
+          every statement is in the log once, with its parameters: could not be checked
     "#]]
     .assert_eq(&text);
 }
@@ -285,8 +285,8 @@ fn mariadb_that_is_made_to_write_its_table_or_may_not_be() {
     expect![[r#"
         GRANT SELECT ON *.* TO least@'127.0.0.1'
         at-rest: cannot tell
-          no key or field value is readable in the data files: could not be looked at
-          no key or field value is readable in the journal: could not be looked at
+          no key or field value is readable in the data files: could not be checked
+          no key or field value is readable in the journal: could not be checked
         GRANT RELOAD ON *.* TO least@'127.0.0.1'
         at-rest: enforced
           no key or field value is readable in the data files: holds

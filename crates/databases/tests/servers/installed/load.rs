@@ -1,5 +1,5 @@
 //! The load loop on real servers: several connections a lane, closed and open, requests larger than a socket takes, and
-//! connections that are opened anew while measuring.
+//! connections that are opened again while measuring.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -140,7 +140,7 @@ fn reconnects(sandbox: &Sandbox) {
     }
 }
 
-/// Connections are opened anew while a plain server of `database` is measured, and one with TLS and a `password`.
+/// Connections are opened again while a plain server of `database` is measured, and one with TLS and a `password`.
 fn opened_anew(database: &'static dyn Product, password: &str) {
     let resumed = chosen(database, "tls", &[("resumption", OptionValue::Flag(true))]);
     for protections in [vec![], vec![resumed, chosen(database, password, &[])]] {

@@ -189,7 +189,7 @@ fn an_attached_server_keeps_what_is_not_ours() {
     let server = Server { address: Address::Attached(Url::new(url)), process: None, ..sandbox.server.clone() };
     let setup = Setup::plain(BTreeMap::new(), credentials.clone());
     MongoDb.create(&server, &setup, &table()).expect("a table");
-    // A run that was killed leaves its records behind; the next one makes the table anew.
+    // A run that was killed leaves its records behind; the next one makes the table again.
     for _ in 0..2 {
         let mut session = key_value(MongoDb.connect(&server, &setup, &how(true)).expect("a session"));
         MONGODB.exercise(&mut *session);

@@ -90,7 +90,7 @@ fn a_server_of_the_other_product_is_told_from_ours() {
     let setup = Setup::bare();
     with_plain(&MYSQL, |mysql| {
         let words = MARIADB.refusal(&attached("mariadb", mysql), &setup);
-        assert!(words.starts_with("the server says that it is 8."), "{words}");
+        assert!(words.starts_with("the server reports that it is 8."), "{words}");
         let told = "which is not MariaDB: for MySQL write `database = \"mysql\"` and mysql://";
         assert!(words.ends_with(told), "{words}");
     });

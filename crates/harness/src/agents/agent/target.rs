@@ -1,4 +1,4 @@
-//! Servers that an agent may connect to, as whoever started it says.
+//! Servers that an agent may connect to, as its user allows.
 
 use std::{
     fmt,

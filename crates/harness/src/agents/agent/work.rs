@@ -27,7 +27,7 @@ use crate::{
 /// Lanes that a cell may have on one agent: what a message could ask for beyond is a mistake.
 const LANES_MAX: usize = 1024;
 
-/// What whoever works is told.
+/// What the worker is told.
 pub(super) enum Ordered {
     Enlist(Box<Enlistment>),
     Measure(Box<FrameOrder>),
@@ -102,7 +102,7 @@ impl Work {
     }
 
     /// True where `asked` is cell number `index` of the plan, but for what a run finds out: how long slots, settling
-    /// and frames are, at which rate operations arrive, and when servers are started anew.
+    /// and frames are, at which rate operations arrive, and when servers are restarted.
     fn plans(&self, index: usize, asked: &Cell) -> bool {
         let Some(planned) = self.plan.cells.get(index) else { return false };
         let Cell { slot_ns, settling_ns, blocks, arrivals, starts, .. } = *asked;
@@ -143,7 +143,7 @@ impl Work {
             let server =
                 Server { address, process: None, remote: None, paths: Default::default(), folder: PathBuf::new() };
             let (on, off) = (resolved.arm.on.clone(), resolved.arm.off.clone());
-            // Servers are looked at by the coordinator.
+            // Servers are checked by the coordinator.
             Ok(StartedArm { server, data, shares_server: false, setup, on, off })
         };
         described.iter().zip(targets).map(arm).collect()

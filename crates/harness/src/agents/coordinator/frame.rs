@@ -264,7 +264,7 @@ impl OrderedFrame<'_, '_, '_> {
 /// That the clock of `hello`, which was known within `bound_ns` in a frame, was so well enough.
 ///
 /// # Errors
-/// Where `most_ns` is less: it was looked at over too long a way, or has jumped or drifted meanwhile.
+/// Where `most_ns` is less: it was checked over too long a way, or has jumped or drifted meanwhile.
 fn known_enough(hello: &Hello, bound_ns: u64, most_ns: u64) -> Result<(), Invalid> {
     let us = |ns: u64| (ns as f64 / 1e3).round_ties_even() as u64;
     match bound_ns {

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Whoever reads what the servers of one frame use in its slots.
+/// Reads what the servers of one frame use in its slots.
 pub(super) enum Watch<'o> {
     /// A thread here, where all servers are this machine's.
     Here(ServerWatch),

@@ -118,7 +118,7 @@ impl<'a> CellContext<'a> {
         &self.clocks[number - self.lanes_here.first]
     }
 
-    /// True where time is invented, and nothing of the machine is looked at.
+    /// True where time is invented, and nothing of the machine is checked.
     pub fn time_is_virtual(&self) -> bool {
         self.clocks[0].is_virtual()
     }

@@ -1,4 +1,4 @@
-//! The lanes of Tithe's own clients, from frame to frame: who works in them, and how they see what neighbours take.
+//! The lanes of Tithe's own clients, from frame to frame: who works in them, and how they see what other programs take.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use tithe_plugin::workload::{ArmState, Clients};
 
 use super::{context::CellContext, growth::Growth, machines::LoadMachines, started_arm::StartedArm};
 
-/// Why what neighbours take is not seen where nothing is bound to a processor.
+/// Why what other programs take is not seen where nothing is bound to a processor.
 pub(super) const NOT_BOUND: &str = "clients and servers were not bound to processors";
 
-/// Why what neighbours take is not seen where lanes and servers are on different machines.
+/// Why what other programs take is not seen where lanes and servers are on different machines.
 const ELSEWHERE: &str = "what serves clients is on another machine";
 
 /// The lanes of a cell, from frame to frame.
@@ -23,9 +23,11 @@ pub(super) struct Lanes<'a> {
     pub states: Vec<Arc<dyn ArmState>>,
     /// How long slots become.
     pub growth: Growth,
-    /// Why nobody can tell what neighbours take of a lane's slots, whatever the kernel offers; `None` where one can.
+    /// Why nobody can tell what other programs take of a lane's slots, whatever the kernel offers; `None` where one
+    /// can.
     pub stalls_hidden: Option<&'static str>,
-    /// A control group for each lane with whoever serves it; `None` where there can be none, or it would tell nothing.
+    /// A control group for each lane with the tasks that serve it; `None` where there can be none, or it would tell
+    /// nothing.
     pub groups: Option<stalls::Lanes>,
     /// What processors have run, whoever asked for it; `None` where nobody tells, or it would tell nothing.
     pub accounts: Option<ProcessorAccounts>,
@@ -65,7 +67,7 @@ pub(super) fn states(clients: &dyn Clients, arms: &[StartedArm]) -> Vec<Arc<dyn 
     states
 }
 
-/// Why nobody can tell what neighbours take of a lane's slots, whatever the kernel offers; `None` where one can.
+/// Why nobody can tell what other programs take of a lane's slots, whatever the kernel offers; `None` where one can.
 /// `paced` says whether clients pause.
 fn hides_stalls(context: &CellContext<'_>, paced: impl FnOnce() -> bool) -> Option<&'static str> {
     let cell = &context.cell;

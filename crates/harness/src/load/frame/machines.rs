@@ -2,7 +2,7 @@
 //!
 //! Which arm a lane serves at a time follows from the clock and the seed alone, so the machines need to agree on one
 //! moment, the start of the first slot, and on nothing after it. Who carries questions and answers is not known here:
-//! [`LoadMachines`] are given by whoever has them.
+//! [`LoadMachines`] are given by the caller.
 
 use std::sync::atomic::AtomicBool;
 

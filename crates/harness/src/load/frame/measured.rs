@@ -28,7 +28,7 @@ pub(super) struct Measured {
     pub slots: Vec<Slot>,
     /// In the experiment's order.
     pub arms: Vec<ArmMeasured>,
-    /// How lanes saw what neighbours took of their slots.
+    /// How lanes saw what other programs took of their slots.
     pub stalls: Stalls,
     /// The load machines, where there are some.
     pub agents: Vec<AgentFrame>,

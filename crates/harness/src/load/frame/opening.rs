@@ -1,4 +1,4 @@
-//! Opens the connections of one lane to every arm, and says how its clients, servers and neighbours are watched.
+//! Opens the connections of one lane to every arm, and says how its clients, servers and other programs are watched.
 
 use std::fs::File;
 
@@ -40,9 +40,9 @@ pub(super) struct Opened<'a> {
     pub lane: Lane<'a>,
     /// How long one connection to each arm took to open, ns.
     pub connect_ns: Vec<u64>,
-    /// How the lane sees what neighbours take of its slots.
+    /// How the lane sees what other programs take of its slots.
     pub stalls: Stalls,
-    /// Who serves its connections, as the servers number them, where they are another machine's.
+    /// The tasks that serve its connections, as the servers number them, where they are another machine's.
     pub serving: Vec<Serving>,
 }
 
@@ -64,7 +64,7 @@ struct Opening<'a> {
     lanes: &'a Lanes<'a>,
     how: Connect,
     pinned: bool,
-    /// Whoever writes a server's log is bound to this lane's processor.
+    /// The writer of a server's log is bound to this lane's processor.
     has_log_writers: bool,
     /// Numbers of its clients over all lanes.
     clients: Vec<u64>,
@@ -73,7 +73,7 @@ struct Opening<'a> {
 impl Lanes<'_> {
     /// Opens the connections of lane `number` to every arm.
     ///
-    /// The order of the arms is drawn anew in each frame: whose memory comes first must not be a property of an arm.
+    /// The order of the arms is drawn again in each frame: whose memory comes first must not be a property of an arm.
     ///
     /// # Errors
     /// When a connection cannot be opened or prepared.
@@ -113,7 +113,7 @@ impl Lanes<'_> {
 }
 
 impl<'a> Opening<'a> {
-    /// All connections to the arm of number `index`, and how long one took to open, ns; whoever serves them goes to
+    /// All connections to the arm of number `index`, and how long one took to open, ns; the tasks that serve them go to
     /// `served_by`.
     fn arm(&self, index: usize, served_by: &mut ServedBy) -> Result<(Arm<'a>, u64), Fault> {
         let (context, started) = (self.context, &self.context.arms[index]);
@@ -146,7 +146,7 @@ impl<'a> Opening<'a> {
         Ok((arm, connect_ns))
     }
 
-    /// Who writes the log of `started`, of which `task` serves a client: bound to the processor of the lane that has
+    /// The log writer of `started`, of which `task` serves a client: bound to the processor of the lane that has
     /// such processes, where it goes to `served_by`. Each of `parts` lanes is charged a part of it.
     fn log_writer(
         &self,
@@ -168,7 +168,7 @@ impl<'a> Opening<'a> {
         };
         let is_duet = context.cell.design == Design::Duet;
         if is_duet {
-            served_by.log_hides = Some("in a duet, who writes the log of one arm works beside the other");
+            served_by.log_hides = Some("in a duet, writing the log of one arm overlaps with the other");
         } else if context.lanes() > LOGGED_LANES_MAX {
             served_by.log_hides = Some("one process writes the server's log for more than two lanes");
         }
@@ -223,7 +223,7 @@ impl<'a> Opening<'a> {
         connections[..cold].iter_mut().try_for_each(ClientConnection::warm)
     }
 
-    /// How the lane, whose connections are served as `served_by` says, sees what neighbours take of its slots.
+    /// How the lane, whose connections are served as `served_by` says, sees what other programs take of its slots.
     fn stall_watch(&self, served_by: &ServedBy) -> (StallWatch, Stalls) {
         let tasks = &served_by.tasks;
         let unseen = |reason: &str| (StallWatch::Unseen, Stalls::Unseen(reason.to_owned()));
@@ -273,7 +273,7 @@ impl<'a> Opening<'a> {
 }
 
 impl CellContext<'_> {
-    /// Who serves `session`, as far as that is to be seen from here.
+    /// The task that serves `session`, as far as that is to be seen from here.
     fn task(&self, session: &mut Session) -> ServerTask {
         match session.connection().server_task() {
             ServerTask::Process(_) | ServerTask::Thread { .. } if self.servers_remote => ServerTask::Unknown,
@@ -281,8 +281,8 @@ impl CellContext<'_> {
         }
     }
 
-    /// Opens one connection to an arm, and binds whoever serves it to the lane's processor, or to none. Of a server
-    /// that Tithe did not start a process ends with the connection, and a thread, which may serve somebody else
+    /// Opens one connection to an arm, and binds the task that serves it to the lane's processor, or to none. Of a
+    /// server that Tithe did not start a process ends with the connection, and a thread, which may serve somebody else
     /// afterwards, is borrowed.
     fn connect(&self, started: &StartedArm, how: &Connect, pinned: bool) -> Result<Session, Fault> {
         let open = || data::connect(self.database, &started.server, &started.setup, how, self.workload);

@@ -50,8 +50,8 @@ impl<'a> CellRunner<'a> {
     }
 
     /// Measures this machine's part of the frame that is `asked` for. When its lanes are connected and warm it calls
-    /// `start` with whoever serves them, which says when the first slot begins on this machine's clock, ns, or `None`
-    /// where there will be no frame. `None` then and when it was `cancelled`.
+    /// `start` with the tasks that serve them, which says when the first slot begins on this machine's clock, ns, or
+    /// `None` where there will be no frame. `None` then and when it was `cancelled`.
     ///
     /// # Errors
     /// When a connection cannot be opened, or a thread panics.

@@ -20,7 +20,7 @@ pub(super) struct ProcessTree {
     members: usize,
 }
 
-/// Each of `processes` with its descendants, all at the same moment; nothing is looked at where there are none.
+/// Each of `processes` with its descendants, all at the same moment; nothing is checked where there are none.
 pub(super) fn trees(processes: impl Iterator<Item = Option<i32>>) -> Vec<Option<ProcessTree>> {
     let snapshot = LazyCell::new(ProcessSnapshot::take);
     let tree = |process| {

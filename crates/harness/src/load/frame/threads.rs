@@ -53,7 +53,7 @@ struct Shared<'a> {
     /// When the first slot begins, ns; known when all have met twice.
     start_ns: &'a AtomicU64,
     pause_gate: &'a PauseGate,
-    /// Who serves the connections that were opened, as the servers number them.
+    /// The tasks that serve the connections that were opened, as the servers number them.
     serving: Mutex<Vec<Serving>>,
 }
 
@@ -100,7 +100,7 @@ impl Lanes<'_> {
         Ok(Some(measured.with((counters, grown))))
     }
 
-    /// One frame of the lanes that are in this process; `start` is called with whoever serves them when all are
+    /// One frame of the lanes that are in this process; `start` is called with the tasks that serve them when all are
     /// connected and warm, and says when the first slot begins, ns. `None` where it does not, and when the frame was
     /// cancelled.
     ///

@@ -160,7 +160,7 @@ impl Course {
         }
     }
 
-    /// The series that stands furthest from being steady. A quantity that no window has is not looked at.
+    /// The series that stands furthest from being steady. A quantity that no window has is not checked.
     fn worst(&self) -> Option<(Steadiness, f64, &Series)> {
         let seen = self.series.iter().filter(|series| !series.values.is_empty());
         let judged = seen.map(|series| match Change::of(&series.values) {

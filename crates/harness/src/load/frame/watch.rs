@@ -21,7 +21,7 @@ enum FrameStart {
         at: Instant,
         clocks: HostSample,
     },
-    /// On the clock of the first lane, ns. Nothing of the machine is looked at.
+    /// On the clock of the first lane, ns. Nothing of the machine is checked.
     Virtual(u64),
 }
 

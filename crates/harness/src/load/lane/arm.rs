@@ -103,12 +103,12 @@ impl<'a> Arm<'a> {
         self.connections.first().is_some_and(|conn| conn.client.pauses())
     }
 
-    /// Processor time of whoever writes the server's log so far, ns.
+    /// Processor time of the server's log writer so far, ns.
     pub(super) fn log_writer_ns(&self) -> u64 {
         self.log_writer.as_ref().map_or(0, |writer| writer.watch.read().cpu_ns)
     }
 
-    /// Since whoever writes the log had used `before_ns`: what this lane is charged of it, and what ran on this lane's
+    /// Since the log writer had used `before_ns`: what this lane is charged of it, and what ran on this lane's
     /// processor, ns.
     pub(super) fn of_log_writer(&self, before_ns: u64) -> (u64, u64) {
         let used_ns = self.log_writer_ns().saturating_sub(before_ns);

@@ -1,4 +1,4 @@
-//! One connection with the client that uses it, and how it is closed and opened anew.
+//! One connection with the client that uses it, and how it is closed and opened again.
 
 use tithe_machine::{fault::Fault, watch::process::TaskWatch};
 use tithe_plugin::{
@@ -64,7 +64,7 @@ impl<'a> ClientConnection<'a> {
         }
     }
 
-    /// The same, whose connection is closed and opened anew as `reconnect` says.
+    /// The same, whose connection is closed and opened again as `reconnect` says.
     #[must_use]
     pub fn reconnecting(mut self, reconnect: Option<Reconnect<'a>>) -> Self {
         self.reconnect = reconnect;

@@ -34,7 +34,7 @@ pub(super) struct Poll {
     timeout: Timeout,
 }
 
-/// The descriptor of a [`Poll`], shared with its connections: one that is opened anew is added by itself.
+/// The descriptor of a [`Poll`], shared with its connections: one that is opened again is added by itself.
 #[derive(Clone)]
 pub(super) struct Epoll(Arc<OwnedFd>);
 

@@ -95,7 +95,7 @@ impl SlotRun<'_> {
 
     fn closed_many(&mut self, arm: &mut Arm<'_>) -> Result<(), Fault> {
         let Some(poll) = &mut arm.poll else { return self.round_robin(arm) };
-        // Who comes too late, because an operation before lasted for so long, leaves the turn out: else every turn of a
+        // A lane that is too late, because an operation before took so long, skips the turn: else every turn of a
         // slow server would last for an operation, and a frame for many times its length.
         if self.turn.block.is_some() && self.last_ns >= self.turn.end_ns {
             return Ok(());
@@ -199,7 +199,7 @@ impl SlotRun<'_> {
         conn.client.submit(open(&mut conn.session)?)
     }
 
-    /// Renews a connection that has done its operations. The lane waits for it: its other connections are not looked at
+    /// Renews a connection that has done its operations. The lane waits for it: its other connections are not checked
     /// meanwhile. The time belongs to the slot and to its operations together, and is recorded by itself as well.
     fn renew_if_spent(&mut self, conn: &mut ClientConnection<'_>, recorder: &mut Recorder) -> Result<(), Fault> {
         if conn.is_spent() {

@@ -296,7 +296,7 @@ fn a_pause_goes_on_in_the_arms_next_slot() {
     }
 }
 
-/// Answers whoever comes until the listener is told to end by an empty connection; the requests of each connection.
+/// Answers every client until the listener is told to end by an empty connection; the requests of each connection.
 fn serve_all() -> (u16, JoinHandle<Vec<u64>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();

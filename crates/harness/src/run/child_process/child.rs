@@ -66,7 +66,7 @@ fn next<T: DeserializeOwned>(requests: &mut dyn BufRead) -> Result<Option<T>, Fa
     }
 }
 
-/// What whoever calls [`serve`] without being Tithe is told.
+/// The message for callers of [`serve`] other than Tithe.
 pub fn uncalled() -> Fault {
     Fault::Refused(
         "tithe calls this command itself, for every start of an embedded database, and tells it what to measure over its \

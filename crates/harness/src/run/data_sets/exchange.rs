@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(folders.each_ref().map(|folder| inode(folder)), [before[1], before[2], before[0]]);
         assert_eq!(fs::read_dir(&folder).expect("the folder").count(), 3, "nothing is left beside them");
 
-        // Another mode: whoever reads the data may not be let in.
+        // Another mode: the reader of the data may have no access.
         fs::set_permissions(&folders[0], std::os::unix::fs::PermissionsExt::from_mode(0o711)).expect("a mode");
         exchange(&folders.each_ref().map(|folder| of(folder, &["data"])), &[1, 2, 0]).expect("left alone");
         assert_eq!(read("data/rows"), told(["two", "three", "one"]));

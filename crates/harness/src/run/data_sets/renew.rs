@@ -2,9 +2,9 @@
 //!
 //! What was not written since it was copied stays: it has the length and the time of change of what is kept, and every
 //! write changes that time. What was written goes into the same file, to new places on the disk. To remove all files
-//! and make them again would be simpler, and much dearer: for about a minute ext4 does not give the inode of a removed
-//! file to another one, and looks through all such inodes for each new file. With the 4,000 files of four PostgreSQL
-//! servers that took 20 s of a start.
+//! and make them again would be simpler, and much more expensive: for about a minute ext4 does not give the inode of a
+//! removed file to another one, and looks through all such inodes for each new file. With the 4,000 files of four
+//! PostgreSQL servers that took 20 s of a start.
 
 use std::{
     fs::{self, File, FileTimes, Metadata, OpenOptions},
@@ -16,7 +16,7 @@ use std::{
 use tithe_machine::sandbox::copy::{self, CopyMethod};
 
 /// Makes the file, link or folder `to` what `from` is, with owners, modes and, of files, the time of the last change.
-/// Returns the dearest way that a file was copied.
+/// Returns the most expensive way that a file was copied.
 ///
 /// # Errors
 /// The first thing that cannot be read or written; what was done by then stays.
@@ -79,7 +79,7 @@ fn folder(from: &Path, to: &Path, kept: &Metadata) -> io::Result<CopyMethod> {
 }
 
 fn overwrite(from: &Path, to: &Path, kept: &Metadata) -> io::Result<CopyMethod> {
-    // Emptied first, so that its blocks are drawn anew.
+    // Emptied first, so that its blocks are drawn again.
     let mut copy = OpenOptions::new().write(true).truncate(true).open(to)?;
     io::copy(&mut File::open(from)?, &mut copy)?;
     copy.set_times(times(kept)?)?;

@@ -1,4 +1,4 @@
-//! Further starts within an epoch: every server anew, on the data that it has or on what was loaded.
+//! Further starts within an epoch: every server again, on the data that it has or on what was loaded.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -58,9 +58,9 @@ pub(in crate::run) struct Restarted {
 }
 
 impl EpochSetup<'_> {
-    /// Starts every server of `arms` anew: on the data that it has, or, where data were written and what was loaded is
-    /// kept, on that. Where the memory of a server lies and how its code meets the caches is luck that stays as long as
-    /// the server does, and would pass for a cost.
+    /// Restarts every server of `arms`: on the data that it has, or, where data were written and what was loaded is
+    /// kept, on that. Where the memory of a server lies and how its code meets the caches is chance that stays as long
+    /// as the server does, and would pass for a cost.
     ///
     /// All servers are asked to stop before the first is waited for, and started before the first is.
     pub(in crate::run) fn restart(&mut self, again: &Again<'_>, arms: &mut [StartedArm]) -> Result<Restarted, Fault> {
@@ -127,7 +127,7 @@ impl EpochSetup<'_> {
         data_sets::sync(self.servers.values().map(|standing| standing.server.folder.as_path()))
     }
 
-    /// Draws anew where the files of embedded databases, which nobody has open, lie in the page cache. Servers have
+    /// Draws again where the files of embedded databases, which nobody has open, lie in the page cache. Servers have
     /// memory of their own for pages, which is another one after each start.
     fn redraw_cache(&self, draw: &Draw) -> Result<(), Fault> {
         let standing = draw.order.iter().filter_map(|number| self.servers.get(number));

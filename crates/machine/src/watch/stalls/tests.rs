@@ -17,7 +17,7 @@ struct Task {
 #[derive(Debug, Default)]
 struct Truth {
     shares: Shares,
-    /// A neighbour ran, and one of the pair could have.
+    /// Another program ran, and one of the pair could have.
     neighbours: u64,
     /// Both of the pair slept.
     asleep: u64,
@@ -99,7 +99,7 @@ proptest! {
         let waking = if hogs == 0 { waking } else { 0 };
         let found = neighbours_ns(truth.neighbours + waking, Some(truth.processor), truth.shares);
         prop_assert_eq!(found, truth.neighbours, "{:?}", truth);
-        // Where nobody tells what others ran, waking up is taken for a neighbour's doing and nothing else is.
+        // Where nobody tells what others ran, waking up is taken for another program's doing and nothing else is.
         let found = neighbours_ns(truth.neighbours + waking, None, truth.shares);
         prop_assert!((truth.neighbours..=truth.neighbours + waking).contains(&found));
     }
@@ -133,14 +133,14 @@ fn the_line_full_is_the_one_that_counts() {
     assert_eq!(busy_ticks("cpu  10 20 30 400 5 6 7 8 9 0\ncpu0 1 2 3"), Some(60));
 }
 
-/// What is read while two threads of a lane and a neighbour share one processor.
+/// What is read while two threads of a lane and another program share one processor.
 #[test]
 #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 fn a_lane_waits_for_its_neighbour_and_not_for_itself() {
     let lanes = match Lanes::make(1) {
         Ok(lanes) => lanes,
         Err(error) => {
-            eprintln!("SKIPPED: this machine lets nobody make groups for lanes: {error}");
+            eprintln!("SKIPPED: this machine allows no groups for lanes: {error}");
             return;
         }
     };
@@ -169,8 +169,8 @@ fn a_lane_waits_for_its_neighbour_and_not_for_itself() {
     // machine meanwhile: by turns that is more or less, and counting waits for each other would show in every turn.
     let tells_apart = |_| {
         let (together, apart) = (measured(true), measured(false));
-        // Half of 200 ms goes to the neighbour, unless a busy machine let neither run.
+        // Half of 200 ms goes to the other program, unless a busy machine let neither run.
         apart > 20_000_000 && 4 * together < 3 * apart
     };
-    assert!((0..50).any(tells_apart), "a lane's waits for itself are counted as its neighbour's");
+    assert!((0..50).any(tells_apart), "a lane's waits for itself are counted as another lane's");
 }

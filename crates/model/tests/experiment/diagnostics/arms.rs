@@ -246,14 +246,14 @@ fn switches() {
     check(
         &two(url, &format!("{url}\non = [\"SET x\"]")),
         expect![[r#"
-        14:1 `on` stands without `off` (add `off = ["…"]`: the next slot belongs to another arm of the same server)
-    "#]],
+            14:1 `on` is given without `off` (add `off = ["…"]`: the next slot belongs to another arm of the same server)
+        "#]],
     );
     check(
         &two(url, &format!("{url}\noff = [\"SET x\"]")),
         expect![[r#"
-        14:1 `off` stands without `on` (add `on = ["…"]`: the next slot belongs to another arm of the same server)
-    "#]],
+            14:1 `off` is given without `on` (add `on = ["…"]`: the next slot belongs to another arm of the same server)
+        "#]],
     );
     check(
         &two("", "on = [\"SET x\"]\noff = [\"RESET x\"]"),
@@ -355,7 +355,7 @@ fn a_provider_switches_one_server_that_is_both_arms() {
     check(
         &attached(&format!("{switch}\n[[arm]]\nname = \"third\"\nurl = \"postgres://u@h/d\"")),
         expect![[r#"
-        14:1 a provider switches the whole server, and every arm on it: beside the first arm and this one there can be no other (give the other arms an experiment of their own)
+        14:1 a provider switches the whole server, and every arm on it: there can be no arm but the first one and this one (give the other arms an experiment of their own)
     "#]],
     );
     check(
@@ -380,7 +380,7 @@ fn a_provider_switches_one_server_that_is_both_arms() {
     check(
         &measured("budget = \"20 min\"\ndesign = \"slices\""),
         expect![[r#"
-        6:10 the provider switches the server, so its sides follow each other in pairs (leave `design` out beside `switch`)
+        6:10 the provider switches the server, so its sides follow each other in pairs (leave `design` out with `switch`)
     "#]],
     );
     check(
@@ -392,7 +392,7 @@ fn a_provider_switches_one_server_that_is_both_arms() {
     check(
         &measured("budget = \"20 min\"\nepochs = 2"),
         expect![[r#"
-        6:10 a server that its provider switches is set up once, and every pair of its sides has evidence of its own (leave `epochs` out beside `switch`)
+        6:10 a server that its provider switches is set up once, and every pair of its sides has evidence of its own (leave `epochs` out with `switch`)
     "#]],
     );
     let short = switch.replace(" }", ", side = \"10 s\" }");

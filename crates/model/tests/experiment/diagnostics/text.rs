@@ -21,7 +21,7 @@ fn syntax() {
     check(
         &FULL.replace("clients = 2", "clients = = 2"),
         expect![[r#"
-            16:11 not TOML: extra `=`, expected nothing (a line is `key = value`, `[table]` or `[[table]]`; text stands in quotes; the rules are at https://toml.io)
+            16:11 not TOML: extra `=`, expected nothing (a line is `key = value`, `[table]` or `[[table]]`; text is in quotes; the rules are at https://toml.io)
         "#]],
     );
     check(
@@ -39,13 +39,13 @@ fn syntax() {
     check(
         &FULL.replace("[load]", "[load"),
         expect![[r#"
-        15:6 not TOML: unclosed table, expected `]` (a line is `key = value`, `[table]` or `[[table]]`; text stands in quotes; the rules are at https://toml.io)
+        15:6 not TOML: unclosed table, expected `]` (a line is `key = value`, `[table]` or `[[table]]`; text is in quotes; the rules are at https://toml.io)
     "#]],
     );
     check(
         &FULL.replace("budget = \"15 min\"", "budget = \"15 min\nseeds = 1"),
         expect![[r#"
-            22:17 not TOML: invalid basic string, expected `"` (a line is `key = value`, `[table]` or `[[table]]`; text stands in quotes; the rules are at https://toml.io)
+            22:17 not TOML: invalid basic string, expected `"` (a line is `key = value`, `[table]` or `[[table]]`; text is in quotes; the rules are at https://toml.io)
             23:1 `[measure]` has no key `seeds` (did you mean `seed`? its keys are: `precision`, `budget`, `seed`, `margin`, `primary`, `epochs`, `starts`, `slot`, `warmup`, `design`, `pin`, `aa_arm`, `until_decided`)
         "#]],
     );
@@ -56,7 +56,7 @@ fn syntax_error_does_not_hide_other_mistakes() {
     check(
         &FULL.replace("clients = 2", "clients = = 2").replace("epochs = 3", "epochs = 30"),
         expect![[r#"
-            16:11 not TOML: extra `=`, expected nothing (a line is `key = value`, `[table]` or `[[table]]`; text stands in quotes; the rules are at https://toml.io)
+            16:11 not TOML: extra `=`, expected nothing (a line is `key = value`, `[table]` or `[[table]]`; text is in quotes; the rules are at https://toml.io)
             26:10 `epochs` must be from 1 to 20, this is `30` (write for example `epochs = 3`)
         "#]],
     );
@@ -67,7 +67,7 @@ fn syntax_error_in_the_baseline_does_not_make_another_arm_the_baseline() {
     check(
         &SHORT.replacen("[[arm]]", "[[arm]", 1),
         expect![[r#"
-        8:7 not TOML: unclosed array table, expected `]` (a line is `key = value`, `[table]` or `[[table]]`; text stands in quotes; the rules are at https://toml.io)
+        8:7 not TOML: unclosed array table, expected `]` (a line is `key = value`, `[table]` or `[[table]]`; text is in quotes; the rules are at https://toml.io)
     "#]],
     );
 }
@@ -163,7 +163,7 @@ on = "SET x"
             22:16 a protection is a table with `use`, this is a text (write for example `{ use = "tls" }`)
             22:31 `use` must be a text in quotes, this is a whole number (write for example `use = "tls"`)
             22:36 a protection has no `use` (write for example `{ use = "tls" }`)
-            23:1 `on` stands without `off` (add `off = ["…"]`: the next slot belongs to another arm of the same server)
+            23:1 `on` is given without `off` (add `off = ["…"]`: the next slot belongs to another arm of the same server)
             23:6 `on` must be a list, this is a text (write for example `on = ["SET pgaudit.log = 'read'"]`)
         "#]],
     );
@@ -204,10 +204,10 @@ name = "two\nlines"
             8:11 `clients` must be from 1 to 1024, this is `5000` (write for example `clients = 2`)
             9:8 `rate` must be from 0.001 to 1000000000, this is -1 (write for example `rate = 2000`)
             10:12 `arrivals` cannot be `poison` (did you mean `poisson`? it is one of: `even`, `poisson`)
-            12:13 `precision` must be a percentage from 0.01% to 100%, this is `1` (write for example `precision = "1%"`)
+            12:13 `precision` must be a percentage from 0.01 % to 100 %, this is `1` (write for example `precision = "1%"`)
             13:10 `budget` must be a time from 1 s to 720 h with its unit (ms, s, min, h), this is `5 m` (write for example `budget = "5 min"`)
             14:8 `seed` must be at least 0, this is `-1` (write for example `seed = 1`)
-            15:10 `margin` must be a percentage from 0% to 100%, this is `101%` (write for example `margin = "3%"`)
+            15:10 `margin` must be a percentage from 0 % to 100 %, this is `101%` (write for example `margin = "3%"`)
             16:11 `primary` cannot be `latency` (it is one of: `net`, `time`, `cpu`)
             17:10 `epochs` must be from 1 to 20, this is `21` (write for example `epochs = 3`)
             18:8 `slot` must be a time from 5 ms to 10 s with its unit (ms, s, min, h), this is `1 ms` (write for example `slot = "20 ms"`)

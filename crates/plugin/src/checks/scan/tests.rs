@@ -52,7 +52,7 @@ fn files_belong_to_the_deepest_path_and_count_once() {
 fn a_file_that_vanished_holds_nothing_and_a_closed_one_is_told() {
     let folder = test_folder();
     let file = |name: &str| File { path: folder.join(name), name: name.to_owned(), kind: FileKind::Data };
-    // A folder cannot be read as a file, whoever asks: unlike permissions, which root ignores.
+    // A folder cannot be read as a file by any user: unlike permissions, which root ignores.
     fs::create_dir(folder.join("closed")).unwrap();
     let report = scan(&Needles::new([("canary", TOKEN)]), vec![file("vanished"), file("closed")]);
     assert_eq!((report.files, report.found.len()), (0, 0));
