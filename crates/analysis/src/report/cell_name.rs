@@ -40,7 +40,7 @@ fn arrivals(cell: &CellAnalysis) -> String {
     cell.arrivals.clone()
 }
 
-/// `reads only`, `half updates`, `20 % updates, 10 % inserts`; the name of a workload that tells no shares of operations.
+/// `reads only`, `half updates`, `20 % updates, 10 % inserts`; the name of a workload without shares of operations.
 fn load(cell: &CellAnalysis) -> String {
     let shares: Vec<Share<'_>> = cell.notes.iter().filter_map(|(name, value)| Share::of_note(name, value)).collect();
     let reads = shares.iter().any(|share| share.operation == READ);

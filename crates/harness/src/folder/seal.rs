@@ -28,7 +28,7 @@ pub(super) fn seal(object: &mut Vec<u8>, rows: &[u8]) {
 pub(super) fn is_whole(object: &str, mut rows: Hasher) -> bool {
     let Some((sealed, sum)) = object.rsplit_once(MEMBER) else { return true };
     let sum = sum.trim_end().strip_suffix('}').map(|sum| sum.trim().trim_matches('"'));
-    // Elsewhere than at the end it is a member of somebody who wrote the object anew.
+    // Elsewhere than at the end it is a member of somebody who wrote the object again.
     let (Some(sum), Some(sealed)) = (sum, sealed.trim_end().strip_suffix(',')) else { return true };
     if sum.contains(['{', '}', ',', ':']) {
         return true;
