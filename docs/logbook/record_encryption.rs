@@ -19,8 +19,8 @@ impl Protection for RecordEncryption {
         &ProtectionEntry {
             id: "record-encryption",
             title: "record encryption",
-            protects_against: "Whoever gets the file or a backup of it, but not the key, and reads keys or values, or \
-                             changes them unnoticed.",
+            protects_against: "Attackers who get the file or a backup of it, but not the key, and read keys or values, or \
+                             change them unnoticed.",
             leaves_open: "How many records there are and how long each is, an older file in the place of its \
                           successor, and everything in the memory of the process, the key included.",
             at_rest: true,

@@ -141,12 +141,24 @@ fn of_database(database: &'static dyn Product, pages: &[ProtectionPage]) -> Stri
     ] {
         if !settings.is_empty() {
             let _ = write!(text, "\n## {heading}\n\n{lead}");
-            settings.iter().for_each(|(name, meaning)| {
-                let _ = writeln!(text, "- `{name}`: {meaning}");
-            });
+            for (meaning, names) in by_meaning(settings) {
+                let _ = writeln!(text, "- `{}`: {meaning}", names.join("`, `"));
+            }
         }
     }
     text + WRITTEN
+}
+
+/// The names of `settings` that mean the same, together.
+fn by_meaning<'a>(settings: &[(&'a str, &'a str)]) -> Vec<(&'a str, Vec<&'a str>)> {
+    let mut grouped: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, meaning) in settings {
+        match grouped.iter_mut().find(|(known, _)| known == meaning) {
+            Some((_, names)) => names.push(name),
+            None => grouped.push((meaning, vec![name])),
+        }
+    }
+    grouped
 }
 
 fn cell(text: &str) -> String {

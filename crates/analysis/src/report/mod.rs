@@ -102,7 +102,7 @@ mod tests {
               ✓ luks      +0.4 % [−0.2, +0.8]       +0.15 µs  no cost found on this start
               ✓ auth      −4.9 % [−6.8, −3.0]       −1.9 µs   saves on these 3 starts: chec…
             markdown
-            | **tls** | proven | +40.5 % [38.7, 42.3]; +15.6 µs [14.9, 16.3] | costs 40.5 % on this start | +46.3 % [45.0, 47.6]; +15.8 µs [15.3, 16.2] | +38.4 % [37.9, 38.9]; +14.17 µs [13.99, 14.35] | +9.8 % [2.0, 18.2]¹; +21 µs [4, 39] | 33,317 op/s [32,618, 34,017] |
+            | **tls** | proven | +40.5 % [38.7, 42.3]; +15.6 µs [14.9, 16.3] | costs 40.5 % on this start | +46.3 % [45.0, 47.6]; +15.8 µs [15.3, 16.2] | +38.4 % [37.9, 38.9]; +14.2 µs [14.0, 14.4] | +9.8 % [2.0, 18.2]¹; +21 µs [4, 39] | 33,317 op/s [32,618, 34,017] |
             | **luks** | proven | +0.4 % [−0.2, +0.8]; +0.15 µs [−0.08, +0.31] | no cost found on this start, at most 0.8 % | +0.2 % [0.1, 0.3]; +0.07 µs [0.03, 0.10] | *–* | *–* | 48,118 op/s [47,107, 49,128] |
             | **fscrypt** | proven | *~ −3.0 % to +5.1 %; ~ −1.2 to +2.0 µs* | *too noisy to tell on this start* | +0.6 % [−0.1, +1.3]; +0.2 µs [0.0, +0.4] | *–* | *–* | 47,832 op/s [46,827, 48,836] |
             | **auth** | proven | **−4.9 % [−6.8, −3.0]; −1.9 µs [−2.6, −1.2]** | **saves 4.9 % on these 3 starts: check set-up** | **−0.4 % [−0.6, −0.2]; −0.14 µs [−0.21, −0.08]** | *–* | *–* | 50,853 op/s [49,785, 51,921] |
@@ -125,10 +125,10 @@ mod tests {
             <tr class="costs"><th scope="row">time per op</th><td>+45.4 % [43.4, 47.4] | +18.7 µs [17.9, 19.5] |  | 30 | 41.2 → 59.9 µs | costs 45.4 % on this start | NEIGHBOURS_IN_TAIL</td></tr>
             <tr class="costs"><th scope="row">CPU per op</th><td>+46.3 % [45.0, 47.6] | +15.8 µs [15.3, 16.2] |  | 30 | 34.1 → 49.9 µs | costs 46.3 % on this start | </td></tr>
             <tr class="costs"><th scope="row">throughput</th><td>−31.2 % [−32.2, −30.3] |  |  | 30 | 48,310 → 33,230 op/s | 31.2 % fewer operations on this start | </td></tr>
-            <tr class="costs"><th scope="row">READ p50</th><td>+38.4 % [37.9, 38.9] | +14.17 µs [13.99, 14.35] |  | 30 | 36.9 → 51.1 µs | costs 38.4 % on this start | </td></tr>
+            <tr class="costs"><th scope="row">READ p50</th><td>+38.4 % [37.9, 38.9] | +14.2 µs [14.0, 14.4] |  | 30 | 36.9 → 51.1 µs | costs 38.4 % on this start | </td></tr>
             <tr class="costs"><th scope="row">READ p99</th><td>+9.8 % [2.0, 18.2] | +21 µs [4, 39] |  | 12 | 212 → 233 µs | costs 9.8 % on this start | NEIGHBOURS_IN_TAIL</td></tr>
             <tr class="noisy"><th scope="row">READ p99.9</th><td>~ not enough data |  |  | 4 | 7.51 → 7.66 ms | too noisy to tell on this start | NEIGHBOURS_IN_TAIL, NOT_ENOUGH_DATA</td></tr>
-            <tr class="costs"><th scope="row">bytes sent</th><td>+35.5 % [35.4, 35.6] | +22.01 bytes [21.95, 22.07] |  | 30 | 62.0 → 84.0 bytes/op | costs 35.5 % on this start | </td></tr></tbody>
+            <tr class="costs"><th scope="row">bytes sent</th><td>+35.5 % [35.4, 35.6] | +22.0 bytes [21.9, 22.1] |  | 30 | 62.0 → 84.0 bytes/op | costs 35.5 % on this start | </td></tr></tbody>
             <tr class="nil"><th scope="row"><b>net time per op</b></th><td>+0.4 % [−0.2, +0.8] | +0.15 µs [−0.08, +0.31] | +0.5 % [−1.9, +2.8] | 30 | 38.4 → 38.6 µs | no cost found on this start, at most 0.8 % | </td></tr>
             <tr class="costs"><th scope="row">CPU per op</th><td>+0.2 % [0.1, 0.3] | +0.07 µs [0.03, 0.10] |  | 30 | 34.1 → 34.2 µs | costs 0.2 % on this start, below margin | </td></tr></tbody>
             <tr class="noisy"><th scope="row"><b>net time per op</b></th><td>~ −3.0 % to +5.1 % | ~ −1.2 to +2.0 µs | +2.0 % [−6.0, +10.7] | 30 | 38.4 → 38.8 µs | too noisy to tell on this start | </td></tr>

@@ -108,12 +108,11 @@ pub fn in_line(effect: &Interval, difference: Option<&Interval>, unit: &str, out
 }
 
 /// Decimals with which the half-width of an interval has 2 to 20 units of the last one, as far as its larger end has
-/// four significant digits by then.
+/// three significant digits.
 fn resolving(low: f64, high: f64) -> usize {
     let half_width = (high - low) / 2.0;
     let by_width = if half_width > 0.0 { (-(half_width / 2.0).log10().floor()).clamp(0.0, 6.0) as usize } else { 6 };
-    let size = low.abs().max(high.abs());
-    by_width.min(if size >= 100.0 { usize::from(size < 1000.0) } else { (decimals(size) + 1).min(6) })
+    by_width.min(decimals(low.abs().max(high.abs())))
 }
 
 /// A difference of two costs, a share, in percentage points: `+22.0 points [20.0, 24.1]`.
@@ -268,8 +267,8 @@ mod tests {
         assert_eq!(told(0.001, -0.2, 0.21, "µs/op"), "0.0 µs [−0.2, +0.2]");
         assert_eq!(told(-3.25, -4.1, -2.4, "µs"), "−3.2 µs [−4.1, −2.4]");
         assert_eq!(told(1534.0, 990.0, 1600.0, "µs/op"), "+1.5 ms [1.0, 1.6]");
-        assert_eq!(told(156.0, 156.0, 156.0, "bytes/op"), "+156.0 bytes [156.0, 156.0]");
-        assert_eq!(told(20_000.0, 19_950.0, 20_050.0, "bytes/op"), "+20.00 kB [19.95, 20.05]");
+        assert_eq!(told(156.0, 156.0, 156.0, "bytes/op"), "+156 bytes [156, 156]");
+        assert_eq!(told(20_000.0, 19_950.0, 20_050.0, "bytes/op"), "+20.0 kB [19.9, 20.1]");
         assert_eq!(told(0.5, f64::NEG_INFINITY, f64::INFINITY, "µs/op"), "~ not enough data");
         let noisy = Interval { estimate: 0.1, low: -0.1, high: 0.212 };
         assert_eq!(difference(&noisy, "µs/op", Outcome::TooNoisy).to_string(), "~ −0.10 to +0.21 µs");

@@ -379,7 +379,7 @@ fn what_is_not_measured_has_budget_enough() {
         let refused = read_experiment(&text).expect_err("too little to be measured");
         assert!(refused[0].problem.contains("an interval needs"), "{refused:?}");
         let experiment =
-            parse_unmeasured(&text, &catalogue::catalogue(), &catalogue::read).expect("enough to be looked at");
+            parse_unmeasured(&text, &catalogue::catalogue(), &catalogue::read).expect("enough to be checked");
         plan(experiment, &catalogue::catalogue()).expect("a plan");
     }
     let wrong = with_arms(2, "slot = \"1 us\"");

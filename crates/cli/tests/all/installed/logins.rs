@@ -87,7 +87,7 @@ fn postgres_lets_in_by_each_of_its_ways() {
         let (seen, told) = looked_at(&socket(account), "UNUSED");
         assert!(seen && told.contains(words), "{account}: {told}");
     };
-    told(&own, "whether by peer or trust cannot");
+    told(&own, "whether by peer or trust is");
     server.psql(&format!(
         "GRANT SELECT ON pg_hba_file_rules TO \"{own}\"; GRANT EXECUTE ON FUNCTION pg_hba_file_rules() TO \"{own}\""
     ));

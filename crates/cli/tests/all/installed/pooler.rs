@@ -21,7 +21,7 @@ fn a_pooler_that_lends_connections_for_a_transaction_is_refused() {
     let Some(server) = Server::start() else { return };
     let url = |pooler: &Pooler| pooler.url_of(&server, "tithe", false);
     let Some(pooler) = Pooler::start(&server, "transaction") else { return };
-    refused("postgres", &url(&pooler), &["a pooler stands before it", "`pool_mode = session`"]);
+    refused("postgres", &url(&pooler), &["a pooler in front of it", "`pool_mode = session`"]);
     // One that lends another connection each time, so that two sessions are hardly ever served by the same.
     let by_turns = "transaction\nmin_pool_size = 4\nserver_round_robin = 1";
     let Some(pooler) = Pooler::start(&server, by_turns) else { return };

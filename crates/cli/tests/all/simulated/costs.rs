@@ -40,7 +40,7 @@ fn known_costs_are_recovered_in_microseconds_too() {
     }
     let told = words(&out(&output));
     // Invented times are whole nanoseconds.
-    assert!(told.contains("+20.0 % [20.0, 20.0]") && told.contains("costs 20.0 % +3.999 µs [3.999, 3.999]"), "{told}");
+    assert!(told.contains("+20.0 % [20.0, 20.0]") && told.contains("costs 20.0 % +4.00 µs [4.00, 4.00]"), "{told}");
 
     let (bench, _) = measured("micros", &known_costs("", ARMS, "60 s"));
     let report = bench.report();

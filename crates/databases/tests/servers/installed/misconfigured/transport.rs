@@ -8,7 +8,7 @@ fn tls_is_optional(database: &'static dyn Product, mistakes: &[(&str, &str)], ex
     let Some(sandbox) = start(database, std::slice::from_ref(&asked), mistakes) else { return };
     let words = caught(&sandbox, &asked);
     eprintln!("{}: {words}", database.id());
-    assert!(words.contains("plaintext: served") || words.contains("a plaintext port beside it"), "{words}");
+    assert!(words.contains("plaintext: served") || words.contains("also a plaintext port"), "{words}");
     expected.assert_eq(&shown(&sandbox, &[Feature::Transport]));
 }
 
