@@ -41,17 +41,17 @@ fn a_database_tells_what_its_protections_are_for_and_a_protection_everything() {
           proven on a server that tithe launches by
             needed       every statement of class read and write is in the audit log
                          once, and no other
-            told         the logs are free of every key or field value, of data keys and
+            reported     the logs are free of every key or field value, of data keys and
                          of passwords
-            told         the value and the key that a client gives to pgcrypto stay out
+            reported     the value and the key that a client gives to pgcrypto stay out
                          of the log
 
           proven on an attached server (sessions switch it) by
             needed       every statement of class read and write is in the audit log
                          once, and no other
-            told         the logs are free of every key or field value, of data keys and
+            reported     the logs are free of every key or field value, of data keys and
                          of passwords
-            told         the value and the key that a client gives to pgcrypto stay out
+            reported     the value and the key that a client gives to pgcrypto stay out
                          of the log
     "#]]
     .assert_eq(&listed(&["postgres", "pgaudit"]));

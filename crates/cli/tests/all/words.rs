@@ -332,10 +332,10 @@ fn a_running_server_is_planned_from_its_url() {
             What proves each arm
               pgaudit:log=read
                 pgaudit: needed: audit-complete
-                pgaudit: told: logs-free, pgcrypto-trap
+                pgaudit: reported: logs-free, pgcrypto-trap
               log-statement
                 log-statement: needed: statement-log
-                log-statement: told: logs-free, pgcrypto-trap
+                log-statement: reported: logs-free, pgcrypto-trap
             0
         "##]],
     );

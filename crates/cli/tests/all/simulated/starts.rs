@@ -160,7 +160,7 @@ fn starts_that_cannot_be_told_or_written_are_refused_before_anything_starts() {
         (&["never.toml", "--starts"] as &[&str], "Tithe does not restart simulated while it measures it"),
         (
             &["e.toml", "--starts", "20", "--seconds", "30"],
-            "30 frames on 20 starts do not tell starts from frames; write `--seconds 60`",
+            "30 frames on 20 starts do not separate starts from frames; write `--seconds 60`",
         ),
         (
             &["e.toml", "--starts", "8", "--to", "e.toml"],
