@@ -147,7 +147,7 @@ pub fn every_way(protections: &[&dyn Protection], launched: impl Fn(&Setup) -> S
     told
 }
 
-/// How plaintext is judged of a server that says `said` to whoever comes in `plaintext`, where the URL asks for TLS;
+/// How plaintext is judged of a server that says `said` to a client in `plaintext`, where the URL asks for TLS;
 /// and what it was sent.
 pub fn tried_in_plaintext(said: &[u8], plaintext: Open) -> (String, Vec<u8>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

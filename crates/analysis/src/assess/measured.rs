@@ -205,7 +205,7 @@ impl<'a> Measured<'a> {
     }
 
     /// Share of the lanes' wall time in which client or server waited for another program; where background load is
-    /// unknown, for whoever had the processor.
+    /// unknown, for any program.
     pub fn wait_share(&self) -> f64 {
         self.share_of_wall(|_| true, |slot| slot.stalled_ns.unwrap_or(slot.wait_ns))
     }

@@ -1,7 +1,7 @@
 //! Headlines: what the deciding figures of all cells say together.
 //!
-//! The intervals of a cell hold together over its arms. A run of several cells has more answers than that, and whoever
-//! reads the largest cost of all, or waits for a status, has checked all of them. So the deciding figure of every arm
+//! The intervals of a cell hold together over its arms. A run of several cells has more answers than that, and a reader
+//! of the largest cost, or of a status, has checked all of them. So the deciding figure of every arm
 //! is judged a second time, at an error that Šidák's inequality divides over arms and cells; headlines and statuses go
 //! by this interval alone. The other figures of a cell are not adjusted: reports say so.
 

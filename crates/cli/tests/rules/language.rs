@@ -30,12 +30,12 @@ const BANNED: &[(&str, &str)] = &[
     ("could not be told", "is unknown, or could not be decided"),
     ("looked at", "checked, or read"),
     ("one decides", "you decide, or decides"),
+    ("whoever", "the person or the program, as in \"attackers who\" or \"the caller\""),
+    ("Whoever", "the person or the program, as in \"Attackers who\" or \"The caller\""),
 ];
 
 /// More of them for documents and messages, which readers meet without the code.
 const BANNED_IN_PROSE: &[(&str, &str)] = &[
-    ("whoever", "the person or the program, as in \"attackers who\" or \"the caller\""),
-    ("Whoever", "the person or the program, as in \"Attackers who\" or \"The caller\""),
     ("nobody but", "only"),
     ("nobody can", "it cannot be, or no client can"),
     ("the server says that", "the server reports that"),

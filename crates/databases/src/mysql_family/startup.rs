@@ -178,8 +178,8 @@ fn itself_or_key(target: &Target, plugin: &str) -> Result<Vec<u8>, Fault> {
     if is_safe { password_itself(target) } else { ask_for_key(target, plugin) }
 }
 
-/// The request for the server's public key. Nobody stands between this machine and itself; from any other place the key
-/// could be that of whoever does.
+/// The request for the server's public key. Nothing is between this machine and itself; from any other place the key
+/// could be that of a machine in between.
 fn ask_for_key(target: &Target, plugin: &str) -> Result<Vec<u8>, Fault> {
     let address = target.host.parse::<IpAddr>().map(|address| address.is_loopback() || is_own(address));
     if address.unwrap_or(target.host == "localhost" || target.is_socket()) {

@@ -111,8 +111,8 @@ fn await_room(connection: &mut RedisConnection, data_bytes: u64) -> Result<(), F
 }
 
 /// Looks whether data of so many bytes fit below `most_bytes` of memory, of which `used_bytes` are used; zero is no
-/// limit. Beyond it the server does by its `policy` what no user wants: it removes keys, whoever's they are, or takes
-/// no more writes of anybody.
+/// limit. Beyond it the server does by its `policy` what no user wants: it removes keys of any client, or takes no more
+/// writes.
 fn room(used_bytes: u64, most_bytes: u64, policy: &str, data_bytes: u64) -> Result<(), Fault> {
     // Names, the sorted set of the keys and the allocator come on top of what clients send.
     let needed_bytes = data_bytes.saturating_mul(2);

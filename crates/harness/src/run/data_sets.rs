@@ -304,8 +304,8 @@ fn clear(fingerprint: &Fingerprint, folder: &Path, paths: &Paths) -> io::Result<
     written.filter(|path| path.starts_with(folder) && !is_kept(path)).try_for_each(|path| remove(path))
 }
 
-/// Makes the folders of `path` above its last part in `folder`, where they are missing, for whoever `folder` belongs
-/// to.
+/// Makes the folders of `path` above its last part in `folder`, where they are missing, owned by the owner of
+/// `folder`.
 fn make_parents(folder: &Path, path: &str) -> io::Result<()> {
     let owner = fs::metadata(folder)?;
     let mut parents: Vec<&Path> = Path::new(path).ancestors().skip(1).collect();

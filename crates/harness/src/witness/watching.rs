@@ -57,9 +57,9 @@ impl<'w> Watching<'w> {
         self.relay.as_ref().ok().map(Relay::port)
     }
 
-    /// Says that the command has not been started yet: who is listed so far is none of its connections. Whoever looks
-    /// at several servers says so when it looks at all of them, because each has sessions of Tithe's own, and they may
-    /// be one.
+    /// Says that the command has not been started yet: what is listed so far is none of its connections. With several
+    /// servers, call this when all of them are watched, because each has sessions of Tithe's own, and they may be
+    /// one.
     pub fn is_to_start(&mut self) {
         self.listed.exclude_present();
     }

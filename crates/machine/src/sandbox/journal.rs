@@ -211,8 +211,8 @@ fn standing(name: &str, image: &Path) -> Vec<mounts::Mapping> {
     all.iter().filter(ours).cloned().collect()
 }
 
-/// Lets those of them go on that cryptsetup had suspended when it was killed: whoever unmounts what stands on one would
-/// wait for ever.
+/// Lets those of them go on that cryptsetup had suspended when it was killed: unmounting what is on one would wait for
+/// ever.
 fn wake(name: &str, image: &Path) {
     for mapping in standing(name, image).iter().filter(|mapping| mapping.suspended) {
         tool("dmsetup", &["resume", &mapping.name]);

@@ -1,7 +1,7 @@
 //! What an account can become: every account that may do everything, with the way on which it gets there.
 //!
 //! A superuser's attribute is not inherited, so lists of roles show a member of a superuser as ordinary; it is one
-//! `SET ROLE` away from everything. So is whoever may run programs or write files as the server.
+//! `SET ROLE` away from everything. So is an account that may run programs or write files as the server.
 
 use std::collections::BTreeSet;
 

@@ -14,7 +14,7 @@ use crate::wiredtiger::{FILE_UNIT, opened, session::records_file};
 /// Changes a page of a copy that holds a long value, in such a way that the engine's checksum stays right, and reads
 /// the value back. Id `tamper`.
 ///
-/// A checksum (CRC-32C) is there against decaying disks; whoever changes a page on purpose changes it as here. A
+/// A checksum (CRC-32C) is there against decaying disks; attackers change a page as here. A
 /// disclosure: encryption without authentication (aes-256-cbc) still keeps what it promises when this is exposed.
 pub struct Tamper;
 

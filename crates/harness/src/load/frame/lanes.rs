@@ -29,7 +29,7 @@ pub(super) struct Lanes<'a> {
     /// A control group for each lane with the tasks that serve it; `None` where there can be none, or it would tell
     /// nothing.
     pub groups: Option<stalls::Lanes>,
-    /// What processors have run, whoever asked for it; `None` where nobody tells, or it would tell nothing.
+    /// What processors have run for all programs; `None` where that is unknown or means nothing.
     pub accounts: Option<ProcessorAccounts>,
 }
 

@@ -89,7 +89,7 @@ impl<'a> Arm<'a> {
     }
 
     /// Charges what `watch` sees of a whole server to this lane's part of its clients: for servers whose threads serve
-    /// whoever comes, and where connections come and go, so that no task belongs to a client. Between two arms' slots
+    /// any client, and where connections come and go, so that no task belongs to a client. Between two arms' slots
     /// such a server is idle.
     pub fn watch_whole(&mut self, watch: Option<TaskWatch>) {
         self.connections.iter_mut().for_each(|conn| conn.watch = None);
