@@ -138,6 +138,7 @@ fn option_of_words(arguments: &AskedArgs) -> Option<&'static str> {
         (!arguments.protect.is_empty(), "--protect"),
         (!arguments.workload.is_empty(), "--workload"),
         (!arguments.ycsb_file.is_empty(), "--ycsb-file"),
+        (!arguments.script.is_empty(), "--script"),
         (arguments.plain.is_some(), "--plain"),
     ];
     given.into_iter().find_map(|(given, option)| given.then_some(option))
@@ -204,7 +205,8 @@ fn in_words(
     }
     let id = database.entry.id;
     // Users with their own workload want to see it run: the database's first protection is what most ask for.
-    let first = database.protections.first().filter(|_| !arguments.ycsb_file.is_empty());
+    let brings = !arguments.ycsb_file.is_empty() || !arguments.script.is_empty();
+    let first = database.protections.first().filter(|_| brings);
     let first: Vec<String> = first.map(|entry| entry.id.to_owned()).into_iter().collect();
     let protections = if arguments.protect.is_empty() { &first } else { &arguments.protect };
     if protections.is_empty() {
@@ -218,9 +220,12 @@ fn in_words(
         )));
     }
     let files: Vec<WorkloadFile> = arguments.ycsb_file.iter().map(|path| ycsb_file(path)).collect::<Result<_, _>>()?;
+    let script_keys = script_keys(arguments)?;
     let words = Words {
         command,
         target,
+        scripts: &arguments.script,
+        script_keys: &script_keys,
         plain: arguments.plain.as_deref(),
         protections,
         workloads: &arguments.workload,
@@ -232,6 +237,24 @@ fn in_words(
         explained: false,
     };
     of_words(&words, database, catalogue)
+}
+
+/// The keys of a workload of scripts that options stand for.
+fn script_keys(arguments: &AskedArgs) -> Result<Vec<(String, String)>, Stop> {
+    let quoted = |text: &str| format!("\"{}\"", text.escape_default());
+    let mut keys = Vec::new();
+    keys.extend(arguments.protocol.as_ref().map(|protocol| ("protocol".to_owned(), quoted(protocol))));
+    keys.extend(arguments.max_tries.map(|tries| ("max_tries".to_owned(), tries.to_string())));
+    for word in &arguments.define {
+        let pair = word.split_once('=').filter(|(name, _)| {
+            !name.is_empty() && name.chars().all(|sign| sign == '_' || sign.is_ascii_alphanumeric())
+        });
+        let Some((name, value)) = pair else {
+            return Err(usage(format!("--define {word}: write NAME=VALUE, a name of letters, digits and _")));
+        };
+        keys.push((format!("define.{name}"), quoted(value)));
+    }
+    Ok(keys)
 }
 
 /// A property file of YCSB, with the keys of an experiment that it sets. Reading the experiment reports its mistakes.

@@ -152,6 +152,19 @@ pub struct AskedArgs {
     /// overrides them; without --protect, the database's first protection is measured
     #[arg(long, value_name = "FILE")]
     ycsb_file: Vec<PathBuf>,
+    /// Statements of your own: a script in pgbench's language, or builtin:select-only, builtin:simple-update,
+    /// builtin:tpcb-like. Repeat it for further ones, which are drawn by their weights
+    #[arg(long, value_name = "FILE[@WEIGHT]")]
+    script: Vec<String>,
+    /// How statements of scripts travel [default: simple]
+    #[arg(long, value_name = "NAME", value_parser = ["simple", "extended", "prepared"], requires = "script")]
+    protocol: Option<String>,
+    /// Variable of scripts; repeat it for further ones
+    #[arg(long, value_name = "NAME=VALUE", requires = "script")]
+    define: Vec<String>,
+    /// How often a transaction of a script begins that meets another one; 0: as often as it takes [default: 1]
+    #[arg(long, value_name = "N", requires = "script")]
+    max_tries: Option<u32>,
     /// Short run: 30 s of load, or as much as the arms need, ended as soon as every answer is certain
     #[arg(long, conflicts_with = "budget")]
     quick: bool,
@@ -190,7 +203,7 @@ pub struct RunArgs {
     #[command(flatten)]
     asked: AskedArgs,
     /// Continue this run folder after its last complete frame instead of starting a new one
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "quick", "against", "aa_arm", "until_decided", "design"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "script", "quick", "against", "aa_arm", "until_decided", "design"])]
     resume: Option<PathBuf>,
     /// Compare two builds of the server instead of the experiment's arms: the programs in this folder (or beside this
     /// program) and the installed ones, both with the first arm's set-up

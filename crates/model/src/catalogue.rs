@@ -608,7 +608,12 @@ pub struct WorkloadShape {
 impl WorkloadEntry {
     /// The key in experiments that names a file of this kind, or several.
     pub fn file_key(&self) -> String {
-        format!("{}_file", self.id)
+        if self.names_scripts() { self.id.to_owned() } else { format!("{}_file", self.id) }
+    }
+
+    /// True for a kind that is called as its scripts are: then one key names files and presets, also together.
+    pub fn names_scripts(&self) -> bool {
+        self.scripts == self.id
     }
 }
 

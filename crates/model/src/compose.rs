@@ -41,6 +41,10 @@ pub struct Words<'a> {
     pub workloads: &'a [String],
     /// Property files, a workload each.
     pub files: &'a [WorkloadFile],
+    /// Scripts of one workload, each with its weight behind an `@` where it has one.
+    pub scripts: &'a [String],
+    /// Keys of that workload with their values, as a file has them.
+    pub script_keys: &'a [(String, String)],
     /// Numbers of clients; empty for one.
     pub clients: &'a [u32],
     /// Records.
@@ -130,12 +134,12 @@ pub fn compose(
     }
     let mut writer = Writer { explained: words.explained, ..Writer::default() };
     head(words, database, &typed, &mut writer);
-    let names: Vec<&str> = if words.workloads.is_empty() && words.files.is_empty() {
+    let names: Vec<&str> = if words.workloads.is_empty() && words.files.is_empty() && words.scripts.is_empty() {
         vec!["c"]
     } else {
         typed.workloads.iter().map(|word| word.text).collect()
     };
-    let cells = (names.len() + words.files.len()) * sweep(words.clients.len());
+    let cells = (names.len() + words.files.len() + usize::from(!words.scripts.is_empty())) * sweep(words.clients.len());
     measure(words, &typed, arms.len() + 1, cells, &mut writer);
     for (number, name) in names.iter().enumerate() {
         let kind = catalogue.workloads.iter().find(|kind| kind.presets.iter().any(|(preset, ..)| preset == name));
@@ -152,6 +156,21 @@ pub fn compose(
         writer.from(&quoted(&file.path), Some(word.range.clone()));
         writer.explain("the keys of this experiment win over its own");
         writer.put("\n");
+    }
+    if !words.scripts.is_empty() {
+        writer.put("\n[[workload]]\nscript = [");
+        for (number, word) in typed.scripts.iter().enumerate() {
+            writer.put(if number == 0 { "" } else { ", " });
+            writer.from(&quoted(word.text), Some(word.range.clone()));
+        }
+        writer.put("]");
+        writer.explain("in pgbench's language, run by Tithe's clients");
+        writer.put("\n");
+        for ((key, value), range) in words.script_keys.iter().zip(&typed.script_keys) {
+            writer.put(&format!("{key} = "));
+            writer.from(value, Some(range.clone()));
+            writer.put("\n");
+        }
     }
     write_arms(words, database, &typed, &arms, &mut writer);
     Ok(Composed { line: typed.line, text: writer.text, origins: writer.origins })
@@ -436,6 +455,8 @@ struct Typed<'a> {
     protections: Vec<Word<'a>>,
     workloads: Vec<Word<'a>>,
     files: Vec<Word<'a>>,
+    scripts: Vec<Word<'a>>,
+    script_keys: Vec<Range<usize>>,
     clients: Option<Range<usize>>,
     records: Option<Range<usize>>,
     budget: Option<Range<usize>>,
@@ -451,6 +472,19 @@ impl<'a> Typed<'a> {
         let workloads = words.workloads.iter().map(|word| add(&mut line, " --workload", word)).collect();
         let files =
             words.files.iter().map(|file| add(&mut line, &format!(" --{}-file", file.kind.id), &file.path)).collect();
+        let scripts = words.scripts.iter().map(|script| add(&mut line, " --script", script)).collect();
+        let script_keys = words.script_keys.iter().map(|(key, value)| {
+            let value = value.trim_matches('"');
+            match key.strip_prefix("define.") {
+                Some(name) => {
+                    let start = line.len() + 1;
+                    line.push_str(&format!(" --define {name}={value}"));
+                    start..line.len()
+                }
+                None => add(&mut line, &format!(" --{}", key.replace('_', "-")), value).range,
+            }
+        });
+        let script_keys = script_keys.collect();
         let numbers: Vec<String> = words.clients.iter().map(u32::to_string).collect();
         let mut option = |given: Option<String>, name: &str| given.map(|text| add(&mut line, name, &text).range);
         let clients = option((!numbers.is_empty()).then(|| numbers.join(",")), " --clients");
@@ -460,7 +494,20 @@ impl<'a> Typed<'a> {
             line.push_str(" --quick");
             line.len() - "--quick".len()..line.len()
         });
-        Self { line, target, plain, protections, workloads, files, clients, records, budget, quick }
+        Self {
+            line,
+            target,
+            plain,
+            protections,
+            workloads,
+            files,
+            scripts,
+            script_keys,
+            clients,
+            records,
+            budget,
+            quick,
+        }
     }
 }
 

@@ -101,7 +101,7 @@ fn pairs() -> Value {
 }
 
 /// The keys that name a workload of a kind: a preset, or files.
-fn sources(kind: &WorkloadEntry) -> [(String, Value); 2] {
+fn sources(kind: &WorkloadEntry) -> Vec<(String, Value)> {
     let presets: Vec<&str> = kind.presets.iter().map(|(name, ..)| *name).collect();
     let words = kind.presets.iter().map(|(name, what, _)| format!("\"{name}\": {what}"));
     let words = format!("{}. {}", kind.title, words.collect::<Vec<_>>().join("; "));
@@ -110,7 +110,10 @@ fn sources(kind: &WorkloadEntry) -> [(String, Value); 2] {
         "anyOf": [{ "type": "string" }, { "type": "array", "minItems": 1, "items": { "type": "string" } }],
     });
     let preset = json!({ "type": "string", "enum": presets, "description": words });
-    [(kind.id.to_owned(), preset), (kind.file_key(), files)]
+    if kind.names_scripts() {
+        return vec![(kind.file_key(), files)];
+    }
+    vec![(kind.id.to_owned(), preset), (kind.file_key(), files)]
 }
 
 fn all_protections(catalogue: &Catalogue) -> impl Iterator<Item = &'static ProtectionEntry> + '_ {

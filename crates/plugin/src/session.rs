@@ -358,11 +358,19 @@ pub trait SqlSession: Connection {
         false
     }
 
-    /// Begins a pipeline: what is submitted from now on is held until [`SqlSession::end_pipeline`] and carried out as
-    /// one, up to the first error. False where the product has none.
-    fn begin_pipeline(&mut self) -> bool {
+    /// True where statements can travel so.
+    fn offers(&self, protocol: Protocol) -> bool {
+        protocol != Protocol::Extended
+    }
+
+    /// True where several statements can be carried out as one, up to the first error.
+    fn has_pipelines(&self) -> bool {
         false
     }
+
+    /// Begins a pipeline, where the product [has them](SqlSession::has_pipelines): what is submitted from now on is held
+    /// until [`SqlSession::end_pipeline`].
+    fn begin_pipeline(&mut self) {}
 
     /// Sends what was submitted since [`SqlSession::begin_pipeline`]. All of it has one answer.
     ///

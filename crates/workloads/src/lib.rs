@@ -1,6 +1,7 @@
 //! The workloads there are.
 
 pub mod program;
+pub mod script;
 pub mod tpcc;
 pub mod ycsb;
 
@@ -27,6 +28,7 @@ pub type Make = fn(&experiment::Workload, &experiment::Data, u64) -> Result<Box<
 pub const KINDS: &[Kind] = &[
     Kind { entry: ycsb::entry, make: ycsb::make },
     Kind { entry: tpcc::entry, make: tpcc::make },
+    Kind { entry: script::entry, make: script::make },
     Kind { entry: pgbench::entry, make: pgbench::make },
     Kind { entry: sysbench::entry, make: sysbench::make },
     Kind { entry: command::entry, make: command::make },

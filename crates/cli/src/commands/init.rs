@@ -127,6 +127,8 @@ fn experiment(
         protections,
         workloads: &[],
         files: &[],
+        scripts: &[],
+        script_keys: &[],
         clients: &[],
         records: None,
         budget: None,

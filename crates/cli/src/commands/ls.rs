@@ -196,5 +196,5 @@ fn of_workload(workload: &WorkloadEntry, columns: usize) -> String {
     for (name, sentence, _) in workload.presets {
         text += &paragraph(&format!("  {} = \"{name}\"  ", workload.id), sentence, columns);
     }
-    text + &paragraph(&format!("  {}_file = \"FILE\"  ", workload.id), workload.file, columns)
+    text + &paragraph(&format!("  {} = \"FILE\"  ", workload.file_key()), workload.file, columns)
 }

@@ -112,6 +112,8 @@ fn target(url: &str, protect: &[String]) -> Result<Target, Stop> {
             protections: &protections,
             workloads: &[],
             files: &[],
+            scripts: &[],
+            script_keys: &[],
             clients: &[],
             records: None,
             budget: None,

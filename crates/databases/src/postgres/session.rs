@@ -13,7 +13,7 @@ use std::{
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
-    session::{Connection, Parameter, PreparedText, Progress, Rows, SqlSession, Statement, wait_ready},
+    session::{Connection, Parameter, PreparedText, Progress, Protocol, Rows, SqlSession, Statement, wait_ready},
     sql::{Column, ColumnType, Dialect, SqlTable},
     wire::{TlsFacts, Wire},
 };
@@ -363,9 +363,16 @@ impl SqlSession for PostgresSession {
         true
     }
 
-    fn begin_pipeline(&mut self) -> bool {
-        self.pipeline = true;
+    fn offers(&self, _protocol: Protocol) -> bool {
         true
+    }
+
+    fn has_pipelines(&self) -> bool {
+        true
+    }
+
+    fn begin_pipeline(&mut self) {
+        self.pipeline = true;
     }
 
     fn end_pipeline(&mut self) -> Result<(), Fault> {

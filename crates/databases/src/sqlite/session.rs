@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
-    session::{self, Parameter, PreparedText, Progress, Rows, SqlSession, Statement},
+    session::{self, Parameter, PreparedText, Progress, Protocol, Rows, SqlSession, Statement},
     sql::Dialect,
 };
 
@@ -96,6 +96,10 @@ impl SqlSession for SqliteSession {
     }
 
     fn combines(&self) -> bool {
+        true
+    }
+
+    fn offers(&self, _protocol: Protocol) -> bool {
         true
     }
 

@@ -28,8 +28,9 @@ pub(super) fn workloads(
     read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     problems: &mut Problems,
 ) -> (Vec<Workload>, Vec<AskedBy>) {
-    let source_keys: Vec<String> =
+    let mut source_keys: Vec<String> =
         catalogue.workloads.iter().flat_map(|kind| [kind.id.to_owned(), kind.file_key()]).collect();
+    source_keys.dedup();
     let (mut names, mut workloads, mut asked) = (Vec::new(), Vec::new(), Vec::new());
     let tables = top.tables("workload", &keys::WORKLOAD, &source_keys, problems);
     for table in &tables {
@@ -60,7 +61,8 @@ fn workload(
     problems: &mut Problems,
 ) -> (Option<Text>, Option<(Workload, Vec<AskedBy>)>) {
     let own_name = table.get("name").map(|item| item.name(problems));
-    let own = table.get("properties").map(|item| item.pairs(problems)).unwrap_or_default();
+    let mut own = table.get("properties").map(|item| item.pairs(problems)).unwrap_or_default();
+    own.extend(keyed(table, problems));
     let Some(source) = source(table, catalogue, problems) else { return (own_name.flatten(), None) };
     let items = match source.is_file && source.item.value.as_array().is_some() {
         true => source.item.list(problems),
@@ -77,7 +79,9 @@ fn workload(
         true => from_files(&source, &written, read, problems),
         false => presets(&source, first, problems).map(|properties| (properties, Vec::new())),
     };
-    let default_name = if source.is_file { stem(weight_of(source.kind, first).0) } else { first };
+    let path = weight_of(source.kind, first).0;
+    // `builtin:` stands before the names of scripts that are no files.
+    let default_name = if source.is_file { stem(path.rsplit_once(':').map_or(path, |(_, name)| name)) } else { first };
     let name = own_name.unwrap_or_else(|| Some(Text::new(source.item.range.clone(), default_name.to_owned())));
     let Some((mut properties, texts)) = base else { return (name, None) };
     let places = places(&own);
@@ -95,12 +99,42 @@ fn workload(
     (name, Some((Workload { name: text, kind: source.kind.id.to_owned(), properties }, asked)))
 }
 
+/// Properties that have keys of their own.
+fn keyed(table: &Table<'_>, problems: &mut Problems) -> Vec<(String, Pair)> {
+    let mut found = Vec::new();
+    let mut put = |item: &Item<'_>, text: String| {
+        found.push((
+            item.key.to_owned(),
+            Pair { value: text, key_range: item.key_range.clone(), range: item.range.clone() },
+        ));
+    };
+    let protocols = ["simple", "extended", "prepared"].map(|word| (word, word));
+    if let Some(item) = table.get("protocol")
+        && let Some(word) = item.choice(&protocols, problems)
+    {
+        put(&item, word.to_owned());
+    }
+    if let Some(item) = table.get("max_tries")
+        && let Some(number) = item.whole(0..=u64::from(u32::MAX), problems)
+    {
+        put(&item, number.to_string());
+    }
+    if let Some(item) = table.get("define") {
+        let pairs = reader::texts(item.pairs(problems)).into_iter();
+        let words: Vec<String> = pairs.map(|(name, value)| format!("'{name}={value}'")).collect();
+        put(&item, words.join(" "));
+    }
+    found
+}
+
 /// The one source that a workload must have.
 fn source<'a>(table: &Table<'a>, catalogue: &'a Catalogue, problems: &mut Problems) -> Option<Source<'a>> {
     let mut sources = Vec::new();
     for kind in &catalogue.workloads {
         let preset = kind.presets.first().map_or("", |(name, _, _)| name);
-        sources.extend(table.named(kind.id, preset).map(|item| Source { kind, item, is_file: false }));
+        if !kind.names_scripts() {
+            sources.extend(table.named(kind.id, preset).map(|item| Source { kind, item, is_file: false }));
+        }
         sources.extend(table.named(&kind.file_key(), "\"FILE\"").map(|item| Source { kind, item, is_file: true }));
     }
     sources.sort_by_key(|source| source.item.range.start);
@@ -142,7 +176,9 @@ fn from_files(
     for (index, (item, written)) in written.iter().enumerate() {
         let (path, weight) = weight_of(source.kind, written);
         let range = item.range.clone();
-        let bytes = match read(path) {
+        let built_in = source.kind.presets.iter().filter(|_| source.kind.names_scripts());
+        let built_in = built_in.into_iter().find(|(name, ..)| *name == path).and_then(|(_, _, set)| set.first());
+        let bytes = match built_in.map_or_else(|| read(path), |(_, text)| Ok(text.as_bytes().to_vec())) {
             Ok(bytes) => bytes,
             Err(error) => {
                 let (why, help) = match error.kind() {

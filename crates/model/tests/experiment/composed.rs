@@ -17,6 +17,8 @@ const NOTHING: Words<'static> = Words {
     protections: &[],
     workloads: &[],
     files: &[],
+    scripts: &[],
+    script_keys: &[],
     clients: &[],
     records: None,
     budget: None,

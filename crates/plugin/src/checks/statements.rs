@@ -11,7 +11,8 @@ use crate::{
     columns::connect_sql,
     evidence::{Check, CheckContext, CheckEntry},
     session::{
-        Connection, Parameter, PreparedText, Progress, Rows, Session, SessionWrapper, SqlSession, Statement, wait_ready,
+        Connection, Parameter, PreparedText, Progress, Protocol, Rows, Session, SessionWrapper, SqlSession, Statement,
+        wait_ready,
     },
     sql::{Described, Dialect},
     workload::{Load, PartRecorder, Workload},
@@ -132,8 +133,16 @@ impl SqlSession for RecordingSession {
         self.inner.combines()
     }
 
-    fn begin_pipeline(&mut self) -> bool {
-        self.inner.begin_pipeline()
+    fn offers(&self, protocol: Protocol) -> bool {
+        self.inner.offers(protocol)
+    }
+
+    fn has_pipelines(&self) -> bool {
+        self.inner.has_pipelines()
+    }
+
+    fn begin_pipeline(&mut self) {
+        self.inner.begin_pipeline();
     }
 
     fn end_pipeline(&mut self) -> Result<(), Fault> {

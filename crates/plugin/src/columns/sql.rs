@@ -18,7 +18,7 @@ use tithe_machine::{fault::Fault, launch::Server};
 use super::cipher::{DETERMINISTIC_OVERHEAD, Deterministic, Nonces, OVERHEAD, Randomised, open, seal};
 use crate::{
     database::{Connect, Database, sql_of},
-    session::{Connection, Parameter, PreparedText, Progress, Rows, SessionWrapper, SqlSession, Statement},
+    session::{Connection, Parameter, PreparedText, Progress, Protocol, Rows, SessionWrapper, SqlSession, Statement},
     setup::{Columns, Setup},
     sql::{Column, ColumnType, Compute, Described, Dialect, Sensitivity, SqlTable},
     workload::Workload,
@@ -405,8 +405,16 @@ impl SqlSession for Encrypted {
         self.inner.combines()
     }
 
-    fn begin_pipeline(&mut self) -> bool {
-        self.inner.begin_pipeline()
+    fn offers(&self, protocol: Protocol) -> bool {
+        self.inner.offers(protocol)
+    }
+
+    fn has_pipelines(&self) -> bool {
+        self.inner.has_pipelines()
+    }
+
+    fn begin_pipeline(&mut self) {
+        self.inner.begin_pipeline();
     }
 
     fn end_pipeline(&mut self) -> Result<(), Fault> {

@@ -19,7 +19,7 @@ pub mod pgbench;
 mod pgbench_script;
 pub mod sysbench;
 mod sysbench_options;
-mod words;
+pub(crate) mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -111,7 +111,7 @@ fn is_program(path: &Path) -> bool {
 
 /// Lines of a script that hold a password in a URL: what is kept of an experiment must hold none. Links without one, as
 /// comments have them, are no secrets.
-fn secrets(text: &str) -> Vec<LineProblem> {
+pub(crate) fn secrets(text: &str) -> Vec<LineProblem> {
     let holds = |line: &str| {
         line.split("://").skip(1).any(|rest| {
             let authority = rest.split(|it: char| it.is_whitespace() || "/?#'\"<>".contains(it)).next().unwrap_or("");
@@ -129,6 +129,11 @@ fn secrets(text: &str) -> Vec<LineProblem> {
         .collect()
 }
 
+/// `script`, `script_2`, …
+pub(crate) fn numbered(name: &str, number: usize) -> String {
+    if number == 1 { name.to_owned() } else { format!("{name}_{number}") }
+}
+
 /// A whole number among `properties`, `usual` where it is not given; what is wrong goes to `problems`.
 fn whole(
     properties: &tithe_model::catalogue::Properties,
@@ -144,7 +149,7 @@ fn whole(
 }
 
 /// The word of `known` that a property is, `usual` where it is not given; what is wrong goes to `problems`.
-fn one_of(
+pub(crate) fn one_of(
     properties: &tithe_model::catalogue::Properties,
     (name, usual): (&str, &str),
     known: &[&str],
@@ -159,7 +164,11 @@ fn one_of(
 }
 
 /// A diagnostic about every property that is not one of `known`.
-fn unknown(properties: &tithe_model::catalogue::Properties, known: &[&str], problems: &mut Vec<PropertyProblem>) {
+pub(crate) fn unknown(
+    properties: &tithe_model::catalogue::Properties,
+    known: &[&str],
+    problems: &mut Vec<PropertyProblem>,
+) {
     for name in properties.keys().filter(|name| !known.contains(&name.as_str())) {
         let help = format!("there are: {}", known.join(", "));
         problems.push((name.clone(), "is not known".to_owned(), help));

@@ -23,7 +23,7 @@ use tithe_plugin::{
 };
 
 use super::{
-    ByProgram, find_in, libpq, one_of, output,
+    ByProgram, find_in, libpq, numbered, one_of, output,
     pgbench_script::{is_of_name, undefined},
     secrets, unknown, whole, words,
 };
@@ -82,11 +82,6 @@ impl OwnScript {
     fn file(index: usize) -> String {
         format!("{}.sql", numbered(SCRIPT, index + 1))
     }
-}
-
-/// `script`, `script_2`, …
-fn numbered(name: &str, number: usize) -> String {
-    if number == 1 { name.to_owned() } else { format!("{name}_{number}") }
 }
 
 /// pgbench for the catalogue.

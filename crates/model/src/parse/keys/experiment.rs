@@ -344,5 +344,20 @@ pub const WORKLOAD: TableFormat = TableFormat {
             "properties that replace those of the source",
             "{ requestdistribution = \"zipfian\" }",
         ),
+        Key::new(
+            "protocol",
+            Choice(&["simple", "extended", "prepared"]),
+            Value("\"simple\""),
+            "how the statements of `script` and `pgbench` travel",
+            "\"prepared\"",
+        ),
+        Key::new("define", Pairs, NONE, "variables of the scripts of `script` and `pgbench`", "{ scale = 10 }"),
+        Key::new(
+            "max_tries",
+            Whole(0, u32::MAX as u64),
+            Value("1"),
+            "how often `script` begins a transaction that meets another one; 0: as often as it takes",
+            "3",
+        ),
     ],
 };

@@ -1,0 +1,139 @@
+//! Statements that a script may not hold: what they do would last longer than the transaction, for the slots of this arm
+//! or for all arms.
+
+/// What `statement` may not do, and what to do in its place; `None` where it may be run.
+pub fn refuses(statement: &str) -> Option<(String, String)> {
+    let words: Vec<String> = words(statement).map(str::to_ascii_uppercase).take(8).collect();
+    let word = |number: usize| words.get(number).map_or("", String::as_str);
+    let first = word(0);
+    let session = |what: &str, help: &str| {
+        Some((format!("{what} changes the session for every later transaction"), help.to_owned()))
+    };
+    let connection = "set it for the account, or in the URL of the server: it is not part of a transaction";
+    match first {
+        "SET" => match word(1) {
+            "LOCAL" | "CONSTRAINTS" | "TRANSACTION" => None,
+            // A variable of MariaDB's and MySQL's sessions, by which statements hand values on.
+            name if name.starts_with('@') && !name.starts_with("@@") => None,
+            _ => session("SET", "write `SET LOCAL` within a transaction, or set it for the account"),
+        },
+        "RESET" | "DISCARD" | "LISTEN" | "UNLISTEN" | "PREPARE" | "DEALLOCATE" | "USE" | "ATTACH" | "DETACH"
+        | "PRAGMA" | "LOAD" | "HANDLER" | "FLUSH" | "KILL" | "SHUTDOWN" | "CHANGE" => session(first, connection),
+        "LOCK" | "UNLOCK" if word(1).starts_with("TABLE") && first == "UNLOCK" => session(first, connection),
+        "DECLARE" if words.iter().any(|word| word == "HOLD") => session("a cursor WITH HOLD", "leave out WITH HOLD"),
+        "CREATE" if word(1).starts_with("TEMP") && statement.to_ascii_uppercase().contains("ON COMMIT DROP") => None,
+        "CREATE" | "ALTER" | "DROP" | "TRUNCATE" | "GRANT" | "REVOKE" | "COMMENT" | "VACUUM" | "REINDEX"
+        | "CLUSTER" | "RENAME" | "OPTIMIZE" | "REPAIR" | "INSTALL" | "UNINSTALL" | "SECURITY" | "REASSIGN"
+        | "REFRESH" | "IMPORT" | "PURGE" => Some((
+            format!("{first} changes more than rows, and the slots of all arms must find the same"),
+            "write it into the file that prepares the data".to_owned(),
+        )),
+        "COPY" if words.iter().any(|word| word == "STDIN") => Some((
+            "COPY FROM STDIN waits for data that a script does not have".to_owned(),
+            "write INSERT, or load the file when the data are prepared".to_owned(),
+        )),
+        _ => {
+            let lower = statement.to_ascii_lowercase();
+            ["pg_advisory_lock", "set_config(", "get_lock("].into_iter().find(|name| lower.contains(name)).and_then(
+                |name| {
+                    let of_session = !(name == "set_config(" && lower.contains("true)"));
+                    let name = name.trim_end_matches('(');
+                    of_session.then(|| {
+                        let help =
+                            "write pg_advisory_xact_lock or SET LOCAL, which end with the transaction".to_owned();
+                        (format!("{name} lasts longer than the transaction"), help)
+                    })
+                },
+            )
+        }
+    }
+}
+
+/// True for a statement that can change data, as far as its text says.
+pub fn writes(statement: &str) -> bool {
+    /// What a statement begins with that only reads.
+    const READS: [&str; 14] = [
+        "SELECT",
+        "BEGIN",
+        "START",
+        "COMMIT",
+        "END",
+        "ROLLBACK",
+        "ABORT",
+        "SAVEPOINT",
+        "RELEASE",
+        "SHOW",
+        "VALUES",
+        "TABLE",
+        "SET",
+        "EXPLAIN",
+    ];
+    /// What makes a statement write, wherever it stands in it.
+    const WRITES: [&str; 6] = ["INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "NEXTVAL"];
+    let mut all = words(statement).map(str::to_ascii_uppercase).peekable();
+    let first = all.peek().cloned().unwrap_or_default();
+    let reads = READS.contains(&first.as_str()) || first == "WITH";
+    !reads || all.any(|word| WRITES.contains(&word.as_str()))
+}
+
+/// Words of a statement, outside quotes and comments.
+fn words(statement: &str) -> impl Iterator<Item = &str> {
+    let (mut at, mut quotes) = (0, super::statement::Quotes::default());
+    std::iter::from_fn(move || {
+        while at < statement.len() {
+            let rest = &statement[at..];
+            let was_inside = quotes.inside();
+            let variable = rest.bytes().take_while(|byte| *byte == b'@').count();
+            let length = variable + quotes.step(&rest[variable..]).min(rest.len() - variable);
+            at += length;
+            let word = &rest[..length];
+            if !was_inside && !quotes.inside() && word.ends_with(|sign: char| sign == '_' || sign.is_alphanumeric()) {
+                return Some(word);
+            }
+        }
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_outlasts_a_transaction_is_refused() {
+        for refused in [
+            "SET work_mem = '1GB'",
+            "set session characteristics as transaction read only",
+            "CREATE TEMP TABLE t (a int)",
+            "DROP TABLE t",
+            "PRAGMA synchronous = OFF",
+            "COPY t FROM STDIN",
+            "SELECT pg_advisory_lock(1)",
+            "SELECT set_config('a.b', 'c', false)",
+            "SET @@session.sql_mode = ''",
+        ] {
+            assert!(refuses(refused).is_some(), "{refused}");
+        }
+        for taken in [
+            "SET LOCAL work_mem = '1GB'",
+            "SET TRANSACTION READ ONLY",
+            "CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1",
+            "SELECT 'DROP TABLE t'",
+            "SELECT pg_advisory_xact_lock(1)",
+            "SET @a = 1",
+            "/* SET */ SELECT 1",
+        ] {
+            assert_eq!(refuses(taken), None, "{taken}");
+        }
+    }
+
+    #[test]
+    fn statements_that_write_are_known() {
+        for written in ["UPDATE t SET a = 1", "WITH x AS (DELETE FROM t RETURNING a) SELECT * FROM x", "CALL p()"] {
+            assert!(writes(written), "{written}");
+        }
+        for read in ["SELECT 'UPDATE'", "WITH x AS (SELECT 1) SELECT * FROM x", "BEGIN", "END"] {
+            assert!(!writes(read), "{read}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Statements of the user's own, in pgbench's language, run by Tithe's own clients on any SQL session.
+//!
+//! The language is that of PostgreSQL 15's manual; what it computes from a seed is what pgbench computes. Left out:
+//! `\shell` and `\setshell`, and what `debug` prints.
+
+mod answer;
+pub mod builtin;
+mod client;
+pub mod command;
+pub mod config;
+pub mod expression;
+pub mod function;
+mod guard;
+mod parameters;
+pub mod parse;
+pub mod program;
+pub mod random;
+pub mod statement;
+pub mod value;
+pub mod variables;
+
+use std::{
+    any::Any,
+    sync::{Arc, atomic::AtomicU64},
+};
+
+use tithe_machine::fault::Fault;
+use tithe_model::{catalogue::PropertyProblem, experiment};
+use tithe_plugin::{
+    session::{Protocol, Session, Table},
+    sql::SqlTable,
+    workload::{ArmState, Client, Clients, Load, Workload},
+};
+
+pub use config::entry;
+
+use self::{
+    client::{ScriptClient, sql},
+    config::Config,
+};
+
+/// The table where evidence writes canaries: the tables of scripts stay as they are.
+const CANARIES: &str = "tithe_canary";
+
+/// A workload of scripts.
+pub struct Statements {
+    config: Arc<Config>,
+    seed: u64,
+}
+
+/// Makes the workload that an experiment describes.
+///
+/// # Errors
+/// Every problem with the properties.
+pub fn make(
+    described: &experiment::Workload,
+    _data: &experiment::Data,
+    seed: u64,
+) -> Result<Box<dyn Workload>, Vec<PropertyProblem>> {
+    Ok(Box::new(Statements { config: Arc::new(Config::resolve(&described.properties)?), seed }))
+}
+
+/// The clients of an arm share nothing but its data.
+struct NoState;
+
+impl ArmState for NoState {
+    fn as_any(&self) -> &(dyn Any + Send + Sync) {
+        self
+    }
+}
+
+impl Workload for Statements {
+    fn offered_by(&self) -> Load<'_> {
+        Load::Clients(self)
+    }
+
+    fn operations(&self) -> Vec<&str> {
+        self.config.program.operations.iter().map(String::as_str).collect()
+    }
+
+    fn texts(&self) -> Vec<&str> {
+        self.config.program.texts.iter().map(String::as_str).collect()
+    }
+
+    fn speaks_sql(&self) -> bool {
+        true
+    }
+
+    fn writes(&self) -> bool {
+        self.config.program.writes()
+    }
+
+    fn table(&self) -> Table {
+        Table { name: CANARIES.to_owned(), fields: 10, field_prefix: "field".to_owned() }
+    }
+
+    fn tables(&self) -> &'static [SqlTable] {
+        if self.config.built_in_scale.is_some() { &builtin::TABLES } else { &[] }
+    }
+
+    fn rows(&self, _records: u64) -> u64 {
+        self.config.built_in_scale.map_or(0, builtin::rows)
+    }
+
+    fn describe(&self) -> Vec<(String, String)> {
+        let program = &self.config.program;
+        let scripts = program.scripts.iter().map(|script| format!("{}@{}", script.name, script.weight));
+        let protocol = match program.protocol {
+            Protocol::Simple => "simple: texts with their values",
+            Protocol::Extended => "extended: texts and parameters",
+            Protocol::Prepared => "prepared: parameters of prepared statements",
+        };
+        let tries = match program.max_tries {
+            0 => "as often as it takes".to_owned(),
+            tries => tries.to_string(),
+        };
+        let mut lines = vec![
+            ("scripts".to_owned(), scripts.collect::<Vec<_>>().join(", ")),
+            ("protocol".to_owned(), protocol.to_owned()),
+            ("tries of a transaction".to_owned(), tries),
+        ];
+        if let Some(scale) = self.config.built_in_scale {
+            lines.push(("scale".to_owned(), scale.to_string()));
+        }
+        lines
+    }
+}
+
+impl Clients for Statements {
+    fn load(&self, session: &mut Session, partition: u64, of: u64, done: &AtomicU64) -> Result<(), Fault> {
+        match self.config.built_in_scale {
+            Some(scale) => builtin::load(scale, sql(session)?, (partition, of), done),
+            None => Ok(()),
+        }
+    }
+
+    fn arm_state(&self) -> Arc<dyn ArmState> {
+        Arc::new(NoState)
+    }
+
+    fn client(&self, _state: &Arc<dyn ArmState>) -> Box<dyn Client> {
+        Box::new(ScriptClient::new(Arc::clone(&self.config), self.seed))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+//! A statement of a script: its text, with places for variables.
+
+use super::{
+    expression::is_of_name,
+    variables::{Names, Variables},
+};
+
+/// Most parameters of a statement, as in pgbench.
+pub const MOST_PARAMETERS: usize = 255;
+
+/// A piece of a statement.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    /// Text as it stands.
+    Text(String),
+    /// The value of a variable.
+    Variable {
+        /// Its number.
+        number: usize,
+        /// Bytes of the statement before it.
+        at: usize,
+        /// True within quotes or a comment, where no parameter can stand.
+        quoted: bool,
+    },
+}
+
+/// The text of one statement, or of several that are sent together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    /// Its pieces, in order.
+    pub pieces: Vec<Piece>,
+    /// The text as the script has it.
+    pub text: String,
+}
+
+impl Template {
+    /// Reads `text`, in which `:name` is a variable.
+    pub fn new(text: &str, names: &mut Names) -> Self {
+        let (mut pieces, mut plain, mut at) = (Vec::new(), String::new(), 0);
+        let mut quotes = Quotes::default();
+        while at < text.len() {
+            let rest = &text[at..];
+            if rest.starts_with(':') {
+                let colons = rest.bytes().take_while(|byte| *byte == b':').count();
+                let name = rest[1..].bytes().take_while(|byte| is_of_name(*byte)).count();
+                let is_variable = colons == 1 && name > 0 && !rest.as_bytes()[1].is_ascii_digit();
+                if is_variable {
+                    if !plain.is_empty() {
+                        pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                    }
+                    let number = names.read(&rest[1..=name]);
+                    pieces.push(Piece::Variable { number, at, quoted: quotes.inside() });
+                    at += 1 + name;
+                    continue;
+                }
+                plain.push_str(&rest[..colons]);
+                at += colons;
+                // What follows `::` is a type.
+                let name = text[at..].bytes().take_while(|byte| is_of_name(*byte)).count();
+                plain.push_str(&text[at..at + name]);
+                at += name;
+                continue;
+            }
+            let length = quotes.step(rest);
+            plain.push_str(&rest[..length]);
+            at += length;
+        }
+        if !plain.is_empty() {
+            pieces.push(Piece::Text(plain));
+        }
+        Self { pieces, text: text.to_owned() }
+    }
+
+    /// Variables within quotes that nothing sets are text.
+    pub fn settle(&mut self, names: &Names) {
+        for piece in &mut self.pieces {
+            if let Piece::Variable { number, quoted: true, .. } = piece {
+                if !names.is_set(*number) {
+                    *piece = Piece::Text(format!(":{}", names.name(*number)));
+                }
+            }
+        }
+    }
+
+    /// Its variables: number, bytes before, whether quoted.
+    pub fn variables(&self) -> impl Iterator<Item = (usize, usize, bool)> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Variable { number, at, quoted } => Some((*number, *at, *quoted)),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// Its text with the values of its variables, written into `out`.
+    ///
+    /// # Errors
+    /// A variable that holds nothing.
+    pub fn fill(&self, variables: &Variables, out: &mut String) -> Result<(), String> {
+        out.clear();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Variable { number, .. } => variables.get(*number)?.write(out),
+            }
+        }
+        Ok(())
+    }
+
+    /// Its text with parameters as `placeholder` writes them.
+    pub fn parametrised(&self, placeholder: fn(usize) -> String) -> String {
+        let (mut text, mut count) = (String::new(), 0);
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(plain) => text.push_str(plain),
+                Piece::Variable { .. } => {
+                    count += 1;
+                    text.push_str(&placeholder(count));
+                }
+            }
+        }
+        text
+    }
+}
+
+/// Follows quotes, comments and parentheses through a text of SQL, as psql's lexer does.
+#[derive(Debug, Clone, Default)]
+pub struct Quotes {
+    until: Option<Until>,
+    parentheses: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Until {
+    Quote(char),
+    /// A string with backslashes: `E'…'`.
+    Escaped,
+    Dollar(String),
+    LineEnd,
+    /// Nested so deeply.
+    Comment(usize),
+}
+
+impl Quotes {
+    /// True in quotes and comments.
+    pub fn inside(&self) -> bool {
+        self.until.is_some()
+    }
+
+    /// True in quotes, comments and parentheses, where `;` ends nothing.
+    pub fn holds(&self) -> bool {
+        self.until.is_some() || self.parentheses > 0
+    }
+
+    /// What is open at the end of a text; `None` where that is nothing, or a comment that a line ends.
+    pub fn unfinished(&self) -> Option<&'static str> {
+        match self.until {
+            Some(Until::Quote('"' | '`')) => Some("a quoted name is not closed"),
+            Some(Until::Quote(_) | Until::Escaped) => Some("a string is not closed"),
+            Some(Until::Dollar(_)) => Some("a dollar-quoted string is not closed"),
+            Some(Until::Comment(_)) => Some("a comment is not closed"),
+            Some(Until::LineEnd) | None if self.parentheses > 0 => Some("a parenthesis is not closed"),
+            Some(Until::LineEnd) | None => None,
+        }
+    }
+
+    /// Goes on by the next sign of `rest`, or by several that belong together; their length in bytes, at least 1.
+    pub fn step(&mut self, rest: &str) -> usize {
+        let first = rest.chars().next();
+        let length = first.map_or(1, char::len_utf8);
+        match &mut self.until {
+            Some(Until::Quote(quote)) => {
+                if first == Some(*quote) {
+                    // A doubled quote is closed and opened again.
+                    self.until = None;
+                }
+                length
+            }
+            Some(Until::Escaped) => {
+                if first == Some('\\') {
+                    return length + rest[length..].chars().next().map_or(0, char::len_utf8);
+                }
+                if first == Some('\'') {
+                    self.until = None;
+                }
+                length
+            }
+            Some(Until::Dollar(tag)) => {
+                if !rest.starts_with(tag.as_str()) {
+                    return length;
+                }
+                let length = tag.len();
+                self.until = None;
+                length
+            }
+            Some(Until::LineEnd) => {
+                if first == Some('\n') {
+                    self.until = None;
+                }
+                length
+            }
+            Some(Until::Comment(depth)) => {
+                if rest.starts_with("/*") {
+                    *depth += 1;
+                    return 2;
+                }
+                if rest.starts_with("*/") {
+                    *depth -= 1;
+                    if *depth == 0 {
+                        self.until = None;
+                    }
+                    return 2;
+                }
+                length
+            }
+            None => self.open(rest, first, length),
+        }
+    }
+
+    fn open(&mut self, rest: &str, first: Option<char>, length: usize) -> usize {
+        match first {
+            Some(quote @ ('\'' | '"' | '`')) => self.until = Some(Until::Quote(quote)),
+            Some('(') => self.parentheses += 1,
+            Some(')') => self.parentheses = self.parentheses.saturating_sub(1),
+            Some('-') if rest.starts_with("--") => {
+                self.until = Some(Until::LineEnd);
+                return 2;
+            }
+            Some('/') if rest.starts_with("/*") => {
+                self.until = Some(Until::Comment(1));
+                return 2;
+            }
+            Some('$') => {
+                let name = rest[1..].bytes().take_while(|byte| is_of_name(*byte)).count();
+                let is_tag = rest.as_bytes().get(1 + name) == Some(&b'$') && !rest.as_bytes()[1].is_ascii_digit();
+                if is_tag {
+                    let tag = rest[..name + 2].to_owned();
+                    let length = tag.len();
+                    self.until = Some(Until::Dollar(tag));
+                    return length;
+                }
+            }
+            Some(sign) if sign == '_' || sign.is_alphanumeric() => {
+                // A whole word, so that a dollar within it begins no quote, and `E'` is seen.
+                let word = rest.bytes().take_while(|byte| is_of_name(*byte) || *byte == b'$').count();
+                if rest[..word].eq_ignore_ascii_case("e") && rest[word..].starts_with('\'') {
+                    self.until = Some(Until::Escaped);
+                    return word + 1;
+                }
+                return word;
+            }
+            _ => {}
+        }
+        length
+    }
+}
