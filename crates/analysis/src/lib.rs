@@ -274,6 +274,10 @@ pub enum Proof {
     Baseline,
     /// Every claim holds, before and after measuring.
     Proven,
+    /// The same, and all of them are the reader's own.
+    ByClaim,
+    /// Nothing is claimed of what the arm differs by: a setting.
+    Setting,
     /// Some claim could not be decided, or was not checked: why.
     Unproven(Vec<String>),
     /// Nothing failed, what would prove it cannot be seen, and the provider of the server reports that it was on: what
@@ -285,9 +289,10 @@ pub enum Proof {
 }
 
 impl Proof {
-    /// True where nothing is left to be proven: the figures of the arm are those of its protection, or of the baseline.
+    /// True where nothing is left to be proven: the figures of the arm are those of its protection, of a setting, or of
+    /// the baseline.
     pub fn stands(&self) -> bool {
-        matches!(self, Self::Baseline | Self::Proven)
+        matches!(self, Self::Baseline | Self::Proven | Self::ByClaim | Self::Setting)
     }
 }
 

@@ -28,7 +28,7 @@ pub const INTERRUPTED: i32 = 130;
 /// The status that measured arms with these `proofs` deserve.
 pub fn of_proofs<'a>(proofs: impl Iterator<Item = &'a Proof>) -> i32 {
     let status = |proof: &Proof| match proof {
-        Proof::Baseline | Proof::Proven => OK,
+        Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => OK,
         Proof::Unproven(_) | Proof::ToldByProvider(_) => CANNOT_TELL,
         Proof::Disproven(_) => DISPROVEN,
     };

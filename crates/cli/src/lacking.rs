@@ -58,7 +58,7 @@ fn claims_on_files(database: &dyn Product) -> String {
         let entry = protection.entry();
         let defaults = entry.options.iter();
         let options = defaults.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
-        let chosen = Protection { id: entry.id.to_owned(), options };
+        let chosen = Protection::listed(entry.id, options);
         for check in protection.evidence(&chosen) {
             if check.looks_into_files() && check.concerns(&attached) {
                 claims.entry(check.id()).or_default().push(entry.id);

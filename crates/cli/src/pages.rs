@@ -310,7 +310,7 @@ pub fn chosen(protection: &'static dyn Protection) -> experiment::Protection {
     };
     let entry = protection.entry();
     let options = entry.options.iter().map(|option| (option.name.to_owned(), value(option))).collect();
-    experiment::Protection { id: entry.id.to_owned(), options }
+    experiment::Protection::listed(entry.id, options)
 }
 
 /// What `apply` does to a plain set-up, a line each.

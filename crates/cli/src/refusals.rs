@@ -147,7 +147,20 @@ pub fn of_settings(database: &dyn Product, install: &Install, experiment: &Exper
         let path = vec!["resources".to_owned(), number.to_string(), "settings".to_owned()];
         resources.settings.keys().map(move |name| (path.clone(), name))
     });
-    let unknown = common.chain(of_resources).filter_map(|(mut path, name)| {
+    let of_arms = experiment.arms.iter().enumerate().flat_map(|(arm, described)| {
+        let own = described.protections.iter().enumerate();
+        own.filter_map(|(number, chosen)| Some((number, chosen, chosen.custom.as_ref()?))).flat_map(
+            move |(number, chosen, custom)| {
+                let place = match chosen.id == parse::SETTINGS {
+                    true => vec!["settings".to_owned()],
+                    false => vec!["protections".to_owned(), number.to_string(), "settings".to_owned()],
+                };
+                let path = [vec!["arm".to_owned(), arm.to_string()], place].concat();
+                custom.settings.keys().map(move |name| (path.clone(), name))
+            },
+        )
+    });
+    let unknown = common.chain(of_resources).chain(of_arms).filter_map(|(mut path, name)| {
         let known = database.in_place_of(install, name)?;
         path.push(name.clone());
         let path: Vec<&str> = path.iter().map(String::as_str).collect();

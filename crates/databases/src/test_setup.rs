@@ -55,7 +55,7 @@ pub fn chosen(all: &[&dyn Protection], id: &str, options: &[(&str, &str)]) -> ex
         };
         values.insert((*name).to_owned(), value);
     }
-    experiment::Protection { id: id.to_owned(), options: values }
+    experiment::Protection::listed(id, values)
 }
 
 /// Applies `chosen`, which are of `all`, to `setup`.

@@ -158,7 +158,7 @@ fn encrypted_columns_are_proven() {
     let columns = Sqlite.protections().iter().find(|protection| protection.entry().id == "columns").expect("columns");
     let defaults =
         columns.entry().options.iter().filter_map(|option| Some((option.name.to_owned(), option.default?.value())));
-    let chosen = tithe_model::experiment::Protection { id: "columns".to_owned(), options: defaults.collect() };
+    let chosen = tithe_model::experiment::Protection::listed("columns", defaults.collect());
     with_arm(
         |_| {},
         &workload,

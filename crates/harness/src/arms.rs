@@ -15,6 +15,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     columns::Chosen,
+    custom::Custom,
     database::{Database, sql_of},
     product::Product,
     protection::Protection,
@@ -72,7 +73,10 @@ impl<'a> Resolved<'a> {
     /// # Errors
     /// When the product does not have one of them.
     pub fn of(product: &dyn Product, arm: &'a Arm) -> Result<Self, Fault> {
-        let find = |chosen: &'a experiment::Protection| Ok((named(product, &chosen.id)?, chosen));
+        let find = |chosen: &'a experiment::Protection| match &chosen.custom {
+            Some(_) => Ok((&Custom as &'static dyn Protection, chosen)),
+            None => Ok((named(product, &chosen.id)?, chosen)),
+        };
         let protections = arm.protections.iter().map(find).collect::<Result<_, Fault>>()?;
         Ok(Self { arm, protections, network_login: product.entry().network_login })
     }
@@ -282,7 +286,7 @@ pub fn check_programs(
                 return refused(format!("is given servers that Tithe starts; arm {} names a `url`", arm.name));
             }
             let setup = Resolved::of(product, arm).map_err(|fault| fault.to_string())?.bare_setup();
-            if setup.columns.is_some() || !setup.session_statements.is_empty() {
+            if setup.columns.is_some() || !setup.loaded().session_statements.is_empty() {
                 return refused(format!("has none of what arm {} asks of Tithe's own clients", arm.name));
             }
             if let Some(why) = program.refuses_setup(protocol, &setup) {

@@ -101,7 +101,21 @@ pub struct DatabaseEntry {
     pub wire_protocol: Option<WireProtocol>,
     /// How the clients of all arms prove who they are where other machines can reach its servers.
     pub network_login: NetworkLogin,
+    /// How protections of the reader's own are looked at; `None` where arms cannot have one.
+    pub custom: Option<AskedOfCustom>,
 }
+
+/// How a server is asked about a protection of the reader's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AskedOfCustom {
+    /// The question for the value of the setting `{setting}`.
+    pub setting: &'static str,
+    /// What a session says first, so that a claim changes nothing and does not run on behind [`PATIENCE_S`].
+    pub careful: &'static [&'static str],
+}
+
+/// How long the statement of a claim may run, s.
+pub const PATIENCE_S: u16 = 10;
 
 impl DatabaseEntry {
     /// What holds where a database says nothing else: a server that Tithe launches and nobody attaches to, that loses
@@ -129,6 +143,7 @@ impl DatabaseEntry {
         statement_form: StatementForm { comment: "--", end: ";" },
         wire_protocol: None,
         network_login: NetworkLogin::Refused("its servers are for clients on this machine"),
+        custom: None,
     };
 
     /// True for a URL with `scheme`: one of its own, a framework's name for it, or either with the name of a driver

@@ -10,6 +10,7 @@
 mod aa_arm;
 mod arms;
 mod asked;
+mod custom;
 mod keys;
 mod matrix;
 mod observer;
@@ -27,6 +28,7 @@ use toml::{
 
 pub use aa_arm::aa_arm_of;
 use asked::Defaults;
+pub use custom::{SETTINGS, custom_file, protection_file};
 pub use keys::{Key, KeyDefault, Kind, MATRIX_TABLES, TABLES, TableFormat};
 pub use matrix::matrix;
 use reader::{Item, Problems, Table, Text};
@@ -163,7 +165,7 @@ fn experiment(
     let title = top.need("title", problems).and_then(|item| item.name(problems));
     let database_item = top.need("database", problems);
     let database = database_item.as_ref().and_then(|item| database(item, catalogue, problems));
-    let arms = arms::arms(top, database, catalogue, problems);
+    let arms = arms::arms(top, (database, catalogue), read, problems);
     let attached = is_attached(&arms);
     let by_provider = arms.iter().any(|arm| arm.switch.is_some());
     let (measure, aa_arm) = measure(top, by_provider, problems);

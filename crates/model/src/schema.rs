@@ -42,7 +42,8 @@ fn of_table(table: &TableFormat, catalogue: &Catalogue) -> Value {
         let options = all_protections(catalogue).flat_map(|entry| entry.options);
         properties.extend(options.map(|option| (option.name.to_owned(), json!({ "description": option.help }))));
         let ids = all_protections(catalogue).map(|entry| entry.id).collect::<BTreeSet<_>>();
-        properties["use"]["enum"] = json!(ids);
+        // Files of the reader have names of their own.
+        properties["use"]["anyOf"] = json!([{ "enum": ids }, { "type": "string" }]);
     }
     if !required.is_empty() {
         schema["required"] = json!(required);
@@ -152,7 +153,7 @@ fn its_protections(database: &OfferedDatabase) -> Value {
             },
         })
     });
-    json!({ "type": "object", "properties": { "use": { "enum": ids } }, "allOf": each.collect::<Vec<_>>() })
+    json!({ "type": "object", "properties": { "use": { "anyOf": [{ "enum": ids }, { "type": "string" }] } }, "allOf": each.collect::<Vec<_>>() })
 }
 
 fn of_option(option: &OptionEntry) -> Value {

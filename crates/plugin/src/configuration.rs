@@ -3,7 +3,7 @@
 use tithe_machine::launch::{Content, Launch, Place, Step};
 
 use crate::{
-    setup::{Authentication, Setup, TlsVersion, Transport},
+    setup::{AfterLoading, Authentication, Setup, TlsVersion, Transport},
     sql::Compute,
 };
 
@@ -78,6 +78,8 @@ fn client(setup: &Setup) -> Vec<String> {
     if setup.compute == Some(Compute::Server) {
         lines.push("client: runs the ordinary statements".to_owned());
     }
-    lines.extend(setup.session_statements.iter().map(|statement| format!("client: {statement}")));
+    let AfterLoading { statements, session } = &setup.after_loading;
+    lines.extend(setup.session_statements.iter().chain(session).map(|statement| format!("client: {statement}")));
+    lines.extend(statements.iter().map(|statement| format!("after loading: {statement}")));
     lines
 }

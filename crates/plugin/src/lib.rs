@@ -12,6 +12,7 @@ pub mod checks;
 pub mod columns;
 pub mod configuration;
 pub mod connections;
+pub mod custom;
 pub mod data;
 pub mod database;
 pub mod evidence;

@@ -53,7 +53,7 @@ pub fn ways(protection: &dyn Protection) -> Vec<experiment::Protection> {
         (None, kind) => panic!("an example for {}: {kind:?}", option.name),
     };
     let options = protection.entry().options.iter().map(|option| (option.name.to_owned(), usual(option))).collect();
-    let first = experiment::Protection { id: protection.entry().id.to_owned(), options };
+    let first = experiment::Protection::listed(protection.entry().id, options);
     let mut all = vec![first.clone()];
     for option in protection.entry().options {
         let values: Vec<OptionValue> = match option.kind {

@@ -6,7 +6,7 @@
 mod key_place;
 mod selection;
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{borrow::Cow, collections::BTreeMap, path::PathBuf};
 
 pub use self::{
     key_place::{KEY_BYTES, KeyPlace},
@@ -30,6 +30,8 @@ pub struct Setup {
     pub statements: Vec<String>,
     /// Statements that every client session runs after connecting.
     pub session_statements: Vec<String>,
+    /// What protections of the reader's own say, on data that are loaded.
+    pub after_loading: AfterLoading,
     /// Client and server encrypt what they send.
     pub transport: Transport,
     /// Clients must say who they are.
@@ -66,6 +68,7 @@ impl Setup {
             create_arguments: Vec::new(),
             statements: Vec::new(),
             session_statements: Vec::new(),
+            after_loading: AfterLoading::default(),
             transport: Transport::Plain,
             authentication: Authentication::None,
             at_rest: None,
@@ -97,6 +100,16 @@ impl Setup {
         Some(2 * self.clients + 100).filter(|connections| *connections > usual)
     }
 
+    /// The set-up of sessions on loaded data.
+    pub fn loaded(&self) -> Cow<'_, Self> {
+        if self.after_loading.session.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut setup = self.clone();
+        setup.session_statements.append(&mut setup.after_loading.session);
+        Cow::Owned(setup)
+    }
+
     /// Fetches the keys that the experiment says the place of.
     ///
     /// # Errors
@@ -114,6 +127,15 @@ impl Setup {
     pub fn bare() -> Self {
         Self::plain(BTreeMap::new(), Credentials::without_files(Secret::new([]), Secret::new([])))
     }
+}
+
+/// What is said on data that are loaded: those who load say none of it.
+#[derive(Debug, Clone, Default)]
+pub struct AfterLoading {
+    /// Statements that an administrator says once.
+    pub statements: Vec<String>,
+    /// Statements that every measured session says after connecting.
+    pub session: Vec<String>,
 }
 
 /// How bytes travel between client and server.

@@ -15,8 +15,11 @@ use crate::Proof;
 /// hold. A claim that fails outweighs one that could not be decided. One that only strengthens a proof is not missed
 /// where nobody can look at it. Disclosures prove nothing either way. Where nothing fails and what is needed is open, a
 /// provider who says that it is on is named for it, and that is no proof. An epoch that was killed and followed by
-/// another need not have every look after it: see [`cut_short`].
+/// another need not have every look after it: see [`cut_short`]. Of a setting nobody claims anything.
 pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> Proof {
+    if arm.is_setting() {
+        return Proof::Setting;
+    }
     if arm.protections.is_empty() && arm.switch.is_none() {
         return Proof::Unproven(vec!["the arm names no protection, so nothing was checked".to_owned()]);
     }
@@ -37,6 +40,7 @@ pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> 
         open.push("the arm names no protection, so nothing but its provider's switch was checked".to_owned());
     }
     match () {
+        () if open.is_empty() && arm.protections.iter().all(|it| it.custom.is_some()) => Proof::ByClaim,
         () if open.is_empty() => Proof::Proven,
         () if is_told_by_provider(&claims, epochs) => Proof::ToldByProvider(open),
         () => Proof::Unproven(open),
@@ -59,7 +63,7 @@ fn not_looked_at(arm: &Arm, claims: &[&Finding], epochs: &BTreeSet<u32>) -> Vec<
         return vec!["nothing was checked yet".to_owned()];
     }
     let mut missing = Vec::new();
-    for protection in &arm.protections {
+    for protection in arm.protections.iter().filter(|protection| !protection.is_setting()) {
         for epoch in epochs {
             let in_phase = |phase: Phase| checks(claims, &protection.id, (*epoch, phase));
             let (before, after) = (in_phase(Phase::Before), in_phase(Phase::After));

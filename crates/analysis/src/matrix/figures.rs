@@ -143,7 +143,7 @@ impl HostFigure {
 
     /// True where the host counts: no evidence, no number.
     pub fn counts(&self) -> bool {
-        self.proof == Proof::Proven
+        self.proof.stands()
     }
 }
 
@@ -269,7 +269,7 @@ fn said<'a>(outcome: &'a Outcome, cell: &str, arm: &str) -> Result<TaskEffect<'a
 /// first task's.
 fn deciding(all: &[TaskEffect<'_>]) -> Option<Metric> {
     let tasks = |figure: Metric| {
-        let alike = all.iter().filter(|said| said.arm.figure == figure && said.arm.proof == Proof::Proven);
+        let alike = all.iter().filter(|said| said.arm.figure == figure && said.arm.proof.stands());
         alike.count()
     };
     // The last of several largest is taken.
@@ -368,7 +368,7 @@ impl Repeat {
 /// The proof that says less for the protection.
 fn worse(one: Proof, other: &Proof) -> Proof {
     let rank = |proof: &Proof| match proof {
-        Proof::Baseline | Proof::Proven => 0,
+        Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => 0,
         Proof::ToldByProvider(_) => 1,
         Proof::Unproven(_) => 2,
         Proof::Disproven(_) => 3,

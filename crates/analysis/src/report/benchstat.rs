@@ -54,7 +54,7 @@ fn about(estimate: &Estimate, arm: &ArmAnalysis) -> String {
 fn what_it_is(arm: &ArmAnalysis) -> Option<&'static str> {
     match arm.proof {
         _ if arm.aa => Some("A/A, the plain arm again: no cost is the truth"),
-        Proof::Baseline | Proof::Proven => None,
+        Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => None,
         Proof::Unproven(_) => Some("unproven"),
         Proof::ToldByProvider(_) => Some("reported by the provider"),
         Proof::Disproven(_) => Some("disproven"),

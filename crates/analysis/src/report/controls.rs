@@ -131,6 +131,7 @@ pub const CHECKS: &[(&str, Option<Property>)] = &[
     ("raw-image", Some(Property::AtRest)),
     ("recorders", None),
     ("rights-enforced", Some(Property::Authorisation)),
+    ("setting-differs", None),
     ("statement-log", Some(Property::Audit)),
     ("statements-ordinary", None),
     ("tamper", Some(Property::Integrity)),
@@ -145,6 +146,7 @@ pub const CHECKS: &[(&str, Option<Property>)] = &[
     ("wrapper-idle", None),
     ("wrong-column-key", Some(Property::AtRest)),
     ("wrong-key", Some(Property::AtRest)),
+    ("your-claim", None),
 ];
 
 /// What the check called `id` is about; nothing of a check that this version does not have.

@@ -118,6 +118,8 @@ pub(super) fn proof_word(proof: &Proof) -> &'static str {
     match proof {
         Proof::Baseline => "baseline",
         Proof::Proven => "proven",
+        Proof::ByClaim => "by-claim",
+        Proof::Setting => "setting",
         Proof::Unproven(_) => "unproven",
         Proof::ToldByProvider(_) => "told",
         Proof::Disproven(_) => "disproven",

@@ -105,7 +105,7 @@ fn significant(p: f64) -> String {
 pub fn figure(point: &Point) -> String {
     let figure = number::cost(&point.estimate.effect, point.estimate.verdict);
     match point.proof {
-        Proof::Baseline | Proof::Proven => figure.to_string(),
+        Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => figure.to_string(),
         Proof::Unproven(_) | Proof::ToldByProvider(_) | Proof::Disproven(_) => {
             format!("({figure}) {}", words::proof(&point.proof).0)
         }

@@ -105,8 +105,8 @@ fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> Row {
 pub(super) fn mark(arm: &ArmAnalysis) -> (&'static str, Tone) {
     match &arm.proof {
         _ if arm.aa => ("≡", Tone::Normal),
-        Proof::Baseline => ("·", Tone::Normal),
-        Proof::Proven => ("✓", Tone::Good),
+        Proof::Baseline | Proof::Setting => ("·", Tone::Normal),
+        Proof::Proven | Proof::ByClaim => ("✓", Tone::Good),
         Proof::Unproven(_) | Proof::ToldByProvider(_) => ("?", Tone::Caution),
         Proof::Disproven(_) => ("✗", Tone::Bad),
     }
@@ -118,10 +118,12 @@ fn said(arm: &ArmAnalysis, estimate: &Estimate, margin: f64) -> String {
         _ if arm.aa => words::PLAIN_AGAIN.to_owned(),
         Proof::Unproven(_) | Proof::ToldByProvider(_) | Proof::Disproven(_) => words::proof(&arm.proof).0.to_owned(),
         // That an arm costs something is what the numbers say.
-        Proof::Baseline | Proof::Proven => match words::outcome_short(estimate, margin) {
-            short if short.contains("below margin") => short,
-            short => short.trim_start_matches("costs").trim_start().to_owned(),
-        },
+        Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => {
+            match words::outcome_short(estimate, margin) {
+                short if short.contains("below margin") => short,
+                short => short.trim_start_matches("costs").trim_start().to_owned(),
+            }
+        }
     }
 }
 

@@ -280,7 +280,9 @@ fn with_doubt(analysis: &Analysis, arm: &str, cell: &str, said: &str) -> String 
 fn doubt(arm: &ArmAnalysis) -> Option<&'static str> {
     let asymmetric = arm.primary().is_some_and(|estimate| !estimate.is_symmetric());
     match arm.proof {
-        Proof::Baseline | Proof::Proven => asymmetric.then_some("set-up not symmetric"),
+        Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => {
+            asymmetric.then_some("set-up not symmetric")
+        }
         Proof::Unproven(_) | Proof::ToldByProvider(_) | Proof::Disproven(_) => Some(words::proof(&arm.proof).0),
     }
 }

@@ -163,6 +163,8 @@ pub fn proof(proof: &Proof) -> (&'static str, Tone) {
     match proof {
         Proof::Baseline => ("baseline", Tone::Normal),
         Proof::Proven => ("proven", Tone::Good),
+        Proof::ByClaim => ("proven (by your claim)", Tone::Good),
+        Proof::Setting => ("a setting", Tone::Normal),
         Proof::Unproven(_) => ("UNPROVEN", Tone::Caution),
         Proof::ToldByProvider(_) => (TOLD_BY_PROVIDER, Tone::Caution),
         Proof::Disproven(_) => ("DISPROVEN", Tone::Bad),

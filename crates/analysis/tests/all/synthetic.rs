@@ -286,7 +286,7 @@ impl Invented {
 }
 
 fn protection() -> Protection {
-    Protection { id: "audit".to_owned(), options: BTreeMap::new() }
+    Protection::listed("audit", BTreeMap::new())
 }
 
 /// A claim that holds.

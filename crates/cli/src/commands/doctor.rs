@@ -35,7 +35,7 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<i32, Stop> {
     row("swap", machine.swap);
     for volume in volumes::PROTECTIONS {
         let id = volume.entry().id;
-        let defaults = experiment::Protection { id: id.to_owned(), options: Default::default() };
+        let defaults = experiment::Protection::listed(id, Default::default());
         row(
             id,
             match volume.needs(&Install::default(), &defaults) {

@@ -146,7 +146,7 @@ fn setup(product: &dyn Product, entry: &ProtectionEntry) -> Result<Setup, Stop> 
     let defaults = entry.options.iter();
     let options = defaults.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
     let mut setup = Setup::bare();
-    arms::named(product, entry.id)?.apply(&Protection { id: entry.id.to_owned(), options }, &mut setup);
+    arms::named(product, entry.id)?.apply(&Protection::listed(entry.id, options), &mut setup);
     Ok(setup)
 }
 

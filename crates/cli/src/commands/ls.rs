@@ -11,6 +11,7 @@ use tithe_machine::launch::Address;
 use tithe_model::{
     catalogue::{Catalogue, DefaultValue, OfferedDatabase, OptionEntry, ProtectionEntry, WorkloadEntry},
     experiment::{OptionValue, Url},
+    parse,
     record::Role,
 };
 use tithe_plugin::{evidence::Check, product::Product};
@@ -108,7 +109,28 @@ fn all(catalogue: &Catalogue, columns: usize) -> String {
         let presets: Vec<String> = workload.presets.iter().map(|(name, ..)| format!("\"{name}\"")).collect();
         text += &paragraph(&format!("  {} = ", workload.id), &presets.join(" | "), columns);
     }
+    let yours = yours(Path::new("protections"));
+    if !yours.is_empty() {
+        text += "\nYours\n";
+        yours.iter().for_each(|(name, what)| text += &paragraph(&format!("  {name}  "), what, columns));
+    }
     format!("{text}\n{}\n{}", paragraph("", AA_ARM, columns), paragraph("", MORE, columns))
+}
+
+/// The protections that files in `folder` describe, each with what it is or what is wrong with it.
+fn yours(folder: &Path) -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let described = entries.filter_map(|entry| {
+        let name = entry.file_name().to_str()?.strip_suffix(".toml")?.to_owned();
+        parse::protection_file(&name)?;
+        let bytes = std::fs::read(entry.path()).ok()?;
+        let (custom, problems) = parse::custom_file(&bytes);
+        let wrong = problems.into_iter().next().map(|(at, problem)| format!("{at}: {}", problem.problem));
+        Some((name, wrong.unwrap_or(custom.description)))
+    });
+    let mut all: Vec<(String, String)> = described.collect();
+    all.sort();
+    all
 }
 
 /// A database with what its protections are for.

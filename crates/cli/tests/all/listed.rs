@@ -22,6 +22,20 @@ fn everything_fits_on_a_screen() {
 }
 
 #[test]
+fn protections_in_files_are_yours() {
+    let bench = Bench::new("yours");
+    std::fs::create_dir(bench.path("protections")).expect("a folder");
+    bench
+        .file("protections/rls.toml", "description = \"each tenant sees its rows\"\nsession = [\"SET ROLE tenant\"]\n");
+    bench.file("protections/wrong.toml", "description = \"x\"\nsession = 3\n");
+    let text = out(&bench.tithe(&["ls"]));
+    assert!(
+        text.contains("\nYours\n  rls  each tenant sees its rows\n  wrong  2:11: `session` must be a list"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_database_tells_what_its_protections_are_for_and_a_protection_everything() {
     let text = listed(&["postgres"]);
     assert!(text.starts_with("PostgreSQL (launched by tithe, or attached by postgres://"), "{text}");

@@ -33,6 +33,7 @@ mod installed {
     mod attached_refused;
     mod attached_resumed;
     mod bound;
+    mod custom;
     mod data_sets;
     mod doctor;
     mod given;

@@ -1,6 +1,6 @@
 //! All in which MariaDB differs from MySQL.
 
-use tithe_model::catalogue::{DatabaseEntry, NetworkLogin};
+use tithe_model::catalogue::{AskedOfCustom, DatabaseEntry, NetworkLogin};
 
 use super::{
     access::{ACCESS, TITLE},
@@ -21,6 +21,10 @@ const ENTRY: DatabaseEntry = DatabaseEntry {
     schemes: &["mariadb"],
     reserved_settings: RESERVED,
     network_login: NetworkLogin::Password(NATIVE),
+    custom: Some(AskedOfCustom {
+        setting: "SELECT @@GLOBAL.{setting}",
+        careful: &["SET max_statement_time = 10", "SET SESSION TRANSACTION READ ONLY", "START TRANSACTION READ ONLY"],
+    }),
     start_s: 0.8,
     ..mysql_family::ENTRY
 };

@@ -1,6 +1,6 @@
 //! All in which MySQL differs from MariaDB.
 
-use tithe_model::catalogue::{DatabaseEntry, NetworkLogin};
+use tithe_model::catalogue::{AskedOfCustom, DatabaseEntry, NetworkLogin};
 
 use super::{
     access::{ACCESS, TITLE},
@@ -21,6 +21,14 @@ const ENTRY: DatabaseEntry = DatabaseEntry {
     scheme_aliases: &["mysql2", "mysqlgis", "mysql-connector"],
     reserved_settings: RESERVED,
     network_login: NetworkLogin::Password(CACHING_SHA2),
+    custom: Some(AskedOfCustom {
+        setting: "SELECT @@GLOBAL.{setting}",
+        careful: &[
+            "SET max_execution_time = 10000",
+            "SET SESSION TRANSACTION READ ONLY",
+            "START TRANSACTION READ ONLY",
+        ],
+    }),
     start_s: 1.6,
     ..mysql_family::ENTRY
 };

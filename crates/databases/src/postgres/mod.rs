@@ -34,7 +34,7 @@ use tithe_machine::{
     proc::ServerTask,
 };
 use tithe_model::{
-    catalogue::{DatabaseEntry, NetworkLogin, UrlTls, WireProtocol},
+    catalogue::{AskedOfCustom, DatabaseEntry, NetworkLogin, UrlTls, WireProtocol},
     experiment::Url,
     record::ArmFacts,
 };
@@ -69,6 +69,10 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     server_programs: &["postgres"],
     wire_protocol: Some(WireProtocol::Postgres),
     network_login: NetworkLogin::Password("scram-sha-256"),
+    custom: Some(AskedOfCustom {
+        setting: "SELECT current_setting('{setting}')",
+        careful: &["SET statement_timeout = '10s'", "SET default_transaction_read_only = on", "BEGIN READ ONLY"],
+    }),
     start_s: 0.2,
     ..DatabaseEntry::BARE
 };

@@ -106,10 +106,7 @@ fn plain_setup() -> Setup {
 
 fn chosen(cipher: &str, key: &str) -> experiment::Protection {
     let option = |name: &str, text: &str| (name.to_owned(), OptionValue::Text(text.to_owned()));
-    experiment::Protection {
-        id: "page-encryption".to_owned(),
-        options: BTreeMap::from([option("cipher", cipher), option("key", key)]),
-    }
+    experiment::Protection::listed("page-encryption", BTreeMap::from([option("cipher", cipher), option("key", key)]))
 }
 
 fn insert(session: &mut dyn KeyValueSession, key: &[u8], values: [&[u8]; 3]) -> Result<u64, Fault> {

@@ -139,7 +139,7 @@ fn setup(cipher: Option<&str>) -> Setup {
 fn chosen(cipher: &str) -> experiment::Protection {
     let options = page_encryption::PageEncryption.entry().options.iter();
     let options = options.filter_map(|option| Some((option.name.to_owned(), option.default?.value())));
-    let mut chosen = experiment::Protection { id: "page-encryption".to_owned(), options: options.collect() };
+    let mut chosen = experiment::Protection::listed("page-encryption", options.collect());
     choose(&mut chosen, "cipher", cipher);
     chosen
 }

@@ -102,6 +102,8 @@ impl Fingerprint {
             authentication: _,
             // Run when the data have been kept, and on every server that is started on a copy.
             statements: _,
+            // Said when the data have been kept, and on every server that is started on a copy.
+            after_loading: _,
             // What happens while measuring, and is kept by nobody.
             rotates: _,
             compute: _,

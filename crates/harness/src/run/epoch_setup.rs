@@ -35,7 +35,7 @@ use tithe_plugin::{
     workspace::Workspace,
 };
 
-use self::fill::{fill_caches, load, run_statements, try_switches, without_statements};
+use self::fill::{fill_caches, load, run_after_loading, run_statements, try_switches, without_statements};
 use super::{
     EpochPlan, EventListener, EventLog, Run,
     arm_server::ArmServer,
@@ -294,7 +294,8 @@ impl<'a> EpochSetup<'a> {
             notes.push((Fact::DataPerMemory, format!("{times:.2} times the limit of memory")));
         }
         let (launch, configuration) = if let Some(url) = &arm.url {
-            let on = arm.on.iter().map(|statement| format!("on = {statement}"));
+            let session = setup.after_loading.session.iter().map(|statement| format!("client: {statement}"));
+            let on = arm.on.iter().map(|statement| format!("on = {statement}")).chain(session);
             let switch = arm.switch.iter().flat_map(|switch| {
                 [("on", switch.on.join(" ")), ("off", switch.off.join(" ")), ("ready", switch.question())]
             });
@@ -340,7 +341,8 @@ impl<'a> EpochSetup<'a> {
         }
         let kept: Vec<&StartingArm<'_>> = starting.iter().filter(|arm| arm.fingerprint.is_some()).collect();
         self.start_on_copies(run, part, &kept, data_sets, event_log)?;
-        let statements = kept.iter().any(|arm| !arm.setup.statements.is_empty());
+        let statements =
+            kept.iter().any(|arm| !arm.setup.statements.is_empty() || !arm.setup.after_loading.statements.is_empty());
         self.quiet = kept.len() == starting.len() && !statements;
         for arm in starting.iter().filter(|arm| arm.fingerprint.is_none()) {
             if let Some(switched) = switched.as_deref_mut().filter(|_| !run.cancelled()) {
@@ -467,6 +469,7 @@ impl<'a> EpochSetup<'a> {
         keep(part, starting, (facts, None), event_log)?;
         try_switches(run.product, &run.plan.experiment.arms[starting.number], (&server, setup), workload)?;
         self.load(run, part, starting.number, (&server, setup, loads), event_log.listener)?;
+        run_after_loading(run.product, &server, setup, workload)?;
         self.has_started(run, starting, owner);
         Ok(())
     }

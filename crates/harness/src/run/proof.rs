@@ -145,7 +145,7 @@ impl Run<'_> {
 
 /// The set-up of `arm` with its sessions switched as the measured ones are.
 pub(super) fn of_measured_sessions(arm: &StartedArm) -> Setup {
-    let mut setup = arm.setup.clone();
+    let mut setup = arm.setup.loaded().into_owned();
     setup.session_statements.extend(arm.on.iter().cloned());
     setup
 }

@@ -2,6 +2,7 @@
 //!
 //! [`parse`](crate::parse) makes it from a TOML file.
 
+mod custom;
 pub(crate) mod mask;
 mod published;
 mod url;
@@ -16,6 +17,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+pub use custom::{Claim, Custom, Says};
 pub use mask::mask_passwords;
 pub use published::{Published, PublishedFigure, PublishedValue};
 pub use url::Url;
@@ -307,6 +309,12 @@ impl ProviderSwitch {
 }
 
 impl Arm {
+    /// True when it differs from the baseline by what nobody claims to protect: statements or settings.
+    pub fn is_setting(&self) -> bool {
+        let differs = !self.protections.is_empty() || !self.on.is_empty();
+        differs && self.switch.is_none() && self.protections.iter().all(Protection::is_setting)
+    }
+
     /// True when this arm protects no more than `baseline` and is asked in the same way.
     pub fn is_second(&self, baseline: &Self) -> bool {
         self.protections.is_empty()
@@ -322,9 +330,22 @@ pub struct Protection {
     pub id: String,
     /// Options by name.
     pub options: BTreeMap<String, OptionValue>,
+    /// What it is, where it is not in the catalogue: the reader's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom: Option<Box<Custom>>,
 }
 
 impl Protection {
+    /// One of the catalogue with these options.
+    pub fn listed(id: &str, options: BTreeMap<String, OptionValue>) -> Self {
+        Self { id: id.to_owned(), options, custom: None }
+    }
+
+    /// True where it claims nothing, so that what it costs is the cost of a setting.
+    pub fn is_setting(&self) -> bool {
+        self.custom.as_ref().is_some_and(|custom| custom.claims.is_empty())
+    }
+
     /// The number of option `name`.
     ///
     /// # Panics

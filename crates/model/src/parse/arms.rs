@@ -2,13 +2,14 @@
 
 use std::{
     collections::BTreeMap,
+    io,
     ops::{Range, RangeInclusive},
 };
 
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    keys, not_a_time, observer,
+    custom, keys, not_a_time, observer,
     reader::{self, Item, Problems, Table},
     refuse_duplicates, units,
 };
@@ -48,8 +49,8 @@ const TIMEOUT_LIMITS: &str = "from 1 s to 24 h";
 
 pub(super) fn arms(
     top: &Table<'_>,
-    database: Option<&OfferedDatabase>,
-    catalogue: &Catalogue,
+    known: (Option<&OfferedDatabase>, &Catalogue),
+    read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     problems: &mut Problems,
 ) -> Vec<Arm> {
     let mut names = Vec::new();
@@ -58,7 +59,7 @@ pub(super) fn arms(
         let name = table.need("name", problems).and_then(|item| item.name(problems));
         let text = name.as_ref().map(|name| name.get_ref().clone()).unwrap_or_default();
         names.extend(name);
-        drafts.push(draft(&table, text, database, catalogue, problems));
+        drafts.push(draft(&table, text, known, read, problems));
     }
     refuse_duplicates("arms", &names, problems);
     if problems.read_all() {
@@ -75,19 +76,35 @@ pub(super) fn arms(
 fn draft<'a>(
     table: &Table<'a>,
     name: String,
-    database: Option<&OfferedDatabase>,
-    catalogue: &Catalogue,
+    (database, catalogue): (Option<&OfferedDatabase>, &Catalogue),
+    read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     problems: &mut Problems,
 ) -> Draft<'a> {
-    let [protections, url, on, off, switch, observer] =
-        ["protections", "url", "on", "off", "switch", "observer"].map(|key| table.get(key));
+    let [protections, settings, url, on, off, switch, observer] =
+        ["protections", "settings", "url", "on", "off", "switch", "observer"].map(|key| table.get(key));
     let attached = url.is_some();
     let list = protections.as_ref().map(|item| item.list(problems)).unwrap_or_default();
     let mut chosen: Vec<Protection> = Vec::new();
+    let mut own = Vec::new();
     for item in list {
         let Some((id, place)) = protection_id(&item, problems) else { continue };
-        if chosen.iter().any(|earlier| earlier.id == id) {
-            problems.at(place, format!("the arm has {} twice", wording::quote(id)), "remove one of the two");
+        let custom = match database.is_some_and(|database| database.protection(id).is_some()) {
+            true => None,
+            false if id == custom::CUSTOM => match custom::entry(&item, database, problems) {
+                Some(described) => Some(described),
+                None => continue,
+            },
+            false => custom::from_file(id, &place, read, problems),
+        };
+        let name = custom.as_ref().map_or(id, |described| &described.protection.id);
+        if chosen.iter().any(|earlier| earlier.id == name) {
+            problems.at(place, format!("the arm has {} twice", wording::quote(name)), "remove one of the two");
+            continue;
+        }
+        if let Some(described) = custom {
+            custom::check_database(&place, database, problems);
+            chosen.push(described.protection.clone());
+            own.push(described);
             continue;
         }
         let options = match database.and_then(|database| known(id, place.clone(), database, catalogue, problems)) {
@@ -99,7 +116,13 @@ fn draft<'a>(
             }
             None => BTreeMap::new(),
         };
-        chosen.push(Protection { id: id.to_owned(), options });
+        chosen.push(Protection::listed(id, options));
+    }
+    if let Some(item) = &settings {
+        custom::check_database(&item.key_range, database, problems);
+        let described = custom::of_settings(item, problems);
+        chosen.push(described.protection.clone());
+        own.push(described);
     }
     let arm = Arm {
         name,
@@ -112,7 +135,8 @@ fn draft<'a>(
         switch: provider_switch(table, problems),
         observer: observer::observed(table, problems),
     };
-    Draft { arm, place: table.place.clone(), protections, url, on, off, switch, observer }
+    custom::check(&arm, &own, database, problems);
+    Draft { arm, place: table.place.clone(), protections: protections.or(settings), url, on, off, switch, observer }
 }
 
 /// How the provider switches the server to this arm; `None` where the arm does not say, or not enough.
@@ -277,7 +301,7 @@ fn refuse_unknown_options(table: &DeTable<'_>, entry: &ProtectionEntry, problems
     let mut names: Vec<&str> = entry.options.iter().map(|option| option.name).collect();
     for (key, _) in table.iter() {
         let name = key.get_ref();
-        if keys::PROTECTION.key(name).is_none() && entry.option(name).is_none() {
+        if name != "use" && entry.option(name).is_none() {
             names.sort_unstable();
             let problem = format!("`{}` has no option {}", entry.id, wording::quote(name));
             problems.at(key.span(), problem, wording::suggest(name, &names, "its options are"));

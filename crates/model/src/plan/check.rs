@@ -163,6 +163,12 @@ fn fit_protection(
     filled: &mut Vec<String>,
     flaws: &mut Problems,
 ) {
+    if chosen.custom.is_some() {
+        return flaws.unless(
+            database.entry.custom.is_some(),
+            format!("{place}: arms of {} have none of their own", database.entry.id),
+        );
+    }
     let Some(entry) = database.protection(&chosen.id) else {
         return flaws
             .0

@@ -140,7 +140,8 @@ fn describe_arm(index: usize, arm: &Arm, arms: usize) -> String {
         (0, ..) => "plain, the baseline".to_owned(),
         (_, true, true) if arm.switch.is_some() => "no protection is named".to_owned(),
         (_, true, true) => "plain".to_owned(),
-        (_, true, false) => "switched by statements".to_owned(),
+        (_, true, false) => "a setting, switched by statements".to_owned(),
+        (_, false, _) if arm.is_setting() => format!("a setting: {}", protections.join(", ")),
         (_, false, _) => protections.join(", "),
     };
     if let Some(url) = &arm.url {

@@ -3,9 +3,9 @@
 use std::io;
 
 use tithe_model::catalogue::{
-    Asked, AskedOf, Catalogue, DatabaseEntry, DefaultValue, LineProblem, NetworkLogin, OfferedDatabase, OptionEntry,
-    OptionKind, Overrides, Properties, PropertyFile, PropertyProblem, ProtectionEntry, Switch, UrlTls, WorkloadEntry,
-    WorkloadShape,
+    Asked, AskedOf, AskedOfCustom, Catalogue, DatabaseEntry, DefaultValue, LineProblem, NetworkLogin, OfferedDatabase,
+    OptionEntry, OptionKind, Overrides, Properties, PropertyFile, PropertyProblem, ProtectionEntry, Switch, UrlTls,
+    WorkloadEntry, WorkloadShape,
 };
 
 static AUDIT: [OptionEntry; 2] = [
@@ -66,6 +66,7 @@ pub fn catalogue() -> Catalogue {
                     keeps_data: true,
                     reserved_settings: &[("port", "Tithe chooses a free port")],
                     network_login: NetworkLogin::Password("scram"),
+                    custom: Some(AskedOfCustom { setting: "SHOW {setting}", careful: &[] }),
                     ..DatabaseEntry::BARE
                 },
                 copies_data: true,
@@ -152,6 +153,11 @@ pub fn read(path: &str) -> io::Result<Vec<u8>> {
         "workloads/broken.properties" => "readproportion=1\nnonsense\n",
         "workloads/asks.properties" => "recordcount=2000\nthreadcount=8\ntarget=500\nreadproportion=1\n",
         "workloads/more.properties" => "recordcount=3000\nthreadcount=5000\nreadproportion=1\n",
+        "protections/rls.toml" => {
+            "description = \"each tenant sees its rows\"\nsession = [\"SET ROLE tenant\"]\n[settings]\nport = 1\n\
+             [[claims]]\nstatement = \"SELECT 1\"\nrows = 0\n"
+        }
+        "protections/wrong.toml" => "use = \"x\"\nsettigs = {}\n[[claims]]\nstatement = \"SELECT 1\"\n",
         _ => return Err(io::Error::from(io::ErrorKind::NotFound)),
     };
     Ok(text.as_bytes().to_vec())

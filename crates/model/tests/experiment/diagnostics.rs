@@ -1,6 +1,7 @@
 //! Every kind of diagnostic, with its place.
 
 mod arms;
+mod custom;
 mod text;
 
 use expect_test::{Expect, expect};

@@ -25,6 +25,9 @@ const LINES: [(&str, &[(&str, &str)]); 11] = [
     ("observer", &[("name", "\"db1\"")]),
 ];
 
+/// Tables that stand in a list of an arm: `a_protection_of_the_readers_own` is about them.
+const IN_LISTS: [&str; 2] = ["protections", "claims"];
+
 const MATRIX_LINES: [(&str, &[(&str, &str)]); 2] =
     [("matrix", &[("title", "\"x\""), ("experiments", "[\"a\"]")]), ("[[machine]]", &[("name", "\"a\"")])];
 
@@ -104,7 +107,7 @@ fn values(kind: &Kind) -> (Vec<String>, Vec<String>) {
 #[test]
 fn the_parser_takes_what_the_table_says() {
     let mut count = 0;
-    for table in TABLES.iter().chain(MATRIX_TABLES).filter(|table| table.header != "protections") {
+    for table in TABLES.iter().chain(MATRIX_TABLES).filter(|table| !IN_LISTS.contains(&table.header)) {
         for Key { name, kind, .. } in table.keys {
             let (good, bad) = values(kind);
             for value in good {

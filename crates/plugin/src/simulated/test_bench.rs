@@ -115,7 +115,7 @@ pub fn chosen(id: &str, options: &[(&str, f64)]) -> experiment::Protection {
         defaults.map(|option| (option.name.to_owned(), option.default.unwrap().value())).collect();
     let given = options.iter().map(|(name, value)| ((*name).to_owned(), experiment::OptionValue::Number(*value)));
     filled.extend(given);
-    experiment::Protection { id: id.to_owned(), options: filled }
+    experiment::Protection::listed(id, filled)
 }
 
 /// A fresh folder of this test.

@@ -120,8 +120,10 @@ pub fn sentences(comparison: &Comparison, matched: &Match) -> Vec<String> {
 /// Why a cost does not count.
 fn not_ranked(side: &Side) -> &'static str {
     match side.proof {
-        Proof::Proven | Proof::Baseline if !side.estimate.is_symmetric() => "its set-up was not symmetric",
-        Proof::Proven | Proof::Baseline => "not enough data",
+        Proof::Proven | Proof::ByClaim | Proof::Setting | Proof::Baseline if !side.estimate.is_symmetric() => {
+            "its set-up was not symmetric"
+        }
+        Proof::Proven | Proof::ByClaim | Proof::Setting | Proof::Baseline => "not enough data",
         Proof::Unproven(_) => "its protection was not proven to be on",
         Proof::ToldByProvider(_) => "only its provider reports that its protection was on",
         Proof::Disproven(_) => "its protection was disproven",

@@ -17,7 +17,7 @@ pub(super) fn class(outcome: Outcome) -> &'static str {
 /// The class of an arm that is not proven.
 pub(super) fn doubt_class(arm: &ArmAnalysis) -> Option<&'static str> {
     match arm.proof {
-        Proof::Baseline | Proof::Proven => None,
+        Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => None,
         Proof::Unproven(_) | Proof::ToldByProvider(_) | Proof::Disproven(_) => Some("doubted"),
     }
 }
@@ -41,7 +41,7 @@ pub(super) fn doubt_mark(arm: &ArmAnalysis) -> Markup {
 pub(super) fn outcome(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> String {
     match &arm.proof {
         _ if arm.aa => words::control(estimate).to_owned(),
-        Proof::Baseline | Proof::Proven => words::outcome(estimate, margin),
+        Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => words::outcome(estimate, margin),
         Proof::Unproven(_) => "unproven".to_owned(),
         Proof::ToldByProvider(_) => "reported by the provider".to_owned(),
         Proof::Disproven(_) => "disproven".to_owned(),
@@ -52,7 +52,8 @@ pub(super) fn outcome(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> St
 pub(super) fn proof_mark(proof: &Proof) -> Markup {
     let (class, sign) = match proof {
         Proof::Baseline => ("plain", "·"),
-        Proof::Proven => ("good", "✓"),
+        Proof::Setting => ("plain", "·"),
+        Proof::Proven | Proof::ByClaim => ("good", "✓"),
         Proof::Unproven(_) | Proof::ToldByProvider(_) => ("warn", "?"),
         Proof::Disproven(_) => ("bad", "✗"),
     };

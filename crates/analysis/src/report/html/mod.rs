@@ -134,8 +134,14 @@ fn header(analysis: &Analysis, names: &[String], contents: &Markup) -> Markup {
 
 /// In how far the figures can be relied on, at a glance.
 fn state(analysis: &Analysis) -> Markup {
-    let protected = || analysis.cells.iter().flat_map(|cell| &cell.arms).filter(|arm| arm.proof != Proof::Baseline);
-    let (all, proven) = (protected().count(), protected().filter(|arm| arm.proof == Proof::Proven).count());
+    let protected = || {
+        analysis
+            .cells
+            .iter()
+            .flat_map(|cell| &cell.arms)
+            .filter(|arm| !matches!(arm.proof, Proof::Baseline | Proof::Setting))
+    };
+    let (all, proven) = (protected().count(), protected().filter(|arm| arm.proof.stands()).count());
     let cells = analysis.cells.len();
     let precise = analysis.cells.iter().filter(|cell| cell.ending == Some(CellEnding::Precision)).count();
     let frames: usize = analysis.cells.iter().map(|cell| cell.frames).sum();

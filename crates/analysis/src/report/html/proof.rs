@@ -147,7 +147,7 @@ fn class(tone: Tone) -> &'static str {
 
 /// What was seen of the claims of one arm; open where it is not proven.
 fn arm(arm: &Across<'_>) -> Markup {
-    let proven = arm.proofs.iter().all(|(proof, _)| **proof == Proof::Proven);
+    let proven = arm.proofs.iter().all(|(proof, _)| proof.stands());
     html! {
         details.proof open[!proven] {
             summary {

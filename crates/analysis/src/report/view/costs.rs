@@ -251,7 +251,7 @@ fn answer(arm: &ArmAnalysis, margin: f64) -> Entry {
 pub(super) fn verdict(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> Entry {
     match &arm.proof {
         _ if arm.aa => Entry::text(words::control(estimate), Tone::Normal),
-        Proof::Baseline | Proof::Proven => {
+        Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => {
             let text = Entry::text(words::outcome(estimate, margin), words::outcome_tone(estimate.verdict));
             Entry { short: Some(words::outcome_short(estimate, margin)), ..text }
         }

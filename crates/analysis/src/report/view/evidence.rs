@@ -103,7 +103,7 @@ pub(super) fn summary(analysis: &Analysis) -> Vec<Block> {
     let arms = across(analysis);
     let mut reported: Vec<(Vec<&str>, String, Vec<Claim>)> = Vec::new();
     for arm in &arms {
-        let proven = arm.proofs.iter().all(|(proof, _)| **proof == Proof::Proven);
+        let proven = arm.proofs.iter().all(|(proof, _)| proof.stands());
         let told = arm.claims.iter().filter(|across| !proven || across.claim.tone == Tone::Caution);
         let (words, claims) = (arm.in_words(), told.map(|claim| brief(arm, claim)).collect::<Vec<_>>());
         if proven && claims.is_empty() {
@@ -148,7 +148,7 @@ const BOTH: &str = "before and after";
 /// Why the arm is not proven; empty when it is.
 pub(in crate::report) fn reasons(proof: &Proof) -> &[String] {
     match proof {
-        Proof::Baseline | Proof::Proven => &[],
+        Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => &[],
         Proof::Unproven(reasons) | Proof::ToldByProvider(reasons) | Proof::Disproven(reasons) => reasons,
     }
 }

@@ -61,7 +61,7 @@ fn serve(product: &Tested) -> Option<Served> {
         let protection = named(database, id).expect("a protection");
         let options = protection.entry().options.iter();
         let options = options.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
-        protection.apply(&Protection { id: (*id).to_owned(), options }, &mut setup);
+        protection.apply(&Protection::listed(id, options), &mut setup);
     }
     let place = sandbox.place(id).expect("a place");
     let mut launch = database.launch(&install, &setup, &place);

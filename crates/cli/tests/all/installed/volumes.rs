@@ -35,7 +35,7 @@ fn possible(database: &str, volume: &str) -> bool {
     let protection = named(database, volume).expect("a volume");
     let options = protection.entry().options.iter();
     let defaults = options.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
-    let chosen = Protection { id: volume.to_owned(), options: defaults };
+    let chosen = Protection::listed(volume, defaults);
     let install = database.find(&Search::default());
     match install.and_then(|install| protection.needs(&install, &chosen)) {
         Ok(()) => true,

@@ -285,7 +285,8 @@ impl CellContext<'_> {
     /// server that Tithe did not start a process ends with the connection, and a thread, which may serve somebody else
     /// afterwards, is borrowed.
     fn connect(&self, started: &StartedArm, how: &Connect, pinned: bool) -> Result<Session, Fault> {
-        let open = || data::connect(self.database, &started.server, &started.setup, how, self.workload);
+        let setup = started.setup.loaded();
+        let open = || data::connect(self.database, &started.server, &setup, how, self.workload);
         let mut session = self.timeout(started).bound(open)?;
         let task = self.task(&mut session);
         self.place(&task, started.server.address.is_attached(), pinned.then(|| self.processor(how.lane)));

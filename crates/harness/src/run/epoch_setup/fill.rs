@@ -9,7 +9,7 @@ use tithe_machine::{clock::Clock, fault::Fault, launch::Server, watch::process};
 use tithe_model::experiment::Arm;
 use tithe_plugin::{
     data,
-    database::{Connect, Database},
+    database::{Connect, Database, sql_of},
     session::Session,
     setup::Setup,
     workload::{Clients, Workload},
@@ -32,11 +32,30 @@ pub(super) fn run_statements(
     setup: &Setup,
     workload: &dyn Workload,
 ) -> Result<(), Fault> {
-    if setup.statements.is_empty() {
+    if !setup.statements.is_empty() {
+        let mut session = own_session(database, server, setup, workload)?;
+        setup.statements.iter().try_for_each(|statement| session.connection().run_statement(statement))?;
+    }
+    run_after_loading(database, server, setup, workload)
+}
+
+/// Has an administrator say what `setup` has said once the data are loaded; sessions that name tables as the workload
+/// does.
+pub(super) fn run_after_loading(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    workload: &dyn Workload,
+) -> Result<(), Fault> {
+    let statements = &setup.after_loading.statements;
+    if statements.is_empty() {
         return Ok(());
     }
-    let mut session = own_session(database, server, setup, workload)?;
-    setup.statements.iter().try_for_each(|statement| session.connection().run_statement(statement))
+    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+    let mut session = sql_of(database)?.connect(server, setup, &how)?;
+    statements.iter().try_for_each(|statement| {
+        session.run(statement).map(drop).map_err(|fault| fault.of(format_args!("after loading, `{statement}`")))
+    })
 }
 
 /// Runs the statements once by which the sessions of `arm` are switched, before anything is loaded: for what its

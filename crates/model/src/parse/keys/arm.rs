@@ -3,7 +3,7 @@
 use super::{
     Key,
     KeyDefault::{self, Required, Value, Words},
-    Kind::{self, Change, Choice, Either, List, Name, Number, Table, Text, Time},
+    Kind::{self, Change, Choice, Either, List, Name, Number, Pairs, Table, Text, Time, Whole},
     TableFormat,
 };
 
@@ -19,6 +19,13 @@ pub const ARM: TableFormat = TableFormat {
             NONE,
             "protections, applied in this order; `tithe ls` lists them and their options",
             "[{ use = \"tls\" }]",
+        ),
+        Key::new(
+            "settings",
+            Pairs,
+            NONE,
+            "settings of this arm's server alone: [your protection](docs/your-protection.md)",
+            "{ wal_compression = \"on\" }",
         ),
         Key::new(
             "url",
@@ -143,7 +150,58 @@ pub const SWITCH: TableFormat = TableFormat {
 /// A protection of an arm; its options stand beside `use`.
 pub const PROTECTION: TableFormat = TableFormat {
     header: "protections",
-    keys: &[Key::new("use", Text, Required, "the protection, by its name in `tithe ls`", "\"tls\"")],
+    keys: &[
+        Key::new(
+            "use",
+            Text,
+            Required,
+            "the protection, by its name in `tithe ls`; that of a file `protections/NAME.toml`, which has the keys below; \
+             or `custom`",
+            "\"tls\"",
+        ),
+        Key::new("name", Name, Words("required with `custom`"), "its name", "\"row-level-security\""),
+        Key::new("description", Name, Words("none; required in a file"), "what it is", "\"each tenant sees its rows\""),
+        Key::new("settings", Pairs, NONE, "settings of this arm's server", "{ wal_compression = \"on\" }"),
+        Key::new(
+            "statements",
+            List(&Text, 0),
+            NONE,
+            "what an administrator says once, after loading",
+            "[\"ALTER TABLE tithe.usertable ENABLE ROW LEVEL SECURITY\"]",
+        ),
+        Key::new(
+            "session",
+            List(&Text, 0),
+            NONE,
+            "what every measured client says when its session is opened",
+            "[\"SET ROLE tenant\"]",
+        ),
+        Key::new(
+            "claims",
+            List(&Table(&CLAIM), 0),
+            Words("none: a setting"),
+            "what tells its arm from the plain one",
+            "[{ statement = \"SHOW wal_compression\", equals = \"pglz\" }]",
+        ),
+    ],
+};
+
+/// A statement that tells a protected arm from the plain one.
+pub const CLAIM: TableFormat = TableFormat {
+    header: "claims",
+    keys: &[
+        Key::new(
+            "statement",
+            Text,
+            Required,
+            "is said in a read-only transaction of a measured client, within 10 s",
+            "\"SELECT count(*) FROM usertable\"",
+        ),
+        Key::new("equals", Text, NONE, "it says this: `, ` separates values, `; ` rows", "\"0\""),
+        Key::new("matches", Text, NONE, "the same, `*` for any text", "\"on*\""),
+        Key::new("fails_with", Text, NONE, "it fails with these words", "\"permission denied\""),
+        Key::new("rows", Whole(0, 1_000_000), NONE, "it brings so many rows", "0"),
+    ],
 };
 
 /// A level as somebody printed it.
