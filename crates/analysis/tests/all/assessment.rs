@@ -8,7 +8,7 @@ use tithe_analysis::{
 };
 use tithe_model::{
     ending::CellEnding,
-    experiment::{Arrivals, Metric},
+    experiment::{Arrivals, Claim, Custom, Metric, Says},
     invalid::Invalid,
     plan::Starts,
     record::{Finding, Phase, Role, Verdict},
@@ -688,6 +688,31 @@ fn a_protection_is_proven_by_claims_before_and_after_each_epoch() {
 }
 
 #[test]
+fn what_the_reader_describes_is_proven_by_claims_or_is_a_setting() {
+    let claim = Claim { statement: "SHOW jit".to_owned(), says: Says::Equals("off".to_owned()) };
+    let claimed = Custom { claims: vec![claim], ..Custom::default() };
+    let proof = |custom: &Custom, change: &dyn Fn(&mut Records)| {
+        let mut records = Invented { frames: 2, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+        records.plan.experiment.arms[1].protections[0].custom = Some(Box::new(custom.clone()));
+        change(&mut records);
+        assess(&records).cells[0].arms[1].proof.clone()
+    };
+    assert_eq!(proof(&claimed, &|_| ()), Proof::ByClaim);
+    assert!(matches!(proof(&claimed, &|records| records.findings.clear()), Proof::Unproven(_)));
+    let fails = |records: &mut Records| records.findings[0].verdict = Verdict::Fails;
+    assert!(matches!(proof(&claimed, &fails), Proof::Disproven(_)));
+    assert_eq!(proof(&Custom::default(), &|records| records.findings.clear()), Proof::Setting);
+    // Beside a protection of Tithe's, that one has to be proven.
+    let beside = |records: &mut Records| {
+        let mut listed = records.plan.experiment.arms[1].protections[0].clone();
+        listed.custom = None;
+        records.plan.experiment.arms[1].protections[0].id = "mine".to_owned();
+        records.plan.experiment.arms[1].protections.push(listed);
+    };
+    assert_eq!(proof(&Custom::default(), &beside), Proof::Proven);
+}
+
+#[test]
 fn every_claim_is_looked_at_again_after_the_frames_unless_the_run_was_killed_there() {
     let proof = |change: &dyn Fn(&mut Records)| {
         let mut records = Invented { frames: 2, effects: vec![0.0, 0.0], ..Invented::default() }.records();
@@ -729,6 +754,7 @@ fn what_strengthens_a_proof_is_not_missed_where_it_is_out_of_reach() {
             Proof::ToldByProvider(_) => "told",
             Proof::Unproven(_) => "unproven",
             Proof::Disproven(_) => "disproven",
+            Proof::ByClaim | Proof::Setting => "not tithe's own",
         }
     };
     let of = |role| {

@@ -17,7 +17,7 @@ fn documented() -> &'static str {
 fn experiment(lines: &str) -> String {
     format!(
         "title = \"Own\"\ndatabase = \"postgres\"\n[data]\nrecords = 300\n[load]\nrate = 400\n[measure]\nbudget = \"1 min\"\n\
-         design = \"slices\"\nslot = \"200 ms\"\nwarmup = \"0 s\"\nstarts = 1\nprecision = \"50%\"\n[[workload]]\nycsb = \"a\"\n\
+         design = \"slices\"\nslot = \"250 ms\"\nwarmup = \"0 s\"\nstarts = 1\nprecision = \"50%\"\n[[workload]]\nycsb = \"a\"\n\
          [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"own\"\n{lines}\n"
     )
 }
@@ -86,5 +86,5 @@ fn a_setting_is_read_back_and_claims_are_judged() {
         assert!(status == expected && told.contains(said), "{words}: {status} {told}");
     }
     let (status, told) = verified("settings = { jitt = \"off\" }");
-    assert!(status == 2 && told.contains("knows no setting `jitt`") && told.contains("20:14"), "{status} {told}");
+    assert!(status == 2 && told.contains("knows no setting `jitt`") && told.contains("20:21"), "{status} {told}");
 }
