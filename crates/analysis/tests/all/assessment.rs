@@ -678,11 +678,7 @@ fn a_protection_is_proven_by_claims_before_and_after_each_epoch() {
                 ],
             ),
             Baseline,
-            Unproven(
-                [
-                    "the arm names no protection, so nothing was checked",
-                ],
-            ),
+            Setting,
             Proven,
         ]"#]].assert_eq(&format!("{stories:#?}"));
 }

@@ -43,7 +43,7 @@ fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
         defaults.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
     all.insert("size_mb".to_owned(), OptionValue::Number(64.0));
     all.extend(options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-    Chosen { id: id.to_owned(), options: all }
+    Chosen::listed(id, all)
 }
 
 /// The set-up of an arm with the volume `id`, or with the plain volume beside it.

@@ -21,10 +21,13 @@ pub(super) const CUSTOM: &str = "custom";
 /// The name of what `settings` of an arm make.
 pub const SETTINGS: &str = "settings";
 
+/// Names of settings, and where they stand.
+type Places = Vec<(String, Range<usize>)>;
+
 /// A protection of the reader's own, with the places of its settings.
 pub(super) struct Own {
     pub protection: Protection,
-    settings: Vec<(String, Range<usize>)>,
+    settings: Places,
     /// Where its statements are, if it has some.
     statements: Option<Range<usize>>,
 }
@@ -138,7 +141,7 @@ fn own(table: &Table<'_>, name: String, problems: &mut Problems) -> Own {
     Own { protection: protection(name, custom), settings: places, statements: place }
 }
 
-fn settings(item: &Item<'_>, problems: &mut Problems) -> (BTreeMap<String, String>, Vec<(String, Range<usize>)>) {
+fn settings(item: &Item<'_>, problems: &mut Problems) -> (BTreeMap<String, String>, Places) {
     let pairs = item.pairs(problems);
     let places = pairs.iter().map(|(name, pair)| (name.clone(), pair.key_range.clone())).collect();
     (reader::texts(pairs), places)

@@ -210,6 +210,7 @@ fn buffers_are_kept_from_one_operation_to_the_next() {
 fn the_protection_says_how_it_is_proven() {
     let chosen = |share| Chosen {
         id: "columns".to_owned(),
+        custom: None,
         options: [
             ("share".to_owned(), OptionValue::Number(share)),
             ("names".to_owned(), OptionValue::Text(String::new())),

@@ -68,7 +68,9 @@ fn what_is_wrong_with_one_has_its_place() {
 
 #[test]
 fn files_of_protections_are_named_with_line_and_column() {
-    check(&with("protections = [{ use = \"rls\" }, { use = \"wrong\" }, { use = \"missing\" }]"), expect![[r#"
+    check(
+        &with("protections = [{ use = \"rls\" }, { use = \"wrong\" }, { use = \"missing\" }]"),
+        expect![[r#"
         12:24 `port` cannot be set: Tithe chooses a free port (remove it from the settings)
         12:41 protections/wrong.toml:1:1: `protections` has no `description` (add for example `description = "each tenant sees its rows"`)
         12:41 protections/wrong.toml:1:1: this protection changes nothing (add `settings`, `statements` or `session`: what its arm has and the plain one has not)
@@ -76,29 +78,39 @@ fn files_of_protections_are_named_with_line_and_column() {
         12:41 protections/wrong.toml:2:1: `protections` has no key `settigs` (did you mean `settings`? its keys are: `use`, `name`, `description`, `settings`, `statements`, `session`, `claims`)
         12:41 protections/wrong.toml:3:1: a claim does not say what its statement says (give it one of `equals`, `matches`, `fails_with` and `rows`; a second expectation is a second claim)
         12:60 there is no protection `missing` (protections of postgres are: `tls`, `pgaudit`, `columns`, `volume`)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn what_another_protection_sets_an_own_one_does_not() {
-    check(&with("settings = { \"pgaudit.log\" = \"all\" }\nprotections = [{ use = \"pgaudit\" }]"), expect![[r#"
+    check(
+        &with("settings = { \"pgaudit.log\" = \"all\" }\nprotections = [{ use = \"pgaudit\" }]"),
+        expect![[r#"
         12:14 `pgaudit.log` cannot be set: the protection `pgaudit` of arm `own` sets it (remove it from the settings, or the protection from the arm)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_server_that_tithe_does_not_start_keeps_its_settings() {
     let arms = "[[arm]]\nname = \"plain\"\nurl = \"postgres://u@h/d\"\n[[arm]]\nname = \"own\"\nurl = \"postgres://u@h/d\"\n\
                 settings = { jit = \"off\" }\n";
-    check(&with_arms("postgres", arms), expect![[r#"
+    check(
+        &with_arms("postgres", arms),
+        expect![[r#"
         14:14 settings and statements cannot be given to a server that Tithe does not start (make the change on the server itself and leave it out here, or leave out every `url`; `session` and `claims` can stay)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn only_servers_with_sql_have_them() {
     let arms = "[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"own\"\nsettings = { jit = \"off\" }\n";
-    check(&with_arms("redis", arms), expect![[r#"
+    check(
+        &with_arms("redis", arms),
+        expect![[r#"
         12:1 arms of redis have no protections or settings of their own (use one of its protections, or `[settings]` for all arms: PostgreSQL, MariaDB and MySQL can have them)
-    "#]]);
+    "#]],
+    );
 }
