@@ -124,6 +124,7 @@ pub fn every_way(protections: &[&dyn Protection], launched: impl Fn(&Setup) -> S
             create_arguments: _,
             statements: _,
             space: _,
+            after_loading: _,
             clients: _,
             data_bytes: _,
             credentials: _,

@@ -101,7 +101,7 @@ pub struct DatabaseEntry {
     pub wire_protocol: Option<WireProtocol>,
     /// How the clients of all arms prove who they are where other machines can reach its servers.
     pub network_login: NetworkLogin,
-    /// How protections of the reader's own are looked at; `None` where arms cannot have one.
+    /// How protections of the reader's own are checked; `None` where arms cannot have one.
     pub custom: Option<AskedOfCustom>,
 }
 

@@ -1,4 +1,4 @@
-//! Protections of the reader's own: entries with `use = "custom"`, `settings` of an arm, and files beside the experiment.
+//! Protections of the reader's own: entries with `use = "custom"`, `settings` of an arm, and files of protections.
 
 use std::{collections::BTreeMap, io, ops::Range, slice};
 
