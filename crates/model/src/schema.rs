@@ -22,7 +22,8 @@ pub fn schema(catalogue: &Catalogue) -> Value {
     root["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     root["title"] = json!("Experiment of tithe");
     root["allOf"] = catalogue.databases.iter().map(only_its_protections).collect();
-    let definitions = catalogue.databases.iter().map(|database| (definition(database), its_protections(database)));
+    let definitions =
+        catalogue.databases.iter().map(|database| (definition(database), its_protections(database, catalogue)));
     root["definitions"] = definitions.chain([("pairs".to_owned(), pairs())]).collect::<Map<_, _>>().into();
     root
 }
@@ -136,8 +137,9 @@ fn only_its_protections(database: &OfferedDatabase) -> Value {
     })
 }
 
-/// Each protection of `database` with its options and no others.
-fn its_protections(database: &OfferedDatabase) -> Value {
+/// Each protection of `database` with its options and no others, and files of the reader's own.
+fn its_protections(database: &OfferedDatabase, catalogue: &Catalogue) -> Value {
+    let known: BTreeSet<&str> = all_protections(catalogue).map(|entry| entry.id).collect();
     let ids: Vec<&str> = database.protections.iter().map(|entry| entry.id).collect();
     let each = database.protections.iter().map(|entry| {
         let options = entry.options.iter().map(|option| (option.name.to_owned(), of_option(option)));
@@ -153,7 +155,7 @@ fn its_protections(database: &OfferedDatabase) -> Value {
             },
         })
     });
-    json!({ "type": "object", "properties": { "use": { "anyOf": [{ "enum": ids }, { "type": "string" }] } }, "allOf": each.collect::<Vec<_>>() })
+    json!({ "type": "object", "properties": { "use": { "anyOf": [{ "enum": ids }, { "not": { "enum": known } }] } }, "allOf": each.collect::<Vec<_>>() })
 }
 
 fn of_option(option: &OptionEntry) -> Value {

@@ -70,14 +70,17 @@ fn a_setting_is_read_back_and_claims_are_judged() {
     };
     let claim = |claim: &str| {
         verified(&format!(
-            "protections = [{{ use = \"custom\", name = \"x\", settings = {{ jit = \"off\" }}, claims = [{{ {claim} }}] }}]"
+            "protections = [{{ use = \"custom\", name = \"x\", settings = {{ wal_compression = \"on\" }}, claims = [{{ {claim} }}] }}]"
         ))
     };
-    let (status, told) = claim("statement = \"SHOW jit\", equals = \"off\"");
-    assert!(status == 0 && told.contains("proven (by your claim)"), "{told}");
+    let (status, told) = claim("statement = \"SHOW wal_compression\", equals = \"pglz\"");
+    assert!(
+        status == 0 && told.contains("every claim holds") && told.contains("i own, yes: wal_compression"),
+        "{told}"
+    );
     for (words, expected, said) in [
         ("statement = \"SELECT 1\", rows = 1", 7, "the claim holds on the plain arm, too"),
-        ("statement = \"SHOW jit\", matches = \"o*n\"", 5, "it says off"),
+        ("statement = \"SHOW wal_compression\", matches = \"o*f\"", 5, "it says pglz"),
         ("statement = \"SELECT pg_sleep(60)\", rows = 1", 7, "has not ended within 10 s"),
         ("statement = \"CREATE TABLE x (a int)\", rows = 0", 7, "read-only transaction"),
         ("statement = \"SELEKT\", rows = 1", 7, "syntax error"),
