@@ -55,7 +55,7 @@ pub fn chosen(database: &dyn Product, id: &str, options: &[(&str, OptionValue)])
     let mut all: BTreeMap<String, OptionValue> =
         options_of.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
     all.extend(options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-    Chosen { id: id.to_owned(), options: all }
+    Chosen::listed(id, all)
 }
 
 impl Sandbox {
