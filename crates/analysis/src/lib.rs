@@ -230,6 +230,9 @@ pub struct ArmAnalysis {
     /// The deciding cost frame by frame, in the order of time; empty for the baseline and where it is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub course: Vec<StartCourse>,
+    /// What its server used while nobody asked it; `None` where it was not watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<IdleUse>,
 }
 
 impl ArmAnalysis {
@@ -237,6 +240,35 @@ impl ArmAnalysis {
     pub fn primary(&self) -> Option<&Estimate> {
         self.estimates.iter().find(|estimate| estimate.primary)
     }
+}
+
+/// What the server of one arm uses while nobody asks it. Amounts are those of a minute.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IdleUse {
+    /// Windows of equal length that the intervals stand on.
+    pub windows: usize,
+    /// Length of all of them together, s.
+    pub seconds: f64,
+    /// Processor time, µs.
+    pub cpu_us: Interval,
+    /// The same less that of the baseline, compared window by window; `None` of the baseline and where that is not
+    /// seen.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub more_cpu_us: Option<Interval>,
+    /// Bytes written to storage; `None` where they are not seen.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub written_bytes: Option<Interval>,
+    /// The same less those of the baseline.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub more_written_bytes: Option<Interval>,
+    /// Private resident memory at the end.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub memory_bytes: Option<u64>,
+    /// What the further processor time would be for each operation at the rate of this cell, µs, where it is certain
+    /// and more than a tenth of the deciding figure.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub more_us_per_op: Option<f64>,
 }
 
 /// The deciding cost of one arm over one start of the servers, or over several where they are very many.
@@ -410,6 +442,12 @@ impl Estimate {
             }
             _ => effect,
         }
+    }
+
+    /// What it adds to an operation, in its `unit`, by the difference or else by the effect on the plain level.
+    pub fn amount(&self) -> Option<f64> {
+        let by_effect = || self.levels.map(|(plain, _)| plain * self.effect.estimate.exp_m1());
+        self.difference.map(|difference| difference.estimate).or_else(by_effect).filter(|amount| amount.is_finite())
     }
 
     /// False where the plain arm of the same cell differs from itself, so that the cost is no answer.

@@ -9,6 +9,7 @@ pub mod child_process;
 mod data_sets;
 mod draw;
 mod epoch_setup;
+mod idle;
 mod invalid;
 mod located;
 mod proof;
@@ -474,6 +475,7 @@ impl<'a> Run<'a> {
         caches.stop(&self.cache_use(runner.arms(), child_process.as_ref()));
         end_process(&mut child_process, event_log)?;
         self.note(number, event_log, |arm| caches.hits(arm))?;
+        self.watch_idle(part, &runner, event_log)?;
         self.prove(part, Phase::After, runner.arms(), event_log)?;
         Ok(Epoch { frames: measured, starts: starts.begun + 1, load_ns: spent_ns, enough })
     }

@@ -16,6 +16,7 @@ pub mod ending;
 pub mod experiment;
 pub mod fact;
 pub mod histogram;
+pub mod idle;
 pub mod invalid;
 pub mod matrix;
 pub mod operation;

@@ -510,6 +510,7 @@ fn measure(top: &Table<'_>, by_provider: bool, problems: &mut Problems) -> (Meas
         starts: None,
         slot_ms: None,
         warmup_s: None,
+        idle_s: None,
         design: Design::Interleaved,
         pin: true,
         until_decided: false,
@@ -541,6 +542,7 @@ fn measure(top: &Table<'_>, by_provider: bool, problems: &mut Problems) -> (Meas
     measure.budget_s = time("budget", *BUDGET_S.start(), *BUDGET_S.end(), BUDGET_LIMITS).unwrap_or(measure.budget_s);
     measure.slot_ms = time("slot", 0.005, 10.0, "from 5 ms to 10 s").map(|seconds| seconds * 1e3);
     measure.warmup_s = time("warmup", 0.0, 3600.0, "from 0 s to 1 h");
+    measure.idle_s = time("idle", 0.0, 3600.0, "from 0 s to 1 h");
     measure.seed = table.get("seed").and_then(|item| item.whole(0..=u64::MAX, problems)).unwrap_or(measure.seed);
     measure.primary = table.get("primary").and_then(|item| item.choice(PRIMARY, problems)).unwrap_or(measure.primary);
     let epochs = table.get("epochs").and_then(|item| item.whole(1..=20, problems));

@@ -406,6 +406,13 @@ pub enum Event {
         /// How long it may take, s.
         at_most_s: f64,
     },
+    /// The servers are watched while they are idle; told to whoever watches, and not kept.
+    Idle {
+        /// Index of the cell.
+        cell: u32,
+        /// How long it will take, s.
+        length_s: f64,
+    },
     /// A check begins, which may have to wait for what the server writes; reported to the listener, and not kept.
     Looking {
         /// Index of the cell.

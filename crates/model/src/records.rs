@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ending::{self, CellEnding},
+    idle::IdleWindow,
     plan::Plan,
     record::{ArmFacts, Event, Finding, Frame, Machine, Slot, WarmedUp},
 };
@@ -26,6 +27,9 @@ pub struct CellFacts {
     /// How long each start was warmed up until it was steady; none where warm-ups do not end so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warm_ups: Vec<WarmedUp>,
+    /// What the servers used while they were idle; none where they were not watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idle: Vec<IdleWindow>,
 }
 
 /// What a run folder holds. Frames and slots may be those of one cell alone, where a report is made cell by cell.

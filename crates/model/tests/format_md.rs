@@ -238,6 +238,7 @@ fn every_event() {
         ArmStarted { cell, epoch, arm, version: String::new() } => true,
         Loading { cell, arm, done: 0, of: 0 } => false,
         WarmingUp { cell, done_s: 0.0, at_most_s: 0.0 } => false,
+        Idle { cell, length_s: 0.0 } => false,
         Looking { cell, arm, phase: Phase::Before, claim: String::new() } => false,
         StartedAnew { cell, start: 0, took_s: 0.0, stop_s: 0.0, put_back_s: 0.0, start_s: 0.0, warm_up_s: 0.0 } => true,
         Switching { cell, arm, done_s: 0.0, at_most_s: 0.0 } => false,

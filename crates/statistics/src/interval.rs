@@ -26,6 +26,11 @@ impl Interval {
         self.low <= effect && effect <= self.high
     }
 
+    /// The interval in a unit that is so many times as large.
+    pub fn in_unit(&self, times: f64) -> Self {
+        Self { estimate: self.estimate / times, low: self.low / times, high: self.high / times }
+    }
+
     /// Half of its width.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0

@@ -15,6 +15,7 @@ mod counters;
 mod course;
 mod difference;
 pub(crate) mod estimate;
+mod idle;
 mod levels;
 mod measured;
 mod over_run;
@@ -149,6 +150,7 @@ fn assess_cell(
     over_run::judge(&mut measured, &mut arms, primary, cells);
     control::hold(&mut arms);
     persistence::hold(&measured, &mut arms);
+    arms.iter_mut().for_each(idle::weigh);
     notes.extend(asymmetry);
     warnings.extend(notes.into_iter().map(|note| format!("{}: {note}.", cell.id)));
 
@@ -183,6 +185,7 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
     let facts = |arm: usize| records.cells[cell].arms.get(arm).cloned().unwrap_or_default();
     let levels: Vec<Vec<Level>> = (0..arms.len()).map(|arm| levels::levels(measured, arm)).collect();
     let plain = facts(0);
+    let mut idle = idle::idle(&records.cells[cell].idle, arms.len()).into_iter();
     let assess_arm = |(index, arm): (usize, &Arm)| {
         let protected = facts(index);
         let findings: Vec<Finding> = records
@@ -209,6 +212,7 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
             },
             levels: levels[index].clone(),
             course: course::course(measured, index, primary),
+            idle: idle.next().flatten(),
             published: published::of(experiment, measured.cell, &arm.name),
             facts: protected,
             findings,

@@ -2,7 +2,7 @@
 //!
 //! A headline is judged over all cells of the run ([`Estimate::headline`]), tables and charts are not; both are said.
 
-use super::{cell_name, number, words};
+use super::{cell_name, idle, number, words};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Outcome, OverRun, Proof};
 
 /// How a medium writes the parts of a sentence.
@@ -107,6 +107,7 @@ pub(super) fn answer(analysis: &Analysis, markup: &Markup) -> String {
     let saving = told.iter().filter(|it| it.judged.verdict == Outcome::Gains);
     sentences
         .extend(saving.map(|it| format!("{} saves {} (check the set-up).", it.place(&cells, markup), it.saving())));
+    sentences.extend(told.iter().filter_map(|it| idle::beside_cost(it.arm, &it.place(&cells, markup))));
     sentences.extend(open(&all, markup));
     sentences.extend(control(analysis, &cells, markup));
     sentences.join(" ")

@@ -23,6 +23,7 @@ pub mod controls;
 pub mod csv;
 pub mod history;
 pub mod html;
+mod idle;
 pub mod json;
 pub mod live;
 pub mod markdown;

@@ -12,8 +12,8 @@ use super::{
     number,
 };
 use crate::{
-    AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Level, LogAt, Outcome, OverRun,
-    Proof, PublishedCost, StartCourse, Sweep, SweepArm, SweepStep,
+    AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, IdleUse, Interval, Level, LogAt, Outcome,
+    OverRun, Proof, PublishedCost, StartCourse, Sweep, SweepArm, SweepStep,
 };
 
 /// Every sample.
@@ -142,6 +142,7 @@ fn arm(name: &str, proof: Proof) -> ArmAnalysis {
         estimates: Vec::new(),
         published: Vec::new(),
         course: Vec::new(),
+        idle: None,
     }
 }
 
@@ -156,6 +157,21 @@ fn course(starts: u32, middle: f64, moved: f64) -> Vec<StartCourse> {
     };
     let start = |start: u32| StartCourse { start, effects: (start * each..(start + 1) * each).map(at).collect() };
     (0..starts).map(start).collect()
+}
+
+/// An idle server that takes `cpu_us` of processor time a minute, so much more than the baseline's.
+fn idle(cpu_us: f64, more_us: Option<f64>) -> IdleUse {
+    let within = |estimate: f64| Interval { estimate, low: 0.95 * estimate, high: 1.05 * estimate };
+    IdleUse {
+        windows: 12,
+        seconds: 60.0,
+        cpu_us: within(cpu_us),
+        more_cpu_us: more_us.map(within),
+        written_bytes: Some(within(8192.0)),
+        more_written_bytes: more_us.map(|_| Interval { estimate: 0.0, low: -512.0, high: 512.0 }),
+        memory_bytes: Some(48 << 20),
+        more_us_per_op: more_us.map(|more| more / 60.0 / 2000.0),
+    }
 }
 
 /// A figure of others; the cost in percent.
@@ -570,9 +586,11 @@ pub(super) fn open_loop() -> Analysis {
             latency("intended_p50_UPDATE", (18.0, 17.0, 19.0), (1_412.0, 1_666.0)),
             latency("intended_p99_UPDATE", (70.0, 39.0, 107.9), (39_100.0, 66_470.0)),
         ],
+        idle: Some(idle(19_800_000.0, Some(19_650_000.0))),
         ..arm("tls", Proof::Proven)
     };
     let baseline = ArmAnalysis {
+        idle: Some(idle(150_000.0, None)),
         levels: vec![
             level("throughput", "op/s", 1_999.6, 0.0004, 60),
             level("intended_p50_READ", "µs", 412.0, 0.02, 60),

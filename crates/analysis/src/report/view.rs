@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use tithe_model::direction::turns;
 
 use super::{
-    headline, number,
+    headline, idle, number,
     summary::{self, Row, Summary},
     words,
 };
@@ -181,6 +181,9 @@ fn context(cell: &CellAnalysis, form: Form) -> Vec<(String, String)> {
     }
     if !cell.warm_up.is_empty() {
         facts.push(("warm-up".to_owned(), cell.warm_up.clone()));
+    }
+    if let Some(heading) = idle::heading(cell) {
+        facts.push(("idle".to_owned(), format!("{heading}. {}", idle::lines(cell).join(". "))));
     }
     if cell.frames > 0 {
         facts.push(("machine".to_owned(), host(cell)));

@@ -9,6 +9,7 @@
 
 mod context;
 mod growth;
+mod idle;
 mod lanes;
 pub mod machines;
 mod measured;

@@ -53,8 +53,9 @@ impl Plan {
              more",
         );
         let measure = &experiment.measure;
-        let sizes = [measure.precision, measure.margin, measure.budget_s, measure.warmup_s.unwrap_or(0.0)];
-        flaws.unless(sizes.iter().all(|size| *size >= 0.0), "experiment.measure: a size is below 0");
+        let asked = [measure.warmup_s, measure.idle_s].map(Option::unwrap_or_default);
+        let sizes = [measure.precision, measure.margin, measure.budget_s].into_iter().chain(asked);
+        flaws.unless({ sizes }.all(|size| size >= 0.0), "experiment.measure: a size is below 0");
         let mut names = BTreeSet::new();
         for (number, cell) in self.cells.iter().enumerate() {
             let mut said = |holds: bool, what: &str| flaws.unless(holds, format!("cells[{number}].{what}"));

@@ -102,5 +102,6 @@ fn arm(comparison: &Comparison, side: &Side) -> ArmAnalysis {
         estimates: vec![side.estimate.clone()],
         published: Vec::new(),
         course: Vec::new(),
+        idle: None,
     }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Estimate,
-    report::{number, words},
+    report::{idle, number, words},
 };
 
 /// The columns of the table.
@@ -51,6 +51,15 @@ pub(super) fn log_over_start(cell: &CellAnalysis) -> Markup {
         }
     };
     details(words::LOG_OVER_START, &wide("log per operation over a start", &table))
+}
+
+/// What the servers use while nobody asks them; nothing where they were not watched.
+pub(super) fn idle(cell: &CellAnalysis) -> Markup {
+    html! {
+        @if let Some(heading) = idle::heading(cell) {
+            p.note { "Idle: " (heading) ". " (idle::lines(cell).join(". ")) "." }
+        }
+    }
 }
 
 fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> Markup {

@@ -258,6 +258,7 @@ fn cells(analysis: &Analysis, names: &[String]) -> Markup {
             }
             (figures::all(analysis, cell))
             (figures::log_over_start(cell))
+            (figures::idle(cell))
         }
     };
     let body = concat(analysis.cells.iter().zip(names).map(of_cell));

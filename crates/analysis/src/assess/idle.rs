@@ -1,0 +1,84 @@
+//! What servers use while nobody asks them, from the windows of an idle stretch.
+
+use tithe_model::{idle::IdleWindow, record::Counters};
+use tithe_statistics::inference::t_interval;
+
+use crate::{ArmAnalysis, CONFIDENCE, Estimate, Figure, IdleUse, Interval};
+
+/// Windows that an interval needs.
+const WINDOWS_MIN: usize = 4;
+
+/// What the server of each arm used over `windows`; `None` where it cannot be seen. Differences from the baseline hold
+/// together over the arms.
+pub(super) fn idle(windows: &[IdleWindow], arms: usize) -> Vec<Option<IdleUse>> {
+    let alpha = (1.0 - CONFIDENCE) / arms.saturating_sub(1).max(1) as f64;
+    let of_arm = |arm: usize| {
+        let cpu = per_minute(windows, arm, |counters| counters.server_cpu_ns)?;
+        let written = per_minute(windows, arm, |counters| counters.written_bytes);
+        let more = |own: &[f64], read| {
+            let plain = per_minute(windows, 0, read).filter(|_| arm > 0)?;
+            let pairs = own.iter().zip(&plain);
+            Some(t_interval(&pairs.map(|(own, plain)| own - plain).collect::<Vec<_>>(), alpha))
+        };
+        let to_us = |interval: Interval| interval.in_unit(1e3);
+        Some(IdleUse {
+            windows: cpu.len(),
+            seconds: windows.iter().map(|window| window.duration_ns as f64 / 1e9).sum(),
+            cpu_us: to_us(t_interval(&cpu, 1.0 - CONFIDENCE)),
+            more_cpu_us: more(&cpu, |counters| counters.server_cpu_ns).map(to_us),
+            written_bytes: written.as_ref().map(|written| t_interval(written, 1.0 - CONFIDENCE)),
+            more_written_bytes: written.and_then(|own| more(&own, |counters| counters.written_bytes)),
+            memory_bytes: windows.last()?.arms.get(arm)?.memory_bytes,
+            more_us_per_op: None,
+        })
+    };
+    if windows.len() < WINDOWS_MIN { vec![None; arms] } else { (0..arms).map(of_arm).collect() }
+}
+
+/// What `read` takes of arm `arm`, per minute, window by window; `None` where any window lacks it.
+fn per_minute(windows: &[IdleWindow], arm: usize, read: fn(&Counters) -> Option<u64>) -> Option<Vec<f64>> {
+    let of = |window: &IdleWindow| Some(read(window.arms.get(arm)?)? as f64 * 60e9 / window.duration_ns as f64);
+    windows.iter().map(of).collect()
+}
+
+/// Share of the deciding figure from which on an idle cost is told beside it.
+const TOLD_FROM: f64 = 0.1;
+
+/// Says how much an operation would cost more if it carried what the idle server of `arm` uses more than the plain one,
+/// where that is certain and more than a tenth of the deciding figure.
+pub(super) fn weigh(arm: &mut ArmAnalysis) {
+    let deciding = arm.primary().filter(|it| it.unit.starts_with("µs")).and_then(Estimate::amount);
+    let rate = [Figure::Operations, Figure::Throughput]
+        .iter()
+        .find_map(|name| arm.levels.iter().find(|level| level.name == *name && level.unit == "op/s"))
+        .map(|level| level.value)
+        .filter(|rate| *rate > 0.0);
+    let (Some(idle), Some(deciding_us), Some(rate)) = (&mut arm.idle, deciding, rate) else { return };
+    let Some(more) = idle.more_cpu_us.filter(|more| more.low > 0.0) else { return };
+    let per_op_us = more.estimate / 60.0 / rate;
+    idle.more_us_per_op = Some(per_op_us).filter(|per_op_us| *per_op_us > TOLD_FROM * deciding_us.max(0.0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows of a second in which plain and protected server took so many ms, and in which nothing else is known.
+    fn windows(ms: &[[u64; 2]]) -> Vec<IdleWindow> {
+        let counters = |ms: &u64| Counters { server_cpu_ns: Some(ms * 1_000_000), ..Counters::default() };
+        let window = |ms: &[u64; 2]| IdleWindow { duration_ns: 1_000_000_000, arms: ms.iter().map(counters).collect() };
+        ms.iter().map(window).collect()
+    }
+
+    #[test]
+    fn windows_become_a_minute_and_are_compared_one_by_one() {
+        // Both servers do more in the last window: the difference does not.
+        let seen = idle(&windows(&[[1, 11], [1, 11], [1, 11], [1, 11], [6, 16]]), 2);
+        let (plain, protected) = (seen[0].as_ref().expect("seen"), seen[1].as_ref().expect("seen"));
+        assert_eq!((plain.cpu_us.estimate, plain.more_cpu_us), (120_000.0, None));
+        assert!(plain.cpu_us.low < 120_000.0 && plain.written_bytes.is_none());
+        let more = protected.more_cpu_us.expect("compared");
+        assert_eq!((more.estimate, more.low, more.high), (600_000.0, 600_000.0, 600_000.0));
+        assert_eq!(idle(&windows(&[[1, 2]; 3]), 2), [None, None]);
+    }
+}

@@ -1,0 +1,48 @@
+//! What servers use while nobody asks them, in words.
+
+use super::number;
+use crate::{ArmAnalysis, CellAnalysis, IdleUse, Interval, Outcome};
+
+/// A line for each arm of `cell` whose server was watched; none where none was.
+pub(super) fn lines(cell: &CellAnalysis) -> Vec<String> {
+    let line = |arm: &ArmAnalysis| Some(format!("{}: {}", arm.name, used(arm.idle.as_ref()?)));
+    cell.arms.iter().filter_map(line).collect()
+}
+
+/// How long the servers of `cell` were watched, and how the lines are to be read.
+pub(super) fn heading(cell: &CellAnalysis) -> Option<String> {
+    let idle = cell.arms.iter().find_map(|arm| arm.idle.as_ref())?;
+    let (length, windows) = (number::duration(idle.seconds), idle.windows);
+    Some(format!("a minute while nobody asks the servers, by {length} in {windows} windows"))
+}
+
+/// `1.2 ms [1.0, 1.4] of processor time, +0.2 ms [0.1, 0.3] beside the baseline; 0 bytes written; 53 MB of memory`
+fn used(idle: &IdleUse) -> String {
+    let level = |of: &Interval, unit| number::level(of.estimate, of.low, of.high, unit).to_string();
+    let more = |of: &Option<Interval>, unit| {
+        let told = of.filter(|of| of.high > of.low);
+        told.map_or(String::new(), |of| format!(" ({} than the baseline)", number::difference(&of, unit, outcome(&of))))
+    };
+    let mut parts = vec![format!("{} of processor time{}", level(&idle.cpu_us, "µs"), more(&idle.more_cpu_us, "µs"))];
+    if let Some(written) = &idle.written_bytes {
+        parts.push(format!("{} written{}", level(written, "bytes"), more(&idle.more_written_bytes, "bytes")));
+    }
+    parts.extend(idle.memory_bytes.map(|bytes| format!("{} of memory", number::memory(bytes))));
+    parts.join("; ")
+}
+
+fn outcome(of: &Interval) -> Outcome {
+    if of.holds(0.0) { Outcome::TooNoisy } else { Outcome::Costs }
+}
+
+/// The sentence that belongs beside the deciding figure of `arm`; `None` where its idle cost is small beside that.
+pub(super) fn beside_cost(arm: &ArmAnalysis, name: &str) -> Option<String> {
+    let idle = arm.idle.as_ref()?;
+    let (per_op, more) = (idle.more_us_per_op?, idle.more_cpu_us?);
+    Some(format!(
+        "The server of {name} uses {} of processor time a minute more than the plain one while nobody asks it: at the \
+         rate of this run that would be {} an operation, which is not in the figure.",
+        number::difference(&more, "µs", Outcome::Costs).to_string().trim_start_matches('+'),
+        number::amount(per_op, "µs")
+    ))
+}
