@@ -320,6 +320,7 @@ fn changes(protection: &'static dyn Protection, chosen: &experiment::Protection)
     let mut lines: Vec<String> = setup.settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     lines.extend(setup.create_arguments.iter().map(|argument| format!("when the data folder is made: {argument}")));
     lines.extend(setup.statements.iter().map(|statement| format!("after the start: {statement}")));
+    lines.extend(setup.table_statements.iter().map(|statement| format!("for each table: {statement}")));
     lines.extend(setup.session_statements.iter().map(|statement| format!("in every session: {statement}")));
     if let Transport::Tls { version, mutual, resumption } = setup.transport {
         let clients = if mutual { ", clients show a certificate" } else { "" };

@@ -91,6 +91,9 @@ pub fn shown(launch: &Launch, setup: &Setup) -> String {
     for statement in &setup.statements {
         lines.push(format!("then {statement}"));
     }
+    for statement in &setup.table_statements {
+        lines.push(format!("each table {statement}"));
+    }
     lines.join("\n") + "\n"
 }
 
@@ -123,6 +126,7 @@ pub fn every_way(protections: &[&dyn Protection], launched: impl Fn(&Setup) -> S
             settings: _,
             create_arguments: _,
             statements: _,
+            table_statements: _,
             space: _,
             after_loading: _,
             clients: _,

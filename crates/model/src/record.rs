@@ -406,7 +406,7 @@ pub enum Event {
         /// How long it may take, s.
         at_most_s: f64,
     },
-    /// The servers are watched while they are idle; told to whoever watches, and not kept.
+    /// The servers are watched while they are idle; reported to the listener, and not kept.
     Idle {
         /// Index of the cell.
         cell: u32,

@@ -28,6 +28,9 @@ pub struct Setup {
     pub create_arguments: Vec<String>,
     /// Statements that an administrator runs once after the start.
     pub statements: Vec<String>,
+    /// Statements about each table of the workload, which an administrator runs once it is made, before it is loaded.
+    /// `{table}` stands for its name, `{space}` for where it is.
+    pub table_statements: Vec<String>,
     /// Statements that every client session runs after connecting.
     pub session_statements: Vec<String>,
     /// What protections of the reader's own say, on data that are loaded.
@@ -67,6 +70,7 @@ impl Setup {
             settings,
             create_arguments: Vec::new(),
             statements: Vec::new(),
+            table_statements: Vec::new(),
             session_statements: Vec::new(),
             after_loading: AfterLoading::default(),
             transport: Transport::Plain,

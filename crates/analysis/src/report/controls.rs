@@ -132,6 +132,8 @@ pub const CHECKS: &[(&str, Option<Property>)] = &[
     ("recorders", None),
     ("rights-enforced", Some(Property::Authorisation)),
     ("setting-differs", None),
+    ("row-plan", None),
+    ("rows-apart", Some(Property::Authorisation)),
     ("statement-log", Some(Property::Audit)),
     ("statements-ordinary", None),
     ("tamper", Some(Property::Integrity)),

@@ -118,8 +118,39 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     let mut session = own_schema(server, setup)?;
     let name = YCSB_DIALECT.qualified(&setup.space, table);
     // Left over from a run that was killed: `observe` has seen that everything here is ours.
-    run_unlocked(&mut session, &setup.space, &format!("DROP TABLE IF EXISTS {name}"))?;
-    session.run(&marked(&table_text(&setup.space, table), &name)).map(drop)
+    run_unlocked(&mut session, &setup.space, &removal(&name))?;
+    session.run(&marked(&table_text(&setup.space, table), &name))?;
+    say_of_table(&mut session, setup, &name)
+}
+
+/// Runs the arm's own statements about the table `name`, each as one.
+///
+/// # Errors
+/// The server's error.
+pub fn say_of_table(session: &mut PostgresSession, setup: &Setup, name: &str) -> Result<(), Fault> {
+    let of_table = |statement: &String| {
+        let statement = statement.replace(MEMBERS, &members_of(name)).replace("{table}", name);
+        session.run(&statement.replace("{space}", &setup.space)).map(drop)
+    };
+    setup.table_statements.iter().try_for_each(of_table)
+}
+
+/// Stands in statements about a table for one that belongs to it and says which client is of which tenant.
+pub const MEMBERS: &str = "{members}";
+
+/// What the name of such a table ends with.
+pub const MEMBERS_SUFFIX: &str = "_members";
+
+fn members_of(name: &str) -> String {
+    match name.strip_suffix('"') {
+        Some(open) => format!("{open}{MEMBERS_SUFFIX}\""),
+        None => format!("{name}{MEMBERS_SUFFIX}"),
+    }
+}
+
+/// The statement that removes the table `name` with what belongs to it.
+pub fn removal(name: &str) -> String {
+    format!("DROP TABLE IF EXISTS {name}, {}", members_of(name))
 }
 
 /// An administrator's session in the schema of this arm, which is made where it is not there.
@@ -173,7 +204,7 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
         return Ok(());
     }
     let name = YCSB_DIALECT.qualified(space, table);
-    run_unlocked(&mut session, space, &format!("DROP TABLE IF EXISTS {name}"))?;
+    run_unlocked(&mut session, space, &removal(&name))?;
     let left = session.value(&format!("SELECT count(*) FROM pg_class WHERE relnamespace = '{space}'::regnamespace"))?;
     if left == "0" {
         // Without CASCADE the server itself refuses when something appeared in the meantime.

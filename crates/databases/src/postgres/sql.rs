@@ -24,6 +24,9 @@ impl SqlDatabase for Postgres {
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
         let target = PRODUCT.target(server, setup)?;
         let mut session = PostgresSession::open(&target, how.blocking, server.process.is_some())?;
+        if !setup.table_statements.is_empty() {
+            session.copies_nothing();
+        }
         session.run(&format!("SET search_path = {}", setup.space))?;
         for statement in &setup.session_statements {
             session.run_statement(statement)?;
@@ -40,15 +43,15 @@ impl SqlDatabase for Postgres {
         indexes: &[String],
     ) -> Result<(), Fault> {
         let mut session = schema::own_schema(server, setup)?;
-        run_unlocked(&mut session, &setup.space, &format!("DROP TABLE IF EXISTS {name}"))?;
+        run_unlocked(&mut session, &setup.space, &schema::removal(name))?;
         session.run(&schema::marked(definition, name))?;
+        schema::say_of_table(&mut session, setup, name)?;
         indexes.iter().try_for_each(|index| session.run(index).map(drop))
     }
 
     fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
         let mut session = schema::own_schema(server, setup)?;
-        let drop_table = |name: &str| format!("DROP TABLE IF EXISTS {name}");
-        names.iter().try_for_each(|name| run_unlocked(&mut session, &setup.space, &drop_table(name)))
+        names.iter().try_for_each(|name| run_unlocked(&mut session, &setup.space, &schema::removal(name)))
     }
 
     fn quiesce(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {

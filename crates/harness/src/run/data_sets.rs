@@ -91,6 +91,7 @@ impl Fingerprint {
         // says what of it is in the files.
         let Setup {
             create_arguments,
+            table_statements,
             session_statements,
             at_rest,
             columns,
@@ -126,6 +127,7 @@ impl Fingerprint {
         let mut lines = vec![format!("workload {workload}"), format!("{version} in {}", programs.display())];
         lines.extend(stored.storage_settings);
         lines.extend(create_arguments.iter().map(|argument| format!("made with {argument}")));
+        lines.extend(table_statements.iter().map(|statement| format!("each table made with {statement}")));
         lines.extend(session_statements.iter().map(|statement| format!("loaded after {statement}")));
         let mut keys = Vec::new();
         if let Some(AtRest { cipher, key }) = at_rest {

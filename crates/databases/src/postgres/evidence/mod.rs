@@ -5,6 +5,8 @@ pub mod checksums_on;
 mod formats;
 pub mod logs_free;
 pub mod pgcrypto_trap;
+pub mod row_plan;
+pub mod rows_apart;
 pub mod statement_log;
 
 use tithe_machine::fault::Fault;

@@ -3,6 +3,7 @@
 mod checksums;
 mod log_statement;
 mod pgaudit;
+mod row_security;
 mod scram;
 mod tls;
 
@@ -16,6 +17,7 @@ pub const ALL: &[&dyn Protection] = &[
     &tls::TLS,
     &pgaudit::PgAudit,
     &log_statement::LogStatement,
+    &row_security::RowSecurity,
     &scram::Scram,
     &checksums::Checksums,
     &COLUMNS,

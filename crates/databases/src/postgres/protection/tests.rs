@@ -372,3 +372,24 @@ fn what_is_missing_is_named_with_its_package() {
 fn every_way_to_ask_for_a_protection() {
     expect_file!["every_way.txt"].assert_eq(&every_way(ALL, |setup| shown(setup, "postgres (PostgreSQL) 15.18")));
 }
+
+#[test]
+fn row_security() {
+    check(
+        &[chosen("row-security", &[])],
+        expect![[r#"
+        + each table ALTER TABLE {table} ADD COLUMN tithe_tenant text NOT NULL; ALTER TABLE {table} ALTER COLUMN tithe_tenant SET DEFAULT current_setting('tithe.tenant')
+        + each table ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY of_tenant ON {table} USING (tithe_tenant = current_setting('tithe.tenant'))
+        + each table DO $$ BEGIN IF (SELECT oid = 10 FROM pg_roles WHERE rolname = session_user AND rolname = 'tithe') THEN IF to_regrole('tithe_client') IS NULL THEN CREATE ROLE tithe_client; END IF; GRANT USAGE ON SCHEMA {space} TO tithe_client; GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO tithe_client; END IF; END $$
+    "#]],
+    );
+    check(
+        &[chosen("row-security", &[("lookup", "subquery")])],
+        expect![[r#"
+        + each table CREATE TABLE {members} (member text PRIMARY KEY, tenant text NOT NULL); COMMENT ON TABLE {members} IS 'made by tithe'; INSERT INTO {members} SELECT 'member ' || n, 'tenant ' || n FROM generate_series(1, 999) AS n UNION ALL SELECT 'one', 'one'; ANALYZE {members}
+        + each table ALTER TABLE {table} ADD COLUMN tithe_tenant text NOT NULL; ALTER TABLE {table} ALTER COLUMN tithe_tenant SET DEFAULT current_setting('tithe.tenant')
+        + each table ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY of_tenant ON {table} USING (tithe_tenant IN (SELECT tenant FROM {members} WHERE member = current_setting('tithe.tenant')))
+        + each table DO $$ BEGIN IF (SELECT oid = 10 FROM pg_roles WHERE rolname = session_user AND rolname = 'tithe') THEN IF to_regrole('tithe_client') IS NULL THEN CREATE ROLE tithe_client; END IF; GRANT USAGE ON SCHEMA {space} TO tithe_client; GRANT SELECT ON {members} TO tithe_client; GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO tithe_client; END IF; END $$
+    "#]],
+    );
+}

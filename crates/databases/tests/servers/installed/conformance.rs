@@ -57,6 +57,8 @@ mod postgres {
 
     alike!(POSTGRES, recorders: NO_RECORDERS, resumed: "Fails", tls is not "tls" { mutual = true }, "scram" {});
 
+    const ROWS: [&str; 2] = ["rows-apart Claim Holds", "row-plan Disclosure Holds"];
+
     const LOGGED: [&str; 3] =
         ["audit-complete Claim Holds", "logs-free Disclosure Fails", "pgcrypto-trap Disclosure Fails"];
 
@@ -68,6 +70,10 @@ mod postgres {
             => [LOGGED[0], "logs-free Disclosure Holds", LOGGED[2]];
         the_statement_log: "log-statement" {} => ["statement-log Claim Holds", LOGGED[1], LOGGED[2]];
         scram: "scram" {} => PASSWORD;
+        row_security: "row-security" {} => ROWS;
+        row_security_by_fifty_policies: "row-security" { policies = 50.0 } => ROWS;
+        row_security_by_a_setting_read_once: "row-security" { lookup = "once" } => ROWS;
+        row_security_by_a_subquery: "row-security" { lookup = "subquery" } => ROWS;
         checksums: "checksums" {} => ["checksums-on Claim Holds"];
     }
 

@@ -1,0 +1,96 @@
+//! How the server reads by key under its policies: the plan with them, and without.
+
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::{
+    evidence::{Check, CheckContext, CheckEntry},
+    session::SqlSession as _,
+};
+
+use super::rows_apart::{client, tables};
+use crate::postgres::{schema::administrator, session::PostgresSession};
+
+/// Shows the plans of a read by key and of a range, as a client has them and as the table's administrator has, whom no
+/// policy holds on a server that Tithe started. A disclosure: a policy that keeps the server from its index makes every
+/// read one of the whole table.
+pub struct RowPlan;
+
+impl Check for RowPlan {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::disclosure("row-plan").own_control()
+    }
+
+    fn claim(&self) -> String {
+        "reads by key go by the index under the policies as well".to_owned()
+    }
+
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let (mut client, space) = (client(context.server, context.setup)?, &context.setup.space);
+        let Some((table, key)) = keyed(&mut client, space)? else {
+            return Ok(Observation::Unknown("no table has a key".to_owned()));
+        };
+        let mut free = administrator(context.server, context.setup)?;
+        let mut told = Vec::new();
+        let mut by_index = None;
+        for (name, sql) in reads(&table, &key) {
+            let held = plan(&mut client, &sql)?;
+            let usual = plan(&mut free, &sql)?;
+            // How a range is read is the planner's choice by size; a single row that goes by no index is none.
+            by_index.get_or_insert(held.contains("Index") || !usual.contains("Index"));
+            told.push(if held == usual {
+                format!("{name}: {held}")
+            } else {
+                format!("{name}: {held} | without: {usual}")
+            });
+        }
+        let quotation = told.join("; ");
+        Ok(if by_index.unwrap_or_default() {
+            Observation::Protected(quotation)
+        } else {
+            Observation::Exposed(quotation)
+        })
+    }
+}
+
+/// The workload's table with most pages that has a primary key, and the columns of that.
+fn keyed(session: &mut PostgresSession, space: &str) -> Result<Option<(String, Vec<String>)>, Fault> {
+    let known = tables(session, space)?;
+    let listed = format!(
+        "SELECT relname, (SELECT string_agg(attname, ' ' ORDER BY place) FROM unnest(indkey) WITH ORDINALITY AS key \
+         (number, place) JOIN pg_attribute ON attrelid = indrelid AND attnum = key.number) FROM pg_index JOIN pg_class \
+         ON pg_class.oid = indrelid WHERE indisprimary AND relnamespace = '{space}'::regnamespace ORDER BY relpages DESC"
+    );
+    let keyed = session.run(&listed)?.into_iter().find_map(|row| match row.as_slice() {
+        [Some(table), Some(key)] if known.contains(table) => {
+            let columns = key.split(' ').map(|column| format!("\"{column}\"")).collect();
+            Some((format!("\"{space}\".\"{table}\""), columns))
+        }
+        _ => None,
+    });
+    Ok(keyed)
+}
+
+/// A read of one row of `table` and one of a range, by the columns of its key.
+fn reads(table: &str, key: &[String]) -> [(&'static str, String); 2] {
+    let last = key.last().map_or("", String::as_str);
+    let where_all = |of_last: &str| {
+        let before = key.iter().take(key.len().saturating_sub(1)).map(|column| format!("{column} = '0' AND "));
+        format!("{}{last} {of_last} '0'", before.collect::<String>())
+    };
+    [
+        ("by key", format!("SELECT * FROM {table} WHERE {}", where_all("="))),
+        ("a range", format!("SELECT * FROM {table} WHERE {} ORDER BY {last} LIMIT 10", where_all(">="))),
+    ]
+}
+
+/// Signs of a line of a plan that are shown: the condition of many policies fills pages.
+const LINE: usize = 120;
+
+/// The plan of `sql` in one line.
+fn plan(session: &mut PostgresSession, sql: &str) -> Result<String, Fault> {
+    let lines = session.run(&format!("EXPLAIN (COSTS OFF) {sql}"))?;
+    let short = |line: String| {
+        let line = line.trim().trim_start_matches("->").trim();
+        if line.chars().count() > LINE { line.chars().take(LINE).chain(['…']).collect() } else { line.to_owned() }
+    };
+    Ok(lines.into_iter().flatten().flatten().map(short).collect::<Vec<String>>().join(", "))
+}

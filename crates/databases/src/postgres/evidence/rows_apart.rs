@@ -1,0 +1,222 @@
+//! Does a client see and change the rows of its own tenant alone?
+
+use tithe_machine::{fault::Fault, launch::Server, observation::Observation};
+use tithe_plugin::{
+    checks::canary::key_value,
+    evidence::{Check, CheckContext, CheckEntry},
+    session::{Connection as _, Discard, Request, SqlSession as _},
+    setup::Setup,
+};
+
+use crate::{
+    evidence::marked::marker,
+    postgres::{
+        schema::{MEMBERS_SUFFIX, YCSB_DIALECT},
+        session::PostgresSession,
+        target::PRODUCT,
+    },
+    target::is_local,
+};
+
+/// The column with the tenant.
+pub const TENANT: &str = "tithe_tenant";
+
+/// The setting by which a client says whose rows it works on.
+pub const ASKED_FOR: &str = "tithe.tenant";
+
+/// Rows that are looked for in a table: whether there are any is enough.
+const ROWS: u32 = 1000;
+
+/// As a measured client, on every table of the workload: asks the server whether policies hold this account, counts the
+/// rows that it sees, then does the same as another tenant, tries to change a row as that, and to put a row in for
+/// another. Nothing that it changes stays.
+pub struct RowsApart;
+
+impl Check for RowsApart {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("rows-apart")
+    }
+
+    fn claim(&self) -> String {
+        "a client sees and changes rows of its own tenant, and of no other".to_owned()
+    }
+
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let mut client = client(context.server, context.setup)?;
+        let (tables, space) = (tables(&mut client, &context.setup.space)?, &context.setup.space);
+        // Of records by key one row at least is there, whatever was loaded.
+        let has_records = tables.contains(&context.table.name);
+        let planted = if has_records { Some(plant(context)?) } else { None };
+        let looks: Result<Vec<Look>, Fault> = tables
+            .iter()
+            .map(|table| Look::at(&mut client, table.clone(), &YCSB_DIALECT.qualified(space, &named(table))))
+            .collect();
+        if let Some(key) = planted {
+            key_value(context.connect()?)?.call(&Request::Delete { key: key.as_bytes() }, &mut Discard)?;
+        }
+        let account = client.value(
+            "SELECT format('%I%s%s', rolname, CASE WHEN rolsuper THEN ', a superuser' END, CASE WHEN rolbypassrls AND \
+             NOT rolsuper THEN ', which has BYPASSRLS' END) FROM pg_roles WHERE rolname = current_user",
+        )?;
+        Ok(judged(&looks?, &account))
+    }
+}
+
+/// The table called `name`.
+fn named(name: &str) -> tithe_plugin::session::Table {
+    tithe_plugin::session::Table { name: name.to_owned(), fields: 0, field_prefix: String::new() }
+}
+
+/// A session as the measured clients have it.
+pub(super) fn client(server: &Server, setup: &Setup) -> Result<PostgresSession, Fault> {
+    let mut session = PostgresSession::open(&PRODUCT.target(server, setup)?, true, is_local(server))?;
+    setup.session_statements.iter().try_for_each(|statement| session.run_statement(statement))?;
+    Ok(session)
+}
+
+/// The workload's tables in the schema `space`.
+pub(super) fn tables(session: &mut PostgresSession, space: &str) -> Result<Vec<String>, Fault> {
+    let listed = format!(
+        "SELECT relname FROM pg_class WHERE relnamespace = '{space}'::regnamespace AND relkind = 'r' AND relname NOT \
+         LIKE '%{MEMBERS_SUFFIX}' ORDER BY relname"
+    );
+    Ok(session.run(&listed)?.into_iter().flatten().flatten().collect())
+}
+
+/// Inserts a record as a client does; its key.
+fn plant(context: &CheckContext<'_>) -> Result<String, Fault> {
+    let key = marker(context);
+    let values: Vec<(usize, &[u8])> = (0..context.table.fields).map(|field| (field, &b"row"[..])).collect();
+    key_value(context.connect()?)?.call(&Request::Insert { key: key.as_bytes(), values: &values }, &mut Discard)?;
+    Ok(key)
+}
+
+/// What one table shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Look {
+    table: String,
+    /// The server says that policies hold this account on it.
+    active: bool,
+    /// Rows that the client sees as itself, [`ROWS`] at most.
+    own: u64,
+    /// Rows that it sees as another tenant.
+    other: u64,
+    /// Rows that it could change as another tenant; one is tried.
+    changed: u64,
+    /// It put a row in as another tenant's.
+    given_away: bool,
+}
+
+impl Look {
+    /// Looks at the table `name`, which is written as `quoted` in statements.
+    fn at(session: &mut PostgresSession, table: String, quoted: &str) -> Result<Self, Fault> {
+        let count = format!("SELECT count(*) FROM (SELECT FROM {quoted} LIMIT {ROWS}) AS seen");
+        let column = format!(
+            "SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = '{quoted}'::regclass AND attnum = 1"
+        );
+        let column = session.value(&column)?;
+        let number = |session: &mut PostgresSession, sql: &str| -> Result<u64, Fault> {
+            let text = session.value(sql)?;
+            text.parse().map_err(|_| Fault::Wrong(format!("no number: {text}")))
+        };
+        let active = session.value(&format!("SELECT row_security_active('{quoted}')"))? == "t";
+        let own = number(session, &count)?;
+        let given_away = own > 0 && given_away(session, quoted)?;
+        session.run("BEGIN")?;
+        session.run(&format!("SET LOCAL {ASKED_FOR} = 'another'"))?;
+        let other = number(session, &count)?;
+        let change = format!(
+            "WITH changed AS (UPDATE {quoted} SET {column} = {column} WHERE ctid = (SELECT ctid FROM {quoted} LIMIT 1) \
+             RETURNING 1) SELECT count(*) FROM changed"
+        );
+        let changed = number(session, &change);
+        session.run("ROLLBACK")?;
+        Ok(Self { table, active, own, other, changed: changed?, given_away })
+    }
+
+    /// What is wrong with it.
+    fn flaws(&self) -> Vec<String> {
+        let mut flaws = Vec::new();
+        if !self.active {
+            flaws.push("no policy holds the account".to_owned());
+        }
+        if self.other > 0 {
+            flaws.push(format!("another tenant sees {} of {} rows", self.other, self.own));
+        }
+        if self.changed > 0 {
+            flaws.push("another tenant changes a row".to_owned());
+        }
+        if self.given_away {
+            flaws.push("a row can be put in as another tenant's".to_owned());
+        }
+        flaws
+    }
+}
+
+/// What the server says of a key that is there already (documentation, "PostgreSQL Error Codes": `unique_violation`).
+/// It comes after the policies have let the row pass.
+const UNIQUE: &str = "23505";
+
+/// Tries to put a row of the client's into the table `quoted` again, as another tenant's; true where no policy refuses
+/// it.
+fn given_away(session: &mut PostgresSession, quoted: &str) -> Result<bool, Fault> {
+    let columns = session.value(&format!(
+        "SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = \
+         '{quoted}'::regclass AND attnum > 0 AND NOT attisdropped AND attname <> '{TENANT}'"
+    ))?;
+    session.run("BEGIN")?;
+    let given = session
+        .run(&format!("INSERT INTO {quoted} ({columns}, {TENANT}) SELECT {columns}, 'another' FROM {quoted} LIMIT 1"));
+    session.run("ROLLBACK")?;
+    Ok(match given {
+        Err(Fault::Server(words)) => words.starts_with(UNIQUE),
+        given => given.is_ok(),
+    })
+}
+
+/// What all tables show to `account`, with what else it is.
+fn judged(looks: &[Look], account: &str) -> Observation {
+    let flawed: Vec<String> = looks
+        .iter()
+        .filter(|look| !look.flaws().is_empty())
+        .map(|look| format!("{}: {}", look.table, look.flaws().join(", ")))
+        .collect();
+    if !flawed.is_empty() {
+        return Observation::Exposed(format!("as {account}: {}", flawed.join("; ")));
+    }
+    let rows: u64 = looks.iter().map(|look| look.own).sum();
+    if rows == 0 {
+        return Observation::Unknown(format!("as {account}: no table has a row to be seen"));
+    }
+    let some = looks.iter().map(|look| format!("{}: {} rows as itself, 0 as another tenant", look.table, look.own));
+    Observation::Protected(format!(
+        "as {account}: {} (of {ROWS} at most); another tenant changes no row, and none can be put in as its own",
+        some.collect::<Vec<_>>().join("; ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_flaw_on_one_table_is_enough() {
+        let kept = Look { table: "a".to_owned(), active: true, own: 7, other: 0, changed: 0, given_away: false };
+        let holds = |looks: &[Look]| match judged(looks, "x") {
+            Observation::Protected(_) => Some(true),
+            Observation::Exposed(_) => Some(false),
+            _ => None,
+        };
+        assert_eq!(holds(&[kept.clone(), Look { own: 0, ..kept.clone() }]), Some(true));
+        assert_eq!(holds(&[Look { own: 0, ..kept.clone() }]), None);
+        assert_eq!(holds(&[]), None);
+        for flawed in [
+            Look { active: false, ..kept.clone() },
+            Look { other: 1, ..kept.clone() },
+            Look { changed: 1, ..kept.clone() },
+            Look { given_away: true, ..kept.clone() },
+        ] {
+            assert_eq!(holds(&[kept.clone(), flawed]), Some(false));
+        }
+    }
+}
