@@ -161,6 +161,9 @@ pub struct CellAnalysis {
     /// empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log_over_start: Vec<LogAt>,
+    /// The statements of the user's own that clients sent; none of a workload that has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<StatementUse>,
     /// The machines that offered the load, in the order of their lanes; empty where Tithe's own process did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentAnalysis>,
@@ -189,6 +192,20 @@ pub struct AgentAnalysis {
 /// What is left out where there is none of it.
 fn is_zero(count: &usize) -> bool {
     *count == 0
+}
+
+/// How much a statement of the user's own was used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatementUse {
+    /// The operation under which it is recorded, which is its place: `app.sql:3`.
+    pub operation: String,
+    /// Its text, shortened and without values.
+    pub text: String,
+    /// Calls in all arms together.
+    pub calls: u64,
+    /// Share of the time of all statements that it took in the baseline, 0–1.
+    pub time_share: f64,
 }
 
 /// The log per operation at one place of a start.

@@ -30,6 +30,7 @@ pub mod schedule;
 pub mod schema;
 pub mod slots;
 pub mod start_spread;
+pub mod statement;
 pub mod steady;
 mod wording;
 pub mod wrap;

@@ -1,5 +1,7 @@
 //! Everything that a run folder holds: what `run` writes, and what reports are made of.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -30,6 +32,9 @@ pub struct CellFacts {
     /// What the servers used while they were idle; none where they were not watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub idle: Vec<IdleWindow>,
+    /// Operations that are statements of the user's own, each with its text as reports show it: without values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub statements: BTreeMap<String, String>,
 }
 
 /// What a run folder holds. Frames and slots may be those of one cell alone, where a report is made cell by cell.

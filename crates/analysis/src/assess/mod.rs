@@ -29,6 +29,7 @@ mod sequential;
 mod sizes;
 mod slots;
 mod stand_in;
+mod statements;
 mod sums;
 mod sweep;
 mod switched;
@@ -173,6 +174,7 @@ fn assess_cell(
         wait_share: measured.wait_share(),
         warm_up: warm_up::words(cell, warm_ups),
         log_over_start,
+        statements: statements::statements(&measured, &records.cells[index]),
         agents,
         arms,
         invalid: measured.invalid,

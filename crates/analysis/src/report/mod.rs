@@ -33,6 +33,7 @@ pub mod observation;
 pub mod oscal;
 pub mod otava;
 pub mod sarif;
+pub mod statements;
 pub mod summary;
 pub mod terminal;
 pub mod tone;

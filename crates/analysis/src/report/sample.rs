@@ -401,6 +401,7 @@ fn cell(id: &str, arms: Vec<ArmAnalysis>) -> CellAnalysis {
         wait_share: 0.284,
         warm_up: String::new(),
         log_over_start: Vec::new(),
+        statements: Vec::new(),
         agents: Vec::new(),
         arms,
     }
@@ -614,6 +615,7 @@ pub(super) fn open_loop() -> Analysis {
         log_over_start: [("first frame", 2040.0), ("last frame", 412.0)]
             .map(|(place, bytes)| LogAt { place: place.to_owned(), arms: vec![Some(bytes), None] })
             .to_vec(),
+        statements: Vec::new(),
         agents: [("rack1", 86_400_000_000_000, 84_200), ("rack2", -1_250_000, 112_700)]
             .map(|(name, clock_offset_ns, clock_bound_ns)| AgentAnalysis {
                 name: name.to_owned(),

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use tithe_model::direction::turns;
 
 use super::{
-    headline, idle, number,
+    headline, idle, number, statements,
     summary::{self, Row, Summary},
     words,
 };
@@ -142,6 +142,7 @@ fn legend(analysis: &Analysis) -> String {
 fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(2, cell.id.clone()), Block::Paragraph(conditions(cell))];
     blocks.extend(costs::of_cell(analysis, cell, form));
+    blocks.extend(of_statements(cell));
     blocks.extend(published::of_cell(cell));
     blocks.push(Block::Facts(context(cell, form)));
     if form == Form::Long {
@@ -228,6 +229,31 @@ fn invalid(cell: &CellAnalysis, form: Form) -> String {
         }
     });
     format!("{} left out: {}", words::plural(cell.invalid.len() as u64, "frame"), told.collect::<Vec<_>>().join("; "))
+}
+
+/// What protections cost each statement of the user's own, the most expensive first; nothing where there are none.
+fn of_statements(cell: &CellAnalysis) -> Vec<Block> {
+    let rows = statements::rows(cell);
+    let Some(first) = rows.first() else { return Vec::new() };
+    let mut columns = vec![Column::text("statement"), Column::text("share"), Column::text("calls")];
+    columns.extend(first.costs.iter().map(|(arm, _)| Column::figures(&arm.name, "")));
+    let row = |row: &statements::Row<'_>| {
+        let costs = row.costs.iter().map(|(arm, cost)| {
+            cost.map_or(Entry::absent(), |it| {
+                costs::cost(&it.change(), it.difference.as_ref(), &it.unit, it.verdict, &arm.proof)
+            })
+        });
+        let used = [
+            Entry::text(row.words(), Tone::Strong),
+            Entry::text(number::share(row.statement.time_share), Tone::Normal),
+            Entry::text(number::count(row.statement.calls), Tone::Normal),
+        ];
+        used.into_iter().chain(costs).collect()
+    };
+    vec![
+        Block::Paragraph(statements::LEAD.to_owned()),
+        Block::Table(Table { columns, rows: rows.iter().map(row).collect(), sticky: 1 }),
+    ]
 }
 
 /// Where each arm is saturated and what it costs with few clients, at saturation, and below it.

@@ -20,4 +20,5 @@ mod laws;
 mod live;
 mod orders;
 mod pages;
+mod statements;
 mod synthetic;

@@ -116,6 +116,7 @@ impl Invented {
                 arms: facts.collect(),
                 warm_ups: Vec::new(),
                 idle: Vec::new(),
+                statements: BTreeMap::new(),
             }],
             events: vec![Event::RunStarted { tithe: "0.1.0".to_owned(), resumed: false }],
             damage: Vec::new(),
@@ -177,7 +178,12 @@ impl Invented {
                 reconnect_every: None,
                 limits: Default::default(),
             }],
-            workloads: vec![Workload { name: "c".to_owned(), kind: "ycsb".to_owned(), properties: BTreeMap::new() }],
+            workloads: vec![Workload {
+                name: "c".to_owned(),
+                kind: "ycsb".to_owned(),
+                properties: BTreeMap::new(),
+                prepare: None,
+            }],
             arms: arms.collect(),
             measure: Measure {
                 precision: 0.01,

@@ -235,6 +235,9 @@ pub struct Workload {
     /// Its properties in the kind's own names, in increasing precedence merged: the preset or the
     /// property file, the experiment's own `properties`.
     pub properties: BTreeMap<String, String>,
+    /// Data of the user's own that launched servers hold in place of what its clients would load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepare: Option<PathBuf>,
 }
 
 /// One database with a set of protections.

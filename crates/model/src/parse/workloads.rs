@@ -1,6 +1,11 @@
 //! `[[workload]]`: a preset of properties or a property file, and the experiment's own properties on top.
 
-use std::{collections::BTreeMap, io, ops::Range, path::Path};
+use std::{
+    collections::BTreeMap,
+    io,
+    ops::Range,
+    path::{Path, PathBuf},
+};
 
 use super::{
     asked::AskedBy,
@@ -63,6 +68,7 @@ fn workload(
     let own_name = table.get("name").map(|item| item.name(problems));
     let mut own = table.get("properties").map(|item| item.pairs(problems)).unwrap_or_default();
     own.extend(keyed(table, problems));
+    let prepare = table.get("prepare").and_then(|item| item.text(problems).map(PathBuf::from));
     let Some(source) = source(table, catalogue, problems) else { return (own_name.flatten(), None) };
     let items = match source.is_file && source.item.value.as_array().is_some() {
         true => source.item.list(problems),
@@ -96,7 +102,7 @@ fn workload(
     let range = &source.item.range;
     let asked = (source.kind.asks)(&properties).into_iter();
     let asked = asked.map(|asked| AskedBy { asked, workload: text.clone(), range: range.clone() }).collect();
-    (name, Some((Workload { name: text, kind: source.kind.id.to_owned(), properties }, asked)))
+    (name, Some((Workload { name: text, kind: source.kind.id.to_owned(), properties, prepare }, asked)))
 }
 
 /// Properties that have keys of their own.

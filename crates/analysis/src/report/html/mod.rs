@@ -23,6 +23,7 @@ mod matrix;
 mod page_data;
 mod proof;
 mod scale;
+mod statements;
 mod sweep;
 mod timeline;
 
@@ -55,6 +56,7 @@ pub fn render(analysis: &Analysis, page_data: &PageData) -> String {
     };
     let parts = [
         ("costs", costs),
+        ("statements", statements(analysis, &names)),
         ("latency", latency(analysis, &names)),
         ("clients", sweep::chart(analysis)),
         ("drift", drift::chart(analysis, &names)),
@@ -170,6 +172,7 @@ fn state(analysis: &Analysis) -> Markup {
 fn contents(is_there: impl Fn(&str) -> bool) -> Markup {
     let parts = [
         ("costs", "costs"),
+        ("statements", "statements"),
         ("latency", "latency"),
         ("clients", "clients"),
         ("drift", "over the run"),
@@ -208,6 +211,16 @@ fn latency(analysis: &Analysis, names: &[String]) -> Markup {
     let lead = "What each arm costs at each percentile, with its interval; below a percentile, what the plain arm takes \
                 there. What runs over an edge is longer than the panel.";
     if is_empty(&body) { body } else { section("latency", "Latency", lead, &body) }
+}
+
+/// What each statement of the user's own costs, by cell; nothing where no workload has any.
+fn statements(analysis: &Analysis, names: &[String]) -> Markup {
+    let of_cell = |(cell, name): (&CellAnalysis, &String)| {
+        let table = statements::table(cell);
+        html! { @if !is_empty(&table) { (heading(names, name)) (table) } }
+    };
+    let body = concat(analysis.cells.iter().zip(names).map(of_cell));
+    if is_empty(&body) { body } else { section("statements", "Statements", super::statements::LEAD, &body) }
 }
 
 /// The address of a cell's section.

@@ -120,13 +120,14 @@ pub(in crate::report) fn headline(cell: &CellAnalysis) -> Vec<&Figure> {
     names
 }
 
-/// The p50 and p99 of the first operations; from the intended start where there is one, because that is what
+/// The p50 and p99 of the first operations but statements, which have a table of their own; from the intended start where there is one, because that is what
 /// a user of an open system waits.
 fn percentiles(cell: &CellAnalysis) -> Vec<&Figure> {
     let mut found: Vec<(&Figure, &Percentile)> = Vec::new();
     for estimate in cell.arms.iter().flat_map(|arm| &arm.estimates) {
         let Some(percentile) = estimate.name.percentile() else { continue };
-        let shown = matches!(percentile.rank, Rank::P50 | Rank::P99);
+        let is_statement = cell.statements.iter().any(|statement| statement.operation == percentile.operation);
+        let shown = matches!(percentile.rank, Rank::P50 | Rank::P99) && !is_statement;
         if shown && !found.iter().any(|(name, _)| **name == estimate.name) {
             found.push((&estimate.name, percentile));
         }

@@ -3,7 +3,9 @@
 use super::{
     Key,
     KeyDefault::{Required, Value, Words},
-    Kind::{Address, Choice, Database, Either, Flag, List, Name, Number, Pairs, Percentage, Size, Table, Time, Whole},
+    Kind::{
+        Address, Choice, Database, Either, Flag, List, Name, Number, Pairs, Percentage, Size, Table, Text, Time, Whole,
+    },
     TableFormat,
     arm::{ARM, PUBLISHED},
 };
@@ -366,6 +368,13 @@ pub const WORKLOAD: TableFormat = TableFormat {
             Value("1"),
             "how often `script` begins a transaction that meets another one; 0: as often as it takes",
             "3",
+        ),
+        Key::new(
+            "prepare",
+            Text,
+            NONE,
+            "your own data, restored once: a file of statements, a dump, a folder of CSV",
+            "\"shop.dump\"",
         ),
     ],
 };

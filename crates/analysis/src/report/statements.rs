@@ -1,0 +1,49 @@
+//! What protections cost each statement of the user's own: the rows of every report, the most expensive first.
+
+use std::cmp::Reverse;
+
+use crate::{ArmAnalysis, CellAnalysis, Estimate, StatementUse, figures::Rank};
+
+/// What is said above the rows.
+pub const LEAD: &str = "The median time of a call, against the same statement without protection; the statement to \
+                        which a protection adds most in all its calls first. Share: of the time of all statements \
+                        without protection. Calls: of all arms.";
+
+/// One statement of a cell.
+pub struct Row<'a> {
+    /// The statement, and how often it was called.
+    pub statement: &'a StatementUse,
+    /// What each protected arm costs it; `None` where that is not known.
+    pub costs: Vec<(&'a ArmAnalysis, Option<&'a Estimate>)>,
+}
+
+/// The statements of `cell`; none of a workload that has none.
+pub fn rows(cell: &CellAnalysis) -> Vec<Row<'_>> {
+    let arms = || cell.arms.iter().skip(1);
+    let row = |statement| Row { statement, costs: arms().map(|arm| (arm, median(arm, statement))).collect() };
+    let mut rows: Vec<Row<'_>> = cell.statements.iter().map(row).collect();
+    // Stable: what costs nothing stays in the order of its share.
+    rows.sort_by_key(|row| Reverse(row.added()));
+    rows
+}
+
+/// The cost of the median call.
+fn median<'a>(arm: &'a ArmAnalysis, statement: &StatementUse) -> Option<&'a Estimate> {
+    arm.estimates.iter().find(|estimate| {
+        estimate.name.percentile().is_some_and(|it| it.rank == Rank::P50 && it.operation == statement.operation)
+    })
+}
+
+impl Row<'_> {
+    /// Place and text of the statement.
+    pub fn words(&self) -> String {
+        format!("{} {}", self.statement.operation, self.statement.text)
+    }
+
+    /// The most that an arm adds in all calls together, µs.
+    fn added(&self) -> u64 {
+        let of_call = |estimate: &Estimate| estimate.difference.as_ref().map_or(0.0, |it| it.estimate.max(0.0));
+        let most = self.costs.iter().filter_map(|(_, cost)| cost.map(of_call)).fold(0.0, f64::max);
+        (most * self.statement.calls as f64) as u64
+    }
+}

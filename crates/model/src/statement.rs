@@ -1,0 +1,147 @@
+//! Statements as reports show them: one short line without values.
+
+/// Characters of a statement that are shown.
+const SHOWN: usize = 72;
+
+/// The words of the statement `sql` on one line of at most [`SHOWN`] characters. `?` stands in place of every literal:
+/// numbers and everything between quotes, double ones too, which some products take for text. Comments are left out.
+/// What follows a literal that ends at different places for different products is not shown.
+pub fn shown(sql: &str) -> String {
+    let mut words = String::new();
+    let mut left = sql;
+    while let Some(sign) = left.chars().next() {
+        let rest = &left[sign.len_utf8()..];
+        let in_name = words.ends_with(is_of_name);
+        left = match sign {
+            '-' if rest.starts_with('-') => rest.find('\n').map_or("", |end| &rest[end..]),
+            '#' if !in_name && words.is_empty() => rest.find('\n').map_or("", |end| &rest[end..]),
+            '/' if rest.starts_with('*') => rest[1..].find("*/").map_or("", |end| &rest[end + 3..]),
+            '\'' | '"' => {
+                take_prefix(&mut words);
+                words.push('?');
+                match after_quote(rest, sign) {
+                    Some(after) => after,
+                    None => {
+                        words.push('…');
+                        ""
+                    }
+                }
+            }
+            '$' if !in_name && dollar_quoted(left).is_some() => {
+                words.push('?');
+                dollar_quoted(left).unwrap_or_default()
+            }
+            '0'..='9' if !in_name && !words.ends_with(['$', ':']) => {
+                words.push('?');
+                rest.trim_start_matches(|sign: char| is_of_name(sign) || sign == '.')
+            }
+            '.' if !in_name
+                && !words.ends_with(['`', '?', ')'])
+                && rest.starts_with(|it: char| it.is_ascii_digit()) =>
+            {
+                rest
+            }
+            _ if sign.is_whitespace() || sign.is_control() => {
+                if !words.ends_with(' ') && !words.is_empty() {
+                    words.push(' ');
+                }
+                rest
+            }
+            _ => {
+                words.push(sign);
+                rest
+            }
+        };
+    }
+    let words = words.trim_end().trim_end_matches(';').trim_end();
+    if words.chars().count() <= SHOWN {
+        return words.to_owned();
+    }
+    words.chars().take(SHOWN - 1).chain(['…']).collect()
+}
+
+fn is_of_name(sign: char) -> bool {
+    sign.is_alphanumeric() || sign == '_'
+}
+
+/// Takes back the letter before a quote that says what kind of literal it is: `E'…'`, `x'…'`.
+fn take_prefix(words: &mut String) {
+    let start = words.trim_end_matches(is_of_name).len();
+    if matches!(words[start..].to_ascii_lowercase().as_str(), "e" | "b" | "x" | "n") {
+        words.truncate(start);
+    }
+}
+
+/// What follows a literal that ends with `quote`; `None` where a backslash makes it end at different places, or where
+/// it does not end.
+fn after_quote(mut rest: &str, quote: char) -> Option<&str> {
+    loop {
+        let end = rest.find([quote, '\\'])?;
+        if rest[end..].starts_with('\\') {
+            return None;
+        }
+        rest = &rest[end + 1..];
+        match rest.strip_prefix(quote) {
+            Some(doubled) => rest = doubled,
+            None => return Some(rest),
+        }
+    }
+}
+
+/// What follows the literal `$tag$…$tag$` that `text` begins with.
+fn dollar_quoted(text: &str) -> Option<&str> {
+    let tag = &text[1..1 + text[1..].find('$')?];
+    let is_tag = !tag.starts_with(|sign: char| sign.is_ascii_digit()) && tag.chars().all(is_of_name);
+    let mark = &text[..tag.len() + 2];
+    let rest = &text[mark.len()..];
+    is_tag.then(|| rest.find(mark).map_or("", |end| &rest[end + mark.len()..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn values_are_hidden_and_names_are_kept() {
+        let seen: Vec<String> = [
+            "UPDATE accounts\n   SET balance = balance + :delta -- secret\n WHERE aid = :aid;",
+            "SELECT * FROM t1 WHERE name = 'O''Brien' AND card = 4111111111111111 AND x = -1.5e3 AND t1.id = $1",
+            "INSERT INTO t VALUES (E'tab', x'00ff', \"text\", $$body$$, $a$it's$a$, .5, 0x1F)",
+            "SELECT 'C:\\', 'secret'",
+            "SELECT 'it\\'s', 'secret'",
+            "SELECT /* secret */ `order` FROM pg_catalog.pg_class c2 WHERE c2.oid=1::oid",
+            "SELECT 'open",
+        ]
+        .map(shown)
+        .into();
+        expect![[r#"
+            UPDATE accounts SET balance = balance + :delta WHERE aid = :aid
+            SELECT * FROM t1 WHERE name = ? AND card = ? AND x = -? AND t1.id = $1
+            INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?)
+            SELECT ?…
+            SELECT ?…
+            SELECT `order` FROM pg_catalog.pg_class c2 WHERE c2.oid=?::oid
+            SELECT ?…"#]]
+        .assert_eq(&seen.join("\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_shown_short_and_on_one_line(text in "\\PC*[-'\"$\\\\/*0-9a-z \n]{0,40}") {
+            let shown = shown(&text);
+            prop_assert!(shown.chars().count() <= SHOWN);
+            prop_assert!(!shown.contains(['\n', '\t']));
+        }
+
+        #[test]
+        fn no_literal_is_shown(secret in "[q-z]{6}", before in "[ (,=]", after in "[ ),]") {
+            for literal in [format!("'{secret}'"), format!("\"{secret}\""), format!("$${secret}$$"), format!("1{secret}")] {
+                let shown = shown(&format!("SELECT{before}{literal}{after}"));
+                prop_assert!(!shown.contains(&secret), "{}", shown);
+            }
+        }
+    }
+}
