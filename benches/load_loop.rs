@@ -111,7 +111,8 @@ fn measure(mut operation: impl FnMut()) -> Figure {
 
 fn ycsb(properties: &[(&str, &str)]) -> Result<Box<dyn Workload>, Fault> {
     let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let described = experiment::Workload { name: "bench".to_owned(), kind: "ycsb".to_owned(), properties };
+    let described =
+        experiment::Workload { name: "bench".to_owned(), kind: "ycsb".to_owned(), properties, prepare: None };
     let data = experiment::Data { records: RECORDS, values: Values::Ycsb };
     tithe_workloads::make(&described, &data, 1).map_err(Fault::Machine)
 }

@@ -140,6 +140,11 @@ fn fitted(
     catalogue: &Catalogue,
     machine: &MachineArgs,
 ) -> Result<Planned, Stop> {
+    let mut experiment = experiment;
+    // Found wherever a later command is given, and by programs that work elsewhere.
+    for path in experiment.workloads.iter_mut().filter_map(|workload| workload.prepare.as_mut()) {
+        *path = source.base.join(&path);
+    }
     let plan = plan::plan(experiment, catalogue).map_err(|diagnostics| source.complain(diagnostics))?;
     let mut refused = refusals::of_urls(offer::database(&plan.experiment.database)?, &plan.experiment, &source.text);
     refused.extend(refusals::of_address(&plan.experiment, &source.text));
@@ -260,7 +265,12 @@ fn found(text: String, plan: Plan, machine: &MachineArgs) -> Result<Planned, Sto
     arms::check_programs(database, &plan.experiment, &workloads)
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     let (install, lacks) = match catalogue::missing(database, &plan.experiment, &offer::search(machine)) {
-        Ok(install) => (install, program::missing(&workloads)),
+        Ok(install) => {
+            let lacks = [program::missing(&workloads), arms::missing_to_restore(database, &workloads)].concat();
+            arms::check_data(database, &plan.experiment, &workloads, &install)
+                .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
+            (install, lacks)
+        }
         Err(lacks) => (Install::default(), lacks),
     };
     let prepared = Prepared { text, plan, database, install, workloads };

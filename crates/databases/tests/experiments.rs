@@ -309,7 +309,8 @@ fn programs_drive_what_speaks_their_protocol() {
     let data = experiment::Data { records: 100_000, values: experiment::Values::Ycsb };
     let driven = |kind: &str, properties: &[(&str, &str)]| {
         let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let described = experiment::Workload { name: kind.to_owned(), kind: kind.to_owned(), properties };
+        let described =
+            experiment::Workload { name: kind.to_owned(), kind: kind.to_owned(), properties, prepare: None };
         let workload = tithe_workloads::make(&described, &data, 1).expect("a workload");
         let spoken = workload.offered_by().program().expect("a program").drives().to_vec();
         let all = tithe_databases::all().iter();

@@ -297,6 +297,39 @@ pub fn check_programs(
     Ok(())
 }
 
+/// Looks whether the servers of `experiment` can take the data of the user's own that `workloads` name; `installed` is
+/// what they are started from where an arm names nothing else.
+///
+/// # Errors
+/// The first workload's name, the path of its data and why not.
+pub fn check_data(
+    product: &dyn Product,
+    experiment: &Experiment,
+    workloads: &[Box<dyn Workload>],
+    installed: &Install,
+) -> Result<(), String> {
+    for (workload, described) in workloads.iter().zip(&experiment.workloads) {
+        let Some(restore) = workload.restore() else { continue };
+        let refused = |why: String| Err(format!("workload {}: {}: {why}", described.name, restore.path().display()));
+        for arm in &experiment.arms {
+            if arm.url.is_some() {
+                return refused(format!("it is restored on servers that Tithe starts; arm {} names a `url`", arm.name));
+            }
+            let install = install_of(product, arm, installed).unwrap_or_else(|_| installed.clone());
+            if let Some(why) = restore.refuses(product.entry(), &install.version) {
+                return refused(why);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Programs that are missing here to restore the data of the user's own that `workloads` name.
+pub fn missing_to_restore(product: &dyn Product, workloads: &[Box<dyn Workload>]) -> Vec<Missing> {
+    let Some(protocol) = product.entry().wire_protocol else { return Vec::new() };
+    workloads.iter().filter_map(|workload| workload.restore()?.find(protocol).err()).collect()
+}
+
 /// What the reader of `experiment` should know where some of its running servers are reached by a Unix socket and some
 /// by TCP, with the fair pair.
 pub fn ways_warning(product: &dyn Product, experiment: &Experiment) -> Option<String> {

@@ -23,7 +23,12 @@ pub fn connect(
     workload: &dyn Workload,
 ) -> Result<Session, Fault> {
     if workload.speaks_sql() {
-        Ok(Session::Sql(columns::connect_sql(database, server, setup, how, workload.tables())?))
+        let mut session = columns::connect_sql(database, server, setup, how, workload.tables())?;
+        let own = workload.restore().zip(database.entry().wire_protocol);
+        if let Some(enter) = own.and_then(|(own, protocol)| own.enter(protocol)) {
+            session.run_statement(&enter)?;
+        }
+        Ok(Session::Sql(session))
     } else {
         columns::connect(database, server, setup, how)
     }

@@ -429,6 +429,14 @@ pub trait SqlSession: Connection {
     /// # Errors
     /// The server's error.
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault>;
+
+    /// Runs all statements of `text`, one behind the other, outside the measured path; their rows are thrown away.
+    ///
+    /// # Errors
+    /// The server's error; [`Fault::Protocol`] where the product takes one statement at a time.
+    fn run_all(&mut self, _text: &str) -> Result<(), Fault> {
+        Err(Fault::Protocol("this session takes one statement at a time".to_owned()))
+    }
 }
 
 fn no_texts(sql: &str) -> Fault {

@@ -6,6 +6,7 @@ use tithe_machine::fault::Fault;
 
 use crate::{
     program::Program,
+    restore::Restore,
     session::{Progress, Session, Table},
     sql::{Compute, SqlTable},
 };
@@ -39,6 +40,12 @@ pub trait Workload: Send + Sync {
     /// The SQL tables that it works on; none for a workload on records by key.
     fn tables(&self) -> &'static [SqlTable] {
         &[]
+    }
+
+    /// What brings data of the user's own into launched servers before clients load anything; `None` where clients load
+    /// all there is.
+    fn restore(&self) -> Option<&dyn Restore> {
+        None
     }
 
     /// Where its clients compute with values, unless an arm says otherwise.

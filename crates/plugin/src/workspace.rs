@@ -11,8 +11,8 @@ use std::{
 use tithe_machine::{
     clock::{Clock, CpuTimes},
     fault::Fault,
-    launch::{Command, Content, Server},
-    sandbox::{account::Account, make_folder, process, write},
+    launch::{Command, Content, Missing, Server},
+    sandbox::{account::Account, copy, give, make_folder, process, write},
 };
 use tithe_model::catalogue::WireProtocol;
 
@@ -20,6 +20,7 @@ use crate::{
     data,
     database::{Connect, Database},
     program::{Job, Program, ProgramContext, ProgramReport},
+    restore::{PLACE, Restore},
     setup::{Reach, Setup},
     workload::Workload,
 };
@@ -69,10 +70,42 @@ impl Workspace {
         setup: &Setup,
         name: &str,
     ) -> Result<Self, Fault> {
-        let executable = program.find().map_err(|missing| Fault::Machine(format!("{} is gone", missing.what)))?;
+        let workspace = Self::of(program.find(), database, server, setup, name)?;
+        workspace.write(program.files(&workspace.at())?)?;
+        Ok(workspace)
+    }
+
+    /// The same for what restores data of the user's own, which are put beside it, where the servers' account can read
+    /// them.
+    ///
+    /// # Errors
+    /// As [`Workspace::new`]; data that cannot be copied.
+    pub fn for_restore(
+        restore: &dyn Restore,
+        database: &dyn Database,
+        server: &Server,
+        setup: &Setup,
+    ) -> Result<Self, Fault> {
+        let protocol = protocol_of(database)?;
+        let workspace = Self::of(restore.find(protocol), database, server, setup, "restore")?;
+        let (from, place) = (restore.path(), workspace.folder.join(PLACE));
+        let failed = |error| Fault::machine(from.display(), error);
+        copy::tree(from, &place).map_err(failed)?;
+        give(&place, workspace.account.as_ref())?;
+        workspace.write(restore.files(&workspace.at())?)?;
+        Ok(workspace)
+    }
+
+    fn of(
+        found: Result<PathBuf, Missing>,
+        database: &dyn Database,
+        server: &Server,
+        setup: &Setup,
+        name: &str,
+    ) -> Result<Self, Fault> {
+        let executable = found.map_err(|missing| Fault::Machine(format!("{} is gone", missing.what)))?;
         let arm = server.folder.file_name().unwrap_or_default().to_string_lossy();
-        let unknown = || Fault::Refused(format!("no other program speaks the protocol of {}", database.title()));
-        let protocol = database.entry().wire_protocol.ok_or_else(unknown)?;
+        let protocol = protocol_of(database)?;
         let reach = database.reach(server, setup)?;
         let workspace = Self {
             executable,
@@ -85,14 +118,18 @@ impl Workspace {
         for folder in [&workspace.folder, &workspace.data] {
             make_folder(folder, workspace.account.as_ref())?;
         }
-        for (name, content) in program.files(&workspace.at())? {
+        Ok(workspace)
+    }
+
+    fn write(&self, files: Vec<(String, Content)>) -> Result<(), Fault> {
+        for (name, content) in files {
             let bytes = match &content {
                 Content::Text(text) => text.as_bytes(),
                 Content::Secret(secret) => secret.expose(),
             };
-            write(&workspace.folder.join(name), bytes, 0o600, workspace.account.as_ref())?;
+            write(&self.folder.join(name), bytes, 0o600, self.account.as_ref())?;
         }
-        Ok(workspace)
+        Ok(())
     }
 
     /// Where everything that the program prints is kept.
@@ -106,6 +143,13 @@ impl Workspace {
             // What is left goes with the sandbox.
             let _ = fs::remove_dir_all(folder);
         }
+    }
+
+    /// Removes its copy of the user's own data, which may be large.
+    pub fn clear_data(&self) {
+        let place = self.folder.join(PLACE);
+        // What is left goes with the sandbox.
+        let _ = if place.is_dir() { fs::remove_dir_all(&place) } else { fs::remove_file(&place) };
     }
 
     /// Has the program load its data. Ends early, as if it were done, when `cancelled`.
@@ -128,6 +172,19 @@ impl Workspace {
             statements.iter().try_for_each(|statement| session.connection().run_statement(statement))?;
         }
         for command in program.prepare(&self.at()) {
+            if self.carry_out(&command, LOADING, cancelled)?.is_none() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the user's own data restored. Ends early, as if it were done, when `cancelled`.
+    ///
+    /// # Errors
+    /// A program that fails, with its last words.
+    pub fn restore(&self, restore: &dyn Restore, cancelled: &AtomicBool) -> Result<(), Fault> {
+        for command in restore.commands(&self.at()) {
             if self.carry_out(&command, LOADING, cancelled)?.is_none() {
                 return Ok(());
             }
@@ -181,4 +238,10 @@ impl Workspace {
         let mut log = fs::File::options().append(true).create(true).open(self.log()).map_err(failed)?;
         writeln!(log, "== {}\n{printed}", program.display()).map_err(failed)
     }
+}
+
+/// What servers of `database` speak.
+fn protocol_of(database: &dyn Database) -> Result<WireProtocol, Fault> {
+    let unknown = || Fault::Refused(format!("no other program speaks the protocol of {}", database.title()));
+    database.entry().wire_protocol.ok_or_else(unknown)
 }

@@ -1,5 +1,8 @@
 //! The workloads there are.
 
+pub mod dump;
+mod find;
+mod libpq;
 pub mod program;
 pub mod script;
 pub mod tpcc;
@@ -41,8 +44,14 @@ pub const KINDS: &[Kind] = &[
 pub fn make(described: &experiment::Workload, data: &experiment::Data, seed: u64) -> Result<Box<dyn Workload>, String> {
     let kind = KINDS.iter().find(|kind| (kind.entry)().id == described.kind);
     let kind = kind.ok_or_else(|| format!("this build has no workload of kind {}", described.kind))?;
-    (kind.make)(described, data, seed).map_err(|problems| {
+    let made = (kind.make)(described, data, seed).map_err(|problems| {
         let told = problems.into_iter().map(|(property, problem, help)| format!("{property}: {problem} ({help})"));
         told.collect::<Vec<_>>().join("; ")
-    })
+    })?;
+    match &described.prepare {
+        Some(_) if made.restore().is_none() => {
+            Err(format!("`prepare` is for statements of your own, and {} makes its own data", described.kind))
+        }
+        _ => Ok(made),
+    }
 }

@@ -178,6 +178,35 @@ impl Connection {
         Ok(rows)
     }
 
+    /// Runs all statements of `text`, and throws their rows away.
+    ///
+    /// # Errors
+    /// What SQLite says of the first that fails.
+    pub fn run_all(&mut self, text: &str) -> Result<(), Fault> {
+        let text = CString::new(text).map_err(|_| Fault::Server("the statements hold a byte 0".to_owned()))?;
+        let mut left = text.as_ptr();
+        loop {
+            let mut raw = ptr::null_mut();
+            // SAFETY: the connection is open; `left` points into `text` or to its end, a byte 0, and so does the tail.
+            // Without a length SQLite does not copy all that is left for each statement.
+            let status = unsafe {
+                let begin = left;
+                ffi::sqlite3_prepare_v3(self.raw.as_ptr(), begin, -1, 0, &raw mut raw, &raw mut left)
+            };
+            self.check(status)?;
+            match NonNull::new(raw) {
+                Some(raw) => {
+                    let prepared = Prepared::new(raw);
+                    while self.advance(&prepared)? {}
+                }
+                // SAFETY: see above.
+                None if unsafe { *left } == 0 => return Ok(()),
+                // An empty statement, or a comment.
+                None => {}
+            }
+        }
+    }
+
     /// The first value that `sql` returns, as text; empty where there is none.
     ///
     /// # Errors

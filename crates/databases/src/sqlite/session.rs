@@ -107,6 +107,10 @@ impl SqlSession for SqliteSession {
         self.connection.in_transaction()
     }
 
+    fn run_all(&mut self, text: &str) -> Result<(), Fault> {
+        self.connection.run_all(text)
+    }
+
     fn dialect(&self) -> &'static Dialect {
         &DIALECT
     }

@@ -27,8 +27,10 @@ mod installed {
     #[cfg(feature = "mongodb")]
     mod mongodb;
     mod mysql;
+    mod own_tables;
     mod postgres;
     mod redis;
+    mod restore;
     mod tpcc;
     mod volumes;
 }

@@ -189,6 +189,11 @@ impl Sandbox {
         Self { database, setup, server, install: Install::default(), launch, running, _volume: None, folder }
     }
 
+    /// The version of the server that was installed.
+    pub fn version(&self) -> &str {
+        &self.install.version
+    }
+
     /// What the server has logged.
     pub fn log(&self) -> String {
         fs::read_to_string(self.server.folder.join(serve::LOG)).expect("a log")

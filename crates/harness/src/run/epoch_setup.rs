@@ -5,6 +5,7 @@
 
 pub(super) mod again;
 mod fill;
+mod own_data;
 
 use std::{
     collections::BTreeMap,
@@ -162,6 +163,7 @@ impl<'a> EpochSetup<'a> {
             facts.shares_starts = shares_starts;
             facts.mode = mode(cell, sharing.is_one_server(), self.launches(&experiment.arms));
             facts.notes = workload.describe();
+            facts.statements = own_data::statements(workload);
             if run.plan.cells[number].arrivals != cell.arrivals
                 && let Arrivals::Poisson(rate) = cell.arrivals
             {
@@ -189,8 +191,8 @@ impl<'a> EpochSetup<'a> {
         let again = workload.writes() && cell.starts_per_epoch() > 1;
         let fingerprints = match workload.offered_by() {
             // What another program loads is loaded again: its data are not known to be the same in every start.
-            Load::Program(_) => vec![None; setups.len()],
-            Load::Clients(_) => data_sets.plan(run, part, &setups, again),
+            Load::Program(_) if workload.restore().is_none() => vec![None; setups.len()],
+            _ => data_sets.plan(run, part, &setups, again),
         };
         let mut starting = self.places(run, part, (&setups, &fingerprints, &sharing))?;
         self.start_all(run, part, (&mut starting, &sharing), (switched, data_sets), event_log)?;
@@ -422,6 +424,7 @@ impl<'a> EpochSetup<'a> {
         for (arm, origin) in in_order {
             let facts = facts.remove(&arm.number).unwrap_or_default();
             keep(part, arm, (facts, origin), event_log)?;
+            self.place_program(run, part, arm)?;
             self.has_started(run, arm, arm.number);
         }
         Ok(())
@@ -470,6 +473,7 @@ impl<'a> EpochSetup<'a> {
         try_switches(run.product, &run.plan.experiment.arms[starting.number], (&server, setup), workload)?;
         self.load(run, part, starting.number, (&server, setup, loads), event_log.listener)?;
         run_after_loading(run.product, &server, setup, workload)?;
+        self.place_program(run, part, starting)?;
         self.has_started(run, starting, owner);
         Ok(())
     }
@@ -522,11 +526,20 @@ impl<'a> EpochSetup<'a> {
         match workload.offered_by() {
             Load::Program(program) => {
                 report(0);
-                self.prepare_program(run, program, workload, number, server, setup)?;
+                match workload.restore() {
+                    Some(data) => self.restore(run, data, workload, number, (server, setup))?,
+                    None => self.prepare_program(run, program, workload, number, server, setup)?,
+                }
                 report(of);
                 Ok(())
             }
-            Load::Clients(clients) if loads => load(run, (workload, clients), server, setup, &mut report),
+            Load::Clients(clients) if loads => {
+                if let Some(data) = workload.restore() {
+                    report(0);
+                    self.restore(run, data, workload, number, (server, setup))?;
+                }
+                load(run, (workload, clients), server, setup, &mut report)
+            }
             Load::Clients(_) => Ok(()),
         }
     }
@@ -547,7 +560,8 @@ impl<'a> EpochSetup<'a> {
         !self.database.embedded() && !self.database.simulated() && arms.iter().any(|arm| arm.url.is_none())
     }
 
-    /// Has `program` load its data into the server of one arm.
+    /// Makes the place where `program` works on the server of one arm, and has it load its data, unless they are the
+    /// user's own.
     fn prepare_program(
         &mut self,
         run: &Run<'_>,
@@ -560,7 +574,9 @@ impl<'a> EpochSetup<'a> {
         let arm = arm_file(&run.plan.experiment.arms, number);
         let workspace = Workspace::new(program, run.product, server, setup, "program")?;
         self.logs.push((format!("{arm}--program"), workspace.log()));
-        workspace.prepare(program, run.product, server, setup, workload, run.cancelled)?;
+        if workload.restore().is_none() {
+            workspace.prepare(program, run.product, server, setup, workload, run.cancelled)?;
+        }
         self.workspaces.insert(number, workspace);
         Ok(())
     }

@@ -286,6 +286,20 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32, account: Option<&Account>) ->
     account.map_or(Ok(()), |account| account.own(path))
 }
 
+/// Gives the file or folder `path`, with all that is in it, to `account`, where there is one, and to nobody else.
+pub fn give(path: &Path, account: Option<&Account>) -> Result<(), Fault> {
+    let failed = |error| Fault::machine(path.display(), error);
+    let is_folder = path.is_dir();
+    if is_folder {
+        for entry in fs::read_dir(path).map_err(failed)? {
+            give(&entry.map_err(failed)?.path(), account)?;
+        }
+    }
+    let mode = if is_folder { 0o700 } else { 0o600 };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
+    account.map_or(Ok(()), |account| account.own(path))
+}
+
 /// Removes the file `path`, where there is one.
 fn remove_file(path: &Path) -> Result<(), Fault> {
     match fs::remove_file(path) {

@@ -24,10 +24,11 @@ use tithe_plugin::{
 };
 
 use super::{
-    ByProgram, find_in, libpq,
+    ByProgram,
     output::{PATTERNS, Read},
     unknown, whole, words,
 };
+use crate::{find::find_in, libpq};
 
 /// File in the program's folder that holds the password.
 const PASSWORD: &str = "password";

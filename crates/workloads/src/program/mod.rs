@@ -13,7 +13,6 @@
 //! does not have; and the bytes that a program sends, which nobody counts.
 
 pub mod command;
-mod libpq;
 mod output;
 pub mod pgbench;
 mod pgbench_script;
@@ -21,15 +20,16 @@ pub mod sysbench;
 mod sysbench_options;
 pub(crate) mod words;
 
-use std::path::{Path, PathBuf};
-
 use tithe_machine::launch::Missing;
 use tithe_model::catalogue::{LineProblem, PropertyProblem};
 use tithe_plugin::{
     program::Program,
+    restore::Restore,
     session::Table,
     workload::{Load, Workload},
 };
+
+use crate::dump::Dump;
 
 /// The one operation that is recorded.
 const OPERATION: &str = "TRANSACTION";
@@ -40,12 +40,19 @@ const CANARIES: &str = "tithe_canary";
 /// A workload whose load `program` offers.
 pub struct ByProgram<P> {
     program: P,
+    /// Data of the user's own, which the program works on in place of what it would load.
+    data: Option<Dump>,
 }
 
 impl<P: Program + 'static> ByProgram<P> {
     /// The workload that `program` offers.
     pub fn boxed(program: P) -> Box<dyn Workload> {
-        Box::new(Self { program })
+        Box::new(Self { program, data: None })
+    }
+
+    /// The same on `data`.
+    pub fn boxed_on(program: P, data: Option<Dump>) -> Box<dyn Workload> {
+        Box::new(Self { program, data })
     }
 }
 
@@ -66,9 +73,14 @@ impl<P: Program> Workload for ByProgram<P> {
         Table { name: CANARIES.to_owned(), fields: 10, field_prefix: "field".to_owned() }
     }
 
+    fn restore(&self) -> Option<&dyn Restore> {
+        self.data.as_ref().map(|data| data as &dyn Restore)
+    }
+
     fn describe(&self) -> Vec<(String, String)> {
         let mut lines = vec![("program".to_owned(), self.program.name().to_owned())];
         lines.extend(self.program.describe());
+        lines.extend(self.data.as_ref().map(|data| ("prepared by".to_owned(), data.in_words())));
         lines
     }
 
@@ -86,27 +98,6 @@ pub fn missing(workloads: &[Box<dyn Workload>]) -> Vec<Missing> {
         }
     }
     all
-}
-
-/// The first of `folders`, and of those in `PATH`, that holds `name`.
-fn find_in(folders: Vec<PathBuf>, name: &str, package: &str) -> Result<PathBuf, Missing> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places: Vec<PathBuf> = folders.into_iter().chain(std::env::split_paths(&path)).collect();
-    places.iter_mut().for_each(|folder| folder.push(name));
-    if let Some(found) = places.iter().find(|place| is_program(place)) {
-        return Ok(found.clone());
-    }
-    Err(Missing {
-        what: format!("the program {name}"),
-        looked_in: places.iter().map(|place| place.display().to_string()).collect(),
-        how_to_install: vec![package.to_owned()],
-    })
-}
-
-/// True for a file that can be executed.
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 /// Lines of a script that hold a password in a URL: what is kept of an experiment must hold none. Links without one, as

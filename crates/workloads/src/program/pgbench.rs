@@ -23,10 +23,11 @@ use tithe_plugin::{
 };
 
 use super::{
-    ByProgram, find_in, libpq, numbered, one_of, output,
+    ByProgram, numbered, one_of, output,
     pgbench_script::{is_of_name, undefined},
     secrets, unknown, whole, words,
 };
+use crate::{dump::Dump, find::newest_postgres, libpq};
 
 /// Rows of `pgbench_accounts` for each unit of scale.
 const ROWS_PER_SCALE: u64 = 100_000;
@@ -60,6 +61,7 @@ pub struct Pgbench {
     connect: bool,
     /// Variables of the scripts, `name=value`.
     define: Vec<String>,
+    /// 0 where it works on data of the user's own.
     scale: u64,
 }
 
@@ -114,15 +116,17 @@ pub fn make(
     _seed: u64,
 ) -> Result<Box<dyn Workload>, Vec<PropertyProblem>> {
     let (mut pgbench, mut problems) = Pgbench::resolve(&described.properties);
-    pgbench.scale = data.records / ROWS_PER_SCALE;
-    if data.records == 0 || !data.records.is_multiple_of(ROWS_PER_SCALE) {
+    pgbench.scale = if described.prepare.is_some() { 0 } else { data.records / ROWS_PER_SCALE };
+    let prepared = Dump::of(described, &mut problems);
+    // Data of the user's own have the size that they have.
+    if described.prepare.is_none() && (data.records == 0 || !data.records.is_multiple_of(ROWS_PER_SCALE)) {
         problems.push((
             "records".to_owned(),
             format!("pgbench loads {ROWS_PER_SCALE} rows for each unit of scale, and {} is no multiple", data.records),
             format!("write for example `records = {}`", data.records.next_multiple_of(ROWS_PER_SCALE).max(1)),
         ));
     }
-    if problems.is_empty() { Ok(ByProgram::boxed(pgbench)) } else { Err(problems) }
+    if problems.is_empty() { Ok(ByProgram::boxed_on(pgbench, prepared)) } else { Err(problems) }
 }
 
 /// A script is a property like any other, so that the record of a run holds it.
@@ -221,15 +225,8 @@ impl Program for Pgbench {
         self.writes()
     }
 
-    /// Debian's own `pgbench` is a script that looks for the newest one, and its time would be the client's.
     fn find(&self) -> Result<PathBuf, Missing> {
-        let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-        let mut versions: Vec<(u32, PathBuf)> = versions
-            .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
-            .collect();
-        versions.sort_by_key(|(version, _)| std::cmp::Reverse(*version));
-        let folders = versions.into_iter().map(|(_, folder)| folder).collect();
-        find_in(folders, "pgbench", "Debian, Ubuntu: apt-get install postgresql")
+        newest_postgres("pgbench")
     }
 
     fn files(&self, at: &ProgramContext<'_>) -> Result<Vec<(String, Content)>, Fault> {
@@ -317,8 +314,10 @@ impl Program for Pgbench {
             ("script".to_owned(), script),
             ("protocol".to_owned(), self.protocol.clone()),
             ("threads".to_owned(), format!("{}, at most one a client", self.jobs.unwrap_or(1))),
-            ("scale".to_owned(), self.scale.to_string()),
         ];
+        if self.scale > 0 {
+            lines.push(("scale".to_owned(), self.scale.to_string()));
+        }
         if self.connect {
             let words = "one for each transaction; its latency begins once it is connected";
             lines.push(("connection".to_owned(), words.to_owned()));

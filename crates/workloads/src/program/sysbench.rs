@@ -33,10 +33,11 @@ use tithe_plugin::{
 };
 
 use super::{
-    ByProgram, find_in, libpq, one_of, output, secrets,
+    ByProgram, one_of, output, secrets,
     sysbench_options::{self as options, Options},
     whole,
 };
+use crate::{find::find_in, libpq};
 
 /// A row: two whole numbers, 120 and 60 letters.
 const ROW_BYTES: u64 = 188;

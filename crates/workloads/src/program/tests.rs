@@ -1,4 +1,7 @@
-use std::{fmt::Write as _, path::Path};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -13,6 +16,7 @@ use tithe_plugin::{
 };
 
 use super::*;
+use crate::libpq;
 
 mod own;
 
@@ -50,8 +54,12 @@ fn properties(pairs: &[(&str, &str)]) -> Properties {
 }
 
 fn make(kind: &str, records: u64, pairs: &[(&str, &str)]) -> Result<Box<dyn Workload>, String> {
-    let described =
-        experiment::Workload { name: "mine".to_owned(), kind: kind.to_owned(), properties: properties(pairs) };
+    let described = experiment::Workload {
+        name: "mine".to_owned(),
+        kind: kind.to_owned(),
+        properties: properties(pairs),
+        prepare: None,
+    };
     crate::make(&described, &experiment::Data { records, values: Values::Ycsb }, 1)
 }
 

@@ -120,8 +120,8 @@ pub(in crate::report) fn headline(cell: &CellAnalysis) -> Vec<&Figure> {
     names
 }
 
-/// The p50 and p99 of the first operations but statements, which have a table of their own; from the intended start where there is one, because that is what
-/// a user of an open system waits.
+/// The p50 and p99 of the first operations but statements, which have a table of their own; from the intended start
+/// where there is one, because that is what a user of an open system waits.
 fn percentiles(cell: &CellAnalysis) -> Vec<&Figure> {
     let mut found: Vec<(&Figure, &Percentile)> = Vec::new();
     for estimate in cell.arms.iter().flat_map(|arm| &arm.estimates) {

@@ -24,7 +24,8 @@ use super::{
 
 pub fn ycsb(records: u64, properties: &[(&str, &str)]) -> Box<dyn Workload> {
     let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let described = experiment::Workload { name: "mixed".to_owned(), kind: "ycsb".to_owned(), properties };
+    let described =
+        experiment::Workload { name: "mixed".to_owned(), kind: "ycsb".to_owned(), properties, prepare: None };
     tithe_workloads::make(&described, &experiment::Data { records, values: Values::Ycsb }, 1).expect("a workload")
 }
 

@@ -5,7 +5,7 @@ use tithe_model::catalogue::PropertyFile;
 use super::*;
 
 fn make_of(kind: &str, records: u64, properties: Properties) -> Result<Box<dyn Workload>, String> {
-    let described = experiment::Workload { name: "mine".to_owned(), kind: kind.to_owned(), properties };
+    let described = experiment::Workload { name: "mine".to_owned(), kind: kind.to_owned(), properties, prepare: None };
     crate::make(&described, &experiment::Data { records, values: Values::Ycsb }, 1)
 }
 

@@ -1,0 +1,65 @@
+//! Data of the user's own: restored into the server of an arm, and worked on by another program.
+
+use std::collections::BTreeMap;
+
+use tithe_machine::{clock::Clock, fault::Fault, launch::Server};
+use tithe_model::statement;
+use tithe_plugin::{
+    database::{Connect, sql_of},
+    restore::Restore,
+    setup::Setup,
+    workload::{Load, Workload},
+    workspace::Workspace,
+};
+
+use super::{EpochSetup, StartingArm};
+use crate::{
+    folder::arm_file,
+    run::{EpochPlan, Run},
+};
+
+/// The operations of `workload` that are statements, each with its text as reports show it. They are named by their
+/// place, `app.sql:3`, and whole scripts by their file.
+pub(super) fn statements(workload: &dyn Workload) -> BTreeMap<String, String> {
+    let all = workload.operations().into_iter().zip(workload.texts());
+    let of_place = all.filter(|(name, text)| name.contains(':') && !text.is_empty());
+    of_place.map(|(name, text)| (name.to_owned(), statement::shown(text))).collect()
+}
+
+impl EpochSetup<'_> {
+    /// Brings `data` of the user's own into the server of one arm.
+    pub(super) fn restore(
+        &mut self,
+        run: &Run<'_>,
+        data: &dyn Restore,
+        workload: &dyn Workload,
+        number: usize,
+        (server, setup): (&Server, &Setup),
+    ) -> Result<(), Fault> {
+        if run.product.entry().wire_protocol.is_none() {
+            let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+            return data.through(sql_of(run.product)?.connect(server, setup, &how)?.as_mut());
+        }
+        let workspace = Workspace::for_restore(data, run.product, server, setup)?;
+        let arm = arm_file(&run.plan.experiment.arms, number);
+        let restored = workspace.restore(data, run.cancelled);
+        self.logs.push((format!("{arm}--restore"), workspace.log()));
+        workspace.clear_data();
+        restored
+    }
+
+    /// Makes the place where another program works on data of the user's own, which it does not load itself.
+    pub(super) fn place_program(
+        &mut self,
+        run: &Run<'_>,
+        part: &EpochPlan<'_>,
+        starting: &StartingArm<'_>,
+    ) -> Result<(), Fault> {
+        let workload = run.workloads[part.cell.workload].as_ref();
+        let (Load::Program(program), Some(_)) = (workload.offered_by(), workload.restore()) else { return Ok(()) };
+        let Some(server) = self.servers.get(&starting.number).map(|standing| standing.server.clone()) else {
+            return Ok(());
+        };
+        self.prepare_program(run, program, workload, starting.number, &server, starting.setup)
+    }
+}

@@ -1,0 +1,136 @@
+//! Data of the user's own, restored into launched servers: what they are, and whether a server can take them.
+//!
+//! [`head`] reads what a dump says of itself, before anything is started. [`restore`] is how a program of the product
+//! restores it. Left out: servers that Tithe did not start, which get nothing that Tithe did not make itself.
+
+mod head;
+mod restore;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use tithe_model::{
+    catalogue::{DatabaseEntry, PropertyProblem},
+    experiment,
+};
+
+use self::head::{Form, Head, Origin};
+
+/// Bytes of a file that are read to identify it.
+const HEAD_BYTES: u64 = 16 << 10;
+
+/// The statements that make the tables of a folder of CSV.
+const SCHEMA: &str = "schema.sql";
+
+/// The list of contents of a dump that is a folder.
+const CONTENTS: &str = "toc.dat";
+
+/// Data of the user's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dump {
+    path: PathBuf,
+    head: Head,
+    /// Files of CSV, by the name of their table.
+    tables: Vec<(String, PathBuf)>,
+}
+
+impl Dump {
+    /// What the workload `described` is prepared by, where it names anything; what is wrong with it goes to `problems`.
+    pub fn of(described: &experiment::Workload, problems: &mut Vec<PropertyProblem>) -> Option<Self> {
+        let path = described.prepare.as_deref()?;
+        let found = Self::find(path);
+        found
+            .map_err(|why| {
+                let help = "name a file of statements, a dump or a folder of CSV".to_owned();
+                problems.push(("prepare".to_owned(), format!("{}: {why}", path.display()), help));
+            })
+            .ok()
+    }
+
+    /// Looks what is at `path`.
+    ///
+    /// # Errors
+    /// Why it cannot be restored; the words follow its path.
+    pub fn find(path: &Path) -> Result<Self, String> {
+        let unread = |error: io::Error| format!("it cannot be read: {error}");
+        // Absolute: the program that restores it works in a folder of its own.
+        let path = fs::canonicalize(path).map_err(unread)?;
+        let mut tables = Vec::new();
+        let head = if path.is_dir() {
+            let contents = path.join(CONTENTS);
+            if contents.exists() {
+                head::archive(&first_bytes(&contents).map_err(unread)?)?
+            } else {
+                tables = files_of_tables(&path).map_err(unread)?;
+                if tables.is_empty() || !path.join(SCHEMA).is_file() {
+                    return Err(format!(
+                        "a folder holds `{CONTENTS}` (pg_dump -Fd), or `{SCHEMA}` and a file TABLE.csv for each table"
+                    ));
+                }
+                let schema = head::read(&first_bytes(&path.join(SCHEMA)).map_err(unread)?)?;
+                Head { form: Form::Csv, ..schema }
+            }
+        } else {
+            head::read(&first_bytes(&path).map_err(unread)?)?
+        };
+        Ok(Self { path, head, tables })
+    }
+
+    /// What it is, in words of the report.
+    pub fn in_words(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let form = match self.head.form {
+            Form::Statements => "statements",
+            Form::Archive => "archive",
+            Form::SqliteFile => "file of SQLite",
+            Form::Csv => "folder of CSV",
+        };
+        let origin = self.head.origin.map(|origin| format!(" from {origin} {}", self.head.version));
+        format!("{name}, {form}{}", origin.as_deref().unwrap_or("").trim_end())
+    }
+
+    /// Why a server of `database` in this `version` cannot take it; the words follow its path.
+    fn refused_by(&self, database: &DatabaseEntry, version: &str) -> Option<String> {
+        let Head { origin, version: dumped, .. } = &self.head;
+        let (origin, title) = ((*origin)?, database.title);
+        if origin.to_string() != title {
+            return Some(format!("it is a dump of {origin}, and the server is {title}"));
+        }
+        let (ours, theirs) = (release(origin, version)?, release(origin, dumped)?);
+        (theirs > ours).then(|| {
+            format!("it was dumped from {origin} {dumped}, which is newer than the server ({title} {version})")
+        })
+    }
+}
+
+/// The part of a version that says what a server can read: the first number of PostgreSQL, the first two of others.
+fn release(of: Origin, version: &str) -> Option<Vec<u32>> {
+    let start = version.find(|sign: char| sign.is_ascii_digit())?;
+    let count = if of == Origin::Postgres { 1 } else { 2 };
+    let numbers = version[start..].split(|sign: char| !sign.is_ascii_digit());
+    numbers.take(count).map(|number| number.parse().ok()).collect()
+}
+
+fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(HEAD_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The files of CSV in `folder`, by the name of their table.
+fn files_of_tables(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut tables = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "csv") {
+            tables.extend(path.file_stem().and_then(|stem| stem.to_str()).map(|stem| (stem.to_owned(), path.clone())));
+        }
+    }
+    tables.sort();
+    Ok(tables)
+}

@@ -1,0 +1,291 @@
+//! How a program of the product restores a dump: `psql` and `pg_restore`, `mariadb`, or the clients of SQLite.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io::{self, BufRead as _, BufReader},
+    path::{Path, PathBuf},
+};
+
+use tithe_machine::{
+    fault::Fault,
+    launch::{Command, Content, Missing},
+    secret::Secret,
+};
+use tithe_model::catalogue::{DatabaseEntry, WireProtocol};
+use tithe_plugin::{
+    program::ProgramContext,
+    restore::{PLACE, Restore},
+    session::SqlSession,
+    setup::TlsVersion,
+};
+
+use super::{
+    Dump, SCHEMA,
+    head::{Form, Head, Origin},
+};
+use crate::{
+    find::{find_in, newest_postgres},
+    libpq,
+};
+
+/// The database of MariaDB and MySQL where the dump names none.
+const DATABASE: &str = "data";
+
+/// Options of the client of MariaDB, the password among them.
+const OPTIONS: &str = "options.cnf";
+
+/// Statements that make the accounts which a dump gives its tables to.
+const ROLES: &str = "roles.sql";
+
+/// Statements that load the files of CSV.
+const TABLES: &str = "tables.sql";
+
+impl Restore for Dump {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn refuses(&self, database: &DatabaseEntry, version: &str) -> Option<String> {
+        if let Some(words) = self.refused_by(database, version) {
+            return Some(words);
+        }
+        match (database.wire_protocol, database.embedded, self.head.form) {
+            (Some(WireProtocol::Postgres | WireProtocol::MySql), _, _) => None,
+            (_, true, Form::Csv) => Some(format!("{} takes statements or a file of its own", database.title)),
+            (_, true, _) => None,
+            _ => Some(format!("{} takes no dump in SQL", database.title)),
+        }
+    }
+
+    fn find(&self, protocol: WireProtocol) -> Result<PathBuf, Missing> {
+        match (protocol, self.head.form) {
+            (WireProtocol::Postgres, Form::Archive) => newest_postgres("pg_restore"),
+            (WireProtocol::Postgres, _) => newest_postgres("psql"),
+            _ => find_in(Vec::new(), "mariadb", "Debian, Ubuntu: apt-get install mariadb-client"),
+        }
+    }
+
+    fn files(&self, at: &ProgramContext<'_>) -> Result<Vec<(String, Content)>, Fault> {
+        let failed = |error: io::Error| Fault::machine(self.path.display(), error);
+        let mut files = libpq::files(at);
+        if at.protocol == WireProtocol::MySql {
+            files.push((OPTIONS.to_owned(), Content::Secret(Secret::new(self.options(at)))));
+        }
+        if self.makes_roles() {
+            let roles = roles(BufReader::new(File::open(&self.path).map_err(failed)?)).map_err(failed)?;
+            files.push((ROLES.to_owned(), Content::Text(roles)));
+        }
+        if self.head.form == Form::Csv {
+            let mut text = String::new();
+            for (table, path) in &self.tables {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let mut header = String::new();
+                let file = File::open(path).map_err(failed)?;
+                BufReader::new(file).read_line(&mut header).map_err(failed)?;
+                text += &load(at.protocol, table, header.trim_end(), &at.folder.join(PLACE).join(name));
+            }
+            files.push((TABLES.to_owned(), Content::Text(text)));
+        }
+        Ok(files)
+    }
+
+    fn commands(&self, at: &ProgramContext<'_>) -> Vec<Command> {
+        let data = at.folder.join(PLACE);
+        let mut texts = Vec::new();
+        if self.makes_roles() {
+            texts.push(at.folder.join(ROLES));
+        }
+        match self.head.form {
+            Form::Csv => texts.extend([data.join(SCHEMA), at.folder.join(TABLES)]),
+            Form::Statements => texts.push(data.clone()),
+            Form::Archive | Form::SqliteFile => {}
+        }
+        let run = |arguments: Vec<String>| Command {
+            program: at.executable.to_owned(),
+            arguments,
+            environment: libpq::environment(at),
+        };
+        let with = |words: &[&str], place: &Path| {
+            let words = words.iter().map(|word| (*word).to_owned());
+            run(words.chain([place.display().to_string()]).collect())
+        };
+        if at.protocol == WireProtocol::MySql {
+            let place = quoted('`', self.mysql_database());
+            let make = format!("CREATE DATABASE IF NOT EXISTS {place};\nUSE {place};\n");
+            let options = format!("--defaults-file={}", at.folder.join(OPTIONS).display());
+            // Else the program goes on behind a statement that fails, and says that all went well.
+            let abort = "--abort-source-on-error";
+            let source = |text: &PathBuf| {
+                let execute = format!("--execute={make}source {}", text.display());
+                run([options.as_str(), abort, &execute].map(str::to_owned).to_vec())
+            };
+            return texts.iter().map(source).collect();
+        }
+        const PSQL: [&str; 4] = ["-X", "-q", "-v", "ON_ERROR_STOP=1"];
+        let mut commands: Vec<Command> = texts.iter().map(|text| with(&[&PSQL[..], &["-f"]].concat(), text)).collect();
+        if self.head.form == Form::Archive {
+            let database = format!("--dbname={}", at.reach.database);
+            let jobs = format!("--jobs={}", std::thread::available_parallelism().map_or(1, usize::from));
+            let mut words = vec!["--no-owner", "--no-privileges", "--exit-on-error", database.as_str()];
+            // A tar is read from its beginning to its end.
+            if !self.is_tar() {
+                words.push(&jobs);
+            }
+            commands.push(with(&words, &data));
+        }
+        let mut vacuum =
+            run([&PSQL[..], &["-c", "VACUUM (ANALYZE)"]].concat().into_iter().map(str::to_owned).collect());
+        vacuum.program.set_file_name("psql");
+        commands.push(vacuum);
+        commands
+    }
+
+    fn through(&self, session: &mut dyn SqlSession) -> Result<(), Fault> {
+        if self.head.form != Form::SqliteFile {
+            let failed = |error| Fault::machine(self.path.display(), error);
+            return session.run_all(&fs::read_to_string(&self.path).map_err(failed)?);
+        }
+        let path = self.path.display().to_string().replace('\'', "''");
+        // Its own key is none, whatever that of the database is which takes it.
+        session.run(&format!("ATTACH DATABASE '{path}' AS dump KEY ''"))?;
+        let made = session.run(
+            "SELECT type, name, sql FROM dump.sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND sql <> '' \
+             ORDER BY type <> 'table'",
+        )?;
+        session.run("BEGIN")?;
+        let rows = made.into_iter().filter_map(|row| <[Option<String>; 3]>::try_from(row).ok());
+        let mut later = Vec::new();
+        for [kind, name, sql] in rows.map(|row| row.map(Option::unwrap_or_default)) {
+            if kind != "table" {
+                // Triggers and indexes once the rows are there.
+                later.push(sql);
+                continue;
+            }
+            let name = name.replace('"', "\"\"");
+            session.run(&sql)?;
+            session.run(&format!("INSERT INTO main.\"{name}\" SELECT * FROM dump.\"{name}\""))?;
+        }
+        later.iter().try_for_each(|sql| session.run(sql).map(drop))?;
+        session.run("COMMIT")?;
+        session.run("DETACH DATABASE dump").map(drop)
+    }
+
+    fn enter(&self, protocol: WireProtocol) -> Option<String> {
+        match protocol {
+            WireProtocol::Postgres => Some("SET search_path TO DEFAULT".to_owned()),
+            WireProtocol::MySql => Some(format!("USE {}", quoted('`', self.mysql_database()))),
+            _ => None,
+        }
+    }
+}
+
+impl Dump {
+    fn mysql_database(&self) -> &str {
+        if self.head.database.is_empty() { DATABASE } else { &self.head.database }
+    }
+
+    /// Statements of `pg_dump` give tables to accounts that a new server does not have.
+    fn makes_roles(&self) -> bool {
+        matches!(&self.head, Head { form: Form::Statements, origin: Some(Origin::Postgres), .. })
+    }
+
+    fn is_tar(&self) -> bool {
+        let mut begin = [0; 8];
+        let read = File::open(&self.path).and_then(|mut file| io::Read::read_exact(&mut file, &mut begin));
+        read.is_ok() && begin == *b"toc.dat\0"
+    }
+
+    /// The file of options of the client of MariaDB, which speaks TLS with the server or refuses.
+    fn options(&self, at: &ProgramContext<'_>) -> String {
+        let reach = at.reach;
+        let mut lines = vec![
+            "[client]".to_owned(),
+            format!("host={}", reach.host),
+            format!("port={}", reach.port),
+            "protocol=tcp".to_owned(),
+            format!("user={}", reach.user),
+            "local-infile=1".to_owned(),
+        ];
+        if let Some(password) = &reach.password {
+            let quoted = password.expose_text().replace('\\', "\\\\").replace('"', "\\\"");
+            lines.push(format!("password=\"{quoted}\""));
+        }
+        match &reach.tls {
+            None => lines.push("skip-ssl".to_owned()),
+            Some(tls) => {
+                let versions = tls.versions.iter().map(|version| match version {
+                    TlsVersion::V1_2 => "TLSv1.2",
+                    TlsVersion::V1_3 => "TLSv1.3",
+                });
+                lines.push(format!("ssl-ca={}", tls.authority.display()));
+                lines.push("ssl-verify-server-cert".to_owned());
+                lines.push(format!("tls-version={}", versions.collect::<Vec<_>>().join(",")));
+                if tls.mutual {
+                    lines.push(format!("ssl-cert={}", tls.identity.0.display()));
+                    lines.push(format!("ssl-key={}", tls.identity.1.display()));
+                }
+            }
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+/// Statements that make every account which lines of the dump `from` give something to: `… OWNER TO app;`, `GRANT … TO
+/// app;`.
+pub(super) fn roles(mut from: impl io::BufRead) -> io::Result<String> {
+    let (mut names, mut line) = (BTreeSet::new(), Vec::new());
+    loop {
+        line.clear();
+        if from.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let gives = |word: &[u8]| line.starts_with(word);
+        if [&b"ALTER "[..], b"GRANT ", b"REVOKE "].into_iter().any(gives) {
+            names.extend(receiver(&String::from_utf8_lossy(&line)));
+        }
+    }
+    let make = |name: &String| {
+        let literal = name.trim_matches('"').replace("\"\"", "\"").replace('\'', "''");
+        format!(
+            "SELECT count(*) AS there FROM pg_roles WHERE rolname = '{literal}' \\gset\n\\if :there\n\\else\nCREATE ROLE \
+             {name};\n\\endif\n"
+        )
+    };
+    Ok(names.iter().map(make).collect())
+}
+
+/// The account at the end of a statement of `pg_dump`.
+fn receiver(line: &str) -> Option<String> {
+    let line = line.trim_end().strip_suffix(';')?;
+    let line = line.strip_suffix(" WITH GRANT OPTION").unwrap_or(line);
+    let owner = line.rsplit_once(" OWNER TO ");
+    let (_, name) = owner.or_else(|| line.rsplit_once(" TO ")).or_else(|| line.rsplit_once(" FROM "))?;
+    let is_name = !name.is_empty() && (name.starts_with('"') || !name.contains(char::is_whitespace));
+    (is_name && name != "PUBLIC").then(|| name.to_owned())
+}
+
+/// `name` between signs `quote`, as an identifier.
+fn quoted(quote: char, name: &str) -> String {
+    format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
+}
+
+/// The statement that loads the file of CSV at `path`, which begins with the line `header`, into `table`.
+fn load(protocol: WireProtocol, table: &str, header: &str, path: &Path) -> String {
+    let quote = if protocol == WireProtocol::Postgres { '"' } else { '`' };
+    let quoted = |name: &str| quoted(quote, name);
+    let columns: Vec<&str> = header.split(',').map(|name| name.trim_matches('"')).collect();
+    let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+    let (table, path) = (quoted(table), path.display().to_string().replace('\'', "''"));
+    if protocol == WireProtocol::Postgres {
+        return format!("\\copy {table} ({names}) FROM '{path}' CSV HEADER\n");
+    }
+    // An empty field is NULL, as it is for COPY.
+    let variables = (1..=columns.len()).map(|number| format!("@c{number}")).collect::<Vec<_>>().join(", ");
+    let values = columns.iter().zip(1..).map(|(name, number)| format!("{} = NULLIF(@c{number}, '')", quoted(name)));
+    let values = values.collect::<Vec<_>>().join(", ");
+    format!(
+        "LOAD DATA LOCAL INFILE '{path}' INTO TABLE {table} CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY \
+         ENCLOSED BY '\"' ESCAPED BY '' LINES TERMINATED BY '\\n' IGNORE 1 LINES ({variables}) SET {values};\n"
+    )
+}

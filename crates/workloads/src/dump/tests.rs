@@ -1,0 +1,165 @@
+//! What heads of dumps say, and which servers take them.
+
+use std::fs;
+
+use expect_test::expect;
+use tithe_model::catalogue::{DatabaseEntry, WireProtocol};
+use tithe_plugin::restore::Restore;
+
+use super::{Dump, head, restore};
+
+/// The head of a dump in the form "custom", as `pg_dump` 15 has written it: the database `shop`, PostgreSQL 15.18.
+fn archive() -> Vec<u8> {
+    let mut bytes = b"PGDMP\x01\x0e\x00\x04\x08\x01".to_vec();
+    let number = |value: u32| [&[0], &value.to_le_bytes()[..]].concat();
+    // Compression, and when it was made.
+    for value in [1, 8, 36, 5, 28, 10, 126, 0] {
+        bytes.extend(number(value));
+    }
+    for text in ["shop", "15.18 (Debian 15.18-0+deb12u1)", "15.18 (Debian 15.18-0+deb12u1)"] {
+        bytes.extend(number(text.len() as u32));
+        bytes.extend(text.as_bytes());
+    }
+    bytes
+}
+
+const POSTGRES: &str = "--\n-- PostgreSQL database dump\n--\n\n\\restrict 6JHC\n\n-- Dumped from database version 15.18 \
+                        (Debian 15.18-0+deb12u1)\n-- Dumped by pg_dump version 16.2\n\nSET statement_timeout = 0;\n";
+const MARIADB: &str = "/*M!999999\\- enable the sandbox mode */ \n-- MariaDB dump 10.19  Distrib 10.11.19-MariaDB, for \
+                       debian-linux-gnu (x86_64)\n--\n-- Host: localhost    Database: shop\n-- -----\n-- Server \
+                       version\t10.11.19-MariaDB-0+deb12u1\n";
+const OLD_MARIADB: &str = "-- MySQL dump 10.19  Distrib 10.6.12-MariaDB, for debian-linux-gnu (x86_64)\n--\n-- Host: db    \
+                           Database: shop\n-- -----\n-- Server version\t10.6.12-MariaDB\n";
+const MYSQL: &str = "-- MySQL dump 10.13  Distrib 8.4.3, for Linux (x86_64)\n--\n-- Host: localhost    Database: \n-- \
+                     -----\n-- Server version\t8.4.3\n";
+
+fn told(bytes: &[u8]) -> String {
+    match head::read(bytes) {
+        Ok(head) => format!("{:?} {:?} {:?} {:?}", head.form, head.origin, head.version, head.database),
+        Err(why) => why,
+    }
+}
+
+#[test]
+fn heads_say_form_product_version_and_database() {
+    let seen: Vec<String> = [
+        POSTGRES.as_bytes(),
+        &archive(),
+        &[&b"toc.dat"[..], &[0; 505], &archive()].concat(),
+        MARIADB.as_bytes(),
+        OLD_MARIADB.as_bytes(),
+        MYSQL.as_bytes(),
+        b"SQLite format 3\0\x10\0",
+        b"PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n",
+        b"CREATE TABLE mine (id int);\n",
+    ]
+    .map(told)
+    .into();
+    expect![[r#"
+        Statements Some(Postgres) "15.18" ""
+        Archive Some(Postgres) "15.18" "shop"
+        Archive Some(Postgres) "15.18" "shop"
+        Statements Some(Mariadb) "10.11.19" "shop"
+        Statements Some(Mariadb) "10.6.12" "shop"
+        Statements Some(Mysql) "8.4.3" ""
+        SqliteFile Some(Sqlite) "" ""
+        Statements Some(Sqlite) "" ""
+        Statements None "" """#]]
+    .assert_eq(&seen.join("\n"));
+}
+
+#[test]
+fn what_cannot_be_restored_says_why() {
+    let cluster = b"--\n-- PostgreSQL database cluster dump\n--\n";
+    let seen: Vec<String> = [b"", &b"\x1f\x8b\x08\0"[..], &archive()[..40], cluster, b"\x7fELF\0\0"].map(told).into();
+    expect![[r#"
+        it is empty
+        it is packed: unpack it first (gunzip)
+        it ends within its head: the dump is incomplete
+        it is a dump of all databases and accounts (pg_dumpall): dump one database by pg_dump
+        it is neither text nor a dump that Tithe knows (pg_dump, mysqldump, a file of SQLite)"#]]
+    .assert_eq(&seen.join("\n"));
+}
+
+#[test]
+fn every_cut_of_an_archive_is_refused_and_no_number_is_trusted() {
+    let whole = archive();
+    // The version of pg_dump, at the end, is not asked for.
+    for length in 0..whole.len() - 36 {
+        assert!(head::archive(&whole[..length]).is_err(), "cut at {length}");
+    }
+    let mut huge = whole.clone();
+    huge[52..56].fill(0xff);
+    assert!(head::archive(&huge).is_err());
+}
+
+#[test]
+fn a_dump_of_another_product_or_of_a_newer_version_is_refused() {
+    const POSTGRES_15: DatabaseEntry = entry("postgres", "PostgreSQL", WireProtocol::Postgres);
+    const MARIADB_10: DatabaseEntry = entry("mariadb", "MariaDB", WireProtocol::MySql);
+    const SERVERS: [(&DatabaseEntry, &str); 2] =
+        [(&POSTGRES_15, "PostgreSQL 15.2"), (&MARIADB_10, "10.11.6-MariaDB-0+deb12u1")];
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("dump.sql");
+    let mut seen = String::new();
+    let newer = POSTGRES.replace("15.18 ", "16.1 ");
+    for text in [POSTGRES, &newer, MARIADB, &MARIADB.replace("10.11.19", "11.4.2"), OLD_MARIADB, MYSQL, "SELECT 1;"] {
+        fs::write(&path, text).expect("a dump");
+        let dump = Dump::find(&path).expect("a dump");
+        let told = SERVERS.map(|(server, version)| dump.refuses(server, version).unwrap_or_else(|| "taken".to_owned()));
+        seen += &format!("{}\n  {}\n", dump.in_words(), told.join("\n  "));
+    }
+    expect![[r#"
+        dump.sql, statements from PostgreSQL 15.18
+          taken
+          it is a dump of PostgreSQL, and the server is MariaDB
+        dump.sql, statements from PostgreSQL 16.1
+          it was dumped from PostgreSQL 16.1, which is newer than the server (PostgreSQL PostgreSQL 15.2)
+          it is a dump of PostgreSQL, and the server is MariaDB
+        dump.sql, statements from MariaDB 10.11.19
+          it is a dump of MariaDB, and the server is PostgreSQL
+          taken
+        dump.sql, statements from MariaDB 11.4.2
+          it is a dump of MariaDB, and the server is PostgreSQL
+          it was dumped from MariaDB 11.4.2, which is newer than the server (MariaDB 10.11.6-MariaDB-0+deb12u1)
+        dump.sql, statements from MariaDB 10.6.12
+          it is a dump of MariaDB, and the server is PostgreSQL
+          taken
+        dump.sql, statements from MySQL 8.4.3
+          it is a dump of MySQL, and the server is PostgreSQL
+          it is a dump of MySQL, and the server is MariaDB
+        dump.sql, statements
+          taken
+          taken
+    "#]]
+    .assert_eq(&seen);
+}
+
+const fn entry(id: &'static str, title: &'static str, protocol: WireProtocol) -> DatabaseEntry {
+    DatabaseEntry { id, title, wire_protocol: Some(protocol), ..DatabaseEntry::BARE }
+}
+
+#[test]
+fn accounts_that_a_dump_names_are_made() {
+    let dump = "ALTER TABLE public.orders OWNER TO app;\nALTER SCHEMA x OWNER TO \"Big Co\";\nGRANT SELECT ON TABLE a TO \
+                reader WITH GRANT OPTION;\nREVOKE ALL ON SCHEMA public FROM PUBLIC;\nCOPY t FROM stdin;\nGRANT me TO \
+                you\n\\.\nALTER TABLE a ADD CONSTRAINT b UNIQUE (c);\n";
+    expect![[r#"
+        SELECT count(*) AS there FROM pg_roles WHERE rolname = 'Big Co' \gset
+        \if :there
+        \else
+        CREATE ROLE "Big Co";
+        \endif
+        SELECT count(*) AS there FROM pg_roles WHERE rolname = 'app' \gset
+        \if :there
+        \else
+        CREATE ROLE app;
+        \endif
+        SELECT count(*) AS there FROM pg_roles WHERE rolname = 'reader' \gset
+        \if :there
+        \else
+        CREATE ROLE reader;
+        \endif
+    "#]]
+    .assert_eq(&restore::roles(dump.as_bytes()).expect("text"));
+}
