@@ -16,7 +16,6 @@ use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 use crate::{
     connections::ConnectionList,
     matrix::FeatureStatus,
-    own_tables::OwnTables,
     recording::{Recording, Sent},
     rotation::Rotator,
     session::{Session, SqlSession, Table},
@@ -490,11 +489,6 @@ pub trait SqlDatabase: Sync {
     /// # Errors
     /// When the server refuses.
     fn quiesce(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
-
-    /// What it does with tables that Tithe did not make; `None` where there are none on its servers.
-    fn own_tables(&self) -> Option<&dyn OwnTables> {
-        None
-    }
 
     /// Does for the tables `names` what [`Database::precondition`] does.
     ///

@@ -6,7 +6,6 @@
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     database::{Connect, SqlDatabase},
-    own_tables::OwnTables,
     session::SqlSession,
     setup::Setup,
     sql::Dialect,
@@ -23,10 +22,6 @@ impl SqlDatabase for Family {
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
         Ok(Box::new(self.0.access.measured(server, setup, how, &[&format!("USE {}", setup.space)])?))
-    }
-
-    fn own_tables(&self) -> Option<&dyn OwnTables> {
-        Some(self)
     }
 
     fn create(

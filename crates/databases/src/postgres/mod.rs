@@ -15,7 +15,6 @@ mod inspect;
 mod install;
 mod launch;
 mod log_writer;
-mod own_tables;
 mod parameters;
 mod peer;
 mod protection;

@@ -3,7 +3,6 @@
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     database::{Connect, SqlDatabase},
-    own_tables::OwnTables,
     session::{Connection as _, SqlSession},
     setup::Setup,
     sql::Dialect,
@@ -33,10 +32,6 @@ impl SqlDatabase for Postgres {
             session.run_statement(statement)?;
         }
         Ok(Box::new(session))
-    }
-
-    fn own_tables(&self) -> Option<&dyn OwnTables> {
-        Some(self)
     }
 
     fn create(

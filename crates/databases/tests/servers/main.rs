@@ -27,7 +27,6 @@ mod installed {
     #[cfg(feature = "mongodb")]
     mod mongodb;
     mod mysql;
-    mod own_tables;
     mod postgres;
     mod redis;
     mod restore;

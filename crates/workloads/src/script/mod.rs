@@ -27,12 +27,15 @@ use std::{
 use tithe_machine::fault::Fault;
 use tithe_model::{catalogue::PropertyProblem, experiment};
 use tithe_plugin::{
+    restore::Restore,
     session::{Protocol, Session, Table},
     sql::SqlTable,
     workload::{ArmState, Client, Clients, Load, Workload},
 };
 
 pub use config::entry;
+
+use crate::dump::Dump;
 
 use self::{
     client::{ScriptClient, sql},
@@ -46,6 +49,8 @@ const CANARIES: &str = "tithe_canary";
 pub struct Statements {
     config: Arc<Config>,
     seed: u64,
+    /// Data of the user's own, in place of the tables of built-in scripts.
+    data: Option<Dump>,
 }
 
 /// Makes the workload that an experiment describes.
@@ -57,7 +62,13 @@ pub fn make(
     _data: &experiment::Data,
     seed: u64,
 ) -> Result<Box<dyn Workload>, Vec<PropertyProblem>> {
-    Ok(Box::new(Statements { config: Arc::new(Config::resolve(&described.properties)?), seed }))
+    let mut problems = Vec::new();
+    let data = Dump::of(described, &mut problems);
+    let mut config = Config::resolve(&described.properties)?;
+    if data.is_some() {
+        config.built_in_scale = None;
+    }
+    if problems.is_empty() { Ok(Box::new(Statements { config: Arc::new(config), seed, data })) } else { Err(problems) }
 }
 
 /// The clients of an arm share nothing but its data.
@@ -98,6 +109,10 @@ impl Workload for Statements {
         if self.config.built_in_scale.is_some() { &builtin::TABLES } else { &[] }
     }
 
+    fn restore(&self) -> Option<&dyn Restore> {
+        self.data.as_ref().map(|data| data as &dyn Restore)
+    }
+
     fn rows(&self, _records: u64) -> u64 {
         self.config.built_in_scale.map_or(0, builtin::rows)
     }
@@ -122,6 +137,7 @@ impl Workload for Statements {
         if let Some(scale) = self.config.built_in_scale {
             lines.push(("scale".to_owned(), scale.to_string()));
         }
+        lines.extend(self.data.as_ref().map(|data| ("prepared by".to_owned(), data.in_words())));
         lines
     }
 }
