@@ -111,7 +111,7 @@ mod installed {
             let mut base = Random::new(seed);
             let random = base.fork();
             for (name, value) in
-                [("default_seed", base.next() as i64), ("random_seed", seed as i64), ("scale", 1), ("client_id", 0)]
+                [("default_seed", base.bits() as i64), ("random_seed", seed as i64), ("scale", 1), ("client_id", 0)]
             {
                 variables.put_named(name, Value::Integer(value));
             }

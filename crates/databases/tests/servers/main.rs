@@ -30,6 +30,7 @@ mod installed {
     mod postgres;
     mod redis;
     mod restore;
+    mod script;
     mod tpcc;
     mod volumes;
 }

@@ -77,12 +77,12 @@ impl ScriptClient {
         let mut variables = Variables::new(Arc::clone(&config.program.names));
         let mut base = Random::new(seed);
         // As pgbench with one client draws them: its generator comes before.
-        base.next();
+        base.bits();
         for (name, value) in [
             ("scale", config.scale as i64),
             ("client_id", 0),
             ("random_seed", seed as i64),
-            ("default_seed", base.next() as i64),
+            ("default_seed", base.bits() as i64),
         ] {
             variables.put_named(name, Value::Integer(value));
         }
@@ -406,7 +406,7 @@ impl Client for ScriptClient {
     fn seed(&mut self, seed: u64) {
         let mut base = Random::new(seed);
         self.random = base.fork();
-        base.next();
+        base.bits();
         self.choice = base.fork();
     }
 

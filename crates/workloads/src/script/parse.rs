@@ -237,10 +237,10 @@ impl<'t> Reader<'t, '_> {
         self.push(start, Action::Jump(usize::MAX));
         if let Some(block) = self.open.last_mut() {
             block.ends.push(jump);
-            if let Some(test) = block.test.take() {
-                if let Action::If(_, to) = &mut self.commands[test].action {
-                    *to = jump + 1;
-                }
+            if let Some(test) = block.test.take()
+                && let Action::If(_, to) = &mut self.commands[test].action
+            {
+                *to = jump + 1;
             }
         }
     }

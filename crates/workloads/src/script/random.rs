@@ -24,12 +24,12 @@ impl Random {
 
     /// A generator of its own, whose seed is the next number of this one.
     pub fn fork(&mut self) -> Self {
-        Self::new(self.next())
+        Self::new(self.bits())
     }
 
     /// The next 64 bits.
     #[inline]
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         let (s0, sx) = (self.s0, self.s1 ^ self.s0);
         self.s0 = s0.rotate_left(24) ^ sx ^ (sx << 16);
         self.s1 = sx.rotate_left(37);
@@ -45,7 +45,7 @@ impl Random {
         // So many leading bits are taken that at least half of all draws are in the range.
         let shift = range.leading_zeros();
         loop {
-            let drawn = self.next() >> shift;
+            let drawn = self.bits() >> shift;
             if drawn <= range {
                 return drawn;
             }
@@ -54,7 +54,7 @@ impl Random {
 
     /// From 0, inclusive, to 1.
     fn fraction(&mut self) -> f64 {
-        (self.next() >> 12) as f64 / (1u64 << 52) as f64
+        (self.bits() >> 12) as f64 / (1u64 << 52) as f64
     }
 
     /// Uniform from `low` to `high`, both inclusive.
@@ -153,12 +153,12 @@ pub fn permute(value: i64, size: i64, seed: i64) -> i64 {
     };
     for _ in 0..6 {
         // The lower part, which holds the largest power of two.
-        let (by, with) = ((random.next() & mask) | 1, random.next() & mask);
+        let (by, with) = ((random.bits() & mask) | 1, random.bits() & mask);
         if place <= mask {
             place = turned(place, by, with);
         }
         // The upper part, as large.
-        let (by, with) = ((random.next() & mask) | 1, random.next() & mask);
+        let (by, with) = ((random.bits() & mask) | 1, random.bits() & mask);
         let from_end = size - 1 - place;
         if from_end <= mask {
             place = size - 1 - turned(from_end, by, with);

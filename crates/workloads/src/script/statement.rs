@@ -40,15 +40,15 @@ impl Template {
         let mut quotes = Quotes::default();
         while at < text.len() {
             let rest = &text[at..];
-            if rest.starts_with(':') {
+            if let Some(behind) = rest.strip_prefix(':') {
                 let colons = rest.bytes().take_while(|byte| *byte == b':').count();
-                let name = rest[1..].bytes().take_while(|byte| is_of_name(*byte)).count();
-                let is_variable = colons == 1 && name > 0 && !rest.as_bytes()[1].is_ascii_digit();
+                let name = behind.bytes().take_while(|byte| is_of_name(*byte)).count();
+                let is_variable = colons == 1 && name > 0 && !behind.as_bytes()[0].is_ascii_digit();
                 if is_variable {
                     if !plain.is_empty() {
                         pieces.push(Piece::Text(std::mem::take(&mut plain)));
                     }
-                    let number = names.read(&rest[1..=name]);
+                    let number = names.read(&behind[..name]);
                     pieces.push(Piece::Variable { number, at, quoted: quotes.inside() });
                     at += 1 + name;
                     continue;
@@ -74,10 +74,10 @@ impl Template {
     /// Variables within quotes that nothing sets are text.
     pub fn settle(&mut self, names: &Names) {
         for piece in &mut self.pieces {
-            if let Piece::Variable { number, quoted: true, .. } = piece {
-                if !names.is_set(*number) {
-                    *piece = Piece::Text(format!(":{}", names.name(*number)));
-                }
+            if let Piece::Variable { number, quoted: true, .. } = piece
+                && !names.is_set(*number)
+            {
+                *piece = Piece::Text(format!(":{}", names.name(*number)));
             }
         }
     }
