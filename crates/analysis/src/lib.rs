@@ -10,6 +10,7 @@ pub mod compare;
 pub mod figures;
 pub mod history;
 pub mod matrix;
+pub mod profiled;
 pub mod report;
 pub mod stopping;
 
@@ -23,6 +24,7 @@ use tithe_model::{
 use tithe_statistics::null;
 
 pub use figures::Figure;
+pub use profiled::{ArmProfile, CellProfile, Part};
 pub use tithe_statistics::interval::{Interval, Outcome};
 
 /// Confidence of every interval, simultaneous over the arms of a cell, and of what headlines say of a whole run.
@@ -169,6 +171,9 @@ pub struct CellAnalysis {
     pub agents: Vec<AgentAnalysis>,
     /// The arms, the baseline first.
     pub arms: Vec<ArmAnalysis>,
+    /// Where the costs come from; `None` where nothing was profiled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<CellProfile>,
 }
 
 /// What one load machine did in a cell.

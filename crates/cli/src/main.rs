@@ -203,7 +203,7 @@ pub struct RunArgs {
     #[command(flatten)]
     asked: AskedArgs,
     /// Continue this run folder after its last complete frame instead of starting a new one
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "script", "quick", "against", "aa_arm", "until_decided", "design"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "script", "quick", "against", "aa_arm", "until_decided", "profile", "design"])]
     resume: Option<PathBuf>,
     /// Compare two builds of the server instead of the experiment's arms: the programs in this folder (or beside this
     /// program) and the installed ones, both with the first arm's set-up
@@ -215,6 +215,9 @@ pub struct RunArgs {
     /// Measure until every arm's answer is certain, however wide its interval
     #[arg(long)]
     until_decided: bool,
+    /// After measuring, sample what client and server run: in which component and function the cost arises
+    #[arg(long)]
+    profile: bool,
     /// How the arms share the machine (`sequential` is for comparison only) [default: interleaved]
     #[arg(long, value_name = "DESIGN", value_parser = ["interleaved", "duet", "slices", "sequential"])]
     design: Option<String>,
@@ -369,7 +372,7 @@ pub struct ReportArgs {
     /// Run folder, report.json, or output of `tithe matrix gather`
     run: PathBuf,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "short", "html", "markdown", "pull-request", "json", "csv", "benchstat", "ycsb", "bencher", "otava", "oscal", "sarif"])]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "short", "html", "markdown", "pull-request", "json", "csv", "benchstat", "folded", "ycsb", "bencher", "otava", "oscal", "sarif"])]
     format: String,
 }
 

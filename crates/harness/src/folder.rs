@@ -22,12 +22,16 @@ use tithe_machine::{fault::Fault, sandbox::held::try_lock};
 use tithe_model::{
     experiment::{Arm, mask_passwords},
     plan::{Cell, FORMAT, Plan},
+    profile::ProfiledFrame,
     record::{Event, Finding, Frame, Machine, Slot},
     records::{CellFacts, Records},
     slots,
 };
 
 pub use parts::{CellRecords, Parts};
+
+/// Where profiled frames are; made with the first of them.
+const PROFILE: &str = "profile.jsonl";
 
 /// Folder of the HdrHistogram logs in a run folder.
 const HISTOGRAMS: &str = "histograms";
@@ -117,6 +121,14 @@ impl RunFolder {
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Adds a profiled frame, which is none of the others.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn profiled(&mut self, frame: &ProfiledFrame) -> Result<(), Fault> {
+        add(&mut append(&self.path, PROFILE)?, &lines(std::slice::from_ref(frame))?, "a profiled frame")
     }
 
     /// Adds a complete frame with its slots.
@@ -306,6 +318,7 @@ pub fn open(path: &Path) -> Result<(Records, Parts), Fault> {
         cells: cells(&text(&path.join("cells.json"))?)?,
         findings: records(path, "evidence.jsonl")?,
         events: records(path, "events.jsonl")?,
+        profile: profile(path, &plan)?,
         plan,
         frames: Vec::new(),
         slots: Vec::new(),
@@ -313,6 +326,20 @@ pub fn open(path: &Path) -> Result<(Records, Parts), Fault> {
     };
     refuse("its files do not belong together", path, &mismatches(&records))?;
     Ok((records, parts))
+}
+
+/// The profiled frames of the run folder at `path`; none where nothing was profiled.
+fn profile(path: &Path, plan: &Plan) -> Result<Vec<ProfiledFrame>, Fault> {
+    if !path.join(PROFILE).exists() {
+        return Ok(Vec::new());
+    }
+    let mut frames: Vec<ProfiledFrame> = records(path, PROFILE)?;
+    let arms = plan.experiment.arms.len();
+    for frame in frames.iter_mut().filter(|frame| !frame.is_whole(arms)) {
+        frame.invalid = Some(format!("its line in {PROFILE} does not fit the plan"));
+        frame.stacks.clear();
+    }
+    Ok(frames)
 }
 
 /// Refuses the run folder at `path` where there are `flaws`.

@@ -12,6 +12,7 @@ mod epoch_setup;
 mod idle;
 mod invalid;
 mod located;
+mod profile;
 mod proof;
 mod rotating;
 mod sharing;
@@ -279,6 +280,9 @@ impl<'a> Run<'a> {
         if let Some(words) = limits::crowding(self.product, &self.plan.experiment, cell.resources) {
             event_log.warn(format!("cell {}: {words}", cell.id))?;
         }
+        if self.plan.experiment.measure.profile && cell.design.is_switched() {
+            event_log.warn(format!("cell {} is not profiled: the provider switches its server", cell.id))?;
+        }
         let done =
             before.map_or(&[][..], |records| &records.frames[..]).iter().filter(|frame| frame.cell as usize == number);
         let (frames_done, epochs_done, starts_done) = done.fold((0, 0, 0), |(frames, epochs, starts), frame| {
@@ -469,6 +473,11 @@ impl<'a> Run<'a> {
             if rotating.failed() {
                 break;
             }
+        }
+        if last_epoch && self.plan.experiment.measure.profile && !rotating.failed() {
+            let number_of = (epoch, first_start + starts.begun);
+            let first = first + measured + free;
+            profile::profile(self, number, (first, number_of), (&mut runner, &mut child_process), event_log)?;
         }
         rotating.end(&mut run_state.rotations)?;
         self.tell_rotations(number, &run_state.rotations, event_log)?;

@@ -22,6 +22,7 @@ pub mod matrix;
 pub mod operation;
 pub mod parse;
 pub mod plan;
+pub mod profile;
 pub mod quantity;
 pub mod record;
 pub mod records;

@@ -514,6 +514,7 @@ fn measure(top: &Table<'_>, by_provider: bool, problems: &mut Problems) -> (Meas
         design: Design::Interleaved,
         pin: true,
         until_decided: false,
+        profile: false,
     };
     let Some(table) = top.table("measure", &keys::MEASURE, problems) else { return (measure, None) };
     let mut percent = |key, low: f64| {
@@ -552,6 +553,7 @@ fn measure(top: &Table<'_>, by_provider: bool, problems: &mut Problems) -> (Meas
     measure.design = table.get("design").and_then(|item| item.choice(DESIGNS, problems)).unwrap_or(measure.design);
     measure.pin = table.get("pin").and_then(|item| item.flag(problems)).unwrap_or(measure.pin);
     measure.until_decided = table.get("until_decided").and_then(|item| item.flag(problems)).unwrap_or(false);
+    measure.profile = table.get("profile").and_then(|item| item.flag(problems)).unwrap_or(false);
     let aa_arm = table.get("aa_arm").and_then(|item| item.flag(problems));
     (measure, aa_arm)
 }

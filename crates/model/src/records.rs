@@ -8,6 +8,7 @@ use crate::{
     ending::{self, CellEnding},
     idle::IdleWindow,
     plan::Plan,
+    profile::ProfiledFrame,
     record::{ArmFacts, Event, Finding, Frame, Machine, Slot, WarmedUp},
 };
 
@@ -56,6 +57,8 @@ pub struct Records {
     pub findings: Vec<Finding>,
     /// What happened.
     pub events: Vec<Event>,
+    /// Profiled frames, which are not among the others.
+    pub profile: Vec<ProfiledFrame>,
     /// Frames whose slots are damaged, which are invalid for that: each with the file and its line.
     pub damage: Vec<String>,
 }

@@ -165,6 +165,16 @@ pub fn holm_adjusted(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
+/// Which of the hypotheses with these p values are rejected when at most the share `rate` of the rejected ones is
+/// expected to be true (Benjamini and Hochberg 1995).
+pub fn discoveries(p_values: &[f64], rate: f64) -> Vec<bool> {
+    let n = p_values.len() as f64;
+    let mut ordered = p_values.to_vec();
+    ordered.sort_unstable_by(f64::total_cmp);
+    let cut = (1..).zip(&ordered).filter(|(rank, p)| **p <= rate * f64::from(*rank) / n).last().map(|(_, p)| *p);
+    p_values.iter().map(|p| cut.is_some_and(|cut| *p <= cut)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,6 +188,18 @@ mod tests {
             let rejected: Vec<bool> = holm_adjusted(&p).iter().map(|p| *p <= alpha).collect();
             assert_eq!(rejected, holm(&p, alpha), "{alpha}");
         }
+    }
+
+    #[test]
+    fn discoveries_are_those_of_the_published_example() {
+        // The fifteen p values of Benjamini and Hochberg (1995), section 2.2: the four smallest are rejected at 0.05.
+        let p = [
+            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528,
+            0.7590, 1.0,
+        ];
+        assert_eq!(discoveries(&p, 0.05).iter().filter(|found| **found).count(), 4);
+        assert_eq!(discoveries(&[0.06], 0.05), [false]);
+        assert_eq!(discoveries(&[], 0.05), [false; 0]);
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod over_run;
 mod over_start;
 mod percentiles;
 mod persistence;
+mod profile;
 mod proof;
 mod published;
 pub mod resolution;
@@ -152,6 +153,7 @@ fn assess_cell(
     control::hold(&mut arms);
     persistence::hold(&measured, &mut arms);
     arms.iter_mut().for_each(idle::weigh);
+    let profile = profile::profile(records, index, &arms);
     notes.extend(asymmetry);
     warnings.extend(notes.into_iter().map(|note| format!("{}: {note}.", cell.id)));
 
@@ -177,6 +179,7 @@ fn assess_cell(
         statements: statements::statements(&measured, &records.cells[index]),
         agents,
         arms,
+        profile,
         invalid: measured.invalid,
     }
 }

@@ -21,6 +21,7 @@ pub mod claims;
 pub mod comparison;
 pub mod controls;
 pub mod csv;
+pub mod folded;
 pub mod history;
 pub mod html;
 mod idle;

@@ -375,6 +375,7 @@ fn gains() -> ArmAnalysis {
 
 fn cell(id: &str, arms: Vec<ArmAnalysis>) -> CellAnalysis {
     CellAnalysis {
+        profile: None,
         id: id.to_owned(),
         workload: "c".to_owned(),
         resources: "in-memory".to_owned(),

@@ -7,6 +7,7 @@
 pub(super) mod costs;
 mod details;
 pub(super) mod evidence;
+pub(super) mod profile;
 pub(super) mod published;
 
 use std::collections::BTreeSet;
@@ -144,6 +145,7 @@ fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> Vec<Block> {
     blocks.extend(costs::of_cell(analysis, cell, form));
     blocks.extend(of_statements(cell));
     blocks.extend(published::of_cell(cell));
+    blocks.extend(profile::of_cell(cell, form));
     blocks.push(Block::Facts(context(cell, form)));
     if form == Form::Long {
         blocks.extend(details::of_cell(analysis, cell));

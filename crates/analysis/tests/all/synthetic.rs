@@ -119,6 +119,7 @@ impl Invented {
                 statements: BTreeMap::new(),
             }],
             events: vec![Event::RunStarted { tithe: "0.1.0".to_owned(), resumed: false }],
+            profile: Vec::new(),
             damage: Vec::new(),
             plan,
         }
@@ -199,6 +200,7 @@ impl Invented {
                 design: Design::Interleaved,
                 pin: true,
                 until_decided: false,
+                profile: false,
             },
             published: Vec::new(),
         };

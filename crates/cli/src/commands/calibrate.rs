@@ -113,7 +113,7 @@ fn change(experiment: &mut Experiment, arguments: &CalibrateArgs) {
     let usual_s = arguments.starts.map_or(SECONDS, |starts| SECONDS_A_START * starts);
     experiment.measure.budget_s = f64::from(arguments.seconds.unwrap_or(usual_s)) * cells.max(1) as f64;
     experiment.measure.precision = f64::MIN_POSITIVE;
-    experiment.measure.until_decided = false;
+    (experiment.measure.until_decided, experiment.measure.profile) = (false, false);
     if arguments.starts.is_some() {
         (experiment.measure.starts, experiment.measure.epochs) = (arguments.starts, None);
     }

@@ -1,7 +1,7 @@
 //! `tithe doctor`: what this machine offers, and what will keep a figure from being precise.
 
 use tithe_harness::volumes;
-use tithe_machine::{cgroup, launch::Install, sandbox::account::Account, watch::host};
+use tithe_machine::{cgroup, launch::Install, perf, sandbox::account::Account, watch::host};
 use tithe_model::{experiment, quantity};
 use tithe_plugin::{database::Without, wire};
 
@@ -57,6 +57,8 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<i32, Stop> {
         }
         .to_owned(),
     );
+    let refused = perf::refused().map(|refused| format!("not possible: {refused}"));
+    row("profile", refused.unwrap_or_else(|| "possible (perf_event_open, all processors)".to_owned()));
     let account = match Account::unprivileged() {
         Ok(None) => "yours".to_owned(),
         Ok(Some(account)) => format!("nobody ({}), because tithe runs as root", account.user),

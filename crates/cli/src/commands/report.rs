@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use tithe_analysis::report::{self, observation};
+use tithe_analysis::{
+    Analysis,
+    report::{self, observation},
+};
 use tithe_harness::folder;
 
 use crate::{
@@ -38,6 +41,7 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
         "html" => report::html::render(analysis, page_data),
         "json" => report::json::render(analysis, page_data),
         "csv" => report::csv::render(analysis),
+        "folded" => folded(analysis)?,
         _ => text(report::view::Form::Long),
     };
     crate::shown::show!("{rendered}");
@@ -46,6 +50,15 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
         crate::shown::showln!("\nthe rest: tithe report RUN, as a page with --format html");
     }
     Ok(exit::of_damage(&arguments.run, &assessed.damage).unwrap_or(exit::OK))
+}
+
+/// The stacks of the profile, for other programs.
+fn folded(analysis: &Analysis) -> Result<String, Stop> {
+    let text = report::folded::render(analysis);
+    match text.is_empty() {
+        true => Err(Stop::new(exit::USAGE, "this run has no profile: run it again with --profile")),
+        false => Ok(text),
+    }
 }
 
 /// The lines of YCSB's client, which need the histograms of single frames.

@@ -142,6 +142,7 @@ fn change(experiment: &mut Experiment, arguments: &RunArgs, against: Option<&Pat
         experiment.arms.extend(aa_arm);
     }
     experiment.measure.until_decided |= arguments.until_decided;
+    experiment.measure.profile |= arguments.profile;
     if let Some((_, design)) = DESIGNS.iter().find(|(name, _)| arguments.design.as_deref() == Some(*name)) {
         experiment.measure.design = *design;
     }

@@ -111,6 +111,7 @@ fn small(prepared: Prepared, machine: &MachineArgs) -> Result<Prepared, Stop> {
     }
     // So little data would be kept to next to no memory.
     plan.experiment.resources.iter_mut().for_each(|resources| resources.limits = Limits::default());
+    plan.experiment.measure.profile = false;
     for cell in &mut plan.cells {
         (cell.blocks, cell.frames_max, cell.free_frames, cell.epochs) = (1, FRAMES_MAX, 0, 1);
         cell.slot_ns = cell.slot_ns.max(SLOT_NS);

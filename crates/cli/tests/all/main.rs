@@ -48,6 +48,7 @@ mod installed {
     mod pooler;
     mod postgres;
     mod printed;
+    mod profile;
     pub mod programs;
     pub mod rotation;
     mod slurm;

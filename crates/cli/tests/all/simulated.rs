@@ -2,6 +2,7 @@
 
 mod costs;
 mod failures;
+mod profile;
 mod records;
 mod shown;
 mod starts;

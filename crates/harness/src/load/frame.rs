@@ -16,6 +16,7 @@ mod measured;
 mod opening;
 mod part;
 mod process_tree;
+mod profile;
 mod record;
 mod slices;
 mod started_arm;
@@ -42,6 +43,7 @@ use tithe_machine::{
 use tithe_model::{
     invalid::Invalid,
     plan::Cell,
+    profile::ProfiledFrame,
     record::{ArmFrame, Frame, Slot},
 };
 use tithe_plugin::{
@@ -69,6 +71,10 @@ pub struct CellRunner<'a> {
     done: Vec<u64>,
     /// Load before the next frame beside that of every frame, per arm, ns.
     extra_warmup_ns: u64,
+    /// The next frame is profiled.
+    profiles_next: bool,
+    /// What the last frame was profiled as, until it is taken.
+    profile: Option<ProfiledFrame>,
     /// What the warm-ups so far have shown.
     warmed_up: WarmedUpBefore,
 }
@@ -120,7 +126,15 @@ impl<'a> CellRunner<'a> {
             Load::Clients(clients) => Offer::Lanes(Box::new(Lanes::new(clients, &context, slot_fixed))),
             Load::Program(program) => Offer::Slices(Slices { program, workspaces: Vec::new() }),
         };
-        Self { context, offer, done, extra_warmup_ns: 0, warmed_up: WarmedUpBefore::default() }
+        Self {
+            context,
+            offer,
+            done,
+            extra_warmup_ns: 0,
+            profiles_next: false,
+            profile: None,
+            warmed_up: WarmedUpBefore::default(),
+        }
     }
 
     /// The same, whose load the workload's program offers at `workspaces`, one an arm.
@@ -248,6 +262,26 @@ impl<'a> CellRunner<'a> {
         self.extra_warmup_ns = length_ns;
     }
 
+    /// Has what the processors run be sampled in the next frame, and in no other.
+    pub fn profile_next(&mut self) {
+        self.profiles_next = true;
+    }
+
+    /// True where the next frame is to be profiled; asked once.
+    pub fn take_profiles_next(&mut self) -> bool {
+        std::mem::take(&mut self.profiles_next)
+    }
+
+    /// What the last frame was profiled as, where it was; asked once.
+    pub fn take_profile(&mut self) -> Option<ProfiledFrame> {
+        self.profile.take()
+    }
+
+    /// Takes in what another runner profiled.
+    pub fn set_profile(&mut self, profile: Option<ProfiledFrame>) {
+        self.profile = profile;
+    }
+
     /// Runs frame `number`; `cancelled` ends it early, and it is then not returned. A `free` frame binds nothing to a
     /// processor.
     ///
@@ -263,7 +297,8 @@ impl<'a> CellRunner<'a> {
     ) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
         let warmup_ns = self.context.cell.warmup_ns + std::mem::take(&mut self.extra_warmup_ns);
         self.context.reached = Schedule::new(&self.context.cell, number, self.context.arms.len(), 0).reached();
-        let measured = self.measure(number, free, warmup_ns, cancelled)?;
+        let profiled = self.take_profiles_next();
+        let measured = self.measure(number, (free, profiled), warmup_ns, cancelled)?;
         self.context.fresh = false;
         Ok(measured
             .map(|(start_unix_ns, measured)| self.recorded((number, epoch, start, free), start_unix_ns, measured)))
@@ -273,11 +308,11 @@ impl<'a> CellRunner<'a> {
     fn measure(
         &self,
         number: u32,
-        free: bool,
+        (free, profiled): (bool, bool),
         warmup_ns: u64,
         cancelled: &AtomicBool,
     ) -> Result<Option<(u64, Measured)>, Fault> {
-        let asked = FrameRequest { number, free, warmup_ns, done: &self.done, cancelled };
+        let asked = FrameRequest { number, free, profiled, warmup_ns, done: &self.done, cancelled };
         let watch = Watch::begin(&self.context);
         let measured = match &self.offer {
             Offer::Lanes(lanes) => lanes.measure(&self.context, &watch, &asked)?,
@@ -293,7 +328,8 @@ impl<'a> CellRunner<'a> {
         start_unix_ns: u64,
         measured: Measured,
     ) -> (Frame, Vec<Slot>) {
-        let Measured { mut slots, arms, stalls, agents, invalid, invented_ns, mut grown } = measured;
+        let Measured { mut slots, arms, stalls, agents, invalid, invented_ns, profile, mut grown } = measured;
+        self.profile = profile;
         slots.sort_by_key(|slot| (slot.block, slot.lane, slot.arm));
         let start_unix_ns = invented_ns.map_or(start_unix_ns, |(begun_ns, _)| begun_ns);
         grown.duration_ns = invented_ns.map_or(grown.duration_ns, |(begun_ns, ended_ns)| ended_ns - begun_ns);

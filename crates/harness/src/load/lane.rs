@@ -30,6 +30,19 @@ use super::{Schedule, Turn, arrivals, pause_gate::PauseGate};
 /// The draw of the order in which arms are warmed; block numbers are smaller.
 const WARM_UP: u64 = u64::MAX - 1;
 
+/// When the operations of a slot ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Index of the arm.
+    pub arm: usize,
+    /// When the first began, ns.
+    pub from_ns: u64,
+    /// When the last ended, ns.
+    pub to_ns: u64,
+    /// Not so for lead-in slots.
+    pub counts: bool,
+}
+
 /// One thread with connections to every arm.
 pub struct Lane<'a> {
     /// Its number.
@@ -44,6 +57,8 @@ pub struct Lane<'a> {
     pub arms: Vec<Arm<'a>>,
     /// Index of the cell, for the records.
     pub cell: u32,
+    /// When its slots of this frame were, lead-in slots included.
+    pub spans: Vec<Span>,
     /// How it sees what other programs take of its slots.
     stalls: StallWatch,
     intended: Vec<u64>,
@@ -56,7 +71,8 @@ impl<'a> Lane<'a> {
             Clock::Real => StallWatch::Unseen,
             Clock::Virtual(time) => StallWatch::Virtual(time.clone()),
         };
-        Self { number, lanes, clock, arrivals, arms, cell, stalls, intended: Vec::with_capacity(1 << 16) }
+        let (spans, intended) = (Vec::new(), Vec::with_capacity(1 << 16));
+        Self { number, lanes, clock, arrivals, arms, cell, spans, stalls, intended }
     }
 
     /// The same, which sees by `stalls` what other programs take of its slots.
@@ -102,6 +118,8 @@ impl<'a> Lane<'a> {
     pub fn run(&mut self, schedule: &Schedule, pause_gate: &PauseGate, cancelled: &dyn Fn() -> bool) -> Vec<Slot> {
         let watch = self.own_watch();
         let mut slots = Vec::with_capacity(schedule.blocks as usize * schedule.arms);
+        self.spans.clear();
+        self.spans.reserve(2 * slots.capacity());
         for turn in schedule.turns(self.number) {
             if cancelled() {
                 break;
@@ -168,6 +186,7 @@ impl<'a> Lane<'a> {
         slot.server_cpu_ns += charged_ns;
         let shares = Shares { wall_ns: slot.wall_ns, cpu_ns, wait_ns: slot.wait_ns };
         slot.stalled_ns = self.stalls.since(stalls_before, shares);
+        self.spans.push(Span { arm: turn.arm, from_ns: first_ns, to_ns: last_ns, counts: turn.block.is_some() });
         slot
     }
 

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tithe_machine::{fault::Fault, launch::Command, sandbox::coprocess::Coprocess, secret::Secret};
 use tithe_model::{
     plan::{Cell, Plan},
+    profile::ProfiledFrame,
     record::{Frame, Slot},
 };
 use tithe_plugin::{database::CacheUse, setup::Setup};
@@ -66,6 +67,7 @@ struct FrameRequest {
     epoch: u32,
     start: u32,
     free: bool,
+    profiled: bool,
     runner_state: RunnerState,
 }
 
@@ -89,6 +91,8 @@ struct MeasuredFrame {
     /// Pages that each arm's engine was asked for since the child began, and those that it had to read; `None` where it
     /// does not say.
     cache_use: Vec<Option<(u64, u64)>>,
+    /// What the processors ran, where that was asked for.
+    profile: Option<ProfiledFrame>,
 }
 
 /// The processes that the frames of one epoch are measured in.
@@ -124,7 +128,8 @@ impl<'a> ChildProcesses<'a> {
             Some(coprocess) => coprocess,
             None => self.begin(runner.arms(), start)?,
         };
-        let asked = FrameRequest { frame: number, epoch, start, free, runner_state: runner.runner_state() };
+        let profiled = runner.take_profiles_next();
+        let asked = FrameRequest { frame: number, epoch, start, free, profiled, runner_state: runner.runner_state() };
         coprocess.send(&line(&asked)?)?;
         let answer = heard(&coprocess.answer(self.run.cancelled)?)
             .ok_or_else(|| Fault::Machine(format!("{} sends an answer that cannot be read", self.name())))?;
@@ -144,7 +149,7 @@ impl<'a> ChildProcesses<'a> {
         asked: &FrameRequest,
         measured: MeasuredFrame,
     ) -> Result<(Frame, Vec<Slot>), Fault> {
-        let MeasuredFrame { frame, slots, runner_state, cache_use } = measured;
+        let MeasuredFrame { frame, slots, runner_state, cache_use, profile } = measured;
         let arms = runner.arms().len();
         let is_it = (frame.cell as usize, frame.frame, frame.start) == (self.part.number, asked.frame, asked.start)
             && frame.arms.len() == arms
@@ -155,6 +160,7 @@ impl<'a> ChildProcesses<'a> {
         let used = |(asked, missed)| CacheUse { asked, missed };
         self.cache_use = cache_use.into_iter().map(|of_arm| of_arm.map(used)).collect();
         runner.go_on(runner_state);
+        runner.set_profile(profile);
         Ok((frame, slots))
     }
 

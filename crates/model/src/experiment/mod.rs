@@ -490,6 +490,9 @@ pub struct Measure {
     /// Ends a cell when every arm's answer is certain, however wide its interval.
     #[serde(default)]
     pub until_decided: bool,
+    /// Profiles each cell after its measured frames.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub profile: bool,
 }
 
 /// The default of what is usual.

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     catalogue::{Asked, AskedOf, Catalogue},
     experiment::{Arm, Arrivals, Metric, OptionValue, Protection, ProviderSwitch, Values},
+    profile::PROFILED_PAIRS,
     quantity,
 };
 
@@ -223,6 +224,17 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
         "Everything else   roughly {}: starting, loading, warming up, evidence{and_switches}",
         quantity::precise_duration(rough_s(rest_s))
     )?;
+    if measure.profile {
+        let arms = experiment.arms.len();
+        let frames_s = |cell: &Cell| f64::from(2 * PROFILED_PAIRS) * cell.frame_ns(arms) as f64 / 1e9;
+        let profile_s = plan.cells.iter().map(frames_s).sum();
+        writeln!(
+            text,
+            "Profile           {} frames after each cell, together roughly {} of load",
+            2 * PROFILED_PAIRS,
+            quantity::precise_duration(rough_s(profile_s))
+        )?;
+    }
     write_starting(text, plan, catalogue)?;
     write_observers(text, &experiment.arms)?;
     writeln!(text, "Disk              roughly {} at a time", quantity::rough_size(disk_bytes(plan, catalogue)))

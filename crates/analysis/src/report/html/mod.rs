@@ -21,6 +21,7 @@ mod marks;
 mod markup;
 mod matrix;
 mod page_data;
+mod profile;
 mod proof;
 mod scale;
 mod statements;
@@ -58,6 +59,7 @@ pub fn render(analysis: &Analysis, page_data: &PageData) -> String {
         ("costs", costs),
         ("statements", statements(analysis, &names)),
         ("latency", latency(analysis, &names)),
+        ("profile", profile::chart(analysis, &names)),
         ("clients", sweep::chart(analysis)),
         ("drift", drift::chart(analysis, &names)),
         ("costs", further),
@@ -174,6 +176,7 @@ fn contents(is_there: impl Fn(&str) -> bool) -> Markup {
         ("costs", "costs"),
         ("statements", "statements"),
         ("latency", "latency"),
+        ("profile", "where from"),
         ("clients", "clients"),
         ("drift", "over the run"),
         ("levels", "levels"),

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use tithe_model::{
     invalid::Invalid,
+    profile::ProfiledFrame,
     record::{AgentFrame, ArmFrame, Slot, Stalls},
 };
 
@@ -15,6 +16,8 @@ pub(super) struct FrameRequest<'a> {
     pub number: u32,
     /// Nothing is bound to a processor.
     pub free: bool,
+    /// What the processors run is sampled.
+    pub profiled: bool,
     /// Load on each arm before its first slot, ns.
     pub warmup_ns: u64,
     /// Operations of each arm before the frame.
@@ -36,6 +39,8 @@ pub(super) struct Measured {
     pub invalid: Option<Invalid>,
     /// Invented time where it began and ended, ns, where other processes invent it.
     pub invented_ns: Option<(u64, u64)>,
+    /// What the processors ran, where that was asked for.
+    pub profile: Option<ProfiledFrame>,
     pub grown: FrameConditions,
 }
 

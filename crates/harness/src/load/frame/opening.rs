@@ -44,6 +44,10 @@ pub(super) struct Opened<'a> {
     pub stalls: Stalls,
     /// The tasks that serve its connections, as the servers number them, where they are another machine's.
     pub serving: Vec<Serving>,
+    /// Who serves its connections on this machine.
+    pub tasks: Vec<ServerTask>,
+    /// The processes that write the logs of its servers for all lanes.
+    pub log_writers: Vec<i32>,
 }
 
 /// Lanes of which one is held up by who writes the server's log, at most: of more, the lane is among those that the
@@ -54,6 +58,7 @@ const LOGGED_LANES_MAX: usize = 2;
 #[derive(Default)]
 struct ServedBy {
     tasks: Vec<ServerTask>,
+    log_writers: Vec<i32>,
     /// Why who writes a server's log keeps net time from being told.
     log_hides: Option<&'static str>,
 }
@@ -108,7 +113,8 @@ impl Lanes<'_> {
         let Connect { clock, .. } = opening.how;
         let lane = Lane::new(number, context.lanes(), clock, context.cell.arrivals, arms, context.cell_index)
             .stalled_as(watch);
-        Ok(Opened { lane, connect_ns, stalls, serving })
+        let ServedBy { tasks, log_writers, .. } = served_by;
+        Ok(Opened { lane, connect_ns, stalls, serving, tasks, log_writers })
     }
 }
 
@@ -166,6 +172,7 @@ impl<'a> Opening<'a> {
             served_by.log_hides = Some("who writes the server's log cannot be seen");
             return None;
         };
+        served_by.log_writers.push(process);
         let is_duet = context.cell.design == Design::Duet;
         if is_duet {
             served_by.log_hides = Some("in a duet, writing the log of one arm overlaps with the other");

@@ -67,7 +67,8 @@ impl<'a> CellRunner<'a> {
         let (context, Offer::Lanes(lanes)) = (&self.context, &self.offer) else {
             return Err(Fault::Refused("another program offers this load, which agents do not run".to_owned()));
         };
-        let asked = FrameRequest { number: *number, free: *free, warmup_ns: *warmup_ns, done: &[], cancelled };
+        let asked =
+            FrameRequest { number: *number, free: *free, profiled: false, warmup_ns: *warmup_ns, done: &[], cancelled };
         let begun_ns = context.clocks[0].now();
         let pause_gate = context.pause_gate()?;
         let measured = lanes.measure_here(context, &asked, lag.clone(), &pause_gate, start)?;
@@ -114,7 +115,7 @@ impl Lanes<'_> {
             slots.extend(part.slots);
         }
         let stalls = Stalls::Unseen("what serves clients is on another machine".to_owned());
-        Ok(Some(LanesMeasured { slots, arms, stalls, agents, invalid, invented_ns }))
+        Ok(Some(LanesMeasured { slots, arms, stalls, agents, invalid, invented_ns, profile: None }))
     }
 }
 

@@ -17,6 +17,8 @@ use crate::load::{
 /// What a lane saw in a frame.
 pub(super) struct LaneRecord<'a> {
     pub opened: Opened<'a>,
+    /// The thread that it ran in.
+    pub thread: i32,
     pub slots: Vec<Slot>,
     /// What its clients sent and received in its slots, by arm.
     pub traffic: Vec<Traffic>,

@@ -9,11 +9,12 @@ use std::{
     },
 };
 
-use rustix::thread::set_current_timer_slack;
+use rustix::thread::{gettid, set_current_timer_slack};
 use tithe_machine::{clock::Clock, fault::Fault, watch::process};
 use tithe_model::{
     experiment::Arrivals,
     invalid::Invalid,
+    profile::ProfiledFrame,
     record::{AgentFrame, Counters, Slot, Stalls},
 };
 
@@ -22,6 +23,7 @@ use super::{
     lanes::Lanes,
     machines::Serving,
     measured::{ArmMeasured, FrameRequest, Measured},
+    profile::Profiler,
     record::{self, LaneRecord, Traffic},
     watch::{FrameConditions, Watch},
 };
@@ -42,6 +44,8 @@ pub(super) struct LanesMeasured {
     pub invalid: Option<Invalid>,
     /// Invented time where the frame began and ended, ns, where other processes invent it.
     pub invented_ns: Option<(u64, u64)>,
+    /// What the processors ran, where that was asked for.
+    pub profile: Option<ProfiledFrame>,
 }
 
 /// How the threads of one frame meet.
@@ -78,14 +82,17 @@ impl Lanes<'_> {
         let measured = match self.machines {
             Some(machines) => self.measure_remotely(context, (asked, lag), machines, &mut count)?,
             None => {
+                let mut profiler = None;
                 let mut start = |_| {
                     count();
+                    profiler = asked.profiled.then(|| Profiler::begin(context));
                     Some(Clock::Real.now() + START_AHEAD_NS)
                 };
                 let ended = self.lanes_here(context, asked, lag, &pause_gate, &mut start)?;
                 ended.map(|ended| {
                     lanes = ended;
-                    LanesMeasured::of(context, asked, &lanes)
+                    let profile = profiler.map(|profiler| profiler.end(context, asked.number, &lanes));
+                    LanesMeasured { profile, ..LanesMeasured::of(context, asked, &lanes) }
                 })
             }
         };
@@ -182,7 +189,8 @@ impl Lanes<'_> {
         let before = Traffic::of(lane);
         let slots = lane.run(&schedule, shared.pause_gate, &|| cancelled.load(Ordering::Relaxed));
         let traffic = Traffic::of(lane).into_iter().zip(before).map(|(after, before)| after.since(before)).collect();
-        Ok(Some(LaneRecord { opened, slots, traffic, warmed_up }))
+        let thread = gettid().as_raw_nonzero().get();
+        Ok(Some(LaneRecord { opened, thread, slots, traffic, warmed_up }))
     }
 }
 
@@ -231,16 +239,17 @@ impl LanesMeasured {
             agents: Vec::new(),
             invalid: None,
             invented_ns: None,
+            profile: None,
         }
     }
 
     /// The same with what the counters of each arm's server and the machine's say.
     fn with(self, (counters, grown): (Vec<Counters>, FrameConditions)) -> Measured {
-        let Self { slots, mut arms, stalls, agents, invalid, invented_ns } = self;
+        let Self { slots, mut arms, stalls, agents, invalid, invented_ns, profile } = self;
         for (arm, of_server) in arms.iter_mut().zip(counters) {
             arm.record.counters = record::counted(arm.record.counters, of_server);
         }
-        Measured { slots, arms, stalls, agents, invalid, invented_ns, grown }
+        Measured { slots, arms, stalls, agents, invalid, invented_ns, profile, grown }
     }
 }
 

@@ -63,7 +63,9 @@ impl CellRunner<'_> {
         for window in 0..WINDOWS_MAX {
             // No frame that counts has such a number, so none draws the same keys and orders.
             let number = u32::MAX - start.wrapping_mul(WINDOWS_MAX).wrapping_add(window);
-            let Some((_, measured)) = self.measure(number, false, warmup_ns, cancelled)? else { return Ok(None) };
+            let Some((_, measured)) = self.measure(number, (false, false), warmup_ns, cancelled)? else {
+                return Ok(None);
+            };
             duration_ns += measured.grown.duration_ns;
             if measured.invalid.is_some() {
                 invalid += 1;

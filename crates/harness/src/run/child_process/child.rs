@@ -134,8 +134,11 @@ fn answer(
     asked: FrameRequest,
     cancelled: &AtomicBool,
 ) -> FrameReply {
-    let FrameRequest { frame, epoch, start, free, runner_state } = asked;
+    let FrameRequest { frame, epoch, start, free, profiled, runner_state } = asked;
     runner.go_on(runner_state);
+    if profiled {
+        runner.profile_next();
+    }
     match runner.frame(frame, (epoch, start), free, cancelled) {
         Ok(Some((frame, slots))) => {
             let counts = |arm: &StartedArm| {
@@ -148,6 +151,7 @@ fn answer(
                 slots,
                 runner_state: runner.runner_state(),
                 cache_use,
+                profile: runner.take_profile(),
             }))
         }
         Ok(None) => FrameReply::Cancelled,

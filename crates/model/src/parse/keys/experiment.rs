@@ -281,6 +281,13 @@ pub const MEASURE: TableFormat = TableFormat {
              where as many are planned",
             "true",
         ),
+        Key::new(
+            "profile",
+            Flag,
+            Value("false"),
+            "after the measured frames of each cell, sample what client and server run: where the cost comes from",
+            "true",
+        ),
     ],
 };
 

@@ -1,0 +1,313 @@
+//! Where costs come from: the profiled frames of a cell, by side, component and function.
+//!
+//! A sample stands for the processor time between two samples. The samples of a frame's clients, and those of what
+//! serves them, are scaled to the time that the kernel has accounted for them in the frame's slots, so that clocks that
+//! ticked late do not count. In each frame a part has a difference, protected less plain; over the frames it has their
+//! mean with Student's interval, because means add up: the parts of a cost are the cost.
+//!
+//! Parts are many. Those that are named are chosen so that at most one in twenty of them is expected to be nothing
+//! (Benjamini and Hochberg 1995); the others go together.
+
+mod components;
+
+use std::collections::BTreeMap;
+
+use tithe_model::{
+    experiment::Metric,
+    profile::{Function, ProfiledArm, ProfiledFrame, Side, Stack},
+    records::Records,
+};
+use tithe_statistics::{
+    inference::{discoveries, t_interval},
+    order::signed_rank_p,
+};
+
+use crate::{
+    ArmAnalysis, CONFIDENCE, Figure, Interval,
+    profiled::{ArmProfile, CellProfile, Part, StackPart},
+};
+
+/// Fewer samples of a function, on both arms together, tell nothing.
+const SAMPLES_MIN: u64 = 10;
+
+/// Stacks that take less of an operation's processor time are not told apart.
+const STACK_MIN: f64 = 0.0005;
+
+/// Share of parts that are named although they are nothing.
+const FALSE_DISCOVERIES: f64 = 0.05;
+
+/// What the profiled frames say of cell `index`, whose `arms` are assessed; `None` where none was profiled.
+pub(super) fn profile(records: &Records, index: usize, arms: &[ArmAnalysis]) -> Option<CellProfile> {
+    let all: Vec<&ProfiledFrame> = records.profile.iter().filter(|frame| frame.cell as usize == index).collect();
+    let period_ns = all.iter().find(|frame| frame.sampled)?.period_ns;
+    let frames: Vec<&ProfiledFrame> = all.iter().copied().filter(|frame| frame.sampled && is_used(frame)).collect();
+    let invalid = all.iter().filter_map(|frame| Some((frame.frame, frame.invalid.clone()?))).collect();
+    let of_arm = |(number, arm): (usize, &ArmAnalysis)| {
+        let cost = arm.estimates.iter().find(|estimate| estimate.name == Figure::Metric(Metric::Cpu));
+        of_arm(&frames, number, (&arm.name, &arm.protections), cost.and_then(|cost| cost.difference))
+    };
+    Some(CellProfile {
+        frames: frames.len(),
+        invalid,
+        samples: frames.iter().flat_map(|frame| &frame.stacks).map(|stack| stack.samples).sum(),
+        lost: all.iter().map(|frame| frame.lost).sum(),
+        elsewhere: frames.iter().map(|frame| frame.elsewhere).sum(),
+        rate: 1e9 / period_ns as f64,
+        overhead: overhead(&all),
+        arms: arms.iter().enumerate().skip(1).map(of_arm).collect(),
+    })
+}
+
+/// True where every arm of the frame has operations to divide by.
+fn is_used(frame: &ProfiledFrame) -> bool {
+    frame.invalid.is_none() && frame.arms.iter().all(|arm| arm.operations > 0)
+}
+
+/// Processor time of client and server that an operation took more in frames that were sampled than in those beside
+/// them that were not, as a share of it.
+fn overhead(frames: &[&ProfiledFrame]) -> Option<Interval> {
+    let share = |pair: &[&ProfiledFrame]| {
+        let (sampled, other) = match pair {
+            [one, other] if one.sampled != other.sampled && is_used(one) && is_used(other) => {
+                if one.sampled {
+                    (one, other)
+                } else {
+                    (other, one)
+                }
+            }
+            _ => return None,
+        };
+        let ratio = |(sampled, other): (&ProfiledArm, &ProfiledArm)| (sampled.cpu_per_op() / other.cpu_per_op()).ln();
+        let ratios: Vec<f64> = sampled.arms.iter().zip(&other.arms).map(ratio).collect();
+        Some(tithe_statistics::mean(&ratios).exp() - 1.0)
+    };
+    let shares: Vec<f64> = frames.chunks(2).filter_map(share).collect();
+    (shares.len() > 1).then(|| mean(&shares))
+}
+
+/// What a part of a cost is of: side, component, function; less of it for a coarser part.
+type Key = (Side, String, String);
+
+/// What each frame says of a part.
+#[derive(Default)]
+struct Series {
+    /// µs per operation of the plain arm, frame by frame.
+    plain: Vec<f64>,
+    /// The same of the protected arm.
+    protected: Vec<f64>,
+    samples: u64,
+}
+
+impl Series {
+    fn add(&mut self, frame: (usize, usize), protected: bool, us: f64, samples: u64) {
+        let (number, frames) = frame;
+        self.plain.resize(frames, 0.0);
+        self.protected.resize(frames, 0.0);
+        let of_arm = if protected { &mut self.protected } else { &mut self.plain };
+        of_arm[number] += us;
+        self.samples += samples;
+    }
+
+    fn differences(&self) -> Vec<f64> {
+        self.protected.iter().zip(&self.plain).map(|(protected, plain)| protected - plain).collect()
+    }
+}
+
+/// The mean over frames with its interval.
+fn mean(values: &[f64]) -> Interval {
+    t_interval(values, 1.0 - CONFIDENCE)
+}
+
+/// What a sample of `stack` is worth, ns: the time that the kernel has accounted for its kind, divided among its
+/// samples.
+fn weights(frame: &ProfiledFrame, arm: usize) -> impl Fn(Side) -> f64 {
+    let samples = |of: &dyn Fn(Side) -> bool| {
+        let stacks = frame.stacks.iter().filter(|stack| stack.arm as usize == arm && of(stack.side));
+        stacks.map(|stack| stack.samples).sum::<u64>()
+    };
+    let period_ns = frame.period_ns as f64;
+    let weight = |accounted_ns: u64, samples: u64| match (accounted_ns, samples) {
+        (0, _) | (_, 0) => period_ns,
+        (accounted_ns, samples) => accounted_ns as f64 / samples as f64,
+    };
+    let accounted = frame.arms[arm];
+    let client = weight(accounted.client_cpu_ns, samples(&|side| side == Side::Client));
+    let server = weight(accounted.server_cpu_ns, samples(&|side| side != Side::Client && side.is_counted()));
+    move |side| match side {
+        Side::Client => client,
+        Side::Server | Side::LogWriter => server,
+        Side::Helper | Side::Kernel => period_ns,
+    }
+}
+
+/// The name of `function` in a report.
+fn name(function: &Function) -> String {
+    match &function.name {
+        Some(name) => format!("{name} ({})", function.object),
+        None => format!("without a symbol ({})", function.object),
+    }
+}
+
+/// The series of all parts of one arm: as fine as they are told apart.
+struct Parts {
+    functions: BTreeMap<Key, Series>,
+    stacks: BTreeMap<Vec<String>, Series>,
+    frames: usize,
+}
+
+impl Parts {
+    fn of(frames: &[&ProfiledFrame], arm: usize) -> Self {
+        let mut parts = Self { functions: BTreeMap::new(), stacks: BTreeMap::new(), frames: frames.len() };
+        for (number, frame) in frames.iter().enumerate() {
+            for (of, protected) in [(0, false), (arm, true)] {
+                let weight = weights(frame, of);
+                let operations = frame.arms[of].operations as f64;
+                for stack in frame.stacks.iter().filter(|stack| stack.arm as usize == of) {
+                    let us = weight(stack.side) * stack.samples as f64 / operations / 1e3;
+                    parts.add(number, frame, stack, (protected, us));
+                }
+            }
+        }
+        parts
+    }
+
+    fn add(&mut self, number: usize, frame: &ProfiledFrame, stack: &Stack, (protected, us): (bool, f64)) {
+        let functions: Vec<&Function> =
+            stack.functions.iter().filter_map(|function| frame.functions.get(*function as usize)).collect();
+        let first = functions.first().map_or_else(String::new, |function| name(function));
+        let component = match stack.side {
+            Side::Client | Side::Server => components::component(&functions),
+            Side::LogWriter | Side::Helper | Side::Kernel => {
+                format!("{}: {}", stack.task, components::component(&functions))
+            }
+        };
+        let place = (number, self.frames);
+        let key = (stack.side, component, first);
+        self.functions.entry(key).or_default().add(place, protected, us, stack.samples);
+        let mut path = vec![stack.task.clone()];
+        path.extend(functions.iter().rev().map(|function| name(function)));
+        self.stacks.entry(path).or_default().add(place, protected, us, stack.samples);
+    }
+
+    /// The parts with what they are told apart by put through `coarser`.
+    fn coarser(&self, coarser: impl Fn(&Key) -> Key) -> BTreeMap<Key, Series> {
+        let mut coarse: BTreeMap<Key, Series> = BTreeMap::new();
+        for (key, series) in &self.functions {
+            let into = coarse.entry(coarser(key)).or_default();
+            for number in 0..self.frames {
+                into.add((number, self.frames), false, series.plain[number], 0);
+                into.add((number, self.frames), true, series.protected[number], 0);
+            }
+            into.samples += series.samples;
+        }
+        coarse
+    }
+}
+
+/// A part of `series`.
+fn part((side, component, function): &Key, series: &Series) -> Part {
+    let differences = series.differences();
+    Part {
+        side: *side,
+        component: component.clone(),
+        function: function.clone(),
+        plain: tithe_statistics::mean(&series.plain),
+        difference: mean(&differences),
+        p: signed_rank_p(&differences),
+        lever: String::new(),
+    }
+}
+
+/// Those of `parts` that are told apart from zero, the largest first.
+fn told(parts: &BTreeMap<Key, Series>) -> Vec<Part> {
+    let enough = parts.iter().filter(|(_, series)| series.samples >= SAMPLES_MIN);
+    let parts: Vec<Part> = enough.map(|(key, series)| part(key, series)).collect();
+    let p: Vec<f64> = parts.iter().map(|part| part.p).collect();
+    let found = discoveries(&p, FALSE_DISCOVERIES);
+    let mut told: Vec<Part> = parts.into_iter().zip(found).filter_map(|(part, found)| found.then_some(part)).collect();
+    told.sort_by(|one, other| other.difference.estimate.abs().total_cmp(&one.difference.estimate.abs()));
+    told
+}
+
+/// The sum of the `parts` that `of` chooses.
+fn sum(parts: &BTreeMap<Key, Series>, frames: usize, of: impl Fn(&Key) -> bool) -> Interval {
+    let mut sums = vec![0.0; frames];
+    for (_, series) in parts.iter().filter(|(key, _)| of(key)) {
+        sums.iter_mut().zip(series.differences()).for_each(|(sum, difference)| *sum += difference);
+    }
+    mean(&sums)
+}
+
+/// Where the cost of the arm with index `number` comes from, which is `cost` by the measured frames.
+fn of_arm(
+    frames: &[&ProfiledFrame],
+    number: usize,
+    (name, protections): (&str, &[String]),
+    cost: Option<Interval>,
+) -> ArmProfile {
+    let parts = Parts::of(frames, number);
+    let sides = parts.coarser(|(side, ..)| (*side, String::new(), String::new()));
+    let by_component = parts.coarser(|(side, component, _)| (*side, component.clone(), String::new()));
+    let all = sum(&parts.functions, parts.frames, |(side, ..)| side.is_counted());
+    let sees_server = frames.iter().any(|frame| frame.arms.iter().any(|arm| arm.server_cpu_ns > 0))
+        || sides.keys().filter(|(side, ..)| side.is_counted()).all(|(side, ..)| *side == Side::Client);
+    let cost = cost.filter(|_| sees_server);
+    let mut components = told(&by_component);
+    for told in &mut components {
+        told.function = mostly(&parts, told);
+        told.lever = components::lever(protections, &told.component);
+    }
+    let named: Vec<(Side, String)> = components.iter().map(|part| (part.side, part.component.clone())).collect();
+    let is_elsewhere = |(side, component, _): &Key| side.is_counted() && !named.contains(&(*side, component.clone()));
+    let widths = by_component.values().map(|series| mean(&series.differences()).half_width());
+    let resolves = widths.fold(0.0, f64::max) / all.estimate.abs();
+    let total = |of: fn(&Series) -> &Vec<f64>| -> f64 {
+        parts.functions.values().map(|series| tithe_statistics::mean(of(series))).sum()
+    };
+    let least = STACK_MIN * total(|series| &series.plain).max(total(|series| &series.protected));
+    ArmProfile {
+        name: name.to_owned(),
+        adds_up: cost.filter(|_| frames.len() > 1).map(|cost| agree(&cost, &all)),
+        cost,
+        sum: all,
+        resolves: if resolves.is_finite() { resolves } else { f64::NAN },
+        sides: sides.iter().map(|(key, series)| part(key, series)).collect(),
+        components,
+        elsewhere: sum(&by_component, parts.frames, is_elsewhere),
+        functions: told(&parts.functions),
+        stacks: stacks(parts.stacks, least),
+    }
+}
+
+/// True where two independent estimates differ by no more than their intervals allow.
+fn agree(one: &Interval, other: &Interval) -> bool {
+    (one.estimate - other.estimate).abs() <= one.half_width().hypot(other.half_width())
+}
+
+/// The function in which most of the difference of the component `part` is.
+fn mostly(parts: &Parts, part: &Part) -> String {
+    let of_part =
+        parts.functions.iter().filter(|((side, component, _), _)| *side == part.side && *component == part.component);
+    let sign = part.difference.estimate.signum();
+    let most = of_part.map(|(key, series)| (sign * tithe_statistics::mean(&series.differences()), key));
+    let most = most.max_by(|one, other| one.0.total_cmp(&other.0));
+    most.map(|(_, (.., function))| function.clone()).unwrap_or_default()
+}
+
+/// The stacks that take at least `least` µs per operation on some arm; of the others those of one task together.
+fn stacks(all: BTreeMap<Vec<String>, Series>, least: f64) -> Vec<StackPart> {
+    let mut parts: BTreeMap<Vec<String>, (f64, f64)> = BTreeMap::new();
+    for (frames, series) in all {
+        let (plain, protected) = (tithe_statistics::mean(&series.plain), tithe_statistics::mean(&series.protected));
+        let frames = match plain.max(protected) < least {
+            true => frames.into_iter().take(1).chain(["rare stacks".to_owned()]).collect(),
+            false => frames,
+        };
+        let sum = parts.entry(frames).or_default();
+        *sum = (sum.0 + plain, sum.1 + protected);
+    }
+    parts.into_iter().map(|(frames, (plain, protected))| StackPart { frames, plain, protected }).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+use expect_test::expect;
+use tithe_model::profile::{KERNEL, ProfiledArm};
+
+use super::*;
+
+/// Frames of two arms with 1,000 operations each. The protected arm has 400 more samples of a cipher in its client, and
+/// 200 more in the kernel's pipes in its server; a helper of both works alike.
+fn frames(count: u32) -> Vec<ProfiledFrame> {
+    let function = |object: &str, name: &str| Function { object: object.to_owned(), name: Some(name.to_owned()) };
+    let frame = |number: u32| {
+        // Alternates, so that intervals have a width.
+        let more = u64::from(number % 2) * 10;
+        let stack = |arm, side, task: &str, samples, functions: &[u32]| Stack {
+            arm,
+            side,
+            task: task.to_owned(),
+            samples,
+            functions: functions.to_vec(),
+        };
+        let (client, server) = (1_000 + more, 2_000 + 2 * more);
+        let period_ns = 250_000;
+        let arm = |client: u64, server: u64| ProfiledArm {
+            operations: 1_000,
+            client_cpu_ns: client * period_ns,
+            server_cpu_ns: server * period_ns,
+        };
+        ProfiledFrame {
+            cell: 0,
+            frame: number,
+            sampled: true,
+            invalid: None,
+            period_ns,
+            lost: 0,
+            elsewhere: 5,
+            arms: vec![arm(client, server), arm(1_400 + more, 2_200)],
+            functions: vec![
+                function("tithe", "tithe_harness::load"),
+                function("libcrypto.so.3", "EVP_Cipher"),
+                function("postgres", "exec_simple_query"),
+                function(KERNEL, "anon_pipe_write"),
+                function("postgres", "LogCollector"),
+            ],
+            stacks: vec![
+                stack(0, Side::Client, "client", client, &[0]),
+                stack(0, Side::Server, "server", server, &[2]),
+                stack(0, Side::Helper, "postgres: logger", 100 + more, &[4]),
+                stack(1, Side::Client, "client", 1_000 + more, &[0]),
+                stack(1, Side::Client, "client", 400, &[1, 0]),
+                stack(1, Side::Server, "server", 2_000, &[2]),
+                stack(1, Side::Server, "server", 200, &[3, 2]),
+                stack(1, Side::Helper, "postgres: logger", 110 - more, &[4]),
+            ],
+        }
+    };
+    (0..count).map(frame).collect()
+}
+
+fn profiled(frames: &[ProfiledFrame], cost: Option<Interval>) -> ArmProfile {
+    of_arm(&frames.iter().collect::<Vec<_>>(), 1, ("audit", &["audit".to_owned()]), cost)
+}
+
+fn told(parts: &[Part]) -> String {
+    let line = |part: &Part| {
+        let Interval { estimate, low, high } = part.difference;
+        let side = part.side.words();
+        format!("{side} | {} | {} | {estimate:.1} [{low:.1}, {high:.1}]\n", part.component, part.function)
+    };
+    parts.iter().map(line).collect()
+}
+
+#[test]
+fn parts_are_told_by_side_component_and_function_and_add_up() {
+    let frames = frames(20);
+    let profile = profiled(&frames, Some(Interval { estimate: 148.0, low: 146.0, high: 150.0 }));
+    expect![[r#"
+        client | cryptography (OpenSSL) | EVP_Cipher (libcrypto.so.3) | 100.0 [100.0, 100.0]
+        server | kernel: pipes | anon_pipe_write ([kernel]) | 50.0 [50.0, 50.0]
+        server | PostgreSQL | exec_simple_query (postgres) | -2.5 [-3.7, -1.3]
+    "#]]
+    .assert_eq(&told(&profile.components));
+    expect![[r#"
+        client |  |  | 100.0 [100.0, 100.0]
+        server |  |  | 47.5 [46.3, 48.7]
+        helper |  |  | 0.0 [-1.2, 1.2]
+    "#]]
+    .assert_eq(&told(&profile.sides));
+    let named: f64 = profile.components.iter().map(|part| part.difference.estimate).sum();
+    assert!((named + profile.elsewhere.estimate - profile.sum.estimate).abs() < 1e-9);
+    assert_eq!(profile.adds_up, Some(true));
+}
+
+#[test]
+fn a_sum_beside_the_cost_is_said_to_be_so() {
+    let cost = |estimate: f64| Some(Interval { estimate, low: estimate - 1.0, high: estimate + 1.0 });
+    assert_eq!(profiled(&frames(20), cost(100.0)).adds_up, Some(false));
+    assert_eq!(profiled(&frames(20), None).adds_up, None);
+}
+
+#[test]
+fn samples_are_scaled_to_what_the_kernel_has_accounted() {
+    let mut frames = frames(4);
+    // Every second sample of the clients was missed.
+    for frame in &mut frames {
+        frame.arms.iter_mut().for_each(|arm| arm.client_cpu_ns *= 2);
+    }
+    let profile = profiled(&frames, None);
+    let client = profile.sides.iter().find(|part| part.side == Side::Client).expect("a client");
+    assert!((client.difference.estimate - 200.0).abs() < 1e-9, "{:?}", client.difference);
+}
+
+#[test]
+fn where_nothing_differs_nothing_is_named() {
+    let mut frames = frames(20);
+    for frame in &mut frames {
+        let plain: Vec<Stack> = frame.stacks.iter().filter(|stack| stack.arm == 0).cloned().collect();
+        frame.stacks = plain.iter().cloned().chain(plain.iter().map(|it| Stack { arm: 1, ..it.clone() })).collect();
+        frame.arms[1] = frame.arms[0];
+    }
+    let profile = profiled(&frames, None);
+    assert_eq!((told(&profile.components), told(&profile.functions)), (String::new(), String::new()));
+    assert_eq!(profile.sum.estimate, 0.0);
+}

@@ -1,0 +1,158 @@
+//! What profiled frames saw: samples of the kernel's clock by arm, side and stack. One [`ProfiledFrame`] a line of
+//! `profile.jsonl`.
+//!
+//! Profiled frames alternate with frames of the same form that are not sampled, so that what sampling costs is known.
+//! All of them follow the measured ones and are never among them: no other figure contains one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::Slot;
+
+/// Pairs of a frame that is sampled and one that is not, in a cell.
+pub const PROFILED_PAIRS: u32 = 20;
+
+/// One frame whose threads were sampled, or one beside it whose threads were not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProfiledFrame {
+    /// Index of the cell in the plan.
+    pub cell: u32,
+    /// Number within the cell; measured frames have smaller ones.
+    pub frame: u32,
+    /// False of a frame that only shows what sampling costs.
+    pub sampled: bool,
+    /// Why it must not be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
+    /// Processor time between two samples of one processor, ns.
+    pub period_ns: u64,
+    /// Samples that the kernel could not keep.
+    pub lost: u64,
+    /// Samples of other programs, which are left out.
+    pub elsewhere: u64,
+    /// The arms, in the experiment's order.
+    pub arms: Vec<ProfiledArm>,
+    /// The functions that stacks name.
+    pub functions: Vec<Function>,
+    /// Samples with the same arm, side, task and stack.
+    pub stacks: Vec<Stack>,
+}
+
+/// What accounts say of one arm's slots in a profiled frame.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfiledArm {
+    /// Operations that succeeded.
+    pub operations: u64,
+    /// Processor time of the client threads, ns.
+    pub client_cpu_ns: u64,
+    /// Processor time of the tasks that serve them, ns; 0 where it cannot be seen.
+    pub server_cpu_ns: u64,
+}
+
+impl ProfiledArm {
+    /// Of arm `arm` over all its `slots`.
+    pub fn of(slots: &[Slot], arm: u32) -> Self {
+        slots.iter().filter(|slot| slot.arm == arm).fold(Self::default(), |sum, slot| Self {
+            operations: sum.operations + slot.operations,
+            client_cpu_ns: sum.client_cpu_ns + slot.client_cpu_ns,
+            server_cpu_ns: sum.server_cpu_ns + slot.server_cpu_ns,
+        })
+    }
+
+    /// Processor time of client and server per operation, ns; infinite or unknown without operations.
+    pub fn cpu_per_op(&self) -> f64 {
+        (self.client_cpu_ns + self.server_cpu_ns) as f64 / self.operations as f64
+    }
+}
+
+/// A function, as far as symbols name it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Function {
+    /// File name of the program or library, or `[kernel]`.
+    pub object: String,
+    /// Name; `None` where the object has no symbol there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// The object of functions of the kernel.
+pub const KERNEL: &str = "[kernel]";
+
+/// Whose time a sample is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// A client thread.
+    Client,
+    /// A task that serves a client.
+    Server,
+    /// The process that writes the server's log for all clients.
+    LogWriter,
+    /// What else the server or Tithe has started: background processes, a log collector, an encrypting file system.
+    Helper,
+    /// A thread of the kernel.
+    Kernel,
+}
+
+impl Side {
+    /// All of them, in the order of reports.
+    pub const ALL: [Self; 5] = [Self::Client, Self::Server, Self::LogWriter, Self::Helper, Self::Kernel];
+
+    /// True where its time is part of the cost in processor time per operation.
+    pub fn is_counted(self) -> bool {
+        matches!(self, Self::Client | Self::Server | Self::LogWriter)
+    }
+
+    /// As reports name it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+            Self::LogWriter => "log writer",
+            Self::Helper => "helper",
+            Self::Kernel => "kernel thread",
+        }
+    }
+}
+
+/// Samples of one arm with the same stack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stack {
+    /// Index of the arm.
+    pub arm: u32,
+    /// Whose time it is.
+    pub side: Side,
+    /// Name of the thread.
+    pub task: String,
+    /// Samples.
+    pub samples: u64,
+    /// Indices into the frame's functions, the function that ran first.
+    pub functions: Vec<u32>,
+}
+
+impl ProfiledFrame {
+    /// Frame `frame` of cell `cell` with so many `arms` and their `slots`, without samples.
+    pub fn without_samples((cell, frame): (u32, u32), arms: usize, slots: &[Slot]) -> Self {
+        Self {
+            cell,
+            frame,
+            sampled: false,
+            invalid: None,
+            period_ns: 0,
+            lost: 0,
+            elsewhere: 0,
+            arms: (0..arms as u32).map(|arm| ProfiledArm::of(slots, arm)).collect(),
+            functions: Vec::new(),
+            stacks: Vec::new(),
+        }
+    }
+
+    /// True where stacks name functions and arms that are there: a damaged line is not used.
+    pub fn is_whole(&self, arms: usize) -> bool {
+        let named = |stack: &Stack| {
+            (stack.arm as usize) < arms
+                && !stack.functions.is_empty()
+                && stack.functions.iter().all(|function| (*function as usize) < self.functions.len())
+        };
+        self.arms.len() == arms && self.stacks.iter().all(named)
+    }
+}
