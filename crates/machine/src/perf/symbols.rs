@@ -1,4 +1,5 @@
-//! Names for addresses: functions of the kernel, of programs and libraries, and of code that a virtual machine compiled.
+//! Names for addresses: functions of the kernel, of programs and libraries, and of code that a virtual machine has
+//! compiled.
 
 use std::{
     collections::HashMap,
@@ -85,7 +86,7 @@ impl Symbols {
     }
 }
 
-/// The parts of `process` that hold code; none where it cannot be looked at.
+/// The parts of `process` that hold code; none where they cannot be read.
 fn mappings(process: i32) -> Vec<Mapping> {
     let text = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
     text.lines().filter_map(mapping).collect()
