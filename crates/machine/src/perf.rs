@@ -12,12 +12,12 @@ use perf_event::{Builder, Clock, SampleFlag, data::Record, events::Software};
 
 use crate::watch::process;
 
-/// Time between two samples of a processor, ns: about 4,000 a second. No slot is a multiple of it, so that samples
-/// fall on all its phases.
-pub const PERIOD_NS: u64 = 247_813;
+/// Time between two samples of a processor, ns: about 1,000 a second, because in a virtual machine each costs tens of
+/// microseconds. No slot is a multiple of it, so that samples fall on all its phases.
+pub const PERIOD_NS: u64 = 991_873;
 
 /// Bytes that samples of one processor take in a second, about.
-const BYTES_A_SECOND: u64 = 2 << 20;
+const BYTES_A_SECOND: u64 = 1 << 20;
 
 /// The largest buffer of one processor, bytes.
 const BUFFER_MAX: u64 = 64 << 20;

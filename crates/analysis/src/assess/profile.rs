@@ -1,8 +1,8 @@
 //! Where costs come from: the profiled frames of a cell, by side, component and function.
 //!
-//! A sample stands for the processor time between two samples. The samples of a frame's clients, and those of what
-//! serves them, are scaled to the time that the kernel has accounted for them in the frame's slots, so that clocks that
-//! ticked late do not count. In each frame a part has a difference, protected less plain; over the frames it has their
+//! Samples say what processor time went into, and not how much it was: sampling itself takes some. The samples of a
+//! frame's clients, and those of what serves them, are scaled to the time that the kernel has accounted for these in the
+//! slots of the frame beside it that was not sampled. In each frame a part has a difference, protected less plain; over the frames it has their
 //! mean with Student's interval, because means add up: the parts of a cost are the cost.
 //!
 //! Parts are many. Those that are named are chosen so that at most one in twenty of them is expected to be nothing
@@ -40,20 +40,20 @@ const FALSE_DISCOVERIES: f64 = 0.05;
 pub(super) fn profile(records: &Records, index: usize, arms: &[ArmAnalysis]) -> Option<CellProfile> {
     let all: Vec<&ProfiledFrame> = records.profile.iter().filter(|frame| frame.cell as usize == index).collect();
     let period_ns = all.iter().find(|frame| frame.sampled)?.period_ns;
-    let frames: Vec<&ProfiledFrame> = all.iter().copied().filter(|frame| frame.sampled && is_used(frame)).collect();
+    let pairs = pairs(&all);
     let invalid = all.iter().filter_map(|frame| Some((frame.frame, frame.invalid.clone()?))).collect();
     let of_arm = |(number, arm): (usize, &ArmAnalysis)| {
         let cost = arm.estimates.iter().find(|estimate| estimate.name == Figure::Metric(Metric::Cpu));
-        of_arm(&frames, number, (&arm.name, &arm.protections), cost.and_then(|cost| cost.difference))
+        of_arm(&pairs, number, (&arm.name, &arm.protections), cost.and_then(|cost| cost.difference))
     };
     Some(CellProfile {
-        frames: frames.len(),
+        frames: pairs.len(),
         invalid,
-        samples: frames.iter().flat_map(|frame| &frame.stacks).map(|stack| stack.samples).sum(),
+        samples: pairs.iter().flat_map(|pair| &pair.sampled.stacks).map(|stack| stack.samples).sum(),
         lost: all.iter().map(|frame| frame.lost).sum(),
-        elsewhere: frames.iter().map(|frame| frame.elsewhere).sum(),
+        elsewhere: pairs.iter().map(|pair| pair.sampled.elsewhere).sum(),
         rate: 1e9 / period_ns as f64,
-        overhead: overhead(&all),
+        overhead: overhead(&pairs),
         arms: arms.iter().enumerate().skip(1).map(of_arm).collect(),
     })
 }
@@ -65,23 +65,13 @@ fn is_used(frame: &ProfiledFrame) -> bool {
 
 /// Processor time of client and server that an operation took more in frames that were sampled than in those beside
 /// them that were not, as a share of it.
-fn overhead(frames: &[&ProfiledFrame]) -> Option<Interval> {
-    let share = |pair: &[&ProfiledFrame]| {
-        let (sampled, other) = match pair {
-            [one, other] if one.sampled != other.sampled && is_used(one) && is_used(other) => {
-                if one.sampled {
-                    (one, other)
-                } else {
-                    (other, one)
-                }
-            }
-            _ => return None,
-        };
+fn overhead(pairs: &[Pair<'_>]) -> Option<Interval> {
+    let share = |pair: &Pair<'_>| {
         let ratio = |(sampled, other): (&ProfiledArm, &ProfiledArm)| (sampled.cpu_per_op() / other.cpu_per_op()).ln();
-        let ratios: Vec<f64> = sampled.arms.iter().zip(&other.arms).map(ratio).collect();
-        Some(tithe_statistics::mean(&ratios).exp() - 1.0)
+        let ratios: Vec<f64> = pair.sampled.arms.iter().zip(&pair.other.arms).map(ratio).collect();
+        tithe_statistics::mean(&ratios).exp() - 1.0
     };
-    let shares: Vec<f64> = frames.chunks(2).filter_map(share).collect();
+    let shares: Vec<f64> = pairs.iter().map(share).collect();
     (shares.len() > 1).then(|| mean(&shares))
 }
 
@@ -118,25 +108,46 @@ fn mean(values: &[f64]) -> Interval {
     t_interval(values, 1.0 - CONFIDENCE)
 }
 
-/// What a sample of `stack` is worth, ns: the time that the kernel has accounted for its kind, divided among its
-/// samples.
-fn weights(frame: &ProfiledFrame, arm: usize) -> impl Fn(Side) -> f64 {
+/// A frame that was sampled, and the one beside it that was not: the samples say what processor time went into, the
+/// other frame how much it is without the cost of sampling.
+struct Pair<'a> {
+    sampled: &'a ProfiledFrame,
+    other: &'a ProfiledFrame,
+}
+
+/// The pairs of `frames` that count, in the order of time.
+fn pairs<'a>(frames: &[&'a ProfiledFrame]) -> Vec<Pair<'a>> {
+    let pair = |pair: &[&'a ProfiledFrame]| match *pair {
+        [one, other] if one.sampled != other.sampled && is_used(one) && is_used(other) => {
+            let (sampled, other) = if one.sampled { (one, other) } else { (other, one) };
+            Some(Pair { sampled, other })
+        }
+        _ => None,
+    };
+    frames.chunks(2).filter_map(pair).collect()
+}
+
+/// What a sample on each side of `arm` is worth, ns per operation: the time that the kernel has accounted for its kind
+/// in the frame that was not sampled, divided among its samples.
+fn weights(pair: &Pair<'_>, arm: usize) -> impl Fn(Side) -> f64 + use<> {
     let samples = |of: &dyn Fn(Side) -> bool| {
-        let stacks = frame.stacks.iter().filter(|stack| stack.arm as usize == arm && of(stack.side));
+        let stacks = pair.sampled.stacks.iter().filter(|stack| stack.arm as usize == arm && of(stack.side));
         stacks.map(|stack| stack.samples).sum::<u64>()
     };
-    let period_ns = frame.period_ns as f64;
+    let (accounted, sampled) = (pair.other.arms[arm], pair.sampled.arms[arm]);
+    // A sample that nothing is accounted for stands for the time between two, without what sampling took of it.
+    let slowed = (accounted.cpu_per_op() / sampled.cpu_per_op()).min(1.0);
+    let unaccounted = slowed * pair.sampled.period_ns as f64 / sampled.operations as f64;
     let weight = |accounted_ns: u64, samples: u64| match (accounted_ns, samples) {
-        (0, _) | (_, 0) => period_ns,
-        (accounted_ns, samples) => accounted_ns as f64 / samples as f64,
+        (0, _) | (_, 0) => unaccounted,
+        (accounted_ns, samples) => accounted_ns as f64 / accounted.operations as f64 / samples as f64,
     };
-    let accounted = frame.arms[arm];
     let client = weight(accounted.client_cpu_ns, samples(&|side| side == Side::Client));
     let server = weight(accounted.server_cpu_ns, samples(&|side| side != Side::Client && side.is_counted()));
     move |side| match side {
         Side::Client => client,
         Side::Server | Side::LogWriter => server,
-        Side::Helper | Side::Kernel => period_ns,
+        Side::Helper | Side::Kernel => unaccounted,
     }
 }
 
@@ -156,14 +167,14 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(frames: &[&ProfiledFrame], arm: usize) -> Self {
-        let mut parts = Self { functions: BTreeMap::new(), stacks: BTreeMap::new(), frames: frames.len() };
-        for (number, frame) in frames.iter().enumerate() {
+    fn of(pairs: &[Pair<'_>], arm: usize) -> Self {
+        let mut parts = Self { functions: BTreeMap::new(), stacks: BTreeMap::new(), frames: pairs.len() };
+        for (number, pair) in pairs.iter().enumerate() {
+            let frame = pair.sampled;
             for (of, protected) in [(0, false), (arm, true)] {
-                let weight = weights(frame, of);
-                let operations = frame.arms[of].operations as f64;
+                let weight = weights(pair, of);
                 for stack in frame.stacks.iter().filter(|stack| stack.arm as usize == of) {
-                    let us = weight(stack.side) * stack.samples as f64 / operations / 1e3;
+                    let us = weight(stack.side) * stack.samples as f64 / 1e3;
                     parts.add(number, frame, stack, (protected, us));
                 }
             }
@@ -240,16 +251,16 @@ fn sum(parts: &BTreeMap<Key, Series>, frames: usize, of: impl Fn(&Key) -> bool) 
 
 /// Where the cost of the arm with index `number` comes from, which is `cost` by the measured frames.
 fn of_arm(
-    frames: &[&ProfiledFrame],
+    pairs: &[Pair<'_>],
     number: usize,
     (name, protections): (&str, &[String]),
     cost: Option<Interval>,
 ) -> ArmProfile {
-    let parts = Parts::of(frames, number);
+    let parts = Parts::of(pairs, number);
     let sides = parts.coarser(|(side, ..)| (*side, String::new(), String::new()));
     let by_component = parts.coarser(|(side, component, _)| (*side, component.clone(), String::new()));
     let all = sum(&parts.functions, parts.frames, |(side, ..)| side.is_counted());
-    let sees_server = frames.iter().any(|frame| frame.arms.iter().any(|arm| arm.server_cpu_ns > 0))
+    let sees_server = pairs.iter().any(|pair| pair.other.arms.iter().any(|arm| arm.server_cpu_ns > 0))
         || sides.keys().filter(|(side, ..)| side.is_counted()).all(|(side, ..)| *side == Side::Client);
     let cost = cost.filter(|_| sees_server);
     let mut components = told(&by_component);
@@ -267,7 +278,7 @@ fn of_arm(
     let least = STACK_MIN * total(|series| &series.plain).max(total(|series| &series.protected));
     ArmProfile {
         name: name.to_owned(),
-        adds_up: cost.filter(|_| frames.len() > 1).map(|cost| agree(&cost, &all)),
+        adds_up: cost.filter(|_| pairs.len() > 1).map(|cost| agree(&cost, &all)),
         cost,
         sum: all,
         resolves: if resolves.is_finite() { resolves } else { f64::NAN },

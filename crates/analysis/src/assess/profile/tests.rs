@@ -56,7 +56,9 @@ fn frames(count: u32) -> Vec<ProfiledFrame> {
 }
 
 fn profiled(frames: &[ProfiledFrame], cost: Option<Interval>) -> ArmProfile {
-    of_arm(&frames.iter().collect::<Vec<_>>(), 1, ("audit", &["audit".to_owned()]), cost)
+    let other = |frame: &ProfiledFrame| ProfiledFrame { sampled: false, ..frame.clone() };
+    let both: Vec<ProfiledFrame> = frames.iter().flat_map(|frame| [frame.clone(), other(frame)]).collect();
+    of_arm(&pairs(&both.iter().collect::<Vec<_>>()), 1, ("audit", &["audit".to_owned()]), cost)
 }
 
 fn told(parts: &[Part]) -> String {
