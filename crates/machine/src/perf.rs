@@ -39,7 +39,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => f.write_str(
-                "the kernel lets nobody but root sample all processors: run tithe as root, give it CAP_PERFMON and \
+                "the kernel lets only root sample all processors: run tithe as root, give it CAP_PERFMON and \
                  CAP_SYS_PTRACE, or set kernel.perf_event_paranoid to 0 or less (a container needs the same of its host)",
             ),
             Some(libc::ENOSYS | libc::ENOENT | libc::EOPNOTSUPP) => {

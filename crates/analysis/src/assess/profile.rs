@@ -1,9 +1,9 @@
 //! Where costs come from: the profiled frames of a cell, by side, component and function.
 //!
 //! Samples say what processor time went into, and not how much it was: sampling itself takes some. The samples of a
-//! frame's clients, and those of what serves them, are scaled to the time that the kernel has accounted for these in the
-//! slots of the frame beside it that was not sampled. In each frame a part has a difference, protected less plain; over the frames it has their
-//! mean with Student's interval, because means add up: the parts of a cost are the cost.
+//! frame's clients, and those of what serves them, are scaled to the time that the kernel has accounted for these in
+//! the slots of the frame beside it that was not sampled. In each frame a part has a difference, protected less plain;
+//! over the frames it has their mean with Student's interval, because means add up: the parts of a cost are the cost.
 //!
 //! Parts are many. Those that are named are chosen so that at most one in twenty of them is expected to be nothing
 //! (Benjamini and Hochberg 1995); the others go together.

@@ -243,7 +243,6 @@ const IN_USER_SPACE: &[(&str, &[&str], &str)] = &[
     ("tithe", &[""], "Tithe's client"),
     ("redis-", &[""], "Redis"),
     ("valkey", &[""], "Valkey"),
-    ("postgres", &[""], "PostgreSQL"),
     ("mariadbd", &[""], "MariaDB"),
     ("mysqld", &[""], "MySQL"),
     ("mongod", &[""], "MongoDB"),
@@ -334,6 +333,6 @@ mod tests {
     fn a_lever_is_of_the_protection_and_is_not_the_arm_itself() {
         let lever = |protection: &str, component| lever(&[protection.to_owned()], component);
         assert_eq!(lever("pgaudit", "kernel: pipes"), "pgaudit:log=write");
-        assert_eq!((lever("tls", "kernel: pipes"), lever("pgaudit", "PostgreSQL")), (String::new(), String::new()));
+        assert_eq!((lever("tls", "kernel: pipes"), lever("pgaudit", "C library")), (String::new(), String::new()));
     }
 }

@@ -36,9 +36,9 @@ fn frames(count: u32) -> Vec<ProfiledFrame> {
             functions: vec![
                 function("tithe", "tithe_harness::load"),
                 function("libcrypto.so.3", "EVP_Cipher"),
-                function("postgres", "exec_simple_query"),
+                function("server-program", "exec_simple_query"),
                 function(KERNEL, "anon_pipe_write"),
-                function("postgres", "LogCollector"),
+                function("server-program", "LogCollector"),
             ],
             stacks: vec![
                 stack(0, Side::Client, "client", client, &[0]),
@@ -77,7 +77,7 @@ fn parts_are_told_by_side_component_and_function_and_add_up() {
     expect![[r#"
         client | cryptography (OpenSSL) | EVP_Cipher (libcrypto.so.3) | 100.0 [100.0, 100.0]
         server | kernel: pipes | anon_pipe_write ([kernel]) | 50.0 [50.0, 50.0]
-        server | PostgreSQL | exec_simple_query (postgres) | -2.5 [-3.7, -1.3]
+        server | server-program | exec_simple_query (server-program) | -2.5 [-3.7, -1.3]
     "#]]
     .assert_eq(&told(&profile.components));
     expect![[r#"
