@@ -45,7 +45,7 @@ enum Command {
     ///
     /// Takes an experiment file, the name of a database that Tithe starts, or the URL of a running server. The
     /// experiment is kept in the run folder; --show-experiment prints it.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Show what an experiment would do: cells, arms, time, disk, and what each arm changes
     Plan(AskedArgs),
     /// Start every arm once and check its evidence, without timing anything

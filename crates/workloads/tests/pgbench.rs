@@ -1,5 +1,6 @@
 //! Expressions against the installed pgbench: what its `debug` prints, value by value.
 
+#[expect(clippy::disallowed_methods, reason = "tests start what they watch")]
 mod installed {
     use std::{fmt::Write as _, fs, path::PathBuf, process::Command, sync::Arc};
 

@@ -70,7 +70,7 @@ fn table(arm: &ArmProfile) -> Markup {
     };
     html! {
         table.data {
-            (heads(&["part", "more per operation", "mostly in", "try"]))
+            (heads(["part", "more per operation", "mostly in", "try"]))
             tbody {
                 @for part in &arm.components { (row(part)) }
                 (sum("elsewhere", &arm.elsewhere))

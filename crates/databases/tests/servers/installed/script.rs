@@ -30,7 +30,8 @@ fn workload(script: &str, properties: &[(&str, &str)]) -> Box<dyn Workload> {
     let builtin = tithe_workloads::script::builtin::PRESETS.iter().find(|(name, ..)| *name == script);
     all.insert("script".to_owned(), builtin.map_or(script, |(_, _, set)| set[0].1).to_owned());
     all.insert("file".to_owned(), builtin.map_or("own.sql", |(name, ..)| *name).to_owned());
-    let described = experiment::Workload { name: "s".to_owned(), kind: "script".to_owned(), properties: all };
+    let described =
+        experiment::Workload { name: "s".to_owned(), kind: "script".to_owned(), properties: all, prepare: None };
     let data = Data { records: 1000, values: Values::Ycsb };
     tithe_workloads::make(&described, &data, 7).expect("a workload")
 }
