@@ -278,7 +278,7 @@ mod tests {
 
     fn place(thread: i32, time_ns: u64) -> Option<(Side, usize)> {
         let sample = Sample { time_ns, process: thread, thread, processor: 0, kernel: vec![], user: vec![] };
-        tasks().place(&sample, &mut [(2, true), (30, false), (99, false)].into())
+        tasks().place(&sample, &mut [(2, true), (5, false), (30, false), (99, false)].into())
     }
 
     #[test]
