@@ -368,8 +368,8 @@ pub trait SqlSession: Connection {
         false
     }
 
-    /// Begins a pipeline, where the product [has them](SqlSession::has_pipelines): what is submitted from now on is held
-    /// until [`SqlSession::end_pipeline`].
+    /// Begins a pipeline, where the product [has them](SqlSession::has_pipelines): what is submitted from now on is
+    /// held until [`SqlSession::end_pipeline`].
     fn begin_pipeline(&mut self) {}
 
     /// Sends what was submitted since [`SqlSession::begin_pipeline`]. All of it has one answer.

@@ -5,8 +5,8 @@ mod installed {
     use std::{fmt::Write as _, fs, path::PathBuf, process::Command, sync::Arc};
 
     use tithe_workloads::script::{
+        evaluation::Evaluation,
         expression::{Expression, parse},
-        function::Evaluation,
         random::Random,
         value::{General, Value},
         variables::{Names, Variables},

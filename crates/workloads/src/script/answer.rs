@@ -29,8 +29,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Forgets the answer before, and gets ready for one whose rows are kept so and have these `columns`, where they are
-    /// known before.
+    /// Forgets the answer before, and gets ready for one whose rows are kept so and have these `columns`, where they
+    /// are known before.
     pub fn expect(&mut self, keep: &Keep, columns: &[String]) {
         (self.rows, self.bytes) = (0, 0);
         self.keeps = *keep != Keep::Nothing;

@@ -12,7 +12,7 @@ use super::{
     answer::Answer,
     command::{Action, Amount, Keep, Sql},
     config::Config,
-    function::Evaluation,
+    evaluation::Evaluation,
     parameters::with_parameters,
     random::Random,
     value::Value,

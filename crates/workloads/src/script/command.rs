@@ -73,7 +73,7 @@ pub struct Sql {
 /// What becomes of the rows of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Keep {
-    /// They are looked at and thrown away.
+    /// They are read and thrown away.
     Nothing,
     /// The one row of the last statement becomes variables, whose names begin so.
     Last(String),

@@ -5,7 +5,7 @@
 use super::{
     function::{Function, find},
     value::Value,
-    variables::Names,
+    variables::{Names, is_of_name},
 };
 
 /// An expression.
@@ -398,9 +398,4 @@ impl<'t> Parser<'t, '_> {
         self.must(end)?;
         Ok(Expression::Call(Function::Case, parts))
     }
-}
-
-/// True for a byte of a name: letters, digits, `_`, and whatever is not ASCII.
-pub fn is_of_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }

@@ -1,5 +1,5 @@
-//! Statements that a script may not hold: what they do would last longer than the transaction, for the slots of this arm
-//! or for all arms.
+//! Statements that a script may not hold: what they do would last longer than the transaction, for the slots of this
+//! arm or for all arms.
 
 /// What `statement` may not do, and what to do in its place; `None` where it may be run.
 pub fn refuses(statement: &str) -> Option<(String, String)> {

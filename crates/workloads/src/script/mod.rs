@@ -8,6 +8,7 @@ pub mod builtin;
 mod client;
 pub mod command;
 pub mod config;
+pub mod evaluation;
 pub mod expression;
 pub mod function;
 mod guard;

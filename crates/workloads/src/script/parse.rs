@@ -3,10 +3,10 @@
 
 use super::{
     command::{Action, Amount, Command, Duration, Keep, Place, Refusal, Script, Sql},
-    expression::{self, Expression, is_of_name},
+    expression::{self, Expression},
     guard,
     statement::{Quotes, Template},
-    variables::{Names, is_valid},
+    variables::{Names, is_of_name, is_valid},
 };
 
 /// Reads `text`; `names` gets the variables.

@@ -232,7 +232,7 @@ impl Check<'_> {
                                 refuse(place, format!("{UNDEFINED} :{name}"), help);
                             } else if quoted && self.protocol != Protocol::Simple {
                                 let problem =
-                                    format!("a parameter cannot stand in quotes: :{}", self.names.name(number));
+                                    format!("a parameter cannot be within quotes: :{}", self.names.name(number));
                                 refuse(place, problem, "join it by ||, or choose `protocol = \"simple\"`");
                             }
                         }

@@ -1,9 +1,6 @@
 //! A statement of a script: its text, with places for variables.
 
-use super::{
-    expression::is_of_name,
-    variables::{Names, Variables},
-};
+use super::variables::{Names, Variables, is_of_name};
 
 /// Most parameters of a statement, as in pgbench.
 pub const MOST_PARAMETERS: usize = 255;

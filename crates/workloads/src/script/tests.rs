@@ -201,7 +201,7 @@ fn what_is_not_understood_is_refused_by_line_and_column() {
             "SELECT 1;\nSELECT a\n  FROM t WHERE b = :c;"
                 3:20 no script sets the variable :c
             "SELECT ':foo';"
-                1:9 a parameter cannot stand in quotes: :foo
+                1:9 a parameter cannot be within quotes: :foo
             "SELECT '12:ab', '12:30'::time, a[1:2];"
                 taken
             "SELECT 'not closed"

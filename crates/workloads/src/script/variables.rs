@@ -46,7 +46,7 @@ impl Names {
 
 /// True for the name of a variable: letters, digits and `_`, no digit first.
 pub fn is_valid(name: &str) -> bool {
-    let of_name = super::expression::is_of_name;
+    let of_name = is_of_name;
     name.bytes().next().is_some_and(|first| !first.is_ascii_digit()) && name.bytes().all(of_name)
 }
 
@@ -99,4 +99,9 @@ impl Variables {
             )
         })
     }
+}
+
+/// True for a byte of a name: letters, digits, `_`, and whatever is not ASCII.
+pub fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }

@@ -84,8 +84,8 @@ impl Protection for RowSecurity {
     }
 }
 
-/// The column with the tenant: whoever inserts a row and names none is its tenant. In two steps, for the default of a
-/// column that is added is asked for at once.
+/// The column with the tenant: a row that names none belongs to the tenant who inserts it. In two steps, for the
+/// default of a column that is added is asked for at once.
 fn column() -> String {
     format!(
         "ALTER TABLE {{table}} ADD COLUMN {TENANT} text NOT NULL; ALTER TABLE {{table}} ALTER COLUMN {TENANT} SET \

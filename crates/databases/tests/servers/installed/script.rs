@@ -1,4 +1,5 @@
-//! Scripts on real servers: every protocol, rows that become variables, conflicts, and what a slot must not leave behind.
+//! Scripts on real servers: every protocol, rows that become variables, conflicts, and what a slot must not leave
+//! behind.
 
 use std::{collections::BTreeMap, sync::atomic::AtomicU64};
 

@@ -21,7 +21,7 @@ use tithe_model::{
 use super::{context::CellContext, record::LaneRecord};
 use crate::load::lane::Span;
 
-/// Programs that encrypt a file system beside the server, and detach themselves from whoever starts them.
+/// Programs that encrypt a file system beside the server, and detach themselves from what starts them.
 const ENCRYPTS: [&str; 2] = ["gocryptfs", "encfs"];
 
 /// A frame is invalid where more samples were lost than one in so many.

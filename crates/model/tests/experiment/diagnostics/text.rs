@@ -46,7 +46,7 @@ fn syntax() {
         &FULL.replace("budget = \"15 min\"", "budget = \"15 min\nseeds = 1"),
         expect![[r#"
             22:17 not TOML: invalid basic string, expected `"` (a line is `key = value`, `[table]` or `[[table]]`; text is in quotes; the rules are at https://toml.io)
-            23:1 `[measure]` has no key `seeds` (did you mean `seed`? its keys are: `precision`, `budget`, `seed`, `margin`, `primary`, `epochs`, `starts`, `slot`, `warmup`, `idle`, `design`, `pin`, `aa_arm`, `until_decided`)
+            23:1 `[measure]` has no key `seeds` (did you mean `seed`? its keys are: `precision`, `budget`, `seed`, `margin`, `primary`, `epochs`, `starts`, `slot`, `warmup`, `idle`, `design`, `pin`, `aa_arm`, `until_decided`, `profile`)
         "#]],
     );
 }
