@@ -272,7 +272,7 @@ impl ScriptClient {
                 self.fail(session, Some(fault))
             }
             Ok(Step::Ended) => Ok(Progress::Done(1)),
-            Err(fault @ Fault::Wrong(_)) => self.fail(session, Some(fault)),
+            Err(fault @ (Fault::Wrong(_) | Fault::Server(_))) => self.fail(session, Some(fault)),
             Err(fault) => Err(fault),
         }
     }
