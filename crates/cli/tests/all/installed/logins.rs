@@ -7,7 +7,7 @@ use crate::support::{
     Bench, err, out,
     process::Process,
     server::{OtherServer, Server},
-    status, wait_until,
+    status, wait_until, words as in_one_line,
 };
 
 /// Of every account that has one: with every sign that means something in URLs, files, shells or statements.
@@ -205,7 +205,7 @@ fn a_token_that_expires_ends_the_cell_with_the_reason_and_a_new_one_goes_on() {
     wait_until(|| bench.frames_so_far() > 0);
     server.psql("ALTER ROLE app PASSWORD 'second'");
     let output = child.output();
-    let told = out(&output) + &err(&output);
+    let told = in_one_line(&(out(&output) + &err(&output)));
     assert_eq!(status(&output), 4, "{told}");
     assert!(told.contains("password authentication failed for user \"app\""), "{told}");
     assert!(told.contains("continue: tithe run --resume"), "{told}");

@@ -25,7 +25,7 @@ fn a_pooler_that_lends_connections_for_a_transaction_is_refused() {
     // One that lends another connection each time, so that two sessions are hardly ever served by the same.
     let by_turns = "transaction\nmin_pool_size = 4\nserver_round_robin = 1";
     let Some(pooler) = Pooler::start(&server, by_turns) else { return };
-    refused("postgres", &url(&pooler), &["a pooler stands before it"]);
+    refused("postgres", &url(&pooler), &["a pooler in front of it"]);
     let Some(pooler) = Pooler::start(&server, "session") else { return };
     accepted("postgres", &url(&pooler));
     assert_eq!(schemas(&server), "0");

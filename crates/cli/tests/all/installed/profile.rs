@@ -72,15 +72,3 @@ fn the_cipher_of_sqlite_is_on_the_clients_side() {
     let sum = profile["arms"][0]["sum"]["estimate"].as_f64().expect("a sum");
     assert!(us > sum / 2.0, "{us} of {sum} µs");
 }
-
-#[test]
-fn tls_of_postgresql_is_on_both_sides() {
-    if !is_possible() || installed().is_none() {
-        return;
-    }
-    let (profile, told) = profile("postgres", "tls");
-    assert!(profile["samples"].as_u64() > Some(1000), "{profile}");
-    let (side, us) = component(&profile, "OpenSSL");
-    assert!(side == "server" && us > 0.0, "{profile}\n{told}");
-    assert!(profile["arms"][0]["cost"]["estimate"].as_f64() > Some(0.0), "{profile}");
-}

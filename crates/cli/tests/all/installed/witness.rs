@@ -80,7 +80,7 @@ fn a_log_that_is_rotated_twice_meanwhile_is_counted_as_far_as_it_is_there() {
         let told = words(&out(&output));
         assert_eq!(status(&output), 0, "{told}{}", err(&output));
         assert!(told.contains("seen: in the log meanwhile, at least: SELECT "), "{told}");
-        assert!(told.contains("; the log was rotated or cut short while it was looked at"), "{told}");
+        assert!(told.contains("; the log was rotated or cut short while it was read"), "{told}");
     }
 }
 
