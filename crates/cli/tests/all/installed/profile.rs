@@ -5,7 +5,7 @@
 use crate::support;
 
 use serde_json::Value;
-use support::{Bench, err, out, server::installed, status, words};
+use support::{Bench, err, out, status, words};
 use tithe_machine::perf;
 
 /// True where processors can be sampled; told when not.
