@@ -49,11 +49,11 @@ pub struct ArmProfile {
     pub resolves: f64,
     /// The difference by side.
     pub sides: Vec<Part>,
-    /// By side and component, those that are told apart from zero, the largest first.
+    /// By side and component: those that differ significantly from zero, the largest first.
     pub components: Vec<Part>,
-    /// What is not told apart from zero, all together.
+    /// The sum of all other components.
     pub elsewhere: Interval,
-    /// By side, component and function, those that are told apart from zero, the largest first.
+    /// By side, component and function: those that differ significantly from zero, the largest first.
     pub functions: Vec<Part>,
     /// Every stack, the function that ran first at the end: what pictures are drawn from.
     pub stacks: Vec<StackPart>,

@@ -5,6 +5,7 @@
 //! taken out again where it never came. FORMAT.md documents every file.
 
 mod hdr_log;
+mod json;
 mod parts;
 mod seal;
 
@@ -15,9 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crc32fast::Hasher;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::value::RawValue;
+use serde::Deserialize;
 use tithe_machine::{fault::Fault, sandbox::held::try_lock};
 use tithe_model::{
     experiment::{Arm, mask_passwords},
@@ -27,6 +26,8 @@ use tithe_model::{
     records::{CellFacts, Records},
     slots,
 };
+
+use json::{cells, json, line, lines, records, text, write_cells, write_json};
 
 pub use parts::{CellRecords, Parts};
 
@@ -382,65 +383,6 @@ struct FormatOnly {
     format: u32,
 }
 
-fn text(path: &Path) -> Result<String, Fault> {
-    fs::read_to_string(path)
-        .map_err(|error| Fault::machine(format!("cannot read {} (is this a run folder?)", path.display()), error))
-}
-
-fn json<T: DeserializeOwned>(text: &str, name: &str) -> Result<T, Fault> {
-    let value = serde_json::from_str(text).map_err(|error| Fault::machine(format!("{name} cannot be read"), error))?;
-    if seal::is_whole(text, Hasher::new()) { Ok(value) } else { Err(changed(name)) }
-}
-
-/// The cells in the `text` of `cells.json`.
-fn cells(text: &str) -> Result<Vec<CellFacts>, Fault> {
-    let each: Vec<Box<RawValue>> = json(text, "cells.json")?;
-    each.iter().enumerate().map(|(cell, facts)| json(facts.get(), &format!("cell {cell} of cells.json"))).collect()
-}
-
-/// That `what` was changed after Tithe wrote it.
-fn changed(what: &str) -> Fault {
-    Fault::Machine(format!(
-        "{what} does not match its checksum: it was changed or damaged after it was written; take the folder from a copy"
-    ))
-}
-
-/// Parses one value a line, each with its line. Only the last line may be cut short: that is what a kill leaves.
-fn json_lines<'a, T: DeserializeOwned>(text: &'a str, name: &str) -> Result<Vec<(T, &'a str)>, Fault> {
-    let mut values = Vec::new();
-    let count = text.lines().count();
-    for (number, line) in text.lines().enumerate() {
-        match serde_json::from_str(line) {
-            Ok(value) => values.push((value, line)),
-            Err(error) if error.is_eof() && number + 1 == count && !text.ends_with('\n') => {}
-            Err(error) => return Err(Fault::machine(format!("line {} of {name} cannot be read", number + 1), error)),
-        }
-    }
-    Ok(values)
-}
-
-/// The records in the file `name` of the run folder at `path`, one a line.
-fn records<T: DeserializeOwned>(path: &Path, name: &str) -> Result<Vec<T>, Fault> {
-    let text = text(&path.join(name))?;
-    let whole = |(number, (value, line)): (usize, (T, &str))| match seal::is_whole(line, Hasher::new()) {
-        true => Ok(value),
-        false => Err(changed(&format!("line {} of {name}", number + 1))),
-    };
-    json_lines(&text, name)?.into_iter().enumerate().map(whole).collect()
-}
-
-fn lines<T: Serialize>(values: &[T]) -> Result<Vec<u8>, Fault> {
-    Ok(values.iter().map(|value| line(value, b"")).collect::<Result<Vec<_>, _>>()?.concat())
-}
-
-/// The line of `value`, whose checksum is that of `rows` as well.
-fn line<T: Serialize>(value: &T, rows: &[u8]) -> Result<Vec<u8>, Fault> {
-    let mut bytes = serde_json::to_vec(value).map_err(|error| Fault::machine("cannot write a record", error))?;
-    seal::seal(&mut bytes, rows);
-    bytes.push(b'\n');
-    Ok(bytes)
-}
-
 /// Adds `bytes` to `file` as a whole: what a full disk took of them is taken back, so that the next line stands by
 /// itself.
 fn add(file: &mut File, bytes: &[u8], what: &str) -> Result<(), Fault> {
@@ -451,24 +393,6 @@ fn add(file: &mut File, bytes: &[u8], what: &str) -> Result<(), Fault> {
         let _ = file.set_len(before);
         failed(error)
     })
-}
-
-fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Fault> {
-    let mut bytes = pretty(value)?;
-    bytes.push(b'\n');
-    replace(path, &bytes)
-}
-
-fn write_cells(folder: &Path, cells: &[CellFacts]) -> Result<(), Fault> {
-    let each = cells.iter().map(pretty).collect::<Result<Vec<_>, _>>()?;
-    replace(&folder.join("cells.json"), &[b"[\n", &each.join(&b",\n"[..])[..], b"\n]\n"].concat())
-}
-
-/// `value` with its checksum, a member a line.
-fn pretty<T: Serialize>(value: &T) -> Result<Vec<u8>, Fault> {
-    let mut bytes = serde_json::to_vec_pretty(value).map_err(|error| Fault::machine("cannot write a record", error))?;
-    seal::seal(&mut bytes, b"");
-    Ok(bytes)
 }
 
 /// Replaces a file as a whole: a reader sees the old or the new one, never half.
@@ -676,7 +600,7 @@ mod tests {
 
     #[test]
     fn a_line_cut_by_a_kill_is_left_out_and_any_other_bad_line_is_an_error() {
-        let read = |text| json_lines::<serde_json::Value>(text, "x").map(|values| values.len());
+        let read = |text| json::json_lines::<serde_json::Value>(text, "x").map(|values| values.len());
         assert_eq!(read("1\n2\n{\"cu").expect("the last line may be cut"), 2);
         assert!(read("1\n{\"cu\n2\n").is_err());
         assert!(read("1\n2x").is_err(), "no kill writes that");

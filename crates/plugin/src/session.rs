@@ -271,6 +271,17 @@ pub enum Protocol {
     Prepared,
 }
 
+/// How the texts of statements can travel to a product, besides [`Protocol::Simple`] and [`Protocol::Prepared`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// By [`Protocol::Extended`].
+    pub extended: bool,
+    /// Several statements of one text in one request.
+    pub combined: bool,
+    /// Several statements as one, up to the first error.
+    pub pipelines: bool,
+}
+
 /// A parameter of a statement.
 #[derive(Debug, Clone, Copy)]
 pub enum Parameter<'a> {
@@ -353,22 +364,12 @@ pub trait SqlSession: Connection {
         ))
     }
 
-    /// True where several statements of one text travel in one request.
-    fn combines(&self) -> bool {
-        false
+    /// How statements can travel.
+    fn offers(&self) -> Offers {
+        Offers::default()
     }
 
-    /// True where statements can travel so.
-    fn offers(&self, protocol: Protocol) -> bool {
-        protocol != Protocol::Extended
-    }
-
-    /// True where several statements can be carried out as one, up to the first error.
-    fn has_pipelines(&self) -> bool {
-        false
-    }
-
-    /// Begins a pipeline, where the product [has them](SqlSession::has_pipelines): what is submitted from now on is
+    /// Begins a pipeline, where the product [has them](Offers::pipelines): what is submitted from now on is
     /// held until [`SqlSession::end_pipeline`].
     fn begin_pipeline(&mut self) {}
 

@@ -41,8 +41,8 @@ fn per_minute(windows: &[IdleWindow], arm: usize, read: fn(&Counters) -> Option<
     windows.iter().map(of).collect()
 }
 
-/// Share of the deciding figure from which on an idle cost is told beside it.
-const TOLD_FROM: f64 = 0.1;
+/// An idle cost above this share of the deciding figure is reported with it.
+const REPORTED_ABOVE: f64 = 0.1;
 
 /// Says how much an operation would cost more if it carried what the idle server of `arm` uses more than the plain one,
 /// where that is certain and more than a tenth of the deciding figure.
@@ -56,7 +56,7 @@ pub(super) fn weigh(arm: &mut ArmAnalysis) {
     let (Some(idle), Some(deciding_us), Some(rate)) = (&mut arm.idle, deciding, rate) else { return };
     let Some(more) = idle.more_cpu_us.filter(|more| more.low > 0.0) else { return };
     let per_op_us = more.estimate / 60.0 / rate;
-    idle.more_us_per_op = Some(per_op_us).filter(|per_op_us| *per_op_us > TOLD_FROM * deciding_us.max(0.0));
+    idle.more_us_per_op = Some(per_op_us).filter(|per_op_us| *per_op_us > REPORTED_ABOVE * deciding_us.max(0.0));
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use crate::{
 /// Fewer samples of a function, on both arms together, tell nothing.
 const SAMPLES_MIN: u64 = 10;
 
-/// Stacks that take less of an operation's processor time are not told apart.
+/// Stacks that take a smaller share of an operation's processor time are added up.
 const STACK_MIN: f64 = 0.0005;
 
 /// Share of parts that are named although they are nothing.
@@ -159,7 +159,7 @@ fn name(function: &Function) -> String {
     }
 }
 
-/// The series of all parts of one arm: as fine as they are told apart.
+/// The series of all parts of one arm, by function and by stack.
 struct Parts {
     functions: BTreeMap<Key, Series>,
     stacks: BTreeMap<Vec<String>, Series>,
@@ -200,7 +200,7 @@ impl Parts {
         self.stacks.entry(path).or_default().add(place, protected, us, stack.samples);
     }
 
-    /// The parts with what they are told apart by put through `coarser`.
+    /// The parts added up by what `coarser` makes of their keys.
     fn coarser(&self, coarser: impl Fn(&Key) -> Key) -> BTreeMap<Key, Series> {
         let mut coarse: BTreeMap<Key, Series> = BTreeMap::new();
         for (key, series) in &self.functions {
@@ -229,7 +229,7 @@ fn part((side, component, function): &Key, series: &Series) -> Part {
     }
 }
 
-/// Those of `parts` that are told apart from zero, the largest first.
+/// The `parts` that differ significantly from zero, the largest first.
 fn told(parts: &BTreeMap<Key, Series>) -> Vec<Part> {
     let enough = parts.iter().filter(|(_, series)| series.samples >= SAMPLES_MIN);
     let parts: Vec<Part> = enough.map(|(key, series)| part(key, series)).collect();
@@ -290,9 +290,13 @@ fn of_arm(
     }
 }
 
+/// What adding up rounds off, as a share of an amount: of some thousand parts each in 52 bits.
+const ROUNDING: f64 = 1e-12;
+
 /// True where two independent estimates differ by no more than their intervals allow.
 fn agree(one: &Interval, other: &Interval) -> bool {
-    (one.estimate - other.estimate).abs() <= one.half_width().hypot(other.half_width())
+    let rounding = ROUNDING * one.estimate.abs();
+    (one.estimate - other.estimate).abs() <= one.half_width().hypot(other.half_width()) + rounding
 }
 
 /// The function in which most of the difference of the component `part` is.

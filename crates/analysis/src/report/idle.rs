@@ -16,12 +16,14 @@ pub(super) fn heading(cell: &CellAnalysis) -> Option<String> {
     Some(format!("a minute while nobody asks the servers, by {length} in {windows} windows"))
 }
 
-/// `1.2 ms [1.0, 1.4] of processor time, +0.2 ms [0.1, 0.3] beside the baseline; 0 bytes written; 53 MB of memory`
+/// `1.2 ms [1.0, 1.4] of processor time (+0.2 ms [0.1, 0.3] against the baseline); 0 bytes written; 53 MB of memory`
 fn used(idle: &IdleUse) -> String {
     let level = |of: &Interval, unit| number::level(of.estimate, of.low, of.high, unit).to_string();
     let more = |of: &Option<Interval>, unit| {
         let told = of.filter(|of| of.high > of.low);
-        told.map_or(String::new(), |of| format!(" ({} than the baseline)", number::difference(&of, unit, outcome(&of))))
+        told.map_or(String::new(), |of| {
+            format!(" ({} against the baseline)", number::difference(&of, unit, outcome(&of)))
+        })
     };
     let mut parts = vec![format!("{} of processor time{}", level(&idle.cpu_us, "µs"), more(&idle.more_cpu_us, "µs"))];
     if let Some(written) = &idle.written_bytes {

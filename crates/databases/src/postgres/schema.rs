@@ -37,7 +37,7 @@ pub const YCSB_DIALECT: YcsbDialect = YcsbDialect {
 };
 
 /// The comment on what Tithe has made.
-const MARK: &str = "made by tithe";
+pub const MARK: &str = "made by tithe";
 
 /// How long Tithe waits for a lock on its own tables, s.
 const LOCK_TIMEOUT_S: u16 = 10;

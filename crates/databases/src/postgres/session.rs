@@ -13,7 +13,7 @@ use std::{
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
-    session::{Connection, Parameter, PreparedText, Progress, Protocol, Rows, SqlSession, Statement, wait_ready},
+    session::{Connection, Offers, Parameter, PreparedText, Progress, Rows, SqlSession, Statement, wait_ready},
     sql::{Column, ColumnType, Dialect, SqlTable},
     wire::{TlsFacts, Wire},
 };
@@ -368,16 +368,8 @@ impl SqlSession for PostgresSession {
         self.execute()
     }
 
-    fn combines(&self) -> bool {
-        true
-    }
-
-    fn offers(&self, _protocol: Protocol) -> bool {
-        true
-    }
-
-    fn has_pipelines(&self) -> bool {
-        true
+    fn offers(&self) -> Offers {
+        Offers { extended: true, combined: true, pipelines: true }
     }
 
     fn begin_pipeline(&mut self) {

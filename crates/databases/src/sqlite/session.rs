@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
-    session::{self, Parameter, PreparedText, Progress, Protocol, Rows, SqlSession, Statement},
+    session::{self, Offers, Parameter, PreparedText, Progress, Rows, SqlSession, Statement},
     sql::Dialect,
 };
 
@@ -95,12 +95,8 @@ impl SqlSession for SqliteSession {
         Ok(())
     }
 
-    fn combines(&self) -> bool {
-        true
-    }
-
-    fn offers(&self, _protocol: Protocol) -> bool {
-        true
+    fn offers(&self) -> Offers {
+        Offers { extended: true, combined: true, pipelines: false }
     }
 
     fn in_transaction(&self) -> bool {

@@ -25,7 +25,7 @@ use tithe_model::{
     slots,
 };
 
-use super::json_lines;
+use super::json::json_lines;
 use frame_rows::FrameRows;
 
 const FRAMES: &str = "frames.jsonl";

@@ -11,7 +11,7 @@ use crate::{
     columns::connect_sql,
     evidence::{Check, CheckContext, CheckEntry},
     session::{
-        Connection, Parameter, PreparedText, Progress, Protocol, Rows, Session, SessionWrapper, SqlSession, Statement,
+        Connection, Offers, Parameter, PreparedText, Progress, Rows, Session, SessionWrapper, SqlSession, Statement,
         wait_ready,
     },
     sql::{Described, Dialect},
@@ -129,16 +129,8 @@ impl SqlSession for RecordingSession {
         self.inner.submit_once(sql, parameters)
     }
 
-    fn combines(&self) -> bool {
-        self.inner.combines()
-    }
-
-    fn offers(&self, protocol: Protocol) -> bool {
-        self.inner.offers(protocol)
-    }
-
-    fn has_pipelines(&self) -> bool {
-        self.inner.has_pipelines()
+    fn offers(&self) -> Offers {
+        self.inner.offers()
     }
 
     fn begin_pipeline(&mut self) {

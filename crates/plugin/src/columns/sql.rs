@@ -18,7 +18,7 @@ use tithe_machine::{fault::Fault, launch::Server};
 use super::cipher::{DETERMINISTIC_OVERHEAD, Deterministic, Nonces, OVERHEAD, Randomised, open, seal};
 use crate::{
     database::{Connect, Database, sql_of},
-    session::{Connection, Parameter, PreparedText, Progress, Protocol, Rows, SessionWrapper, SqlSession, Statement},
+    session::{Connection, Offers, Parameter, PreparedText, Progress, Rows, SessionWrapper, SqlSession, Statement},
     setup::{Columns, Setup},
     sql::{Column, ColumnType, Compute, Described, Dialect, Sensitivity, SqlTable},
     workload::Workload,
@@ -401,16 +401,8 @@ impl SqlSession for Encrypted {
         self.inner.submit_once(sql, parameters)
     }
 
-    fn combines(&self) -> bool {
-        self.inner.combines()
-    }
-
-    fn offers(&self, protocol: Protocol) -> bool {
-        self.inner.offers(protocol)
-    }
-
-    fn has_pipelines(&self) -> bool {
-        self.inner.has_pipelines()
+    fn offers(&self) -> Offers {
+        self.inner.offers()
     }
 
     fn begin_pipeline(&mut self) {

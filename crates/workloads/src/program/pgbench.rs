@@ -155,7 +155,9 @@ impl Pgbench {
             one_of(properties, ("builtin", "tpcb-like"), &["tpcb-like", "simple-update", "select-only"], &mut problems);
         let connect = one_of(properties, ("connect", "false"), &["true", "false"], &mut problems) == "true";
         let jobs = properties.contains_key("jobs").then(|| whole(properties, "jobs", 1, &mut problems));
-        let define = defined(properties, &mut problems);
+        let is_name = |name: &str| !name.is_empty() && name.chars().all(is_of_name);
+        let defined = words::defined(properties, is_name, &mut problems);
+        let define: Vec<String> = defined.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
         let own: Vec<OwnScript> = (1..=numbered_ones.len())
             .filter_map(|number| {
                 let text = properties.get(&numbered(SCRIPT, number))?.clone();
@@ -186,25 +188,6 @@ impl Pgbench {
 fn is_numbered(name: &str) -> bool {
     let rest = name.strip_prefix(SCRIPT).or_else(|| name.strip_prefix(WEIGHT));
     rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('_').is_some_and(|it| it.parse::<u32>().is_ok()))
-}
-
-/// The variables that properties define, as -D takes them: words of `name=value`.
-fn defined(properties: &Properties, problems: &mut Vec<PropertyProblem>) -> Vec<String> {
-    let mut problem = |problem: String| {
-        let help = "write for example `define = \"naccounts=100000 days=7\"`".to_owned();
-        problems.push(("define".to_owned(), problem, help));
-    };
-    let all = words::split(properties.get("define").map_or("", String::as_str)).unwrap_or_else(|why| {
-        problem(why);
-        Vec::new()
-    });
-    for word in &all {
-        let name = word.split_once('=').map_or("", |(name, _)| name);
-        if name.is_empty() || !name.chars().all(is_of_name) {
-            problem(format!("{word:?} is not `name=value`"));
-        }
-    }
-    all
 }
 
 impl Program for Pgbench {

@@ -1,6 +1,33 @@
 //! The words of a command line, without a shell: what stands between blanks is a word, and what stands in single or
 //! double quotes belongs to one word, whatever it holds. Nothing else has a meaning.
 
+use tithe_model::catalogue::{Properties, PropertyProblem};
+
+/// The variables that the property `define` gives values: words of `name=value`, as pgbench's -D takes them. What is
+/// wrong with them goes to `problems`.
+pub fn defined(
+    properties: &Properties,
+    is_name: impl Fn(&str) -> bool,
+    problems: &mut Vec<PropertyProblem>,
+) -> Vec<(String, String)> {
+    let mut problem = |problem: String| {
+        let help = "write for example `define = \"naccounts=100000 days=7\"`".to_owned();
+        problems.push(("define".to_owned(), problem, help));
+    };
+    let all = split(properties.get("define").map_or("", String::as_str)).unwrap_or_else(|why| {
+        problem(why);
+        Vec::new()
+    });
+    let mut pairs = Vec::new();
+    for word in &all {
+        match word.split_once('=') {
+            Some((name, value)) if is_name(name) => pairs.push((name.to_owned(), value.to_owned())),
+            _ => problem(format!("{word:?} is not `name=value`")),
+        }
+    }
+    pairs
+}
+
 /// The words of `text`.
 ///
 /// # Errors

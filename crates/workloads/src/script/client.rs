@@ -179,7 +179,7 @@ impl ScriptClient {
     fn send(&mut self, session: &mut dyn SqlSession, sql: &Sql) -> Result<(), Fault> {
         let wrong = |problem| Fault::Wrong(problem);
         match self.config.program.protocol {
-            Protocol::Simple if sql.parts.len() > 1 && session.combines() => {
+            Protocol::Simple if sql.parts.len() > 1 && session.offers().combined => {
                 self.scratch.clear();
                 for (number, part) in sql.parts.iter().enumerate() {
                     part.fill(&self.variables, &mut self.text).map_err(wrong)?;
@@ -367,11 +367,11 @@ impl Client for ScriptClient {
     fn open(&mut self, session: &mut Session) -> Result<(), Fault> {
         let session = sql(session)?;
         let program = &self.config.program;
-        if !session.offers(program.protocol) {
+        if program.protocol == Protocol::Extended && !session.offers().extended {
             let words = "this product has no request with a text and parameters: write `protocol = \"prepared\"`";
             return Err(Fault::Refused(words.to_owned()));
         }
-        if program.pipelines() && !session.has_pipelines() {
+        if program.pipelines() && !session.offers().pipelines {
             let words = "this product has no pipelines: take \\startpipeline and \\endpipeline out of the script";
             return Err(Fault::Refused(words.to_owned()));
         }

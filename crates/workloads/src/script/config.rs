@@ -99,7 +99,7 @@ impl Config {
             problems.push(("max_tries".to_owned(), "is not a whole number".to_owned(), help));
             1
         });
-        let defined = defined(properties, &mut problems);
+        let defined = words::defined(properties, is_valid, &mut problems);
         let of_define = defined.iter().find(|(name, _)| name == "scale").map_or("1", |(_, value)| value);
         let scale = of_define.parse().ok().filter(|scale| (1..=20_000).contains(scale)).unwrap_or_else(|| {
             let help = "write for example `define = \"scale=10\"`".to_owned();
@@ -142,24 +142,4 @@ impl Config {
             }
         }
     }
-}
-
-/// The variables that properties define: words of `name=value`.
-fn defined(properties: &Properties, problems: &mut Vec<PropertyProblem>) -> Vec<(String, String)> {
-    let mut problem = |problem: String| {
-        let help = "write for example `define = \"naccounts=100000 days=7\"`".to_owned();
-        problems.push(("define".to_owned(), problem, help));
-    };
-    let all = words::split(properties.get("define").map_or("", String::as_str)).unwrap_or_else(|why| {
-        problem(why);
-        Vec::new()
-    });
-    let mut pairs = Vec::new();
-    for word in &all {
-        match word.split_once('=') {
-            Some((name, value)) if is_valid(name) => pairs.push((name.to_owned(), value.to_owned())),
-            _ => problem(format!("{word:?} is not `name=value`")),
-        }
-    }
-    pairs
 }

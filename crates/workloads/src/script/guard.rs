@@ -19,7 +19,7 @@ pub fn refuses(statement: &str) -> Option<(String, String)> {
         },
         "RESET" | "DISCARD" | "LISTEN" | "UNLISTEN" | "PREPARE" | "DEALLOCATE" | "USE" | "ATTACH" | "DETACH"
         | "PRAGMA" | "LOAD" | "HANDLER" | "FLUSH" | "KILL" | "SHUTDOWN" | "CHANGE" => session(first, connection),
-        "LOCK" | "UNLOCK" if word(1).starts_with("TABLE") && first == "UNLOCK" => session(first, connection),
+        "UNLOCK" if word(1).starts_with("TABLE") => session(first, connection),
         "DECLARE" if words.iter().any(|word| word == "HOLD") => session("a cursor WITH HOLD", "leave out WITH HOLD"),
         "CREATE" if word(1).starts_with("TEMP") && statement.to_ascii_uppercase().contains("ON COMMIT DROP") => None,
         "CREATE" | "ALTER" | "DROP" | "TRUNCATE" | "GRANT" | "REVOKE" | "COMMENT" | "VACUUM" | "REINDEX"

@@ -17,7 +17,7 @@ use crate::postgres::{
         row_plan::RowPlan,
         rows_apart::{ASKED_FOR, RowsApart, TENANT},
     },
-    schema::MEMBERS,
+    schema::{MARK, MEMBERS},
     target::USER,
 };
 
@@ -96,8 +96,8 @@ fn column() -> String {
 /// A table of a thousand members, each of a tenant, as a lookup has it.
 fn members() -> String {
     format!(
-        "CREATE TABLE {MEMBERS} (member text PRIMARY KEY, tenant text NOT NULL); COMMENT ON TABLE {MEMBERS} IS 'made \
-         by tithe'; INSERT INTO {MEMBERS} SELECT 'member ' || n, 'tenant ' || n FROM generate_series(1, 999) AS n UNION \
+        "CREATE TABLE {MEMBERS} (member text PRIMARY KEY, tenant text NOT NULL); COMMENT ON TABLE {MEMBERS} IS '{MARK}'; \
+         INSERT INTO {MEMBERS} SELECT 'member ' || n, 'tenant ' || n FROM generate_series(1, 999) AS n UNION \
          ALL SELECT '{OWN}', '{OWN}'; ANALYZE {MEMBERS}"
     )
 }
