@@ -58,7 +58,6 @@ impl Protection for RowSecurity {
                            members.",
                 },
             ],
-            attachable: true,
             ..ProtectionEntry::BARE
         }
     }
