@@ -6,12 +6,17 @@ use tithe_statistics::null;
 
 use crate::Interval;
 
+/// Fewer starts tell too little of how starts differ: intervals are over frames then.
+pub(crate) const STARTS_MIN: usize = 8;
+
 /// What the profiled frames of one cell say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellProfile {
     /// Profiled frames that count.
     pub frames: usize,
+    /// Starts of the servers behind them.
+    pub starts: usize,
     /// Those that do not, with the reason.
     pub invalid: Vec<(u32, String)>,
     /// Samples of the arms.
@@ -76,7 +81,7 @@ pub struct Part {
     pub plain: f64,
     /// How much more on this arm, µs per operation.
     pub difference: Interval,
-    /// p of no difference (signed-rank test).
+    /// p of no difference (signed-rank test, Student's over starts).
     pub p: f64,
     /// The protection by which less of it can be tried: `pgaudit:log=read`; empty where none is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -392,9 +392,9 @@ impl<'a> Run<'a> {
         // Checks write, and most of all on the plain arm, the control of all others: without this its data would be
         // the least tidy, and every protection would look cheaper than it is.
         self.quiesce(runner.arms(), workload)?;
-        let again =
-            Again { run: self, part, data_sets: &run_state.data_sets, start: first_start, written: false, cold };
-        if let Some(how) = self.empty_cache(&again, epoch_setup, runner.arms_mut())? {
+        let data_sets = &run_state.data_sets;
+        let again = |start, written| Again { run: self, part, data_sets, start, written, cold };
+        if let Some(how) = self.empty_cache(&again(first_start, false), epoch_setup, runner.arms_mut())? {
             self.note(number, event_log, |_| Some((Fact::Cache, how.clone())))?;
         }
         self.warm_up(part, first_start, &mut runner, event_log)?;
@@ -416,29 +416,8 @@ impl<'a> Run<'a> {
                 caches.stop(&self.cache_use(runner.arms(), child_process.as_ref()));
                 end_process(&mut child_process, event_log)?;
                 starts.next(spent_ns);
-                let began = Instant::now();
-                let (start, written) = (first_start + starts.begun, workload.writes());
-                let again = Again { run: self, part, data_sets: &run_state.data_sets, start, written, cold };
-                let restarted = epoch_setup.restart(&again, runner.arms_mut())?;
-                if restarted.put_back {
-                    runner.data_put_back();
-                }
-                let answers = Instant::now();
-                self.warm_up(part, start, &mut runner, event_log)?;
-                if !runner.time_is_virtual() {
-                    let Restarted { stop_s, put_back_s, start_s, .. } = restarted;
-                    let (took_s, warm_up_s) = (began.elapsed().as_secs_f64(), answers.elapsed().as_secs_f64());
-                    let cell = number as u32;
-                    event_log.add(Event::StartedAnew {
-                        cell,
-                        start,
-                        took_s,
-                        stop_s,
-                        put_back_s,
-                        start_s,
-                        warm_up_s,
-                    })?;
-                }
+                let again = again(first_start + starts.begun, workload.writes());
+                self.start_anew(&again, epoch_setup, &mut runner, event_log)?;
                 caches.begun = self.cache_use(runner.arms(), child_process.as_ref());
             }
             let number_of = (epoch, first_start + starts.begun);
@@ -474,14 +453,18 @@ impl<'a> Run<'a> {
                 break;
             }
         }
+        caches.stop(&self.cache_use(runner.arms(), child_process.as_ref()));
         if last_epoch && self.plan.experiment.measure.profile && !rotating.failed() {
             let number_of = (epoch, first_start + starts.begun);
+            let mut start_anew = |start: u32, runner: &mut CellRunner<'_>, event_log: &mut EventLog<'_>| {
+                self.start_anew(&again(start, workload.writes()), epoch_setup, runner, event_log)
+            };
             let first = first + measured + free;
-            profile::profile(self, number, (first, number_of), (&mut runner, &mut child_process), event_log)?;
+            let place = (&mut runner, &mut child_process);
+            profile::profile(self, number, (first, number_of), place, &mut start_anew, event_log)?;
         }
         rotating.end(&mut run_state.rotations)?;
         self.tell_rotations(number, &run_state.rotations, event_log)?;
-        caches.stop(&self.cache_use(runner.arms(), child_process.as_ref()));
         end_process(&mut child_process, event_log)?;
         self.note(number, event_log, |arm| caches.hits(arm))?;
         self.watch_idle(part, &runner, event_log)?;
@@ -529,6 +512,31 @@ impl<'a> Run<'a> {
             return Ok(Some(format!("emptied before each epoch, servers fill it on their own account: {how}")));
         }
         Ok(None)
+    }
+
+    /// Starts the servers `again` and brings them to the state that is to be measured.
+    fn start_anew(
+        &self,
+        again: &Again<'_>,
+        epoch_setup: &mut EpochSetup<'_>,
+        runner: &mut CellRunner<'_>,
+        event_log: &mut EventLog<'_>,
+    ) -> Result<(), Fault> {
+        let Again { part, start, .. } = *again;
+        let began = Instant::now();
+        let restarted = epoch_setup.restart(again, runner.arms_mut())?;
+        if restarted.put_back {
+            runner.data_put_back();
+        }
+        let answers = Instant::now();
+        self.warm_up(part, start, runner, event_log)?;
+        if runner.time_is_virtual() {
+            return Ok(());
+        }
+        let Restarted { stop_s, put_back_s, start_s, .. } = restarted;
+        let (took_s, warm_up_s) = (began.elapsed().as_secs_f64(), answers.elapsed().as_secs_f64());
+        let cell = part.number as u32;
+        event_log.add(Event::StartedAnew { cell, start, took_s, stop_s, put_back_s, start_s, warm_up_s })
     }
 
     /// Brings the servers, which have just started for the time `start`, to the state that is to be measured.

@@ -11,6 +11,10 @@ use crate::record::Slot;
 /// Pairs of a frame that is sampled and one that is not, in a cell.
 pub const PROFILED_PAIRS: u32 = 20;
 
+/// Starts of the servers that these pairs are spread over, in a cell that has several: each has two pairs, whose order
+/// is mirrored.
+pub const PROFILED_STARTS: u32 = 10;
+
 /// One frame whose threads were sampled, or one beside it whose threads were not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProfiledFrame {
@@ -18,6 +22,8 @@ pub struct ProfiledFrame {
     pub cell: u32,
     /// Number within the cell; measured frames have smaller ones.
     pub frame: u32,
+    /// Number of the start within the cell; the first is that of the last measured frames.
+    pub start: u32,
     /// False of a frame that only shows what sampling costs.
     pub sampled: bool,
     /// Why it must not be used.
@@ -135,6 +141,7 @@ impl ProfiledFrame {
         Self {
             cell,
             frame,
+            start: 0,
             sampled: false,
             invalid: None,
             period_ns: 0,

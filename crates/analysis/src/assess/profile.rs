@@ -2,15 +2,18 @@
 //!
 //! Samples say what processor time went into, and not how much it was: sampling itself takes some. The samples of a
 //! frame's clients, and those of what serves them, are scaled to the time that the kernel has accounted for these in
-//! the slots of the frame beside it that was not sampled. In each frame a part has a difference, protected less plain;
-//! over the frames it has their mean with Student's interval, because means add up: the parts of a cost are the cost.
+//! the slots of the frame beside it that was not sampled. What slows a machine down slows both arms of a frame, so each
+//! frame is brought to the level of the measured frames: its parts are shares of the plain arm's processor time in the
+//! frame, times that time in the measured frames. In each frame a part has a difference, protected less plain. Over the
+//! starts, or over the frames where starts are few, it has their mean with Student's interval, because means add up:
+//! the parts of a cost are the cost.
 //!
 //! Parts are many. Those that are named are chosen so that at most one in twenty of them is expected to be nothing
 //! (Benjamini and Hochberg 1995); the others go together.
 
 mod components;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_model::{
     experiment::Metric,
@@ -18,13 +21,14 @@ use tithe_model::{
     records::Records,
 };
 use tithe_statistics::{
+    distribution::t_two_sided,
     inference::{discoveries, t_interval},
     order::signed_rank_p,
 };
 
 use crate::{
     ArmAnalysis, CONFIDENCE, Figure, Interval,
-    profiled::{ArmProfile, CellProfile, Part, StackPart},
+    profiled::{ArmProfile, CellProfile, Part, STARTS_MIN, StackPart},
 };
 
 /// Fewer samples of a function, on both arms together, tell nothing.
@@ -43,11 +47,13 @@ pub(super) fn profile(records: &Records, index: usize, arms: &[ArmAnalysis]) -> 
     let pairs = pairs(&all);
     let invalid = all.iter().filter_map(|frame| Some((frame.frame, frame.invalid.clone()?))).collect();
     let of_arm = |(number, arm): (usize, &ArmAnalysis)| {
-        let cost = arm.estimates.iter().find(|estimate| estimate.name == Figure::Metric(Metric::Cpu));
-        of_arm(&pairs, number, (&arm.name, &arm.protections), cost.and_then(|cost| cost.difference))
+        let cpu = arm.estimates.iter().find(|estimate| estimate.name == Figure::Metric(Metric::Cpu));
+        let cost = cpu.and_then(|cpu| Some(Cost { us: cpu.difference?, plain_us: cpu.levels?.0 }));
+        of_arm(&pairs, number, (&arm.name, &arm.protections), cost)
     };
     Some(CellProfile {
         frames: pairs.len(),
+        starts: starts(&pairs).len(),
         invalid,
         samples: pairs.iter().flat_map(|pair| &pair.sampled.stacks).map(|stack| stack.samples).sum(),
         lost: all.iter().map(|frame| frame.lost).sum(),
@@ -78,10 +84,10 @@ fn overhead(pairs: &[Pair<'_>]) -> Option<Interval> {
 /// What a part of a cost is of: side, component, function; less of it for a coarser part.
 type Key = (Side, String, String);
 
-/// What each frame says of a part.
+/// What each start, or each frame where starts are few, says of a part.
 #[derive(Default)]
 struct Series {
-    /// µs per operation of the plain arm, frame by frame.
+    /// µs per operation of the plain arm, one after the other.
     plain: Vec<f64>,
     /// The same of the protected arm.
     protected: Vec<f64>,
@@ -89,10 +95,9 @@ struct Series {
 }
 
 impl Series {
-    fn add(&mut self, frame: (usize, usize), protected: bool, us: f64, samples: u64) {
-        let (number, frames) = frame;
-        self.plain.resize(frames, 0.0);
-        self.protected.resize(frames, 0.0);
+    fn add(&mut self, (number, count): (usize, usize), protected: bool, us: f64, samples: u64) {
+        self.plain.resize(count, 0.0);
+        self.protected.resize(count, 0.0);
         let of_arm = if protected { &mut self.protected } else { &mut self.plain };
         of_arm[number] += us;
         self.samples += samples;
@@ -103,7 +108,7 @@ impl Series {
     }
 }
 
-/// The mean over frames with its interval.
+/// The mean with its interval.
 fn mean(values: &[f64]) -> Interval {
     t_interval(values, 1.0 - CONFIDENCE)
 }
@@ -125,6 +130,35 @@ fn pairs<'a>(frames: &[&'a ProfiledFrame]) -> Vec<Pair<'a>> {
         _ => None,
     };
     frames.chunks(2).filter_map(pair).collect()
+}
+
+/// The cost of an arm in processor time by the measured frames.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    /// Protected less plain, µs per operation.
+    us: Interval,
+    /// What an operation takes on the plain arm, µs.
+    plain_us: f64,
+}
+
+/// The starts of the `pairs`.
+fn starts(pairs: &[Pair<'_>]) -> BTreeSet<u32> {
+    pairs.iter().map(|pair| pair.sampled.start).collect()
+}
+
+/// Which value of a series each of the `pairs` belongs to: its start's where there are enough of them, else its own.
+fn values(pairs: &[Pair<'_>]) -> Vec<usize> {
+    let starts = starts(pairs);
+    if starts.len() < STARTS_MIN {
+        return (0..pairs.len()).collect();
+    }
+    pairs.iter().map(|pair| starts.range(..pair.sampled.start).count()).collect()
+}
+
+/// By what the amounts of a `pair` are multiplied to be at the level of the measured frames.
+fn to_measured_level(pair: &Pair<'_>, cost: Option<Cost>) -> f64 {
+    let factor = cost.map(|cost| cost.plain_us * 1e3 / pair.other.arms[0].cpu_per_op());
+    factor.filter(|factor| factor.is_finite() && *factor > 0.0).unwrap_or(1.0)
 }
 
 /// What a sample on each side of `arm` is worth, ns per operation: the time that the kernel has accounted for its kind
@@ -163,26 +197,33 @@ fn name(function: &Function) -> String {
 struct Parts {
     functions: BTreeMap<Key, Series>,
     stacks: BTreeMap<Vec<String>, Series>,
-    frames: usize,
+    /// Values of each series.
+    count: usize,
+    /// Each value is of a start, and not of a frame.
+    by_start: bool,
 }
 
 impl Parts {
-    fn of(pairs: &[Pair<'_>], arm: usize) -> Self {
-        let mut parts = Self { functions: BTreeMap::new(), stacks: BTreeMap::new(), frames: pairs.len() };
-        for (number, pair) in pairs.iter().enumerate() {
-            let frame = pair.sampled;
+    fn of(pairs: &[Pair<'_>], arm: usize, cost: Option<Cost>) -> Self {
+        let values = values(pairs);
+        let count = values.iter().max().map_or(0, |last| last + 1);
+        let by_start = starts(pairs).len() >= STARTS_MIN;
+        let mut parts = Self { functions: BTreeMap::new(), stacks: BTreeMap::new(), count, by_start };
+        for (pair, value) in pairs.iter().zip(&values) {
+            let alike = values.iter().filter(|other| *other == value).count();
+            let factor = to_measured_level(pair, cost) / alike as f64;
             for (of, protected) in [(0, false), (arm, true)] {
                 let weight = weights(pair, of);
-                for stack in frame.stacks.iter().filter(|stack| stack.arm as usize == of) {
-                    let us = weight(stack.side) * stack.samples as f64 / 1e3;
-                    parts.add(number, frame, stack, (protected, us));
+                for stack in pair.sampled.stacks.iter().filter(|stack| stack.arm as usize == of) {
+                    let us = factor * weight(stack.side) * stack.samples as f64 / 1e3;
+                    parts.add(*value, pair.sampled, stack, (protected, us));
                 }
             }
         }
         parts
     }
 
-    fn add(&mut self, number: usize, frame: &ProfiledFrame, stack: &Stack, (protected, us): (bool, f64)) {
+    fn add(&mut self, value: usize, frame: &ProfiledFrame, stack: &Stack, (protected, us): (bool, f64)) {
         let functions: Vec<&Function> =
             stack.functions.iter().filter_map(|function| frame.functions.get(*function as usize)).collect();
         let first = functions.first().map_or_else(String::new, |function| name(function));
@@ -192,7 +233,7 @@ impl Parts {
                 format!("{}: {}", stack.task, components::component(&functions))
             }
         };
-        let place = (number, self.frames);
+        let place = (value, self.count);
         let key = (stack.side, component, first);
         self.functions.entry(key).or_default().add(place, protected, us, stack.samples);
         let mut path = vec![stack.task.clone()];
@@ -205,9 +246,9 @@ impl Parts {
         let mut coarse: BTreeMap<Key, Series> = BTreeMap::new();
         for (key, series) in &self.functions {
             let into = coarse.entry(coarser(key)).or_default();
-            for number in 0..self.frames {
-                into.add((number, self.frames), false, series.plain[number], 0);
-                into.add((number, self.frames), true, series.protected[number], 0);
+            for number in 0..self.count {
+                into.add((number, self.count), false, series.plain[number], 0);
+                into.add((number, self.count), true, series.protected[number], 0);
             }
             into.samples += series.samples;
         }
@@ -215,8 +256,15 @@ impl Parts {
     }
 }
 
-/// A part of `series`.
-fn part((side, component, function): &Key, series: &Series) -> Part {
+/// Two-sided p of a mean of zero by Student's test.
+fn student_p(values: &[f64]) -> f64 {
+    let error = (tithe_statistics::variance(values) / values.len() as f64).sqrt();
+    let mean = tithe_statistics::mean(values).abs();
+    if mean > 0.0 { t_two_sided(mean / error, values.len() as f64 - 1.0) } else { 1.0 }
+}
+
+/// A part of `series`, whose values are one a start or one a frame.
+fn part((side, component, function): &Key, series: &Series, by_start: bool) -> Part {
     let differences = series.differences();
     Part {
         side: *side,
@@ -224,15 +272,15 @@ fn part((side, component, function): &Key, series: &Series) -> Part {
         function: function.clone(),
         plain: tithe_statistics::mean(&series.plain),
         difference: mean(&differences),
-        p: signed_rank_p(&differences),
+        p: if by_start { student_p(&differences) } else { signed_rank_p(&differences) },
         lever: String::new(),
     }
 }
 
 /// The `parts` that differ significantly from zero, the largest first.
-fn told(parts: &BTreeMap<Key, Series>) -> Vec<Part> {
+fn told(parts: &BTreeMap<Key, Series>, by_start: bool) -> Vec<Part> {
     let enough = parts.iter().filter(|(_, series)| series.samples >= SAMPLES_MIN);
-    let parts: Vec<Part> = enough.map(|(key, series)| part(key, series)).collect();
+    let parts: Vec<Part> = enough.map(|(key, series)| part(key, series, by_start)).collect();
     let p: Vec<f64> = parts.iter().map(|part| part.p).collect();
     let found = discoveries(&p, FALSE_DISCOVERIES);
     let mut told: Vec<Part> = parts.into_iter().zip(found).filter_map(|(part, found)| found.then_some(part)).collect();
@@ -241,8 +289,8 @@ fn told(parts: &BTreeMap<Key, Series>) -> Vec<Part> {
 }
 
 /// The sum of the `parts` that `of` chooses.
-fn sum(parts: &BTreeMap<Key, Series>, frames: usize, of: impl Fn(&Key) -> bool) -> Interval {
-    let mut sums = vec![0.0; frames];
+fn sum(parts: &BTreeMap<Key, Series>, count: usize, of: impl Fn(&Key) -> bool) -> Interval {
+    let mut sums = vec![0.0; count];
     for (_, series) in parts.iter().filter(|(key, _)| of(key)) {
         sums.iter_mut().zip(series.differences()).for_each(|(sum, difference)| *sum += difference);
     }
@@ -250,20 +298,19 @@ fn sum(parts: &BTreeMap<Key, Series>, frames: usize, of: impl Fn(&Key) -> bool) 
 }
 
 /// Where the cost of the arm with index `number` comes from, which is `cost` by the measured frames.
-fn of_arm(
-    pairs: &[Pair<'_>],
-    number: usize,
-    (name, protections): (&str, &[String]),
-    cost: Option<Interval>,
-) -> ArmProfile {
-    let parts = Parts::of(pairs, number);
+fn of_arm(pairs: &[Pair<'_>], number: usize, (name, protections): (&str, &[String]), cost: Option<Cost>) -> ArmProfile {
+    let sees_server = pairs.iter().any(|pair| pair.other.arms.iter().any(|arm| arm.server_cpu_ns > 0))
+        || pairs
+            .iter()
+            .flat_map(|pair| &pair.sampled.stacks)
+            .all(|stack| !stack.side.is_counted() || stack.side == Side::Client);
+    let cost = cost.filter(|_| sees_server);
+    let parts = Parts::of(pairs, number, cost);
+    let cost = cost.map(|cost| cost.us);
     let sides = parts.coarser(|(side, ..)| (*side, String::new(), String::new()));
     let by_component = parts.coarser(|(side, component, _)| (*side, component.clone(), String::new()));
-    let all = sum(&parts.functions, parts.frames, |(side, ..)| side.is_counted());
-    let sees_server = pairs.iter().any(|pair| pair.other.arms.iter().any(|arm| arm.server_cpu_ns > 0))
-        || sides.keys().filter(|(side, ..)| side.is_counted()).all(|(side, ..)| *side == Side::Client);
-    let cost = cost.filter(|_| sees_server);
-    let mut components = told(&by_component);
+    let all = sum(&parts.functions, parts.count, |(side, ..)| side.is_counted());
+    let mut components = told(&by_component, parts.by_start);
     for told in &mut components {
         told.function = mostly(&parts, told);
         told.lever = components::lever(protections, &told.component);
@@ -282,10 +329,10 @@ fn of_arm(
         cost,
         sum: all,
         resolves: if resolves.is_finite() { resolves } else { f64::NAN },
-        sides: sides.iter().map(|(key, series)| part(key, series)).collect(),
+        sides: sides.iter().map(|(key, series)| part(key, series, parts.by_start)).collect(),
         components,
-        elsewhere: sum(&by_component, parts.frames, is_elsewhere),
-        functions: told(&parts.functions),
+        elsewhere: sum(&by_component, parts.count, is_elsewhere),
+        functions: told(&parts.functions, parts.by_start),
         stacks: stacks(parts.stacks, least),
     }
 }

@@ -27,6 +27,7 @@ fn frames(count: u32) -> Vec<ProfiledFrame> {
         ProfiledFrame {
             cell: 0,
             frame: number,
+            start: 0,
             sampled: true,
             invalid: None,
             period_ns,
@@ -58,6 +59,7 @@ fn frames(count: u32) -> Vec<ProfiledFrame> {
 fn profiled(frames: &[ProfiledFrame], cost: Option<Interval>) -> ArmProfile {
     let other = |frame: &ProfiledFrame| ProfiledFrame { sampled: false, ..frame.clone() };
     let both: Vec<ProfiledFrame> = frames.iter().flat_map(|frame| [frame.clone(), other(frame)]).collect();
+    let cost = cost.map(|us| Cost { us, plain_us: 750.0 });
     of_arm(&pairs(&both.iter().collect::<Vec<_>>()), 1, ("audit", &["audit".to_owned()]), cost)
 }
 
@@ -75,14 +77,14 @@ fn parts_are_told_by_side_component_and_function_and_add_up() {
     let frames = frames(20);
     let profile = profiled(&frames, Some(Interval { estimate: 148.0, low: 146.0, high: 150.0 }));
     expect![[r#"
-        client | cryptography (OpenSSL) | EVP_Cipher (libcrypto.so.3) | 100.0 [100.0, 100.0]
-        server | kernel: pipes | anon_pipe_write ([kernel]) | 50.0 [50.0, 50.0]
+        client | cryptography (OpenSSL) | EVP_Cipher (libcrypto.so.3) | 99.5 [99.3, 99.7]
+        server | kernel: pipes | anon_pipe_write ([kernel]) | 49.8 [49.6, 49.9]
         server | server-program | exec_simple_query (server-program) | -2.5 [-3.7, -1.3]
     "#]]
     .assert_eq(&told(&profile.components));
     expect![[r#"
-        client |  |  | 100.0 [100.0, 100.0]
-        server |  |  | 47.5 [46.3, 48.7]
+        client |  |  | 99.5 [99.3, 99.7]
+        server |  |  | 47.3 [46.0, 48.6]
         helper |  |  | 0.0 [-1.2, 1.2]
     "#]]
     .assert_eq(&told(&profile.sides));
@@ -121,4 +123,51 @@ fn where_nothing_differs_nothing_is_named() {
     let profile = profiled(&frames, None);
     assert_eq!((told(&profile.components), told(&profile.functions)), (String::new(), String::new()));
     assert_eq!(profile.sum.estimate, 0.0);
+}
+
+#[test]
+fn a_machine_that_is_slower_than_before_changes_no_part() {
+    let cost = Some(Interval { estimate: 148.0, low: 146.0, high: 150.0 });
+    let mut slower = frames(20);
+    // Each frame by another amount.
+    for (frame, by) in slower.iter_mut().zip(10..) {
+        for arm in &mut frame.arms {
+            (arm.client_cpu_ns, arm.server_cpu_ns) = (arm.client_cpu_ns * by / 10, arm.server_cpu_ns * by / 10);
+        }
+    }
+    let (usual, slower) = (profiled(&frames(20), cost), profiled(&slower, cost));
+    let near = |one: f64, other: f64| (one - other).abs() < 1e-3 * one.abs();
+    assert!(near(usual.sum.estimate, slower.sum.estimate), "{:?} {:?}", usual.sum, slower.sum);
+    assert!(near(usual.sum.half_width(), slower.sum.half_width()), "{:?} {:?}", usual.sum, slower.sum);
+}
+
+#[test]
+fn intervals_are_over_starts_where_there_are_enough() {
+    let on_starts = |starts: u32| {
+        let mut frames = frames(20);
+        for frame in &mut frames {
+            frame.start = frame.frame * starts / 20;
+            // What a start brings, all its frames have.
+            let more = u64::from(frame.start % 2) * 100;
+            frame.arms[1].client_cpu_ns += more * frame.period_ns;
+            frame.stacks[4].samples += more;
+        }
+        profiled(&frames, None).sum
+    };
+    let (few, many) = (on_starts(5), on_starts(10));
+    // Over 20 frames the standard error of the mean of values that are 0 or 25 apart is 25 / 2 / √19, over 10 starts
+    // 25 / 2 / √9; what frames differ by beside is small.
+    assert!((few.half_width() / (2.093 * 12.5 / 19f64.sqrt()) - 1.0).abs() < 0.05, "{few:?}");
+    assert!((many.half_width() / (2.262 * 12.5 / 9f64.sqrt()) - 1.0).abs() < 0.05, "{many:?}");
+}
+
+#[test]
+fn student_says_how_likely_a_mean_is() {
+    // t = 2.828 at 4 degrees of freedom.
+    assert!(
+        (student_p(&[1.0, 2.0, 0.0, 1.5, 0.5]) - 0.047_4).abs() < 1e-3,
+        "{}",
+        student_p(&[1.0, 2.0, 0.0, 1.5, 0.5])
+    );
+    assert_eq!([student_p(&[0.0; 3]), student_p(&[1.0; 3])], [1.0, 0.0]);
 }

@@ -3,6 +3,7 @@
 use super::{Block, Column, Entry, Form, Note, Table, Tone};
 use crate::{
     ArmProfile, CellAnalysis, CellProfile, Interval, Outcome, Part,
+    profiled::STARTS_MIN,
     report::{number, words},
 };
 
@@ -134,14 +135,18 @@ pub(in crate::report) fn conditions(profile: &CellProfile) -> String {
         }
         None => "what sampling itself cost is not known".to_owned(),
     };
+    let over = match profile.starts {
+        1 => "these frames, on one start".to_owned(),
+        few if few < STARTS_MIN => format!("these frames, on {few} starts"),
+        starts => format!("the {starts} starts that these frames are on"),
+    };
     let invalid = match profile.invalid.len() {
         0 => String::new(),
         invalid => format!(", {invalid} invalid"),
     };
     format!(
         "Profile: {} sampled frames after the measured ones{invalid}, {:.0} samples a second and processor, {} lost; \
-         {overhead}. Intervals are over these frames, on one start. At most one in twenty named parts is expected to be \
-         nothing.",
+         {overhead}. Intervals are over {over}. At most one in twenty named parts is expected to be nothing.",
         profile.frames, profile.rate, profile.lost
     )
 }
