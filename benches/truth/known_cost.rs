@@ -43,19 +43,14 @@ type Arm = (String, u64);
 /// Measures the known arms in quiet, and beside `hogs` busy loops.
 pub fn measure(seconds: u32, hogs: usize) -> Result<(), String> {
     let library = Library::build()?;
-    let pilot = run(&library, PILOT_S, Beside::Hogs(0), &[(PLAIN.to_owned(), 0), ("pilot".to_owned(), PILOT_ROUNDS)])?;
-    let round_ns = pilot.loop_ns(1) / PILOT_ROUNDS as f64;
-    let plain_ns = pilot.level("cpu_per_op")?.0 * 1e3;
-    println!("Pilot: {:.2} µs of processor time an operation; a round burns {round_ns:.3} ns.\n", plain_ns / 1e3);
-    let rounds = |cost: f64| (cost * plain_ns / round_ns).round() as u64;
-    let mut arms = vec![(PLAIN.to_owned(), 0)];
-    arms.extend(KNOWN.iter().map(|cost| (format!("plus{:.0}", 100.0 * cost), rounds(*cost))));
+    let (arms, pilot) = known_arms(&library)?;
+    println!("{pilot}\n");
     println!("| beside | arm | statements | each: loop + rest | metric | truth | ratio | | difference | |");
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let settings = if hogs == 0 { vec![Beside::Hogs(0)] } else { vec![Beside::Hogs(0), Beside::Hogs(hogs)] };
     let mut reported = Vec::new();
     for beside in settings {
-        let measured = run(&library, seconds, beside, &arms)?;
+        let measured = run(&library, seconds, beside, &arms, &[])?;
         let (held, of) = measured.tell()?;
         reported.push(format!("Beside {beside}: {held} of {of} hold; {}.", host(&measured.report["cells"][0])));
     }
@@ -63,9 +58,41 @@ pub fn measure(seconds: u32, hogs: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures `arms` with `beside` beside them.
-fn run(library: &Library, seconds: u32, beside: Beside, arms: &[Arm]) -> Result<Measured, String> {
-    let run = Run::with("known-cost", &experiment(library, seconds, arms), &["--pg-bin", &library.programs]);
+/// A profiled run of the known arms.
+pub struct Profiled {
+    /// Its report.
+    pub report: Value,
+    /// Name of each arm but the first, and what its loop burned beyond the first one's, µs per statement.
+    pub loops_us: Vec<(String, f64)>,
+}
+
+/// Profiles the known arms in quiet.
+pub fn profile(seconds: u32) -> Result<Profiled, String> {
+    let library = Library::build()?;
+    let (arms, _) = known_arms(&library)?;
+    let measured = run(&library, seconds, Beside::Hogs(0), &arms, &["--profile"])?;
+    let loop_us = |arm: usize| (arms[arm].0.clone(), measured.loop_ns(arm) / 1e3);
+    Ok(Profiled { loops_us: (1..arms.len()).map(loop_us).collect(), report: measured.report })
+}
+
+/// The arms whose costs are known, and what a pilot run said of them.
+fn known_arms(library: &Library) -> Result<(Vec<Arm>, String), String> {
+    let arms = [(PLAIN.to_owned(), 0), ("pilot".to_owned(), PILOT_ROUNDS)];
+    let pilot = run(library, PILOT_S, Beside::Hogs(0), &arms, &[])?;
+    let round_ns = pilot.loop_ns(1) / PILOT_ROUNDS as f64;
+    let plain_ns = pilot.level("cpu_per_op")?.0 * 1e3;
+    let rounds = |cost: f64| (cost * plain_ns / round_ns).round() as u64;
+    let mut arms = vec![(PLAIN.to_owned(), 0)];
+    arms.extend(KNOWN.iter().map(|cost| (format!("plus{:.0}", 100.0 * cost), rounds(*cost))));
+    let words =
+        format!("Pilot: {:.2} µs of processor time an operation; a round burns {round_ns:.3} ns.", plain_ns / 1e3);
+    Ok((arms, words))
+}
+
+/// Measures `arms` with `beside` beside them and further `arguments`.
+fn run(library: &Library, seconds: u32, beside: Beside, arms: &[Arm], arguments: &[&str]) -> Result<Measured, String> {
+    let arguments: Vec<&str> = [&["--pg-bin", library.programs.as_str()], arguments].concat();
+    let run = Run::with("known-cost", &experiment(library, seconds, arms), &arguments);
     let neighbours = beside.start();
     let folder = run.finish();
     drop(neighbours);

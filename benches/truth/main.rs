@@ -18,6 +18,10 @@
 //! | `identical` | product, cells, seconds a cell, hogs, workload, file | four identical arms | how many intervals leave
 //! zero out; the mean effect by arm; whether differences persist over starts; rows go to the file |
 //! | `persistence` | files of rows | the same | whether differences persist over starts |
+//! | `profile-known` | runs, seconds a run | the arms of `known-cost` | what a profile gives to the counted loop, and
+//! whether its interval holds it |
+//! | `profile-identical` | product, runs, seconds a run, hogs | two identical arms | how often a part is called
+//! different |
 //! | `pairs` | product, runs, seconds a run, hogs, workload | the same experiment again and again | how many pairs
 //! `compare` calls different, and how much they differ |
 //! | `pairs-again` | folders of runs | the same, of runs that are there | the same |
@@ -37,6 +41,7 @@ mod known_cost;
 mod neighbours;
 mod pairs;
 mod persistence;
+mod profiled;
 mod run;
 mod share;
 mod twice;
@@ -69,6 +74,8 @@ fn carry_out(part: &str, asked: &Arguments<'_>) -> Result<(), String> {
         "known-cost" => known_cost::measure(asked.number(0, "seconds", 300)?, asked.number(1, "hogs", 4)?),
         "identical" => identical::measure(&identical::Options::read(asked)?),
         "persistence" => persistence::again(asked.0),
+        "profile-known" => profiled::known(asked),
+        "profile-identical" => profiled::identical(asked),
         "pairs" => pairs::measure(&pairs::Options::read(asked)?),
         "pairs-again" => {
             pairs::again(asked.0);
