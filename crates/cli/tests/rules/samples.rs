@@ -1,4 +1,5 @@
 //! Samples of output in documents have the form of what this version prints. `tools/sample-output` writes them.
+//! Measurements have a picture, which `tools/draw-evaluation` draws.
 
 use std::fs;
 
@@ -45,6 +46,23 @@ fn samples_have_the_form_of_what_is_printed() {
             }
         }
     }
+}
+
+/// `identical-runs.csv` describes the runs of `identical.csv`.
+#[test]
+fn measurements_have_a_picture() {
+    let folder = root().join("docs/evaluation");
+    let page = fs::read_to_string(root().join("docs/evaluation.md")).expect("a document");
+    let names = fs::read_dir(&folder).expect("a folder").flatten().map(|entry| entry.path());
+    let tables = names.filter(|path| path.extension().is_some_and(|extension| extension == "csv"));
+    let mut count = 0;
+    for table in tables.filter(|path| !path.ends_with("identical-runs.csv")) {
+        let picture = table.with_extension("svg");
+        let name = picture.file_name().expect("a name").to_string_lossy().into_owned();
+        assert!(picture.exists() && page.contains(&format!("](evaluation/{name})")), "{name} is drawn and shown");
+        count += 1;
+    }
+    assert!(count > 5, "{count} tables");
 }
 
 #[test]

@@ -243,7 +243,8 @@ pub fn write(message: &impl Serialize) -> Result<Vec<u8>, Fault> {
 
 /// The message that `bytes` are; `None` where they are none. Why not is not said, because that would quote it.
 pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    serde_json::from_slice(bytes).ok()
+    // As text, which records are read from too: a reader of bytes would be compiled beside it for every type.
+    serde_json::from_str(str::from_utf8(bytes).ok()?).ok()
 }
 
 #[cfg(test)]
