@@ -83,7 +83,74 @@ pub(super) fn write_cells(folder: &Path, cells: &[CellFacts]) -> Result<(), Faul
 
 /// `value` with its checksum, a member a line.
 fn pretty<T: Serialize>(value: &T) -> Result<Vec<u8>, Fault> {
-    let mut bytes = serde_json::to_vec_pretty(value).map_err(|error| Fault::machine("cannot write a record", error))?;
+    let compact = serde_json::to_vec(value).map_err(|error| Fault::machine("cannot write a record", error))?;
+    let mut bytes = indented(&compact);
     seal::seal(&mut bytes, b"");
     Ok(bytes)
+}
+
+/// JSON without blanks as `serde_json::to_vec_pretty` writes it. That would compile a second writer of every type of a
+/// record, which takes longer than the rest of this module.
+fn indented(compact: &[u8]) -> Vec<u8> {
+    let (mut bytes, mut depth, mut in_text, mut escaped) = (Vec::new(), 0, false, false);
+    for (at, &byte) in compact.iter().enumerate() {
+        let is_empty = matches!((byte, compact.get(at + 1)), (b'{', Some(b'}')) | (b'[', Some(b']')));
+        let closes_empty = at > 0 && matches!((compact[at - 1], byte), (b'{', b'}') | (b'[', b']'));
+        match byte {
+            _ if in_text => bytes.push(byte),
+            b'}' | b']' if !closes_empty => {
+                depth -= 1;
+                new_line(&mut bytes, depth);
+                bytes.push(byte);
+            }
+            b'{' | b'[' if !is_empty => {
+                depth += 1;
+                bytes.push(byte);
+                new_line(&mut bytes, depth);
+            }
+            b',' => {
+                bytes.push(byte);
+                new_line(&mut bytes, depth);
+            }
+            b':' => bytes.extend(b": "),
+            _ => bytes.push(byte),
+        }
+        in_text ^= byte == b'"' && !escaped;
+        escaped = in_text && byte == b'\\' && !escaped;
+    }
+    bytes
+}
+
+fn new_line(bytes: &mut Vec<u8>, depth: usize) {
+    bytes.push(b'\n');
+    bytes.resize(bytes.len() + 2 * depth, b' ');
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::indented;
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i64>().prop_map(Value::from),
+            "[ -~]{0,4}|[\\\\\"{}\\[\\],:]{1,5}".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            let list = prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from);
+            let object = prop::collection::btree_map("[a-z\"\\\\]{0,3}", inner, 0..4);
+            prop_oneof![list, object.prop_map(|members| Value::Object(members.into_iter().collect()))]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn indented_as_the_library_does(value in value()) {
+            let compact = serde_json::to_vec(&value).unwrap();
+            prop_assert_eq!(indented(&compact), serde_json::to_vec_pretty(&value).unwrap());
+        }
+    }
 }
