@@ -139,6 +139,7 @@ fn option_of_words(arguments: &AskedArgs) -> Option<&'static str> {
         (!arguments.workload.is_empty(), "--workload"),
         (!arguments.ycsb_file.is_empty(), "--ycsb-file"),
         (!arguments.script.is_empty(), "--script"),
+        (!arguments.replay.is_empty(), "--replay"),
         (arguments.plain.is_some(), "--plain"),
     ];
     given.into_iter().find_map(|(given, option)| given.then_some(option))
@@ -205,7 +206,7 @@ fn in_words(
     }
     let id = database.entry.id;
     // Users with their own workload want to see it run: the database's first protection is what most ask for.
-    let brings = !arguments.ycsb_file.is_empty() || !arguments.script.is_empty();
+    let brings = !(arguments.ycsb_file.is_empty() && arguments.script.is_empty() && arguments.replay.is_empty());
     let first = database.protections.first().filter(|_| brings);
     let first: Vec<String> = first.map(|entry| entry.id.to_owned()).into_iter().collect();
     let protections = if arguments.protect.is_empty() { &first } else { &arguments.protect };
@@ -219,13 +220,18 @@ fn in_words(
             all.join(", ")
         )));
     }
-    let files: Vec<WorkloadFile> = arguments.ycsb_file.iter().map(|path| ycsb_file(path)).collect::<Result<_, _>>()?;
+    let files = arguments.ycsb_file.iter().map(|path| ycsb_file(path));
+    let files: Vec<WorkloadFile> =
+        files.chain(arguments.replay.iter().map(|path| log(path))).collect::<Result<_, _>>()?;
     let script_keys = script_keys(arguments)?;
+    let replay_keys = pairs("properties", "--property", &arguments.property)?;
     let words = Words {
         command,
         target,
         scripts: &arguments.script,
         script_keys: &script_keys,
+        replay_keys: &replay_keys,
+        prepare: arguments.prepare.as_deref(),
         plain: arguments.plain.as_deref(),
         protections,
         workloads: &arguments.workload,
@@ -241,20 +247,27 @@ fn in_words(
 
 /// The keys of a workload of scripts that options stand for.
 fn script_keys(arguments: &AskedArgs) -> Result<Vec<(String, String)>, Stop> {
-    let quoted = |text: &str| format!("\"{}\"", text.escape_default());
     let mut keys = Vec::new();
     keys.extend(arguments.protocol.as_ref().map(|protocol| ("protocol".to_owned(), quoted(protocol))));
     keys.extend(arguments.max_tries.map(|tries| ("max_tries".to_owned(), tries.to_string())));
-    for word in &arguments.define {
-        let pair = word.split_once('=').filter(|(name, _)| {
-            !name.is_empty() && name.chars().all(|sign| sign == '_' || sign.is_ascii_alphanumeric())
-        });
-        let Some((name, value)) = pair else {
-            return Err(usage(format!("--define {word}: write NAME=VALUE, a name of letters, digits and _")));
-        };
-        keys.push((format!("define.{name}"), quoted(value)));
-    }
+    keys.extend(pairs("define", "--define", &arguments.define)?);
     Ok(keys)
+}
+
+/// The keys in `group` that words of `option` stand for: `NAME=VALUE` each.
+fn pairs(group: &str, option: &str, words: &[String]) -> Result<Vec<(String, String)>, Stop> {
+    let pair = |word: &String| {
+        let is_name = |name: &str| name.chars().all(|sign| sign == '_' || sign.is_ascii_alphanumeric());
+        let pair = word.split_once('=').filter(|(name, _)| !name.is_empty() && is_name(name));
+        let (name, value) =
+            pair.ok_or_else(|| usage(format!("{option} {word}: write NAME=VALUE, a name of letters, digits and _")))?;
+        Ok((format!("{group}.{name}"), quoted(value)))
+    };
+    words.iter().map(pair).collect()
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.escape_default())
 }
 
 /// A property file of YCSB, with the keys of an experiment that it sets. Reading the experiment reports its mistakes.
@@ -265,6 +278,12 @@ fn ycsb_file(path: &Path) -> Result<WorkloadFile, Stop> {
     let properties = (kind.read)(&PropertyFile { name, weight: None, number: 1, bytes: &bytes }).unwrap_or_default();
     let asks = (kind.asks)(&properties).into_iter().map(|asked| asked.of).collect();
     Ok(WorkloadFile { kind, path: name.to_owned(), asks })
+}
+
+/// A log to replay.
+fn log(path: &Path) -> Result<WorkloadFile, Stop> {
+    let name = path.to_str().ok_or_else(|| usage(format!("--replay {}: its name is not text", path.display())))?;
+    Ok(WorkloadFile { kind: tithe_workloads::replay::entry(), path: name.to_owned(), asks: Vec::new() })
 }
 
 /// Whether the plain arm beside `target` can stand at `plain`.

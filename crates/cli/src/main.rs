@@ -165,6 +165,19 @@ pub struct AskedArgs {
     /// How often a transaction of a script begins that meets another one; 0: as often as it takes [default: 1]
     #[arg(long, value_name = "N", requires = "script")]
     max_tries: Option<u32>,
+    /// Log of a server whose transactions are replayed: PostgreSQL's csvlog, jsonlog or text, MariaDB's and MySQL's
+    /// general or slow log, server_audit's; repeat it for further ones. Without --protect, the database's first
+    /// protection is measured
+    #[arg(long, value_name = "LOG")]
+    replay: Vec<PathBuf>,
+    /// Property of the replay: pace (closed, or a factor of the log's own pace), finish (as-logged, rollback),
+    /// database, form, prefix, encoding, memory (MB); repeat it for further ones
+    #[arg(long, value_name = "NAME=VALUE", requires = "replay")]
+    property: Vec<String>,
+    /// Your own data for --script and --replay, restored once for all arms: a file of statements, a dump, a folder of
+    /// CSV
+    #[arg(long, value_name = "DATA")]
+    prepare: Option<String>,
     /// Short run: 30 s of load, or as much as the arms need, ended as soon as every answer is certain
     #[arg(long, conflicts_with = "budget")]
     quick: bool,
@@ -203,7 +216,7 @@ pub struct RunArgs {
     #[command(flatten)]
     asked: AskedArgs,
     /// Continue this run folder after its last complete frame instead of starting a new one
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "script", "quick", "against", "aa_arm", "until_decided", "profile", "design"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "script", "replay", "quick", "against", "aa_arm", "until_decided", "profile", "design"])]
     resume: Option<PathBuf>,
     /// Compare two builds of the server instead of the experiment's arms: the programs in this folder (or beside this
     /// program) and the installed ones, both with the first arm's set-up

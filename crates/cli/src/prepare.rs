@@ -142,8 +142,15 @@ fn fitted(
 ) -> Result<Planned, Stop> {
     let mut experiment = experiment;
     // Found wherever a later command is given, and by programs that work elsewhere.
-    for path in experiment.workloads.iter_mut().filter_map(|workload| workload.prepare.as_mut()) {
-        *path = source.base.join(&path);
+    for workload in &mut experiment.workloads {
+        if let Some(path) = &mut workload.prepare {
+            *path = source.base.join(&path);
+        }
+        let kind = catalogue.workloads.iter().find(|kind| kind.id == workload.kind);
+        let Some(path) = kind.and_then(|kind| workload.properties.get_mut(kind.by_path)) else { continue };
+        let whole = source.base.join(&*path).canonicalize();
+        let whole = whole.map_err(|error| Stop::new(exit::USAGE, format!("{path}: {error}; nothing was started")))?;
+        *path = whole.to_string_lossy().into_owned();
     }
     let plan = plan::plan(experiment, catalogue).map_err(|diagnostics| source.complain(diagnostics))?;
     let mut refused = refusals::of_urls(offer::database(&plan.experiment.database)?, &plan.experiment, &source.text);

@@ -172,6 +172,9 @@ pub fn check(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dy
         for (workload, described) in workloads.iter().zip(&experiment.workloads) {
             Chosen::check(&setup, workload.as_ref())
                 .map_err(|fault| format!("arm {}, workload {}: {fault}", arm.name, described.name))?;
+            if let Some(why) = workload.refuses(product.entry(), arm.url.is_some()) {
+                return Err(format!("arm {}, workload {}: {why}", arm.name, described.name));
+            }
             if workload.speaks_sql() {
                 sql_of(product).map_err(|fault| format!("workload {}: {fault}", described.name))?;
             }

@@ -599,6 +599,9 @@ pub struct WorkloadEntry {
     /// Beginning of the names of properties that hold whole scripts, in which `read` has found no password; empty where
     /// there are none.
     pub scripts: &'static str,
+    /// The property that holds the path of the file where that is read when the workload is made, because it may be
+    /// larger than memory; empty where the file holds properties.
+    pub by_path: &'static str,
     /// Reads a property file; returns every problem.
     pub read: fn(&PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>>,
     /// What resolved properties say that stands elsewhere in an experiment.
@@ -623,12 +626,13 @@ pub struct WorkloadShape {
 impl WorkloadEntry {
     /// The key in experiments that names a file of this kind, or several.
     pub fn file_key(&self) -> String {
-        if self.names_scripts() { self.id.to_owned() } else { format!("{}_file", self.id) }
+        if self.names_files() { self.id.to_owned() } else { format!("{}_file", self.id) }
     }
 
-    /// True for a kind that is called as its scripts are: then one key names files and presets, also together.
-    pub fn names_scripts(&self) -> bool {
-        self.scripts == self.id
+    /// True for a kind that is called as its scripts are, or as its log is: one key names files and presets, also
+    /// together.
+    pub fn names_files(&self) -> bool {
+        self.scripts == self.id || !self.by_path.is_empty()
     }
 }
 

@@ -45,6 +45,10 @@ pub struct Words<'a> {
     pub scripts: &'a [String],
     /// Keys of that workload with their values, as a file has them.
     pub script_keys: &'a [(String, String)],
+    /// Keys of the workloads of logs with their values, as a file has them.
+    pub replay_keys: &'a [(String, String)],
+    /// Data of the user's own for the workloads of scripts and logs.
+    pub prepare: Option<&'a str>,
     /// Numbers of clients; empty for one.
     pub clients: &'a [u32],
     /// Records.
@@ -154,6 +158,12 @@ pub fn compose(
     for (file, word) in words.files.iter().zip(&typed.files) {
         writer.put(&format!("\n[[workload]]\n{} = ", file.kind.file_key()));
         writer.from(&quoted(&file.path), Some(word.range.clone()));
+        if !file.kind.by_path.is_empty() {
+            writer.put("\n");
+            keys(words.replay_keys, &typed.replay_keys, &mut writer);
+            prepare(words, &typed, &mut writer);
+            continue;
+        }
         writer.explain("the keys of this experiment win over its own");
         writer.put("\n");
     }
@@ -166,14 +176,28 @@ pub fn compose(
         writer.put("]");
         writer.explain("in pgbench's language, run by Tithe's clients");
         writer.put("\n");
-        for ((key, value), range) in words.script_keys.iter().zip(&typed.script_keys) {
-            writer.put(&format!("{key} = "));
-            writer.from(value, Some(range.clone()));
-            writer.put("\n");
-        }
+        keys(words.script_keys, &typed.script_keys, &mut writer);
+        prepare(words, &typed, &mut writer);
     }
     write_arms(words, database, &typed, &arms, &mut writer);
     Ok(Composed { line: typed.line, text: writer.text, origins: writer.origins })
+}
+
+/// Writes keys of a workload with their values.
+fn keys(keys: &[(String, String)], ranges: &[Range<usize>], writer: &mut Writer) {
+    for ((key, value), range) in keys.iter().zip(ranges) {
+        writer.put(&format!("{key} = "));
+        writer.from(value, Some(range.clone()));
+        writer.put("\n");
+    }
+}
+
+/// Writes which data of the user's own a workload is about.
+fn prepare(words: &Words<'_>, typed: &Typed<'_>, writer: &mut Writer) {
+    let Some(path) = words.prepare else { return };
+    writer.put("prepare = ");
+    writer.from(&quoted(path), typed.prepare.clone());
+    writer.put("\n");
 }
 
 /// The words on one line, as a shell takes them.
@@ -457,6 +481,8 @@ struct Typed<'a> {
     files: Vec<Word<'a>>,
     scripts: Vec<Word<'a>>,
     script_keys: Vec<Range<usize>>,
+    replay_keys: Vec<Range<usize>>,
+    prepare: Option<Range<usize>>,
     clients: Option<Range<usize>>,
     records: Option<Range<usize>>,
     budget: Option<Range<usize>>,
@@ -470,21 +496,12 @@ impl<'a> Typed<'a> {
         let plain = words.plain.map(|url| add(&mut line, " --plain", url).range);
         let protections = words.protections.iter().map(|word| add(&mut line, " --protect", word)).collect();
         let workloads = words.workloads.iter().map(|word| add(&mut line, " --workload", word)).collect();
-        let files =
-            words.files.iter().map(|file| add(&mut line, &format!(" --{}-file", file.kind.id), &file.path)).collect();
+        let option = |kind: &WorkloadEntry| format!(" --{}", kind.file_key().replace('_', "-"));
+        let files = words.files.iter().map(|file| add(&mut line, &option(&file.kind), &file.path)).collect();
         let scripts = words.scripts.iter().map(|script| add(&mut line, " --script", script)).collect();
-        let script_keys = words.script_keys.iter().map(|(key, value)| {
-            let value = value.trim_matches('"');
-            match key.strip_prefix("define.") {
-                Some(name) => {
-                    let start = line.len() + 1;
-                    line.push_str(&format!(" --define {name}={value}"));
-                    start..line.len()
-                }
-                None => add(&mut line, &format!(" --{}", key.replace('_', "-")), value).range,
-            }
-        });
-        let script_keys = script_keys.collect();
+        let script_keys = words.script_keys.iter().map(|key| add_key(&mut line, key)).collect();
+        let replay_keys = words.replay_keys.iter().map(|key| add_key(&mut line, key)).collect();
+        let prepare = words.prepare.map(|path| add(&mut line, " --prepare", path).range);
         let numbers: Vec<String> = words.clients.iter().map(u32::to_string).collect();
         let mut option = |given: Option<String>, name: &str| given.map(|text| add(&mut line, name, &text).range);
         let clients = option((!numbers.is_empty()).then(|| numbers.join(",")), " --clients");
@@ -503,6 +520,8 @@ impl<'a> Typed<'a> {
             files,
             scripts,
             script_keys,
+            replay_keys,
+            prepare,
             clients,
             records,
             budget,
@@ -525,6 +544,17 @@ fn add<'a>(line: &mut String, option: &str, word: &'a str) -> Word<'a> {
     line.push_str(&format!("'{}'", word.replace('\'', "'\\''")));
     let range = if is_plain { start + 1..line.len() - 1 } else { start..line.len() };
     Word { text: word, range, is_plain }
+}
+
+/// Adds the option that a key of a workload stands for to `line`; returns its place.
+fn add_key(line: &mut String, (key, value): &(String, String)) -> Range<usize> {
+    let value = value.trim_matches('"');
+    let named = [("define.", " --define"), ("properties.", " --property")];
+    let pair = named.into_iter().find_map(|(group, option)| Some((option, key.strip_prefix(group)?)));
+    match pair {
+        Some((option, name)) => add(line, option, &format!("{name}={value}")).range,
+        None => add(line, &format!(" --{}", key.replace('_', "-")), value).range,
+    }
 }
 
 /// One protection of a word: `pgaudit:log=read,write`.

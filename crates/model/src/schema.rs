@@ -112,7 +112,7 @@ fn sources(kind: &WorkloadEntry) -> Vec<(String, Value)> {
         "anyOf": [{ "type": "string" }, { "type": "array", "minItems": 1, "items": { "type": "string" } }],
     });
     let preset = json!({ "type": "string", "enum": presets, "description": words });
-    if kind.names_scripts() {
+    if kind.names_files() {
         return vec![(kind.file_key(), files)];
     }
     vec![(kind.id.to_owned(), preset), (kind.file_key(), files)]

@@ -3,6 +3,7 @@
 use std::sync::{Arc, atomic::AtomicU64};
 
 use tithe_machine::fault::Fault;
+use tithe_model::catalogue::DatabaseEntry;
 
 use crate::{
     program::Program,
@@ -28,6 +29,11 @@ pub trait Workload: Send + Sync {
     /// True when its sessions are [`Session::Sql`].
     fn speaks_sql(&self) -> bool {
         !self.tables().is_empty()
+    }
+
+    /// Why it cannot run on servers of `database`; `running` ones are those that Tithe did not start.
+    fn refuses(&self, _database: &DatabaseEntry, _running: bool) -> Option<String> {
+        None
     }
 
     /// True when it changes data.

@@ -4,6 +4,7 @@ pub mod dump;
 mod find;
 mod libpq;
 pub mod program;
+pub mod replay;
 pub mod script;
 pub mod tpcc;
 pub mod ycsb;
@@ -35,6 +36,7 @@ pub const KINDS: &[Kind] = &[
     Kind { entry: pgbench::entry, make: pgbench::make },
     Kind { entry: sysbench::entry, make: sysbench::make },
     Kind { entry: command::entry, make: command::make },
+    Kind { entry: replay::entry, make: replay::make },
 ];
 
 /// Makes the workload that an experiment describes.

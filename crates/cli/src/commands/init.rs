@@ -129,6 +129,8 @@ fn experiment(
         files: &[],
         scripts: &[],
         script_keys: &[],
+        replay_keys: &[],
+        prepare: None,
         clients: &[],
         records: None,
         budget: None,

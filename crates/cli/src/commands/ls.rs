@@ -107,7 +107,10 @@ fn all(catalogue: &Catalogue, columns: usize) -> String {
     text += "\nWorkloads\n";
     for workload in &catalogue.workloads {
         let presets: Vec<String> = workload.presets.iter().map(|(name, ..)| format!("\"{name}\"")).collect();
-        text += &paragraph(&format!("  {} = ", workload.id), &presets.join(" | "), columns);
+        text += &match presets.is_empty() {
+            true => paragraph(&format!("  {} = ", workload.file_key()), "\"FILE\"", columns),
+            false => paragraph(&format!("  {} = ", workload.id), &presets.join(" | "), columns),
+        };
     }
     let yours = yours(Path::new("protections"));
     if !yours.is_empty() {

@@ -37,6 +37,7 @@ pub fn plan(arguments: &AskedArgs) -> Result<i32, Stop> {
     composed.iter().for_each(|text| crate::shown::showln!("{text}"));
     crate::shown::show!("{}", tithe_model::plan::outline(&prepared.plan, &offer::catalogue()));
     crate::shown::show!("{}", left_aside(&prepared));
+    crate::shown::show!("{}", replayed(&prepared));
     crate::shown::show!("{}", few_starts(&prepared));
     crate::shown::show!("{}", swap(&prepared));
     if let Some(words) = arms::ways_warning(prepared.database, &prepared.plan.experiment) {
@@ -62,6 +63,24 @@ fn left_aside(Prepared { plan, workloads, .. }: &Prepared) -> String {
     for (described, workload) in plan.experiment.workloads.iter().zip(workloads) {
         for (name, reason) in workload.ignored() {
             text += &format!("Left aside        {name} of {}: {reason}\n", described.name);
+        }
+    }
+    text
+}
+
+/// What of each log is replayed, and why the rest is not.
+fn replayed(Prepared { plan, workloads, .. }: &Prepared) -> String {
+    let catalogue = offer::catalogue();
+    let logs = || catalogue.workloads.iter().filter(|kind| !kind.by_path.is_empty());
+    let mut text = String::new();
+    for (described, workload) in plan.experiment.workloads.iter().zip(workloads) {
+        if logs().all(|kind| kind.id != described.kind) {
+            continue;
+        }
+        let mut lead = format!("Replay            {}: ", described.name);
+        for (name, value) in workload.describe() {
+            text += &format!("{lead}{name}: {value}\n");
+            lead = " ".repeat(18);
         }
     }
     text

@@ -114,6 +114,8 @@ fn target(url: &str, protect: &[String]) -> Result<Target, Stop> {
             files: &[],
             scripts: &[],
             script_keys: &[],
+            replay_keys: &[],
+            prepare: None,
             clients: &[],
             records: None,
             budget: None,

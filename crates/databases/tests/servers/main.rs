@@ -29,6 +29,7 @@ mod installed {
     mod mysql;
     mod postgres;
     mod redis;
+    mod replay;
     mod restore;
     mod script;
     mod tpcc;

@@ -138,7 +138,7 @@ fn source<'a>(table: &Table<'a>, catalogue: &'a Catalogue, problems: &mut Proble
     let mut sources = Vec::new();
     for kind in &catalogue.workloads {
         let preset = kind.presets.first().map_or("", |(name, _, _)| name);
-        if !kind.names_scripts() {
+        if !kind.names_files() {
             sources.extend(table.named(kind.id, preset).map(|item| Source { kind, item, is_file: false }));
         }
         sources.extend(table.named(&kind.file_key(), "\"FILE\"").map(|item| Source { kind, item, is_file: true }));
@@ -182,9 +182,15 @@ fn from_files(
     for (index, (item, written)) in written.iter().enumerate() {
         let (path, weight) = weight_of(source.kind, written);
         let range = item.range.clone();
-        let built_in = source.kind.presets.iter().filter(|_| source.kind.names_scripts());
+        let built_in = source.kind.presets.iter().filter(|_| source.kind.names_files());
         let built_in = built_in.into_iter().find(|(name, ..)| *name == path).and_then(|(_, _, set)| set.first());
-        let bytes = match built_in.map_or_else(|| read(path), |(_, text)| Ok(text.as_bytes().to_vec())) {
+        let content = match built_in {
+            Some((_, text)) => Ok(text.as_bytes().to_vec()),
+            // A log may be larger than memory, and is read when its workload is made.
+            None if !source.kind.by_path.is_empty() => Ok(Vec::new()),
+            None => read(path),
+        };
+        let bytes = match content {
             Ok(bytes) => bytes,
             Err(error) => {
                 let (why, help) = match error.kind() {
@@ -229,7 +235,8 @@ fn places(own: &BTreeMap<String, Pair>) -> BTreeMap<String, Range<usize>> {
 /// show `***` in their place. In a script the reader of its kind has looked for them.
 fn hide_secrets(kind: &WorkloadEntry, properties: &mut Properties) {
     let is_script = |name: &str| !kind.scripts.is_empty() && name.starts_with(kind.scripts);
-    for (name, value) in properties.iter_mut().filter(|(name, _)| !is_script(name)) {
+    let is_other = |name: &str| !is_script(name) && name != kind.by_path;
+    for (name, value) in properties.iter_mut().filter(|(name, _)| is_other(name)) {
         let name = name.to_lowercase();
         // What begins with a place to fill in has no password before its host.
         let url = value.replace("://{host}", "").contains("://");

@@ -101,6 +101,7 @@ pub fn catalogue() -> Catalogue {
             file: "a property file",
             weighted: false,
             scripts: "",
+            by_path: "",
             read: read_properties,
             asks,
             check: check_properties,

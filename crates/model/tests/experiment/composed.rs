@@ -19,6 +19,8 @@ const NOTHING: Words<'static> = Words {
     files: &[],
     scripts: &[],
     script_keys: &[],
+    replay_keys: &[],
+    prepare: None,
     clients: &[],
     records: None,
     budget: None,

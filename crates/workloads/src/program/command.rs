@@ -64,6 +64,7 @@ pub fn entry() -> WorkloadEntry {
         file: "lines of name=value: what is run and how its output is read",
         weighted: false,
         scripts: "",
+        by_path: "",
         read,
         asks: |_| Vec::new(),
         check: |properties| Command::resolve(properties).1,

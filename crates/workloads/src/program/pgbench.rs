@@ -95,6 +95,7 @@ pub fn entry() -> WorkloadEntry {
         file: "a script of pgbench, or a list of scripts with weights: [\"one.sql@9\", \"two.sql@1\"]",
         weighted: true,
         scripts: SCRIPT,
+        by_path: "",
         read,
         asks: |_| Vec::new(),
         check: |properties| Pgbench::resolve(properties).1,

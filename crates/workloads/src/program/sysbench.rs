@@ -110,6 +110,7 @@ pub fn entry() -> WorkloadEntry {
         file: "a --config-file of sysbench, a script FILE.lua, or a list of both",
         weighted: false,
         scripts: LUA,
+        by_path: "",
         read,
         asks: |properties| options::asks(&options::canonical(properties)),
         check: |properties| Sysbench::resolve(properties).1,

@@ -33,6 +33,7 @@ pub fn entry() -> WorkloadEntry {
         file: "a script, or a list of scripts with weights: [\"app.sql@3\", \"report.sql@1\"]",
         weighted: true,
         scripts: SCRIPT,
+        by_path: "",
         read,
         asks: |_| Vec::new(),
         check: |properties| Config::resolve(properties).err().unwrap_or_default(),

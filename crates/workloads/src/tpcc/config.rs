@@ -160,6 +160,7 @@ pub fn entry() -> WorkloadEntry {
         file: "lines of name=value: the mix and the size",
         weighted: false,
         scripts: "",
+        by_path: "",
         read,
         asks: |_| Vec::new(),
         check: |properties| Config::resolve(properties).err().unwrap_or_default(),

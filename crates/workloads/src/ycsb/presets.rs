@@ -106,6 +106,7 @@ pub fn entry() -> WorkloadEntry {
         file: "a property file of YCSB",
         weighted: false,
         scripts: "",
+        by_path: "",
         read: properties::read,
         asks: config::asks,
         check: config::check,

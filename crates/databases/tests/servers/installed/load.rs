@@ -39,7 +39,7 @@ pub fn load(sandbox: &Sandbox, workload: &dyn Workload) {
 
 /// One frame of four slots of 50 ms; nothing may invalidate it, and what the slots, the counters and the histograms say
 /// of the number of operations must agree.
-fn frame(sandbox: &Sandbox, workload: &dyn Workload, clients: u32, arrivals: Arrivals) -> ArmFrame {
+pub fn frame(sandbox: &Sandbox, workload: &dyn Workload, clients: u32, arrivals: Arrivals) -> ArmFrame {
     frame_of(sandbox, workload, clients, arrivals, None).0
 }
 

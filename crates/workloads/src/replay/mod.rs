@@ -1,0 +1,208 @@
+//! The log of a server as the load: the transactions that were logged, by session, one after the other or at the pace
+//! of the log.
+//!
+//! A log is read once, line by line, by one of the [`readers`]; [`gather`] makes transactions of what they deliver and
+//! leaves out what cannot be replayed, by reason ([`account`]). What is kept is in memory ([`recording`]), as much of
+//! it as `memory` allows. A client begins each slot at a transaction that the slot's seed draws, and goes on from there
+//! in the order of the session, so every arm replays the same.
+//!
+//! What differs from the log: waits between the statements of a transaction are left out; a session of the replay
+//! carries transactions of several sessions of the log; a transaction that was left out is missing for those after it.
+
+pub mod account;
+mod check;
+mod client;
+mod config;
+pub mod entry;
+pub mod gather;
+mod lines;
+mod names;
+pub mod readers;
+pub mod recording;
+mod sql;
+
+use std::{
+    any::Any,
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicU64},
+};
+
+use tithe_machine::fault::Fault;
+use tithe_model::{
+    catalogue::{DatabaseEntry, LineProblem, Properties, PropertyFile, PropertyProblem, WorkloadEntry, WorkloadShape},
+    experiment, quantity,
+};
+use tithe_plugin::{
+    restore::Restore,
+    session::{Session, Table},
+    workload::{ArmState, Client, Clients, Load, Workload},
+};
+
+use crate::dump::Dump;
+
+use self::{
+    client::Player,
+    config::{Config, Finish, Replayed},
+};
+
+/// The property that names the log.
+const LOG: &str = "log";
+
+/// The table where evidence writes canaries, beside the tables of the statements.
+const CANARIES: &str = "tithe_canary";
+
+/// Bytes of a row, for estimates: what rows a log is about is not known.
+const ROW_BYTES: u64 = 100;
+
+/// The replay of one log.
+pub struct Replay {
+    replayed: Arc<Replayed>,
+    /// The data that the log's statements are about.
+    data: Option<Dump>,
+}
+
+/// The replay of a log, for the catalogue.
+pub fn entry() -> WorkloadEntry {
+    WorkloadEntry {
+        id: "replay",
+        title: "a server's log, replayed; properties: pace (closed: one transaction after the other; a number: so many times as \
+                fast as logged), finish (as-logged, or rollback: each transaction is undone), database (one of several), form, \
+                prefix (log_line_prefix), encoding (utf8, latin1), memory (MB of transactions)",
+        presets: &[],
+        file: "the log of a server: PostgreSQL's csvlog, jsonlog or text, MariaDB's and MySQL's general or slow log, server_audit's",
+        weighted: false,
+        scripts: "",
+        by_path: LOG,
+        read,
+        asks: |_| Vec::new(),
+        check: |properties| Config::resolve(properties).1,
+        shape: |_| WorkloadShape { writes: true, record_bytes: ROW_BYTES, program: false },
+    }
+}
+
+/// A log is named, not read: it may be larger than memory.
+fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
+    if file.number > 1 {
+        let help = "a workload replays one: put the files of one server behind each other, in the order of time";
+        return Err(vec![(1, "is a second log".to_owned(), help.to_owned())]);
+    }
+    Ok(BTreeMap::from([(LOG.to_owned(), file.name.to_owned())]))
+}
+
+/// Makes the workload that an experiment describes. The log is read here.
+///
+/// # Errors
+/// Every problem with the properties, or the first with the log, with file and line.
+pub fn make(
+    described: &experiment::Workload,
+    _data: &experiment::Data,
+    _seed: u64,
+) -> Result<Box<dyn Workload>, Vec<PropertyProblem>> {
+    let (config, mut problems) = Config::resolve(&described.properties);
+    let data = Dump::of(described, &mut problems);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let replayed = config.read().map_err(|problem| vec![problem])?;
+    Ok(Box::new(Replay { replayed: Arc::new(replayed), data }))
+}
+
+/// The clients of an arm share nothing but its data.
+struct NoState;
+
+impl ArmState for NoState {
+    fn as_any(&self) -> &(dyn Any + Send + Sync) {
+        self
+    }
+}
+
+impl Workload for Replay {
+    fn offered_by(&self) -> Load<'_> {
+        Load::Clients(self)
+    }
+
+    fn operations(&self) -> Vec<&str> {
+        self.replayed.recording.classes.iter().map(|class| class.name.as_str()).collect()
+    }
+
+    fn texts(&self) -> Vec<&str> {
+        self.replayed.recording.classes.iter().map(|class| class.text.as_str()).collect()
+    }
+
+    fn speaks_sql(&self) -> bool {
+        true
+    }
+
+    fn refuses(&self, database: &DatabaseEntry, running: bool) -> Option<String> {
+        let flavour = self.replayed.flavour;
+        if database.wire_protocol != Some(flavour.wire_protocol()) {
+            let (log, title) = (flavour.wire_protocol().name(), database.title);
+            return Some(format!("the log has {log}'s statements, and {title} has an SQL of its own"));
+        }
+        running.then(|| {
+            "the statements of a log name tables that are not Tithe's, so it is replayed on servers that Tithe starts: \
+             leave out every `url`"
+                .to_owned()
+        })
+    }
+
+    fn writes(&self) -> bool {
+        true
+    }
+
+    fn table(&self) -> Table {
+        Table { name: CANARIES.to_owned(), fields: 10, field_prefix: "field".to_owned() }
+    }
+
+    fn restore(&self) -> Option<&dyn Restore> {
+        self.data.as_ref().map(|data| data as &dyn Restore)
+    }
+
+    fn rows(&self, _records: u64) -> u64 {
+        0
+    }
+
+    fn describe(&self) -> Vec<(String, String)> {
+        let Replayed { file, form, recording, account, pace, finish, order, start_us, end_us, .. } = &*self.replayed;
+        let span = quantity::precise_duration(end_us.abs_diff(*start_us) as f64 / 1e6);
+        let sessions = format!("{} sessions, {} at a time, over {span}", recording.sessions.len(), order.len());
+        let pace = match pace {
+            None => "closed loop: one transaction after the other in each client".to_owned(),
+            Some(factor) => format!("{factor} times that of the log with {} clients", order.len()),
+        };
+        let finish = match finish {
+            Finish::AsLogged => "as logged",
+            Finish::Rollback => "by ROLLBACK, each",
+        };
+        let mut lines = vec![
+            ("log".to_owned(), format!("{file}, {form}")),
+            ("sessions".to_owned(), sessions),
+            ("pace".to_owned(), pace),
+            ("transactions end".to_owned(), finish.to_owned()),
+        ];
+        lines.extend(self.data.as_ref().map(|data| ("prepared by".to_owned(), data.in_words())));
+        lines.extend(account.lines());
+        lines
+    }
+}
+
+impl Clients for Replay {
+    fn load(&self, _session: &mut Session, _partition: u64, _of: u64, _done: &AtomicU64) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn check(&self, session: &mut Session, fresh: bool) -> Result<Option<String>, Fault> {
+        fresh.then(|| check::check(client::sql(session)?, &self.replayed)).transpose()
+    }
+
+    fn arm_state(&self) -> Arc<dyn ArmState> {
+        Arc::new(NoState)
+    }
+
+    fn client(&self, _state: &Arc<dyn ArmState>) -> Box<dyn Client> {
+        Box::new(Player::new(Arc::clone(&self.replayed)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! PostgreSQL's log as text, on standard error or in a file: lines with a prefix, and lines that go on with a tab.
+
+use std::io::BufRead;
+
+use super::{
+    Reading, postgres,
+    prefix::{KNOWN, Prefix},
+};
+use crate::replay::{
+    entry::{LogEnd, Problem, Sink},
+    lines::{LONGEST, Line, Lines, too_long},
+};
+
+/// A record whose further lines may follow: its message, its details, its statement.
+struct Open {
+    line: u64,
+    session: String,
+    database: String,
+    at_us: Option<i64>,
+    severity: String,
+    message: String,
+    detail: String,
+    statement: Option<String>,
+    /// Which of them the line before belongs to.
+    part: Part,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Message,
+    Detail,
+    Statement,
+    Other,
+}
+
+/// Reads the log.
+///
+/// # Errors
+/// The first line that does not have the prefix.
+pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Result<LogEnd, Problem> {
+    let mut lines = Lines::new(input, reading.encoding);
+    let mut prefix = None;
+    let mut open: Option<Open> = None;
+    while let Some(line) = lines.next()? {
+        if let (Some(open), true) = (&mut open, line.text.starts_with('\t')) {
+            go_on(open, &line)?;
+            if !line.whole {
+                return Ok(LogEnd::Cut(open.line));
+            }
+            continue;
+        }
+        if prefix.is_none() {
+            prefix = Some(prefix_of(&line.text, line.number, reading)?);
+        }
+        let found = prefix.as_ref().and_then(|prefix: &Prefix| prefix.find(&line.text));
+        let Some(found) = found else {
+            if !line.whole {
+                if let Some(open) = open.take() {
+                    close(open, sink)?;
+                }
+                return Ok(LogEnd::Cut(line.number));
+            }
+            return Err(foreign(line.number, reading));
+        };
+        let goes_on = open.as_mut().filter(|open| open.session == found.session);
+        let part = match (found.severity, goes_on) {
+            ("DETAIL" | "HINT" | "STATEMENT" | "CONTEXT" | "LOCATION", Some(open)) => {
+                open.part = match found.severity {
+                    "DETAIL" => Part::Detail,
+                    "STATEMENT" => Part::Statement,
+                    _ => Part::Other,
+                };
+                match open.part {
+                    Part::Detail => open.detail = found.message.to_owned(),
+                    Part::Statement => open.statement = Some(found.message.to_owned()),
+                    Part::Message | Part::Other => {}
+                }
+                true
+            }
+            _ => false,
+        };
+        if !line.whole {
+            let first = if part { open.map_or(line.number, |open| open.line) } else { line.number };
+            return Ok(LogEnd::Cut(first));
+        }
+        if part {
+            continue;
+        }
+        let begun = Open {
+            line: line.number,
+            session: found.session.to_owned(),
+            database: found.database.to_owned(),
+            at_us: found.at_us,
+            severity: found.severity.to_owned(),
+            message: found.message.to_owned(),
+            detail: String::new(),
+            statement: None,
+            part: Part::Message,
+        };
+        if let Some(before) = open.replace(begun) {
+            close(before, sink)?;
+        }
+    }
+    open.map_or(Ok(()), |open| close(open, sink))?;
+    Ok(LogEnd::Whole)
+}
+
+/// Adds a further line to the part that it belongs to.
+fn go_on(open: &mut Open, line: &Line) -> Result<(), Problem> {
+    let text = match open.part {
+        Part::Message => &mut open.message,
+        Part::Detail => &mut open.detail,
+        Part::Statement => open.statement.get_or_insert_default(),
+        Part::Other => return Ok(()),
+    };
+    text.push('\n');
+    text.push_str(&line.text[1..]);
+    if text.len() as u64 > LONGEST { Err(too_long(open.line)) } else { Ok(()) }
+}
+
+fn close(open: Open, sink: Sink<'_>) -> Result<(), Problem> {
+    let Open { line, session, database, at_us, severity, message, detail, statement, part: _ } = open;
+    let said =
+        postgres::Said { line, session, database, at_us, severity: &severity, message, detail: &detail, statement };
+    said.tell(sink)
+}
+
+/// The prefix that was given, or the known one that the first line has.
+fn prefix_of(first: &str, line: u64, reading: &Reading) -> Result<Prefix, Problem> {
+    let fits = |prefix: &Prefix| prefix.find(first).is_some();
+    match &reading.prefix {
+        Some(written) => {
+            let prefix = Prefix::parse(written).map_err(|why| {
+                Problem::new(line, format!("the prefix {written:?} {why}"), "write the server's own log_line_prefix")
+            })?;
+            if fits(&prefix) { Ok(prefix) } else { Err(foreign(line, reading)) }
+        }
+        None => {
+            let mut known = KNOWN.iter().filter_map(|known| Prefix::parse(known).ok());
+            known.find(fits).ok_or_else(|| foreign(line, reading))
+        }
+    }
+}
+
+/// A line with another prefix than the log should have.
+fn foreign(line: u64, reading: &Reading) -> Problem {
+    let what = match &reading.prefix {
+        Some(prefix) => format!("does not begin with the prefix {prefix:?}"),
+        None => "does not begin with the prefix of the lines before, or with one that is known".to_owned(),
+    };
+    let help = "write `prefix = \"…\"` as `SHOW log_line_prefix` prints it; the log must be of one server, with \
+                lc_messages in English";
+    Problem::new(line, what, help)
+}
