@@ -50,6 +50,7 @@ mod installed {
     mod printed;
     mod profile;
     pub mod programs;
+    mod replay;
     pub mod rotation;
     mod slurm;
     mod starts;

@@ -73,6 +73,11 @@ struct Open {
     start_us: i64,
     end_us: i64,
     ns: u64,
+    /// Statements so far.
+    count: u64,
+    /// Bytes of them.
+    bytes: u64,
+    /// The statements, while nothing keeps the transaction from being replayed.
     steps: Vec<(Logged, Kind)>,
     reason: Option<Reason>,
     begins: bool,
@@ -81,10 +86,21 @@ struct Open {
 impl Open {
     fn new(pending: &Pending, begins: bool) -> Self {
         let start_us = pending.at_us.unwrap_or(0);
-        Self { line: pending.line, start_us, end_us: start_us, ns: 0, steps: Vec::new(), reason: None, begins }
+        Self {
+            line: pending.line,
+            start_us,
+            end_us: start_us,
+            ns: 0,
+            count: 0,
+            bytes: 0,
+            steps: Vec::new(),
+            reason: None,
+            begins,
+        }
     }
 
-    fn push(&mut self, pending: Pending, kind: Kind) {
+    /// Takes a statement; `memory` is what a transaction may take, bytes.
+    fn push(&mut self, pending: Pending, kind: Kind, memory: u64) {
         let Pending { at_us, logged, .. } = pending;
         let took_ns = logged.duration_ns.unwrap_or(0);
         self.ns += took_ns;
@@ -97,8 +113,18 @@ impl Open {
             Values::Cut => Some(Reason::Cut),
             Values::InText | Values::Known(_) => Reason::of(kind),
         };
-        self.reason = self.reason.or(reason);
-        self.steps.push((logged, kind));
+        self.count += 1;
+        let values: usize = match &logged.values {
+            Values::Known(values) => values.iter().flatten().map(String::len).sum(),
+            _ => 0,
+        };
+        self.bytes += (logged.sql.len() + values + size_of::<Logged>()) as u64;
+        let too_large = || (self.bytes > memory).then_some(Reason::NoMemory);
+        self.reason = self.reason.or(reason).or_else(too_large);
+        match self.reason {
+            Some(_) => self.steps = Vec::new(),
+            None => self.steps.push((logged, kind)),
+        }
     }
 }
 
@@ -239,20 +265,20 @@ impl Gather {
 
     fn add(&mut self, session: &mut Session, pending: Pending, reason: Option<Reason>) {
         *self.databases.entry(session.database.clone()).or_default() += 1;
-        let kind = kind(&pending.logged.sql, self.flavour);
+        let (kind, memory) = (kind(&pending.logged.sql, self.flavour), self.choice.memory);
         let mark = |open: &mut Open| open.reason = reason.or(open.reason);
         match kind {
             Kind::Nothing => {}
             Kind::Begin => {
                 self.close(session, Some(Reason::NoEnd));
                 let mut open = Open::new(&pending, false);
-                open.push(pending, kind);
+                open.push(pending, kind, memory);
                 mark(&mut open);
                 session.open = Some(open);
             }
             Kind::End => match &mut session.open {
                 Some(open) => {
-                    open.push(pending, kind);
+                    open.push(pending, kind, memory);
                     mark(open);
                     self.close(session, None);
                 }
@@ -266,13 +292,13 @@ impl Gather {
             }
             _ => match &mut session.open {
                 Some(open) => {
-                    open.push(pending, kind);
+                    open.push(pending, kind, memory);
                     mark(open);
                 }
                 None => {
                     let in_transaction = session.implicit && matches!(kind, Kind::Reads | Kind::Writes);
                     let mut open = Open::new(&pending, in_transaction);
-                    open.push(pending, kind);
+                    open.push(pending, kind, memory);
                     mark(&mut open);
                     session.open = Some(open);
                     if !in_transaction {
@@ -291,7 +317,7 @@ impl Gather {
         let is_whole = || self.choice.undoes && open.steps.iter().any(|(_, kind)| *kind == Kind::Whole);
         let reason = reason.or_else(|| is_whole().then_some(Reason::Several));
         let reason = reason.or_else(|| (self.size() > self.choice.memory).then_some(Reason::NoMemory));
-        let count = open.steps.len() as u64;
+        let count = open.count;
         match reason {
             Some(reason) => self.leave_out(reason, count, open.ns, open.line),
             None => {

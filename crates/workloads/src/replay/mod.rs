@@ -179,6 +179,7 @@ impl Workload for Replay {
             ("sessions".to_owned(), sessions),
             ("pace".to_owned(), pace),
             ("transactions end".to_owned(), finish.to_owned()),
+            ("waits within transactions".to_owned(), "left out".to_owned()),
         ];
         lines.extend(self.data.as_ref().map(|data| ("prepared by".to_owned(), data.in_words())));
         lines.extend(account.lines());

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use tithe_model::catalogue::Properties;
 
 use super::{
+    account::Reason,
     config::{Config, Replayed},
     entry::Problem,
     recording::{Recording, Transaction},
@@ -468,7 +469,7 @@ fn a_foreign_prefix_is_refused_and_the_right_one_is_read() {
         write `prefix = "…"` as `SHOW log_line_prefix` prints it; the log must be of one server, with lc_messages in English
         line 1: does not begin with the prefix "%t %c "
         write `prefix = "…"` as `SHOW log_line_prefix` prints it; the log must be of one server, with lc_messages in English
-        line 1: the prefix "%m " has neither %p nor %c, so sessions cannot be told apart
+        line 1: the prefix "%m " has neither %p nor %c, so it does not say which session a line is of
         write the server's own log_line_prefix
         line 1: does not begin with the prefix of the lines before, or with one that is known
         write `prefix = "…"` as `SHOW log_line_prefix` prints it; the log must be of one server, with lc_messages in English"#]].assert_eq(
@@ -515,10 +516,14 @@ fn memory_bounds_what_is_kept_and_not_what_is_counted() {
         format!("2026-11-28 05:36:07.075 UTC [1] u@d LOG:  duration: 0.1 ms  statement: select {number:0>999}\n")
     };
     let log: String = (0..2000).map(line).collect();
-    let replayed = read(log, &[("memory", "1")]).unwrap();
+    let replayed = read(&log, &[("memory", "1")]).unwrap();
     let kept = replayed.recording.transactions.len();
     assert!((200..1000).contains(&kept), "{kept}");
     assert_eq!(replayed.account.left_out.values().map(|tally| tally.transactions).sum::<u64>(), 2000 - kept as u64);
+    // One transaction that does not end is not kept either.
+    let begin = line(0).replace("select ", "begin --");
+    let large = read(format!("{}{begin}{log}", line(0)), &[("memory", "1")]).unwrap().account;
+    assert_eq!((large.replayed.statements, large.left_out[&Reason::NoMemory].statements), (1, 2001));
 }
 
 /// A statement as text of a csvlog.

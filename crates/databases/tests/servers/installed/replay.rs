@@ -202,6 +202,7 @@ fn every_log_of_postgres_is_replayed() {
         not replayed: failed when it was logged: 1 transaction, 1 statement
         of 3 kinds of transactions 3 succeed; each was undone"#]],
     );
+    expect![[r#"wrong answer: the log's statements do not find their data: 42P01: relation "gone" does not exist; 42P01: relation "nowhere" does not exist; name a dump of the server's data by `prepare` (`--prepare DATA`)"#]].assert_eq(&missing(&sandbox));
     let settings = ["ALTER SYSTEM SET log_min_duration_statement = -1", "ALTER SYSTEM SET pgaudit.log = 'all'"];
     log_as(&sandbox, "audited", &settings);
     work(&sandbox);
@@ -214,6 +215,18 @@ fn every_log_of_postgres_is_replayed() {
         not replayed: failed when it was logged: 1 transaction, 1 statement
         of 3 kinds of transactions 3 succeed; each was undone"#]],
     );
+}
+
+/// Tables that are not there are named all at once, before anything is measured.
+fn missing(sandbox: &Sandbox) -> String {
+    let log = tempfile::NamedTempFile::new().expect("a file");
+    let line =
+        |text: &str| format!("2026-11-28 05:36:07.075 UTC [7] u@d LOG:  duration: 1.000 ms  statement: {text}\n");
+    let texts = ["SELECT * FROM nowhere", "SELECT * FROM account", "UPDATE gone SET a = 1", "SELECT 1 / 0"];
+    fs::write(log.path(), texts.map(line).concat()).expect("a log");
+    let workload = workload(log.path(), &[]).expect("a workload");
+    let clients = workload.offered_by().clients().expect("clients");
+    clients.check(&mut Session::Sql(session(sandbox)), true).expect_err("missing tables").to_string()
 }
 
 /// What has MariaDB and MySQL log everything.
