@@ -193,8 +193,9 @@ fn experiment(
 
 /// The numbers of clients of a sweep over `resources`; empty without one.
 fn sweep(top: &Table<'_>, resources: &[Resources], problems: &mut Problems) -> Vec<u32> {
-    let item = top.table("load", &keys::LOAD, problems).and_then(|table| table.get("clients"));
-    let Some(item) = item else { return Vec::new() };
+    // What is wrong with the table itself is reported where the load is read.
+    let table = top.table("load", &keys::LOAD, &mut Problems::new("", &[]));
+    let Some(item) = table.and_then(|table| table.get("clients")) else { return Vec::new() };
     let is_all = item.value.as_str() == Some("sweep");
     if !is_all && item.value.as_array().is_none() {
         return Vec::new();

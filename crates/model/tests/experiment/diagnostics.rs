@@ -57,7 +57,6 @@ name = "plain"
         expect![[r#"
             2:12 there is no database `postgre` (did you mean `postgres`? this build of Tithe has: `sqlite`, `postgres`, `redis`)
             5:1 `[load]` has no key `client` (did you mean `clients`? its keys are: `clients`, `rate`, `arrivals`, `reconnect_every`, `agents`, `listen`)
-            5:1 `[load]` has no key `client` (did you mean `clients`? its keys are: `clients`, `rate`, `arrivals`, `reconnect_every`, `agents`, `listen`)
             8:11 `records` must be a whole number, this is a text (write for example `records = 100_000`)
             11:8 `ycsb` has no preset `g` (for a file of your own write `ycsb_file = …`; the presets are: `a`, `c`)
             17:8 there are two arms called `plain` (give each its own name: reports tell them apart by it)

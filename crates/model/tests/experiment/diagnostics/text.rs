@@ -149,7 +149,6 @@ on = "SET x"
             3:12 `database` must be a text in quotes, this is a list (write for example `database = "postgres"`)
             4:12 `settings` must be a table, this is a text (write for example `settings = { shared_buffers = "256MB" }`)
             5:8 `load` must be a table, this is a list (write for example `load = { clients = 2 }`)
-            5:8 `load` must be a table, this is a list (write for example `load = { clients = 2 }`)
             7:11 `records` must be a whole number, this is a decimal number (write for example `records = 100_000`)
             8:10 `values` must be a text in quotes, this is a whole number (write for example `values = "ycsb"`)
             10:13 `precision` must be a text in quotes, this is a decimal number (write for example `precision = "1%"`)
