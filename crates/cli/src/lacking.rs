@@ -42,8 +42,8 @@ fn written(name: &str, form: StatementForm, lacks: &[Lack], on_files: &str) -> S
     }
     if !on_files.is_empty() {
         text += &format!(
-            "{comment} the server's files are not looked into from here; without them these claims, which only add to a \
-             proof, are left out: {on_files}\n{comment} run `tithe observe` on the server's machine and name its files in \
+            "{comment} the server's files cannot be read from here, so these claims, which only strengthen a proof, are \
+             left out: {on_files}\n{comment} run `tithe observe` on the server's machine and name its files in \
              the experiment (FORMAT.md, \"observer\")\n"
         );
     }
@@ -91,9 +91,9 @@ mod tests {
             -- postgres://ann@db/x: missing
             -- a schema is made; without it nothing can be measured
             GRANT CREATE ON DATABASE x TO ann;
-            -- no log; without it there is no proof of pgaudit and log-statement
+            -- no log; without it pgaudit and log-statement cannot be proven
             ALTER SYSTEM SET y = on;
-            -- switched; without it no session switches pgaudit
+            -- switched; without it no session can switch pgaudit
             GRANT SET ON PARAMETER z TO ann;
             -- seen there; without it there is no net time
             -- run it there
@@ -101,7 +101,7 @@ mod tests {
         .assert_eq(&written("postgres://ann@db/x", SQL, &lacks, ""));
         expect![[r#"
             # redis://db: nothing is missing
-            # the server's files are not looked into from here; without them these claims, which only add to a proof, are left out: disk-canary of columns
+            # the server's files cannot be read from here, so these claims, which only strengthen a proof, are left out: disk-canary of columns
             # run `tithe observe` on the server's machine and name its files in the experiment (FORMAT.md, "observer")
         "#]]
         .assert_eq(&written("redis://db", StatementForm { comment: "#", end: "" }, &[], "disk-canary of columns"));

@@ -88,8 +88,8 @@ impl std::fmt::Display for Without {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Measurement => formatter.write_str("without it nothing can be measured"),
-            Self::Switch(some) => write!(formatter, "without it no session switches {}", some.join(" and ")),
-            Self::Proof(some) => write!(formatter, "without it there is no proof of {}", some.join(" and ")),
+            Self::Switch(some) => write!(formatter, "without it no session can switch {}", some.join(" and ")),
+            Self::Proof(some) => write!(formatter, "without it {} cannot be proven", some.join(" and ")),
             Self::Figures(some) => write!(formatter, "without it there is no {some}"),
         }
     }

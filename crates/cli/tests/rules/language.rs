@@ -47,6 +47,11 @@ const BANNED_IN_PROSE: &[(&str, &str)] = &[
     ("beside it", "next to it, or as well"),
     ("busy neighbours", "background load"),
     ("the luck of", "chance, or variation"),
+    ("looked into", "read, or checked"),
+    ("is to be restarted", "restart it"),
+    ("there is no proof of", "it cannot be proven"),
+    ("planted by", "written by"),
+    ("to be had", "available"),
 ];
 
 /// The most words of a document.

@@ -24,12 +24,12 @@ const CREATES: &str =
 const READ: [(&str, &str, Without); 2] = [
     (
         "system_views.clients",
-        "whether connections are encrypted is what the node says of them, and the account may not read it",
+        "the node reports which connections are encrypted, and the account may not read that",
         Without::Proof(&["tls"]),
     ),
     (
         "system_views.settings",
-        "settings are reported, and say whether others are let in without TLS, and the account may not read them",
+        "the settings say whether other clients may connect without TLS, and the account may not read them",
         Without::Figures("additional word on others for the proof of tls, nor the node's settings"),
     ),
 ];

@@ -121,7 +121,7 @@ fn general_log(session: &mut WireSession, account: &str) -> Result<Vec<Lack>, Fa
             Some(grant) => Remedy::Statement(grant.to_owned()),
             None => Remedy::Words(words.clone()),
         };
-        let why = "where arms share a server sessions switch general-log, and the account may not".to_owned();
+        let why = "arms on one server switch general-log per session, and the account may not".to_owned();
         lack(why, remedy, Without::Switch(GENERAL_LOG));
     }
     if session.setting("general_log")? != "ON" {
@@ -155,7 +155,7 @@ fn general_log(session: &mut WireSession, account: &str) -> Result<Vec<Lack>, Fa
     }
     if refused(session, "SELECT 1 FROM mysql.general_log LIMIT 0")?.is_some() {
         let grant = Remedy::Statement(format!("GRANT SELECT ON mysql.general_log TO {account}"));
-        let why = "records of the general log are counted, and the account may not read its table".to_owned();
+        let why = "Tithe counts records of the general log, and the account may not read its table".to_owned();
         lack(why, grant, Without::Proof(GENERAL_LOG));
     }
     Ok(all)

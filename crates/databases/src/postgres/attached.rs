@@ -113,16 +113,17 @@ fn unproven(session: &mut PostgresSession) -> Result<Vec<Lack>, Fault> {
         lack("the server speaks no TLS", Remedy::Words(remedy.to_owned()), Without::Proof(&["tls"]));
     }
     if session.value("SHOW logging_collector")? != "on" {
-        let why = "records of the log are counted, and the server keeps its log in no file of its own; to be restarted";
+        let why = "Tithe counts records of the log, and the server keeps no log file; restart it afterwards";
         lack(why, statement("ALTER SYSTEM SET logging_collector = on"), Without::Proof(LOGGED));
     }
     let destination = session.value("SHOW log_destination")?;
     if logs_free::format(&destination).is_none() {
-        let why = format!("records of the log are counted, and it goes to {destination}; then SELECT pg_reload_conf()");
+        let why =
+            format!("Tithe counts records of the log, which goes to {destination}; SELECT pg_reload_conf() afterwards");
         lack(&why, statement("ALTER SYSTEM SET log_destination = 'stderr'"), Without::Proof(LOGGED));
     }
     if let Some(missing) = logs_free::unreadable(session)? {
-        let why = "records of the log are counted, and the account may not read it";
+        let why = "Tithe counts records of the log, and the account may not read it";
         lack(why, Remedy::Statement(logs_free::grant(&missing, &account)), Without::Proof(LOGGED));
     }
     if let Some((why, remedy)) = pgaudit(session)? {
@@ -140,13 +141,14 @@ fn unproven(session: &mut PostgresSession) -> Result<Vec<Lack>, Fault> {
             }
         }
         if !missing.is_empty() {
-            let why = format!("where arms share a server sessions switch {}, and the account may not", protections[0]);
+            let why = format!("arms on one server switch {} per session, and the account may not", protections[0]);
             let grant = format!("GRANT SET ON PARAMETER {} TO {account}", missing.join(", "));
             lack(&why, Remedy::Statement(grant), Without::Switch(protections));
         }
     }
     if session.value("SELECT pg_has_role('pg_read_all_stats', 'USAGE')")? != "t" {
-        let why = "`tithe witness` and `tithe inspect` check how other clients are connected, and the account may not";
+        let why =
+            "`tithe witness` and `tithe inspect` check how other clients are connected; the account may not see that";
         let grant = Remedy::Statement(format!("GRANT pg_read_all_stats TO {account}"));
         lack(why, grant, Without::Figures("row of other clients in them"));
     }
@@ -161,10 +163,10 @@ fn pgaudit(session: &mut PostgresSession) -> Result<Option<(String, Remedy)>, Fa
         Err(fault) => return Err(fault),
     }
     if session.value("SELECT count(*) FROM pg_available_extensions WHERE name = 'pgaudit'")? == "0" {
-        let install = Remedy::Words("install the package of pgaudit on its machine and look again".to_owned());
+        let install = Remedy::Words("install the package of pgaudit on its machine and check again".to_owned());
         return Ok(Some(("pgaudit is not installed there".to_owned(), install)));
     }
-    let why = "pgaudit is not loaded; the server is to be restarted".to_owned();
+    let why = "pgaudit is not loaded; restart the server afterwards".to_owned();
     let remedy = match session.value("SHOW shared_preload_libraries") {
         Ok(others) => {
             let others = others.split(',').map(str::trim).filter(|name| !name.is_empty());

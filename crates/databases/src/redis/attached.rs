@@ -51,7 +51,7 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     all.extend(settings(&mut connection, account, target.tls.is_some())?);
     if refused(&mut connection, &["CLIENT", "LIST"])?.is_some() {
         all.push(Lack {
-            why: "`tithe witness` and `tithe inspect` check how other clients are connected, and the account may not"
+            why: "`tithe witness` and `tithe inspect` check how other clients are connected; the account may not see that"
                 .to_owned(),
             remedy: rule(account, &["+client|list".to_owned()]),
             without: Without::Figures("row of other clients in them"),
@@ -137,7 +137,7 @@ fn obstacles(connection: &mut RedisConnection) -> Result<Vec<Lack>, Fault> {
 fn settings(connection: &mut RedisConnection, account: &str, tls: bool) -> Result<Option<Lack>, Fault> {
     if refused(connection, &["CONFIG", "GET", "tls-port"])?.is_some() {
         return Ok(Some(Lack {
-            why: "whether the server accepts clients without TLS is in the settings, and the account may not read them"
+            why: "the settings say whether the server accepts clients without TLS, and the account may not read them"
                 .to_owned(),
             remedy: rule(account, &["+config|get".to_owned()]),
             without: Without::Figures("additional word on others for the proof of tls"),

@@ -135,7 +135,7 @@ impl Run<'_> {
                     role,
                     verdict: evidence::judge(control, &protected, plain.as_ref()),
                     protected: protected.quotation().to_owned(),
-                    control: plain.as_ref().map_or("planted by the check itself", Observation::quotation).to_owned(),
+                    control: plain.as_ref().map_or("the check wrote it itself", Observation::quotation).to_owned(),
                 })?;
             }
         }

@@ -35,7 +35,7 @@ fn conclude(recording: Option<&Recording>) -> Observation {
     };
     let doubted = if doubts.is_empty() { String::new() } else { format!("not judged: {}", doubts.join(", ")) };
     match (repeats.is_empty(), doubts.is_empty()) {
-        (true, true) => Observation::Protected("of the recorders that are known none is on".to_owned()),
+        (true, true) => Observation::Protected("none of the known recorders is on".to_owned()),
         (true, false) => Observation::Unknown(doubted),
         (false, true) => Observation::Exposed(repeats.join("; ")),
         (false, false) => Observation::Exposed(format!("{}; {doubted}", repeats.join("; "))),
@@ -62,7 +62,7 @@ mod tests {
             format!("{:?}\n", conclude(None)),
         ];
         expect![[r#"
-            Protected("of the recorders that are known none is on")
+            Protected("none of the known recorders is on")
             Unknown("not judged: single roles")
             Exposed("the slow log repeats values; MONITOR")
             Exposed("the slow log repeats values; not judged: single roles")

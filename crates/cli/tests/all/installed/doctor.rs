@@ -48,7 +48,7 @@ fn suffices(
     assert_eq!(found, 0, "{statements:#?}\n{told}");
     assert!(told.starts_with(&format!("{comment} {url}: nothing is missing\n")), "{told}");
     assert!(told.lines().all(|line| line.starts_with(comment)), "{told}");
-    assert!(told.contains("the server's files are not looked into from here"), "{told}");
+    assert!(told.contains("the server's files cannot be read from here"), "{told}");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn what_it_prints_suffices_on_postgres() {
         "GRANT SET ON PARAMETER pgaudit.log, pgaudit.log_parameter, pgaudit.log_catalog TO bare;\n",
         "GRANT SET ON PARAMETER log_statement TO bare;\n",
         "GRANT EXECUTE ON FUNCTION pg_current_logfile(text)",
-        "without it there is no proof of pgaudit and log-statement\n",
+        "without it pgaudit and log-statement cannot be proven\n",
     ];
     suffices(&server.url_of("bare", false), "--", &expected, &catalogue, &mut |statements| {
         statements.iter().for_each(|statement| drop(server.psql(statement)));
@@ -127,7 +127,7 @@ fn what_it_prints_suffices_on_mariadb() {
         "GRANT ALL ON `tithe%`.* TO 'careful'@'127.0.0.1';\n",
         "INSTALL SONAME 'server_audit'",
         "SET GLOBAL general_log = ON;\n",
-        "without it no session switches general-log\n",
+        "without it no session can switch general-log\n",
     ];
     of_the_family("mariadb", "", &expected);
 }
@@ -138,7 +138,7 @@ fn what_it_prints_suffices_on_mysql() {
         "GRANT ALL ON `tithe%`.* TO 'careful'@'127.0.0.1';\n",
         "GRANT SESSION_VARIABLES_ADMIN ON *.* TO 'careful'@'127.0.0.1';\n",
         "GRANT SELECT ON performance_schema.threads TO 'careful'@'127.0.0.1';\n",
-        "without it there is no proof of general-log\n",
+        "without it general-log cannot be proven\n",
     ];
     of_the_family("mysql", "log_output = NONE\n", &expected);
 }
@@ -191,7 +191,7 @@ fn what_it_prints_suffices_on_cassandra() {
         "GRANT CREATE ON ALL KEYSPACES TO bare;\n",
         "GRANT SELECT ON TABLE system_views.clients TO bare;\n",
         "GRANT SELECT ON TABLE system_views.settings TO bare;\n",
-        "without it there is no proof of tls\n",
+        "without it tls cannot be proven\n",
     ];
     let url = format!("cassandra://bare@{}", server.place("127.0.0.1"));
     suffices(&url, "--", &expected, &catalogue, &mut |statements| server.as_administrator(statements));
