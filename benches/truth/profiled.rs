@@ -85,7 +85,8 @@ pub fn identical(asked: &Arguments<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// What `arm` of a profile gives to the component `object`, µs per operation, and its interval; 0 where it is not named.
+/// What `arm` of a profile gives to the component `object`, µs per operation, and its interval; 0 where it is not
+/// named.
 fn of_object(arm: &Value, object: &str) -> (f64, Option<(f64, f64)>) {
     let components = arm["components"].as_array().into_iter().flatten();
     let part = components.filter(|part| part["component"] == object).map(|part| &part["difference"]).next();
