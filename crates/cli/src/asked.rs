@@ -251,6 +251,7 @@ fn script_keys(arguments: &AskedArgs) -> Result<Vec<(String, String)>, Stop> {
     keys.extend(arguments.protocol.as_ref().map(|protocol| ("protocol".to_owned(), quoted(protocol))));
     keys.extend(arguments.max_tries.map(|tries| ("max_tries".to_owned(), tries.to_string())));
     keys.extend(pairs("define", "--define", &arguments.define)?);
+    keys.extend(arguments.write_in_place.as_ref().map(|tables| ("write_in_place".to_owned(), quoted(tables))));
     Ok(keys)
 }
 

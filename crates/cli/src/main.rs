@@ -165,6 +165,9 @@ pub struct AskedArgs {
     /// How often a transaction of a script begins that meets another one; 0: as often as it takes [default: 1]
     #[arg(long, value_name = "N", requires = "script")]
     max_tries: Option<u32>,
+    /// Tables of a running server that scripts may change where they are; each transaction is rolled back
+    #[arg(long, value_name = "TABLE,…", requires = "script")]
+    write_in_place: Option<String>,
     /// Log of a server whose transactions are replayed: PostgreSQL's csvlog, jsonlog or text, MariaDB's and MySQL's
     /// general or slow log, server_audit's; repeat it for further ones. Without --protect, the database's first
     /// protection is measured

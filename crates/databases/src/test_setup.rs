@@ -128,6 +128,7 @@ pub fn every_way(protections: &[&dyn Protection], launched: impl Fn(&Setup) -> S
             statements: _,
             table_statements: _,
             space: _,
+            tables: _,
             after_loading: _,
             clients: _,
             data_bytes: _,

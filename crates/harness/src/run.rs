@@ -3,6 +3,7 @@
 //! Everything seen goes to the run folder at once and to an [`EventListener`], which may end a cell. Nothing is
 //! estimated here, and nothing printed.
 
+mod answers;
 mod arm_server;
 mod cache;
 pub mod child_process;

@@ -39,6 +39,9 @@ pub fn connect(
 /// # Errors
 /// As [`Database::create`].
 pub fn create(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
+    if !setup.tables.makes_tables() {
+        return Ok(());
+    }
     let tables = workload.tables();
     let chosen = columns::Chosen::new(setup, tables)?;
     database.create(server, setup, &workload.table())?;
@@ -47,7 +50,25 @@ pub fn create(database: &dyn Database, server: &Server, setup: &Setup, workload:
         let definition = sql::definition(table, sql.dialect(), &|column| chosen.stored_bytes(column));
         sql.create(server, setup, table.name, &definition, &sql::indexes(table))?;
     }
-    Ok(())
+    copy(database, server, setup)
+}
+
+/// Copies the tables of the user's own that are to be copied.
+fn copy(database: &dyn Database, server: &Server, setup: &Setup) -> Result<(), Fault> {
+    let copies = setup.tables.copies();
+    if copies.is_empty() {
+        return Ok(());
+    }
+    let Some(own) = sql_of(database)?.own_tables() else { return Err(no_own_tables(database)) };
+    copies.iter().try_for_each(|name| own.copy(server, setup, name))
+}
+
+/// The refusal of a database that runs no statements on tables of the user's own.
+pub fn no_own_tables(database: &dyn Database) -> Fault {
+    Fault::Refused(format!(
+        "no statements of your own run on a server of {} that Tithe did not start",
+        database.title()
+    ))
 }
 
 /// Removes the tables of `workload`.
@@ -55,8 +76,12 @@ pub fn create(database: &dyn Database, server: &Server, setup: &Setup, workload:
 /// # Errors
 /// As [`Database::remove`].
 pub fn remove(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
-    if !workload.tables().is_empty() {
-        sql_of(database)?.remove(server, setup, &names(workload))?;
+    if !setup.tables.makes_tables() {
+        return Ok(());
+    }
+    let names = names(workload, setup);
+    if !names.is_empty() {
+        sql_of(database)?.remove(server, setup, &names)?;
     }
     database.remove(server, setup, &workload.table())
 }
@@ -66,8 +91,12 @@ pub fn remove(database: &dyn Database, server: &Server, setup: &Setup, workload:
 /// # Errors
 /// As [`Database::quiesce`].
 pub fn quiesce(database: &dyn Database, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
-    if !workload.tables().is_empty() {
-        sql_of(database)?.quiesce(server, setup, &names(workload))?;
+    if !setup.tables.makes_tables() {
+        return Ok(());
+    }
+    let names = names(workload, setup);
+    if !names.is_empty() {
+        sql_of(database)?.quiesce(server, setup, &names)?;
     }
     database.quiesce(server, setup, &workload.table())
 }
@@ -82,12 +111,18 @@ pub fn precondition(
     setup: &Setup,
     workload: &dyn Workload,
 ) -> Result<(), Fault> {
-    if !workload.tables().is_empty() {
-        sql_of(database)?.precondition(server, setup, &names(workload))?;
+    if !setup.tables.makes_tables() {
+        return Ok(());
+    }
+    let names = names(workload, setup);
+    if !names.is_empty() {
+        sql_of(database)?.precondition(server, setup, &names)?;
     }
     database.precondition(server, setup, &workload.table())
 }
 
-fn names(workload: &dyn Workload) -> Vec<&'static str> {
-    workload.tables().iter().map(|table| table.name).collect()
+/// The names of all tables of Tithe's but the one where evidence writes.
+fn names<'a>(workload: &dyn Workload, setup: &'a Setup) -> Vec<&'a str> {
+    let own = workload.tables().iter().map(|table| table.name);
+    own.chain(setup.tables.copies().iter().map(String::as_str)).collect()
 }

@@ -16,6 +16,7 @@ use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 use crate::{
     connections::ConnectionList,
     matrix::FeatureStatus,
+    own_tables::OwnTables,
     recording::{Recording, Sent},
     rotation::Rotator,
     session::{Session, SqlSession, Table},
@@ -489,6 +490,11 @@ pub trait SqlDatabase: Sync {
     /// # Errors
     /// When the server refuses.
     fn quiesce(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
+
+    /// What it does with tables of the user's own on a server that Tithe did not start; `None` where nothing.
+    fn own_tables(&self) -> Option<&dyn OwnTables> {
+        None
+    }
 
     /// Does for the tables `names` what [`Database::precondition`] does.
     ///

@@ -137,6 +137,10 @@ pub trait Rows {
     /// Rows with such a column follow, which begin a further result where it is column 0. Said of statements that are
     /// sent as text; those that are prepared have told their columns before.
     fn column(&mut self, _column: usize, _name: &[u8]) {}
+    /// Why no more is to be read of the answer, and its connection to be given up. Asked before more of it is read.
+    fn enough(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Throws rows away.

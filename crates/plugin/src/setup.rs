@@ -5,12 +5,14 @@
 
 mod key_place;
 mod selection;
+mod tables;
 
 use std::{borrow::Cow, collections::BTreeMap, path::PathBuf};
 
 pub use self::{
     key_place::{KEY_BYTES, KeyPlace},
     selection::Selection,
+    tables::TablePlace,
 };
 use tithe_machine::{credentials::Credentials, fault::Fault, secret::Secret};
 
@@ -55,6 +57,8 @@ pub struct Setup {
     /// Schema, database or beginning of keys that everything of Tithe's is in on this server: [`SPACE`], unless arms on
     /// one attached server have one each.
     pub space: String,
+    /// Where sessions of SQL workloads find their tables.
+    pub tables: TablePlace,
     /// Connections that are busy at the same time.
     pub clients: u32,
     /// What is loaded before measuring, as clients send it, bytes; zero where nothing is.
@@ -82,6 +86,7 @@ impl Setup {
             compute: None,
             volume: None,
             space: SPACE.to_owned(),
+            tables: TablePlace::Tithe,
             clients: 1,
             data_bytes: 0,
             credentials,

@@ -6,6 +6,7 @@ use tithe_machine::fault::Fault;
 use tithe_model::catalogue::DatabaseEntry;
 
 use crate::{
+    own_tables::Asked,
     program::Program,
     restore::Restore,
     session::{Progress, Session, Table},
@@ -51,6 +52,12 @@ pub trait Workload: Send + Sync {
     /// What brings data of the user's own into launched servers before clients load anything; `None` where clients load
     /// all there is.
     fn restore(&self) -> Option<&dyn Restore> {
+        None
+    }
+
+    /// What it asks of tables that neither Tithe nor [`Workload::restore`] brings, where `placeholder` writes
+    /// parameters; `None` where it asks nothing of such.
+    fn own_tables(&self, _placeholder: fn(usize) -> String) -> Option<Asked> {
         None
     }
 
@@ -117,11 +124,33 @@ pub trait Clients: Send + Sync {
         Ok(None)
     }
 
+    /// What the first transactions that `seed` draws answer through `session`, statement by statement; each is rolled
+    /// back. `None` where answers are checked otherwise, or cannot be compared.
+    ///
+    /// # Errors
+    /// A broken connection.
+    fn answers(&self, _session: &mut Session, _seed: u64) -> Result<Option<Vec<Vec<Answered>>>, Fault> {
+        Ok(None)
+    }
+
     /// State that the clients of one arm share (the last inserted key). Fresh data needs a fresh state.
     fn arm_state(&self) -> Arc<dyn ArmState>;
 
     /// One client on the data of one arm.
     fn client(&self, state: &Arc<dyn ArmState>) -> Box<dyn Client>;
+}
+
+/// What a statement answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// The statement, by its number in [`Workload::operations`].
+    pub operation: usize,
+    /// A number that equal rows share, in whatever order they come.
+    pub digest: u64,
+    /// The beginning of the answer.
+    pub words: String,
+    /// The server or the script refused it, and the transaction with it.
+    pub failed: bool,
 }
 
 /// State shared by the clients of one arm; each workload has its own type behind it.

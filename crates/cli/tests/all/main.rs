@@ -44,6 +44,7 @@ mod installed {
     #[cfg(feature = "agents")]
     mod observer;
     mod outside;
+    mod own_tables;
     mod paused;
     mod pooler;
     mod postgres;

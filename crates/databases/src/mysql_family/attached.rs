@@ -24,8 +24,8 @@ const GENERAL_LOG: &[&str] = &["general-log"];
 pub fn lacks(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     let mut session = flavour.access.administrator(server, setup)?;
     let account = session.account()?;
-    let mut all = obstacles(&mut session)?;
-    all.extend(rights(&mut session, &account)?);
+    let mut all = obstacles(&mut session, setup)?;
+    all.extend(rights(&mut session, &account, setup)?);
     all.extend(tls(&mut session)?);
     all.extend(general_log(&mut session, &account)?);
     all.extend((flavour.own_lacks)(&mut session, &account)?);
@@ -36,9 +36,9 @@ pub fn lacks(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<La
 }
 
 /// What keeps the server from being measured, whatever the account.
-fn obstacles(session: &mut WireSession) -> Result<Vec<Lack>, Fault> {
+fn obstacles(session: &mut WireSession, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     let mut all = Vec::new();
-    if !["0", "OFF"].contains(&session.value("SELECT @@GLOBAL.read_only")?.as_str()) {
+    if !setup.tables.reads_only() && !["0", "OFF"].contains(&session.value("SELECT @@GLOBAL.read_only")?.as_str()) {
         all.push(Lack {
             why: "it is read-only (`read_only`), as replicas are, and Tithe loads records of its own".to_owned(),
             remedy: Remedy::Words(
@@ -67,7 +67,7 @@ fn obstacles(session: &mut WireSession) -> Result<Vec<Lack>, Fault> {
 const NOWHERE: &str = "tithe_is_not_here_and_tries_its_rights";
 
 /// Rights in databases of Tithe's own that the account lacks.
-fn rights(session: &mut WireSession, account: &str) -> Result<Option<Lack>, Fault> {
+fn rights(session: &mut WireSession, account: &str, setup: &Setup) -> Result<Option<Lack>, Fault> {
     const NEEDED: [(&str, &str); 7] = [
         ("CREATE", "CREATE TABLE {}.t (a int)"),
         ("DROP", "DROP DATABASE {}"),
@@ -87,7 +87,8 @@ fn rights(session: &mut WireSession, account: &str) -> Result<Option<Lack>, Faul
     Ok((!missing.is_empty()).then(|| Lack {
         why: "Tithe makes, fills and removes databases of its own, and the account may not".to_owned(),
         remedy: Remedy::Statement(format!("GRANT {rights} ON `tithe%`.* TO {account}")),
-        without: Without::Measurement,
+        // Statements on the user's own tables need none of Tithe's, and neither does every proof.
+        without: if setup.tables.is_in_place() { Without::Proof(GENERAL_LOG) } else { Without::Measurement },
     }))
 }
 

@@ -416,6 +416,9 @@ impl SqlSession for WireSession {
                         binary_row(row, &self.columns, |column, value| rows.field(column, value))?;
                     }
                     self.wire.consume(body.end);
+                    if let Some(words) = rows.enough() {
+                        return Err(Fault::Connection(words));
+                    }
                 }
             }
         }

@@ -6,12 +6,13 @@
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     database::{Connect, SqlDatabase},
+    own_tables::OwnTables,
     session::SqlSession,
-    setup::Setup,
+    setup::{Setup, TablePlace},
     sql::Dialect,
 };
 
-use super::{Family, dialect::DIALECT, schema};
+use super::{Family, dialect::DIALECT, own_tables, schema};
 use crate::target::is_local;
 
 /// Text is compared by its bytes, as a client that computes compares it.
@@ -21,7 +22,20 @@ impl SqlDatabase for Family {
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
-        Ok(Box::new(self.0.access.measured(server, setup, how, &[&format!("USE {}", setup.space)])?))
+        let access = self.0.access;
+        let before = match &setup.tables {
+            TablePlace::Tithe | TablePlace::Copied(_) => vec![format!("USE {}", setup.space)],
+            TablePlace::InPlace { writes, .. } => {
+                let mode = if *writes { "WRITE" } else { "ONLY" };
+                vec![own_tables::enter(access, server, setup)?, format!("SET SESSION TRANSACTION READ {mode}")]
+            }
+        };
+        let before: Vec<&str> = before.iter().map(String::as_str).collect();
+        Ok(Box::new(access.measured(server, setup, how, &before)?))
+    }
+
+    fn own_tables(&self) -> Option<&dyn OwnTables> {
+        Some(self)
     }
 
     fn create(

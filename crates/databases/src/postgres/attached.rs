@@ -10,6 +10,7 @@ use tithe_plugin::{
 use super::{
     ENTRY,
     evidence::logs_free,
+    own_tables::may_create,
     schema::{administrator, hops_of},
     session::PostgresSession,
     startup::NO_PASSWORD,
@@ -25,7 +26,7 @@ const LOGGED: &[&str] = &["pgaudit", "log-statement"];
 /// The server's error.
 pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     let mut session = administrator(server, setup).map_err(denied)?;
-    let mut all = obstacles(&mut session, &setup.space)?;
+    let mut all = obstacles(&mut session, setup)?;
     if let Err(Fault::Refused(why)) = check_pooler(&mut session, &mut administrator(server, setup)?) {
         let remedy = Remedy::Words("name the server itself, or a pool with `pool_mode = session`".to_owned());
         all.push(Lack { why, remedy, without: Without::Measurement });
@@ -38,30 +39,32 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
 }
 
 /// What keeps the server from being measured.
-fn obstacles(session: &mut PostgresSession, space: &str) -> Result<Vec<Lack>, Fault> {
+fn obstacles(session: &mut PostgresSession, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     let mut all = Vec::new();
-    let mut lack =
-        |why: &str, remedy: Remedy| all.push(Lack { why: why.to_owned(), remedy, without: Without::Measurement });
+    // Statements on the user's own tables need none of Tithe's, and neither does every proof.
+    let needed = |is_spared| if is_spared { Without::Proof(LOGGED) } else { Without::Measurement };
+    let in_place = setup.tables.is_in_place();
+    let reads_only = setup.tables.reads_only();
+    let mut lack = |why: &str, remedy: Remedy, without| all.push(Lack { why: why.to_owned(), remedy, without });
     let account = session.value("SELECT quote_ident(current_user)")?;
     if session.value("SELECT pg_is_in_recovery()")? == "t" {
         lack(
             "it is a standby, which takes no writes, and Tithe loads records of its own",
             Remedy::Words("name its primary".to_owned()),
+            needed(reads_only),
         );
     } else if session.value("SHOW transaction_read_only")? == "on" {
         lack(
             &format!("its transactions are read-only for {account}, and Tithe loads records of its own"),
             Remedy::Statement(format!("ALTER ROLE {account} SET default_transaction_read_only = off")),
+            needed(reads_only),
         );
     }
-    let may_create = format!(
-        "SELECT has_database_privilege(current_database(), 'CREATE') OR EXISTS (SELECT 1 FROM pg_namespace WHERE \
-         nspname = '{space}' AND has_schema_privilege(oid, 'CREATE'))"
-    );
-    if session.value(&may_create)? != "t" {
+    if !may_create(session, &setup.space)? {
         let right =
             session.value("SELECT format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user)");
-        lack(&format!("Tithe works in a schema of its own, `{space}`"), Remedy::Statement(right?));
+        let why = format!("Tithe works in a schema of its own, `{}`", setup.space);
+        lack(&why, Remedy::Statement(right?), needed(in_place));
     }
     // Versions before 14 close no silent sessions.
     let silent_ms = "SELECT coalesce(max(setting), '0') FROM pg_settings WHERE name = 'idle_session_timeout'";
@@ -73,6 +76,7 @@ fn obstacles(session: &mut PostgresSession, space: &str) -> Result<Vec<Lack>, Fa
                 silent_ms as f64 / 1e3
             ),
             Remedy::Statement(format!("ALTER ROLE {account} SET idle_session_timeout = 0")),
+            Without::Measurement,
         );
     }
     if let Some(expiry) = expiry(session)? {
@@ -82,6 +86,7 @@ fn obstacles(session: &mut PostgresSession, space: &str) -> Result<Vec<Lack>, Fa
                  as a run lasts"
             ),
             Remedy::Statement(format!("ALTER ROLE {account} VALID UNTIL 'infinity'")),
+            Without::Measurement,
         );
     }
     Ok(all)

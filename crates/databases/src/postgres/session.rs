@@ -444,6 +444,9 @@ impl SqlSession for PostgresSession {
                 self.wire.output().extend_from_slice(COPY_FAIL);
                 self.wire.flush()?;
             }
+            if let Some(words) = rows.enough() {
+                return Err(Fault::Connection(words));
+            }
             if !self.wire.fill()? {
                 return Ok(Progress::Pending);
             }

@@ -3,8 +3,9 @@
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     database::{Connect, SqlDatabase},
+    own_tables::OwnTables,
     session::{Connection as _, SqlSession},
-    setup::Setup,
+    setup::{Setup, TablePlace},
     sql::Dialect,
 };
 
@@ -27,11 +28,15 @@ impl SqlDatabase for Postgres {
         if !setup.table_statements.is_empty() {
             session.copies_nothing();
         }
-        session.run(&format!("SET search_path = {}", setup.space))?;
+        session.run(&place(setup))?;
         for statement in &setup.session_statements {
             session.run_statement(statement)?;
         }
         Ok(Box::new(session))
+    }
+
+    fn own_tables(&self) -> Option<&dyn OwnTables> {
+        Some(self)
     }
 
     fn create(
@@ -62,5 +67,19 @@ impl SqlDatabase for Postgres {
 
     fn precondition(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {
         names.iter().try_for_each(|name| schema::precondition(server, setup, &format!("{}.{name}", setup.space)))
+    }
+}
+
+/// The statement by which a session finds the tables of its statements.
+fn place(setup: &Setup) -> String {
+    let space = &setup.space;
+    match &setup.tables {
+        TablePlace::Tithe => format!("SET search_path = {space}"),
+        TablePlace::InPlace { writes: false, .. } => "SET default_transaction_read_only = on".to_owned(),
+        TablePlace::InPlace { writes: true, .. } => "SET default_transaction_read_only = off".to_owned(),
+        // Types and functions are where they were.
+        TablePlace::Copied(_) => {
+            format!("SELECT set_config('search_path', '{space}, ' || current_setting('search_path'), false)")
+        }
     }
 }

@@ -240,6 +240,9 @@ impl Connection {
                 for column in 0..prepared.columns {
                     rows.field(column, prepared.value(column));
                 }
+                if let Some(words) = rows.enough() {
+                    return Err(Fault::Connection(words));
+                }
             }
             if prepared.columns == 0 {
                 count = self.changes();

@@ -134,6 +134,9 @@ impl SqlSession for SqliteSession {
             for column in 0..columns {
                 rows.field(column, self.connection.value(statement, column));
             }
+            if let Some(words) = rows.enough() {
+                return Err(Fault::Connection(words));
+            }
         }
         // A statement without columns delivers no rows but may have changed some.
         Ok(Progress::Done(if columns == 0 { self.connection.changes() } else { count }))

@@ -111,8 +111,9 @@ impl Fingerprint {
             clients: _,
             // The workload and its records are named apart.
             data_bytes: _,
-            // That of attached servers, of which nothing is kept.
+            // Those of attached servers, of which nothing is kept.
             space: _,
+            tables: _,
             // Certificates are in no data, passwords are those of all epochs, and keys are compared where they are
             // used.
             credentials: _,

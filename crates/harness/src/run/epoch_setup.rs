@@ -152,9 +152,11 @@ impl<'a> EpochSetup<'a> {
         data_sets.share_secrets(&mut credentials);
         let setup_of = |arm: &Resolved<'_>| arm.setup(run.plan, cell, &credentials);
         let mut setups: Vec<Setup> = run.arms.iter().map(setup_of).collect::<Result<_, _>>()?;
+        own_data::find_tables(run, workload, &mut setups)?;
+        let changes = workload.writes() && setups.iter().all(|setup| !setup.tables.is_in_place());
         let sharing = match switched {
             Some(_) => Sharing::in_turn(setups.len()),
-            None => Sharing::find(run, &mut setups, workload.writes())?,
+            None => Sharing::find(run, &mut setups, changes)?,
         };
         self.shares_server = switched.is_none() && sharing.is_one_server();
         // What a start does to data that change is not known to be the same for all arms.
@@ -177,7 +179,8 @@ impl<'a> EpochSetup<'a> {
             if run.uses_child_processes() {
                 facts.note(Note::Process, "one of its own for every start, for all arms".to_owned());
             }
-            sharing.in_words().into_iter().for_each(|words| facts.note(Note::Data, words));
+            let own = setups.iter().find_map(|setup| setup.tables.in_words());
+            own.or_else(|| sharing.in_words()).into_iter().for_each(|words| facts.note(Note::Data, words));
             let swap = experiment.encrypted_swap_bytes.map(own_swap::layers);
             swap.into_iter().for_each(|layers| facts.note(Note::EncryptedSwap, layers));
             if let Some(every) = cell.reconnect_every {

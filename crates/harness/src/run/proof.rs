@@ -26,6 +26,7 @@ impl Run<'_> {
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
         self.check_data(part, phase, arms, event_log)?;
+        self.check_answers(part, phase, arms, event_log)?;
         self.evidence(part, phase, arms, event_log)
     }
 

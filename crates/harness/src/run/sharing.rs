@@ -171,7 +171,7 @@ fn said(database: &dyn Database, arm: &Arm, url: &Url, setup: &Setup) -> Result<
 }
 
 /// The server at `url`, of which nothing else is known.
-fn at(url: &Url) -> Server {
+pub(super) fn at(url: &Url) -> Server {
     let address = Address::Attached(url.clone());
     Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() }
 }

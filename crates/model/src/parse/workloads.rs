@@ -125,6 +125,16 @@ fn keyed(table: &Table<'_>, problems: &mut Problems) -> Vec<(String, Pair)> {
     {
         put(&item, number.to_string());
     }
+    if let Some(item) = table.get("write_in_place")
+        && let Some(tables) = item.text(problems)
+    {
+        put(&item, tables.to_owned());
+    }
+    if let Some(item) = table.get("commit")
+        && let Some(commits) = item.flag(problems)
+    {
+        put(&item, commits.to_string());
+    }
     if let Some(item) = table.get("define") {
         let pairs = reader::texts(item.pairs(problems)).into_iter();
         let words: Vec<String> = pairs.map(|(name, value)| format!("'{name}={value}'")).collect();

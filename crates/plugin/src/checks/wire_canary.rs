@@ -1,6 +1,6 @@
 //! Is data readable between client and server?
 
-use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_machine::{fault::Fault, launch::Server, observation::Observation};
 use tithe_model::quantity::size;
 
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
         needles::{Needles, Tally},
         relay::{Conversation, Relay},
     },
+    database::sql_of,
     evidence::{Check, CheckContext, CheckEntry},
     setup::Transport,
 };
@@ -44,10 +45,13 @@ impl Check for WireCanary {
             Err(unseen) => return Ok(unseen),
         };
         let canaries = Canaries::new(context, self.id());
-        let mut session = key_value(context.connect_as(&server, context.setup)?)?;
-        canaries.write(session.as_mut())?;
-        canaries.read_back(session.as_mut())?;
-        drop(session);
+        if context.setup.tables.makes_tables() {
+            let mut session = key_value(context.connect_as(&server, context.setup)?)?;
+            canaries.write(session.as_mut())?;
+            canaries.read_back(session.as_mut())?;
+        } else {
+            say(context, &server, &canaries.tokens(&self.targets))?;
+        }
         let conversations = relay.finish();
         let tls = matches!(context.setup.transport, Transport::Tls { .. });
         if !tls && server.address.is_attached() && spoken_in_tls(&conversations) {
@@ -55,6 +59,18 @@ impl Check for WireCanary {
         }
         Ok(conclude(&conversations, &canaries.tokens(&self.targets), tls))
     }
+}
+
+/// Has a server where Tithe makes no table answer each of `tokens`.
+fn say(context: &CheckContext<'_>, server: &Server, tokens: &[&[u8]]) -> Result<(), Fault> {
+    let mut session = sql_of(context.database)?.connect(server, context.setup, &context.how())?;
+    for token in tokens {
+        let token = String::from_utf8_lossy(token).into_owned();
+        if session.run(&format!("SELECT '{token}'"))? != [[Some(token)]] {
+            return Err(Fault::Wrong("a canary did not come back as it was sent".to_owned()));
+        }
+    }
+    Ok(())
 }
 
 /// What a look at the wire gives where an attached server's URL asks for TLS, and the arm does not.

@@ -49,12 +49,8 @@ impl Answer {
     /// An answer that is too large; one that has not one row where one is taken; a column whose name is that of no
     /// variable.
     pub fn store(&mut self, variables: &mut Variables) -> Result<(), String> {
-        if self.bytes > LARGEST {
-            return Err(format!(
-                "the statement returned {} MB; at most {} MB fit into a slot: limit its rows",
-                self.bytes / 1_000_000,
-                LARGEST / 1_000_000
-            ));
+        if let Some(words) = self.enough() {
+            return Err(words);
         }
         if !self.keeps {
             return Ok(());
@@ -93,6 +89,13 @@ impl Rows for Answer {
         if self.keeps {
             self.row.push(value.map(|value| String::from_utf8_lossy(value).into_owned()));
         }
+    }
+
+    fn enough(&self) -> Option<String> {
+        (self.bytes > LARGEST).then(|| {
+            let most = LARGEST / 1_000_000;
+            format!("a statement returned more than {most} MB, which is the most that fits into a slot: limit its rows")
+        })
     }
 
     fn column(&mut self, column: usize, name: &[u8]) {

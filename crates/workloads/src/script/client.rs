@@ -5,14 +5,16 @@ use std::{sync::Arc, thread, time::Duration};
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
     session::{Progress, Protocol, Session, SqlSession, Statement},
-    workload::{Client, PartRecorder},
+    workload::{Answered, Client, PartRecorder},
 };
 
 use super::{
     answer::Answer,
-    command::{Action, Amount, Keep, Sql},
+    command::{Action, Amount, Keep, LONGEST_SLEEP_US, Sql},
     config::Config,
     evaluation::Evaluation,
+    guard,
+    observe::{Observed, Observer},
     parameters::with_parameters,
     random::Random,
     value::Value,
@@ -44,6 +46,8 @@ pub struct ScriptClient {
     /// For each script, command and part what was prepared of it.
     prepared: Vec<Vec<Vec<Ready>>>,
     statements: u64,
+    /// Looks at answers that are not measured.
+    observer: Option<Observer>,
 }
 
 /// What is known of a statement in this session.
@@ -104,8 +108,36 @@ impl ScriptClient {
             scratch: String::new(),
             prepared: Vec::new(),
             statements: 0,
+            observer: None,
             config,
         }
+    }
+
+    /// Has its answers observed from now on: it is not measured, and runs in a transaction of its caller's.
+    pub fn observe(&mut self) {
+        self.observer = Some(Observer::default());
+    }
+
+    /// What was observed since this was asked last.
+    pub fn observed(&mut self) -> Vec<Answered> {
+        self.observer.as_mut().map(Observer::take).unwrap_or_default()
+    }
+
+    /// Takes the words by which the transaction was refused.
+    pub fn refused(&mut self, words: String) {
+        let operation = self.script;
+        self.observer.iter_mut().for_each(|observer| observer.refused(operation, words.clone()));
+    }
+
+    /// True for what is left out where its caller has the transaction.
+    fn leaves_out(&self, action: &Action) -> bool {
+        let is_bound = |sql: &Sql| sql.parts.iter().all(|part| guard::bound(&part.text) != guard::Bound::None);
+        self.observer.is_some()
+            && match action {
+                Action::Sql(sql) => is_bound(sql),
+                Action::Sleep(_) => true,
+                _ => false,
+            }
     }
 
     /// Begins the transaction that was drawn.
@@ -121,6 +153,10 @@ impl ScriptClient {
         let mut pipeline = false;
         loop {
             let Some(command) = script.commands.get(self.at) else { return Ok(Step::Ended) };
+            if self.leaves_out(&command.action) {
+                self.at += 1;
+                continue;
+            }
             let wrong = |problem: String| {
                 let place = command.place;
                 Fault::Wrong(format!("{}, line {}, column {}: {problem}", script.name, place.line, place.column))
@@ -149,7 +185,11 @@ impl ScriptClient {
                             value.map_err(wrong)?.try_into().unwrap_or(0)
                         }
                     };
-                    thread::sleep(Duration::from_micros(amount.saturating_mul(duration.unit_us)));
+                    let sleep_us = amount.saturating_mul(duration.unit_us);
+                    if sleep_us > LONGEST_SLEEP_US {
+                        return Err(wrong(format!("a sleep is longer than {} s", LONGEST_SLEEP_US / 1_000_000)));
+                    }
+                    thread::sleep(Duration::from_micros(sleep_us));
                 }
                 Action::StartPipeline => {
                     session.begin_pipeline();
@@ -230,6 +270,9 @@ impl ScriptClient {
             _ => 1,
         };
         self.answer.store(&mut self.variables)?;
+        if let Some(observer) = &mut self.observer {
+            observer.answered(operation);
+        }
         self.part += 1;
         if self.part < parts {
             return Ok(None);
@@ -265,7 +308,7 @@ impl ScriptClient {
     fn resume(&mut self, session: &mut dyn SqlSession) -> Result<Progress, Fault> {
         match self.go_on(session) {
             Ok(Step::Sent) => Ok(Progress::Pending),
-            Ok(Step::Ended) if session.in_transaction() => {
+            Ok(Step::Ended) if session.in_transaction() && self.observer.is_none() => {
                 let name = &self.config.program.scripts[self.script].name;
                 let problem = "end of script reached without completing the last transaction: write COMMIT";
                 let fault = Fault::Wrong(format!("{name}: {problem}"));
@@ -279,7 +322,10 @@ impl ScriptClient {
 
     /// One step of [`Client::advance`]: takes an answer and sends what follows it.
     fn step(&mut self, session: &mut dyn SqlSession, parts: &mut dyn PartRecorder) -> Result<Went, Fault> {
-        let taken = session.advance(&mut self.answer);
+        let taken = match &mut self.observer {
+            None => session.advance(&mut self.answer),
+            Some(observer) => session.advance(&mut Observed { answer: &mut self.answer, observer }),
+        };
         let progress = match (taken, &self.state) {
             (Ok(Progress::Pending), _) => return Ok(Went::Wait),
             (Ok(Progress::Done(_)), State::RollingBack(_)) => {
@@ -305,7 +351,7 @@ impl ScriptClient {
                 }
             },
             (Err(Fault::Server(text)), State::Script) => {
-                let max_tries = self.config.program.max_tries;
+                let max_tries = self.config.program.transactions.max_tries;
                 let again = (max_tries == 0 || self.tries < max_tries) && (session.dialect().is_conflict)(&text);
                 if again && !session.in_transaction() {
                     self.note_retry_now(parts);

@@ -81,6 +81,9 @@ pub enum Keep {
     All(String),
 }
 
+/// The longest wait, µs: it holds up the clients of a lane, in slots of milliseconds.
+pub const LONGEST_SLEEP_US: u64 = 10_000_000;
+
 /// How long to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Duration {

@@ -7,7 +7,7 @@ use tithe_plugin::session::Protocol;
 
 use super::{
     builtin::{PREFIX, PRESETS},
-    program::{Program, Source},
+    program::{Program, Source, Transactions},
     variables::is_valid,
 };
 use crate::program::{numbered, one_of, secrets, unknown, words};
@@ -19,7 +19,7 @@ const WEIGHT: &str = "weight";
 /// What the properties of their names begin with.
 const FILE: &str = "file";
 
-const KNOWN: [&str; 3] = ["protocol", "define", "max_tries"];
+const KNOWN: [&str; 5] = ["protocol", "define", "max_tries", "write_in_place", "commit"];
 
 /// A typical row, where nothing is known of it, bytes.
 const ROW_BYTES: u64 = 100;
@@ -28,7 +28,7 @@ const ROW_BYTES: u64 = 100;
 pub fn entry() -> WorkloadEntry {
     WorkloadEntry {
         id: "script",
-        title: "Statements of your own, in pgbench's language: the properties protocol, define and max_tries",
+        title: "Statements of your own, in pgbench's language: the properties protocol, define, max_tries, write_in_place and commit",
         presets: PRESETS,
         file: "a script, or a list of scripts with weights: [\"app.sql@3\", \"report.sql@1\"]",
         weighted: true,
@@ -127,7 +127,15 @@ impl Config {
             let problem = "built-in scripts have tables of Tithe's, and your own scripts have yours".to_owned();
             problems.push((SCRIPT.to_owned(), problem, "give each a workload of its own".to_owned()));
         }
-        match Program::new(&sources, &defined, protocol, max_tries) {
+        let in_place = properties.get("write_in_place").map_or("", String::as_str).split(',').map(str::trim);
+        let in_place: Vec<String> = in_place.filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let commit = properties.get("commit").is_some_and(|commit| commit == "true");
+        if commit && in_place.is_empty() {
+            let help = "name the tables by `write_in_place`, or leave `commit` out".to_owned();
+            problems.push(("commit".to_owned(), "is about tables that are changed in place".to_owned(), help));
+        }
+        let transactions = Transactions { max_tries, in_place, commit };
+        match Program::new(&sources, &defined, protocol, transactions) {
             Ok(program) if problems.is_empty() => {
                 Ok(Self { program, built_in_scale: built_in.then_some(scale), scale })
             }

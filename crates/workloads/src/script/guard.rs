@@ -1,6 +1,8 @@
 //! Statements that a script may not hold: what they do would last longer than the transaction, for the slots of this
 //! arm or for all arms.
 
+use std::collections::BTreeSet;
+
 /// What `statement` may not do, and what to do in its place; `None` where it may be run.
 pub fn refuses(statement: &str) -> Option<(String, String)> {
     let words: Vec<String> = words(statement).map(str::to_ascii_uppercase).take(8).collect();
@@ -11,6 +13,10 @@ pub fn refuses(statement: &str) -> Option<(String, String)> {
     };
     let connection = "set it for the account, or in the URL of the server: it is not part of a transaction";
     match first {
+        "SET" | "BEGIN" | "START" if makes_writable(statement) => Some((
+            "a transaction that only reads is made one that writes".to_owned(),
+            "leave out READ WRITE: transactions write where the server lets them".to_owned(),
+        )),
         "SET" => match word(1) {
             "LOCAL" | "CONSTRAINTS" | "TRANSACTION" => None,
             // A variable of MariaDB's and MySQL's sessions, by which statements hand values on.
@@ -47,6 +53,63 @@ pub fn refuses(statement: &str) -> Option<(String, String)> {
             )
         }
     }
+}
+
+/// True where a statement about transactions takes back that they only read.
+fn makes_writable(statement: &str) -> bool {
+    let words: Vec<String> = words(statement).map(str::to_ascii_uppercase).collect();
+    words.iter().any(|word| word.ends_with("READ_ONLY")) || words.windows(2).any(|pair| pair == ["READ", "WRITE"])
+}
+
+/// What statements that begin, end or configure a transaction begin with.
+const CONTROL: [&str; 10] =
+    ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET", "SHOW"];
+
+/// True for a statement that begins, ends or configures a transaction.
+pub fn is_control(statement: &str) -> bool {
+    words(statement).next().is_some_and(|word| CONTROL.contains(&word.to_ascii_uppercase().as_str()))
+}
+
+/// What a statement does to a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// Nothing.
+    None,
+    /// Begins one.
+    Begins,
+    /// Ends one, or may do so by itself.
+    Ends,
+}
+
+/// What `statement` does to a transaction.
+pub fn bound(statement: &str) -> Bound {
+    let mut words = words(statement).map(str::to_ascii_uppercase);
+    match (words.next().unwrap_or_default().as_str(), words.next().unwrap_or_default().as_str()) {
+        ("ROLLBACK", "TO") => Bound::None,
+        ("BEGIN" | "START", _) => Bound::Begins,
+        // What is locked as a whole, a procedure and a two-phase commit end what was open.
+        ("COMMIT" | "END" | "ROLLBACK" | "ABORT" | "CALL" | "DO" | "LOCK" | "XA", _) => Bound::Ends,
+        _ => Bound::None,
+    }
+}
+
+/// Every name that a statement has, of tables or of anything else, as it is written and in small letters.
+pub fn names(statement: &str) -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = words(statement).map(str::to_owned).collect();
+    names.extend(words(statement).map(str::to_lowercase));
+    let (mut at, mut quotes, mut quoted) = (0, super::statement::Quotes::default(), None);
+    while at < statement.len() {
+        let rest = &statement[at..];
+        let was_inside = quotes.inside();
+        let length = quotes.step(rest).min(rest.len());
+        match (was_inside, quotes.inside()) {
+            (false, true) if rest.starts_with(['"', '`']) => quoted = Some(at + 1),
+            (true, false) => names.extend(quoted.take().map(|from| statement[from..at].to_owned())),
+            _ => {}
+        }
+        at += length;
+    }
+    names
 }
 
 /// True for a statement that can change data, as far as its text says.
@@ -111,6 +174,8 @@ mod tests {
             "SELECT pg_advisory_lock(1)",
             "SELECT set_config('a.b', 'c', false)",
             "SET @@session.sql_mode = ''",
+            "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE",
+            "SET LOCAL transaction_read_only = off",
         ] {
             assert!(refuses(refused).is_some(), "{refused}");
         }
@@ -125,6 +190,16 @@ mod tests {
         ] {
             assert_eq!(refuses(taken), None, "{taken}");
         }
+    }
+
+    #[test]
+    fn names_are_words_and_what_is_quoted_as_one() {
+        let told = |statement| names(statement).into_iter().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            told("SELECT \"Order Lines\".a, 'x y' FROM Shop.t -- b"),
+            "FROM Order Lines SELECT Shop a from select shop t"
+        );
+        assert_eq!(told("SELECT `it` FROM t"), "FROM SELECT from it select t");
     }
 
     #[test]

@@ -12,10 +12,13 @@ pub mod evaluation;
 pub mod expression;
 pub mod function;
 mod guard;
+mod observe;
 mod parameters;
 pub mod parse;
+mod passes;
 pub mod program;
 pub mod random;
+mod rollback;
 pub mod statement;
 pub mod value;
 pub mod variables;
@@ -28,10 +31,11 @@ use std::{
 use tithe_machine::fault::Fault;
 use tithe_model::{catalogue::PropertyProblem, experiment};
 use tithe_plugin::{
+    own_tables::Asked,
     restore::Restore,
     session::{Protocol, Session, Table},
     sql::SqlTable,
-    workload::{ArmState, Client, Clients, Load, Workload},
+    workload::{Answered, ArmState, Client, Clients, Load, Workload},
 };
 
 pub use config::entry;
@@ -114,6 +118,11 @@ impl Workload for Statements {
         self.data.as_ref().map(|data| data as &dyn Restore)
     }
 
+    fn own_tables(&self, placeholder: fn(usize) -> String) -> Option<Asked> {
+        let brings = self.config.built_in_scale.is_some() || self.data.is_some();
+        (!brings).then(|| self.config.program.own_tables(placeholder))
+    }
+
     fn rows(&self, _records: u64) -> u64 {
         self.config.built_in_scale.map_or(0, builtin::rows)
     }
@@ -126,7 +135,7 @@ impl Workload for Statements {
             Protocol::Extended => "extended: texts and parameters",
             Protocol::Prepared => "prepared: parameters of prepared statements",
         };
-        let tries = match program.max_tries {
+        let tries = match program.transactions.max_tries {
             0 => "as often as it takes".to_owned(),
             tries => tries.to_string(),
         };
@@ -135,6 +144,11 @@ impl Workload for Statements {
             ("protocol".to_owned(), protocol.to_owned()),
             ("tries of a transaction".to_owned(), tries),
         ];
+        if !program.transactions.in_place.is_empty() {
+            let end = if program.transactions.commit { "committed" } else { "rolled back" };
+            lines.push(("changed in place".to_owned(), program.transactions.in_place.join(", ")));
+            lines.push(("transactions".to_owned(), end.to_owned()));
+        }
         if let Some(scale) = self.config.built_in_scale {
             lines.push(("scale".to_owned(), scale.to_string()));
         }
@@ -149,6 +163,13 @@ impl Clients for Statements {
             Some(scale) => builtin::load(scale, sql(session)?, (partition, of), done),
             None => Ok(()),
         }
+    }
+
+    fn answers(&self, session: &mut Session, seed: u64) -> Result<Option<Vec<Vec<Answered>>>, Fault> {
+        if passes::refuses(&self.config.program).is_some() {
+            return Ok(None);
+        }
+        passes::answers(ScriptClient::new(Arc::clone(&self.config), self.seed), session, seed).map(Some)
     }
 
     fn arm_state(&self) -> Arc<dyn ArmState> {

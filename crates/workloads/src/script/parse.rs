@@ -2,7 +2,7 @@
 //! commands that begin with a backslash and end with their line.
 
 use super::{
-    command::{Action, Amount, Command, Duration, Keep, Place, Refusal, Script, Sql},
+    command::{Action, Amount, Command, Duration, Keep, LONGEST_SLEEP_US, Place, Refusal, Script, Sql},
     expression::{self, Expression},
     guard,
     statement::{Quotes, Template},
@@ -328,6 +328,12 @@ impl<'t> Reader<'t, '_> {
                 }
             },
         };
+        if let Amount::Constant(amount) = amount
+            && amount.saturating_mul(unit_us) > LONGEST_SLEEP_US
+        {
+            let problem = format!("a sleep is longer than {} s", LONGEST_SLEEP_US / 1_000_000);
+            return self.refuse(from + number.0, &problem, "no other client of the lane does anything meanwhile");
+        }
         self.push(start, Action::Sleep(Duration { amount, unit_us }));
     }
 

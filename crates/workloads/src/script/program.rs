@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use tithe_plugin::session::Protocol;
+use tithe_plugin::{
+    own_tables::{Asked, OwnStatement},
+    session::Protocol,
+};
 
 use super::{
     command::{Action, Amount, Command, Keep, Place, Refusal, Script},
     guard,
     parse::{parse, place},
-    statement::MOST_PARAMETERS,
+    rollback::taken_back,
+    statement::{MOST_PARAMETERS, Template},
     value::Value,
     variables::Names,
 };
@@ -27,14 +31,25 @@ pub struct Program {
     pub defined: Vec<(usize, Value)>,
     /// How statements travel.
     pub protocol: Protocol,
-    /// How often a transaction is begun that meets another one; 0 for as often as it takes.
-    pub max_tries: u64,
+    /// What becomes of transactions.
+    pub transactions: Transactions,
     /// The names of the operations: scripts, then statements, then [`RETRY`].
     pub operations: Vec<String>,
     /// The text of each operation.
     pub texts: Vec<String>,
     /// For each script and command the operation that it is recorded under.
     pub recorded: Vec<Vec<Option<usize>>>,
+}
+
+/// What becomes of transactions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Transactions {
+    /// How often one is begun that meets another one; 0 for as often as it takes.
+    pub max_tries: u64,
+    /// Tables that may be changed where they are, on a server that Tithe did not start.
+    pub in_place: Vec<String>,
+    /// What is changed there stays; else each transaction is rolled back.
+    pub commit: bool,
 }
 
 /// A script before it is read.
@@ -57,7 +72,7 @@ impl Program {
         sources: &[Source<'_>],
         defined: &[(String, String)],
         protocol: Protocol,
-        max_tries: u64,
+        transactions: Transactions,
     ) -> Result<Self, Vec<(usize, Refusal)>> {
         let mut names = Names::default();
         for automatic in ["client_id", "default_seed", "random_seed", "scale"] {
@@ -79,6 +94,11 @@ impl Program {
             let found = Check { names: &names, protocol, text: sources[number].text }.script(script);
             refusals.extend(found.into_iter().map(|refusal| (number, refusal)));
         }
+        if !transactions.in_place.is_empty() && !transactions.commit {
+            for (number, script) in scripts.iter_mut().enumerate() {
+                refusals.extend(taken_back(script).err().map(|refusal| (number, refusal)));
+            }
+        }
         // What a row brings is called as its columns are, which only the server knows.
         let fetches = scripts
             .iter()
@@ -95,7 +115,7 @@ impl Program {
             names: Arc::new(names),
             defined,
             protocol,
-            max_tries,
+            transactions,
             operations: Vec::new(),
             texts: Vec::new(),
             recorded: Vec::new(),
@@ -146,12 +166,37 @@ impl Program {
         self.texts.push(String::new());
     }
 
-    /// Every statement.
-    pub fn statements(&self) -> impl Iterator<Item = &super::statement::Template> {
-        self.scripts.iter().flat_map(|script| &script.commands).flat_map(|command| match &command.action {
-            Action::Sql(sql) => sql.parts.as_slice(),
-            _ => &[],
+    /// The statements of each request.
+    pub fn sent(&self) -> impl Iterator<Item = &[Template]> {
+        self.scripts.iter().flat_map(|script| &script.commands).filter_map(|command| match &command.action {
+            Action::Sql(sql) => Some(sql.parts.as_slice()),
+            _ => None,
         })
+    }
+
+    /// Every statement.
+    pub fn statements(&self) -> impl Iterator<Item = &Template> {
+        self.sent().flatten()
+    }
+
+    /// What the statements ask of tables that Tithe did not make.
+    pub fn own_tables(&self, placeholder: fn(usize) -> String) -> Asked {
+        let mut asked =
+            Asked { writes: self.writes(), in_place: self.transactions.in_place.clone(), ..Asked::default() };
+        for script in &self.scripts {
+            for Command { place, action } in &script.commands {
+                let Action::Sql(sql) = action else { continue };
+                for part in sql.parts.iter().filter(|part| !guard::is_control(&part.text)) {
+                    asked.names.extend(guard::names(&part.text));
+                    asked.statements.push(OwnStatement {
+                        place: format!("{}:{}", script.name, place.line),
+                        text: part.parametrised(placeholder),
+                        parameters: part.variables().count(),
+                    });
+                }
+            }
+        }
+        asked
     }
 
     /// True when some statement changes data, as far as their texts say.

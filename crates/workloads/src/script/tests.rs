@@ -3,11 +3,16 @@
 use expect_test::{Expect, expect};
 use tithe_plugin::session::Protocol;
 
-use super::program::{Program, Source};
+use super::program::{Program, Source, Transactions};
 
 fn refused(text: &str, protocol: Protocol) -> String {
     let defined = [("foo", "bla"), ("minint", "-9223372036854775808")].map(|(name, value)| (name.into(), value.into()));
-    match Program::new(&[Source { name: "a.sql", weight: 1, text }], &defined, protocol, 1) {
+    match Program::new(
+        &[Source { name: "a.sql", weight: 1, text }],
+        &defined,
+        protocol,
+        Transactions { max_tries: 1, ..Transactions::default() },
+    ) {
         Ok(_) => "taken\n".to_owned(),
         Err(refusals) => refusals
             .iter()
@@ -237,7 +242,9 @@ fn operations_are_scripts_and_their_statements() {
         Source { name: "a.sql", weight: 3, text: "BEGIN;\nSELECT 1 \\; SELECT 2 \\gset\nCOMMIT;" },
         Source { name: "a.sql", weight: 1, text: "\\sleep 1 ms\nSELECT 1; SELECT 2;" },
     ];
-    let program = Program::new(&sources, &[], Protocol::Simple, 1).expect("scripts");
+    let program =
+        Program::new(&sources, &[], Protocol::Simple, Transactions { max_tries: 1, ..Transactions::default() })
+            .expect("scripts");
     expect!["a.sql, a.sql (2), a.sql:1, a.sql:2, a.sql:3, a.sql (2):1, a.sql (2):2, a.sql (2):2:11, RETRY"]
         .assert_eq(&program.operations.join(", "));
     assert_eq!(program.texts[3], "SELECT 1; SELECT 2");

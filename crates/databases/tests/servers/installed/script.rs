@@ -10,7 +10,7 @@ use tithe_plugin::{
     data,
     database::Connect,
     product::Product,
-    session::{Progress, Session, wait_ready},
+    session::{Progress, Session, SqlSession, rows, wait_ready},
     workload::{Client, PartRecorder, Workload},
 };
 
@@ -147,4 +147,183 @@ fn mysql_runs_built_in_scripts() {
 #[test]
 fn mysql_takes_rows_as_variables() {
     rows_become_variables_and_no_transaction_is_left_open(&MySql, OF_MYSQL);
+}
+
+/// What `pg_stat_statements` has seen on the tables of built-in scripts, and of transactions: texts with calls.
+fn statements_seen(session: &mut dyn SqlSession) -> Vec<(String, String)> {
+    let seen = "SELECT replace(query, 'END', 'COMMIT'), calls::text FROM public.pg_stat_statements WHERE (query LIKE \
+                '%pgbench_%' AND query NOT ILIKE '%count(*)%' AND query NOT LIKE '%pg_catalog%') OR query IN ('BEGIN', 'END', \
+                'COMMIT') ORDER BY 1";
+    rows(session, seen).expect("statements").into_iter().map(|[text, calls]| (text, calls)).collect()
+}
+
+#[test]
+fn built_in_scripts_are_the_statements_of_pgbench() {
+    const TRANSACTIONS: usize = 15;
+    let further = [("shared_preload_libraries", "pg_stat_statements")];
+    let Some(sandbox) = Sandbox::start_as(&Postgres, &[], &further, &[]) else { return };
+    let tables = workload("builtin:tpcb-like", &[]);
+    data::create(sandbox.database, &sandbox.server, &sandbox.setup, tables.as_ref()).expect("tables");
+    let clients = tables.offered_by().clients().expect("clients of Tithe's");
+    clients.load(&mut connect(&sandbox, tables.as_ref(), true), 0, 1, &AtomicU64::new(0)).expect("rows");
+    let Session::Sql(mut asking) = connect(&sandbox, tables.as_ref(), true) else { panic!("SQL") };
+    asking.run("CREATE EXTENSION pg_stat_statements SCHEMA public").expect("the extension");
+    let reach = sandbox.database.reach(&sandbox.server, &sandbox.setup).expect("a way");
+    for protocol in ["simple", "prepared"] {
+        for name in ["tpcb-like", "simple-update", "select-only"] {
+            let workload = workload(&format!("builtin:{name}"), &[("protocol", protocol)]);
+            let mut session = connect(&sandbox, workload.as_ref(), true);
+            let clients = workload.offered_by().clients().expect("clients of Tithe's");
+            let mut client = clients.client(&clients.arm_state());
+            client.open(&mut session).expect("prepared");
+            client.seed(1);
+            asking.run("SELECT public.pg_stat_statements_reset()").expect("nothing seen");
+            for _ in 0..TRANSACTIONS {
+                run(&mut session, client.as_mut(), &mut Counted::default()).expect("a transaction");
+            }
+            let of_tithe = statements_seen(asking.as_mut());
+            asking.run("SELECT public.pg_stat_statements_reset()").expect("nothing seen");
+            let pgbench = std::process::Command::new("pgbench")
+                .args([
+                    "-h",
+                    &reach.host,
+                    "-p",
+                    &reach.port.to_string(),
+                    "-U",
+                    &reach.user,
+                    "-n",
+                    "-b",
+                    name,
+                    "-M",
+                    protocol,
+                ])
+                .args(["-t", &TRANSACTIONS.to_string(), &reach.database])
+                .env("PGOPTIONS", "-c search_path=tithe")
+                .output()
+                .expect("pgbench");
+            assert!(pgbench.status.success(), "{}", String::from_utf8_lossy(&pgbench.stderr));
+            let of_pgbench = statements_seen(asking.as_mut());
+            assert_eq!(of_tithe, of_pgbench, "{name}, {protocol}");
+            // The server counts what begins and ends prepared transactions once.
+            let mut on_tables = of_tithe.iter().filter(|(text, _)| text.contains("pgbench_"));
+            assert!(on_tables.all(|(_, calls)| *calls == TRANSACTIONS.to_string()), "{of_tithe:?}");
+            assert_eq!(of_tithe.len(), workload.operations().len() - 2, "{of_tithe:?}");
+        }
+    }
+}
+
+/// A client of `script` on a server of `database` with a table `t` of two rows.
+fn opened(sandbox: &Sandbox, script: &str, properties: &[(&str, &str)]) -> (Box<dyn Client>, Session) {
+    let workload = workload(script, properties);
+    let mut session = connect(sandbox, workload.as_ref(), true);
+    let clients = workload.offered_by().clients().expect("clients of Tithe's");
+    let mut client = clients.client(&clients.arm_state());
+    client.open(&mut session).expect("prepared");
+    client.seed(1);
+    (client, session)
+}
+
+fn with_rows(database: &'static dyn Product) -> Option<Sandbox> {
+    let sandbox = Sandbox::start(database, &[])?;
+    let any = workload("SELECT 1;", &[]);
+    data::create(sandbox.database, &sandbox.server, &sandbox.setup, any.as_ref()).expect("a place for data");
+    let Session::Sql(mut session) = connect(&sandbox, any.as_ref(), true) else { panic!("SQL") };
+    for statement in ["CREATE TABLE t (id int PRIMARY KEY, a int)", "INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)"] {
+        session.run(statement).expect(statement);
+    }
+    Some(sandbox)
+}
+
+/// A transaction that the server ends in favour of another one begins again where it may, and is counted.
+fn a_deadlock_is_tried_again(database: &'static dyn Product) {
+    let Some(sandbox) = with_rows(database) else { return };
+    let script = "BEGIN;\nUPDATE t SET a = a + 1 WHERE id = 1;\nUPDATE t SET a = a + 1 WHERE id = 2;\nCOMMIT;";
+    let workload = workload(script, &[("max_tries", "3")]);
+    for tries in ["1", "3"] {
+        let (mut client, mut session) = opened(&sandbox, script, &[("max_tries", tries)]);
+        let Session::Sql(mut other) = connect(&sandbox, workload.as_ref(), true) else { panic!("SQL") };
+        // It has changed more, and does not look for deadlocks: the other one is ended.
+        if database.id() == "postgres" {
+            other.run("SET deadlock_timeout = '60s'").expect("an administrator");
+        }
+        other.run("BEGIN").expect("begun");
+        other.run("UPDATE t SET a = a WHERE id > 1").expect("locked");
+        other.run("INSERT INTO t SELECT 10 + a.id + 10 * b.id, 0 FROM t a, t b").expect("rows");
+        let mut parts = Counted::default();
+        let (outcome, other) = std::thread::scope(|scope| {
+            let ending = scope.spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(300));
+                other.run("UPDATE t SET a = a WHERE id = 1").expect("the other one was ended");
+                other.run("ROLLBACK").expect("ended");
+            });
+            let outcome = run(&mut session, client.as_mut(), &mut parts);
+            (outcome, ending.join())
+        });
+        other.expect("the other session");
+        let again = parts.0.get(&(workload.operations().len() - 1)).copied().unwrap_or_default();
+        assert_eq!(
+            (outcome.is_ok(), again),
+            (tries == "3", u64::from(tries == "3")),
+            "{}: {outcome:?}",
+            database.title()
+        );
+    }
+}
+
+#[test]
+fn postgres_tries_again_what_a_deadlock_ended() {
+    a_deadlock_is_tried_again(&Postgres);
+}
+
+#[test]
+fn mariadb_tries_again_what_a_deadlock_ended() {
+    a_deadlock_is_tried_again(&MariaDb);
+}
+
+/// Answers without end are given up, and take no memory.
+#[test]
+fn an_answer_that_is_too_large_ends_its_connection() {
+    let large = "SELECT repeat('x', 1000) FROM";
+    for (database, rows) in [
+        (&Postgres as &'static dyn Product, "generate_series(1, 100000000)"),
+        (&MariaDb, "information_schema.COLUMNS a, information_schema.COLUMNS b, information_schema.COLUMNS c"),
+    ] {
+        let Some(sandbox) = with_rows(database) else { continue };
+        let (mut client, mut session) = opened(&sandbox, &format!("{large} {rows};"), &[]);
+        let outcome = run(&mut session, client.as_mut(), &mut Counted::default());
+        let Err(Fault::Connection(words)) = outcome else { panic!("{}: {outcome:?}", database.title()) };
+        assert!(words.contains("more than 67 MB"), "{words}");
+    }
+}
+
+/// What transactions answer is seen outside of the load, and they leave nothing behind.
+#[test]
+fn answers_are_seen_and_rolled_back() {
+    for database in [&Postgres as &'static dyn Product, &MariaDb] {
+        let Some(sandbox) = with_rows(database) else { continue };
+        let script = "\\set id random(1, 3)\nBEGIN;\nUPDATE t SET a = a + 1 WHERE id = :id;\nSELECT a, id FROM t WHERE id = \
+                      :id;\nSELECT id FROM t ORDER BY id;\nCOMMIT;";
+        for protocol in ["simple", "prepared"] {
+            let workload = workload(script, &[("protocol", protocol)]);
+            let clients = workload.offered_by().clients().expect("clients of Tithe's");
+            let answers = |seed| {
+                let mut session = connect(&sandbox, workload.as_ref(), true);
+                clients.answers(&mut session, seed).expect("answers").expect("they are compared")
+            };
+            let (first, again, other) = (answers(7), answers(7), answers(8));
+            assert_eq!(first, again, "{}", database.title());
+            assert_ne!(first, other, "{}", database.title());
+            let words: Vec<&str> = first[0].iter().map(|answer| answer.words.as_str()).collect();
+            assert!(words[1].starts_with("(1, "), "{words:?}");
+            assert_eq!([words[0], words[2]], ["no row", "3 rows, first (1)"], "{}", database.title());
+        }
+        let Session::Sql(mut session) = connect(&sandbox, workload("SELECT 1;", &[]).as_ref(), true) else { panic!() };
+        let sum = session.run("SELECT sum(a) FROM t").expect("a sum");
+        assert_eq!(sum, [[Some("0".to_owned())]], "{}", database.title());
+        let failing = workload("SELECT nothing FROM nowhere;", &[]);
+        let clients = failing.offered_by().clients().expect("clients of Tithe's");
+        let failed =
+            clients.answers(&mut connect(&sandbox, failing.as_ref(), true), 1).expect("answers").expect("some");
+        assert!(failed.iter().all(|answers| answers.last().is_some_and(|answer| answer.failed)), "{failed:?}");
+    }
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use tithe_machine::{clock::Clock, fault::Fault, launch::Server};
 use tithe_model::statement;
 use tithe_plugin::{
+    data,
     database::{Connect, sql_of},
+    own_tables,
     restore::Restore,
     setup::Setup,
     workload::{Load, Workload},
@@ -15,7 +17,7 @@ use tithe_plugin::{
 use super::{EpochSetup, StartingArm};
 use crate::{
     folder::arm_file,
-    run::{EpochPlan, Run},
+    run::{EpochPlan, Run, sharing},
 };
 
 /// The operations of `workload` that are statements, each with its text as reports show it. They are named by their
@@ -24,6 +26,30 @@ pub(super) fn statements(workload: &dyn Workload) -> BTreeMap<String, String> {
     let all = workload.operations().into_iter().zip(workload.texts());
     let of_place = all.filter(|(name, text)| name.contains(':') && !text.is_empty());
     of_place.map(|(name, text)| (name.to_owned(), statement::shown(text))).collect()
+}
+
+/// Finds where the statements of `workload` run on servers that Tithe did not start, for all arms before anything is
+/// made there; `setups` are those of the arms of `run`.
+///
+/// # Errors
+/// [`Fault::Refused`] with everything that stands in the way on some arm; a server that cannot be reached.
+pub(super) fn find_tables(run: &Run<'_>, workload: &dyn Workload, setups: &mut [Setup]) -> Result<(), Fault> {
+    let Some(sql) = run.product.sql() else { return Ok(()) };
+    let Some(asked) = workload.own_tables(sql.dialect().placeholder) else { return Ok(()) };
+    let mut refused: Vec<(&str, String)> = Vec::new();
+    for (arm, setup) in run.plan.experiment.arms.iter().zip(setups) {
+        let Some(url) = &arm.url else { continue };
+        let own = sql.own_tables().ok_or_else(|| data::no_own_tables(run.product))?;
+        let survey = own.survey(&sharing::at(url), setup);
+        match survey.and_then(|mut survey| own_tables::place(survey.as_mut(), &asked)) {
+            Ok(place) => setup.tables = place,
+            Err(Fault::Refused(words)) if refused.iter().any(|(_, known)| *known == words) => {}
+            Err(Fault::Refused(words)) => refused.push((&arm.name, words)),
+            Err(fault) => return Err(fault.of(format_args!("arm {}", arm.name))),
+        }
+    }
+    let lines: Vec<String> = refused.iter().map(|(arm, words)| format!("arm {arm}: {words}")).collect();
+    if lines.is_empty() { Ok(()) } else { Err(Fault::Refused(lines.join("; besides, "))) }
 }
 
 impl EpochSetup<'_> {

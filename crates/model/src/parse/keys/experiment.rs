@@ -376,6 +376,8 @@ pub const WORKLOAD: TableFormat = TableFormat {
             "how often `script` begins a transaction that meets another one; 0: as often as it takes",
             "3",
         ),
+        Key::new("write_in_place", Text, NONE, "tables that `script` may change where they are", "\"orders,items\""),
+        Key::new("commit", Flag, Value("false"), "commit what `write_in_place` changes", "true"),
         Key::new(
             "prepare",
             Text,

@@ -1,0 +1,174 @@
+//! Scripts on tables of the user's own, on servers that somebody else has set up: what they read is read in place, what
+//! they change is a copy or rolled back, and all other tables stay as they are.
+
+use crate::support;
+
+use support::{
+    Bench, err, out,
+    server::{OtherServer, Server},
+    status, words,
+};
+
+/// Runs `workload` once at `plain` and at `tls`, with its evidence; the exit status and all that was said.
+fn run(bench: &Bench, (plain, tls): (&str, &str), workload: &str) -> (i32, String) {
+    let text = format!(
+        r#"title = "Own tables"
+database = "{database}"
+[data]
+records = 100
+[load]
+clients = 2
+rate = 400
+[measure]
+budget = "24 s"
+design = "slices"
+slot = "250 ms"
+warmup = "0 s"
+starts = 1
+precision = "50%"
+[[workload]]
+{workload}
+[[arm]]
+name = "plain"
+url = "{plain}"
+[[arm]]
+name = "tls"
+url = "{tls}"
+protections = [{{ use = "tls" }}]
+"#,
+        database = plain.split(':').next().unwrap_or_default()
+    );
+    bench.file("e.toml", &text);
+    let output = bench.tithe(&["verify", "e.toml"]);
+    (status(&output), words(&(out(&output) + &err(&output))))
+}
+
+const READS: &str =
+    "\\set id random(1, 3)\nSELECT o.total FROM orders o JOIN customer c ON c.id = o.customer WHERE c.id = :id;\n";
+const WRITES: &str = "\\set id random(1, 3)\nBEGIN;\nUPDATE orders SET total = total + 1 WHERE id = :id;\nINSERT INTO orders (customer, total) VALUES (1, :id);\nCOMMIT;\n";
+
+const TABLES: &str = "CREATE SCHEMA shop; CREATE TABLE shop.customer (id int PRIMARY KEY, name text); CREATE TABLE \
+                      shop.orders (id serial PRIMARY KEY, customer int REFERENCES shop.customer, total numeric); INSERT \
+                      INTO shop.customer VALUES (1, 'a'), (2, 'b'), (3, 'c'); INSERT INTO shop.orders (customer, total) \
+                      SELECT 1 + n % 3, n FROM generate_series(1, 30) AS n; CREATE TABLE shop.other AS SELECT * FROM \
+                      shop.orders; CREATE ROLE reader LOGIN; ALTER ROLE reader SET search_path = shop";
+
+/// Hashes of all tables of the shop and where their sequence is.
+const HASH: &str = "SELECT md5(string_agg(line, ' ' ORDER BY line)) FROM (SELECT orders::text FROM shop.orders UNION ALL \
+                    SELECT customer::text FROM shop.customer UNION ALL SELECT other::text FROM shop.other UNION ALL SELECT \
+                    last_value::text FROM shop.orders_id_seq) AS all_of_it (line)";
+
+#[test]
+fn scripts_on_postgres_read_in_place_and_change_copies() {
+    let Some(server) = Server::start() else { return };
+    server.psql(TABLES);
+    let before = server.psql(HASH);
+    let bench = Bench::new("own-tables");
+    bench.file("reads.sql", READS);
+    bench.file("writes.sql", WRITES);
+    let urls = (server.url_of("reader", false), server.url_of("reader", true));
+    let urls = (urls.0.as_str(), urls.1.as_str());
+    let reads = "script = \"reads.sql\"";
+    let (code, told) = run(&bench, urls, reads);
+    assert_eq!(code, 4, "{told}");
+    for grant in ["GRANT USAGE ON SCHEMA shop", "GRANT SELECT ON shop.customer", "GRANT SELECT ON shop.orders"] {
+        assert!(told.contains(grant), "{told}");
+    }
+    server.psql("GRANT USAGE ON SCHEMA shop TO reader; GRANT SELECT ON shop.customer, shop.orders TO reader");
+    let (code, told) = run(&bench, urls, reads);
+    assert_eq!(code, 0, "{told}");
+    assert_eq!(server.psql(HASH), before);
+
+    let writes = "script = \"writes.sql\"";
+    let (code, told) = run(&bench, urls, writes);
+    assert!(code == 4 && told.contains("GRANT CREATE ON DATABASE postgres TO reader"), "{told}");
+    server.psql("GRANT CREATE ON DATABASE postgres TO reader; GRANT UPDATE ON shop.other TO reader");
+    let (code, told) = run(&bench, urls, writes);
+    assert!(code == 4 && told.contains("may change more than the statements are to (shop.other)"), "{told}");
+    server.psql("REVOKE UPDATE ON shop.other FROM reader");
+    let (code, told) = run(&bench, urls, writes);
+    assert_eq!(code, 0, "{told}");
+    assert_eq!(server.psql(HASH), before);
+    assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tithe%'"), "0");
+    changed_in_place(&bench, &server, urls);
+}
+
+/// What may be changed in place is rolled back or stays, and nothing else may be changed.
+fn changed_in_place(bench: &Bench, server: &Server, urls: (&str, &str)) {
+    const ROWS: &str = "SELECT md5(string_agg(orders::text, ' ' ORDER BY id)) FROM shop.orders";
+    const OTHERS: &str = "SELECT md5(string_agg(line, ' ' ORDER BY line)) FROM (SELECT customer::text FROM shop.customer \
+                          UNION ALL SELECT other::text FROM shop.other) AS all_of_it (line)";
+    let (rows, others) = (server.psql(ROWS), server.psql(OTHERS));
+    server.psql(
+        "GRANT INSERT, UPDATE, DELETE ON shop.orders TO reader; GRANT USAGE ON SEQUENCE shop.orders_id_seq TO reader; \
+         CREATE TABLE shop.line (o int REFERENCES shop.orders ON DELETE CASCADE)",
+    );
+    let workload = "script = \"writes.sql\"\nwrite_in_place = \"orders\"";
+    let (code, told) = run(bench, urls, workload);
+    assert!(code == 4 && told.contains("foreign key line_o_fkey of line"), "{told}");
+    server.psql("DROP TABLE shop.line");
+    let (code, told) = run(bench, urls, workload);
+    assert_eq!(code, 0, "{told}");
+    assert_eq!((server.psql(ROWS), server.psql(OTHERS)), (rows.clone(), others.clone()));
+    let (code, told) = run(bench, urls, &format!("{workload}\ncommit = true"));
+    assert_eq!(code, 0, "{told}");
+    assert_ne!(server.psql(ROWS), rows);
+    assert_eq!(server.psql(OTHERS), others);
+}
+
+/// A shop with accounts that may do more and more: one statement in a line.
+const SHOP: &str = "
+CREATE DATABASE IF NOT EXISTS shop;
+CREATE TABLE IF NOT EXISTS shop.customer (id int PRIMARY KEY, name text);
+CREATE TABLE IF NOT EXISTS shop.orders (id int AUTO_INCREMENT PRIMARY KEY, customer int, total int, half int AS (total / 2) STORED, \
+                    FOREIGN KEY (customer) REFERENCES shop.customer (id));
+INSERT IGNORE INTO shop.customer VALUES (1, 'a'), (2, 'b'), (3, 'c');
+INSERT IGNORE INTO shop.orders (id, customer, total) VALUES (1, 1, 10), (2, 2, 20), (3, 3, 30);
+CREATE USER IF NOT EXISTS poor@'127.0.0.1', reader@'127.0.0.1', copier@'127.0.0.1', writer@'127.0.0.1';
+GRANT SELECT ON shop.customer TO poor@'127.0.0.1';
+GRANT SELECT ON shop.* TO reader@'127.0.0.1';
+GRANT SELECT ON shop.* TO copier@'127.0.0.1';
+GRANT ALL ON `tithe%`.* TO copier@'127.0.0.1';
+GRANT SELECT, UPDATE ON shop.* TO writer@'127.0.0.1';
+GRANT ALL ON `tithe%`.* TO writer@'127.0.0.1';
+";
+
+fn scripts_read_in_place_and_change_copies(mysql: bool) {
+    let Some(server) = OtherServer::mariadb_with(mysql, "", SHOP) else { return };
+    let hash = || {
+        let of_orders = "SELECT GROUP_CONCAT(id, customer, total, half ORDER BY id) FROM shop.orders";
+        [of_orders, "SELECT GROUP_CONCAT(id, name ORDER BY id) FROM shop.customer"].map(|sql| server.asked(sql))
+    };
+    let before = hash();
+    let bench = Bench::new(if mysql { "own-tables-mysql" } else { "own-tables-mariadb" });
+    bench.file("reads.sql", READS);
+    bench.file("writes.sql", WRITES);
+    let verified = |account: &str, workload: &str| {
+        let scheme = if mysql { "mysql" } else { "mariadb" };
+        let plain = format!("{scheme}://{account}@{}/shop", server.place("127.0.0.1"));
+        let tls = format!("{plain}?ssl-mode=verify_identity&ssl-ca={}", server.authority());
+        run(&bench, (&plain, &tls), workload)
+    };
+    let (code, told) = verified("poor", "script = \"reads.sql\"");
+    assert!(code == 4 && told.contains("GRANT SELECT ON `shop`.`orders` TO 'poor'@'127.0.0.1'"), "{told}");
+    let (code, told) = verified("reader", "script = \"reads.sql\"");
+    assert_eq!(code, 0, "{told}");
+    let (code, told) = verified("writer", "script = \"writes.sql\"");
+    assert!(code == 4 && told.contains("GRANT SELECT, UPDATE ON `shop`.*"), "{told}");
+    let (code, told) = verified("copier", "script = \"writes.sql\"");
+    assert_eq!(code, 0, "{told}");
+    let (code, told) = verified("copier", "script = \"writes.sql\"\nwrite_in_place = \"`orders`\"");
+    assert!(code == 4 && told.contains("cascades and triggers"), "{told}");
+    assert_eq!(hash(), before);
+    assert_eq!(server.asked("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE 'tithe%'"), "0");
+}
+
+#[test]
+fn scripts_on_mariadb_read_in_place_and_change_copies() {
+    scripts_read_in_place_and_change_copies(false);
+}
+
+#[test]
+fn scripts_on_mysql_read_in_place_and_change_copies() {
+    scripts_read_in_place_and_change_copies(true);
+}

@@ -1,0 +1,229 @@
+//! Tables of the user's own on a running MariaDB or MySQL.
+//!
+//! They run where they are only if statements read: the server tells no account with minimal rights by which cascades
+//! and triggers a change of one table changes others.
+
+use std::collections::BTreeSet;
+
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
+    own_tables::{OwnStatement, OwnTable, OwnTables, Refusal, Survey},
+    session::{SqlSession as _, rows},
+    setup::Setup,
+};
+
+use super::{
+    Family,
+    access::Access,
+    schema::{self, MARK},
+    session::WireSession,
+};
+
+/// How long a look at a statement waits for a lock, s.
+const LOCK_TIMEOUT_S: u16 = 2;
+
+/// What the server does not know: database, column, table, function (`ER_BAD_DB_ERROR` and others).
+const UNKNOWN: [&str; 4] = ["1049 ", "1054 ", "1146 ", "1305 "];
+
+/// For a right that is missing, to a database, a table or a column.
+const DENIED: [&str; 3] = ["1044 ", "1142 ", "1143 "];
+
+/// Rights by which no table is changed.
+const READS: [&str; 8] = [
+    "USAGE",
+    "SELECT",
+    "SHOW VIEW",
+    "SHOW DATABASES",
+    "PROCESS",
+    "REPLICATION CLIENT",
+    "BINLOG MONITOR",
+    "SLAVE MONITOR",
+];
+
+struct Asking {
+    session: WireSession,
+    account: String,
+    /// The database that the URL names, as statements write it.
+    database: String,
+}
+
+/// The statement by which a session begins in the database that the URL names.
+///
+/// # Errors
+/// [`Fault::Refused`] where it names none.
+pub fn enter(access: &Access, server: &Server, setup: &Setup) -> Result<String, Fault> {
+    let database = access.product.target(server, setup)?.database;
+    if database.is_empty() {
+        let words = "the URL names no database, where statements of your own find their tables: write …/DATABASE";
+        return Err(Fault::Refused(words.to_owned()));
+    }
+    Ok(format!("USE {}", quoted(&database)))
+}
+
+impl OwnTables for Family {
+    fn survey(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Survey>, Fault> {
+        let mut session = self.0.access.administrator(server, setup)?;
+        session.run(&enter(self.0.access, server, setup)?)?;
+        session.run("SET SESSION TRANSACTION READ ONLY")?;
+        session.run(&format!("SET SESSION lock_wait_timeout = {LOCK_TIMEOUT_S}"))?;
+        let account = session.account()?;
+        let database = quoted(&self.0.access.product.target(server, setup)?.database);
+        Ok(Box::new(Asking { session, account, database }))
+    }
+
+    fn copy(&self, server: &Server, setup: &Setup, name: &str) -> Result<(), Fault> {
+        let database = self.0.access.product.target(server, setup)?.database;
+        let (from, to) = (format!("{}.{name}", quoted(&database)), format!("{}.{name}", setup.space));
+        let mut session = schema::own_database(self.0.access, server, setup)?;
+        session.run(&format!("DROP TABLE IF EXISTS {to}"))?;
+        session.run(&format!("CREATE TABLE {to} LIKE {from}"))?;
+        session.run(&format!("ALTER TABLE {to} COMMENT '{MARK}'"))?;
+        // Generated columns take no values.
+        let columns = format!("SHOW COLUMNS FROM {from}");
+        let names: Vec<String> = session.run(&columns)?.into_iter().filter_map(column).collect();
+        let names = names.join(", ");
+        session.run(&format!("INSERT INTO {to} ({names}) SELECT {names} FROM {from}")).map(drop)
+    }
+}
+
+/// The name of the column that a row of `SHOW COLUMNS` is about, unless it is generated.
+fn column(row: Vec<Option<String>>) -> Option<String> {
+    let is_generated = row.last()?.as_deref().is_some_and(|extra| {
+        let extra = extra.to_ascii_uppercase();
+        extra.contains("GENERATED") && !extra.contains("DEFAULT_GENERATED")
+    });
+    let name = row.into_iter().next().flatten()?;
+    (!is_generated).then(|| quoted(&name))
+}
+
+impl Survey for Asking {
+    fn refusal(&mut self, statement: &OwnStatement) -> Result<Option<Refusal>, Fault> {
+        let words = match self.session.prepare_text(&statement.text) {
+            Ok(_) => return Ok(None),
+            Err(Fault::Server(words) | Fault::Refused(words)) => words,
+            Err(fault) => return Err(fault),
+        };
+        let is = |code: &&str| words.starts_with(*code);
+        Ok(if UNKNOWN.iter().any(is) {
+            Some(Refusal::Unknown(words))
+        } else if DENIED.iter().any(is) {
+            let grant = words.split_once(" for table ").map(|(_, table)| {
+                let table = table.trim().trim_matches('\'');
+                // MySQL leaves the database out.
+                let whole = if table.contains('`') { table.to_owned() } else { format!("{}.`{table}`", self.database) };
+                format!("GRANT SELECT ON {whole} TO {}", self.account)
+            });
+            Some(Refusal::Denied { words, grant })
+        } else {
+            None
+        })
+    }
+
+    fn named(&mut self, names: &BTreeSet<String>) -> Result<Vec<OwnTable>, Fault> {
+        let all = names.iter().map(|name| literal(name)).collect::<Vec<_>>().join(", ");
+        let sql = format!(
+            "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE = 'BASE TABLE', TABLE_SCHEMA = DATABASE() FROM \
+             information_schema.TABLES WHERE TABLE_NAME IN ({all}) AND (TABLE_SCHEMA = DATABASE() OR TABLE_SCHEMA IN \
+             ({all})) AND TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') AND TABLE_SCHEMA \
+             NOT LIKE 'tithe%' ORDER BY 1, 2"
+        );
+        let table = |[schema, name, is_table, is_visible]: [String; 4]| OwnTable {
+            name: format!("{}.{}", quoted(&schema), quoted(&name)),
+            short: quoted(&name),
+            is_table: is_table == "1",
+            is_visible: is_visible == "1",
+            // What it may not read the server does not show.
+            grants: Vec::new(),
+        };
+        Ok(rows(&mut self.session, &sql)?.into_iter().map(table).collect())
+    }
+
+    fn changeable(&mut self, _allowed: &[&OwnTable]) -> Result<Vec<String>, Fault> {
+        let grants = rows(&mut self.session, "SHOW GRANTS")?;
+        Ok(grants.into_iter().filter_map(|[grant]: [String; 1]| more_than_reading(&grant)).collect())
+    }
+
+    fn side_effects(&mut self, tables: &[&OwnTable], _names: &BTreeSet<String>) -> Result<Vec<String>, Fault> {
+        // Nothing that cannot be seen is called harmless.
+        Ok(tables
+            .iter()
+            .map(|table| format!("cascades and triggers of {} are not seen by this account", table.name))
+            .collect())
+    }
+
+    fn makes_tables(&mut self) -> Result<bool, Fault> {
+        // A read-only session is refused it before anybody asks for its rights. Nobody has this database.
+        self.session.run("SET SESSION TRANSACTION READ WRITE")?;
+        let made = self.session.run("CREATE TABLE tithe_is_not_here_and_tries_its_rights.t (a int)");
+        Ok(!matches!(made, Err(Fault::Refused(_))))
+    }
+
+    fn account(&mut self, tables: &[&OwnTable], _changed: &[&OwnTable]) -> String {
+        let mut text = "CREATE USER careful IDENTIFIED BY '…'; GRANT ALL ON `tithe%`.* TO careful".to_owned();
+        tables.iter().for_each(|table| text += &format!("; GRANT SELECT ON {} TO careful", table.name));
+        text
+    }
+}
+
+/// A grant as `SHOW GRANTS` has it, without whom it is given to, unless it lets nobody change what is not Tithe's.
+fn more_than_reading(grant: &str) -> Option<String> {
+    // Behind it there may be the hash of a password.
+    let (given, _) = grant.split_once(" TO ")?;
+    let Some((rights, on)) = given.strip_prefix("GRANT ").unwrap_or(given).split_once(" ON ") else {
+        return Some(given.to_owned());
+    };
+    let is_reading = |right: &str| READS.contains(&right.trim().split(" (").next().unwrap_or_default());
+    let is_ours = on.starts_with("`tithe") && on.ends_with(".*");
+    let reads = without_columns(rights).split(',').all(is_reading);
+    (!is_ours && !reads).then(|| given.to_owned())
+}
+
+/// `rights` without the lists of columns that some are for.
+fn without_columns(rights: &str) -> String {
+    let mut depth = 0;
+    let outside = |sign: &char| {
+        depth += i32::from(*sign == '(');
+        let outside = depth == 0;
+        depth -= i32::from(*sign == ')');
+        outside
+    };
+    rights.chars().filter(outside).collect()
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// `text` as a literal.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grants_that_let_rows_be_changed_are_known() {
+        for reads in [
+            "GRANT USAGE ON *.* TO `ann`@`%` IDENTIFIED BY PASSWORD '*94BD'",
+            "GRANT SELECT, SHOW VIEW ON `shop`.* TO `ann`@`%`",
+            "GRANT SELECT (`a`, `b`) ON `shop`.`t` TO `ann`@`%`",
+            "GRANT ALL PRIVILEGES ON `tithe%`.* TO `ann`@`%`",
+        ] {
+            assert_eq!(more_than_reading(reads), None, "{reads}");
+        }
+        for (writes, told) in [
+            ("GRANT ALL PRIVILEGES ON *.* TO `root`@`%` IDENTIFIED VIA x USING '*94BD'", "GRANT ALL PRIVILEGES ON *.*"),
+            ("GRANT SELECT, EXECUTE ON `shop`.* TO `ann`@`%`", "GRANT SELECT, EXECUTE ON `shop`.*"),
+            (
+                "GRANT SELECT (`a`), UPDATE (`b`) ON `shop`.`t` TO `a`@`%`",
+                "GRANT SELECT (`a`), UPDATE (`b`) ON `shop`.`t`",
+            ),
+            ("GRANT `role`@`%` TO `ann`@`%`", "GRANT `role`@`%`"),
+            ("GRANT INSERT ON `tithe_mine`.`t` TO `ann`@`%`", "GRANT INSERT ON `tithe_mine`.`t`"),
+        ] {
+            assert_eq!(more_than_reading(writes).as_deref(), Some(told));
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Tables of the user's own on a running PostgreSQL.
+
+use std::collections::BTreeSet;
+
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
+    own_tables::{OwnStatement, OwnTable, OwnTables, Refusal, Survey},
+    session::{SqlSession as _, rows},
+    setup::Setup,
+};
+
+use super::{
+    Postgres,
+    schema::{self, MARK, administrator, marked, run_unlocked},
+    session::PostgresSession,
+};
+
+/// How long a look at a statement waits for a lock, s.
+const LOCK_TIMEOUT_S: u16 = 2;
+
+/// Error codes for what the server does not know: table, schema, column, function (documentation, "PostgreSQL Error
+/// Codes").
+const UNKNOWN: [&str; 4] = ["42P01", "3F000", "42703", "42883"];
+
+/// For a right that is missing: `insufficient_privilege`.
+const DENIED: &str = "42501";
+
+/// Schemas of the server's own, and of Tithe's.
+const NOT_OF_USERS: &str = "nspname !~ '^pg_' AND nspname <> 'information_schema' AND obj_description(pg_namespace.oid, \
+                            'pg_namespace') IS DISTINCT FROM 'made by tithe'";
+
+struct Asking {
+    session: PostgresSession,
+    /// Where Tithe keeps its tables.
+    space: String,
+}
+
+impl OwnTables for Postgres {
+    fn survey(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Survey>, Fault> {
+        let mut session = administrator(server, setup)?;
+        session.run("SET default_transaction_read_only = on")?;
+        session.run(&format!("SET lock_timeout = '{LOCK_TIMEOUT_S}s'"))?;
+        Ok(Box::new(Asking { session, space: setup.space.clone() }))
+    }
+
+    fn copy(&self, server: &Server, setup: &Setup, name: &str) -> Result<(), Fault> {
+        let from = administrator(server, setup)?.value(&format!(
+            "SELECT format('%I.%I', nspname, relname) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
+             WHERE pg_class.oid = {}::regclass",
+            literal(name)
+        ))?;
+        let (mut session, space) = (schema::own_schema(server, setup)?, &setup.space);
+        let to = format!("{space}.{name}");
+        run_unlocked(&mut session, space, &schema::removal(&to))?;
+        session.run(&marked(&format!("CREATE TABLE {to} (LIKE {from} INCLUDING ALL)"), &to))?;
+        // Generated columns take no values.
+        let columns = session.value(&format!(
+            "SELECT string_agg(format('%I', attname), ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = \
+             {}::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''",
+            literal(&from)
+        ))?;
+        session.run(&format!("INSERT INTO {to} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {from}"))?;
+        own_sequences(&mut session, space, &to)
+    }
+}
+
+/// Gives the copy `to` sequences of its own in the schema `space`, in place of those of the original, which would go
+/// on. All bear Tithe's mark.
+fn own_sequences(session: &mut PostgresSession, space: &str, to: &str) -> Result<(), Fault> {
+    let drawn = format!(
+        "SELECT quote_ident(attname), quote_ident('tithe_' || attrelid || '_' || attnum), \
+         coalesce(pg_get_serial_sequence({0}, attname), '') FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND \
+         adnum = attnum WHERE attrelid = {0}::regclass AND attnum > 0 AND NOT attisdropped AND (attidentity <> '' OR \
+         pg_get_expr(adbin, adrelid) LIKE 'nextval(%')",
+        literal(to)
+    );
+    for [column, sequence, of_identity] in rows(session, &drawn)? {
+        let name = if of_identity.is_empty() {
+            let name = format!("{space}.{sequence}");
+            session.run(&format!(
+                "CREATE SEQUENCE {name} OWNED BY {to}.{column}; ALTER TABLE {to} ALTER {column} SET DEFAULT \
+                 nextval({}::regclass)",
+                literal(&name)
+            ))?;
+            name
+        } else {
+            of_identity
+        };
+        session.run(&format!("COMMENT ON SEQUENCE {name} IS '{MARK}'"))?;
+        let next =
+            format!("SELECT setval({}::regclass, coalesce(max({column}), 0) + 1, false) FROM {to}", literal(&name));
+        session.run(&next)?;
+    }
+    Ok(())
+}
+
+impl Survey for Asking {
+    fn refusal(&mut self, statement: &OwnStatement) -> Result<Option<Refusal>, Fault> {
+        let prepare = format!("PREPARE tithe_asks AS {}", statement.text.trim_end().trim_end_matches(';'));
+        let values = vec!["NULL"; statement.parameters].join(", ");
+        let values = if values.is_empty() { values } else { format!("({values})") };
+        // Parsing knows tables and columns; only a plan that is about to be run asks for rights.
+        let looked = self.session.run(&prepare).and_then(|_| {
+            let looked = self.session.run(&format!("EXPLAIN EXECUTE tithe_asks{values}"));
+            self.session.run("DEALLOCATE tithe_asks")?;
+            looked
+        });
+        match looked {
+            Err(Fault::Server(words) | Fault::Refused(words)) => {
+                let is = |code: &&str| words.starts_with(*code);
+                Ok(match (UNKNOWN.iter().any(is), is(&DENIED)) {
+                    (true, _) => Some(Refusal::Unknown(words)),
+                    (_, true) => Some(Refusal::Denied { words, grant: None }),
+                    _ => None,
+                })
+            }
+            Err(fault) => Err(fault),
+            Ok(_) => Ok(None),
+        }
+    }
+
+    fn named(&mut self, names: &BTreeSet<String>) -> Result<Vec<OwnTable>, Fault> {
+        let sql = format!(
+            "SELECT format('%I.%I', nspname, relname), format('%I', relname), relkind IN ('r', 'p'), \
+             pg_table_is_visible(pg_class.oid), CASE WHEN has_schema_privilege(pg_namespace.oid, 'USAGE') THEN '' ELSE \
+             format('GRANT USAGE ON SCHEMA %I TO %I', nspname, current_user) END, CASE WHEN \
+             has_any_column_privilege(pg_class.oid, 'SELECT') THEN '' ELSE format('GRANT SELECT ON %I.%I TO %I', nspname, \
+             relname, current_user) END FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE relkind IN \
+             ('r', 'p', 'v', 'm', 'f') AND {NOT_OF_USERS} AND relname = ANY({0}) AND (nspname = ANY({0}) OR nspname = \
+             ANY(string_to_array(replace(replace(current_setting('search_path'), '\"', ''), '$user', current_user), ', '))) \
+             ORDER BY 1",
+            array(names)
+        );
+        let table = |[name, short, is_table, is_visible, usage, select]: [String; 6]| OwnTable {
+            name,
+            short,
+            is_table: is_table == "t",
+            is_visible: is_visible == "t",
+            grants: [usage, select].into_iter().filter(|grant| !grant.is_empty()).collect(),
+        };
+        Ok(rows(&mut self.session, &sql)?.into_iter().map(table).collect())
+    }
+
+    fn changeable(&mut self, allowed: &[&OwnTable]) -> Result<Vec<String>, Fault> {
+        let sql = format!(
+            "SELECT format('%I.%I', nspname, relname) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
+             WHERE relkind IN ('r', 'p', 'v', 'f') AND {NOT_OF_USERS} AND (has_table_privilege(pg_class.oid, 'INSERT, \
+             UPDATE, DELETE, TRUNCATE') OR has_any_column_privilege(pg_class.oid, 'INSERT, UPDATE')) ORDER BY 1"
+        );
+        let all = rows(&mut self.session, &sql)?.into_iter().map(|[name]: [String; 1]| name);
+        Ok(all.filter(|name| allowed.iter().all(|table| table.name != *name)).collect())
+    }
+
+    fn side_effects(&mut self, tables: &[&OwnTable], names: &BTreeSet<String>) -> Result<Vec<String>, Fault> {
+        let changed: BTreeSet<String> = tables.iter().map(|table| table.name.clone()).collect();
+        let of_changed = format!("ANY({}::regclass[])", array(&changed));
+        let sql = format!(
+            "SELECT format('foreign key %s of %s', conname, conrelid::regclass) FROM pg_constraint WHERE contype = 'f' AND \
+             confrelid = {of_changed} AND conrelid <> ALL({0}::regclass[]) AND (confupdtype NOT IN ('a', 'r') OR confdeltype \
+             NOT IN ('a', 'r')) UNION ALL SELECT format('trigger %s of %s', tgname, tgrelid::regclass) FROM pg_trigger JOIN \
+             pg_proc ON pg_proc.oid = tgfoid WHERE NOT tgisinternal AND prosecdef AND tgrelid = {of_changed} UNION ALL SELECT \
+             format('rule %s of %s', rulename, ev_class::regclass) FROM pg_rewrite WHERE ev_type <> '1' AND ev_class = \
+             {of_changed} UNION ALL SELECT format('table %s, which inherits from %s,', inhrelid::regclass, \
+             inhparent::regclass) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhparent WHERE relkind = 'r' AND inhparent \
+             = {of_changed} AND inhrelid <> ALL({0}::regclass[]) UNION ALL SELECT format('function %s', \
+             pg_proc.oid::regproc) FROM pg_proc JOIN pg_namespace ON \
+             pg_namespace.oid = pronamespace WHERE prosecdef AND {NOT_OF_USERS} AND proname = ANY({1})",
+            array(&changed),
+            array(names)
+        );
+        Ok(rows(&mut self.session, &sql)?.into_iter().map(|[words]: [String; 1]| words).collect())
+    }
+
+    fn makes_tables(&mut self) -> Result<bool, Fault> {
+        Ok(may_create(&mut self.session, &self.space)? && self.session.value("SELECT pg_is_in_recovery()")? == "f")
+    }
+
+    fn account(&mut self, tables: &[&OwnTable], changed: &[&OwnTable]) -> String {
+        let list = |tables: &[&OwnTable]| tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(", ");
+        let mut text = format!("CREATE ROLE careful LOGIN PASSWORD '…'; GRANT SELECT ON {} TO careful", list(tables));
+        if changed.is_empty() {
+            let database = self.session.value("SELECT quote_ident(current_database())").unwrap_or_default();
+            text += &format!("; GRANT CREATE ON DATABASE {database} TO careful");
+        } else {
+            text += &format!("; GRANT INSERT, UPDATE, DELETE ON {} TO careful", list(changed));
+        }
+        text
+    }
+}
+
+/// True where the account may make what is in the schema `space`.
+///
+/// # Errors
+/// The server's error.
+pub fn may_create(session: &mut PostgresSession, space: &str) -> Result<bool, Fault> {
+    let may = session.value(&format!(
+        "SELECT has_database_privilege(current_database(), 'CREATE') OR EXISTS (SELECT 1 FROM pg_namespace WHERE \
+         nspname = '{space}' AND has_schema_privilege(oid, 'CREATE'))"
+    ))?;
+    Ok(may == "t")
+}
+
+/// `text` as a literal.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// `all` as an array of text.
+fn array(all: &BTreeSet<String>) -> String {
+    format!("ARRAY[{}]::text[]", all.iter().map(|text| literal(text)).collect::<Vec<_>>().join(", "))
+}

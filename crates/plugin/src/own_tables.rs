@@ -1,0 +1,206 @@
+//! Tables of the user's own on a server that Tithe did not start: where statements about them run, and what keeps all
+//! other tables as they are.
+//!
+//! The texts of statements choose the place. What must not be changed is kept by the server: sessions that only read
+//! have read-only transactions, and an account whose statements change rows may change nothing but what the user named.
+
+use std::collections::BTreeSet;
+
+use tithe_machine::{fault::Fault, launch::Server};
+
+use crate::setup::{Setup, TablePlace};
+
+/// A statement of the user's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnStatement {
+    /// Where it is: `app.sql:3`.
+    pub place: String,
+    /// Its text, with parameters as the product writes them.
+    pub text: String,
+    /// How many parameters it has.
+    pub parameters: usize,
+}
+
+/// What a workload asks of tables that Tithe did not make.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Its statements.
+    pub statements: Vec<OwnStatement>,
+    /// Every name in them, of tables or of anything else.
+    pub names: BTreeSet<String>,
+    /// Some statement changes rows, as far as their texts say.
+    pub writes: bool,
+    /// Tables that may be changed where they are.
+    pub in_place: Vec<String>,
+}
+
+/// Why a server does not take a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It does not know a table, a column or a function, in its words.
+    Unknown(String),
+    /// The account lacks a right.
+    Denied {
+        /// The server's words.
+        words: String,
+        /// The statement that gives it, where the words say it.
+        grant: Option<String>,
+    },
+}
+
+/// A table or a view that statements name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnTable {
+    /// Its whole name, as the product writes it.
+    pub name: String,
+    /// The same without its schema or database.
+    pub short: String,
+    /// False for a view, and for what is elsewhere.
+    pub is_table: bool,
+    /// A statement finds it by its short name.
+    pub is_visible: bool,
+    /// Statements by which an administrator lets the account read it; none where it may.
+    pub grants: Vec<String>,
+}
+
+/// What a product does with tables that Tithe did not make.
+pub trait OwnTables: Sync {
+    /// Opens a session that asks and changes nothing.
+    ///
+    /// # Errors
+    /// As [`Database::connect`](crate::database::Database::connect).
+    fn survey(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Survey>, Fault>;
+
+    /// Copies the table that statements call `name` to where Tithe keeps its tables, with its rows, indexes and
+    /// defaults; without foreign keys and triggers, which would lead back to the originals.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn copy(&self, server: &Server, setup: &Setup, name: &str) -> Result<(), Fault>;
+}
+
+/// Asks a server about tables of the user's own.
+pub trait Survey {
+    /// Has the server look at a statement without carrying it out, in a read-only transaction; `None` where it takes
+    /// it, or cannot tell without values.
+    ///
+    /// # Errors
+    /// A broken connection.
+    fn refusal(&mut self, statement: &OwnStatement) -> Result<Option<Refusal>, Fault>;
+
+    /// The tables and views that have one of `names`.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn named(&mut self, names: &BTreeSet<String>) -> Result<Vec<OwnTable>, Fault>;
+
+    /// What the account may change beside `allowed` and what is Tithe's, by whole names or as the server says it.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn changeable(&mut self, allowed: &[&OwnTable]) -> Result<Vec<String>, Fault>;
+
+    /// What rows of other tables change by when those of `tables` do, or may be changed by what `names` call, each in
+    /// words: cascades, triggers, functions with the rights of their owner.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn side_effects(&mut self, tables: &[&OwnTable], names: &BTreeSet<String>) -> Result<Vec<String>, Fault>;
+
+    /// True where the account may make tables of Tithe's.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn makes_tables(&mut self) -> Result<bool, Fault>;
+
+    /// Statements that make an account which may read `tables`, change those of `changed` and, for copies, make
+    /// tables of Tithe's.
+    fn account(&mut self, tables: &[&OwnTable], changed: &[&OwnTable]) -> String;
+}
+
+/// Where the statements that are `asked` run.
+///
+/// # Errors
+/// [`Fault::Refused`] with everything that stands in the way: what the server does not know, rights that the account
+/// lacks, and rights that it must not have. The server's error.
+pub fn place(survey: &mut dyn Survey, asked: &Asked) -> Result<TablePlace, Fault> {
+    let tables = survey.named(&asked.names)?;
+    let copies = asked.writes && asked.in_place.is_empty();
+    let (mut refused, mut denied, mut grants) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let mut unknown = Vec::new();
+    for statement in asked.statements.iter().filter(|_| !copies) {
+        match survey.refusal(statement)? {
+            Some(Refusal::Unknown(words)) => unknown.push(format!("{}: {words}", statement.place)),
+            Some(Refusal::Denied { words, grant }) => {
+                denied.push(format!("{}: {words}", statement.place));
+                grants.extend(grant);
+            }
+            None => {}
+        }
+    }
+    // In a schema that the account may not use the server knows no table.
+    if copies || !denied.is_empty() || !unknown.is_empty() {
+        grants.extend(tables.iter().flat_map(|table| table.grants.iter().cloned()));
+    }
+    if grants.is_empty() {
+        refused.extend(unknown.into_iter().chain(denied));
+    } else {
+        let all: Vec<String> = grants.into_iter().collect();
+        refused.push(format!("the account may not read what the statements name: say `{}`", all.join("; ")));
+    }
+    let mut changed = Vec::new();
+    for name in &asked.in_place {
+        match tables.iter().find(|table| table.name == *name || table.short == *name) {
+            Some(table) => changed.push(table),
+            None => refused.push(format!("no statement names `{name}`, which may be changed in place")),
+        }
+    }
+    let copied: Vec<&OwnTable> = tables.iter().filter(|table| copies && table.is_visible).collect();
+    if copies {
+        refuse_copies(&copied, &mut refused);
+    }
+    if asked.writes {
+        let others = survey.changeable(&changed)?;
+        if !others.is_empty() {
+            let all: Vec<&OwnTable> = tables.iter().collect();
+            refused.push(format!(
+                "the account may change more than the statements are to ({}): run them by an account that may not: `{}`",
+                shortened(&others),
+                survey.account(&all, &changed)
+            ));
+        }
+        let effects = survey.side_effects(&changed, &asked.names)?;
+        refused
+            .extend(effects.into_iter().map(|words| format!("{words}: this may change tables that you did not name")));
+    }
+    if !refused.is_empty() {
+        return Err(Fault::Refused(refused.join("; besides, ")));
+    }
+    Ok(match copies {
+        true => TablePlace::Copied(copied.into_iter().map(|table| table.short.clone()).collect()),
+        false => TablePlace::InPlace { writes: asked.writes, makes: survey.makes_tables()? },
+    })
+}
+
+/// Adds to `refused` why `copied` cannot be copied.
+fn refuse_copies(copied: &[&OwnTable], refused: &mut Vec<String>) {
+    if copied.is_empty() {
+        refused.push("the server has no table that the statements name without its schema".to_owned());
+    }
+    for view in copied.iter().filter(|table| !table.is_table) {
+        refused.push(format!(
+            "{} is a view, and a copy of its rows would not change with those of its tables: let the statements name tables",
+            view.name
+        ));
+    }
+}
+
+/// The first of `all`, and how many more there are.
+fn shortened(all: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = all[..all.len().min(SHOWN)].join(", ");
+    match all.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

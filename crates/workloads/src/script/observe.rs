@@ -1,0 +1,111 @@
+//! What statements answer outside of the load: rows are reduced to a number, so that arms can be compared.
+
+use tithe_plugin::{session::Rows, workload::Answered};
+
+use super::{answer::Answer, random::murmur2};
+
+/// Letters of an answer that a message shows.
+const SHOWN: usize = 120;
+
+/// Reduces the rows of an answer to a number that does not depend on their order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Digest {
+    sum: u64,
+    rows: u64,
+    /// The row that comes now.
+    current: u64,
+    /// The first row, for messages.
+    first: String,
+}
+
+impl Digest {
+    fn end_row(&mut self) {
+        if self.rows > 0 {
+            self.sum = self.sum.wrapping_add(murmur2(self.current as i64, 0) as u64);
+        }
+        self.current = 0;
+    }
+
+    fn field(&mut self, value: Option<&[u8]>) {
+        let bytes = value.unwrap_or(b"\0NULL");
+        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+        self.current = bytes.iter().fold(self.current.wrapping_mul(31).wrapping_add(7), mix);
+        let left = SHOWN.saturating_sub(self.first.chars().count());
+        if self.rows == 1 && left > 0 {
+            let separator = if self.first.is_empty() { "" } else { ", " };
+            let shown = value.map_or("NULL".into(), String::from_utf8_lossy);
+            self.first += separator;
+            self.first.extend(shown.chars().filter(|sign| !sign.is_control()).take(left));
+        }
+    }
+
+    /// What a message shows of it.
+    fn words(&self) -> String {
+        match self.rows {
+            0 => "no row".to_owned(),
+            1 => format!("({})", self.first),
+            rows => format!("{rows} rows, first ({})", self.first),
+        }
+    }
+}
+
+/// What a client sees outside of the load.
+#[derive(Debug, Default)]
+pub struct Observer {
+    current: Digest,
+    answers: Vec<Answered>,
+}
+
+impl Observer {
+    /// What was observed since this was asked last.
+    pub fn take(&mut self) -> Vec<Answered> {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// Takes the `words` by which a transaction was refused, which is recorded as `operation`.
+    pub fn refused(&mut self, operation: usize, words: String) {
+        let mut digest = Digest { rows: 1, ..Digest::default() };
+        digest.field(Some(words.as_bytes()));
+        self.current = Digest::default();
+        self.answers.push(Answered { operation, digest: digest.current, words, failed: true });
+    }
+
+    /// Takes the answer that is complete, to the statement that is recorded as `operation`.
+    pub fn answered(&mut self, operation: Option<usize>) {
+        self.current.end_row();
+        let digest = std::mem::take(&mut self.current);
+        if let Some(operation) = operation {
+            let digest_of = digest.sum.wrapping_add(digest.rows);
+            self.answers.push(Answered { operation, digest: digest_of, words: digest.words(), failed: false });
+        }
+    }
+}
+
+/// Gives rows to a client and to who observes it.
+pub struct Observed<'a> {
+    /// The client's.
+    pub answer: &'a mut Answer,
+    /// Its observer.
+    pub observer: &'a mut Observer,
+}
+
+impl Rows for Observed<'_> {
+    fn row(&mut self, key: Option<&[u8]>) {
+        self.answer.row(key);
+        self.observer.current.end_row();
+        self.observer.current.rows += 1;
+    }
+
+    fn field(&mut self, field: usize, value: Option<&[u8]>) {
+        self.answer.field(field, value);
+        self.observer.current.field(value);
+    }
+
+    fn enough(&self) -> Option<String> {
+        self.answer.enough()
+    }
+
+    fn column(&mut self, column: usize, name: &[u8]) {
+        self.answer.column(column, name);
+    }
+}
