@@ -110,7 +110,7 @@ impl Access {
         };
         let identity = self.identity.as_ref().map(|(certificate, key)| Identity { certificate, key });
         let versions = [TlsVersion::V1_2, TlsVersion::V1_3];
-        let config = client_config(Trust::Authority(authority), identity, &versions, false)?;
+        let config = client_config(Trust::Authority(authority), identity, &versions, false, None)?;
         Ok(options.tls_client_config((*config).clone()))
     }
 }

@@ -322,7 +322,7 @@ fn changes(protection: &'static dyn Protection, chosen: &experiment::Protection)
     lines.extend(setup.statements.iter().map(|statement| format!("after the start: {statement}")));
     lines.extend(setup.table_statements.iter().map(|statement| format!("for each table: {statement}")));
     lines.extend(setup.session_statements.iter().map(|statement| format!("in every session: {statement}")));
-    if let Transport::Tls { version, mutual, resumption } = setup.transport {
+    if let Transport::Tls { version, mutual, resumption, .. } = setup.transport {
         let clients = if mutual { ", clients show a certificate" } else { "" };
         let again = if resumption { ", sessions are resumed" } else { "" };
         lines.push(format!("clients: TLS {version:?} alone{clients}{again}").replace("V1_", "1."));

@@ -10,7 +10,7 @@ mod tls;
 mod token;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, PoisonError},
 };
 
@@ -28,7 +28,7 @@ use tithe_plugin::{
 pub use outside::Outside;
 use parts::PASSWORD_COMMAND;
 pub use parts::{Host, RefusedOption, UrlParts, refused};
-pub use tls::{Authority, Handshakes, Tls};
+pub use tls::{Authority, Handshakes, Shown, Tls};
 
 /// Whether the server at a target is one that its URL asks for. Fails where it lets no client in.
 pub type Takes = fn(&Target) -> Result<bool, Fault>;
@@ -148,6 +148,11 @@ impl Target {
     /// Handshakes with this server, as this target has them done.
     pub fn handshakes(&self) -> Handshakes {
         self.tls.as_ref().map_or_else(Handshakes::default, |tls| tls.handshakes(&self.host, self.port))
+    }
+
+    /// What the server has shown in the full handshakes so far, as this target has them done.
+    pub fn shown(&self) -> BTreeSet<Shown> {
+        self.tls.as_ref().map_or_else(BTreeSet::new, |tls| tls.shown(&self.host, self.port))
     }
 
     /// True for a server at a Unix socket.
@@ -289,7 +294,7 @@ impl Product {
             let Some(tls) = &mut tls else { return Err(refused("server_name without TLS would not be used")) };
             tls.server_name = Some(name.to_owned());
         }
-        if let Transport::Tls { version, mutual, resumption } = setup.transport {
+        if let Transport::Tls { version, mutual, resumption, suite, .. } = setup.transport {
             if tls.is_none() && parts.hosts.iter().any(|host| is_socket(&host.name)) {
                 let why = "this arm asks for TLS, which is for connections by TCP: its URL needs a host in place of the socket";
                 return Err(refused(why));
@@ -307,6 +312,7 @@ impl Product {
             }
             tls.versions = vec![version];
             tls.resumption = resumption;
+            tls.suite = suite;
         }
         let user = parts.user.clone().unwrap_or_default();
         let target = Target {
@@ -373,12 +379,13 @@ pub fn launched(host: &str, port: u16, user: &str, database: &str, setup: &Setup
     let credentials = &setup.credentials;
     let tls = match setup.transport {
         Transport::Plain => None,
-        Transport::Tls { version, mutual, resumption } => Some(Tls {
+        Transport::Tls { version, mutual, resumption, suite, .. } => Some(Tls {
             authority: Authority::Of(credentials.authority.clone()),
             server_name: None,
             versions: vec![version],
             identity: mutual.then(|| (credentials.client_certificate.clone(), credentials.client_key.clone())),
             resumption,
+            suite,
         }),
     };
     Target {

@@ -1,7 +1,12 @@
 //! TLS as a protection of any server with a wire client: what the products share. How a server is told to speak it is
 //! with its launch, and how a client speaks it is in [`crate::target`].
 
-use tithe_machine::launch::{Install, Missing};
+use tithe_machine::{
+    credentials::KeyType,
+    fault::Fault,
+    launch::{Install, Missing},
+    sandbox::{OPENSSL, tools::tool},
+};
 use tithe_model::{
     catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
     experiment,
@@ -10,7 +15,7 @@ use tithe_plugin::{
     checks::{canary::Targets, program_wire::ProgramWire, wire_canary::WireCanary},
     evidence::Check,
     protection::Protection,
-    setup::{Setup, TlsVersion, Transport},
+    setup::{Setup, Suite, TlsVersion, Transport},
     workload::Workload,
 };
 
@@ -36,8 +41,11 @@ pub const VERSION: &str = "The only protocol version that either side allows.";
 /// What the option `mutual` does.
 pub const MUTUAL: &str = "The server demands a client certificate.";
 
-/// The options `version` and `mutual` with what is said of them.
-pub const fn options_without_resumption(version: &'static str, mutual: &'static str) -> [OptionEntry; 2] {
+/// What an option says that asks for nothing.
+const ANY: &str = "any";
+
+/// The options of any product, with what is said of `version` and `mutual`.
+pub const fn options_of_any(version: &'static str, mutual: &'static str) -> [OptionEntry; 4] {
     [
         OptionEntry {
             name: "version",
@@ -46,12 +54,30 @@ pub const fn options_without_resumption(version: &'static str, mutual: &'static 
             help: version,
         },
         OptionEntry { name: "mutual", kind: OptionKind::Flag, default: Some(DefaultValue::Flag(false)), help: mutual },
+        OptionEntry {
+            name: "key",
+            kind: OptionKind::Choice(&[ANY, "ecdsa-p256", "rsa-2048", "rsa-4096", "ed25519"]),
+            default: Some(DefaultValue::Text(ANY)),
+            help: "The server's key. `any`: ECDSA P-256 on a server that Tithe starts, whatever another has.",
+        },
+        OptionEntry {
+            name: "chain",
+            kind: OptionKind::Choice(&[ANY, "1", "2", "3"]),
+            default: Some(DefaultValue::Text(ANY)),
+            help: "Certificates that the server shows. `any`: one, or whatever another has.",
+        },
     ]
 }
 
-/// The options `version` and `mutual` with what is said of them, and `resumption`.
-pub const fn options(version: &'static str, mutual: &'static str) -> [OptionEntry; 3] {
-    let [version, mutual] = options_without_resumption(version, mutual);
+/// The options of a product whose clients are Tithe's own, with what is said of `version` and `mutual`.
+pub const fn options(version: &'static str, mutual: &'static str) -> [OptionEntry; 6] {
+    let [version, mutual, key, chain] = options_of_any(version, mutual);
+    let suite = OptionEntry {
+        name: "suite",
+        kind: OptionKind::Choice(&[ANY, "aes-256-gcm", "aes-128-gcm", "chacha20-poly1305"]),
+        default: Some(DefaultValue::Text(ANY)),
+        help: "The only cipher that clients offer.",
+    };
     let resumption = OptionEntry {
         name: "resumption",
         kind: OptionKind::Flag,
@@ -59,7 +85,7 @@ pub const fn options(version: &'static str, mutual: &'static str) -> [OptionEntr
         help: "New connections resume the TLS session of an earlier one, as far as the server lets them; the evidence \
                says how many did. It matters where connections are opened while measuring (`reconnect_every`).",
     };
-    [version, mutual, resumption]
+    [version, mutual, resumption, suite, key, chain]
 }
 
 /// TLS of a product with nothing particular about it.
@@ -86,12 +112,21 @@ impl Protection for Tls {
         self.entry
     }
 
-    fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
-        (self.needs)(install)
+    fn needs(&self, install: &Install, chosen: &experiment::Protection) -> Result<(), Missing> {
+        (self.needs)(install)?;
+        // The library that signs makes these itself.
+        if transport(chosen).identity().key == KeyType::EcdsaP256 || tool(OPENSSL).is_some() {
+            return Ok(());
+        }
+        Err(Missing {
+            what: format!("the program {OPENSSL}, which makes the server's key"),
+            looked_in: vec!["PATH".to_owned()],
+            how_to_install: vec!["Debian, Ubuntu, Fedora: install the package openssl".to_owned()],
+        })
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
-        setup.transport = transport(chosen);
+        setup.speak(transport(chosen));
     }
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
@@ -123,5 +158,29 @@ fn transport(chosen: &experiment::Protection) -> Transport {
     let version = if chosen.text("version") == "1.2" { TlsVersion::V1_2 } else { TlsVersion::V1_3 };
     // A product whose driver is unknown has no such option.
     let resumption = chosen.options.get("resumption") == Some(&experiment::OptionValue::Flag(true));
-    Transport::Tls { version, mutual: chosen.flag("mutual"), resumption }
+    let named = |option: &str| match chosen.options.get(option) {
+        Some(experiment::OptionValue::Text(name)) => name.as_str(),
+        _ => ANY,
+    };
+    Transport::Tls {
+        version,
+        mutual: chosen.flag("mutual"),
+        resumption,
+        suite: Suite::ALL.into_iter().find(|suite| suite.name() == named("suite")),
+        key: KeyType::ALL.into_iter().find(|key| key.name() == named("key")),
+        chain: named("chain").parse().ok(),
+    }
+}
+
+/// The refusal of a key that `product` cannot have, `why`.
+///
+/// # Errors
+/// Where `setup` asks for Ed25519.
+pub fn without_ed25519(setup: &Setup, product: &str, why: &str) -> Result<(), Fault> {
+    match setup.transport {
+        Transport::Tls { key: Some(KeyType::Ed25519), .. } => {
+            Err(Fault::Refused(format!("{product} cannot have a key of kind ed25519: {why}")))
+        }
+        _ => Ok(()),
+    }
 }

@@ -20,7 +20,7 @@ use tithe_plugin::{
     product::Product,
     protection::Protection,
     rotation::Rotator,
-    setup::{Authentication, Setup},
+    setup::{Authentication, Setup, Transport},
     wire::is_socket,
     workload::Workload,
 };
@@ -291,6 +291,9 @@ pub fn check_programs(
             let setup = Resolved::of(product, arm).map_err(|fault| fault.to_string())?.bare_setup();
             if setup.columns.is_some() || !setup.loaded().session_statements.is_empty() {
                 return refused(format!("has none of what arm {} asks of Tithe's own clients", arm.name));
+            }
+            if matches!(setup.transport, Transport::Tls { suite: Some(_), .. }) {
+                return refused(format!("chooses its cipher suite itself; leave `suite` of arm {} out", arm.name));
             }
             if let Some(why) = program.refuses_setup(protocol, &setup) {
                 return refused(format!("{why} (arm {})", arm.name));

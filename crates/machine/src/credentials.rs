@@ -7,6 +7,48 @@ use crate::secret::Secret;
 /// Name of the file that [`Credentials::untrusted_client`] is, beside that of its authority.
 pub const UNTRUSTED_CLIENT: &str = "untrusted-client.pem";
 
+/// Kind of the key that a server's certificate is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeyType {
+    /// ECDSA over the curve P-256, which all servers have where nothing else is asked for.
+    EcdsaP256,
+    /// RSA with 2,048 bits.
+    Rsa2048,
+    /// RSA with 4,096 bits.
+    Rsa4096,
+    /// Ed25519.
+    Ed25519,
+}
+
+impl KeyType {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::EcdsaP256, Self::Rsa2048, Self::Rsa4096, Self::Ed25519];
+
+    /// Its name in experiments and in what evidence sees.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::EcdsaP256 => "ecdsa-p256",
+            Self::Rsa2048 => "rsa-2048",
+            Self::Rsa4096 => "rsa-4096",
+            Self::Ed25519 => "ed25519",
+        }
+    }
+}
+
+/// What a server shows to prove who it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServerIdentity {
+    /// Kind of its key, and of those of the authorities between.
+    pub key: KeyType,
+    /// Certificates that it shows: its own, and those of authorities between it and the run's.
+    pub chain: usize,
+}
+
+impl ServerIdentity {
+    /// That of every server where nothing else is asked for.
+    pub const USUAL: Self = Self { key: KeyType::EcdsaP256, chain: 1 };
+}
+
 /// Certificates, keys and passwords made for one run, in its sandbox.
 #[derive(Debug, Clone)]
 pub struct Credentials {
@@ -45,6 +87,15 @@ impl Credentials {
             password,
             key,
             second_key: Secret::random(32),
+        }
+    }
+
+    /// Has the server show `identity`: its files are those of [`Step::Identity`](crate::launch::Step::Identity).
+    pub fn show(&mut self, identity: ServerIdentity) {
+        if identity != ServerIdentity::USUAL {
+            let file = |ending| format!("server-{}-{}.{ending}", identity.key.name(), identity.chain);
+            self.server_certificate = self.authority.with_file_name(file("pem"));
+            self.server_key = self.authority.with_file_name(file("key"));
         }
     }
 

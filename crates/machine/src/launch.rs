@@ -11,7 +11,7 @@ use std::{
 use rustix::process::Signal;
 use tithe_model::experiment::Url;
 
-use crate::{paths::Paths, remote::RemoteServer, secret::Secret};
+use crate::{credentials::ServerIdentity, paths::Paths, remote::RemoteServer, secret::Secret};
 
 /// Where to look for an installation.
 #[derive(Debug, Clone, Default)]
@@ -123,6 +123,15 @@ pub enum Step {
         path: PathBuf,
         /// What it leads to.
         to: PathBuf,
+    },
+    /// Make a key and have the run's authority sign what a server shows, unless it is there.
+    Identity {
+        /// What it shows.
+        identity: ServerIdentity,
+        /// The certificates, PEM, the server's own first.
+        certificate: PathBuf,
+        /// The key, PEM, mode 0600.
+        key: PathBuf,
     },
     /// Run a command to its end; a status other than 0 is an error with the command's own words.
     Run(Command),

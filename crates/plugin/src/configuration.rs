@@ -1,6 +1,9 @@
 //! The set-up of an arm as text: one line for each thing that Tithe does, so that two arms can be compared.
 
-use tithe_machine::launch::{Content, Launch, Place, Step};
+use tithe_machine::{
+    credentials::ServerIdentity,
+    launch::{Content, Launch, Place, Step},
+};
 
 use crate::{
     setup::{AfterLoading, Authentication, Setup, TlsVersion, Transport},
@@ -23,6 +26,9 @@ pub fn configuration(launch: &Launch, setup: &Setup, place: &Place) -> Vec<Strin
                 let told = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
                 lines.extend(told.map(|line| format!("{name}: {line}")));
             }
+            Step::Identity { identity: ServerIdentity { key, chain }, .. } => {
+                lines.push(format!("server certificate: {}, {chain} shown", key.name()))
+            }
             Step::Run(command) | Step::MakeData(command) => {
                 lines.push(format!("run {} {}", command.program.display(), command.arguments.join(" ")))
             }
@@ -41,14 +47,15 @@ pub fn configuration(launch: &Launch, setup: &Setup, place: &Place) -> Vec<Strin
 /// What the clients of an arm do beside plain talk.
 fn client(setup: &Setup) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Transport::Tls { version, mutual, resumption } = setup.transport {
+    if let Transport::Tls { version, mutual, resumption, suite, .. } = setup.transport {
         let version = match version {
             TlsVersion::V1_2 => "1.2",
             TlsVersion::V1_3 => "1.3",
         };
         let own = if mutual { ", shows a certificate of its own" } else { "" };
         let again = if resumption { ", sessions resumed" } else { "" };
-        lines.push(format!("client: TLS {version} only, certificate verified{own}{again}"));
+        let alone = suite.map_or_else(String::new, |suite| format!(", {} alone", suite.name()));
+        lines.push(format!("client: TLS {version} only, certificate verified{own}{again}{alone}"));
     }
     if let Authentication::Password { mechanism } = &setup.authentication {
         lines.push(format!("client: password, {mechanism}"));

@@ -14,7 +14,12 @@ pub use self::{
     selection::Selection,
     tables::TablePlace,
 };
-use tithe_machine::{credentials::Credentials, fault::Fault, secret::Secret};
+use tithe_machine::{
+    credentials::{Credentials, KeyType, ServerIdentity},
+    fault::Fault,
+    launch::Step,
+    secret::Secret,
+};
 
 use crate::{sql::Compute, volume::VolumeSpec};
 
@@ -93,6 +98,20 @@ impl Setup {
         }
     }
 
+    /// Speaks TLS as `transport` says, and has a server of Tithe's show what it asks for.
+    pub fn speak(&mut self, transport: Transport) {
+        self.transport = transport;
+        self.credentials.show(transport.identity());
+    }
+
+    /// What makes the server's certificates, where they are not the usual.
+    pub fn identity_step(&self) -> Option<Step> {
+        let identity = self.transport.identity();
+        let Credentials { server_certificate, server_key, .. } = &self.credentials;
+        let (certificate, key) = (server_certificate.clone(), server_key.clone());
+        (identity != ServerIdentity::USUAL).then_some(Step::Identity { identity, certificate, key })
+    }
+
     /// True when its volume is encrypted with another key, again and again, while it is measured.
     pub fn rotates_volume(&self) -> bool {
         self.volume.as_ref().is_some_and(|spec| spec.rotates)
@@ -160,7 +179,62 @@ pub enum Transport {
         mutual: bool,
         /// Clients resume the sessions of earlier connections, as far as the server lets them.
         resumption: bool,
+        /// The only cipher that clients offer; `None`: all that they know.
+        suite: Option<Suite>,
+        /// What the server is to show; `None`: whatever it has.
+        key: Option<KeyType>,
+        /// How many certificates it is to show; `None`: whatever it has.
+        chain: Option<usize>,
     },
+}
+
+impl Transport {
+    /// TLS of one version, where nothing else is asked for.
+    pub const fn tls(version: TlsVersion, mutual: bool) -> Self {
+        Self::Tls { version, mutual, resumption: false, suite: None, key: None, chain: None }
+    }
+
+    /// What a server that Tithe starts shows.
+    pub fn identity(self) -> ServerIdentity {
+        let usual = ServerIdentity::USUAL;
+        match self {
+            Self::Plain => usual,
+            Self::Tls { key, chain, .. } => {
+                ServerIdentity { key: key.unwrap_or(usual.key), chain: chain.unwrap_or(usual.chain) }
+            }
+        }
+    }
+}
+
+/// What encrypts the records of a TLS connection. The version, and with TLS 1.2 the server's key, say the rest of the
+/// cipher suite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Suite {
+    /// AES-256-GCM.
+    Aes256Gcm,
+    /// AES-128-GCM.
+    Aes128Gcm,
+    /// ChaCha20-Poly1305.
+    ChaCha20,
+}
+
+impl Suite {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Aes256Gcm, Self::Aes128Gcm, Self::ChaCha20];
+
+    /// Its name in experiments.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Aes256Gcm => "aes-256-gcm",
+            Self::Aes128Gcm => "aes-128-gcm",
+            Self::ChaCha20 => "chacha20-poly1305",
+        }
+    }
+
+    /// True for a cipher suite that has it, by its standard's name: `TLS_AES_256_GCM_SHA384`.
+    pub fn is_in(self, standard: &str) -> bool {
+        standard.replace('_', "-").to_ascii_lowercase().contains(self.name())
+    }
 }
 
 /// A TLS protocol version.

@@ -9,6 +9,7 @@
 //! is an error.
 
 mod cursor;
+mod der;
 mod tls;
 
 use std::{
@@ -29,6 +30,7 @@ use rustls::{ClientConnection, pki_types::ServerName};
 use tithe_machine::fault::Fault;
 
 pub use cursor::{Cursor, Format};
+pub use der::element;
 pub use rustls::ClientConfig;
 pub use tls::{Identity, Trust, client_config};
 
@@ -99,6 +101,10 @@ pub struct TlsFacts {
     pub key_exchange: String,
     /// Kind of handshake: `Full`, `Resumed`.
     pub handshake: String,
+    /// Kind of the server's key: `ecdsa-p256`.
+    pub key: String,
+    /// Certificates that the server has shown.
+    pub chain: usize,
 }
 
 /// True where `host` is the path of a Unix socket and not a name.
@@ -211,12 +217,15 @@ impl Wire {
     pub fn tls_facts(&self) -> Option<TlsFacts> {
         let connection = &self.tls.as_ref()?.connection;
         let group = connection.negotiated_key_exchange_group();
+        let shown = connection.peer_certificates().unwrap_or_default();
         Some(TlsFacts {
             // The library writes `TLSv1_3` and `TLS13_AES_256_GCM_SHA384`.
             version: format!("{:?}", connection.protocol_version()?).replace('_', "."),
             cipher: format!("{:?}", connection.negotiated_cipher_suite()?.suite()).replacen("TLS13_", "TLS_", 1),
             key_exchange: group.map_or_else(String::new, |group| format!("{:?}", group.name())),
             handshake: connection.handshake_kind().map_or_else(String::new, |kind| format!("{kind:?}")),
+            key: shown.first().map_or_else(String::new, tls::key_of),
+            chain: shown.len(),
         })
     }
 

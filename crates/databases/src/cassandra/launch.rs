@@ -176,7 +176,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     // What does not fit was refused before; a launch that is shown all the same has one node.
     let nodes = Cluster::of(setup).map_or(1, |cluster| cluster.nodes);
     let nodes: Vec<Node<'_>> = (1..=nodes).map(|number| Node { number, install, setup, place }).collect();
-    let mut steps = Vec::new();
+    let mut steps = Vec::from_iter(setup.identity_step());
     if uses_pem(setup) {
         steps.push(identity(setup, place));
     }

@@ -79,6 +79,10 @@ impl Database for Cassandra {
         target::PRODUCT.check_url(url, setup)
     }
 
+    fn check_setup(&self, setup: &Setup) -> Result<(), Fault> {
+        crate::tls::without_ed25519(setup, "Cassandra", "it reads RSA, DSA and EC keys from PEM files alone")
+    }
+
     fn remarks(&self, url: &Url, setup: &Setup) -> Vec<String> {
         target::PRODUCT.remarks(url, setup)
     }

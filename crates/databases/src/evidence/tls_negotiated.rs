@@ -1,17 +1,22 @@
 //! Is TLS spoken as asked for, and nothing else let in? Of an attached server the two are asked apart: its owner may
 //! have reasons to serve others in plaintext, and the arm speaks TLS all the same.
 
-use tithe_machine::{credentials::Credentials, fault::Fault, launch::Address, observation::Observation};
+use tithe_machine::{
+    credentials::{Credentials, KeyType},
+    fault::Fault,
+    launch::Address,
+    observation::Observation,
+};
 use tithe_plugin::{
     evidence::{Check, CheckContext, CheckEntry},
-    setup::{TlsVersion, Transport},
+    setup::{Suite, TlsVersion, Transport},
 };
 
 use super::{
     Attempt, ConnectionProbes,
     whole::{THIS_ACCOUNT, Whole, in_words, that_matter},
 };
-use crate::target::{Target, Tls};
+use crate::target::{Shown, Target, Tls};
 
 /// Asks the server what the measured connections speak, then tries what must be refused: plaintext, the
 /// other TLS version, a server whose authority the client does not know and, where asked for, a client without a
@@ -23,6 +28,9 @@ pub struct TlsNegotiated {
     probes: &'static ConnectionProbes,
     version: TlsVersion,
     mutual: bool,
+    suite: Option<Suite>,
+    key: Option<KeyType>,
+    chain: Option<usize>,
 }
 
 impl TlsNegotiated {
@@ -32,7 +40,9 @@ impl TlsNegotiated {
     /// When it is not: the protection `tls` always asks for TLS.
     pub fn new(probes: &'static ConnectionProbes, transport: Transport) -> Self {
         match transport {
-            Transport::Tls { version, mutual, .. } => Self { probes, version, mutual },
+            Transport::Tls { version, mutual, suite, key, chain, .. } => {
+                Self { probes, version, mutual, suite, key, chain }
+            }
             Transport::Plain => unreachable!("the protection `tls` asks for TLS"),
         }
     }
@@ -42,6 +52,25 @@ impl TlsNegotiated {
             TlsVersion::V1_2 => "TLSv1.2",
             TlsVersion::V1_3 => "TLSv1.3",
         }
+    }
+
+    /// What was asked for beside the version, for a claim: `TLSv1.3 with rsa-2048`.
+    fn asked(&self) -> String {
+        let parts = [
+            self.suite.map(|suite| suite.name().to_owned()),
+            self.key.map(|key| format!("a server's key {}", key.name())),
+            self.chain.map(|chain| format!("{chain} certificates shown")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let with = if parts.is_empty() { "" } else { " with " };
+        format!("{}{with}{}", self.version(), parts.join(", "))
+    }
+
+    /// True for a handshake in which something else than was asked for was used.
+    fn differs(&self, shown: &Shown) -> bool {
+        self.suite.is_some_and(|suite| !suite.is_in(&shown.suite))
+            || self.key.is_some_and(|key| key.name() != shown.key)
+            || self.chain.is_some_and(|chain| chain != shown.chain)
     }
 
     /// What the client must refuse, and the server where it is to know its clients, each with its name. A server that
@@ -76,6 +105,12 @@ impl TlsNegotiated {
         let seen = (self.probes.tls_of_server)(context, target)?;
         let quotation = format!("{}: {seen}", self.probes.tls_source);
         if !seen.starts_with(self.version()) {
+            return Ok(Err(Observation::Exposed(quotation)));
+        }
+        let shown = target.shown();
+        let words: Vec<String> = shown.iter().map(ToString::to_string).collect();
+        let quotation = format!("{quotation}; handshakes of the clients: {}", words.join(" and "));
+        if shown.iter().any(|shown| self.differs(shown)) {
             return Ok(Err(Observation::Exposed(quotation)));
         }
         if target.tls.as_ref().is_some_and(Tls::trusts_anyone) {
@@ -117,7 +152,7 @@ impl Check for TlsNegotiated {
         let mutual = if self.mutual { ", clients without a certificate" } else { "" };
         format!(
             "the server reports that clients speak {}; plaintext, other versions{mutual} and unknown authorities are refused",
-            self.version()
+            self.asked()
         )
     }
 
@@ -154,7 +189,7 @@ impl Check for TlsSpoken {
         let mutual = if self.0.mutual { "clients without a certificate or of an unknown authority and " } else { "" };
         format!(
             "the server reports that clients speak {}; {mutual}servers of unknown authorities are refused",
-            self.0.version()
+            self.0.asked()
         )
     }
 
@@ -275,7 +310,7 @@ mod tests {
 
     /// Whom impostors trust, and which certificate they show.
     fn impostors(mutual: bool) -> String {
-        let transport = Transport::Tls { version: TlsVersion::V1_3, mutual, resumption: false };
+        let transport = Transport::tls(TlsVersion::V1_3, mutual);
         let mut setup = plain();
         setup.transport = transport;
         let target = launched("db", 7, "ann", "a", &setup);
@@ -302,6 +337,24 @@ mod tests {
             a client of an unknown authority: trusts /m/ca.pem, shows `/m/untrusted-client.pem`
         "#]]
         .assert_eq(&impostors(true));
+    }
+
+    #[test]
+    fn handshakes_are_held_to_what_was_asked_for() {
+        let usual = Transport::tls(TlsVersion::V1_3, false);
+        let Transport::Tls { version, mutual, resumption, .. } = usual else { panic!("TLS") };
+        let of = |suite, key, chain| {
+            let asked = Transport::Tls { version, mutual, resumption, suite, key, chain };
+            TlsNegotiated::new(&NOBODY, asked)
+        };
+        let shown = Shown { suite: "TLS_AES_128_GCM_SHA256".to_owned(), key: "rsa-2048".to_owned(), chain: 2 };
+        assert!(!TlsNegotiated::new(&NOBODY, usual).differs(&shown));
+        let right = of(Some(Suite::Aes128Gcm), Some(KeyType::Rsa2048), Some(2));
+        assert!(!right.differs(&shown));
+        assert_eq!(right.asked(), "TLSv1.3 with aes-128-gcm, a server's key rsa-2048, 2 certificates shown");
+        let wrong =
+            [of(Some(Suite::Aes256Gcm), None, None), of(None, Some(KeyType::Rsa4096), None), of(None, None, Some(1))];
+        assert_eq!(wrong.map(|asked| asked.differs(&shown)), [true; 3]);
     }
 
     #[test]

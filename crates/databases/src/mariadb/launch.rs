@@ -138,7 +138,7 @@ pub const RESERVED: &[(&str, &str)] = &[
 pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     let data = place.folder.join("data");
     let folders = [data.clone(), place.folder.join("tmp"), place.folder.join("binlog")];
-    let mut steps: Vec<Step> = folders.into_iter().map(Step::Folder).collect();
+    let mut steps: Vec<Step> = folders.into_iter().map(Step::Folder).chain(setup.identity_step()).collect();
     if let Some(at_rest) = &setup.at_rest {
         // A list of numbered keys in hexadecimal: number 1 is the only one that is needed, but where keys are changed.
         let second = setup.rotates.then_some(&setup.credentials.second_key);

@@ -70,6 +70,7 @@ pub const RESERVED: &[(&str, &str)] = &[
 pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     let data = place.folder.join("data");
     let mut steps = vec![Step::Folder(data.clone())];
+    steps.extend(setup.identity_step());
     let credentials = &setup.credentials;
     if let Transport::Tls { mutual, .. } = setup.transport {
         steps.push(join(&[&credentials.server_certificate, &credentials.server_key], place, SERVER_IDENTITY));

@@ -165,6 +165,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     let binlog = place.folder.join(BINLOG_FOLDER);
     let mut steps: Vec<Step> =
         [data.clone(), place.folder.join("tmp"), binlog.clone()].into_iter().map(Step::Folder).collect();
+    steps.extend(setup.identity_step());
     let mut program = install.programs.join("mysqld");
     if encrypts(setup) {
         steps.extend(keyring(install, place));

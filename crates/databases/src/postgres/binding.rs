@@ -4,6 +4,7 @@
 //! SHA-256 in place of MD5 and SHA-1.
 
 use ring::digest::{self, SHA256, SHA384, SHA512};
+use tithe_plugin::wire::element;
 
 /// Object identifiers of signatures with another hash than SHA-256, in DER, with the hash.
 const OTHERS: [(&[u8], &digest::Algorithm); 4] = [
@@ -30,19 +31,6 @@ pub fn of_certificate(certificate: &[u8]) -> Option<Vec<u8>> {
     }
     let hash = OTHERS.iter().find(|(other, _)| *other == identifier).map_or(&SHA256, |(_, hash)| *hash);
     Some(digest::digest(hash, certificate).as_ref().to_vec())
-}
-
-/// The content of the first element of `der`, and what follows it.
-fn element(der: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (first, rest) = der.get(1..)?.split_first()?;
-    let (length, rest) = match first {
-        0..0x80 => (usize::from(*first), rest),
-        _ => {
-            let (length, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-            (length.iter().try_fold(0_usize, |sum, byte| sum.checked_mul(256)?.checked_add((*byte).into()))?, rest)
-        }
-    };
-    rest.split_at_checked(length)
 }
 
 #[cfg(test)]

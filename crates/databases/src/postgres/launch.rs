@@ -122,7 +122,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     let data = place.folder.join("data");
     let write =
         |name: &str, text: String| Step::Write { path: data.join(name), content: Content::Text(text), mode: 0o600 };
-    let mut steps = Vec::new();
+    let mut steps = Vec::from_iter(setup.identity_step());
     if matches!(setup.authentication, Authentication::Password { .. }) {
         let content = Content::Secret(setup.credentials.password.clone());
         steps.push(Step::Write { path: place.folder.join("password"), content, mode: 0o600 });

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use tithe_machine::fault::Fault;
+use tithe_machine::{credentials::KeyType, fault::Fault};
 use tithe_model::experiment::Url;
 use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
@@ -125,11 +125,20 @@ pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
 /// Looks whether servers with this set-up let their clients in.
 ///
 /// # Errors
-/// For a login that is to be tied to a connection without TLS.
+/// For a login that is to be tied to a connection without TLS, or to a certificate that has no hash.
 pub fn check_setup(setup: &Setup) -> Result<(), Fault> {
     match (&setup.authentication, setup.transport) {
         (Authentication::Password { mechanism }, Transport::Plain) if mechanism == BOUND => {
             Err(Fault::Refused(format!("{NEEDS_TLS}: add `{{ use = \"tls\" }}` to this arm's protections")))
+        }
+        (Authentication::Password { mechanism }, Transport::Tls { key: Some(KeyType::Ed25519), chain: Some(2..), .. })
+            if mechanism == BOUND =>
+        {
+            Err(Fault::Refused(
+                "channel binding is not defined for certificates that an Ed25519 key has signed: ask for `chain = \"1\"`, which \
+                 the run's authority signs, or for another `key`"
+                    .to_owned(),
+            ))
         }
         _ => Ok(()),
     }
@@ -296,14 +305,14 @@ mod tests {
             "postgresql://ann@[::1]?sslmode=require",
             &plain(),
             expect![[
-                r#"[Target { host: "::1", port: 5432, user: "ann", database: "ann", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Anyone, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false }), mechanism: None, asked: {}, relay: None }]"#
+                r#"[Target { host: "::1", port: 5432, user: "ann", database: "ann", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Anyone, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         check(
             "postgres://ann@db/x?sslmode=verify-full&sslrootcert=/ca.pem&sslcert=/c.pem&sslkey=/k.pem",
             &plain(),
             expect![[
-                r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false }), mechanism: None, asked: {}, relay: None }]"#
+                r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         let outside = Outside::of(&[("PGPASSWORD", "outside")]);
@@ -326,13 +335,13 @@ mod tests {
             (
                 "postgres://ann:secret@db/x?sslmode=verify-full",
                 expect![[
-                    r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: System, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false }), mechanism: None, asked: {}, relay: None }]"#
+                    r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: System, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
                 ]],
             ),
             (
                 "postgres://ann:secret@db/x?sslmode=verify-ca&sslrootcert=/ca.pem",
                 expect![[
-                    r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: AnyNameOf("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false }), mechanism: None, asked: {}, relay: None }]"#
+                    r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: AnyNameOf("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
                 ]],
             ),
             (
@@ -362,7 +371,7 @@ mod tests {
     #[test]
     fn an_arm_with_tls_needs_a_url_with_tls() {
         let mut setup = plain();
-        setup.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false, resumption: false };
+        setup.transport = Transport::tls(TlsVersion::V1_3, false);
         check(
             "postgres://ann@db/x",
             &setup,
@@ -381,7 +390,7 @@ mod tests {
             "postgres://ann@db/x?sslmode=verify-full&sslrootcert=/ca.pem",
             &setup,
             expect![[
-                r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3], identity: None, resumption: false }), mechanism: None, asked: {}, relay: None }]"#
+                r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3], identity: None, resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
     }
@@ -403,5 +412,22 @@ mod tests {
             told(check_url(&url("channel_binding=require"), &plain())),
             told(check_url(&url("sslmode=require&channel_binding=require"), &setup)),
         ].join("\n"));
+    }
+    #[test]
+    fn a_login_is_not_tied_to_a_certificate_that_has_no_hash() {
+        let mut setup = plain();
+        setup.authentication = Authentication::Password { mechanism: BOUND.to_owned() };
+        let told = [None, Some(1), Some(2)].map(|chain| {
+            setup.transport = Transport::Tls {
+                version: TlsVersion::V1_3,
+                mutual: false,
+                resumption: false,
+                suite: None,
+                key: Some(KeyType::Ed25519),
+                chain,
+            };
+            check_setup(&setup).is_ok()
+        });
+        assert_eq!(told, [true, true, false]);
     }
 }

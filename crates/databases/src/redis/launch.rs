@@ -82,6 +82,7 @@ pub fn some_settings() -> Vec<String> {
 pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     let data = place.folder.join("data");
     let mut steps = vec![Step::Folder(data.clone())];
+    steps.extend(setup.identity_step());
     if let Authentication::Password { mechanism } = &setup.authentication {
         let (name, content) = secret_file(mechanism, &setup.credentials.password);
         steps.push(Step::Write { path: place.folder.join(name), content: Content::Secret(content), mode: 0o600 });

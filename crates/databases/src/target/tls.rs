@@ -1,7 +1,7 @@
 //! How TLS is spoken with a server, and what all connections of this program to it share.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -11,7 +11,7 @@ use std::{
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
-    setup::TlsVersion,
+    setup::{Suite, TlsVersion},
     wire::{ClientConfig, Identity, Trust, Wire, client_config},
 };
 
@@ -28,6 +28,8 @@ pub struct Tls {
     pub identity: Option<(PathBuf, PathBuf)>,
     /// Sessions of earlier connections are resumed, as far as the server lets the client.
     pub resumption: bool,
+    /// The only cipher that is offered; `None`: all that are known.
+    pub suite: Option<Suite>,
 }
 
 /// Whose certificates a client accepts; files are PEM.
@@ -74,6 +76,25 @@ struct Shared {
     config: Arc<ClientConfig>,
     full: AtomicU64,
     resumed: AtomicU64,
+    shown: Mutex<BTreeSet<Shown>>,
+}
+
+/// What came of a full handshake.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shown {
+    /// The cipher suite, as its standard names it.
+    pub suite: String,
+    /// Kind of the server's key.
+    pub key: String,
+    /// Certificates that the server has shown.
+    pub chain: usize,
+}
+
+impl std::fmt::Display for Shown {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { suite, key, chain } = self;
+        write!(formatter, "{suite}, a key {key}, {chain} {}", if *chain == 1 { "certificate" } else { "certificates" })
+    }
 }
 
 /// By host, port and how TLS is spoken: a ticket is good for the server alone that gave it out, whatever its name.
@@ -92,7 +113,7 @@ impl Tls {
     /// TLS of any version, as far as a URL says it.
     pub fn of_url(authority: Authority, identity: Option<(PathBuf, PathBuf)>) -> Self {
         let versions = vec![TlsVersion::V1_3, TlsVersion::V1_2];
-        Self { authority, server_name: None, versions, identity, resumption: false }
+        Self { authority, server_name: None, versions, identity, resumption: false, suite: None }
     }
 
     /// True where anybody's certificate is accepted.
@@ -125,9 +146,14 @@ impl Tls {
             )),
             fault => fault,
         })?;
-        let resumed = wire.tls_facts().is_some_and(|facts| facts.handshake == "Resumed");
-        let count = if resumed { &shared.resumed } else { &shared.full };
-        count.fetch_add(1, Ordering::Relaxed);
+        let Some(facts) = wire.tls_facts() else { return Ok(()) };
+        if facts.handshake == "Resumed" {
+            shared.resumed.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        }
+        shared.full.fetch_add(1, Ordering::Relaxed);
+        let shown = Shown { suite: facts.cipher, key: facts.key, chain: facts.chain };
+        shared.shown.lock().unwrap_or_else(PoisonError::into_inner).insert(shown);
         Ok(())
     }
 
@@ -150,13 +176,22 @@ impl Tls {
         Handshakes { full: read(|shared| &shared.full), resumed: read(|shared| &shared.resumed) }
     }
 
+    /// What the server at `host` and `port` has shown in full handshakes so far.
+    pub fn shown(&self, host: &str, port: u16) -> BTreeSet<Shown> {
+        let shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = shared.get(&(host.to_owned(), port, self.clone()));
+        let read = |shared: &Arc<Shared>| shared.shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        shared.map_or_else(BTreeSet::new, read)
+    }
+
     fn shared(&self, host: &str, port: u16) -> Result<Arc<Shared>, Fault> {
         let key = (host.to_owned(), port, self.clone());
         let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.get(&key) {
             return Ok(Arc::clone(known));
         }
-        let made = Arc::new(Shared { config: self.config()?, full: AtomicU64::new(0), resumed: AtomicU64::new(0) });
+        let [full, resumed] = [0; 2].map(AtomicU64::new);
+        let made = Arc::new(Shared { config: self.config()?, full, resumed, shown: Mutex::default() });
         all.insert(key, Arc::clone(&made));
         Ok(made)
     }
@@ -167,7 +202,7 @@ impl Tls {
     /// As [`client_config`].
     pub fn config(&self) -> Result<Arc<ClientConfig>, Fault> {
         let identity = self.identity.as_ref().map(|(certificate, key)| Identity { certificate, key });
-        client_config(self.authority.trust(), identity, &self.versions, self.resumption)
+        client_config(self.authority.trust(), identity, &self.versions, self.resumption, self.suite)
     }
 }
 

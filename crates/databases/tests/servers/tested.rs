@@ -270,7 +270,7 @@ pub fn nothing_falls_back(tested: &'static Tested, password: Chosen, refusals: &
     with_plain(tested, |plain| {
         if !refusals.tls.is_empty() {
             refused(plain, refusals.tls, &|setup| {
-                setup.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false, resumption: false };
+                setup.transport = Transport::tls(TlsVersion::V1_3, false);
             });
         }
         let (mechanism, words) = refusals.password;

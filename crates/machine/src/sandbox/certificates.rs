@@ -1,8 +1,8 @@
 //! Certificates, keys and passwords of one run.
 //!
-//! Each run has an authority of its own, and throws its key away once it has signed: nobody can sign for it later.
-//! All keys are ECDSA over P-256, which every TLS library of the last ten years speaks; what a handshake costs depends
-//! on this choice, so it is the same for every database.
+//! Each run has an authority of its own, whose key is in memory alone and gone with the run: nobody can sign for it
+//! later. All keys are ECDSA over P-256, which every TLS library of the last ten years speaks, but for those of servers
+//! that an arm wants otherwise: what a handshake costs depends on this choice, so it is the same for every database.
 //!
 //! The data key and the password are in [`Credentials`] only and never on disk, unless a database's own launch writes
 //! them there. Revocation is left out.
@@ -20,10 +20,11 @@ use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, SanType,
 };
+use rustls::pki_types::{PrivatePkcs8KeyDer, pem::PemObject};
 use time::{Duration, OffsetDateTime};
 
 use crate::{
-    credentials::{Credentials, UNTRUSTED_CLIENT},
+    credentials::{Credentials, KeyType, UNTRUSTED_CLIENT},
     fault::Fault,
     secret::Secret,
 };
@@ -49,16 +50,69 @@ pub fn prepare(folder: &Path, address: IpAddr) -> Result<Credentials, Fault> {
 /// The certificates of one run, PEM.
 pub struct Certificates {
     authority: String,
+    signer: Signer,
     server: Identity,
     client: Identity,
     untrusted_authority: String,
     untrusted_client: Identity,
 }
 
-/// A certificate and its key, PEM.
-struct Identity {
-    certificate: String,
-    key: Secret,
+/// A certificate, with those of authorities between behind it, and its key, PEM.
+pub struct Identity {
+    /// The certificates.
+    pub certificate: String,
+    /// The key.
+    pub key: Secret,
+}
+
+/// The authority of a run with its key, and what it signs for servers.
+pub struct Signer {
+    issuer: Issuer<'static, KeyPair>,
+    server: CertificateParams,
+    now: OffsetDateTime,
+}
+
+impl Signer {
+    /// What a server shows with a key of `make_key`: `chain` certificates, each but the last signed by the next, and
+    /// the last by the run's authority.
+    ///
+    /// # Errors
+    /// When a key cannot be made or cannot sign.
+    pub fn identity(&self, chain: usize, make_key: impl Fn() -> Result<KeyPair, Fault>) -> Result<Identity, Fault> {
+        let failed = |error: rcgen::Error| Fault::machine("cannot make certificates", error);
+        let mut between = String::new();
+        let mut last: Option<Issuer<'static, KeyPair>> = None;
+        for number in 1..chain {
+            let mut params = params(&format!("Tithe authority {number} between"), self.now);
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+            params.use_authority_key_identifier_extension = true;
+            let key = make_key()?;
+            let signed = params.signed_by(&key, last.as_ref().unwrap_or(&self.issuer)).map_err(failed)?;
+            between.insert_str(0, &pem_of(&signed));
+            last = Some(Issuer::new(params, key));
+        }
+        let made = Identity::with_key(&self.server, make_key()?, last.as_ref().unwrap_or(&self.issuer));
+        let Identity { certificate, key } = made.map_err(failed)?;
+        Ok(Identity { certificate: certificate + &between, key })
+    }
+}
+
+/// A key of `kind`, made by `openssl` where the library that signs makes none of it that others can read.
+///
+/// # Errors
+/// When the program is missing or fails.
+pub fn key(kind: KeyType, openssl: impl Fn(&[&str]) -> Result<String, Fault>) -> Result<KeyPair, Fault> {
+    let failed = |error: rcgen::Error| Fault::machine("cannot make a key", error);
+    let arguments: &[&str] = match kind {
+        KeyType::EcdsaP256 => return KeyPair::generate().map_err(failed),
+        KeyType::Rsa2048 => &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
+        KeyType::Rsa4096 => &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:4096"],
+        KeyType::Ed25519 => &["genpkey", "-algorithm", "ED25519"],
+    };
+    let pem = Secret::new(openssl(arguments)?);
+    let der = PrivatePkcs8KeyDer::from_pem_slice(pem.expose()).map_err(|error| Fault::machine("openssl", error))?;
+    KeyPair::try_from(&der).map_err(failed)
 }
 
 impl Certificates {
@@ -96,7 +150,13 @@ impl Certificates {
             client: Identity::signed(&client, &issuer)?,
             untrusted_authority: pem_of(&untrusted_authority),
             untrusted_client: Identity::signed(&client, &untrusted_issuer)?,
+            signer: Signer { issuer, server, now },
         })
+    }
+
+    /// The authority, which goes on signing what servers show.
+    pub fn into_signer(self) -> Signer {
+        self.signer
     }
 
     /// Writes them into `folder`, keys with mode 0600, and adds a password and two data keys.
@@ -125,7 +185,10 @@ impl Certificates {
 
 impl Identity {
     fn signed(params: &CertificateParams, issuer: &Issuer<'_, KeyPair>) -> Result<Self, rcgen::Error> {
-        let key = KeyPair::generate()?;
+        Self::with_key(params, KeyPair::generate()?, issuer)
+    }
+
+    fn with_key(params: &CertificateParams, key: KeyPair, issuer: &Issuer<'_, KeyPair>) -> Result<Self, rcgen::Error> {
         let certificate = params.signed_by(&key, issuer)?;
         Ok(Self { certificate: pem_of(&certificate), key: Secret::new(pem("PRIVATE KEY", &key.serialize_der())) })
     }
@@ -153,7 +216,7 @@ fn pem(label: &str, der: &[u8]) -> String {
 fn authority(name: &str, now: OffsetDateTime) -> Result<(Certificate, Issuer<'static, KeyPair>), rcgen::Error> {
     let key = KeyPair::generate()?;
     let mut params = params(name, now);
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let certificate = params.self_signed(&key)?;
     Ok((certificate, Issuer::new(params, key)))
@@ -199,11 +262,12 @@ mod tests {
         WantsVerifier,
         client::WantsClientCert,
         crypto::ring::default_provider,
-        pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+        pki_types::{CertificateDer, PrivateKeyDer, ServerName},
         server::WebPkiClientVerifier,
     };
 
     use super::*;
+    use crate::credentials::ServerIdentity;
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -297,6 +361,28 @@ mod tests {
         let elsewhere =
             shake_hands(server(&credentials), identified(&credentials.authority, &credentials), "example.org");
         assert!(matches!(elsewhere, Err(rustls::Error::InvalidCertificate(_))), "{elsewhere:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_chain_of_authorities_leads_to_that_of_the_run() {
+        let folder = test_folder("a_chain_of_authorities_leads_to_that_of_the_run");
+        let made = Certificates::make(HERE, OffsetDateTime::now_utc()).unwrap();
+        let mut credentials = made.write(&folder.join("credentials")).unwrap();
+        let usual = credentials.clone();
+        let signer = made.into_signer();
+        for chain in 1..=3 {
+            credentials.show(ServerIdentity { key: KeyType::Ed25519, chain });
+            let identity =
+                signer.identity(chain, || key(KeyType::EcdsaP256, |_| panic!("no program is needed"))).unwrap();
+            write(credentials.server_certificate.clone(), &identity.certificate, 0o644).unwrap();
+            write(credentials.server_key.clone(), identity.key.expose_text(), 0o600).unwrap();
+            assert_eq!(certificates(&credentials.server_certificate).len(), chain);
+            shake_hands(server(&credentials), identified(&usual.authority, &credentials), "localhost").unwrap();
+        }
+        credentials = usual.clone();
+        credentials.show(ServerIdentity::USUAL);
+        assert_eq!(credentials.server_key, usual.server_key);
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -30,17 +30,23 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use time::OffsetDateTime;
+
 use self::{
     account::Account,
+    certificates::{Certificates, Signer},
     held::{make_locked, remove, remove_abandoned},
     ports::Port,
 };
 use crate::{
     cgroup::{Group, GroupLimits},
-    credentials::Credentials,
+    credentials::{Credentials, ServerIdentity},
     fault::Fault,
-    launch::{Content, Launch, Place, Step},
+    launch::{Command, Content, Launch, Place, Step},
 };
+
+/// The program that makes keys which other programs read.
+pub const OPENSSL: &str = "openssl";
 
 /// What the names of sandboxes start with.
 pub const SANDBOX_PREFIX: &str = "tithe-sandbox-";
@@ -67,6 +73,8 @@ pub struct Sandbox {
     /// The address that its servers listen on.
     listen: IpAddr,
     servers: u32,
+    /// The authority of its servers' certificates, once it was made.
+    signer: Mutex<Option<Signer>>,
     /// The port that was last given to the server in each folder.
     ports: Mutex<BTreeMap<PathBuf, Port>>,
     /// Control groups of servers that are kept to limits, by the servers' folders.
@@ -90,7 +98,16 @@ impl Sandbox {
             .map_err(|error| Fault::machine("sandbox", error))?;
         let listen = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let ports = Mutex::default();
-        Ok(Self { folder, account, _lock: lock, listen, servers: 0, ports, groups: BTreeMap::new() })
+        Ok(Self {
+            folder,
+            account,
+            _lock: lock,
+            listen,
+            servers: 0,
+            signer: Mutex::default(),
+            ports,
+            groups: BTreeMap::new(),
+        })
     }
 
     /// The same for servers that listen on `address`, in place of 127.0.0.1.
@@ -111,7 +128,9 @@ impl Sandbox {
     /// When they cannot be made or written.
     pub fn credentials(&self) -> Result<Credentials, Fault> {
         let folder = self.folder.join("credentials");
-        let credentials = certificates::prepare(&folder, self.listen)?;
+        let made = Certificates::make(self.listen, OffsetDateTime::now_utc())?;
+        let credentials = made.write(&folder)?;
+        *self.signer.lock().unwrap_or_else(PoisonError::into_inner) = Some(made.into_signer());
         self.give(&folder)?;
         for file in fs::read_dir(&folder).map_err(|error| Fault::machine(folder.display(), error))?.flatten() {
             self.give(&file.path())?;
@@ -155,7 +174,7 @@ impl Sandbox {
     /// The first step that failed.
     pub fn prepare_on_copy(&self, launch: &Launch) -> Result<(), Fault> {
         let needed = |step: &&Step| match step {
-            Step::Write { .. } | Step::Link { .. } | Step::Run(_) => true,
+            Step::Write { .. } | Step::Link { .. } | Step::Identity { .. } | Step::Run(_) => true,
             Step::Folder(path) => !path.exists(),
             Step::Append { .. } | Step::MakeData(_) => false,
         };
@@ -176,7 +195,12 @@ impl Sandbox {
                     self.take(step)?;
                 }
                 Step::Folder(path) | Step::Link { path, .. } if path.symlink_metadata().is_err() => self.take(step)?,
-                Step::Folder(_) | Step::Link { .. } | Step::Append { .. } | Step::Run(_) | Step::MakeData(_) => {}
+                Step::Folder(_)
+                | Step::Link { .. }
+                | Step::Append { .. }
+                | Step::Identity { .. }
+                | Step::Run(_)
+                | Step::MakeData(_) => {}
             }
         }
         Ok(())
@@ -195,8 +219,25 @@ impl Sandbox {
                 self.write(path, bytes, *mode)
             }
             Step::Append { path, content } => self.append(path, content),
+            Step::Identity { identity, certificate, key } => self.certify(*identity, certificate, key),
             Step::Run(command) | Step::MakeData(command) => process::run(command, self.account.as_ref(), &self.folder),
         }
+    }
+
+    /// Makes `key` and what the run's authority signs for it, unless another server has had it made.
+    fn certify(&self, identity: ServerIdentity, certificate: &Path, key: &Path) -> Result<(), Fault> {
+        // Held until the files are whole: arms are started together.
+        let signer = self.signer.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(signer), false) = (signer.as_ref(), certificate.exists()) else { return Ok(()) };
+        let openssl = |arguments: &[&str]| {
+            let program = tools::tool(OPENSSL).ok_or_else(|| Fault::Machine(format!("{OPENSSL} is not installed")))?;
+            let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+            let command = Command { program, arguments, ..Command::default() };
+            process::output(&command, self.account.as_ref(), &self.folder)
+        };
+        let made = signer.identity(identity.chain, || certificates::key(identity.key, openssl))?;
+        self.write(key, made.key.expose(), 0o600)?;
+        self.write(certificate, made.certificate.as_bytes(), 0o644)
     }
 
     /// How the memory of a server was too little, in words; `None` where none's was.
@@ -323,7 +364,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::launch::Command;
 
     #[test]
     fn no_two_servers_of_a_sandbox_are_given_one_port() {

@@ -195,7 +195,7 @@ impl Certificates {
     fn open(&self, trust: Trust<'_>, version: TlsVersion) -> (Result<Wire, Fault>, JoinHandle<()>) {
         let (port, server) = self.serve();
         let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
-        let config = client_config(trust, None, &[version], false).expect("a set-up");
+        let config = client_config(trust, None, &[version], false, None).expect("a set-up");
         (wire.start_tls(config, "127.0.0.1").map(|()| wire), server)
     }
 }
@@ -260,7 +260,7 @@ fn good_bye(test: &str, after: usize) {
     });
     let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
     let authority = certificates.folder.join("ours.pem");
-    let config = client_config(Trust::Authority(&authority), None, &[TlsVersion::V1_3], false).expect("a set-up");
+    let config = client_config(Trust::Authority(&authority), None, &[TlsVersion::V1_3], false, None).expect("a set-up");
     wire.start_tls(config, "127.0.0.1").expect("TLS");
     assert_eq!(receive_exactly(&mut wire, 2), b"no");
     assert_eq!(wire.fill(), Err(closed()));
@@ -338,7 +338,7 @@ fn bytes_before_the_handshake_are_refused() {
     let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
     receive_exactly(&mut wire, 1);
     let authority = certificates.folder.join("ours.pem");
-    let config = client_config(Trust::Authority(&authority), None, &[TlsVersion::V1_3], false).expect("a set-up");
+    let config = client_config(Trust::Authority(&authority), None, &[TlsVersion::V1_3], false, None).expect("a set-up");
     assert!(matches!(wire.start_tls(config, "127.0.0.1"), Err(Fault::Protocol(_))));
     server.join().expect("the server ends");
 }
@@ -349,7 +349,8 @@ fn sessions_are_resumed_only_where_asked_for() {
     let authority = certificates.folder.join("ours.pem");
     for version in [TlsVersion::V1_2, TlsVersion::V1_3] {
         for (resumption, expected) in [(false, ["Full", "Full", "Full"]), (true, ["Full", "Resumed", "Resumed"])] {
-            let config = client_config(Trust::Authority(&authority), None, &[version], resumption).expect("a set-up");
+            let config =
+                client_config(Trust::Authority(&authority), None, &[version], resumption, None).expect("a set-up");
             let seen = expected.map(|_| {
                 let (port, server) = certificates.serve();
                 let mut wire = Wire::connect("127.0.0.1", port).expect("connected");

@@ -20,7 +20,8 @@ use rustls::{
 use tithe_machine::fault::Fault;
 use tithe_model::quantity;
 
-use crate::setup::TlsVersion;
+use super::element;
+use crate::setup::{Suite, TlsVersion};
 
 /// Whose certificates the client accepts.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +50,7 @@ pub struct Identity<'a> {
 
 /// A TLS set-up that allows exactly one of `versions` (the only one, or the best of several that both speak). With
 /// `resumption` all connections that are opened with it share what servers gave them to resume their sessions with.
+/// With `suite` no other is offered.
 ///
 /// # Errors
 /// [`Fault::Machine`] when a file cannot be read or holds no certificate or key.
@@ -57,8 +59,11 @@ pub fn client_config(
     identity: Option<Identity<'_>>,
     versions: &[TlsVersion],
     resumption: bool,
+    suite: Option<Suite>,
 ) -> Result<Arc<ClientConfig>, Fault> {
-    let provider = Arc::new(ring::default_provider());
+    let mut provider = ring::default_provider();
+    provider.cipher_suites.retain(|known| suite.is_none_or(|suite| suite.is_in(&format!("{:?}", known.suite()))));
+    let provider = Arc::new(provider);
     let versions: Vec<&'static SupportedProtocolVersion> = versions.iter().map(|version| protocol(*version)).collect();
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions)
@@ -83,6 +88,36 @@ pub fn client_config(
     };
     config.resumption = if resumption { Resumption::default() } else { Resumption::disabled() };
     Ok(Arc::new(config))
+}
+
+/// Kind of the key that `certificate` is for, by the names of [`KeyType`](tithe_machine::credentials::KeyType) and
+/// alike.
+pub(super) fn key_of(certificate: &CertificateDer<'_>) -> String {
+    let info = ParsedCertificate::try_from(certificate).map(|parsed| parsed.subject_public_key_info());
+    let kind = info.ok().and_then(|info| key_kind(&info));
+    kind.unwrap_or_else(|| "of an unknown kind".to_owned())
+}
+
+/// What `info` says: an algorithm with its parameters, and a string of bits with a byte before it (RFC 5280, section
+/// 4.1; RFC 5480, section 2.1.1; RFC 8017, appendix A.1.1; RFC 8410, section 3).
+fn key_kind(info: &[u8]) -> Option<String> {
+    let (algorithm, bits) = element(element(info)?.0)?;
+    let (identifier, parameters) = element(algorithm)?;
+    match identifier {
+        [0x2b, 0x65, 0x70] => Some("ed25519".to_owned()),
+        [0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1] => match element(parameters)?.0 {
+            [0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7] => Some("ecdsa-p256".to_owned()),
+            [0x2b, 0x81, 4, 0, 0x22] => Some("ecdsa-p384".to_owned()),
+            _ => Some("ecdsa".to_owned()),
+        },
+        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1] => {
+            let (modulus, _) = element(element(element(bits)?.0.get(1..)?)?.0)?;
+            let significant = modulus.iter().position(|byte| *byte != 0)?;
+            let modulus = &modulus[significant..];
+            Some(format!("rsa-{}", modulus.len() * 8 - modulus[0].leading_zeros() as usize))
+        }
+        _ => None,
+    }
 }
 
 fn protocol(version: TlsVersion) -> &'static SupportedProtocolVersion {

@@ -118,7 +118,7 @@ fn is_reached_with_the_password_alone(database: &dyn Product, transport: Transpo
     });
 }
 
-const TLS: Transport = Transport::Tls { version: TlsVersion::V1_3, mutual: true, resumption: false };
+const TLS: Transport = Transport::tls(TlsVersion::V1_3, true);
 
 /// Plain and with TLS.
 fn is_reached(database: &dyn Product, words: &str) {

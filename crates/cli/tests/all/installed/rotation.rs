@@ -160,7 +160,7 @@ pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
         25 | protections = [{ use = "tls", rotate = true }]
            |                               ^^^^^^
            |
-           = help: its options are: `mutual`, `resumption`, `version`
+           = help: its options are: `chain`, `key`, `mutual`, `resumption`, `suite`, `version`
 
         tithe: 1 problem in e.toml; nothing was started
     "#]],

@@ -150,7 +150,7 @@ impl OtherServer {
     pub fn cassandra_with(statements: &[String]) -> Option<Self> {
         let setup = |credentials: &Credentials| {
             let mut setup = Setup::plain(Default::default(), credentials.clone());
-            setup.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false, resumption: false };
+            setup.transport = Transport::tls(TlsVersion::V1_3, false);
             setup.authentication = Authentication::Password { mechanism: "PasswordAuthenticator".to_owned() };
             setup.statements = statements.to_vec();
             setup

@@ -80,6 +80,7 @@ fn knock(context: &CheckContext<'_>, host: &str, port: u16, with_certificate: bo
         // A node shows the certificate that it serves with.
         identity: with_certificate.then(|| (credentials.server_certificate.clone(), credentials.server_key.clone())),
         resumption: false,
+        suite: None,
     };
     let mut wire = Wire::connect(host, port)?;
     tls.start(&mut wire, host, port)?;

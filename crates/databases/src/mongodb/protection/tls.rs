@@ -11,7 +11,7 @@ use crate::{
 pub static TLS: Tls = Tls {
     entry: &ProtectionEntry {
         leaves_open: "data in the server's memory and files; when and how much is sent.",
-        options: &tls::options_without_resumption("The only protocol version that the server allows.", tls::MUTUAL),
+        options: &tls::options_of_any("The only protocol version that the server allows.", tls::MUTUAL),
         ..tls::ENTRY
     },
     ..Tls::of(&PROBES)

@@ -63,7 +63,7 @@ fn clients_come_from_where_the_server_is_reached() {
     for address in ["192.0.2.5", "2001:db8::5"] {
         told += &format!("with a password, {address}\n{}", listening(address, &setup));
     }
-    setup.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: true, resumption: false };
+    setup.transport = Transport::tls(TlsVersion::V1_3, true);
     told += &format!("and with TLS\n{}", listening("192.0.2.5", &setup));
     expect![[r#"
         127.0.0.2

@@ -83,7 +83,7 @@ pub fn fetch(server: &KeyServer) -> Result<Key, Fault> {
 /// As [`fetch`].
 pub fn fetch_as(server: &KeyServer, trust: Trust<'_>, identity: Option<Identity<'_>>) -> Result<Key, Fault> {
     let (host, port) = host_and_port(&server.address)?;
-    let config = client_config(trust, identity, &[TlsVersion::V1_2, TlsVersion::V1_3], false)?;
+    let config = client_config(trust, identity, &[TlsVersion::V1_2, TlsVersion::V1_3], false, None)?;
     let mut wire = Wire::connect(host, port)?;
     wire.start_tls(config, host)?;
     request(&server.key_id).write(wire.output());

@@ -147,7 +147,16 @@ fn a_plain_server_and_every_protection() {
     keeps_what_is_not_ours(&plain);
 
     let strict = [
-        chosen("tls", &[("mutual", OptionValue::Flag(true)), ("resumption", OptionValue::Flag(true))]),
+        chosen(
+            "tls",
+            &[
+                ("mutual", OptionValue::Flag(true)),
+                ("resumption", OptionValue::Flag(true)),
+                ("key", text("rsa-2048")),
+                ("chain", text("2")),
+                ("suite", text("aes-128-gcm")),
+            ],
+        ),
         chosen("internode-tls", &[]),
         chosen("password", &[("caching", OptionValue::Flag(false))]),
         chosen("audit-file", &[]),

@@ -36,11 +36,12 @@ const AUDITED_WITHOUT_VALUES: [&str; 2] = ["audit-complete Claim Holds", "logs-f
 macro_rules! alike {
     ($tested:expr, recorders: $recorders:expr, resumed: $resumed:tt, tls is not $($asked:tt $options:tt),+) => {
         proven! { $tested;
-            tls: "tls" {} => TLS, not $($asked $options),+;
-            tls_with_client_certificates: "tls" { mutual = true } => TLS;
-            tls_that_is_resumed: "tls" { resumption = true }
+            tls: "tls" {} => TLS, not $($asked $options),+, "tls" { key = "rsa-2048" }, "tls" { chain = "2" };
+            tls_with_client_certificates: "tls" { mutual = true, chain = "3", suite = "chacha20-poly1305" } => TLS;
+            tls_that_is_resumed_with_one_suite: "tls" { resumption = true, suite = "aes-128-gcm" }
                 => [TLS[0], TLS[1], concat!("tls-resumed Disclosure ", $resumed)];
-            tls_1_2_with_client_certificates_that_is_resumed: "tls" { version = "1.2", mutual = true, resumption = true }
+            tls_1_2_with_client_certificates_that_is_resumed:
+                "tls" { version = "1.2", mutual = true, resumption = true, key = "rsa-2048", chain = "2", suite = "aes-256-gcm" }
                 => [TLS[0], TLS[1], concat!("tls-resumed Disclosure ", $resumed)];
             encrypted_columns: "columns" {} => columns($recorders);
         }
@@ -63,7 +64,7 @@ mod postgres {
         ["audit-complete Claim Holds", "logs-free Disclosure Fails", "pgcrypto-trap Disclosure Fails"];
 
     proven! { POSTGRES;
-        tls_1_2_with_client_certificates: "tls" { version = "1.2", mutual = true } => TLS;
+        tls_1_2_with_ed25519: "tls" { version = "1.2", key = "ed25519" } => TLS;
         pgaudit: "pgaudit" {} => LOGGED, not "pgaudit" { log = "write" };
         pgaudit_of_reads: "pgaudit" { log = "read" } => LOGGED, not "pgaudit" {};
         pgaudit_of_writes_without_parameters: "pgaudit" { log = "write", parameter = false }
@@ -150,7 +151,7 @@ mod mariadb {
         [ENCRYPTED[0], ENCRYPTED[1], ENCRYPTED[2], ENCRYPTED[3], "key-rotated Claim Holds", NO_RECORDERS];
 
     proven! { MARIADB;
-        tls_1_2_with_client_certificates: "tls" { version = "1.2", mutual = true } => TLS;
+        tls_1_2_with_ed25519: "tls" { version = "1.2", key = "ed25519" } => TLS;
         encryption: "encryption" {} => ENCRYPTED;
         encryption_with_cbc: "encryption" { cipher = "AES_CBC" } => ENCRYPTED, not "encryption" {};
         keys_that_are_rotated: "encryption" { cipher = "AES_CTR", rotate = true } => ROTATED;
@@ -227,7 +228,7 @@ pub mod mysql {
 
     proven! { MYSQL;
         tls_1_2: "tls" { version = "1.2" } => TLS, not "tls" {};
-        tls_1_2_with_client_certificates: "tls" { version = "1.2", mutual = true } => TLS;
+        tls_1_2_with_ed25519: "tls" { version = "1.2", key = "ed25519" } => TLS;
         encryption: "encryption" {} => ENCRYPTED;
         encryption_of_all_but_the_binary_log: "encryption" { binlog = false } => ENCRYPTED, not "encryption" {};
         encryption_of_tables_alone: "encryption" { redo = false, undo = false, binlog = false }
@@ -267,7 +268,8 @@ mod redis {
     }
 
     proven! { REDIS;
-        tls_1_2: "tls" { version = "1.2" } => TLS, not "tls" {};
+        tls_1_2_with_ed25519: "tls" { version = "1.2", key = "ed25519", chain = "2" } => TLS, not "tls" {};
+        tls_with_a_long_key: "tls" { key = "rsa-4096" } => TLS;
         a_password: "requirepass" {} => [PASSWORD[0]];
         accounts: "acl" {} => ["password-asked Claim Holds", "rights-enforced Claim Holds"];
         the_append_only_file: "aof" {} => ["aof-written Claim Holds"], not "aof" { fsync = "always" };

@@ -27,10 +27,11 @@ use std::{
 use serde::Deserialize;
 use tithe_harness::inspect;
 use tithe_machine::{
+    fault::Fault,
     launch::{Address, Server},
     observation::Observation,
 };
-use tithe_model::experiment::Url;
+use tithe_model::experiment::{OptionValue, Protection, Url};
 use tithe_plugin::{
     evidence::{CheckContext, seen_by},
     matrix::FeatureStatus,
@@ -166,6 +167,9 @@ struct Claim {
     /// The protection of an attached arm.
     #[serde(rename = "use")]
     protection: String,
+    /// What the arm says of it.
+    #[serde(default)]
+    options: BTreeMap<String, String>,
     /// The check under test.
     check: String,
     /// Statements of each session of the arm.
@@ -279,7 +283,7 @@ fn looked(
     url: String,
     samples: &mut BTreeMap<String, Vec<FeatureStatus>>,
 ) -> Result<String, String> {
-    let words = |fault: tithe_machine::fault::Fault| fault.to_string();
+    let words = |fault: Fault| fault.to_string();
     let server = attached(sandbox, &url);
     let mut wrong = String::new();
     if !entry.rows.is_empty() {
@@ -329,32 +333,20 @@ impl Row {
 
 impl Claim {
     /// Adds to `wrong` what the check sees that it must not.
-    fn against(
-        &self,
-        sandbox: &Sandbox,
-        server: &Server,
-        wrong: &mut String,
-    ) -> Result<(), tithe_machine::fault::Fault> {
-        let chosen = chosen(sandbox.database, &self.protection, &[]);
+    fn against(&self, sandbox: &Sandbox, server: &Server, wrong: &mut String) -> Result<(), Fault> {
+        let text = |value: &String| OptionValue::Text(value.clone());
+        let options: Vec<_> = self.options.iter().map(|(name, value)| (name.as_str(), text(value))).collect();
+        let chosen = chosen(sandbox.database, &self.protection, &options);
         let protection = protection(sandbox.database, &self.protection);
         let mut setup = Setup::plain(BTreeMap::new(), sandbox.setup.credentials.clone());
         protection.apply(&chosen, &mut setup);
         setup.session_statements = self.on.clone();
         let table = table();
-        sandbox.database.create(server, &setup, &table)?;
-        let checks = protection.evidence(&chosen);
-        let check = checks.iter().find(|check| check.id() == self.check).expect("a check of the protection");
-        let mut context = CheckContext {
-            database: sandbox.database,
-            server,
-            setup: &setup,
-            table: &table,
-            protected: true,
-            nonce: sandbox.server.folder.display().to_string().bytes().map(u64::from).sum(),
-            narrowed: None,
+        // Who cannot even connect has seen nothing.
+        let observation = match sandbox.database.create(server, &setup, &table) {
+            Err(fault) => Observation::Unknown(fault.to_string()),
+            Ok(()) => self.seen(sandbox, server, &setup, &chosen)?,
         };
-        let observation = seen_by(&**check, &mut context);
-        sandbox.database.remove(server, &setup, &table)?;
         let word = match &observation {
             Observation::Protected(_) => "holds",
             Observation::Exposed(_) => "does not hold",
@@ -369,6 +361,31 @@ impl Claim {
             let _ = writeln!(wrong, "  {check}: {}\n    is {word}: {seen}", lacking.join("; "));
         }
         Ok(())
+    }
+
+    /// What the check sees on loaded tables, which are removed again.
+    fn seen(
+        &self,
+        sandbox: &Sandbox,
+        server: &Server,
+        setup: &Setup,
+        chosen: &Protection,
+    ) -> Result<Observation, Fault> {
+        let table = table();
+        let checks = protection(sandbox.database, &self.protection).evidence(chosen);
+        let check = checks.iter().find(|check| check.id() == self.check).expect("a check of the protection");
+        let mut context = CheckContext {
+            database: sandbox.database,
+            server,
+            setup,
+            table: &table,
+            protected: true,
+            nonce: sandbox.server.folder.display().to_string().bytes().map(u64::from).sum(),
+            narrowed: None,
+        };
+        let observation = seen_by(&**check, &mut context);
+        sandbox.database.remove(server, setup, &table)?;
+        Ok(observation)
     }
 }
 

@@ -138,7 +138,7 @@ fn refused_beside(plain: &Sandbox, tls: &Sandbox) {
     let mut asks_plain = tls.setup.clone();
     asks_plain.transport = Transport::Plain;
     let mut asks_tls = plain.setup.clone();
-    asks_tls.transport = Transport::Tls { version: TlsVersion::V1_3, mutual: false, resumption: false };
+    asks_tls.transport = Transport::tls(TlsVersion::V1_3, false);
     let mut asks_password = plain.setup.clone();
     asks_password.authentication = Authentication::Password { mechanism: "SCRAM-SHA-256".to_owned() };
     let mut mistrusts = tls.setup.clone();

@@ -189,7 +189,7 @@ fn observe(scramble: u8, transport: Transport, expected: Expect) {
 
 #[test]
 fn the_relay_stands_between_client_and_server() {
-    let tls = Transport::Tls { version: TlsVersion::V1_3, mutual: false, resumption: false };
+    let tls = Transport::tls(TlsVersion::V1_3, false);
     observe(
         0,
         Transport::Plain,
