@@ -82,8 +82,7 @@ pub const fn options(version: &'static str, mutual: &'static str) -> [OptionEntr
         name: "resumption",
         kind: OptionKind::Flag,
         default: Some(DefaultValue::Flag(false)),
-        help: "New connections resume the TLS session of an earlier one, as far as the server lets them; the evidence \
-               says how many did. It matters where connections are opened while measuring (`reconnect_every`).",
+        help: "New connections resume an earlier TLS session, as far as the server lets them (with `reconnect_every`).",
     };
     [version, mutual, resumption, suite, key, chain]
 }
