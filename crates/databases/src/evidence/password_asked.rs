@@ -39,7 +39,7 @@ impl Check for PasswordAsked {
         let method = open(&right)?;
         if let Authentication::Password { mechanism } = &context.setup.authentication
             && self.0.names_mechanism
-            && !method.starts_with(mechanism)
+            && method != *mechanism
         {
             return Ok(Observation::Exposed(format!("the account is known by {method}, the arm asks for {mechanism}")));
         }

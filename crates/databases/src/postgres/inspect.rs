@@ -137,7 +137,7 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
         audit.push(Box::new(StatementLog));
     } else if is_audited {
         let parameter = session.value("SHOW pgaudit.log_parameter")? == "on";
-        audit.push(Box::new(AuditComplete::new(true, true, parameter)));
+        audit.push(Box::new(AuditComplete { read: true, write: true, parameter, by_object: false, sink: None }));
         let list = session.value("SELECT current_setting('pgaudit.log', true)")?;
         // Without its text a definition is not found in the log.
         if recorders::classes(&list).contains("ddl") && session.value("SHOW pgaudit.log_statement")? == "on" {

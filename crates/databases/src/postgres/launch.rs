@@ -5,7 +5,11 @@
 //! listens on the one address of its place, and runs in the foreground with its log on standard error, which the
 //! sandbox writes to [`SERVER_LOG`].
 
-use std::{collections::BTreeMap, fmt::Write as _, path::Path};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
 use rustix::process::Signal;
 use tithe_machine::{
@@ -70,7 +74,10 @@ pub const RESERVED: &[(&str, &str)] = &[
 
 /// The setting that has a process of the server write its log: what the processes of clients say goes to it through a
 /// pipe. Off, each of them writes to the file itself.
-const COLLECTOR: &str = "logging_collector";
+pub const COLLECTOR: &str = "logging_collector";
+
+/// The setting that says where the server's log goes.
+pub const DESTINATION: &str = "log_destination";
 
 /// Memory beside `shared_buffers` that a server lives in, bytes: the default of `maintenance_work_mem`, which the
 /// vacuum between epochs may take. While serving, one was seen to hold 4 MB of its own.
@@ -85,8 +92,9 @@ pub fn memory_needed(settings: &BTreeMap<String, String>) -> Option<u64> {
 }
 
 /// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, what is logged.
-const STORAGE_NEUTRAL: [&str; 9] = [
+const STORAGE_NEUTRAL: [&str; 10] = [
     "effective_cache_size",
+    DESTINATION,
     "log_statement",
     COLLECTOR,
     "maintenance_work_mem",
@@ -145,9 +153,17 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         paths: Paths {
             data: DATA_FOLDERS.iter().map(|name| data.join(name)).collect(),
             journal: vec![data.join("pg_wal")],
-            logs: vec![place.folder.join(SERVER_LOG)],
+            logs: logs(setup, place),
         },
     }
+}
+
+/// Where the server logs to: what its collector writes beside the one file has that file's name and its own ending.
+fn logs(setup: &Setup, place: &Place) -> Vec<PathBuf> {
+    let log = place.folder.join(SERVER_LOG);
+    let is_csv = setup.settings.get(DESTINATION).is_some_and(|destination| destination == "csvlog");
+    let csv = is_csv.then(|| log.with_extension("csv"));
+    csv.into_iter().chain([log]).collect()
 }
 
 fn environment() -> BTreeMap<String, String> {
@@ -198,7 +214,8 @@ fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
     own("listen_addresses", place.listen.to_string());
     own("port", place.port.to_string());
     own("unix_socket_directories", String::new());
-    own("log_destination", "stderr".to_owned());
+    // An experiment may not say it, a protection may.
+    own(DESTINATION, setup.settings.get(DESTINATION).map_or("stderr", String::as_str).to_owned());
     if collects_log(setup) {
         // What the server says before its collector is there goes to the same file.
         own("log_directory", text(&place.folder));

@@ -12,6 +12,7 @@ use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::{
     files,
+    launch::DESTINATION,
     parameters::{IDLE, REFUSED, TLS_OPTIONS, USED, VARIABLES},
     session::PostgresSession,
     startup::{BOUND, CHANNEL_BINDING, OPTIONS, REQUIRE_AUTH},
@@ -125,8 +126,16 @@ pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
 /// Looks whether servers with this set-up let their clients in.
 ///
 /// # Errors
-/// For a login that is to be tied to a connection without TLS, or to a certificate that has no hash.
+/// For a login that is to be tied to a connection without TLS, or to a certificate that has no hash; for a log that
+/// cannot be read.
 pub fn check_setup(setup: &Setup) -> Result<(), Fault> {
+    if setup.settings.get(DESTINATION).is_some_and(|destination| destination == "syslog") {
+        return Err(Fault::Refused(
+            "what syslog keeps is the machine's and cannot be counted from here, so nothing would be proven: ask for another \
+             `sink`"
+                .to_owned(),
+        ));
+    }
     match (&setup.authentication, setup.transport) {
         (Authentication::Password { mechanism }, Transport::Plain) if mechanism == BOUND => {
             Err(Fault::Refused(format!("{NEEDS_TLS}: add `{{ use = \"tls\" }}` to this arm's protections")))

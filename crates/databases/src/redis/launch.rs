@@ -42,6 +42,7 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("daemonize", "the server runs in the foreground, so that it ends with Tithe"),
     ("dir", "each server has a folder of its own"),
     ("include", "the configuration is written whole"),
+    ("io-threads", "Tithe binds the one thread that serves; others would spin in the slots of other arms"),
     ("logfile", "evidence reads the log where Tithe puts it"),
     ("pidfile", "everything that a server writes stays in its folder"),
     ("port", "Tithe chooses a free one"),
@@ -60,8 +61,7 @@ pub const RESERVED: &[(&str, &str)] = &[
 
 /// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, and when the
 /// append-only file reaches the disk.
-const STORAGE_NEUTRAL: [&str; 6] =
-    ["appendfsync", "hz", "io-threads", "maxclients", "maxmemory", "no-appendfsync-on-rewrite"];
+const STORAGE_NEUTRAL: [&str; 5] = ["appendfsync", "hz", "maxclients", "maxmemory", "no-appendfsync-on-rewrite"];
 
 /// What a stopped server leaves: a snapshot, and the append-only file where there is one, without which a server that
 /// is to have one starts empty. Accounts and passwords are in files of the set-up.

@@ -3,14 +3,14 @@
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry, Watch};
 
-use super::logs_free::LOG;
+use super::{formats::Format, logs_free::LOG};
 use crate::{
     evidence::{
         definitions::DefinitionsLogged,
         long,
         marked::{Counts, End, LONG_VALUES, LogWatch, Tally, describe, marker, send_and_count},
     },
-    postgres::schema::YCSB_DIALECT,
+    postgres::schema::{YCSB_DIALECT, administrator},
 };
 
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log.
@@ -19,15 +19,76 @@ use crate::{
 /// the measured table counts that was added during the look: nothing else uses the table then. Where parameters were
 /// asked for and are not logged, nothing can be told.
 pub struct AuditComplete {
-    read: bool,
-    write: bool,
-    parameter: bool,
+    /// Reads are logged.
+    pub read: bool,
+    /// Writes are logged.
+    pub write: bool,
+    /// Parameters are, too.
+    pub parameter: bool,
+    /// By the rights of a role on the tables, and not all statements of a session.
+    pub by_object: bool,
+    /// Where the log must go; `None`: wherever it does.
+    pub sink: Option<Sink>,
+}
+
+/// Where a server's log goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sink {
+    /// Each process writes the file itself.
+    Stderr,
+    /// To a process that writes the file, through a pipe.
+    Collector,
+    /// The same, as comma-separated values.
+    Csv,
+    /// To the machine's syslog.
+    Syslog,
+}
+
+impl Sink {
+    /// The one of this name in experiments; `None` where any will do.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "stderr" => Some(Self::Stderr),
+            "collector" => Some(Self::Collector),
+            "csvlog" => Some(Self::Csv),
+            "syslog" => Some(Self::Syslog),
+            _ => None,
+        }
+    }
+
+    /// What `logging_collector` must be.
+    pub fn collector(self) -> &'static str {
+        if matches!(self, Self::Collector | Self::Csv) { "on" } else { "off" }
+    }
+
+    /// What `log_destination` must be.
+    pub fn destination(self) -> &'static str {
+        match self {
+            Self::Stderr | Self::Collector => "stderr",
+            Self::Csv => "csvlog",
+            Self::Syslog => "syslog",
+        }
+    }
+
+    /// What is set in its place; `None` where it is the one.
+    fn replaced(self, context: &CheckContext<'_>) -> Result<Option<String>, Fault> {
+        let mut session = administrator(context.server, context.setup)?;
+        let collector = session.value("SHOW logging_collector")?;
+        let destination = session.value("SHOW log_destination")?;
+        let is_so = collector == self.collector() && destination == self.destination();
+        Ok((!is_so).then(|| format!("logging_collector = {collector}, log_destination = {destination}")))
+    }
 }
 
 impl AuditComplete {
-    /// A check of a log of these classes, with or without parameters.
-    pub fn new(read: bool, write: bool, parameter: bool) -> Self {
-        Self { read, write, parameter }
+    /// True where statements of `verb` must be logged. What changes rows by their key needs the right to read it, and any
+    /// right of the role is enough.
+    fn logs(&self, verb: &str) -> bool {
+        match verb {
+            "SELECT" => self.read,
+            "UPDATE" | "DELETE" => self.write || self.by_object && self.read,
+            _ => self.write,
+        }
     }
 
     fn classes(&self) -> &'static str {
@@ -50,15 +111,25 @@ impl Check for AuditComplete {
     }
 
     fn claim(&self) -> String {
-        format!("every statement of class {} is in the audit log once, and no other", self.classes())
+        let by = if self.by_object { " on tables of the auditor" } else { "" };
+        format!("every statement of class {}{by} is in the audit log once, and no other", self.classes())
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        if let (true, Some(sink)) = (context.protected, self.sink)
+            && let Some(other) = sink.replaced(context)?
+        {
+            return Ok(Observation::Exposed(other));
+        }
         // In the log the quotes of a name are doubled.
         let table = YCSB_DIALECT.qualified(&context.setup.space, context.table).replace('"', "\"\"");
         let mark = if self.parameter { marker(context) } else { table.clone() };
         let (mut bare, mut textless, mut lost) = (Counts::new(), Counts::new(), None);
+        let is_csv = self.sink == Some(Sink::Csv) && !context.server.address.is_attached();
+        let format = if is_csv { Format::Csv } else { Format::Text };
+        let count = if self.by_object { count_of_objects } else { count };
         let counting = |text: &str| {
+            let text = &format.to_text(text.to_owned());
             lost = long::lost(text, &marker(context), LONG_VALUES);
             bare = count(&without_parameters(text), &table);
             textless = count(&without_text(text), "");
@@ -69,7 +140,7 @@ impl Check for AuditComplete {
             Err(why) => return Ok(Observation::Unknown(why)),
         };
         let mut expected = tally.sent.clone();
-        expected.retain(|verb, _| if verb == "SELECT" { self.read } else { self.write });
+        expected.retain(|verb, _| self.logs(verb));
         if tally.logged.is_empty() && !textless.is_empty() {
             textless.retain(|verb, _| tally.sent.contains_key(verb));
             let words = format!(
@@ -129,7 +200,12 @@ fn parameters_missing(Tally { sent, logged, .. }: &Tally, bare: &Counts) -> Stri
 /// that both record counts once.
 fn count(text: &str, mark: &str) -> Counts {
     let session = count_of(text, "AUDIT: SESSION,", mark);
-    if session.is_empty() { count_of(text, "AUDIT: OBJECT,", mark) } else { session }
+    if session.is_empty() { count_of_objects(text, mark) } else { session }
+}
+
+/// Counts the records of object auditing that hold `mark`.
+fn count_of_objects(text: &str, mark: &str) -> Counts {
+    count_of(text, "AUDIT: OBJECT,", mark)
 }
 
 /// Counts the records of one kind that hold `mark`, by command, but for those of what Tithe plants at the end of a

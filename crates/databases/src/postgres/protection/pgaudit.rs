@@ -1,4 +1,4 @@
-//! The audit log of the extension pgaudit, in session mode.
+//! The audit log of the extension pgaudit, by session or by object.
 //!
 //! Settings: pgaudit's README. Catalogue queries are left out of the log, as they are in most real set-ups: clients
 //! cause them without meaning to.
@@ -13,12 +13,24 @@ use tithe_model::{
 use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use crate::postgres::{
-    evidence::{audit_complete::AuditComplete, logs_free, pgcrypto_trap::PgcryptoTrap},
+    evidence::{
+        audit_complete::{AuditComplete, Sink},
+        logs_free,
+        pgcrypto_trap::PgcryptoTrap,
+    },
     install::{LIBRARIES, version_of},
+    launch::{COLLECTOR, DESTINATION},
 };
 
-/// Session audit logging by pgaudit.
+/// Audit logging by pgaudit.
 pub struct PgAudit;
+
+/// The role whose rights on a table say which statements on it are logged.
+const AUDITOR: &str = "tithe_auditor";
+
+fn by_object(chosen: &experiment::Protection) -> bool {
+    chosen.text("by") == "object"
+}
 
 impl Protection for PgAudit {
     fn entry(&self) -> &'static ProtectionEntry {
@@ -39,6 +51,18 @@ impl Protection for PgAudit {
                     kind: OptionKind::Flag,
                     default: Some(DefaultValue::Flag(true)),
                     help: "Log the parameters of statements too (pgaudit.log_parameter).",
+                },
+                OptionEntry {
+                    name: "by",
+                    kind: OptionKind::Choice(&["session", "object"]),
+                    default: Some(DefaultValue::Text("session")),
+                    help: "All statements of these classes, or those on tables granted to pgaudit.role.",
+                },
+                OptionEntry {
+                    name: "sink",
+                    kind: OptionKind::Choice(&["any", "stderr", "collector", "csvlog", "syslog"]),
+                    default: Some(DefaultValue::Text("any")),
+                    help: "Where the log goes. `any`: as the server is set up.",
                 },
             ],
             attachable: true,
@@ -83,10 +107,28 @@ impl Protection for PgAudit {
         }
         libraries.push_str("pgaudit");
         let parameter = if chosen.flag("parameter") { "on" } else { "off" };
-        for (name, value) in
-            [("pgaudit.log", chosen.text("log")), ("pgaudit.log_catalog", "off"), ("pgaudit.log_parameter", parameter)]
-        {
-            setup.settings.insert(name.to_owned(), value.to_owned());
+        let mut set = |name: &str, value: &str| drop(setup.settings.insert(name.to_owned(), value.to_owned()));
+        set("pgaudit.log", if by_object(chosen) { "none" } else { chosen.text("log") });
+        set("pgaudit.log_catalog", "off");
+        set("pgaudit.log_parameter", parameter);
+        if by_object(chosen) {
+            set("pgaudit.role", AUDITOR);
+        }
+        if let Some(sink) = Sink::named(chosen.text("sink")) {
+            set(COLLECTOR, sink.collector());
+            set(DESTINATION, sink.destination());
+        }
+        if by_object(chosen) {
+            let rights = if chosen.text("log") == "read" { "SELECT" } else { "INSERT, UPDATE, DELETE" };
+            let reads = if chosen.text("log") == "read,write" { "SELECT, " } else { "" };
+            setup.statements.push(format!(
+                "DO $$ BEGIN IF to_regrole('{AUDITOR}') IS NULL THEN CREATE ROLE {AUDITOR} NOLOGIN; END IF; END $$"
+            ));
+            // On a server that is not ours the role and its rights are the owner's.
+            setup.table_statements.push(format!(
+                "DO $$ BEGIN IF to_regrole('{AUDITOR}') IS NOT NULL THEN GRANT {reads}{rights} ON {{table}} TO {AUDITOR}; END \
+                 IF; END $$"
+            ));
         }
         // By default it would go into the schema of the account's name, which is that of the measured tables.
         setup.statements.push("CREATE EXTENSION IF NOT EXISTS pgaudit SCHEMA public".to_owned());
@@ -94,10 +136,20 @@ impl Protection for PgAudit {
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
         let (read, write) = (chosen.text("log").contains("read"), chosen.text("log").contains("write"));
-        vec![
-            Box::new(AuditComplete::new(read, write, chosen.flag("parameter"))),
+        let mut checks: Vec<Box<dyn Check>> = vec![
+            Box::new(AuditComplete {
+                read,
+                write,
+                parameter: chosen.flag("parameter"),
+                by_object: by_object(chosen),
+                sink: Sink::named(chosen.text("sink")),
+            }),
             Box::new(logs_free::disclosure()),
-            Box::new(PgcryptoTrap::new(read)),
-        ]
+        ];
+        // What it calls is on no table.
+        if !by_object(chosen) {
+            checks.push(Box::new(PgcryptoTrap::new(read)));
+        }
+        checks
     }
 }

@@ -151,13 +151,13 @@ fn several_protections_stand_in_one_arm() {
 #[test]
 fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
     let mut setup = plain();
-    setup.settings.insert("io-threads".to_owned(), "2\nrequirepass x".to_owned());
+    setup.settings.insert("hz".to_owned(), "2\nrequirepass x".to_owned());
     setup.settings.insert("hz 5\nport".to_owned(), "1".to_owned());
     setup.settings.insert("Save".to_owned(), "3600 1".to_owned());
     expect![[r#"
         - save ""
+        + hz 2 requirepass x
         + hz-5-port 1
-        + io-threads 2 requirepass x
         + save 3600 1
     "#]]
     .assert_eq(&difference(&shown(&plain()), &shown(&setup)));

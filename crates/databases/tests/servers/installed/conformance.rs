@@ -63,11 +63,15 @@ mod postgres {
     const LOGGED: [&str; 3] =
         ["audit-complete Claim Holds", "logs-free Disclosure Fails", "pgcrypto-trap Disclosure Fails"];
 
+    const LOGGED_BY_OBJECT: [&str; 2] = [LOGGED[0], LOGGED[1]];
+
     proven! { POSTGRES;
         tls_1_2_with_ed25519: "tls" { version = "1.2", key = "ed25519" } => TLS;
         pgaudit: "pgaudit" {} => LOGGED, not "pgaudit" { log = "write" };
-        pgaudit_of_reads: "pgaudit" { log = "read" } => LOGGED, not "pgaudit" {};
-        pgaudit_of_writes_without_parameters: "pgaudit" { log = "write", parameter = false }
+        pgaudit_of_reads: "pgaudit" { log = "read", sink = "csvlog" } => LOGGED, not "pgaudit" {}, "pgaudit" { by = "object" };
+        pgaudit_by_object: "pgaudit" { by = "object", sink = "stderr" } => LOGGED_BY_OBJECT, not "pgaudit" { by = "object", log = "read" };
+        pgaudit_of_reads_by_object: "pgaudit" { by = "object", log = "read" } => LOGGED_BY_OBJECT, not "pgaudit" { by = "object" };
+        pgaudit_of_writes_without_parameters: "pgaudit" { log = "write", parameter = false, sink = "collector" }
             => [LOGGED[0], "logs-free Disclosure Holds", LOGGED[2]];
         the_statement_log: "log-statement" {} => ["statement-log Claim Holds", LOGGED[1], LOGGED[2]];
         scram: "scram" {} => PASSWORD;

@@ -151,6 +151,7 @@ fn url(sandbox: &Sandbox, asks: &str, other: Option<u16>) -> Result<String, Stri
     let verified = format!("?sslmode=verify-full&sslrootcert={authority}");
     let (password, options) = match way {
         "plaintext" | "pooler-plaintext" => (format!(":{password}"), String::new()),
+        "bound" => (format!(":{password}"), format!("{verified}&channel_binding=require")),
         "tls" | "pooler-tls" => (format!(":{password}"), verified),
         "certificate" => {
             let (certificate, key) = (credentials.client_certificate.display(), credentials.client_key.display());
