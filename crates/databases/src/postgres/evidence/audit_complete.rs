@@ -81,8 +81,8 @@ impl Sink {
 }
 
 impl AuditComplete {
-    /// True where statements of `verb` must be logged. What changes rows by their key needs the right to read it, and any
-    /// right of the role is enough.
+    /// True where statements of `verb` must be logged. What changes rows by their key needs the right to read it, and
+    /// any right of the role is enough.
     fn logs(&self, verb: &str) -> bool {
         match verb {
             "SELECT" => self.read,
