@@ -19,7 +19,7 @@ use tithe_machine::{
 use tithe_model::quantity::setting_bytes;
 use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
-use super::{install::version_of, target::USER};
+use super::{install::version_of, parameters::DESTINATION, target::USER};
 
 /// File below [`Place::folder`] that the sandbox redirects the server's output to.
 pub const SERVER_LOG: &str = "server.log";
@@ -75,9 +75,6 @@ pub const RESERVED: &[(&str, &str)] = &[
 /// The setting that has a process of the server write its log: what the processes of clients say goes to it through a
 /// pipe. Off, each of them writes to the file itself.
 pub const COLLECTOR: &str = "logging_collector";
-
-/// The setting that says where the server's log goes.
-pub const DESTINATION: &str = "log_destination";
 
 /// Memory beside `shared_buffers` that a server lives in, bytes: the default of `maintenance_work_mem`, which the
 /// vacuum between epochs may take. While serving, one was seen to hold 4 MB of its own.

@@ -132,3 +132,6 @@ pub const REFUSED: &[RefusedOption] = &[
     ("sslcrldir", &[""], "lists of revoked certificates are not read"),
     ("sslpassword", &[""], "keys that are encrypted are not read: name a file with a plain key that only you can read"),
 ];
+
+/// The setting that says where the server's log goes.
+pub const DESTINATION: &str = "log_destination";

@@ -12,8 +12,7 @@ use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::{
     files,
-    launch::DESTINATION,
-    parameters::{IDLE, REFUSED, TLS_OPTIONS, USED, VARIABLES},
+    parameters::{DESTINATION, IDLE, REFUSED, TLS_OPTIONS, USED, VARIABLES},
     session::PostgresSession,
     startup::{BOUND, CHANNEL_BINDING, OPTIONS, REQUIRE_AUTH},
 };

@@ -19,7 +19,8 @@ use crate::postgres::{
         pgcrypto_trap::PgcryptoTrap,
     },
     install::{LIBRARIES, version_of},
-    launch::{COLLECTOR, DESTINATION},
+    launch::COLLECTOR,
+    parameters::DESTINATION,
 };
 
 /// Audit logging by pgaudit.
