@@ -12,6 +12,7 @@ mod help;
 mod interrupt;
 mod lacking;
 mod offer;
+mod own_files;
 mod pages;
 mod prepare;
 mod progress;

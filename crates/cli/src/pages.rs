@@ -172,7 +172,7 @@ pub fn attached(protection: &'static dyn Protection) -> &'static str {
         (false, ..) => "cannot be asked for",
         (true, true, _) => "its URL asks for it",
         (true, false, Some(_)) => "sessions switch it",
-        _ if entry.by_client => "the clients do it",
+        _ if entry.by_client => "Tithe's own clients or tables have it",
         _ => "the server has it, and that of the plain arm has not, or its administrator switches it",
     }
 }
@@ -322,6 +322,10 @@ fn changes(protection: &'static dyn Protection, chosen: &experiment::Protection)
     lines.extend(setup.statements.iter().map(|statement| format!("after the start: {statement}")));
     lines.extend(setup.table_statements.iter().map(|statement| format!("for each table: {statement}")));
     lines.extend(setup.session_statements.iter().map(|statement| format!("in every session: {statement}")));
+    let own = &setup.after_loading;
+    let one_line = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    lines.extend(own.statements.iter().map(|statement| format!("after loading: {}", one_line(statement))));
+    lines.extend(own.session.iter().map(|statement| format!("in every measured session: {statement}")));
     if let Transport::Tls { version, mutual, resumption, .. } = setup.transport {
         let clients = if mutual { ", clients show a certificate" } else { "" };
         let again = if resumption { ", sessions are resumed" } else { "" };

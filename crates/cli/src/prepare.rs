@@ -18,7 +18,7 @@ use crate::{
     asked::{self, Kind, Source},
     complain,
     exit::{self, Stop},
-    offer, refusals, spread_file,
+    offer, own_files, refusals, spread_file,
 };
 
 /// An experiment, ready to run.
@@ -120,7 +120,7 @@ pub fn read(source: &Source, catalogue: &Catalogue) -> Result<Experiment, Stop> 
 /// Reads what `source` names, in its folder.
 fn read_beside(source: &Source) -> impl Fn(&str) -> std::io::Result<Vec<u8>> {
     let base = source.base.clone();
-    move |path: &str| std::fs::read(base.join(path))
+    move |path: &str| std::fs::read(own_files::place(&base, path.as_ref()))
 }
 
 /// Plans `experiment`, which `source` holds, and looks whether this machine can carry it out.
@@ -151,6 +151,10 @@ fn fitted(
         let whole = source.base.join(&*path).canonicalize();
         let whole = whole.map_err(|error| Stop::new(exit::USAGE, format!("{path}: {error}; nothing was started")))?;
         *path = whole.to_string_lossy().into_owned();
+    }
+    let own = experiment.arms.iter_mut().flat_map(|arm| &mut arm.protections).filter_map(|it| it.custom.as_mut());
+    for path in own.flat_map(|custom| custom.files.values_mut()) {
+        *path = own_files::place(&source.base, path);
     }
     let plan = plan::plan(experiment, catalogue).map_err(|diagnostics| source.complain(diagnostics))?;
     let mut refused = refusals::of_urls(offer::database(&plan.experiment.database)?, &plan.experiment, &source.text);

@@ -3,6 +3,18 @@
 
 use tithe_plugin::product::Product;
 
+/// A protection that `protections/PRODUCT/NAME.toml` describes.
+macro_rules! described {
+    ($product:literal, $name:literal, $probes:expr) => {{
+        static IT: ::tithe_plugin::custom::Described = ::tithe_plugin::custom::Described::new(
+            $name,
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/protections/", $product, "/", $name, ".toml")),
+            $probes,
+        );
+        &IT
+    }};
+}
+
 #[cfg(feature = "connected")]
 mod attached;
 #[cfg(feature = "cassandra")]

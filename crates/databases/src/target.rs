@@ -193,12 +193,24 @@ impl Product {
     /// # Errors
     /// [`Fault::Refused`] for a URL that cannot be used, or that contradicts the set-up.
     pub fn target(&self, server: &Server, setup: &Setup) -> Result<Target, Fault> {
-        match &server.address {
-            Address::Tcp { host, port } => Ok(launched(host, *port, self.user, self.database, setup)),
-            Address::Attached(url) => self.chosen(url, setup),
-            Address::Relayed { url, port } => Ok(Target { relay: Some(*port), ..self.chosen(url, setup)? }),
-            Address::File(_) | Address::Nowhere => Err(Fault::Refused(format!("{} is reached by TCP", self.title))),
-        }
+        let target = match &server.address {
+            Address::Tcp { host, port } => launched(host, *port, self.user, self.database, setup),
+            Address::Attached(url) => self.chosen(url, setup)?,
+            Address::Relayed { url, port } => Target { relay: Some(*port), ..self.chosen(url, setup)? },
+            Address::File(_) | Address::Nowhere => {
+                return Err(Fault::Refused(format!("{} is reached by TCP", self.title)));
+            }
+        };
+        let Some(account) = &setup.account else { return Ok(target) };
+        let password = Some(Secret::new([]));
+        Ok(Target {
+            user: account.clone(),
+            password,
+            password_command: None,
+            must_ask: false,
+            mechanism: None,
+            ..target
+        })
     }
 
     /// Looks whether `url` can be used by clients with this set-up, and whether the certificates that it names are

@@ -14,7 +14,7 @@ use tithe_machine::{
 use tithe_model::experiment::{self, OptionValue};
 use tithe_plugin::{
     protection::{Protection, ways},
-    setup::Setup,
+    setup::{AfterLoading, Setup},
 };
 
 use crate::{
@@ -129,7 +129,9 @@ pub fn every_way(protections: &[&dyn Protection], launched: impl Fn(&Setup) -> S
             table_statements: _,
             space: _,
             tables: _,
-            after_loading: _,
+            after_loading: AfterLoading { statements, session, undo: _ },
+            files: _,
+            account: _,
             clients: _,
             data_bytes: _,
             credentials: _,
@@ -137,7 +139,7 @@ pub fn every_way(protections: &[&dyn Protection], launched: impl Fn(&Setup) -> S
         format!(
             "{}session {session_statements:?}\ntransport {transport:?}\nauthentication {authentication:?}\n\
              at rest {at_rest:?}\nrotates {rotates}\nkey server {key_server:?}\ncolumns {columns:?}\n\
-             compute {compute:?}\nvolume {volume:?}\n",
+             compute {compute:?}\nvolume {volume:?}\nafter loading {statements:?}\nmeasured session {session:?}\n",
             launched(setup),
         )
     };

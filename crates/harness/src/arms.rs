@@ -15,7 +15,6 @@ use tithe_model::{
 };
 use tithe_plugin::{
     columns::Chosen,
-    custom::Custom,
     database::{Database, sql_of},
     product::Product,
     protection::Protection,
@@ -74,7 +73,7 @@ impl<'a> Resolved<'a> {
     /// When the product does not have one of them.
     pub fn of(product: &dyn Product, arm: &'a Arm) -> Result<Self, Fault> {
         let find = |chosen: &'a experiment::Protection| match &chosen.custom {
-            Some(_) => Ok((&Custom as &'static dyn Protection, chosen)),
+            Some(_) => Ok((product.custom(), chosen)),
             None => Ok((named(product, &chosen.id)?, chosen)),
         };
         let protections = arm.protections.iter().map(find).collect::<Result<_, Fault>>()?;
@@ -167,6 +166,12 @@ pub fn check(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dy
         let of_arm = |fault: Fault| format!("arm {}: {fault}", arm.name);
         if arm.url.is_none() {
             product.check_setup(&setup).map_err(of_arm)?;
+            let given = experiment.settings.iter().chain(&setup.settings);
+            let given = given.map(|(name, value)| (name.clone(), value.clone())).collect();
+            product.check_settings(&given).map_err(of_arm)?;
+        }
+        for path in setup.files.values() {
+            std::fs::File::open(path).map_err(|error| of_arm(Fault::machine(path.display(), error)))?;
         }
         setup.fetch_keys().map_err(of_arm)?;
         for (workload, described) in workloads.iter().zip(&experiment.workloads) {

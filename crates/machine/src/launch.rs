@@ -108,6 +108,13 @@ pub enum Step {
         /// Permissions, octal.
         mode: u32,
     },
+    /// Copy a file of the user's own, for its owner to read and run.
+    Copy {
+        /// Where.
+        path: PathBuf,
+        /// The file.
+        from: PathBuf,
+    },
     /// Add to a file that a command made.
     Append {
         /// Where.

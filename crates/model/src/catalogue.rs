@@ -110,8 +110,41 @@ pub struct DatabaseEntry {
 pub struct AskedOfCustom {
     /// The question for the value of the setting `{setting}`.
     pub setting: &'static str,
+    /// What stands between the words of its name.
+    pub between: char,
     /// What a session says first, so that a claim changes nothing and does not run on behind [`PATIENCE_S`].
     pub careful: &'static [&'static str],
+    /// How a running server keeps what undoes statements; `None` where arms have no statements there.
+    pub kept: Option<KeptUndo>,
+}
+
+/// Statements by which a running server keeps, among what is Tithe's in `{space}`, the statements that undo others, so
+/// that they are undone after a run that was killed as well. Each is kept as hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptUndo {
+    /// Brings a row where something is kept.
+    pub is_there: &'static str,
+    /// Make the place where it is kept.
+    pub make: &'static [&'static str],
+    /// Adds `{statement}`, which is the one with this `{number}`.
+    pub add: &'static str,
+    /// Brings a row for each, in their order.
+    pub read: &'static str,
+    /// Removes all.
+    pub remove: &'static str,
+}
+
+impl KeptUndo {
+    /// In a table of SQL, which is made by `make`.
+    pub const fn in_sql(make: &'static [&'static str]) -> Self {
+        Self {
+            is_there: "SELECT 1 FROM information_schema.tables WHERE table_schema = '{space}' AND table_name = 'tithe_undo'",
+            make,
+            add: "INSERT INTO {space}.tithe_undo VALUES ({number}, '{statement}')",
+            read: "SELECT statement FROM {space}.tithe_undo ORDER BY number",
+            remove: "DROP TABLE {space}.tithe_undo",
+        }
+    }
 }
 
 /// How long the statement of a claim may run, s.
@@ -164,7 +197,7 @@ impl DatabaseEntry {
     }
 
     /// The plain name of a setting without what may stand before it.
-    fn bare_setting(&self, name: &str) -> String {
+    pub fn bare_setting(&self, name: &str) -> String {
         let name = plain_name(name);
         let mut bare = name.as_str();
         while let Some(rest) = self.setting_modifiers.iter().find_map(|modifier| bare.strip_prefix(modifier)) {
@@ -360,7 +393,7 @@ pub struct ProtectionEntry {
     pub attachable: bool,
     /// True when the URL of an attached server is what asks for it.
     pub by_url: bool,
-    /// True when the clients do it, whatever the server has.
+    /// True when the clients do it, or tables that Tithe makes have it, whatever the server has.
     pub by_client: bool,
     /// How a session of an attached server switches it on and off; `None` where the server has it or has it not.
     pub switch: Option<Switch>,

@@ -10,10 +10,12 @@
 mod aa_arm;
 mod arms;
 mod asked;
+mod claims;
 mod custom;
 mod keys;
 mod matrix;
 mod observer;
+mod options;
 mod published;
 mod reader;
 mod units;
@@ -28,7 +30,7 @@ use toml::{
 
 pub use aa_arm::aa_arm_of;
 use asked::Defaults;
-pub use custom::{SETTINGS, custom_file, protection_file};
+pub use custom::{Described, FOLDERS, SETTINGS, custom_file, protection_files};
 pub use keys::{Key, KeyDefault, Kind, MATRIX_TABLES, TABLES, TableFormat};
 pub use matrix::matrix;
 use reader::{Item, Problems, Table, Text};

@@ -18,6 +18,7 @@ pub fn configuration(launch: &Launch, setup: &Setup, place: &Place) -> Vec<Strin
         match step {
             Step::Folder(path) => lines.push(format!("folder {}", path.display())),
             Step::Link { path, to } => lines.push(format!("link {} to {}", path.display(), to.display())),
+            Step::Copy { path, from } => lines.push(format!("file {}: {}", path.display(), from.display())),
             Step::Write { path, content: Content::Secret(_), mode } => {
                 lines.push(format!("file {} (mode {mode:o}): ***", path.display()))
             }
@@ -85,7 +86,7 @@ fn client(setup: &Setup) -> Vec<String> {
     if setup.compute == Some(Compute::Server) {
         lines.push("client: runs the ordinary statements".to_owned());
     }
-    let AfterLoading { statements, session } = &setup.after_loading;
+    let AfterLoading { statements, session, undo: _ } = &setup.after_loading;
     lines.extend(setup.session_statements.iter().chain(session).map(|statement| format!("client: {statement}")));
     lines.extend(statements.iter().map(|statement| format!("after loading: {statement}")));
     lines

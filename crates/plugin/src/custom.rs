@@ -1,26 +1,22 @@
-//! Protections that the reader describes: settings, statements, and claims that tell their arm from the plain one.
+//! Protections that data describe: settings, files, statements, and claims that tell their arm from the plain one.
 
-use std::{
-    sync::OnceLock,
-    time::{Duration, Instant},
-};
+use std::sync::OnceLock;
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_model::{
-    catalogue::{AskedOfCustom, PATIENCE_S, ProtectionEntry, plain_name},
-    experiment::{self, Claim, Says},
+    catalogue::{AskedOfCustom, ProtectionEntry, plain_name},
+    experiment, parse,
 };
 
 use crate::{
-    database::sql_of,
+    claim::{self, Probes},
     evidence::{Check, CheckContext, CheckEntry},
     protection::Protection,
-    session::answered_within,
     setup::Setup,
 };
 
-/// Any protection of the reader's own: what it is stands in what an arm chose.
-pub struct Custom;
+/// Any protection of the reader's own, on a product with these probes: what it is stands in what an arm chose.
+pub struct Custom(pub &'static Probes);
 
 impl Protection for Custom {
     fn entry(&self) -> &'static ProtectionEntry {
@@ -35,27 +31,76 @@ impl Protection for Custom {
     }
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
-        let Some(custom) = &chosen.custom else { return };
-        for (name, value) in &custom.settings {
-            setup.settings.retain(|other, _| plain_name(other) != plain_name(name));
-            setup.settings.insert(name.clone(), value.clone());
-        }
-        setup.after_loading.statements.extend(custom.statements.iter().cloned());
-        setup.after_loading.session.extend(custom.session.iter().cloned());
+        chosen.custom.iter().for_each(|custom| apply(custom, setup));
     }
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
-        let Some(custom) = &chosen.custom else { return Vec::new() };
-        let mut checks: Vec<Box<dyn Check>> = Vec::new();
-        for (name, value) in &custom.settings {
-            let (name, value) = (name.clone(), value.clone());
-            checks.push(Box::new(SettingDiffers { name, value, protected: OnceLock::new() }));
-        }
-        for claim in &custom.claims {
-            checks.push(Box::new(YourClaim(claim.clone())));
-        }
-        checks
+        chosen.custom.as_ref().map_or_else(Vec::new, |custom| evidence(custom, self.0))
     }
+}
+
+/// A protection of Tithe's own that a file of this repository describes, as users describe theirs.
+pub struct Described {
+    id: &'static str,
+    text: &'static str,
+    probes: &'static Probes,
+    read: OnceLock<parse::Described>,
+}
+
+impl Described {
+    /// The protection `id` of a product with these `probes`, by the text of its file.
+    pub const fn new(id: &'static str, text: &'static str, probes: &'static Probes) -> Self {
+        Self { id, text, probes, read: OnceLock::new() }
+    }
+
+    fn read(&self) -> &parse::Described {
+        self.read.get_or_init(|| {
+            let (described, problems) = parse::custom_file(self.id, self.text.as_bytes());
+            debug_assert!(problems.is_empty(), "{}: {problems:?}", self.id);
+            described
+        })
+    }
+
+    fn filled(&self, chosen: &experiment::Protection) -> experiment::Custom {
+        self.read().custom.clone().filled(&chosen.options)
+    }
+}
+
+impl Protection for Described {
+    fn entry(&self) -> &'static ProtectionEntry {
+        self.read().entry
+    }
+
+    fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
+        apply(&self.filled(chosen), setup);
+    }
+
+    fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
+        evidence(&self.filled(chosen), self.probes)
+    }
+}
+
+/// Changes `setup` as `custom` says.
+fn apply(custom: &experiment::Custom, setup: &mut Setup) {
+    for (name, value) in &custom.settings {
+        setup.settings.retain(|other, _| plain_name(other) != plain_name(name));
+        setup.settings.insert(name.clone(), value.clone());
+    }
+    setup.files.extend(custom.files.iter().map(|(name, source)| (name.clone(), source.clone())));
+    setup.after_loading.statements.extend(custom.statements.iter().cloned());
+    setup.after_loading.undo.extend(custom.undo.iter().cloned());
+    setup.after_loading.session.extend(custom.session.iter().cloned());
+}
+
+/// What proves `custom`.
+fn evidence(custom: &experiment::Custom, probes: &'static Probes) -> Vec<Box<dyn Check>> {
+    let mut checks: Vec<Box<dyn Check>> = Vec::new();
+    for (name, value) in &custom.settings {
+        let (name, value) = (name.clone(), value.clone());
+        checks.push(Box::new(SettingDiffers { name, value, protected: OnceLock::new() }));
+    }
+    checks.extend(custom.claims.iter().map(|claim| claim::check(claim, probes)));
+    checks
 }
 
 /// What the server says that a setting is, on both arms.
@@ -76,8 +121,14 @@ impl Check for SettingDiffers {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        let question = asked(context)?.setting.replace("{setting}", &plain_name(&self.name));
-        let said = context.database.ask(context.server, context.setup, &question)?.unwrap_or_default();
+        let asked = asked(context)?;
+        let bare = context.database.entry().bare_setting(&self.name);
+        let name = bare.replace('_', &asked.between.to_string());
+        let question = asked.setting.replace("{setting}", &name);
+        let said = match context.database.ask(context.server, context.setup, &question) {
+            Err(Fault::Server(_)) => "unknown to the server".to_owned(),
+            said => said?.unwrap_or_else(|| "not shown by the server".to_owned()),
+        };
         if context.protected {
             return Ok(Observation::Protected(self.protected.get_or_init(|| said).clone()));
         }
@@ -86,70 +137,6 @@ impl Check for SettingDiffers {
             _ => Observation::Exposed(said),
         })
     }
-}
-
-/// A claim of the reader's: its statement, and what it must say.
-struct YourClaim(Claim);
-
-impl Check for YourClaim {
-    fn entry(&self) -> CheckEntry {
-        CheckEntry::claim("your-claim")
-    }
-
-    fn claim(&self) -> String {
-        self.0.to_string()
-    }
-
-    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        let began = Instant::now();
-        let said = answered_within(PATIENCE_S + 2, || self.ask(context))?;
-        if said.is_err() && began.elapsed() >= Duration::from_secs(PATIENCE_S.into()) {
-            return Ok(Observation::Unknown(format!("the statement has not ended within {PATIENCE_S} s")));
-        }
-        Ok(match (&self.0.says, said) {
-            (Says::FailsWith(words), Err(error)) if error.contains(words.as_str()) => seen(context, true, error),
-            (_, Err(error)) => Observation::Unknown(format!("the statement failed: {error}")),
-            (says, Ok(rows)) => {
-                let count = rows.len() as u64;
-                let words = words_of(&rows);
-                let met = says.is_met(&words, count);
-                let told = if count == 0 { "it brings no rows".to_owned() } else { format!("it says {words}") };
-                seen(context, met, told)
-            }
-        })
-    }
-}
-
-impl YourClaim {
-    /// What the statement brings to a measured client that may change nothing: rows, or the words of the server's
-    /// error.
-    fn ask(&self, context: &CheckContext<'_>) -> Result<Result<Vec<Row>, String>, Fault> {
-        let careful = asked(context)?.careful;
-        let mut session = sql_of(context.database)?.connect(context.server, context.setup, &context.how())?;
-        careful.iter().try_for_each(|statement| session.run(statement).map(drop))?;
-        match session.run(&self.0.statement) {
-            Ok(rows) => Ok(Ok(rows)),
-            Err(fault) => Ok(Err(fault.to_string())),
-        }
-    }
-}
-
-type Row = Vec<Option<String>>;
-
-/// What was seen of a claim on the arm of `context`.
-fn seen(context: &CheckContext<'_>, met: bool, told: String) -> Observation {
-    match (met, context.protected) {
-        (true, true) => Observation::Protected(told),
-        (true, false) => Observation::Protected(format!("{told}: the claim holds on the plain arm, too")),
-        (false, _) => Observation::Exposed(told),
-    }
-}
-
-/// As claims have it: `, ` between the values of a row, `; ` between rows.
-fn words_of(rows: &[Row]) -> String {
-    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "NULL".to_owned());
-    let row = |row: &Row| row.iter().map(value).collect::<Vec<_>>().join(", ");
-    rows.iter().map(row).collect::<Vec<_>>().join("; ")
 }
 
 /// How the server of `context` is asked.

@@ -139,6 +139,34 @@ pub fn lacking(
     Ok(lacks.iter().map(Lack::to_string).collect())
 }
 
+/// A row of an answer; SQL's NULL is `None`.
+pub type Row = Vec<Option<String>>;
+
+/// A connection that says statements of the user's own, in the product's language.
+pub trait Statements {
+    /// The rows that `statement` brings, as text.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn rows(&mut self, statement: &str) -> Result<Vec<Row>, Fault>;
+}
+
+/// Who says statements of the user's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaker {
+    /// Who may change everything.
+    Administrator,
+    /// A measured client, which changes nothing and asks for no longer than
+    /// [`PATIENCE_S`](tithe_model::catalogue::PATIENCE_S).
+    CarefulClient,
+}
+
+impl Statements for Box<dyn SqlSession> {
+    fn rows(&mut self, statement: &str) -> Result<Vec<Row>, Fault> {
+        self.run(statement)
+    }
+}
+
 /// A database that Tithe can launch or attach to.
 pub trait Database: Sync {
     /// What it says of itself.
@@ -381,6 +409,28 @@ pub trait Database: Sync {
         Err(Fault::Refused(format!("{} is not reached by other programs", self.title())))
     }
 
+    /// Opens a connection for statements of the user's own, who are said by `speaker`.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] where this database takes none; as [`Database::connect`].
+    fn statements(
+        &self,
+        server: &Server,
+        setup: &Setup,
+        how: &Connect,
+        speaker: Speaker,
+    ) -> Result<Box<dyn Statements>, Fault> {
+        let taken = self.sql().zip(self.entry().custom);
+        let (sql, asked) = taken.ok_or_else(|| no_statements(self.title()))?;
+        let own = (speaker == Speaker::Administrator && !setup.session_statements.is_empty())
+            .then(|| Setup { session_statements: Vec::new(), ..setup.clone() });
+        let mut session = sql.connect(server, own.as_ref().unwrap_or(setup), how)?;
+        if speaker == Speaker::CarefulClient {
+            asked.careful.iter().try_for_each(|statement| session.run(statement).map(drop))?;
+        }
+        Ok(Box::new(session))
+    }
+
     /// True where [`Database::ask`] brings an answer.
     fn answers(&self) -> bool {
         self.sql().is_some()
@@ -393,7 +443,7 @@ pub trait Database: Sync {
     /// [`Fault::Refused`] where Tithe puts no question to this database; as [`Database::connect`]; the server's error.
     fn ask(&self, server: &Server, setup: &Setup, question: &str) -> Result<Option<String>, Fault> {
         let Some(sql) = self.sql() else {
-            return Err(Fault::Refused(format!("Tithe puts no question of yours to {}", self.title())));
+            return Err(no_statements(self.title()));
         };
         let table = Table { name: "tithe".to_owned(), fields: 0, field_prefix: "field".to_owned() };
         let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table };
@@ -415,6 +465,11 @@ pub trait Database: Sync {
     /// Lets go of an embedded database that stays open between connections. Afterwards its folder is removed, or it is
     /// opened again, in another process.
     fn close(&self, _server: &Server) {}
+}
+
+/// The refusal of a database, called `title` in reports, that takes no statements of the user's own.
+fn no_statements(title: &str) -> Fault {
+    Fault::Refused(format!("Tithe puts no question of yours to {title}"))
 }
 
 /// The refusal of a database, called `title` in reports, that cannot do what [`Database::rotator`] is asked for.

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod checks;
+pub mod claim;
 pub mod columns;
 pub mod configuration;
 pub mod connections;

@@ -2,12 +2,20 @@
 
 use tithe_machine::{fault::Fault, launch::Server, paths::Paths};
 
-use crate::{database::Database, evidence::Check, protection::Protection, session::Table, setup::Setup};
+use crate::{
+    claim::Probes, custom::Custom, database::Database, evidence::Check, protection::Protection, session::Table,
+    setup::Setup,
+};
 
 /// A database and what protects it. One folder in `crates/databases`, one line in its list.
 pub trait Product: Database {
     /// Its protections, in the order of `tithe ls`.
     fn protections(&self) -> &'static [&'static dyn Protection];
+
+    /// Protections of the reader's own on its servers.
+    fn custom(&self) -> &'static dyn Protection {
+        &Custom(&Probes::NONE)
+    }
 
     /// How it is found out what canaries can show on a running server; `None` for a product where Tithe does not know
     /// where to look.

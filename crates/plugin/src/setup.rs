@@ -7,7 +7,11 @@ mod key_place;
 mod selection;
 mod tables;
 
-use std::{borrow::Cow, collections::BTreeMap, path::PathBuf};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 pub use self::{
     key_place::{KEY_BYTES, KeyPlace},
@@ -26,6 +30,9 @@ use crate::{sql::Compute, volume::VolumeSpec};
 /// What everything of Tithe's on a server is in, where nothing else is said.
 pub const SPACE: &str = "tithe";
 
+/// Folder of the user's own files, below that of the server.
+pub const FILES: &str = "files";
+
 /// How the server of one arm is set up, and how its clients talk to it. Starts plain; protections change it.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -42,10 +49,14 @@ pub struct Setup {
     pub session_statements: Vec<String>,
     /// What protections of the reader's own say, on data that are loaded.
     pub after_loading: AfterLoading,
+    /// Files of the user's own, by the names that they have in the folder [`FILES`] of the server's.
+    pub files: BTreeMap<String, PathBuf>,
     /// Client and server encrypt what they send.
     pub transport: Transport,
     /// Clients must say who they are.
     pub authentication: Authentication,
+    /// Another account, without a password, that a session comes as: for evidence alone.
+    pub account: Option<String>,
     /// The data files are encrypted by the database with this cipher and key.
     pub at_rest: Option<AtRest>,
     /// The data files are encrypted by the database with another key, again and again, while they are measured:
@@ -82,8 +93,10 @@ impl Setup {
             table_statements: Vec::new(),
             session_statements: Vec::new(),
             after_loading: AfterLoading::default(),
+            files: BTreeMap::new(),
             transport: Transport::Plain,
             authentication: Authentication::None,
+            account: None,
             at_rest: None,
             rotates: false,
             key_server: None,
@@ -134,7 +147,20 @@ impl Setup {
             return Cow::Borrowed(self);
         }
         let mut setup = self.clone();
-        setup.session_statements.append(&mut setup.after_loading.session);
+        let said = setup.after_loading.session.drain(..).map(|statement| in_space(&statement, &self.space));
+        setup.session_statements.extend(said);
+        Cow::Owned(setup)
+    }
+
+    /// The set-up of a server with this `folder`, in which its files are: `{files}` stands for it.
+    pub fn placed(&self, folder: &Path) -> Cow<'_, Self> {
+        if self.files.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut setup = self.clone();
+        let AfterLoading { statements, session, .. } = &mut setup.after_loading;
+        let texts = setup.settings.values_mut().chain(statements).chain(session);
+        texts.for_each(|text| *text = with_files(text, folder));
         Cow::Owned(setup)
     }
 
@@ -162,8 +188,20 @@ impl Setup {
 pub struct AfterLoading {
     /// Statements that an administrator says once.
     pub statements: Vec<String>,
+    /// Statements that undo them, on a server that Tithe does not stop.
+    pub undo: Vec<String>,
     /// Statements that every measured session says after connecting.
     pub session: Vec<String>,
+}
+
+/// `text` of a protection's own, where everything of Tithe's is in `space`.
+pub fn in_space(text: &str, space: &str) -> String {
+    text.replace("{space}", space)
+}
+
+/// `text` of a protection's own, of a server with this `folder`.
+pub fn with_files(text: &str, folder: &Path) -> String {
+    text.replace("{files}", &folder.join(FILES).display().to_string())
 }
 
 /// How bytes travel between client and server.

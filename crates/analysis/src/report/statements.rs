@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use crate::{ArmAnalysis, CellAnalysis, Estimate, StatementUse, figures::Rank};
 
 /// What is said above the rows.
-pub const LEAD: &str = "The median time of a call, against the same statement without protection; the statement to \
-                        which a protection adds most in all its calls first. Share: of the time of all statements \
-                        without protection. Calls: of all arms.";
+pub const LEAD: &str = "The median time of a call, against the same statement on the plain arm; the statement to \
+                        which an arm adds most in all its calls first. Share: of the time of all statements on the \
+                        plain arm. Calls: of all arms.";
 
 /// One statement of a cell.
 pub struct Row<'a> {

@@ -54,9 +54,20 @@ fn of_cell(analysis: &Analysis, cell: &CellAnalysis, name: &str) -> Option<Summa
     let (_, first) = decided.first()?;
     let plain = cell.arms.first().map_or("plain", |arm| arm.name.as_str());
     let level = plain_level(cell, first).map_or(String::new(), |level| format!(" {level}"));
-    let cell = format!("{name} · {}{level} without protection ({plain})", first.title);
+    let cell = format!("{name} · {}{level} {} ({plain})", first.title, without(cell));
     decided.sort_by(|(_, a), (_, b)| b.effect.estimate.total_cmp(&a.effect.estimate));
     Some(Summary { cell, rows: decided.into_iter().map(|(arm, it)| row(analysis, arm, it)).collect() })
+}
+
+/// What the plain arm of `cell` is without.
+pub(super) fn without(cell: &CellAnalysis) -> &'static str {
+    let mut others = cell.arms.iter().filter(|arm| !arm.aa && arm.proof != Proof::Baseline);
+    let is_setting = |arm: &ArmAnalysis| arm.proof == Proof::Setting;
+    match others.clone().any(is_setting) {
+        false => "without protection",
+        true if others.all(is_setting) => "without the setting",
+        true => "without protection and setting",
+    }
 }
 
 /// The arms of `cell` that have a figure, with the one that decides, in the experiment's order.

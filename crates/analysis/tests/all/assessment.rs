@@ -685,7 +685,7 @@ fn a_protection_is_proven_by_claims_before_and_after_each_epoch() {
 
 #[test]
 fn what_the_reader_describes_is_proven_by_claims_or_is_a_setting() {
-    let claim = Claim { statement: "SHOW jit".to_owned(), says: Says::Equals("off".to_owned()) };
+    let claim = Claim::Statement { statement: "SHOW jit".to_owned(), says: Says::Equals("off".to_owned()) };
     let claimed = Custom { claims: vec![claim], ..Custom::default() };
     let proof = |custom: &Custom, change: &dyn Fn(&mut Records)| {
         let mut records = Invented { frames: 2, effects: vec![0.0, 0.0], ..Invented::default() }.records();

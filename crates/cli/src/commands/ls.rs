@@ -11,7 +11,6 @@ use tithe_machine::launch::Address;
 use tithe_model::{
     catalogue::{Catalogue, DefaultValue, OfferedDatabase, OptionEntry, ProtectionEntry, WorkloadEntry},
     experiment::{OptionValue, Url},
-    parse,
     record::Role,
 };
 use tithe_plugin::{evidence::Check, product::Product};
@@ -20,7 +19,9 @@ use crate::{
     LsArgs,
     asked::unknown,
     exit::{self, Stop},
-    offer, pages, progress,
+    offer,
+    own_files::{self, Yours},
+    pages, progress,
 };
 
 /// The arm that no file has to name.
@@ -66,6 +67,9 @@ fn listed(catalogue: &Catalogue, names: &[&str], columns: usize) -> Result<Strin
             )),
         },
         (None, Some(workload), []) => Ok(of_workload(workload, columns)),
+        _ if yours(first).is_some() => {
+            Ok(yours(first).map_or_else(String::new, |it| of_protection(it.described.entry, columns)))
+        }
         _ if catalogue.built_with(first).is_some() => Err(Stop::new(exit::USAGE, offer::no_database(first))),
         _ => {
             let databases = catalogue.databases.iter().map(|database| database.entry.id);
@@ -73,6 +77,11 @@ fn listed(catalogue: &Catalogue, names: &[&str], columns: usize) -> Result<Strin
             Err(unknown("there is no database and no workload", first, databases.chain(workloads)))
         }
     }
+}
+
+/// The protection of the user's own called `name`.
+fn yours(name: &str) -> Option<Yours> {
+    own_files::yours(Path::new(".")).into_iter().find(|it| it.described.entry.id == name)
 }
 
 /// Writes a page for each database and protection into `folder`.
@@ -112,28 +121,15 @@ fn all(catalogue: &Catalogue, columns: usize) -> String {
             false => paragraph(&format!("  {} = ", workload.id), &presets.join(" | "), columns),
         };
     }
-    let yours = yours(Path::new("protections"));
+    let yours = own_files::yours(Path::new("."));
     if !yours.is_empty() {
         text += "\nYours\n";
-        yours.iter().for_each(|(name, what)| text += &paragraph(&format!("  {name}  "), what, columns));
+    }
+    for Yours { described, wrong } in &yours {
+        let what = wrong.as_deref().unwrap_or(described.entry.title);
+        text += &paragraph(&format!("  {}  ", described.entry.id), what, columns);
     }
     format!("{text}\n{}\n{}", paragraph("", AA_ARM, columns), paragraph("", MORE, columns))
-}
-
-/// The protections that files in `folder` describe, each with what it is or what is wrong with it.
-fn yours(folder: &Path) -> Vec<(String, String)> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let described = entries.filter_map(|entry| {
-        let name = entry.file_name().to_str()?.strip_suffix(".toml")?.to_owned();
-        parse::protection_file(&name)?;
-        let bytes = std::fs::read(entry.path()).ok()?;
-        let (custom, problems) = parse::custom_file(&bytes);
-        let wrong = problems.into_iter().next().map(|(at, problem)| format!("{at}: {}", problem.problem));
-        Some((name, wrong.unwrap_or(custom.description)))
-    });
-    let mut all: Vec<(String, String)> = described.collect();
-    all.sort();
-    all
 }
 
 /// A database with what its protections are for.

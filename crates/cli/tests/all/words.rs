@@ -388,7 +388,7 @@ fn a_running_server_is_planned_from_its_url() {
             1 | tithe plan postgres://ann@127.0.0.1:9/shop --protect checksums
               |                                                      ^^^^^^^^^
               |
-              = help: name the database in place of its URL to let Tithe start the servers; attached servers can be measured with: `tls`, `pgaudit`, `log-statement`, `scram`, `columns`, `ordinary-statements`
+              = help: name the database in place of its URL to let Tithe start the servers; attached servers can be measured with: `tls`, `pgaudit`, `log-statement`, `row-security`, `scram`, `columns`, `ordinary-statements`
 
             tithe: 1 problem in the command line; nothing was started
         "#]],

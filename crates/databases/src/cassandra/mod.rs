@@ -16,6 +16,7 @@ mod launch;
 mod protection;
 mod protocol;
 mod session;
+mod spoken;
 mod store;
 mod target;
 
@@ -26,13 +27,14 @@ use tithe_machine::{
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
 use tithe_model::{
-    catalogue::{DatabaseEntry, NetworkLogin, UrlTls, WireProtocol},
+    catalogue::{AskedOfCustom, DatabaseEntry, NetworkLogin, UrlTls, WireProtocol},
     experiment::Url,
     record::ArmFacts,
 };
 use tithe_plugin::{
     connections::ConnectionList,
-    database::{Connect, Database, Download, Lack},
+    custom::Custom,
+    database::{Connect, Database, Download, Lack, Speaker, Statements},
     matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
     protection::Protection,
@@ -45,7 +47,9 @@ use self::{
     clients::Clients,
     cluster::Cluster,
     connection::{CqlConnection, named},
+    evidence::CLAIMS,
     session::CassandraSession,
+    spoken::Spoken,
 };
 
 /// Apache Cassandra.
@@ -65,6 +69,13 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     network_login: NetworkLogin::Refused(
         "its nodes have loopback addresses of their own, and everybody knows the password of a new cluster's first account",
     ),
+    custom: Some(AskedOfCustom {
+        setting: "SELECT value FROM system_views.settings WHERE name = '{setting}'",
+        between: '_',
+        // What a connection takes care of itself: `spoken`.
+        careful: &[],
+        kept: None,
+    }),
     start_s: 25.0,
     server_programs: &["java"],
     ..DatabaseEntry::BARE
@@ -150,6 +161,16 @@ impl Database for Cassandra {
         Ok(Box::new(Clients::open(server, setup)?))
     }
 
+    fn statements(
+        &self,
+        server: &Server,
+        setup: &Setup,
+        _how: &Connect,
+        speaker: Speaker,
+    ) -> Result<Box<dyn Statements>, Fault> {
+        Ok(Box::new(Spoken::open(server, setup, speaker)?))
+    }
+
     fn answers(&self) -> bool {
         true
     }
@@ -179,6 +200,11 @@ impl Database for Cassandra {
 impl Product for Cassandra {
     fn protections(&self) -> &'static [&'static dyn Protection] {
         protection::ALL
+    }
+
+    fn custom(&self) -> &'static dyn Protection {
+        static CUSTOM: Custom = Custom(&CLAIMS);
+        &CUSTOM
     }
 
     fn canary_checks(&self) -> Option<FindCanaryChecks> {

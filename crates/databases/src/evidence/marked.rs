@@ -10,6 +10,7 @@ use std::{
 };
 
 use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_model::experiment::matches;
 use tithe_plugin::{
     checks::{canary::key_value, logs_free::Plant},
     evidence::{CheckContext, Watch},
@@ -350,6 +351,22 @@ pub fn send_and_count(
     };
     let text: String = texts.iter().map(|text| between(text, &since, &until)).collect();
     Ok(Ok(Tally { sent, logged: count(&text), doubt }))
+}
+
+/// How many lines like `pattern` the log gains from marked statements; why that cannot be said, where the inner result
+/// is an error. Nothing is planted: a plain server may keep no log that it would come into.
+///
+/// # Errors
+/// The first fault.
+pub fn lines_like(context: &CheckContext<'_>, log: &Log, pattern: &str) -> Result<Result<u64, String>, Fault> {
+    let growth = match LogGrowth::begin(context, log) {
+        Ok(growth) => growth,
+        Err(why) => return Ok(Err(why)),
+    };
+    send(context)?;
+    let Gained { text, doubt } = growth.at_rest(context)?;
+    let lines = text.lines().filter(|line| matches(pattern, line)).count();
+    Ok(doubt.map_or(Ok(lines as u64), |why| Err(why.to_owned())))
 }
 
 /// What is planted last.

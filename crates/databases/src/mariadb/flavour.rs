@@ -1,18 +1,20 @@
 //! All in which MariaDB differs from MySQL.
 
 use tithe_model::catalogue::{AskedOfCustom, DatabaseEntry, NetworkLogin};
+use tithe_plugin::custom::Custom;
 
 use super::{
     access::{ACCESS, TITLE},
     at_rest::{is_encrypted, write_table},
     attached::own_lacks,
+    evidence::CLAIMS,
     inspect::{QUERIES, canary_checks},
     install::find,
     launch::{RESERVED, launch, memory_needed, stored},
     protection,
     rotation::KeyRotator,
 };
-use crate::mysql_family::{self, Flavour, proof::NATIVE};
+use crate::mysql_family::{self, Flavour, KEPT, proof::NATIVE};
 
 /// What MariaDB says of itself.
 const ENTRY: DatabaseEntry = DatabaseEntry {
@@ -23,6 +25,8 @@ const ENTRY: DatabaseEntry = DatabaseEntry {
     network_login: NetworkLogin::Password(NATIVE),
     custom: Some(AskedOfCustom {
         setting: "SELECT @@GLOBAL.{setting}",
+        between: '_',
+        kept: Some(KEPT),
         careful: &["SET max_statement_time = 10", "SET SESSION TRANSACTION READ ONLY", "START TRANSACTION READ ONLY"],
     }),
     start_s: 0.8,
@@ -39,6 +43,7 @@ pub static FLAVOUR: Flavour = Flavour {
     stored,
     memory_needed,
     protections: protection::ALL,
+    custom: &Custom(&CLAIMS),
     queries: &QUERIES,
     canary_checks,
     rotator: Some(|server, setup| Ok(Box::new(KeyRotator::new(server, setup)?))),

@@ -1,17 +1,19 @@
 //! All in which MySQL differs from MariaDB.
 
 use tithe_model::catalogue::{AskedOfCustom, DatabaseEntry, NetworkLogin};
+use tithe_plugin::custom::Custom;
 
 use super::{
     access::{ACCESS, TITLE},
     attached::own_lacks,
+    evidence::CLAIMS,
     get,
     inspect::{QUERIES, canary_checks},
     install::find,
     launch::{RESERVED, launch, memory_needed, stored},
     protection,
 };
-use crate::mysql_family::{self, Flavour, proof::CACHING_SHA2, schema::write_pages};
+use crate::mysql_family::{self, Flavour, KEPT, proof::CACHING_SHA2, schema::write_pages};
 
 /// What MySQL says of itself.
 const ENTRY: DatabaseEntry = DatabaseEntry {
@@ -23,6 +25,8 @@ const ENTRY: DatabaseEntry = DatabaseEntry {
     network_login: NetworkLogin::Password(CACHING_SHA2),
     custom: Some(AskedOfCustom {
         setting: "SELECT @@GLOBAL.{setting}",
+        between: '_',
+        kept: Some(KEPT),
         careful: &[
             "SET max_execution_time = 10000",
             "SET SESSION TRANSACTION READ ONLY",
@@ -43,6 +47,7 @@ pub static FLAVOUR: Flavour = Flavour {
     stored,
     memory_needed,
     protections: protection::ALL,
+    custom: &Custom(&CLAIMS),
     queries: &QUERIES,
     canary_checks,
     rotator: None,

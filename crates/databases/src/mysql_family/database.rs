@@ -154,6 +154,10 @@ impl Product for Family {
         self.0.protections
     }
 
+    fn custom(&self) -> &'static dyn Protection {
+        self.0.custom
+    }
+
     fn canary_checks(&self) -> Option<FindCanaryChecks> {
         Some(self.0.canary_checks)
     }

@@ -35,8 +35,9 @@ use tithe_machine::{
     fault::Fault,
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
-use tithe_model::catalogue::{DatabaseEntry, UrlTls, WireProtocol};
+use tithe_model::catalogue::{DatabaseEntry, KeptUndo, UrlTls, WireProtocol};
 use tithe_plugin::{
+    custom::Custom,
     database::{Download, Lack},
     product::FindCanaryChecks,
     protection::Protection,
@@ -61,6 +62,11 @@ pub const ENTRY: DatabaseEntry = DatabaseEntry {
     ..DatabaseEntry::BARE
 };
 
+/// How their servers keep what undoes statements.
+pub const KEPT: KeptUndo = KeptUndo::in_sql(&[
+    "CREATE TABLE {space}.tithe_undo (number int PRIMARY KEY, statement text) COMMENT 'made by tithe'",
+]);
+
 /// What differs between the products of the family.
 pub struct Flavour {
     /// What the product says of itself.
@@ -79,6 +85,8 @@ pub struct Flavour {
     pub memory_needed: fn(&BTreeMap<String, String>) -> Option<u64>,
     /// Its protections, in the order of `tithe ls`.
     pub protections: &'static [&'static dyn Protection],
+    /// Protections of the reader's own.
+    pub custom: &'static Custom,
     /// How its own rows of the security matrix are checked.
     pub queries: &'static InspectionQueries,
     /// Finds out what canaries can show on a running server.

@@ -35,12 +35,13 @@ use tithe_machine::{
     proc::ServerTask,
 };
 use tithe_model::{
-    catalogue::{AskedOfCustom, DatabaseEntry, NetworkLogin, UrlTls, WireProtocol},
+    catalogue::{AskedOfCustom, DatabaseEntry, KeptUndo, NetworkLogin, UrlTls, WireProtocol},
     experiment::Url,
     record::ArmFacts,
 };
 use tithe_plugin::{
     connections::ConnectionList,
+    custom::Custom,
     database::{CacheUse, Connect, Database, Lack, LogWriting, SqlDatabase},
     matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
@@ -50,7 +51,7 @@ use tithe_plugin::{
     setup::{Reach, Setup},
 };
 
-use self::{clients::Clients, session::PostgresSession, target::PRODUCT};
+use self::{clients::Clients, evidence::CLAIMS, session::PostgresSession, target::PRODUCT};
 use crate::ycsb_over_sql::YcsbOverSql;
 
 /// PostgreSQL.
@@ -72,7 +73,12 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     network_login: NetworkLogin::Password("scram-sha-256"),
     custom: Some(AskedOfCustom {
         setting: "SELECT current_setting('{setting}')",
+        between: '_',
         careful: &["SET statement_timeout = '10s'", "SET default_transaction_read_only = on", "BEGIN READ ONLY"],
+        kept: Some(KeptUndo::in_sql(&[
+            "CREATE TABLE {space}.tithe_undo (number int, statement text); COMMENT ON TABLE {space}.tithe_undo IS 'made \
+             by tithe'",
+        ])),
     }),
     start_s: 0.2,
     ..DatabaseEntry::BARE
@@ -210,6 +216,11 @@ impl Database for Postgres {
 impl Product for Postgres {
     fn protections(&self) -> &'static [&'static dyn Protection] {
         protection::ALL
+    }
+
+    fn custom(&self) -> &'static dyn Protection {
+        static CUSTOM: Custom = Custom(&CLAIMS);
+        &CUSTOM
     }
 
     fn canary_checks(&self) -> Option<FindCanaryChecks> {

@@ -13,6 +13,7 @@ mod launch;
 mod protection;
 mod protocol;
 mod session;
+mod spoken;
 mod store;
 mod target;
 
@@ -21,13 +22,14 @@ use tithe_machine::{
     launch::{Install, Launch, Missing, Place, Search, Server, Stored},
 };
 use tithe_model::{
-    catalogue::{DatabaseEntry, NetworkLogin, StatementForm, UrlTls, WireProtocol},
+    catalogue::{AskedOfCustom, DatabaseEntry, KeptUndo, NetworkLogin, StatementForm, UrlTls, WireProtocol},
     experiment::Url,
     record::ArmFacts,
 };
 use tithe_plugin::{
     connections::ConnectionList,
-    database::{Connect, Database, Lack},
+    custom::Custom,
+    database::{Connect, Database, Lack, Speaker, Statements},
     matrix::FeatureStatus,
     product::Product,
     protection::Protection,
@@ -39,7 +41,9 @@ use tithe_plugin::{
 use self::{
     clients::Clients,
     connection::{RedisConnection, Reply, named},
+    evidence::CLAIMS,
     session::RedisSession,
+    spoken::Spoken,
 };
 
 /// Redis and Valkey.
@@ -60,6 +64,19 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     server_programs: &["redis-server", "valkey-server"],
     wire_protocol: Some(WireProtocol::Redis),
     network_login: NetworkLogin::Password(target::REQUIREPASS),
+    custom: Some(AskedOfCustom {
+        setting: "CONFIG GET {setting}",
+        between: '-',
+        // What a connection takes care of itself: `spoken`.
+        careful: &[],
+        kept: Some(KeptUndo {
+            is_there: "LRANGE {space}:undo 0 0",
+            make: &[],
+            add: "RPUSH {space}:undo {statement}",
+            read: "LRANGE {space}:undo 0 -1",
+            remove: "DEL {space}:undo",
+        }),
+    }),
     start_s: 0.3,
     ..DatabaseEntry::BARE
 };
@@ -154,6 +171,16 @@ impl Database for Redis {
         target::PRODUCT.reach(server, setup)
     }
 
+    fn statements(
+        &self,
+        server: &Server,
+        setup: &Setup,
+        _how: &Connect,
+        speaker: Speaker,
+    ) -> Result<Box<dyn Statements>, Fault> {
+        Ok(Box::new(Spoken::open(server, setup, speaker)?))
+    }
+
     fn answers(&self) -> bool {
         true
     }
@@ -174,5 +201,10 @@ impl Database for Redis {
 impl Product for Redis {
     fn protections(&self) -> &'static [&'static dyn Protection] {
         protection::ALL
+    }
+
+    fn custom(&self) -> &'static dyn Protection {
+        static CUSTOM: Custom = Custom(&CLAIMS);
+        &CUSTOM
     }
 }

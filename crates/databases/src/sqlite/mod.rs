@@ -27,8 +27,12 @@ use tithe_machine::{
     launch::{Address, Install, Launch, Missing, Place, Search, Server, Stored},
     paths::Paths,
 };
-use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
+use tithe_model::{
+    catalogue::{AskedOfCustom, DatabaseEntry},
+    record::ArmFacts,
+};
 use tithe_plugin::{
+    claim::Probes,
     database::{Connect, Database},
     product::Product,
     protection::Protection,
@@ -57,6 +61,12 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
         ("rekey", "keys are made by Tithe and are never in a file"),
     ],
     known_settings: &settings::HELP,
+    custom: Some(AskedOfCustom {
+        setting: "PRAGMA {setting}",
+        between: '_',
+        careful: &["PRAGMA query_only = ON"],
+        kept: None,
+    }),
     ..DatabaseEntry::BARE
 };
 
@@ -168,8 +178,13 @@ impl Database for Sqlite {
 
 impl Product for Sqlite {
     fn protections(&self) -> &'static [&'static dyn Protection] {
-        static PROTECTIONS: [&dyn Protection; 3] =
-            [&page_encryption::PageEncryption, &COLUMNS_EMBEDDED, &ORDINARY_STATEMENTS];
+        static PROTECTIONS: [&dyn Protection; 5] = [
+            &page_encryption::PageEncryption,
+            described!("sqlite", "secure-delete", &Probes::NONE),
+            described!("sqlite", "untrusted-schema", &Probes::NONE),
+            &COLUMNS_EMBEDDED,
+            &ORDINARY_STATEMENTS,
+        ];
         &PROTECTIONS
     }
 }

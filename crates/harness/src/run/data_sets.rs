@@ -105,6 +105,10 @@ impl Fingerprint {
             statements: _,
             // Said when the data have been kept, and on every server that is started on a copy.
             after_loading: _,
+            // Beside the data, for the arm's server alone.
+            files: _,
+            // Of evidence.
+            account: _,
             // What happens while measuring, and is kept by nobody.
             rotates: _,
             compute: _,

@@ -6,8 +6,10 @@
 pub(super) mod again;
 mod fill;
 mod own_data;
+mod undo;
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     path::PathBuf,
     time::{Duration, Instant},
@@ -16,7 +18,7 @@ use std::{
 use tithe_machine::{
     cgroup,
     fault::Fault,
-    launch::{Address, Launch, Place, Server},
+    launch::{Address, Launch, Place, Server, Step},
     sandbox::Sandbox,
 };
 use tithe_model::{
@@ -31,12 +33,15 @@ use tithe_plugin::{
     data,
     database::Database,
     program::Program,
-    setup::{Authentication, Setup},
+    setup::{Authentication, FILES, Setup},
     workload::{Load, Workload},
     workspace::Workspace,
 };
 
-use self::fill::{fill_caches, load, run_after_loading, run_statements, try_switches, without_statements};
+use self::{
+    fill::{fill_caches, load, run_after_loading, run_statements, try_switches, without_statements},
+    undo::Attached,
+};
 use super::{
     EpochPlan, EventListener, EventLog, Run,
     arm_server::ArmServer,
@@ -92,7 +97,7 @@ pub(super) struct EpochSetup<'a> {
 /// An arm that is being started: where, as what, and what is to be told of it.
 struct StartingArm<'s> {
     number: usize,
-    setup: &'s Setup,
+    setup: Cow<'s, Setup>,
     /// What its data are to be a copy of.
     fingerprint: Option<&'s Fingerprint>,
     place: Place,
@@ -290,6 +295,7 @@ impl<'a> EpochSetup<'a> {
         let arm = &experiment.arms[number];
         let name = arm_file(&experiment.arms, number);
         let place = self.sandbox.place(&name)?;
+        let setup = setup.placed(&place.folder);
         let mut limits = limits::of_cell(experiment, cell.workload, cell.resources);
         // A process that served a connection and has ended is counted by its group alone.
         limits.account = cell.reconnect_every.is_some() && cgroup::counts();
@@ -317,8 +323,9 @@ impl<'a> EpochSetup<'a> {
             notes.extend(setup.volume.iter().flat_map(|asked| volumes::facts(asked, &place.folder)));
             self.volumes.extend(mounted);
             self.logs.push((name, place.folder.join(serve::LOG)));
-            let launch = run.product.launch(&run.installs[number], setup, &place);
-            let configuration = configuration(&launch, setup, &place);
+            let mut launch = run.product.launch(&run.installs[number], &setup, &place);
+            launch.steps.extend(put_files(&setup, &place));
+            let configuration = configuration(&launch, &setup, &place);
             (Some(launch), configuration)
         };
         Ok(StartingArm { number, setup, fingerprint, place, launch, padding, prepared: false, configuration, notes })
@@ -351,7 +358,7 @@ impl<'a> EpochSetup<'a> {
         self.quiet = kept.len() == starting.len() && !statements;
         for arm in starting.iter().filter(|arm| arm.fingerprint.is_none()) {
             if let Some(switched) = switched.as_deref_mut().filter(|_| !run.cancelled()) {
-                switched.reach(arm.number, arm.setup, event_log)?;
+                switched.reach(arm.number, &arm.setup, event_log)?;
             }
             if run.cancelled() {
                 return Ok(());
@@ -379,10 +386,10 @@ impl<'a> EpochSetup<'a> {
         starting.prepared = true;
         self.begin(starting)?;
         let server = self.await_start(starting)?;
-        data::create(run.product, &server, &without_statements(starting.setup), workload)?;
-        self.load(run, part, starting.number, (&server, starting.setup, true), listener)?;
-        data::quiesce(run.product, &server, starting.setup, workload)?;
-        run.product.condense(&server, starting.setup)?;
+        data::create(run.product, &server, &without_statements(&starting.setup), workload)?;
+        self.load(run, part, starting.number, (&server, &starting.setup, true), listener)?;
+        data::quiesce(run.product, &server, &starting.setup, workload)?;
+        run.product.condense(&server, &starting.setup)?;
         self.servers.get_mut(&starting.number).map_or(Ok(()), ArmServer::stop_cleanly)?;
         run.product.close(&server);
         data_sets.keep(fingerprint, &run.plan.experiment.arms[starting.number].name, &server.folder)
@@ -415,10 +422,10 @@ impl<'a> EpochSetup<'a> {
         let begun = begun.filter_map(|(number, standing)| Some((standing, of_number(number)?)));
         let (product, workload) = (run.product, run.workloads[part.cell.workload].as_ref());
         let facts = together(begun, |(standing, arm)| {
-            standing.await_ready(product, arm.setup)?;
-            let facts = product.facts(&standing.server, arm.setup)?;
-            run_statements(product, &standing.server, arm.setup, workload)?;
-            fill_caches(product, &standing.server, arm.setup, workload)?;
+            standing.await_ready(product, &arm.setup)?;
+            let facts = product.facts(&standing.server, &arm.setup)?;
+            run_statements(product, &standing.server, &arm.setup, workload)?;
+            fill_caches(product, &standing.server, &arm.setup, workload)?;
             Ok((arm.number, facts))
         })?;
         let mut facts: BTreeMap<usize, ArmFacts> = facts.into_iter().collect();
@@ -443,7 +450,7 @@ impl<'a> EpochSetup<'a> {
         owner: usize,
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
-        let (setup, workload) = (starting.setup, run.workloads[part.cell.workload].as_ref());
+        let (setup, workload) = (&*starting.setup, run.workloads[part.cell.workload].as_ref());
         let server = if let Some(launch) = &starting.launch {
             self.sandbox.prepare(launch)?;
             self.begin(starting)?;
@@ -457,6 +464,10 @@ impl<'a> EpochSetup<'a> {
             server
         };
         let loads = owner == starting.number;
+        if starting.launch.is_none() {
+            // Before the tables are made again: what a killed run has left may be about them.
+            Attached { database: run.product, server: &server, setup, workload }.undo()?;
+        }
         if loads {
             let created = data::create(run.product, &server, setup, workload);
             let remove = || data::remove(run.product, &server, setup, workload);
@@ -493,7 +504,7 @@ impl<'a> EpochSetup<'a> {
     fn await_start(&mut self, starting: &StartingArm<'_>) -> Result<Server, Fault> {
         let standing = self.servers.get_mut(&starting.number);
         let standing = standing.ok_or_else(|| Fault::Machine("a server was not started".to_owned()))?;
-        standing.await_ready(self.database, starting.setup)?;
+        standing.await_ready(self.database, &starting.setup)?;
         Ok(standing.server.clone())
     }
 
@@ -501,7 +512,7 @@ impl<'a> EpochSetup<'a> {
     fn has_started(&mut self, run: &Run<'_>, starting: &StartingArm<'_>, data: usize) {
         let Some(standing) = self.servers.get(&starting.number) else { return };
         let (server, arm) = (standing.server.clone(), &run.plan.experiment.arms[starting.number]);
-        let (setup, on, off) = (starting.setup.clone(), arm.on.clone(), arm.off.clone());
+        let (setup, on, off) = (starting.setup.clone().into_owned(), arm.on.clone(), arm.off.clone());
         let started = StartedArm { server, data, shares_server: self.shares_server, setup, on, off };
         self.started_arms.insert(starting.number, started);
     }
@@ -607,7 +618,8 @@ impl<'a> EpochSetup<'a> {
     /// The first, once all were tried.
     pub(super) fn clear(&self, workload: &dyn Workload) -> Result<(), Fault> {
         let remove = |(server, setup): &(Server, Setup)| {
-            let removed = data::remove(self.database, server, setup, workload);
+            let undone = Attached { database: self.database, server, setup, workload }.undo();
+            let removed = undone.and(data::remove(self.database, server, setup, workload));
             removed.map_err(|fault| match &server.address {
                 Address::Attached(url) => fault.of(url.redacted()),
                 _ => fault,
@@ -641,6 +653,21 @@ impl<'a> EpochSetup<'a> {
             folder.keep_log(&format!("{prefix}--{arm}.log"), log);
         }
     }
+}
+
+/// The steps that put the files of the user's own into their folder in `place`.
+fn put_files(setup: &Setup, place: &Place) -> Vec<Step> {
+    let folder = place.folder.join(FILES);
+    let mut steps: Vec<Step> = Vec::new();
+    for (name, from) in &setup.files {
+        let path = folder.join(name);
+        // Those above first, each once.
+        let mut above: Vec<PathBuf> = path.ancestors().skip(1).map(PathBuf::from).collect();
+        above.retain(|parent| parent.starts_with(&folder) && !steps.contains(&Step::Folder(parent.clone())));
+        steps.extend(above.into_iter().rev().map(Step::Folder));
+        steps.push(Step::Copy { path, from: from.clone() });
+    }
+    steps
 }
 
 /// True where the end of the epoch must remove data of Tithe's from an attached server, on which they were `created` or

@@ -31,8 +31,8 @@ struct ArmPlace<'a> {
     url: Option<&'a Url>,
     /// Tells its server from all others.
     identity: String,
-    /// It stores something else than the plain arm.
-    columns: bool,
+    /// It stores something else than the plain arm, or statements are said about its tables.
+    own: bool,
 }
 
 impl Sharing {
@@ -51,8 +51,9 @@ impl Sharing {
                 Some(url) => said(run.product, arm, url, setup)?,
                 None => number.to_string(),
             };
-            let columns = setup.columns.is_some();
-            places.push(ArmPlace { name: &arm.name, url: arm.url.as_ref(), identity, columns });
+            let said = !setup.table_statements.is_empty() || !setup.after_loading.statements.is_empty();
+            let own = setup.columns.is_some() || said;
+            places.push(ArmPlace { name: &arm.name, url: arm.url.as_ref(), identity, own });
         }
         let keeps_apart = run.product.keeps_apart();
         let sharing = Self::of(&places, writes && keeps_apart);
@@ -75,7 +76,7 @@ impl Sharing {
         };
         let on_one = |one: &ArmPlace<'_>, other: &ArmPlace<'_>| one.identity == other.identity;
         let alike = |one: &ArmPlace<'_>, other: &ArmPlace<'_>| {
-            on_one(one, other) && one.url == other.url && !one.columns && !other.columns && !writes
+            on_one(one, other) && one.url == other.url && !one.own && !other.own && !writes
         };
         let all = 0..places.len();
         Self {
@@ -190,17 +191,17 @@ mod tests {
 
     use super::*;
 
-    /// Arms by URL, server and whether columns are encrypted.
+    /// Arms by URL, server and whether it needs data of its own.
     fn check(arms: &[(&str, &str, bool)], writes: bool, expected: Expect) {
         let urls: Vec<Url> = arms.iter().map(|(url, ..)| Url::new(*url)).collect();
         let places: Vec<_> = arms
             .iter()
             .zip(&urls)
-            .map(|((name, identity, columns), url)| ArmPlace {
+            .map(|((name, identity, own), url)| ArmPlace {
                 name,
                 url: Some(url),
                 identity: (*identity).to_owned(),
-                columns: *columns,
+                own: *own,
             })
             .collect();
         let sharing = Sharing::of(&places, writes);

@@ -174,7 +174,7 @@ impl Sandbox {
     /// The first step that failed.
     pub fn prepare_on_copy(&self, launch: &Launch) -> Result<(), Fault> {
         let needed = |step: &&Step| match step {
-            Step::Write { .. } | Step::Link { .. } | Step::Identity { .. } | Step::Run(_) => true,
+            Step::Write { .. } | Step::Copy { .. } | Step::Link { .. } | Step::Identity { .. } | Step::Run(_) => true,
             Step::Folder(path) => !path.exists(),
             Step::Append { .. } | Step::MakeData(_) => false,
         };
@@ -194,9 +194,14 @@ impl Sandbox {
                     remove_file(path)?;
                     self.take(step)?;
                 }
-                Step::Folder(path) | Step::Link { path, .. } if path.symlink_metadata().is_err() => self.take(step)?,
+                Step::Folder(path) | Step::Link { path, .. } | Step::Copy { path, .. }
+                    if path.symlink_metadata().is_err() =>
+                {
+                    self.take(step)?;
+                }
                 Step::Folder(_)
                 | Step::Link { .. }
+                | Step::Copy { .. }
                 | Step::Append { .. }
                 | Step::Identity { .. }
                 | Step::Run(_)
@@ -217,6 +222,10 @@ impl Sandbox {
                     Content::Secret(secret) => secret.expose(),
                 };
                 self.write(path, bytes, *mode)
+            }
+            Step::Copy { path, from } => {
+                let bytes = fs::read(from).map_err(|error| Fault::machine(from.display(), error))?;
+                self.write(path, &bytes, 0o500)
             }
             Step::Append { path, content } => self.append(path, content),
             Step::Identity { identity, certificate, key } => self.certify(*identity, certificate, key),

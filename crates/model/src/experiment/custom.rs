@@ -1,10 +1,14 @@
 //! A protection that an experiment or a file beside it describes, or a setting that protects nothing.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A protection of the reader's own. Without claims it is a setting: what it costs is measured, and nothing is proven.
+use super::OptionValue;
+
+/// A protection that data describe. Without claims it is a setting: what it costs is measured, and nothing is proven.
+///
+/// In its texts `{space}` stands for where the arm's tables are, and `{files}` for the folder of its files.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Custom {
@@ -14,9 +18,15 @@ pub struct Custom {
     /// Settings of this arm's server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
+    /// Files that this arm's server finds in a folder of its own, by the names that they have there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, PathBuf>,
     /// Statements that an administrator says once, after loading.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<String>,
+    /// Statements that undo those, on a server that Tithe does not start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undo: Vec<String>,
     /// Statements that every measured client says when its session is opened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub session: Vec<String>,
@@ -25,14 +35,78 @@ pub struct Custom {
     pub claims: Vec<Claim>,
 }
 
-/// A statement, and what it says on the protected arm and does not say on the plain one.
+impl Custom {
+    /// The same with `{option}` replaced by its value, for each of `options`.
+    #[must_use]
+    pub fn filled(mut self, options: &BTreeMap<String, OptionValue>) -> Self {
+        for (name, value) in options {
+            self.replace(&format!("{{{name}}}"), &value.to_string());
+        }
+        self
+    }
+
+    fn replace(&mut self, from: &str, to: &str) {
+        let mut texts: Vec<&mut String> = Vec::new();
+        texts.extend(self.settings.values_mut());
+        texts.extend([&mut self.statements, &mut self.undo, &mut self.session].into_iter().flatten());
+        texts.extend(self.claims.iter_mut().flat_map(Claim::texts));
+        texts.into_iter().filter(|text| text.contains(from)).for_each(|text| *text = text.replace(from, to));
+    }
+}
+
+/// What tells a protected arm from the plain one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Claim {
-    /// The statement; it changes nothing.
-    pub statement: String,
-    /// What it says.
-    pub says: Says,
+#[serde(rename_all = "kebab-case")]
+pub enum Claim {
+    /// A statement, and what it says on the protected arm and does not say on the plain one.
+    Statement {
+        /// The statement; it changes nothing.
+        statement: String,
+        /// What it says.
+        says: Says,
+    },
+    /// A check that Tithe has.
+    Check(NamedCheck),
+}
+
+/// A check that Tithe has, which a claim names. What it is called there, and what it needs: `parse/claims.rs`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NamedCheck {
+    /// No canary is readable in these files.
+    CanaryNotInFiles(Vec<FilePlace>),
+    /// No canary is readable between client and server.
+    NotOnTheWire,
+    /// Clients without the password, or with a wrong one, are refused.
+    RefusedWithoutPassword,
+    /// The log gains so many lines that are as the pattern says, of a hundred statements of each kind.
+    CountedInLog {
+        /// A line, with `*` for any text.
+        pattern: String,
+        /// Lines.
+        count: u64,
+    },
+    /// Another account, which has no password, is refused a statement with these words.
+    RefusedAs {
+        /// The account.
+        account: String,
+        /// The statement; it changes nothing.
+        statement: String,
+        /// What is in the server's words.
+        words: String,
+    },
+}
+
+/// Which files of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FilePlace {
+    /// Tables and indexes.
+    Data,
+    /// Write-ahead log, redo log, journal.
+    Journal,
+    /// Server and audit logs.
+    Logs,
 }
 
 /// What a statement must say.
@@ -49,6 +123,20 @@ pub enum Says {
     Rows(u64),
 }
 
+impl Claim {
+    fn texts(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::Statement { statement, says: Says::Equals(text) | Says::Matches(text) | Says::FailsWith(text) } => {
+                vec![statement, text]
+            }
+            Self::Statement { statement, says: Says::Rows(_) } => vec![statement],
+            Self::Check(NamedCheck::CountedInLog { pattern, .. }) => vec![pattern],
+            Self::Check(NamedCheck::RefusedAs { account, statement, words }) => vec![account, statement, words],
+            Self::Check(_) => Vec::new(),
+        }
+    }
+}
+
 impl Says {
     /// True where an answer with these words in so many `rows` is the expected one.
     pub fn is_met(&self, words: &str, rows: u64) -> bool {
@@ -61,21 +149,21 @@ impl Says {
     }
 }
 
-impl fmt::Display for Claim {
+impl fmt::Display for Says {
+    /// What follows a statement.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { statement, says } = self;
-        match says {
-            Says::Equals(words) => write!(formatter, "`{statement}` says `{words}`"),
-            Says::Matches(pattern) => write!(formatter, "`{statement}` says what matches `{pattern}`"),
-            Says::FailsWith(words) => write!(formatter, "`{statement}` fails with `{words}`"),
-            Says::Rows(1) => write!(formatter, "`{statement}` brings 1 row"),
-            Says::Rows(rows) => write!(formatter, "`{statement}` brings {rows} rows"),
+        match self {
+            Self::Equals(words) => write!(formatter, "says `{words}`"),
+            Self::Matches(pattern) => write!(formatter, "says what matches `{pattern}`"),
+            Self::FailsWith(words) => write!(formatter, "fails with `{words}`"),
+            Self::Rows(1) => write!(formatter, "brings 1 row"),
+            Self::Rows(rows) => write!(formatter, "brings {rows} rows"),
         }
     }
 }
 
 /// True where `text` is `pattern`, in which `*` stands for any text.
-fn matches(pattern: &str, text: &str) -> bool {
+pub fn matches(pattern: &str, text: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(begin) else { return false };
     let mut parts: Vec<&str> = rest.split('*').collect();
@@ -96,5 +184,20 @@ mod tests {
         let met = |pattern: &str, text| Says::Matches(pattern.to_owned()).is_met(text, 1);
         assert!(met("a*", "abc") && met("*c", "abc") && met("a*c", "abc") && met("a*b*c", "abbc") && met("*", ""));
         assert!(!met("a*", "ba") && !met("a*a", "a") && !met("a*b*c", "acb") && !met("abc", "abcd"));
+    }
+
+    #[test]
+    fn options_stand_in_every_text() {
+        let says = Says::Equals("{who}".to_owned());
+        let custom = Custom {
+            settings: [("a".to_owned(), "{who}{space}".to_owned())].into(),
+            session: vec!["SET x = '{who}'".to_owned()],
+            claims: vec![Claim::Statement { statement: "SHOW {who}".to_owned(), says }],
+            ..Custom::default()
+        };
+        let filled = custom.filled(&[("who".to_owned(), OptionValue::Text("ann".to_owned()))].into());
+        assert_eq!((filled.settings["a"].as_str(), filled.session[0].as_str()), ("ann{space}", "SET x = 'ann'"));
+        let says = Says::Equals("ann".to_owned());
+        assert_eq!(filled.claims, [Claim::Statement { statement: "SHOW ann".to_owned(), says }]);
     }
 }

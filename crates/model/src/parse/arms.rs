@@ -6,16 +6,15 @@ use std::{
     ops::{Range, RangeInclusive},
 };
 
-use toml::de::{DeTable, DeValue};
-
 use super::{
     custom, keys, not_a_time, observer,
+    options::options,
     reader::{self, Item, Problems, Table},
     refuse_duplicates, units,
 };
 use crate::{
-    catalogue::{Catalogue, DatabaseEntry, OfferedDatabase, OptionEntry, OptionKind, ProtectionEntry},
-    experiment::{Arm, OptionValue, Protection, ProviderSwitch, Url},
+    catalogue::{Catalogue, DatabaseEntry, OfferedDatabase, ProtectionEntry},
+    experiment::{Arm, Protection, ProviderSwitch, Url},
     wording,
 };
 
@@ -80,8 +79,8 @@ fn draft<'a>(
     read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     problems: &mut Problems,
 ) -> Draft<'a> {
-    let [protections, settings, url, on, off, switch, observer] =
-        ["protections", "settings", "url", "on", "off", "switch", "observer"].map(|key| table.get(key));
+    let [protections, url, on, off, switch, observer] =
+        ["protections", "url", "on", "off", "switch", "observer"].map(|key| table.get(key));
     let attached = url.is_some();
     let list = protections.as_ref().map(|item| item.list(problems)).unwrap_or_default();
     let mut chosen: Vec<Protection> = Vec::new();
@@ -94,7 +93,7 @@ fn draft<'a>(
                 Some(described) => Some(described),
                 None => continue,
             },
-            false => custom::from_file(id, &place, read, problems),
+            false => custom::from_file(id, (&item, &place), read, problems),
         };
         let name = custom.as_ref().map_or(id, |described| &described.protection.id);
         if chosen.iter().any(|earlier| earlier.id == name) {
@@ -118,9 +117,9 @@ fn draft<'a>(
         };
         chosen.push(Protection::listed(id, options));
     }
-    if let Some(item) = &settings {
-        custom::check_database(&item.key_range, database, problems);
-        let described = custom::of_settings(item, problems);
+    let of_arm = ["settings", "claims"].into_iter().find_map(|key| table.get(key));
+    if let Some(described) = custom::of_arm(table, problems) {
+        of_arm.iter().for_each(|item| custom::check_database(&item.key_range, database, problems));
         chosen.push(described.protection.clone());
         own.push(described);
     }
@@ -136,7 +135,7 @@ fn draft<'a>(
         observer: observer::observed(table, problems),
     };
     custom::check(&arm, &own, database, problems);
-    Draft { arm, place: table.place.clone(), protections: protections.or(settings), url, on, off, switch, observer }
+    Draft { arm, place: table.place.clone(), protections: protections.or(of_arm), url, on, off, switch, observer }
 }
 
 /// How the provider switches the server to this arm; `None` where the arm does not say, or not enough.
@@ -268,89 +267,6 @@ fn refuse_attached(
         format!("`{}` cannot be measured on a server that Tithe does not start", entry.id),
         format!("leave out every `url` to let Tithe start the servers; attached servers can be measured with: {can}"),
     );
-}
-
-/// The options of a protection, with the defaults filled in.
-fn options(item: &Item<'_>, entry: &ProtectionEntry, problems: &mut Problems) -> BTreeMap<String, OptionValue> {
-    let mut options = BTreeMap::new();
-    let Some(table) = item.value.as_table() else { return options };
-    refuse_unknown_options(table, entry, problems);
-    for option in entry.options {
-        let value = match find(table, option) {
-            Some((value, range)) => option_value(option, value, range, problems),
-            None => option.default.map(|default| default.value()),
-        };
-        match value {
-            Some(value) => _ = options.insert(option.name.to_owned(), value),
-            None if find(table, option).is_none() => {
-                let problem = format!("`{}` needs the option `{}`: {}", entry.id, option.name, option.help);
-                problems.missing(item.range.clone(), problem, format!("add `{}`", option_example(option)));
-            }
-            None => {}
-        }
-    }
-    options
-}
-
-fn find<'a>(table: &'a DeTable<'a>, option: &OptionEntry) -> Option<(&'a DeValue<'a>, Range<usize>)> {
-    let (_, value) = table.iter().find(|(key, _)| key.get_ref() == option.name)?;
-    Some((value.get_ref(), value.span()))
-}
-
-fn refuse_unknown_options(table: &DeTable<'_>, entry: &ProtectionEntry, problems: &mut Problems) {
-    let mut names: Vec<&str> = entry.options.iter().map(|option| option.name).collect();
-    for (key, _) in table.iter() {
-        let name = key.get_ref();
-        if name != "use" && entry.option(name).is_none() {
-            names.sort_unstable();
-            let problem = format!("`{}` has no option {}", entry.id, wording::quote(name));
-            problems.at(key.span(), problem, wording::suggest(name, &names, "its options are"));
-        }
-    }
-}
-
-fn option_value(
-    option: &OptionEntry,
-    value: &DeValue<'_>,
-    range: Range<usize>,
-    problems: &mut Problems,
-) -> Option<OptionValue> {
-    let example = || format!("write for example `{}`", option_example(option));
-    let wrong = |expected: &str| format!("`{}` must be {expected}, this is {}", option.name, reader::describe(value));
-    let (problem, help) = match (option.kind, value) {
-        (OptionKind::Number { low, high }, _) => match reader::as_number(value) {
-            Some(number) if (low..=high).contains(&number) => return Some(OptionValue::Number(number)),
-            Some(number) => (format!("`{}` must be from {low} to {high}, this is {number}", option.name), example()),
-            None => (wrong("a number"), example()),
-        },
-        (OptionKind::Flag, DeValue::Boolean(flag)) => return Some(OptionValue::Flag(*flag)),
-        (OptionKind::Flag, _) => (wrong("true or false"), example()),
-        (OptionKind::Text, DeValue::String(text)) => return Some(OptionValue::Text(text.to_string())),
-        (OptionKind::Choice(words), DeValue::String(text)) if words.contains(&text.as_ref()) => {
-            return Some(OptionValue::Text(text.to_string()));
-        }
-        (OptionKind::Choice(words), DeValue::String(text)) => (
-            format!("`{}` cannot be {}", option.name, wording::quote(text)),
-            wording::suggest(text, words, "it is one of"),
-        ),
-        (OptionKind::Text | OptionKind::Choice(_), _) => (wrong("a text in quotes"), example()),
-    };
-    problems.at(range, problem, help);
-    None
-}
-
-/// `share = 0.5`
-fn option_example(option: &OptionEntry) -> String {
-    let value = match (option.default.map(|default| default.value()), option.kind) {
-        (Some(OptionValue::Number(number)), _) => number.to_string(),
-        (Some(OptionValue::Text(text)), _) => format!("\"{text}\""),
-        (Some(OptionValue::Flag(flag)), _) => flag.to_string(),
-        (None, OptionKind::Number { low, .. }) => low.to_string(),
-        (None, OptionKind::Choice(words)) => format!("\"{}\"", words.first().unwrap_or(&"")),
-        (None, OptionKind::Text) => "\"…\"".to_owned(),
-        (None, OptionKind::Flag) => "true".to_owned(),
-    };
-    format!("{} = {value}", option.name)
 }
 
 /// The address of a running server. Messages name the scheme only: the rest may hold a password.

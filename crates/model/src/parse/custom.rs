@@ -1,17 +1,24 @@
-//! Protections of the reader's own: entries with `use = "custom"`, `settings` of an arm, and files of protections.
+//! Protections that data describe: entries with `use = "custom"`, `settings` and `claims` of an arm, and files.
 
-use std::{collections::BTreeMap, io, ops::Range, slice};
+use std::{
+    collections::BTreeMap,
+    io,
+    ops::Range,
+    path::{Component, Path, PathBuf},
+    slice,
+};
 
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use super::{
-    keys,
+    claims::claims,
+    keys, options,
     reader::{self, Item, Problems, Table},
 };
 use crate::{
-    catalogue::OfferedDatabase,
+    catalogue::{DefaultValue, OfferedDatabase, OptionEntry, OptionKind, ProtectionEntry},
     diagnostic::{Diagnostic, text_of},
-    experiment::{Arm, Claim, Custom, Protection, Says},
+    experiment::{Arm, Custom, Protection},
     wording,
 };
 
@@ -21,15 +28,51 @@ pub(super) const CUSTOM: &str = "custom";
 /// The name of what `settings` of an arm make.
 pub const SETTINGS: &str = "settings";
 
-/// Names of settings, and where they stand.
-type Places = Vec<(String, Range<usize>)>;
+/// The name of what `claims` of an arm without `settings` make.
+const CLAIMS: &str = "claims";
 
-/// A protection of the reader's own, with the places of its settings.
+/// Folders with files of protections, the first of which counts: from the folder of the experiment, and the user's own.
+pub const FOLDERS: [&str; 2] = ["protections", "~/.config/tithe/protections"];
+
+/// What stands in the texts of a protection for what is known only where its arm is set up.
+const PLACEHOLDERS: [&str; 2] = ["space", "files"];
+
+/// What is wrong with a protection that is none, and what to do about it.
+const CHANGES_NOTHING: &str = "this protection changes nothing";
+const DIFFERS_BY: &str = "add `settings`, `statements` or `session`: what its arm has and the plain one has not";
+
+/// A protection that a file describes.
+#[derive(Debug, Clone)]
+pub struct Described {
+    /// What it says of itself. Its texts are read once and never given back.
+    pub entry: &'static ProtectionEntry,
+    /// What it is, with `{option}` where the value of an option belongs.
+    pub custom: Custom,
+}
+
+/// A protection of an arm that data describe, with its places.
 pub(super) struct Own {
     pub protection: Protection,
-    settings: Places,
-    /// Where its statements are, if it has some.
-    statements: Option<Range<usize>>,
+    /// Where the arm names it.
+    place: Range<usize>,
+    /// Where its settings are.
+    settings: BTreeMap<String, Range<usize>>,
+    /// Where its keys are; none where a file has them.
+    keys: BTreeMap<String, Range<usize>>,
+}
+
+/// What its arm has and the plain one has not.
+const DIFFERENCES: [&str; 4] = ["settings", "files", "statements", "session"];
+
+impl Own {
+    fn new(name: &str, custom: Custom, place: Range<usize>) -> Self {
+        let protection = Protection { id: name.to_owned(), options: BTreeMap::new(), custom: Some(Box::new(custom)) };
+        Self { protection, place, settings: BTreeMap::new(), keys: BTreeMap::new() }
+    }
+
+    fn place_of(&self, key: &str) -> Range<usize> {
+        self.keys.get(key).unwrap_or(&self.place).clone()
+    }
 }
 
 /// What the entry `item` with `use = "custom"` describes.
@@ -37,61 +80,96 @@ pub(super) fn entry(item: &Item<'_>, database: Option<&OfferedDatabase>, problem
     let table = Table::open(&keys::PROTECTION, &[], item.value.as_table()?, item.range.clone(), problems);
     let name_item = table.need("name", problems)?;
     let name = name_item.name(problems)?.into_inner();
-    if [CUSTOM, SETTINGS].contains(&name.as_str()) || database.is_some_and(|it| it.protection(&name).is_some()) {
+    if [CUSTOM, SETTINGS, CLAIMS].contains(&name.as_str()) || database.is_some_and(|it| it.protection(&name).is_some())
+    {
         name_item.refuse("is taken: choose a name that no protection of tithe has", problems);
     }
-    Some(own(&table, name, problems))
+    if let Some(item) = table.get("options") {
+        let help = "write its value where it belongs";
+        problems.at(item.key_range, "a protection in an experiment has no `options`", help);
+    }
+    let mut own = Own::new(&name, custom(&table, Path::new(""), problems), item.range.clone());
+    if let Some(item) = table.get("settings") {
+        own.settings = places_of(&item, problems);
+    }
+    let keys = keys::PROTECTION.keys.iter().filter_map(|key| table.get(key.name));
+    own.keys = keys.map(|item| (item.key.to_owned(), item.key_range.clone())).collect();
+    Some(own)
 }
 
-/// What `settings` of an arm make.
-pub(super) fn of_settings(item: &Item<'_>, problems: &mut Problems) -> Own {
-    let (settings, places) = settings(item, problems);
-    let custom = Custom { settings, ..Custom::default() };
-    Own { protection: protection(SETTINGS.to_owned(), custom), settings: places, statements: None }
+/// What `settings` and `claims` of the arm in `table` make, if it has them.
+pub(super) fn of_arm(table: &Table<'_>, problems: &mut Problems) -> Option<Own> {
+    let [settings, claimed] = [SETTINGS, CLAIMS].map(|key| table.get(key));
+    let (name, first) = match (&settings, &claimed) {
+        (Some(item), _) => (SETTINGS, item),
+        (None, Some(item)) => (CLAIMS, item),
+        (None, None) => return None,
+    };
+    let texts = settings.as_ref().map(|item| reader::texts(item.pairs(problems)));
+    let custom = Custom { settings: texts.unwrap_or_default(), claims: claims(table, problems), ..Custom::default() };
+    let mut own = Own::new(name, custom, first.key_range.clone());
+    own.keys =
+        [&settings, &claimed].into_iter().flatten().map(|it| (it.key.to_owned(), it.key_range.clone())).collect();
+    if let Some(item) = &settings {
+        own.settings = item.pairs(&mut Problems::new("", &[])).into_iter().map(|(k, it)| (k, it.key_range)).collect();
+    }
+    Some(own)
 }
 
-/// The file that holds the protection `name`, from the folder of the experiment; `None` where no file is called so.
-pub fn protection_file(name: &str) -> Option<String> {
+/// The files that describe the protection `name`, the first of which counts; none where no file is called so.
+pub fn protection_files(name: &str) -> Vec<String> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
-    (!name.is_empty() && name.chars().all(plain)).then(|| format!("protections/{name}.toml"))
+    let is_name = !name.is_empty() && name.chars().all(plain);
+    FOLDERS.iter().filter(|_| is_name).map(|folder| format!("{folder}/{name}.toml")).collect()
 }
 
-/// What the file of the protection `name` describes, for the `use` at `place`; `None` where there is no such file.
+/// What the file of the protection `name` describes, for the entry `item` at `place`; `None` where there is no such
+/// file.
 pub(super) fn from_file(
     name: &str,
-    place: &Range<usize>,
+    (item, place): (&Item<'_>, &Range<usize>),
     read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     problems: &mut Problems,
 ) -> Option<Own> {
-    let path = protection_file(name)?;
-    let bytes = match read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Err(error) => {
-            problems.at(place.clone(), format!("the file {path} cannot be read: {error}"), "make it a file of TOML");
-            return Some(Own {
-                protection: protection(name.to_owned(), Custom::default()),
-                settings: vec![],
-                statements: None,
-            });
+    for path in protection_files(name) {
+        let bytes = match read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                problems.at(
+                    place.clone(),
+                    format!("the file {path} cannot be read: {error}"),
+                    "make it a file of TOML",
+                );
+                return Some(Own::new(name, Custom::default(), place.clone()));
+            }
+        };
+        let (Described { entry, mut custom }, found) = custom_file(name, &bytes);
+        let sound = found.is_empty();
+        for (at, Diagnostic { problem, help, .. }) in found {
+            problems.at(place.clone(), format!("{path}:{at}: {problem}"), help);
         }
-    };
-    let (custom, found) = custom_file(&bytes);
-    for (at, Diagnostic { problem, help, .. }) in found {
-        problems.at(place.clone(), format!("{path}:{at}: {problem}"), help);
+        let folder = Path::new(&path).parent().unwrap_or(Path::new(""));
+        custom.files.values_mut().for_each(|source| *source = folder.join(&source));
+        let options = if sound { options::options(item, entry, problems) } else { BTreeMap::new() };
+        let mut own = Own::new(name, custom.filled(&options), place.clone());
+        own.protection.options = options;
+        let custom = own.protection.custom.iter();
+        own.settings = custom.flat_map(|it| it.settings.keys()).map(|name| (name.clone(), place.clone())).collect();
+        return Some(own);
     }
-    let settings = custom.settings.keys().map(|name| (name.clone(), place.clone())).collect();
-    let statements = (!custom.statements.is_empty()).then(|| place.clone());
-    Some(Own { protection: protection(name.to_owned(), custom), settings, statements })
+    None
 }
 
-/// What the file of a protection describes, and everything that is wrong with it, each with `line:column`.
-pub fn custom_file(bytes: &[u8]) -> (Custom, Vec<(String, Diagnostic)>) {
+/// What the file of the protection `name` describes, and everything that is wrong with it, each with `line:column`.
+pub fn custom_file(name: &str, bytes: &[u8]) -> (Described, Vec<(String, Diagnostic)>) {
+    let mut entry = ProtectionEntry { id: kept(name), ..ProtectionEntry::BARE };
     let text = match text_of(bytes) {
         Ok(text) => text,
         Err(line) => {
             let flaw = Diagnostic::general("not a text in UTF-8", "save the file as UTF-8");
-            return (Custom::default(), vec![(format!("{line}:1"), flaw)]);
+            let entry = Box::leak(Box::new(entry));
+            return (Described { entry, custom: Custom::default() }, vec![(format!("{line}:1"), flaw)]);
         }
     };
     let (document, errors) = DeTable::parse_recoverable(text);
@@ -101,84 +179,124 @@ pub fn custom_file(bytes: &[u8]) -> (Custom, Vec<(String, Diagnostic)>) {
         item.refuse("has no place in the file of a protection, which is named by its file", &mut problems);
     }
     table.need("description", &mut problems);
-    let custom = own(&table, String::new(), &mut problems).protection.custom.unwrap_or_default();
+    let custom = custom(&table, Path::new(""), &mut problems);
+    if custom == (Custom { description: custom.description.clone(), ..Custom::default() }) {
+        problems.missing(table.place.clone(), CHANGES_NOTHING, DIFFERS_BY);
+    }
+    entry.title = kept(&custom.description);
+    let words = |key: &'static str, problems: &mut Problems| {
+        table.get(key).and_then(|item| item.name(problems)).map(|name| kept(name.get_ref()))
+    };
+    entry.protects_against = words("protects_against", &mut problems).unwrap_or("what its claims say");
+    entry.leaves_open = words("leaves_open", &mut problems).unwrap_or("everything that its claims do not say");
+    entry.options = options(&table, &mut problems);
+    let undone = custom.statements.is_empty() || !custom.undo.is_empty();
+    entry.attachable = custom.settings.is_empty() && custom.files.is_empty() && undone;
     let placed = |diagnostic: Diagnostic| {
         let before = &text[..diagnostic.range.as_ref().map_or(0, |range| range.start.min(text.len()))];
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         (format!("{}:{column}", before.matches('\n').count() + 1), diagnostic)
     };
-    (*custom, problems.into_sorted().into_iter().map(placed).collect())
+    let entry = Box::leak(Box::new(entry));
+    (Described { entry, custom }, problems.into_sorted().into_iter().map(placed).collect())
 }
 
-fn protection(id: String, custom: Custom) -> Protection {
-    Protection { id, options: BTreeMap::new(), custom: Some(Box::new(custom)) }
+/// `text` for as long as the program runs, as what the program itself says of protections.
+fn kept(text: &str) -> &'static str {
+    Box::leak(text.to_owned().into_boxed_str())
 }
 
-fn own(table: &Table<'_>, name: String, problems: &mut Problems) -> Own {
-    let texts = |key, problems: &mut Problems| -> (Vec<String>, Option<Range<usize>>) {
-        let Some(item) = table.get(key) else { return (Vec::new(), None) };
-        let list = item.list(problems);
-        let texts = list.iter().filter_map(|one| one.text(problems)).map(|text| text.trim().to_owned());
-        (texts.collect(), Some(item.key_range))
-    };
-    let (statements, place) = texts("statements", problems);
-    let (session, _) = texts("session", problems);
-    let (settings, places) = table.get("settings").map(|item| settings(&item, problems)).unwrap_or_default();
-    let description = table.get("description").and_then(|item| item.name(problems));
-    let claims = table.tables("claims", &keys::CLAIM, &[], problems);
-    let claims: Vec<Claim> = claims.iter().filter_map(|table| claim(table, problems)).collect();
-    let custom = Custom {
-        description: description.map(|name| name.into_inner()).unwrap_or_default(),
-        settings,
-        statements,
-        session,
-        claims,
-    };
-    if ["settings", "statements", "session"].into_iter().all(|key| table.get(key).is_none()) {
-        let help = "add `settings`, `statements` or `session`: what its arm has and the plain one has not";
-        problems.missing(table.place.clone(), "this protection changes nothing", help);
-    }
-    Own { protection: protection(name, custom), settings: places, statements: place }
-}
-
-fn settings(item: &Item<'_>, problems: &mut Problems) -> (BTreeMap<String, String>, Places) {
-    let pairs = item.pairs(problems);
-    let places = pairs.iter().map(|(name, pair)| (name.clone(), pair.key_range.clone())).collect();
-    (reader::texts(pairs), places)
-}
-
-fn claim(table: &Table<'_>, problems: &mut Problems) -> Option<Claim> {
-    let statement = table.need("statement", problems).and_then(|item| {
-        let text = item.text(problems)?.trim().to_owned();
-        if text.is_empty() {
-            item.refuse("asks nothing", problems);
-        }
-        Some(text)
-    });
-    let said: Vec<Item<'_>> =
-        ["equals", "matches", "fails_with", "rows"].into_iter().filter_map(|key| table.get(key)).collect();
-    let [item] = said.as_slice() else {
-        let count = if said.is_empty() { "does not say what its statement says" } else { "has two expectations" };
-        let place = said.get(1).map_or(table.place.clone(), |item| item.key_range.clone());
-        let help =
-            "give it one of `equals`, `matches`, `fails_with` and `rows`; a second expectation is a second claim";
-        problems.missing(place, format!("a claim {count}"), help);
-        return None;
-    };
-    let mut text = || item.text(problems).map(str::to_owned);
-    let says = match item.key {
-        "equals" => Says::Equals(text()?),
-        "matches" => Says::Matches(text()?),
-        "fails_with" => {
-            let words = text()?;
-            if words.trim().is_empty() {
-                item.refuse("names no words, and every error has those", problems);
+/// The options of the file in `table`.
+fn options(table: &Table<'_>, problems: &mut Problems) -> &'static [OptionEntry] {
+    let Some(item) = table.get("options") else { return &[] };
+    let listed = item.table(problems).into_iter().flat_map(|options| options.iter());
+    let options: Vec<OptionEntry> = listed
+        .filter_map(|(key, value)| {
+            let name = key.get_ref();
+            let taken = keys::PROTECTION.keys.iter().any(|key| key.name == name) || PLACEHOLDERS.contains(&&**name);
+            if taken {
+                let help = "give the option another name";
+                problems.at(key.span(), format!("{} is no name of an option", wording::quote(name)), help);
             }
-            Says::FailsWith(words)
-        }
-        _ => Says::Rows(item.whole(0..=1_000_000, problems)?),
+            option(kept(name), &Item::of(key, value), problems)
+        })
+        .collect();
+    Box::leak(options.into_boxed_slice())
+}
+
+/// The option `name`, of which `item` says the default, or everything.
+fn option(name: &'static str, item: &Item<'_>, problems: &mut Problems) -> Option<OptionEntry> {
+    let table = item.value.as_table().map(|it| Table::open(&keys::OPTION, &[], it, item.range.clone(), problems));
+    let default = match &table {
+        Some(table) => table.need("default", problems)?,
+        None => item.clone(),
     };
-    Some(Claim { statement: statement?, says })
+    let said = |key| table.as_ref().and_then(|table| table.get(key));
+    let words: Vec<&'static str> = match said("one_of") {
+        Some(item) => item.list(problems).iter().filter_map(|one| one.text(problems)).map(kept).collect(),
+        None => Vec::new(),
+    };
+    let (kind, default) = match default.value {
+        DeValue::String(text) if words.is_empty() => (OptionKind::Text, DefaultValue::Text(kept(text))),
+        DeValue::String(text) if words.contains(&text.as_ref()) => {
+            (OptionKind::Choice(Box::leak(words.into_boxed_slice())), DefaultValue::Text(kept(text)))
+        }
+        DeValue::String(_) => {
+            default.refuse("is none of `one_of`", problems);
+            return None;
+        }
+        DeValue::Boolean(flag) => (OptionKind::Flag, DefaultValue::Flag(*flag)),
+        value => {
+            let Some(number) = reader::as_number(value) else {
+                default.wrong_type("a text, a number, or true or false", problems);
+                return None;
+            };
+            let mut end =
+                |key, otherwise| said(key).and_then(|it| it.number(f64::MIN..=f64::MAX, problems)).unwrap_or(otherwise);
+            let (low, high) = (end("low", 0.0), end("high", 1e9));
+            (OptionKind::Number { low, high }, DefaultValue::Number(number))
+        }
+    };
+    let help = said("help").and_then(|item| item.name(problems)).map_or("", |help| kept(help.get_ref()));
+    Some(OptionEntry { name, kind, default: Some(default), help })
+}
+
+/// What `table` describes; its files are below `folder`.
+fn custom(table: &Table<'_>, folder: &Path, problems: &mut Problems) -> Custom {
+    let texts = |key, problems: &mut Problems| -> Vec<String> {
+        let list = table.get(key).map(|item| item.list(problems)).unwrap_or_default();
+        list.iter().filter_map(|one| one.text(problems)).map(|text| text.trim().to_owned()).collect()
+    };
+    let description = table.get("description").and_then(|item| item.name(problems));
+    Custom {
+        description: description.map(|name| name.into_inner()).unwrap_or_default(),
+        settings: table.get("settings").map(|item| reader::texts(item.pairs(problems))).unwrap_or_default(),
+        files: table.get("files").map(|item| files(&item, folder, problems)).unwrap_or_default(),
+        statements: texts("statements", problems),
+        undo: texts("undo", problems),
+        session: texts("session", problems),
+        claims: claims(table, problems),
+    }
+}
+
+fn places_of(item: &Item<'_>, problems: &mut Problems) -> BTreeMap<String, Range<usize>> {
+    item.pairs(problems).into_iter().map(|(name, pair)| (name, pair.key_range)).collect()
+}
+
+/// Files by the names that they have in the arm's folder, all of them below it.
+fn files(item: &Item<'_>, folder: &Path, problems: &mut Problems) -> BTreeMap<String, PathBuf> {
+    let pairs = item.pairs(problems);
+    for (name, pair) in &pairs {
+        let below = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        if name.is_empty() || !below {
+            problems.at(
+                pair.key_range.clone(),
+                format!("{} is outside of the folder of the arm's files", wording::quote(name)),
+                "name the file as it is to be called there: `{files}/NAME` stands for it in settings and statements",
+            );
+        }
+    }
+    pairs.into_iter().map(|(name, pair)| (name, folder.join(pair.value))).collect()
 }
 
 /// Complains about what `own` of `arm` cannot have: on this database, on a server that Tithe does not start, beside the
@@ -186,8 +304,8 @@ fn claim(table: &Table<'_>, problems: &mut Problems) -> Option<Claim> {
 pub(super) fn check(arm: &Arm, own: &[Own], database: Option<&OfferedDatabase>, problems: &mut Problems) {
     let Some(database) = database else { return };
     let mut seen: Vec<&str> = Vec::new();
-    for Own { settings, statements, .. } in own {
-        for (name, place) in settings {
+    for own in own {
+        for (name, place) in &own.settings {
             if let Some((problem, help)) = database.refuses_setting(name, slice::from_ref(arm)) {
                 problems.at(place.clone(), problem, help);
             }
@@ -197,13 +315,51 @@ pub(super) fn check(arm: &Arm, own: &[Own], database: Option<&OfferedDatabase>, 
             }
             seen.push(name);
         }
-        let by_tithe = settings.first().map(|(_, place)| place).or(statements.as_ref());
-        if let Some(place) = by_tithe.filter(|_| arm.url.is_some()) {
+        let Some(custom) = &own.protection.custom else { continue };
+        let Custom { files, statements, undo, .. } = &**custom;
+        let differs = own.keys.is_empty() || DIFFERENCES.iter().any(|key| own.keys.contains_key(*key));
+        let differs_otherwise =
+            arm.protections.len() > 1 || !arm.on.is_empty() || arm.switch.is_some() || arm.url.is_some();
+        let by_arm = own.keys.contains_key(CLAIMS) && differs_otherwise;
+        if !differs && !by_arm {
+            problems.missing(own.place.clone(), CHANGES_NOTHING, DIFFERS_BY);
+        }
+        if !files.is_empty() && database.entry.embedded {
+            let help = "remove them: statements can name files where they are";
+            problems.at(
+                own.place_of("files"),
+                "files are for the folder of a server, and this database has none",
+                help,
+            );
+        }
+        if arm.switch.is_some() && !statements.is_empty() {
+            let help = "say them in the command of `switch`, or remove `switch`";
+            problems.at(own.place_of("statements"), "an arm that its provider switches has no statements", help);
+        }
+        if arm.url.is_none() {
+            continue;
+        }
+        if let Some(place) = own.settings.values().next() {
             problems.at(
                 place.clone(),
-                "settings and statements cannot be given to a server that Tithe does not start",
-                "make the change on the server itself and leave it out here, or leave out every `url`; `session` and \
-                 `claims` can stay",
+                "settings cannot be given to a server that Tithe does not start",
+                "what it can change while it runs is said by `statements` with `undo`; what needs a restart you change on \
+                 the server itself; or leave out every `url`",
+            );
+        }
+        if !files.is_empty() {
+            let help = "put them there yourself, or leave out every `url`";
+            problems.at(own.place_of("files"), "files cannot be put on a server that Tithe does not start", help);
+        }
+        if !statements.is_empty() && database.entry.custom.is_some_and(|asked| asked.kept.is_none()) {
+            let help = "make the change yourself and leave `statements` out; `session` and `claims` can stay";
+            let problem = format!("a running server of {} keeps no statements that undo others", database.entry.id);
+            problems.at(own.place_of("statements"), problem, help);
+        } else if !statements.is_empty() && undo.is_empty() {
+            problems.at(
+                own.place_of("statements"),
+                "statements on a server that Tithe does not start have no `undo`",
+                "add the statements that undo them, which are said at the end, and after a run that was killed",
             );
         }
     }
@@ -215,7 +371,7 @@ pub(super) fn check_database(place: &Range<usize>, database: Option<&OfferedData
         problems.at(
             place.clone(),
             format!("arms of {} have no protections or settings of their own", database.entry.id),
-            "use one of its protections, or `[settings]` for all arms: PostgreSQL, MariaDB and MySQL can have them",
+            "use one of its protections, or `[settings]` for all arms",
         );
     }
 }

@@ -10,7 +10,7 @@ mod matrix;
 
 use std::fmt::{Display, Formatter, Result};
 
-pub(super) use arm::{ARM, CLAIM, OBSERVER, PROTECTION, PUBLISHED, SWITCH};
+pub(super) use arm::{ARM, CHECKS, CLAIM, OBSERVER, OPTION, PROTECTION, PUBLISHED, SWITCH};
 pub(super) use experiment::{DATA, LOAD, MEASURE, RESOURCES, TOP, WORKLOAD};
 use matrix::MATRIX;
 pub(super) use matrix::{MACHINE, MATRIX_TOP};
@@ -173,7 +173,7 @@ pub(super) const RENAMED: [(&str, &str); 2] = [("guard_arm", "aa_arm"), ("guarde
 
 /// All tables, in the order of the file.
 pub const TABLES: &[TableFormat] =
-    &[TOP, DATA, LOAD, MEASURE, RESOURCES, WORKLOAD, ARM, SWITCH, OBSERVER, PROTECTION, CLAIM, PUBLISHED];
+    &[TOP, DATA, LOAD, MEASURE, RESOURCES, WORKLOAD, ARM, SWITCH, OBSERVER, PROTECTION, OPTION, CLAIM, PUBLISHED];
 
 /// All tables of a matrix file, in its order.
 pub const MATRIX_TABLES: &[TableFormat] = &[MATRIX_TOP, MACHINE];

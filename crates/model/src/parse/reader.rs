@@ -11,7 +11,7 @@ use std::{
 
 use toml::{
     Spanned,
-    de::{DeTable, DeValue, Error},
+    de::{DeString, DeTable, DeValue, Error},
 };
 
 use super::keys::{RENAMED, TableFormat};
@@ -205,6 +205,12 @@ pub(super) struct Item<'a> {
 pub(super) type Text = Spanned<String>;
 
 impl<'a> Item<'a> {
+    /// The value of a key that no list of keys has.
+    pub fn of(key: &'a Spanned<DeString<'a>>, value: &'a Spanned<DeValue<'a>>) -> Self {
+        let (key_range, range) = (key.span(), value.span());
+        Self { key: key.get_ref(), key_range, example: "\"one\"", value: value.get_ref(), range }
+    }
+
     /// Complains that the value is of the wrong type.
     pub fn wrong_type(&self, expected: &str, problems: &mut Problems) {
         let problem = format!("`{}` must be {expected}, this is {}", self.key, describe(self.value));

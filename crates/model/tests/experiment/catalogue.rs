@@ -3,9 +3,9 @@
 use std::io;
 
 use tithe_model::catalogue::{
-    Asked, AskedOf, AskedOfCustom, Catalogue, DatabaseEntry, DefaultValue, LineProblem, NetworkLogin, OfferedDatabase,
-    OptionEntry, OptionKind, Overrides, Properties, PropertyFile, PropertyProblem, ProtectionEntry, Switch, UrlTls,
-    WorkloadEntry, WorkloadShape,
+    Asked, AskedOf, AskedOfCustom, Catalogue, DatabaseEntry, DefaultValue, KeptUndo, LineProblem, NetworkLogin,
+    OfferedDatabase, OptionEntry, OptionKind, Overrides, Properties, PropertyFile, PropertyProblem, ProtectionEntry,
+    Switch, UrlTls, WorkloadEntry, WorkloadShape,
 };
 
 static AUDIT: [OptionEntry; 2] = [
@@ -66,7 +66,12 @@ pub fn catalogue() -> Catalogue {
                     keeps_data: true,
                     reserved_settings: &[("port", "Tithe chooses a free port")],
                     network_login: NetworkLogin::Password("scram"),
-                    custom: Some(AskedOfCustom { setting: "SHOW {setting}", careful: &[] }),
+                    custom: Some(AskedOfCustom {
+                        setting: "SHOW {setting}",
+                        between: '_',
+                        careful: &[],
+                        kept: Some(KeptUndo::in_sql(&[])),
+                    }),
                     ..DatabaseEntry::BARE
                 },
                 copies_data: true,
@@ -157,6 +162,14 @@ pub fn read(path: &str) -> io::Result<Vec<u8>> {
         "protections/rls.toml" => {
             "description = \"each tenant sees its rows\"\nsession = [\"SET ROLE tenant\"]\n[settings]\nport = 1\n\
              [[claims]]\nstatement = \"SELECT 1\"\nrows = 0\n"
+        }
+        "protections/tenants.toml" => {
+            "description = \"rows\"\nsession = [\"SET app.tenant = '{tenant}'\"]\n[options]\ntenant = \"one\"\n\
+             policies = { default = 1, low = 1, high = 50 }\n"
+        }
+        "protections/options.toml" => {
+            "description = \"x\"\nsession = [\"x\"]\n[options]\nsession = \"x\"\na = { help = \"h\" }\nb = [1]\n\
+             c = { default = \"z\", one_of = [\"x\"] }\n"
         }
         "protections/wrong.toml" => "use = \"x\"\nsettigs = {}\n[[claims]]\nstatement = \"SELECT 1\"\n",
         _ => return Err(io::Error::from(io::ErrorKind::NotFound)),

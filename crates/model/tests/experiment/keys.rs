@@ -25,8 +25,8 @@ const LINES: [(&str, &[(&str, &str)]); 11] = [
     ("observer", &[("name", "\"db1\"")]),
 ];
 
-/// Tables that stand in a list of an arm: `a_protection_of_the_readers_own` is about them.
-const IN_LISTS: [&str; 2] = ["protections", "claims"];
+/// Tables that stand in a list of an arm, or in a file of their own: `a_protection_of_the_readers_own` is about them.
+const IN_LISTS: [&str; 3] = ["protections", "options", "claims"];
 
 const MATRIX_LINES: [(&str, &[(&str, &str)]); 2] =
     [("matrix", &[("title", "\"x\""), ("experiments", "[\"a\"]")]), ("[[machine]]", &[("name", "\"a\"")])];

@@ -91,7 +91,7 @@ fn plot(analysis: &Analysis, cell: &CellAnalysis, name: &str, order: &[&str], sc
     let rows = concat(rows.map(|(arm, it)| row(analysis.margin, arm, it, scale, &shares(arm, it))));
     let level = decided.first().and_then(|(_, estimate)| {
         let level = summary::plain_level(cell, estimate)?;
-        Some(format!("{level} an operation without protection ({})", estimate.title))
+        Some(format!("{level} an operation {} ({})", summary::without(cell), estimate.title))
     });
     let on_starts = words::on_starts_of(decided.iter().map(|(_, estimate)| *estimate));
     let level =

@@ -1,22 +1,37 @@
 //! Protections and settings of the reader's own on real servers.
 
-use std::fs;
+use std::{collections::BTreeMap, fs};
 
 use serde_json::Value;
+use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis, sqlite::Sqlite};
+use tithe_plugin::product::Product;
 
-use crate::support::{Bench, err, out, server::installed, status};
+use super::attached::{self, CAREFUL, arm, schemas, verified};
+use crate::support::{
+    Bench, err, out,
+    server::{Server, found, installed},
+    status, wait_until,
+};
+
+/// The page about protections of the reader's own.
+const PAGE: &str = include_str!("../../../../../docs/your-protection.md");
 
 /// The file of the documentation, as it stands there.
 fn documented() -> &'static str {
-    let page = include_str!("../../../../../docs/your-protection.md");
+    let page = PAGE;
     let from = page.split_once("description = ").expect("a file").0.len();
     page[from..].split("```").next().expect("its end")
 }
 
-/// An experiment whose second arm has `lines`.
+/// An experiment on PostgreSQL whose second arm has `lines`.
 fn experiment(lines: &str) -> String {
+    on("postgres", lines)
+}
+
+/// An experiment whose second arm has `lines`.
+fn on(database: &str, lines: &str) -> String {
     format!(
-        "title = \"Own\"\ndatabase = \"postgres\"\n[data]\nrecords = 300\n[load]\nrate = 400\n[measure]\nbudget = \"1 min\"\n\
+        "title = \"Own\"\ndatabase = \"{database}\"\n[data]\nrecords = 300\n[load]\nrate = 400\n[measure]\nbudget = \"1 min\"\n\
          design = \"slices\"\nslot = \"250 ms\"\nwarmup = \"0 s\"\nstarts = 1\nprecision = \"50%\"\n[[workload]]\nycsb = \"a\"\n\
          [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"own\"\n{lines}\n"
     )
@@ -55,6 +70,7 @@ fn another_tenant_sees_nothing_which_a_claim_proves() {
     let (status, told, report) = run(&bench, "protections = [{ use = \"row-level-security\" }]");
     assert_eq!((status, own(&report)["proof"]["proof"].as_str()), (0, Some("setting")), "{told}");
     assert!(!told.to_lowercase().contains("unproven"), "{told}");
+    assert!(told.contains("without the setting (plain)") && !told.contains("without protection"), "{told}");
 }
 
 #[test]
@@ -88,6 +104,189 @@ fn a_setting_is_read_back_and_claims_are_judged() {
         let (status, told) = claim(words);
         assert!(status == expected && told.contains(said), "{words}: {status} {told}");
     }
-    let (status, told) = verified("settings = { jitt = \"off\" }");
-    assert!(status == 2 && told.contains("knows no setting `jitt`") && told.contains("20:21"), "{status} {told}");
+    let (status, told) = verified("settings = { jitt = \"off\", wal_compresion = \"on\" }");
+    let both = ["`jitt`", "`wal_compresion`"].iter().all(|name| told.contains(&format!("knows no setting {name}")));
+    assert!(status == 2 && both && told.contains("20:21"), "{status} {told}");
+}
+
+/// Verifies `lines` on a product, which must say all of `said`.
+fn verify(database: &'static dyn Product, lines: &str, expected: i32, said: &[&str]) {
+    if found(database).is_none() {
+        return;
+    }
+    let bench = Bench::new(&format!("custom-{}", database.id()));
+    bench.file("own.txt", "mine");
+    bench.file("e.toml", &on(database.id(), lines));
+    let output = bench.tithe(&["verify", "e.toml"]);
+    let told = format!("{}{}", out(&output), err(&output));
+    assert_eq!(status(&output), expected, "{told}");
+    said.iter().for_each(|words| assert!(told.contains(words), "no `{words}` in {told}"));
+}
+
+#[test]
+fn files_and_checks_by_name_on_postgres() {
+    let own = "{ use = \"custom\", name = \"file\", files = { \"x/own.txt\" = \"own.txt\" }, \
+               settings = { \"my.path\" = \"{files}/x/own.txt\", log_statement = \"all\" }, \
+               statements = [\"CREATE ROLE guest LOGIN\", \"GRANT USAGE ON SCHEMA {space} TO guest\"] }";
+    let claims = "[{ statement = \"SELECT pg_read_file(current_setting('my.path', true))\", equals = \"mine\" }, \
+                  { check = \"counted-in-log\", matches = \"*execute *: SELECT*\", rows = 100 }, \
+                  { check = \"refused-as\", account = \"guest\", statement = \"SELECT 1 FROM {space}.usertable\", \
+                  fails_with = \"permission denied\" }, \
+                  { check = \"not-on-the-wire\" }, { check = \"canary-not-in-files\", files = [\"data\"] }, \
+                  { check = \"refused-without-password\" }]";
+    verify(
+        &Postgres,
+        &format!("protections = [{own}]\nclaims = {claims}"),
+        5,
+        &[
+            "✓ own: `SELECT pg_read_file(current_setting('my.path', true))` says `mine`",
+            "protected: 100 such lines",
+            "✓ own: `SELECT 1 FROM {space}.usertable` as guest fails with `permission denied`, and not as a measured client",
+            "✗ own: no key or field value is readable on the wire",
+            "✗ own: no key or field value is readable in the data files",
+            "✗ own: clients without the password",
+        ],
+    );
+}
+
+#[test]
+fn statements_settings_and_claims_on_sqlite() {
+    let own = "{ use = \"custom\", name = \"trail\", statements = [\"CREATE TABLE trail (what TEXT)\", \
+               \"CREATE TRIGGER kept AFTER UPDATE ON usertable BEGIN INSERT INTO trail VALUES (old.YCSB_KEY); END\"], \
+               session = [\"PRAGMA recursive_triggers = ON\"] }";
+    let claims = "[{ statement = \"SELECT count(*) FROM sqlite_master WHERE type = 'trigger'\", equals = \"1\" }, \
+                  { statement = \"DELETE FROM usertable\", fails_with = \"readonly\" }]";
+    let lines = format!("settings = {{ secure_delete = \"ON\" }}\nprotections = [{own}]\nclaims = {claims}");
+    verify(
+        &Sqlite,
+        &lines,
+        7,
+        &["i own, yes: secure_delete = ON", "control: it says 0", "the claim holds on the plain arm, too"],
+    );
+}
+
+#[test]
+fn commands_that_may_change_something_are_not_carried_out_on_redis() {
+    let own = "{ use = \"custom\", name = \"selectors\", statements = [\"ACL SETUSER client on nopass -@all +@connection \
+               +@transaction +command (~{space}:* +@read) (~{space}:* +@write)\"], session = [\"AUTH client x\"] }";
+    let claims = "[{ statement = \"GET other\", fails_with = \"NOPERM\" }, \
+                  { statement = \"FLUSHALL\", fails_with = \"unknown command\" }]";
+    let settings = "{ rename-command = \"FLUSHALL \\\"\\\"\", maxmemory-policy = \"volatile-lru\" }";
+    let lines = format!("settings = {settings}\nprotections = [{own}]\nclaims = {claims}");
+    verify(&Redis, &lines, 0, &["control: it says QUEUED", "i own, yes: maxmemory-policy", "every claim holds"]);
+}
+
+#[test]
+fn what_statements_leave_on_an_attached_server_is_undone_also_after_a_kill() {
+    let Some(server) = Server::start() else { return };
+    let bench = Bench::new("custom-attached");
+    let url = server.url("");
+    let switched = "on = [\"SET work_mem = '5MB'\"]\noff = [\"RESET work_mem\"]\n\
+                    claims = [{ statement = \"SHOW work_mem\", equals = \"5MB\" }]";
+    let own = "protections = [{ use = \"custom\", name = \"guest\", statements = [\"CREATE ROLE guest\", \
+               \"GRANT USAGE ON SCHEMA {space} TO guest\"], undo = [\"REVOKE ALL ON SCHEMA {space} FROM guest\", \
+               \"DROP ROLE guest\"], claims = [{ statement = \"SELECT count(*) FROM pg_namespace, aclexplode(nspacl) AS \
+               it WHERE nspname = '{space}' AND it.grantee = to_regrole('guest')\", equals = \"1\" }] }]";
+    let arms = [arm("plain", &url, ""), arm("switched", &url, switched), arm("own", &url, own)].concat();
+    server.psql(CAREFUL);
+    let careful = server.url_of("careful", false);
+    let policies = "protections = [{ use = \"row-security\", policies = 50 }]";
+    let tenants = [arm("plain", &careful, ""), arm("tenants", &careful, policies)].concat();
+    // One that only reads would have its data once for all arms.
+    bench.file("e.toml", &attached::experiment("postgres", &tenants).replace("ycsb = \"a\"", "ycsb = \"c\""));
+    let told = out(&bench.tithe(&["verify", "e.toml"]));
+    assert!(
+        told.contains("✓ tenants: a client sees and changes rows of its own tenant") && told.contains("i tenants, "),
+        "{told}"
+    );
+    assert_eq!(schemas(&server), "0", "{told}");
+    let roles = || server.psql("SELECT count(*) FROM pg_roles WHERE rolname = 'guest'");
+    let (status, told) = verified(&bench, "postgres", &arms);
+    assert!(status == 0 && told.contains("✓ switched: `SHOW work_mem` says `5MB`"), "{status} {told}");
+    assert_eq!((roles().as_str(), schemas(&server).as_str()), ("0", "0"));
+    let mut running = bench.command(&["run", "e.toml"]).spawn().expect("started");
+    wait_until(|| roles() == "1");
+    running.kill().expect("killed");
+    running.wait().expect("ended");
+    assert_eq!(roles(), "1", "a killed run undoes nothing");
+    let (status, told) = verified(&bench, "postgres", &arms);
+    assert_eq!((status, roles().as_str(), schemas(&server).as_str()), (0, "0", "0"), "{told}");
+}
+
+/// Built-in protections that files describe, each with what defeats it: keys of a further protection of the arm.
+const ENTRIES: [(&str, &str, &[&str]); 8] = [
+    ("postgres", "column-rights", &["statements = [\"GRANT SELECT ON usertable TO tithe_columns\"]"]),
+    ("postgres", "audit-trigger", &["statements = [\"ALTER TABLE usertable DISABLE TRIGGER tithe_trail\"]"]),
+    ("postgres", "pgaudit-object", &["statements = [\"ALTER ROLE tithe SET pgaudit.role = ''\"]"]),
+    ("mariadb", "audit-accounts", &["statements = [\"SET GLOBAL server_audit_incl_users = 'nobody'\"]"]),
+    ("redis", "renamed-command", &[]),
+    ("redis", "key-selectors", &["statements = [\"ACL SETUSER tithe_client (~* +@all)\"]"]),
+    ("sqlite", "secure-delete", &["session = [\"PRAGMA secure_delete = OFF\"]"]),
+    ("sqlite", "untrusted-schema", &["session = [\"PRAGMA trusted_schema = ON\"]"]),
+];
+
+/// Verifies every entry of a product and everything that defeats one: the first is proven, the others are disproven.
+fn entries_hold(database: &'static dyn Product) {
+    let entries = ENTRIES.iter().filter(|(of, ..)| *of == database.id());
+    let (mut arms, mut proven, mut disproven) = (String::new(), Vec::new(), Vec::new());
+    for (_, entry, defeats) in entries {
+        arms += &format!("[[arm]]\nname = \"{entry}\"\nprotections = [{{ use = \"{entry}\" }}]\n");
+        proven.push(format!("✓ {entry}: "));
+        for (number, keys) in defeats.iter().enumerate() {
+            let further = format!("{{ use = \"custom\", name = \"defeat\", {keys} }}");
+            arms +=
+                &format!("[[arm]]\nname = \"{entry} {number}\"\nprotections = [{{ use = \"{entry}\" }}, {further}]\n");
+            disproven.push(format!("✗ {entry} {number}: "));
+        }
+    }
+    let lines = arms.strip_prefix("[[arm]]\nname = \"").expect("an arm").split_once("\"\n").expect("its name");
+    let text = on(database.id(), "").replace("name = \"own\"", &format!("name = \"{}\"\n{}", lines.0, lines.1));
+    if found(database).is_none() {
+        return;
+    }
+    let bench = Bench::new(&format!("custom-entries-{}", database.id()));
+    bench.file("e.toml", &text);
+    let output = bench.tithe(&["verify", "e.toml"]);
+    let told = format!("{}{}", out(&output), err(&output));
+    for words in proven.iter().chain(&disproven) {
+        assert!(told.contains(words.as_str()), "no `{words}` in {told}");
+    }
+    for words in &proven {
+        let open = ["✗", "?"].map(|mark| words.replace('✓', mark));
+        assert!(!open.iter().any(|words| told.contains(words.as_str())), "{words}: {told}");
+    }
+}
+
+#[test]
+fn entries_of_postgres_are_proven_and_what_defeats_them_is_seen() {
+    entries_hold(&Postgres);
+}
+
+#[test]
+fn entries_of_mariadb_redis_and_sqlite_are_proven_and_what_defeats_them_is_seen() {
+    for database in [&MariaDb as &'static dyn Product, &Redis, &Sqlite] {
+        entries_hold(database);
+    }
+}
+
+#[test]
+fn the_arms_of_the_documentation_run_as_they_stand() {
+    let mut arms: BTreeMap<&str, String> = BTreeMap::new();
+    let blocks = PAGE.split("```toml\n# ").skip(1).map(|block| block.split("```").next().expect("its end"));
+    for (product, arm) in blocks.map(|block| block.split_once('\n').expect("a product")) {
+        *arms.entry(product).or_default() += arm;
+    }
+    assert_eq!(arms.values().map(|arms| arms.matches("[[arm]]").count()).sum::<usize>(), 7);
+    let all = [&Postgres as &'static dyn Product, &MariaDb, &MySql, &Redis, &Sqlite];
+    for (product, arms) in arms {
+        let bench = Bench::new(&format!("custom-page-{product}"));
+        let text = on(product, "").replace("[[arm]]\nname = \"own\"\n", &arms);
+        bench.file("e.toml", &text);
+        let database = all.iter().find(|database| database.id() == product).expect("a product");
+        if found(*database).is_none() {
+            continue;
+        }
+        let output = bench.tithe(&["verify", "e.toml"]);
+        assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    }
 }

@@ -10,7 +10,7 @@ pub mod internode;
 pub mod logs_free;
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::evidence::CheckContext;
+use tithe_plugin::{claim::Probes, evidence::CheckContext};
 
 use super::{
     connection::{CqlConnection, named},
@@ -20,6 +20,7 @@ use super::{
 use crate::{
     evidence::{
         ConnectionProbes,
+        password_asked::PasswordAsked,
         whole::{Exception, Whole},
     },
     target::Target,
@@ -35,6 +36,9 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     tls_source: "system_views.clients",
     others: |context| Ok(Whole::of("system_views.settings", beside(context).map_err(named)?)),
 };
+
+/// What claims by name ask of Cassandra.
+pub static CLAIMS: Probes = Probes { password: Some(|| Box::new(PasswordAsked(&PROBES))), count_in_log: None };
 
 /// The port that speaks plaintext beside one for TLS alone, by what the server says of both: `native_transport_port`
 /// and `native_transport_port_ssl`. `?` where it says nothing of the first; `None` where there is one port.

@@ -5,9 +5,15 @@ pub mod encryption_in_force;
 mod innodb_file;
 pub mod key_rotated;
 
+use tithe_plugin::claim::Probes;
+
 use super::{access::ACCESS, accounts};
 use crate::{
-    evidence::{ConnectionProbes, marked::Log},
+    evidence::{
+        ConnectionProbes,
+        marked::{Log, lines_like},
+        password_asked::PasswordAsked,
+    },
     mysql_family::{
         evidence::{logs_free::plant, others, served::general_log},
         schema::tls_of,
@@ -28,3 +34,9 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
 /// MariaDB's logs; of an attached server the general log.
 pub static LOG: Log =
     Log { plant: |context, token| plant(&ACCESS, context, token), served: |context| general_log(&ACCESS, context) };
+
+/// What claims by name ask of MariaDB.
+pub static CLAIMS: Probes = Probes {
+    password: Some(|| Box::new(PasswordAsked(&PROBES))),
+    count_in_log: Some(|context, pattern| lines_like(context, &LOG, pattern)),
+};

@@ -1,4 +1,4 @@
-//! The protections of MariaDB: one file and one line in [`ALL`] each.
+//! The protections of MariaDB: one file, here or in `protections`, and one line in [`ALL`] each.
 
 mod encryption;
 mod password;
@@ -10,16 +10,17 @@ use tithe_plugin::{
     protections::{COLUMNS, ORDINARY_STATEMENTS},
 };
 
-use super::evidence::LOG;
+use super::evidence::{CLAIMS, LOG};
 use crate::mysql_family::protection::general_log::GeneralLog;
 
 /// In the order of `tithe ls`.
-pub const ALL: &[&dyn Protection] = &[
+pub static ALL: &[&dyn Protection] = &[
     &encryption::Encryption,
     &tls::TLS,
     &server_audit::ServerAudit,
     &GeneralLog(&LOG),
     &password::Password,
+    described!("mariadb", "audit-accounts", &CLAIMS),
     &COLUMNS,
     &ORDINARY_STATEMENTS,
 ];

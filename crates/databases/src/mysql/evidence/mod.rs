@@ -4,9 +4,15 @@ pub mod encryption_in_force;
 pub mod keyring_apart;
 pub mod parts;
 
+use tithe_plugin::claim::Probes;
+
 use super::{access::ACCESS, accounts};
 use crate::{
-    evidence::{ConnectionProbes, marked::Log},
+    evidence::{
+        ConnectionProbes,
+        marked::{Log, lines_like},
+        password_asked::PasswordAsked,
+    },
     mysql_family::{
         evidence::{logs_free::plant, others, served::general_log},
         schema::tls_of,
@@ -27,3 +33,9 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
 /// MySQL's logs; of an attached server the general log.
 pub static LOG: Log =
     Log { plant: |context, token| plant(&ACCESS, context, token), served: |context| general_log(&ACCESS, context) };
+
+/// What claims by name ask of MySQL.
+pub static CLAIMS: Probes = Probes {
+    password: Some(|| Box::new(PasswordAsked(&PROBES))),
+    count_in_log: Some(|context, pattern| lines_like(context, &LOG, pattern)),
+};

@@ -10,8 +10,9 @@ pub mod rows_apart;
 pub mod statement_log;
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::evidence::CheckContext;
+use tithe_plugin::{claim::Probes, evidence::CheckContext};
 
+use self::logs_free::LOG;
 use super::{
     hba,
     inspect::plaintext,
@@ -20,7 +21,7 @@ use super::{
     target::PRODUCT,
 };
 use crate::{
-    evidence::ConnectionProbes,
+    evidence::{ConnectionProbes, marked::lines_like, password_asked::PasswordAsked},
     target::{Target, is_local},
 };
 
@@ -33,6 +34,12 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     tls_of_server: |context, target| Ok(hops_of(&mut open(context, target)?)?.words()),
     tls_source: "pg_stat_ssl of a client's session",
     others: |context| hba::read(&mut administrator(context.server, context.setup)?)?.in_plaintext(),
+};
+
+/// What claims by name ask of PostgreSQL.
+pub static CLAIMS: Probes = Probes {
+    password: Some(|| Box::new(PasswordAsked(&PROBES))),
+    count_in_log: Some(|context, pattern| lines_like(context, &LOG, pattern)),
 };
 
 fn open(context: &CheckContext<'_>, target: &Target) -> Result<PostgresSession, Fault> {

@@ -78,7 +78,7 @@ pub(super) fn client(server: &Server, setup: &Setup) -> Result<PostgresSession, 
 pub(super) fn tables(session: &mut PostgresSession, space: &str) -> Result<Vec<String>, Fault> {
     let listed = format!(
         "SELECT relname FROM pg_class WHERE relnamespace = '{space}'::regnamespace AND relkind = 'r' AND relname NOT \
-         LIKE '%{MEMBERS_SUFFIX}' ORDER BY relname"
+         LIKE '%{MEMBERS_SUFFIX}' AND relname <> 'tithe_undo' ORDER BY relname"
     );
     Ok(session.run(&listed)?.into_iter().flatten().flatten().collect())
 }

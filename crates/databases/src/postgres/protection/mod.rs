@@ -1,4 +1,4 @@
-//! The protections of PostgreSQL: one file and one line in [`ALL`] each.
+//! The protections of PostgreSQL: one file, here or in `protections`, and one line in [`ALL`] each.
 
 mod checksums;
 mod log_statement;
@@ -12,14 +12,19 @@ use tithe_plugin::{
     protections::{COLUMNS, ORDINARY_STATEMENTS},
 };
 
+use super::evidence::CLAIMS;
+
 /// In the order of `tithe ls`.
-pub const ALL: &[&dyn Protection] = &[
+pub static ALL: &[&dyn Protection] = &[
     &tls::TLS,
     &pgaudit::PgAudit,
     &log_statement::LogStatement,
     &row_security::RowSecurity,
     &scram::Scram,
     &checksums::Checksums,
+    described!("postgres", "column-rights", &CLAIMS),
+    described!("postgres", "audit-trigger", &CLAIMS),
+    described!("postgres", "pgaudit-object", &CLAIMS),
     &COLUMNS,
     &ORDINARY_STATEMENTS,
 ];

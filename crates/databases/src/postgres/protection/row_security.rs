@@ -58,6 +58,8 @@ impl Protection for RowSecurity {
                            members.",
                 },
             ],
+            attachable: true,
+            by_client: true,
             ..ProtectionEntry::BARE
         }
     }

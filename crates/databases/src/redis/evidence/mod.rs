@@ -4,7 +4,7 @@ pub mod aof_written;
 pub mod rights_enforced;
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::evidence::CheckContext;
+use tithe_plugin::{claim::Probes, evidence::CheckContext};
 
 use super::{
     connection::{RedisConnection, named},
@@ -15,6 +15,7 @@ use super::{
 use crate::{
     evidence::{
         ConnectionProbes,
+        password_asked::PasswordAsked,
         whole::{Exception, Whole},
     },
     target::Target,
@@ -30,6 +31,9 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     tls_source: "CONFIG GET, and the client's own view",
     others,
 };
+
+/// What claims by name ask of Redis.
+pub static CLAIMS: Probes = Probes { password: Some(|| Box::new(PasswordAsked(&PROBES))), count_in_log: None };
 
 /// Which clients are served in plaintext: all at the port for it, where there is one.
 fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {

@@ -1,4 +1,4 @@
-//! The protections of Redis: one file and one line in [`ALL`] each.
+//! The protections of Redis: one file, here or in `protections`, and one line in [`ALL`] each.
 
 mod acl;
 mod aof;
@@ -7,8 +7,18 @@ mod tls;
 
 use tithe_plugin::{protection::Protection, protections::COLUMNS};
 
+use super::evidence::CLAIMS;
+
 /// In the order of `tithe ls`.
-pub const ALL: &[&dyn Protection] = &[&tls::TLS, &requirepass::RequirePass, &acl::Acl, &aof::Aof, &COLUMNS];
+pub static ALL: &[&dyn Protection] = &[
+    &tls::TLS,
+    &requirepass::RequirePass,
+    &acl::Acl,
+    described!("redis", "key-selectors", &CLAIMS),
+    described!("redis", "renamed-command", &CLAIMS),
+    &aof::Aof,
+    &COLUMNS,
+];
 
 #[cfg(test)]
 mod tests;

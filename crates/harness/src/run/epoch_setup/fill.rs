@@ -9,12 +9,13 @@ use tithe_machine::{clock::Clock, fault::Fault, launch::Server, watch::process};
 use tithe_model::experiment::Arm;
 use tithe_plugin::{
     data,
-    database::{Connect, Database, sql_of},
+    database::{Connect, Database, Speaker},
     session::Session,
-    setup::Setup,
+    setup::{Setup, in_space},
     workload::{Clients, Workload},
 };
 
+use super::undo::Attached;
 use crate::run::Run;
 
 /// The set-up that tables are made with which are kept: they bear no trace of the statements of the arm that loads
@@ -51,10 +52,14 @@ pub(super) fn run_after_loading(
     if statements.is_empty() {
         return Ok(());
     }
+    if server.address.is_attached() {
+        return Attached { database, server, setup, workload }.say();
+    }
     let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-    let mut session = sql_of(database)?.connect(server, setup, &how)?;
+    let mut session = database.statements(server, setup, &how, Speaker::Administrator)?;
     statements.iter().try_for_each(|statement| {
-        session.run(statement).map(drop).map_err(|fault| fault.of(format_args!("after loading, `{statement}`")))
+        let statement = in_space(statement, &setup.space);
+        session.rows(&statement).map(drop).map_err(|fault| fault.of(format_args!("after loading, `{statement}`")))
     })
 }
 

@@ -86,6 +86,6 @@ impl EpochSetup<'_> {
         let Some(server) = self.servers.get(&starting.number).map(|standing| standing.server.clone()) else {
             return Ok(());
         };
-        self.prepare_program(run, program, workload, starting.number, &server, starting.setup)
+        self.prepare_program(run, program, workload, starting.number, &server, &starting.setup)
     }
 }

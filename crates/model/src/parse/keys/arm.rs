@@ -3,7 +3,7 @@
 use super::{
     Key,
     KeyDefault::{self, Required, Value, Words},
-    Kind::{self, Change, Choice, Either, List, Name, Number, Pairs, Table, Text, Time, Whole},
+    Kind::{self, Change, Choice, Either, Flag, List, Name, Number, Pairs, Table, Text, Time, Whole},
     TableFormat,
 };
 
@@ -26,6 +26,13 @@ pub const ARM: TableFormat = TableFormat {
             NONE,
             "settings of this arm's server alone: [your protection](docs/your-protection.md)",
             "{ wal_compression = \"on\" }",
+        ),
+        Key::new(
+            "claims",
+            List(&Table(&CLAIM), 0),
+            NONE,
+            "what tells this arm from the plain one; without them it is a setting",
+            "[{ statement = \"SHOW wal_compression\", equals = \"pglz\" }]",
         ),
         Key::new(
             "url",
@@ -161,13 +168,36 @@ pub const PROTECTION: TableFormat = TableFormat {
         ),
         Key::new("name", Name, Words("required with `custom`"), "its name", "\"row-level-security\""),
         Key::new("description", Name, Words("none; required in a file"), "what it is", "\"each tenant sees its rows\""),
+        Key::new("protects_against", Name, NONE, "what it protects against, for `tithe ls`", "\"other tenants\""),
+        Key::new("leaves_open", Name, NONE, "what it does not protect against", "\"superusers\""),
+        Key::new(
+            "options",
+            Pairs,
+            NONE,
+            "in a file: options by name, each with its default, or [more](#options); `{name}` stands for its value",
+            "{ tenant = \"one\" }",
+        ),
         Key::new("settings", Pairs, NONE, "settings of this arm's server", "{ wal_compression = \"on\" }"),
+        Key::new(
+            "files",
+            Pairs,
+            NONE,
+            "files for this arm's server, by their names in its folder, which is `{files}` in settings and statements",
+            "{ \"mine.so\" = \"build/mine.so\" }",
+        ),
         Key::new(
             "statements",
             List(&Text, 0),
             NONE,
             "what an administrator says once, after loading",
-            "[\"ALTER TABLE tithe.usertable ENABLE ROW LEVEL SECURITY\"]",
+            "[\"ALTER TABLE usertable ENABLE ROW LEVEL SECURITY\"]",
+        ),
+        Key::new(
+            "undo",
+            List(&Text, 0),
+            Words("none; required for `statements` with a `url`"),
+            "what undoes them, on a server that Tithe does not start",
+            "[\"ALTER TABLE usertable DISABLE ROW LEVEL SECURITY\"]",
         ),
         Key::new(
             "session",
@@ -186,21 +216,53 @@ pub const PROTECTION: TableFormat = TableFormat {
     ],
 };
 
-/// A statement that tells a protected arm from the plain one.
+/// An option of a file of a protection.
+pub const OPTION: TableFormat = TableFormat {
+    header: "options",
+    keys: &[
+        Key::new(
+            "default",
+            Either(&[Text, Number(-1e9, 1e9), Flag]),
+            Required,
+            "its value where nobody says",
+            "\"one\"",
+        ),
+        Key::new("help", Name, NONE, "what it is, for `tithe ls`", "\"the tenant of the clients\""),
+        Key::new("one_of", List(&Text, 0), Words("any text"), "the texts that it takes", "[\"one\", \"two\"]"),
+        Key::new("low", Number(-1e9, 1e9), Value("0"), "the least number", "1"),
+        Key::new("high", Number(-1e9, 1e9), Value("1000000000"), "the largest number", "200"),
+    ],
+};
+
+/// What `check` of a claim can name.
+pub const CHECKS: [&str; 5] =
+    ["canary-not-in-files", "not-on-the-wire", "refused-without-password", "counted-in-log", "refused-as"];
+
+/// What tells a protected arm from the plain one.
 pub const CLAIM: TableFormat = TableFormat {
     header: "claims",
     keys: &[
         Key::new(
             "statement",
             Text,
-            Required,
-            "is said in a read-only transaction of a measured client, within 10 s",
+            Words("required without `check`"),
+            "is said by a measured client that may change nothing, within 10 s",
             "\"SELECT count(*) FROM usertable\"",
         ),
         Key::new("equals", Text, NONE, "it says this: `, ` separates values, `; ` rows", "\"0\""),
-        Key::new("matches", Text, NONE, "the same, `*` for any text", "\"on*\""),
+        Key::new("matches", Text, NONE, "the same, `*` for any text; a line of the log", "\"on*\""),
         Key::new("fails_with", Text, NONE, "it fails with these words", "\"permission denied\""),
-        Key::new("rows", Whole(0, 1_000_000), NONE, "it brings so many rows", "0"),
+        Key::new("rows", Whole(0, 1_000_000), NONE, "it brings so many rows; lines of the log", "0"),
+        Key::new(
+            "check",
+            Choice(&CHECKS),
+            NONE,
+            "a check of Tithe's in place of a statement; `counted-in-log` sends 100 statements each of INSERT, SELECT, UPDATE \
+             and DELETE",
+            "\"not-on-the-wire\"",
+        ),
+        Key::new("files", List(&Text, 0), NONE, "`data`, `journal` and `logs` of the server", "[\"data\"]"),
+        Key::new("account", Text, NONE, "an account without a password", "\"guest\""),
     ],
 };
 

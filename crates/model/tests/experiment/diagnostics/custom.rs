@@ -21,7 +21,8 @@ fn a_protection_of_the_readers_own() {
     let protection = &experiment.arms[1].protections[0];
     let custom = protection.custom.as_ref().expect("described in the experiment");
     assert_eq!((protection.id.as_str(), custom.session.as_slice()), ("rls", &["SET ROLE tenant".to_owned()][..]));
-    let expected = Claim { statement: "SELECT count(*) FROM usertable".to_owned(), says: Says::Equals("0".to_owned()) };
+    let expected =
+        Claim::Statement { statement: "SELECT count(*) FROM usertable".to_owned(), says: Says::Equals("0".to_owned()) };
     assert_eq!(custom.claims, [expected]);
     assert!(!experiment.arms[1].is_setting());
 }
@@ -53,7 +54,7 @@ fn what_is_wrong_with_one_has_its_place() {
             13:46 `port` cannot be set: Tithe chooses a free port (remove it from the settings)
             14:1 this protection changes nothing (add `settings`, `statements` or `session`: what its arm has and the plain one has not)
             15:1 `protections` has no `name` (add for example `name = "row-level-security"`)
-            16:31 `protections` has no key `sesion` (did you mean `session`? its keys are: `use`, `name`, `description`, `settings`, `statements`, `session`, `claims`)
+            16:31 `protections` has no key `sesion` (did you mean `session`? its keys are: `use`, `name`, `description`, `protects_against`, `leaves_open`, `options`, `settings`, `files`, `statements`, `undo`, `session`, `claims`)
             17:44 the arm sets `Jit` twice (remove one of the two)
             17:68 a claim does not say what its statement says (give it one of `equals`, `matches`, `fails_with` and `rows`; a second expectation is a second claim)
             18:42 `session` must be a text in quotes, this is a whole number (write for example `session = ["SET ROLE tenant"]`)
@@ -71,14 +72,14 @@ fn files_of_protections_are_named_with_line_and_column() {
     check(
         &with("protections = [{ use = \"rls\" }, { use = \"wrong\" }, { use = \"missing\" }]"),
         expect![[r#"
-        12:24 `port` cannot be set: Tithe chooses a free port (remove it from the settings)
-        12:41 protections/wrong.toml:1:1: `protections` has no `description` (add for example `description = "each tenant sees its rows"`)
-        12:41 protections/wrong.toml:1:1: this protection changes nothing (add `settings`, `statements` or `session`: what its arm has and the plain one has not)
-        12:41 protections/wrong.toml:1:7: `use` has no place in the file of a protection, which is named by its file (write for example `use = "tls"`)
-        12:41 protections/wrong.toml:2:1: `protections` has no key `settigs` (did you mean `settings`? its keys are: `use`, `name`, `description`, `settings`, `statements`, `session`, `claims`)
-        12:41 protections/wrong.toml:3:1: a claim does not say what its statement says (give it one of `equals`, `matches`, `fails_with` and `rows`; a second expectation is a second claim)
-        12:60 there is no protection `missing` (protections of postgres are: `tls`, `pgaudit`, `columns`, `volume`)
-    "#]],
+            12:24 `port` cannot be set: Tithe chooses a free port (remove it from the settings)
+            12:41 protections/wrong.toml:1:1: `protections` has no `description` (add for example `description = "each tenant sees its rows"`)
+            12:41 protections/wrong.toml:1:1: this protection changes nothing (add `settings`, `statements` or `session`: what its arm has and the plain one has not)
+            12:41 protections/wrong.toml:1:7: `use` has no place in the file of a protection, which is named by its file (write for example `use = "tls"`)
+            12:41 protections/wrong.toml:2:1: `protections` has no key `settigs` (did you mean `settings`? its keys are: `use`, `name`, `description`, `protects_against`, `leaves_open`, `options`, `settings`, `files`, `statements`, `undo`, `session`, `claims`)
+            12:41 protections/wrong.toml:3:1: a claim does not say what its statement says (give it one of `equals`, `matches`, `fails_with` and `rows`; a second expectation is a second claim)
+            12:60 there is no protection `missing` (protections of postgres are: `tls`, `pgaudit`, `columns`, `volume`)
+        "#]],
     );
 }
 
@@ -99,8 +100,8 @@ fn a_server_that_tithe_does_not_start_keeps_its_settings() {
     check(
         &with_arms("postgres", arms),
         expect![[r#"
-        14:14 settings and statements cannot be given to a server that Tithe does not start (make the change on the server itself and leave it out here, or leave out every `url`; `session` and `claims` can stay)
-    "#]],
+            14:14 settings cannot be given to a server that Tithe does not start (what it can change while it runs is said by `statements` with `undo`; what needs a restart you change on the server itself; or leave out every `url`)
+        "#]],
     );
 }
 
@@ -110,7 +111,76 @@ fn only_servers_with_sql_have_them() {
     check(
         &with_arms("redis", arms),
         expect![[r#"
-        12:1 arms of redis have no protections or settings of their own (use one of its protections, or `[settings]` for all arms: PostgreSQL, MariaDB and MySQL can have them)
+            12:1 arms of redis have no protections or settings of their own (use one of its protections, or `[settings]` for all arms)
+        "#]],
+    );
+}
+
+#[test]
+fn a_running_server_gets_statements_that_are_undone_and_nothing_else() {
+    let own = "protections = [{ use = \"custom\", name = \"a\", statements = [\"CREATE ROLE a\"], settings = { jit = \"off\" }, \
+               files = { a = \"b\" } }]";
+    let url = "url = \"postgres://u@h/d\"\n";
+    let arms = format!("[[arm]]\nname = \"plain\"\n{url}[[arm]]\nname = \"own\"\n{url}{own}\n");
+    check(
+        &with_arms("postgres", &arms),
+        expect![[r#"
+        14:46 statements on a server that Tithe does not start have no `undo` (add the statements that undo them, which are said at the end, and after a run that was killed)
+        14:91 settings cannot be given to a server that Tithe does not start (what it can change while it runs is said by `statements` with `undo`; what needs a restart you change on the server itself; or leave out every `url`)
+        14:106 files cannot be put on a server that Tithe does not start (put them there yourself, or leave out every `url`)
     "#]],
+    );
+}
+
+#[test]
+fn files_stay_in_their_folder_and_claims_name_checks() {
+    check(
+        &with(
+            "protections = [{ use = \"custom\", name = \"a\", options = { a = 1 }, files = { \"../x\" = \"x\", \"/etc/x\" = \"x\", \
+             \"y/z\" = \"x\" }, claims = [\n{ check = \"not-on-the-wires\" },\n{ check = \"counted-in-log\", matches = \"*\" },\n\
+             { check = \"not-on-the-wire\", statement = \"SELECT 1\" },\n{ check = \"canary-not-in-files\", files = [\"dat\"] },\n\
+             { statement = \"SELECT 1\", rows = 1, account = \"a\" } ] }]\nclaims = [{ statement = \"SELECT 1\", rows = 1 }]",
+        ),
+        expect![[r#"
+            12:46 a protection that stands in an experiment has no `options` (write its value where it belongs)
+            12:77 `../x` is outside of the folder of the arm's files (name the file as it is to be called there: `{files}/NAME` stands for it in settings and statements)
+            12:91 `/etc/x` is outside of the folder of the arm's files (name the file as it is to be called there: `{files}/NAME` stands for it in settings and statements)
+            13:11 there is no check `not-on-the-wires` (did you mean `not-on-the-wire`? a claim can name: `canary-not-in-files`, `not-on-the-wire`, `refused-without-password`, `counted-in-log`, `refused-as`)
+            14:1 `claims` has no `rows` (add for example `rows = 0`)
+            15:30 the check `not-on-the-wire` has no `statement` (remove it: the check needs nothing)
+            16:43 `files` cannot be `dat` (did you mean `data`? it is one of: `data`, `journal`, `logs`)
+            17:37 `account` belongs to a check of Tithe's (name one by `check`, or remove it)
+        "#]],
+    );
+}
+
+#[test]
+fn claims_alone_need_something_that_differs() {
+    check(
+        &with("claims = [{ statement = \"SELECT 1\", rows = 1 }]"),
+        expect![[r#"
+        12:1 this protection changes nothing (add `settings`, `statements` or `session`: what its arm has and the plain one has not)
+    "#]],
+    );
+}
+
+#[test]
+fn options_of_a_file_stand_beside_its_use() {
+    let experiment = read_experiment(&with("protections = [{ use = \"tenants\", tenant = \"two\" }]")).expect("right");
+    let protection = &experiment.arms[1].protections[0];
+    let custom = protection.custom.as_ref().expect("described in a file");
+    assert_eq!(custom.session, ["SET app.tenant = 'two'"]);
+    assert_eq!((protection.text("tenant"), protection.number("policies")), ("two", 1.0));
+    check(
+        &with("protections = [\n{ use = \"tenants\", tenant = 3, policies = 51, rows = 1 },\n{ use = \"options\" }]"),
+        expect![[r#"
+            13:29 `tenant` must be a text in quotes, this is a whole number (write for example `tenant = "one"`)
+            13:43 `policies` must be from 1 to 50, this is 51 (write for example `policies = 1`)
+            13:47 `tenants` has no option `rows` (its options are: `policies`, `tenant`)
+            14:9 protections/options.toml:4:1: `session` is no name of an option (give the option another name)
+            14:9 protections/options.toml:5:5: `options` has no `default` (add for example `default = "one"`)
+            14:9 protections/options.toml:6:5: `b` must be a text, a number, or true or false, this is a list (write for example `b = "one"`)
+            14:9 protections/options.toml:7:17: `default` is none of `one_of` (write for example `default = "one"`)
+        "#]],
     );
 }

@@ -111,8 +111,8 @@ fn unknown_keys() {
             4:1 the experiment has no key `clients` (`clients` belongs in `[load]`)
             6:1 `[data]` has no key `record` (did you mean `records`? its keys are: `records`, `values`)
             7:1 `[data]` has no key `budget` (`budget` belongs in `[measure]`)
-            15:1 `[[arm]]` has no key `protection` (did you mean `protections`? its keys are: `name`, `protections`, `settings`, `url`, `on`, `off`, `switch`, `observer`)
-            16:1 `[[arm]]` has no key `nonsense` (its keys are: `name`, `protections`, `settings`, `url`, `on`, `off`, `switch`, `observer`)
+            15:1 `[[arm]]` has no key `protection` (did you mean `protections`? its keys are: `name`, `protections`, `settings`, `claims`, `url`, `on`, `off`, `switch`, `observer`)
+            16:1 `[[arm]]` has no key `nonsense` (its keys are: `name`, `protections`, `settings`, `claims`, `url`, `on`, `off`, `switch`, `observer`)
         "#]],
     );
 }

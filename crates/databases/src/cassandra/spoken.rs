@@ -1,0 +1,44 @@
+//! Statements of the user's own, as protections that data describe have them.
+
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
+    database::{Row, Speaker, Statements},
+    setup::Setup,
+};
+
+use super::{connection::CqlConnection, store::administrator, target::of_clients};
+
+/// How statements begin that change nothing.
+const ASKING: [&str; 2] = ["SELECT", "LIST"];
+
+/// A connection for them. One that is careful says nothing that may change something.
+pub struct Spoken {
+    connection: CqlConnection,
+    careful: bool,
+}
+
+impl Spoken {
+    /// Connects as `speaker`.
+    ///
+    /// # Errors
+    /// As [`CqlConnection::open`]; the server's error about what sessions say first.
+    pub fn open(server: &Server, setup: &Setup, speaker: Speaker) -> Result<Self, Fault> {
+        if speaker == Speaker::Administrator {
+            return Ok(Self { connection: administrator(server, setup)?, careful: false });
+        }
+        let mut connection = CqlConnection::open(&of_clients(server, setup)?)?;
+        setup.session_statements.iter().try_for_each(|statement| connection.run(statement).map(drop))?;
+        Ok(Self { connection, careful: true })
+    }
+}
+
+impl Statements for Spoken {
+    fn rows(&mut self, statement: &str) -> Result<Vec<Row>, Fault> {
+        let first = statement.split_ascii_whitespace().next().unwrap_or_default().to_ascii_uppercase();
+        if self.careful && !ASKING.contains(&first.as_str()) {
+            return Err(Fault::Protocol(format!("a claim begins with {}, and not with {first}", ASKING.join(" or "))));
+        }
+        let text = |value: Option<Vec<u8>>| value.map(|value| String::from_utf8_lossy(&value).into_owned());
+        Ok(self.connection.run(statement)?.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
+    }
+}

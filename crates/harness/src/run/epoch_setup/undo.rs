@@ -1,0 +1,94 @@
+//! What statements of arms leave on servers that Tithe does not start, and how it is undone.
+//!
+//! Before such statements are said, the server keeps those that undo them, in Tithe's own space: what a killed run has
+//! left, the next run on that space undoes. Only a run that has said all of its statements expects all of them to be
+//! undone; of others nobody knows which were said.
+
+use tithe_machine::{
+    clock::Clock,
+    fault::Fault,
+    launch::Server,
+    secret::{Secret, hex},
+};
+use tithe_model::catalogue::KeptUndo;
+use tithe_plugin::{
+    database::{Connect, Database, Speaker, Statements},
+    setup::{Setup, in_space},
+    workload::Workload,
+};
+
+/// Kept behind the others once every statement was said.
+const ALL_SAID: &str = "all said";
+
+/// A server that Tithe does not start, with the set-up and workload of an arm.
+pub(super) struct Attached<'a> {
+    pub database: &'a dyn Database,
+    pub server: &'a Server,
+    pub setup: &'a Setup,
+    pub workload: &'a dyn Workload,
+}
+
+impl Attached<'_> {
+    /// Has an administrator say the statements of the arm, once the server keeps what undoes them.
+    ///
+    /// # Errors
+    /// The server's error, with the statement.
+    pub(super) fn say(&self) -> Result<(), Fault> {
+        let after = &self.setup.after_loading;
+        let Some(kept) = self.kept().filter(|_| !after.statements.is_empty()) else { return Ok(()) };
+        let mut administrator = self.administrator()?;
+        let mut say = |statement: &str| administrator.rows(statement).map(drop);
+        kept.make.iter().try_for_each(|statement| say(&in_space(statement, &self.setup.space)))?;
+        let add = |number: usize, statement: &str| {
+            let words = kept.add.replace("{number}", &number.to_string());
+            in_space(&words, &self.setup.space).replace("{statement}", &hex(statement.as_bytes()))
+        };
+        let undo = after.undo.iter().map(|statement| in_space(statement, &self.setup.space));
+        undo.enumerate().try_for_each(|(number, statement)| say(&add(number, &statement)))?;
+        for statement in &after.statements {
+            let statement = in_space(statement, &self.setup.space);
+            say(&statement).map_err(|fault| fault.of(format_args!("after loading, `{statement}`")))?;
+        }
+        say(&add(after.undo.len(), ALL_SAID))
+    }
+
+    /// Undoes what the server keeps, if it keeps something.
+    ///
+    /// # Errors
+    /// The first statement that failed, once all were said; they stay kept then.
+    pub(super) fn undo(&self) -> Result<(), Fault> {
+        let Some(kept) = self.kept() else { return Ok(()) };
+        let in_space = |statement: &str| in_space(statement, &self.setup.space);
+        let mut administrator = match self.administrator() {
+            // Without Tithe's own space nothing is kept.
+            Err(Fault::Server(_)) => return Ok(()),
+            opened => opened?,
+        };
+        if administrator.rows(&in_space(kept.is_there))?.is_empty() {
+            return Ok(());
+        }
+        let rows = administrator.rows(&in_space(kept.read))?;
+        let text = |digits: String| String::from_utf8(Secret::of_hex(&digits)?.expose().to_vec()).ok();
+        let mut statements: Vec<String> = rows.into_iter().flatten().flatten().filter_map(text).collect();
+        let all_said = statements.last().is_some_and(|last| last == ALL_SAID);
+        statements.retain(|statement| statement != ALL_SAID);
+        let mut failed = Ok(());
+        for statement in &statements {
+            let said = administrator.rows(statement).map(drop);
+            failed = failed.and(said.map_err(|fault| fault.of(format_args!("to undo, `{statement}`"))));
+        }
+        if all_said {
+            failed?;
+        }
+        administrator.rows(&in_space(kept.remove)).map(drop)
+    }
+
+    fn kept(&self) -> Option<KeptUndo> {
+        self.database.entry().custom?.kept
+    }
+
+    fn administrator(&self) -> Result<Box<dyn Statements>, Fault> {
+        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: self.workload.table() };
+        self.database.statements(self.server, self.setup, &how, Speaker::Administrator)
+    }
+}
