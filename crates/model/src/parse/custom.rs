@@ -180,7 +180,7 @@ pub fn custom_file(name: &str, bytes: &[u8]) -> (Described, Vec<(String, Diagnos
     }
     table.need("description", &mut problems);
     let custom = custom(&table, Path::new(""), &mut problems);
-    if custom == (Custom { description: custom.description.clone(), ..Custom::default() }) {
+    if DIFFERENCES.iter().all(|key| table.get(key).is_none()) && custom.claims.is_empty() {
         problems.missing(table.place.clone(), CHANGES_NOTHING, DIFFERS_BY);
     }
     entry.title = kept(&custom.description);

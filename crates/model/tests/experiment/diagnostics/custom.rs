@@ -142,7 +142,7 @@ fn files_stay_in_their_folder_and_claims_name_checks() {
              { statement = \"SELECT 1\", rows = 1, account = \"a\" } ] }]\nclaims = [{ statement = \"SELECT 1\", rows = 1 }]",
         ),
         expect![[r#"
-            12:46 a protection that stands in an experiment has no `options` (write its value where it belongs)
+            12:46 a protection in an experiment has no `options` (write its value where it belongs)
             12:77 `../x` is outside of the folder of the arm's files (name the file as it is to be called there: `{files}/NAME` stands for it in settings and statements)
             12:91 `/etc/x` is outside of the folder of the arm's files (name the file as it is to be called there: `{files}/NAME` stands for it in settings and statements)
             13:11 there is no check `not-on-the-wires` (did you mean `not-on-the-wire`? a claim can name: `canary-not-in-files`, `not-on-the-wire`, `refused-without-password`, `counted-in-log`, `refused-as`)
