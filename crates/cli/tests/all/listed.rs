@@ -52,6 +52,13 @@ fn a_database_tells_what_its_protections_are_for_and_a_protection_everything() {
           parameter = true | false, default true
               Log the parameters of statements too (pgaudit.log_parameter).
 
+          by = "session" | "object", default "session"
+              All statements of these classes, or those on tables granted to
+              pgaudit.role.
+
+          sink = "any" | "stderr" | "collector" | "csvlog" | "syslog", default "any"
+              Where the log goes. `any`: as the server is set up.
+
           proven on a server that tithe launches by
             needed       every statement of class read and write is in the audit log
                          once, and no other

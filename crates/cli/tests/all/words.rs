@@ -307,7 +307,7 @@ fn a_running_server_is_planned_from_its_url() {
 
             Arms
               plain             plain, the baseline, attached to postgres://ann@127.0.0.1:9/shop
-              pgaudit:log=read  pgaudit (log = read, parameter = true), attached to postgres://ann@127.0.0.1:9/shop
+              pgaudit:log=read  pgaudit (by = session, log = read, parameter = true, sink = any), attached to postgres://ann@127.0.0.1:9/shop
               log-statement     log-statement, attached to postgres://ann@127.0.0.1:9/shop
 
             Cells

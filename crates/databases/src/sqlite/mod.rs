@@ -32,7 +32,6 @@ use tithe_model::{
     record::ArmFacts,
 };
 use tithe_plugin::{
-    claim::Probes,
     database::{Connect, Database},
     product::Product,
     protection::Protection,
@@ -178,13 +177,8 @@ impl Database for Sqlite {
 
 impl Product for Sqlite {
     fn protections(&self) -> &'static [&'static dyn Protection] {
-        static PROTECTIONS: [&dyn Protection; 5] = [
-            &page_encryption::PageEncryption,
-            described!("sqlite", "secure-delete", &Probes::NONE),
-            described!("sqlite", "untrusted-schema", &Probes::NONE),
-            &COLUMNS_EMBEDDED,
-            &ORDINARY_STATEMENTS,
-        ];
+        static PROTECTIONS: [&dyn Protection; 3] =
+            [&page_encryption::PageEncryption, &COLUMNS_EMBEDDED, &ORDINARY_STATEMENTS];
         &PROTECTIONS
     }
 }

@@ -7,7 +7,7 @@ use tithe_machine::fingerprint::fingerprint;
 use tithe_model::{
     catalogue::Catalogue,
     diagnostic::Diagnostic,
-    experiment::Experiment,
+    experiment::{Experiment, OptionValue},
     matrix::{FORMAT, Matrix, Task},
     parse,
     plan::{self, Plan},
@@ -132,11 +132,20 @@ fn lost(text: &str, place: usize, path: &Path) -> Option<Diagnostic> {
     Some(Diagnostic { range, problem, help: "its path begins at the folder of the matrix file".to_owned() })
 }
 
-/// The identity of a plan. A program of another version may plan otherwise, so it is part of it.
+/// What an option has that asks for nothing.
+const ANY: &str = "any";
+
+/// The identity of a plan. A program of another version may plan otherwise, so it is part of it. Options that ask for
+/// nothing are no part: tasks of a program that did not have them measured the same.
 fn identity(matrix: &Matrix, experiments: &[PlannedExperiment]) -> Result<String, Stop> {
     // What is known of start-to-start variation, of servers and of protections, changes nothing that is measured.
-    let measured =
-        |plan: &Plan| Plan { start_spread: Vec::new(), one_server_spread: None, cost_spread: None, ..plan.clone() };
+    let measured = |plan: &Plan| {
+        let mut plan = Plan { start_spread: Vec::new(), one_server_spread: None, cost_spread: None, ..plan.clone() };
+        for protection in plan.experiment.arms.iter_mut().flat_map(|arm| &mut arm.protections) {
+            protection.options.retain(|_, value| *value != OptionValue::Text(ANY.to_owned()));
+        }
+        plan
+    };
     let plans: Vec<Plan> = experiments.iter().map(|experiment| measured(&experiment.plan)).collect();
     let all = serde_json::to_vec(&(FORMAT, env!("CARGO_PKG_VERSION"), matrix, plans));
     all.map(|bytes| fingerprint(&bytes))

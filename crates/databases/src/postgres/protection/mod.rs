@@ -24,7 +24,6 @@ pub static ALL: &[&dyn Protection] = &[
     &checksums::Checksums,
     described!("postgres", "column-rights", &CLAIMS),
     described!("postgres", "audit-trigger", &CLAIMS),
-    described!("postgres", "pgaudit-object", &CLAIMS),
     &COLUMNS,
     &ORDINARY_STATEMENTS,
 ];

@@ -1,7 +1,8 @@
 //! What statements of arms leave on servers that Tithe does not start, and how it is undone.
 //!
 //! Before such statements are said, the server keeps those that undo them, in Tithe's own space: what a killed run has
-//! left, the next run on that space undoes. Only a run that has said all of its statements expects all of them to be
+//! left, the next run of the same experiment undoes. Others may have written there, so only statements that the arm has
+//! itself are said. Only a run that has said all of its statements expects all of them to be
 //! undone; of others nobody knows which were said.
 
 use tithe_machine::{
@@ -55,7 +56,8 @@ impl Attached<'_> {
     /// Undoes what the server keeps, if it keeps something.
     ///
     /// # Errors
-    /// The first statement that failed, once all were said; they stay kept then.
+    /// [`Fault::Refused`] where it keeps a statement that is not one of this arm's. The first statement that failed,
+    /// once all were said; they stay kept then.
     pub(super) fn undo(&self) -> Result<(), Fault> {
         let Some(kept) = self.kept() else { return Ok(()) };
         let in_space = |statement: &str| in_space(statement, &self.setup.space);
@@ -72,6 +74,14 @@ impl Attached<'_> {
         let mut statements: Vec<String> = rows.into_iter().flatten().flatten().filter_map(text).collect();
         let all_said = statements.last().is_some_and(|last| last == ALL_SAID);
         statements.retain(|statement| statement != ALL_SAID);
+        let own: Vec<String> = self.setup.after_loading.undo.iter().map(|statement| in_space(statement)).collect();
+        if let Some(foreign) = statements.iter().find(|statement| !own.contains(statement)) {
+            return Err(Fault::Refused(format!(
+                "the server keeps `{foreign}`, by which an earlier run is undone, and this arm has no such `undo`: run \
+                 that experiment again, or undo it by hand and remove Tithe's own space, {}",
+                self.setup.space
+            )));
+        }
         let mut failed = Ok(());
         for statement in &statements {
             let said = administrator.rows(statement).map(drop);

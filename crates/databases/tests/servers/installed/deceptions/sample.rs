@@ -36,16 +36,22 @@ pub fn check_page(database: &dyn Product, entries: &[Deception], samples: &BTree
         let state = |cells| cell(cells, feature).map_or("", |cell| cell.state.words());
         let _ = writeln!(text, "| {} | {} | {} |", feature.title(), state(good), state(bad));
     }
+    let line = |cells: &[FeatureStatus], feature: Feature| {
+        let cell = cell(cells, feature)?;
+        let found: String = cell.findings.iter().map(|finding| format!(" `{}`", finding.id)).collect();
+        let (state, scope) = (cell.state.words(), cell.scope.words());
+        Some(format!("- **{}**: {state}, {scope}: {}{found}\n", feature.title(), cell.seen.replace('<', "\\<")))
+    };
     for (kind, cells) in [("good", good), ("bad", bad)] {
         let _ = write!(text, "\n## The {kind} one\n\n");
         let entry = entries.iter().find(|entry| entry.sample == kind).expect("an entry");
         text.push_str(&made(entry));
         for feature in Feature::ALL {
-            let Some(cell) = cell(cells, feature) else { continue };
-            let found: String = cell.findings.iter().map(|finding| format!(" `{}`", finding.id)).collect();
-            let (state, scope) = (cell.state.words(), cell.scope.words());
-            let _ =
-                writeln!(text, "- **{}**: {state}, {scope}: {}{found}", feature.title(), cell.seen.replace('<', "\\<"));
+            let said = line(cells, feature);
+            // What the good one says as well stands above.
+            if kind == "good" || said != line(good, feature) {
+                text.push_str(&said.unwrap_or_default());
+            }
         }
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/inspect");
