@@ -12,8 +12,8 @@ use crate::{
     share::share,
 };
 
-/// File of the extension whose loop is counted.
-const EXTENSION: &str = "known_cost.so";
+/// Component of the extension whose loop is counted.
+const EXTENSION: &str = "known_cost";
 
 /// Profiles the arms of the counted costs `runs` times: how much of what the loop burned its functions are given.
 pub fn known(asked: &Arguments<'_>) -> Result<(), String> {
