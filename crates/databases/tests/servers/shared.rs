@@ -6,6 +6,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, mpsc},
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -13,6 +14,18 @@ use crate::{
     sandbox::Sandbox,
     tested::Tested,
 };
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until `is_so`, and fails where it does not become so.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
 
 type Servers = BTreeMap<&'static str, Arc<Mutex<Option<Sandbox>>>>;
 

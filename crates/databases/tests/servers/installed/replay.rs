@@ -4,7 +4,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use expect_test::{Expect, expect};
@@ -21,11 +20,12 @@ use super::{
     load::frame,
     sandbox::{Sandbox, chosen},
 };
+use crate::shared::eventually;
 
 /// A text with what readers of logs may lose.
 const TEXT: &str = "it''s \"one\",\n\ttwo\\\\lines; é";
 
-/// What stands in a log before and behind what is looked at.
+/// The marks in a log before and after what the test reads.
 const BEGINNING: &str = "the beginning";
 const END: &str = "the end";
 
@@ -98,13 +98,11 @@ fn log(sandbox: &Sandbox, name: &str, to: &Path) -> PathBuf {
     }
     let found = find(&sandbox.server.folder, name).unwrap_or_else(|| panic!("no {name}"));
     // A collector of logs writes when it comes to it.
-    let text = loop {
-        let text = fs::read_to_string(&found).expect("a log");
-        if text.lines().any(|line| line.contains(END)) && text.ends_with('\n') {
-            break text;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
+    let mut text = String::new();
+    eventually("the end of the log", || {
+        text = fs::read_to_string(&found).expect("a log");
+        text.lines().any(|line| line.contains(END)) && text.ends_with('\n')
+    });
     let mark = text.rfind(BEGINNING).expect("the beginning");
     let next_line = mark + text[mark..].find('\n').expect("the end of a line") + 1;
     let copy = to.join(name);

@@ -14,7 +14,7 @@ use tithe_plugin::{
     workload::{Client, PartRecorder, Workload},
 };
 
-use super::sandbox::Sandbox;
+use crate::{sandbox::Sandbox, shared::eventually};
 
 #[derive(Default)]
 struct Counted(BTreeMap<usize, u64>);
@@ -249,10 +249,15 @@ fn a_deadlock_is_tried_again(database: &'static dyn Product) {
         other.run("BEGIN").expect("begun");
         other.run("UPDATE t SET a = a WHERE id > 1").expect("locked");
         other.run("INSERT INTO t SELECT 10 + a.id + 10 * b.id, 0 FROM t a, t b").expect("rows");
+        let waiting = match database.id() {
+            "postgres" => "SELECT 1 FROM pg_locks WHERE NOT granted",
+            _ => "SELECT 1 FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'",
+        };
+        let none: [Vec<Option<String>>; 0] = [];
         let mut parts = Counted::default();
         let (outcome, other) = std::thread::scope(|scope| {
             let ending = scope.spawn(move || {
-                std::thread::sleep(std::time::Duration::from_millis(300));
+                eventually("the client waits for a lock", || other.run(waiting).expect("an answer") != none);
                 other.run("UPDATE t SET a = a WHERE id = 1").expect("the other one was ended");
                 other.run("ROLLBACK").expect("ended");
             });
