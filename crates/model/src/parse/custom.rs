@@ -88,10 +88,8 @@ pub(super) fn entry(item: &Item<'_>, database: Option<&OfferedDatabase>, problem
         let help = "write its value where it belongs";
         problems.at(item.key_range, "a protection in an experiment has no `options`", help);
     }
-    let mut own = Own::new(&name, custom(&table, Path::new(""), problems), item.range.clone());
-    if let Some(item) = table.get("settings") {
-        own.settings = places_of(&item, problems);
-    }
+    let mut own = Own::new(&name, custom(&table, problems), item.range.clone());
+    own.settings = table.get("settings").map(|item| places_of(&item)).unwrap_or_default();
     let keys = keys::PROTECTION.keys.iter().filter_map(|key| table.get(key.name));
     own.keys = keys.map(|item| (item.key.to_owned(), item.key_range.clone())).collect();
     Some(own)
@@ -110,9 +108,7 @@ pub(super) fn of_arm(table: &Table<'_>, problems: &mut Problems) -> Option<Own> 
     let mut own = Own::new(name, custom, first.key_range.clone());
     own.keys =
         [&settings, &claimed].into_iter().flatten().map(|it| (it.key.to_owned(), it.key_range.clone())).collect();
-    if let Some(item) = &settings {
-        own.settings = item.pairs(&mut Problems::new("", &[])).into_iter().map(|(k, it)| (k, it.key_range)).collect();
-    }
+    own.settings = settings.as_ref().map(places_of).unwrap_or_default();
     Some(own)
 }
 
@@ -179,7 +175,7 @@ pub fn custom_file(name: &str, bytes: &[u8]) -> (Described, Vec<(String, Diagnos
         item.refuse("has no place in the file of a protection, which is named by its file", &mut problems);
     }
     table.need("description", &mut problems);
-    let custom = custom(&table, Path::new(""), &mut problems);
+    let custom = custom(&table, &mut problems);
     if DIFFERENCES.iter().all(|key| table.get(key).is_none()) && custom.claims.is_empty() {
         problems.missing(table.place.clone(), CHANGES_NOTHING, DIFFERS_BY);
     }
@@ -261,8 +257,8 @@ fn option(name: &'static str, item: &Item<'_>, problems: &mut Problems) -> Optio
     Some(OptionEntry { name, kind, default: Some(default), help })
 }
 
-/// What `table` describes; its files are below `folder`.
-fn custom(table: &Table<'_>, folder: &Path, problems: &mut Problems) -> Custom {
+/// What `table` describes.
+fn custom(table: &Table<'_>, problems: &mut Problems) -> Custom {
     let texts = |key, problems: &mut Problems| -> Vec<String> {
         let list = table.get(key).map(|item| item.list(problems)).unwrap_or_default();
         list.iter().filter_map(|one| one.text(problems)).map(|text| text.trim().to_owned()).collect()
@@ -271,7 +267,7 @@ fn custom(table: &Table<'_>, folder: &Path, problems: &mut Problems) -> Custom {
     Custom {
         description: description.map(|name| name.into_inner()).unwrap_or_default(),
         settings: table.get("settings").map(|item| reader::texts(item.pairs(problems))).unwrap_or_default(),
-        files: table.get("files").map(|item| files(&item, folder, problems)).unwrap_or_default(),
+        files: table.get("files").map(|item| files(&item, problems)).unwrap_or_default(),
         statements: texts("statements", problems),
         undo: texts("undo", problems),
         session: texts("session", problems),
@@ -279,12 +275,14 @@ fn custom(table: &Table<'_>, folder: &Path, problems: &mut Problems) -> Custom {
     }
 }
 
-fn places_of(item: &Item<'_>, problems: &mut Problems) -> BTreeMap<String, Range<usize>> {
-    item.pairs(problems).into_iter().map(|(name, pair)| (name, pair.key_range)).collect()
+/// Where the settings in `item` are; what is wrong with them is reported where their values are read.
+fn places_of(item: &Item<'_>) -> BTreeMap<String, Range<usize>> {
+    let pairs = item.pairs(&mut Problems::new("", &[]));
+    pairs.into_iter().map(|(name, pair)| (name, pair.key_range)).collect()
 }
 
 /// Files by the names that they have in the arm's folder, all of them below it.
-fn files(item: &Item<'_>, folder: &Path, problems: &mut Problems) -> BTreeMap<String, PathBuf> {
+fn files(item: &Item<'_>, problems: &mut Problems) -> BTreeMap<String, PathBuf> {
     let pairs = item.pairs(problems);
     for (name, pair) in &pairs {
         let below = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
@@ -296,7 +294,7 @@ fn files(item: &Item<'_>, folder: &Path, problems: &mut Problems) -> BTreeMap<St
             );
         }
     }
-    pairs.into_iter().map(|(name, pair)| (name, folder.join(pair.value))).collect()
+    pairs.into_iter().map(|(name, pair)| (name, PathBuf::from(pair.value))).collect()
 }
 
 /// Complains about what `own` of `arm` cannot have: on this database, on a server that Tithe does not start, beside the
