@@ -154,7 +154,7 @@ pub trait Statements {
 /// Who says statements of the user's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaker {
-    /// Who may change everything.
+    /// An administrator, who may change everything.
     Administrator,
     /// A measured client, which changes nothing and asks for no longer than
     /// [`PATIENCE_S`](tithe_model::catalogue::PATIENCE_S).
@@ -409,7 +409,7 @@ pub trait Database: Sync {
         Err(Fault::Refused(format!("{} is not reached by other programs", self.title())))
     }
 
-    /// Opens a connection for statements of the user's own, who are said by `speaker`.
+    /// Opens a connection by which `speaker` says statements of the user's own.
     ///
     /// # Errors
     /// [`Fault::Refused`] where this database takes none; as [`Database::connect`].

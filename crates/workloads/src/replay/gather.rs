@@ -10,7 +10,7 @@ use super::{
     sql::{Flavour, Kind, kind, shape},
 };
 
-/// Kinds of transactions that are told apart; all others are one.
+/// Kinds of transactions that are counted by themselves; all others are counted as one kind.
 const CLASSES: usize = 12;
 
 /// Kinds that are counted before the ones that took most are chosen.
