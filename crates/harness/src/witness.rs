@@ -191,7 +191,7 @@ impl<'a> Witness<'a> {
         let observation = evidence::seen_by(check, &mut context);
         let claim = evidence::claimed(check, context.narrowed);
         let entry = check.entry();
-        let control = if entry.control == Control::Own { "the check wrote it itself" } else { NO_PLAIN_ARM };
+        let control = if entry.control == Control::Own { evidence::OWN_CONTROL } else { NO_PLAIN_ARM };
         let finding = WitnessFinding::of(when, entry.id, claim, entry.role, (observation, control.to_owned()));
         WitnessFinding { protection: chosen.id.clone(), ..finding }
     }

@@ -133,6 +133,9 @@ pub enum Control {
     Own,
 }
 
+/// What a report says of the control where it is the check's own.
+pub const OWN_CONTROL: &str = "the check wrote it itself";
+
 /// One arm, as a check sees it.
 pub struct CheckContext<'a> {
     /// The database.

@@ -2,16 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use tithe_machine::{clock::Clock, fault::Fault};
-use tithe_model::{
-    record::{Finding, Phase, Role, Verdict},
-    statement,
-};
-use tithe_plugin::{
-    data,
-    database::Connect,
-    workload::{Answered, Load, Workload},
-};
+use tithe_machine::fault::Fault;
+use tithe_model::{record::Phase, statement};
+use tithe_plugin::workload::{Answered, Load, Workload};
 
 use super::{EpochPlan, EventLog, Run};
 use crate::load::frame::StartedArm;
@@ -60,28 +53,18 @@ impl Run<'_> {
                 true => String::new(),
                 false => format!("; left out, because they differ on one server too: {}", left_out.join(", ")),
             };
-            event_log.found(Finding {
-                cell: part.number as u32,
-                epoch: part.epoch,
-                arm: number as u32,
-                phase,
-                protection: self.plan.experiment.workloads[part.cell.workload].kind.clone(),
-                check: "same-answers".to_owned(),
-                claim: "with the same seed statements answer what they answer on the plain arm".to_owned(),
-                role: Role::Disclosure,
-                verdict: Verdict::Holds,
-                protected: format!("{compared} answers of {} transactions are the same{left_out}", plain.len()),
-                control: "none: another answer ends the cell".to_owned(),
-            })?;
+            let claim = "with the same seed statements answer what they answer on the plain arm";
+            let same = format!("{compared} answers of {} transactions are the same{left_out}", plain.len());
+            let control = "none: another answer ends the cell";
+            event_log.found(self.disclosed(part, (phase, number), ("same-answers", claim), (same, control)))?;
         }
         Ok(())
     }
 
     fn pass(&self, part: &EpochPlan<'_>, arm: &StartedArm, workload: &dyn Workload) -> Result<Option<Pass>, Fault> {
         let Load::Clients(clients) = workload.offered_by() else { return Ok(None) };
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
         let setup = super::proof::of_measured_sessions(arm);
-        let mut session = data::connect(self.product, &arm.server, &setup, &how, workload)?;
+        let mut session = self.session_of(&arm.server, &setup, workload)?;
         clients.answers(&mut session, part.cell.seed)
     }
 }

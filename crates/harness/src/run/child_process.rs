@@ -20,7 +20,7 @@ mod child;
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use tithe_machine::{fault::Fault, launch::Command, sandbox::coprocess::Coprocess, secret::Secret};
 use tithe_model::{
     plan::{Cell, Plan},
@@ -35,7 +35,10 @@ use super::{
     EpochPlan, Run,
     draw::{Draw, pad},
 };
-use crate::load::frame::{CellRunner, RunnerState, StartedArm};
+use crate::{
+    agents::message,
+    load::frame::{CellRunner, RunnerState, StartedArm},
+};
 
 /// What a child is told before its first frame.
 #[derive(Serialize, Deserialize)]
@@ -130,8 +133,8 @@ impl<'a> ChildProcesses<'a> {
         };
         let profiled = runner.take_profiles_next();
         let asked = FrameRequest { frame: number, epoch, start, free, profiled, runner_state: runner.runner_state() };
-        coprocess.send(&line(&asked)?)?;
-        let answer = heard(&coprocess.answer(self.run.cancelled)?)
+        coprocess.send(&message::write(&asked)?)?;
+        let answer = message::read(&coprocess.answer(self.run.cancelled)?)
             .ok_or_else(|| Fault::Machine(format!("{} sends an answer that cannot be read", self.name())))?;
         let measured = match answer {
             FrameReply::MeasuredFrame(measured) => Some(*measured),
@@ -188,7 +191,7 @@ impl<'a> ChildProcesses<'a> {
         let mut program = self.program.clone();
         pad(&mut program.environment, Draw::of(self.part.cell.seed, start, 1).paddings[0]);
         let mut coprocess = Coprocess::start(&program, &self.name(), &folder)?;
-        coprocess.send(&line(&self.child_setup(arms))?)?;
+        coprocess.send(&message::write(&self.child_setup(arms))?)?;
         Ok(coprocess)
     }
 
@@ -226,15 +229,4 @@ impl Keys {
 /// What so many engines say before they are opened.
 fn unused(arms: usize) -> Vec<Option<CacheUse>> {
     vec![Some(CacheUse::default()); arms]
-}
-
-/// A message as a line, without its end.
-fn line(message: &impl Serialize) -> Result<Vec<u8>, Fault> {
-    serde_json::to_vec(message).map_err(|error| Fault::machine("a message cannot be written", error))
-}
-
-/// The message that `line` is; `None` where it is none. Why not is not said, because that would quote it.
-fn heard<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
-    // As text, which records are read from too: a reader of bytes would be compiled beside it for every type.
-    serde_json::from_str(str::from_utf8(line).ok()?).ok()
 }

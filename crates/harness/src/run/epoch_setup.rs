@@ -40,7 +40,7 @@ use tithe_plugin::{
 
 use self::{
     fill::{fill_caches, load, run_after_loading, run_statements, try_switches, without_statements},
-    undo::Attached,
+    undo::Administered,
 };
 use super::{
     EpochPlan, EventListener, EventLog, Run,
@@ -466,7 +466,7 @@ impl<'a> EpochSetup<'a> {
         let loads = owner == starting.number;
         if starting.launch.is_none() {
             // Before the tables are made again: what a killed run has left may be about them.
-            Attached { database: run.product, server: &server, setup, workload }.undo()?;
+            Administered { database: run.product, server: &server, setup, workload }.undo()?;
         }
         if loads {
             let created = data::create(run.product, &server, setup, workload);
@@ -618,7 +618,7 @@ impl<'a> EpochSetup<'a> {
     /// The first, once all were tried.
     pub(super) fn clear(&self, workload: &dyn Workload) -> Result<(), Fault> {
         let remove = |(server, setup): &(Server, Setup)| {
-            let undone = Attached { database: self.database, server, setup, workload }.undo();
+            let undone = Administered { database: self.database, server, setup, workload }.undo();
             let removed = undone.and(data::remove(self.database, server, setup, workload));
             removed.map_err(|fault| match &server.address {
                 Address::Attached(url) => fault.of(url.redacted()),

@@ -1,6 +1,11 @@
 //! What is checked before and after measuring: whether the data are right, and whether each protection was on.
 
-use tithe_machine::{clock::Clock, fault::Fault, launch::Address, observation::Observation};
+use tithe_machine::{
+    clock::Clock,
+    fault::Fault,
+    launch::{Address, Server},
+    observation::Observation,
+};
 use tithe_model::{
     experiment,
     record::{Event, Finding, Phase, Role, Verdict},
@@ -9,6 +14,7 @@ use tithe_plugin::{
     data,
     database::Connect,
     evidence::{self, Check, CheckContext, CheckEntry, Control},
+    session::Session,
     setup::Setup,
     workload::{Load, Workload},
 };
@@ -55,26 +61,44 @@ impl Run<'_> {
         let workload = self.workloads[part.cell.workload].as_ref();
         // What another program's data must be like, nobody but the program knows.
         let Load::Clients(clients) = workload.offered_by() else { return Ok(()) };
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-        let mut session = data::connect(self.product, &started.server, &started.setup, &how, workload)?;
+        let mut session = self.session_of(&started.server, &started.setup, workload)?;
         let name = |fault| match fault {
             Fault::Wrong(broken) => Fault::Wrong(format!("arm {}: {broken}", self.plan.experiment.arms[arm].name)),
             other => other,
         };
         let Some(holds) = clients.check(&mut session, fresh).map_err(name)? else { return Ok(()) };
-        event_log.found(Finding {
+        let claim = "the data are as the workload's rules say";
+        let control = "none: what is broken ends the cell";
+        event_log.found(self.disclosed(part, (phase, arm), ("consistency", claim), (holds, control)))
+    }
+
+    /// A session of the workload's on `server`, outside of the load.
+    pub(super) fn session_of(&self, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<Session, Fault> {
+        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+        data::connect(self.product, server, setup, &how, workload)
+    }
+
+    /// That a `check` of the workload's own holds on arm `arm`: where one does not, the cell ends without a finding.
+    pub(super) fn disclosed(
+        &self,
+        part: &EpochPlan<'_>,
+        (phase, arm): (Phase, usize),
+        (check, claim): (&str, &str),
+        (protected, control): (String, &str),
+    ) -> Finding {
+        Finding {
             cell: part.number as u32,
             epoch: part.epoch,
             arm: arm as u32,
             phase,
             protection: self.plan.experiment.workloads[part.cell.workload].kind.clone(),
-            check: "consistency".to_owned(),
-            claim: "the data are as the workload's rules say".to_owned(),
+            check: check.to_owned(),
+            claim: claim.to_owned(),
             role: Role::Disclosure,
             verdict: Verdict::Holds,
-            protected: holds,
-            control: "none: what is broken ends the cell".to_owned(),
-        })
+            protected,
+            control: control.to_owned(),
+        }
     }
 
     /// Everything that is checked of arm `arm` at `address`, each check with the protection that it is about.
@@ -136,7 +160,7 @@ impl Run<'_> {
                     role,
                     verdict: evidence::judge(control, &protected, plain.as_ref()),
                     protected: protected.quotation().to_owned(),
-                    control: plain.as_ref().map_or("the check wrote it itself", Observation::quotation).to_owned(),
+                    control: plain.as_ref().map_or(evidence::OWN_CONTROL, Observation::quotation).to_owned(),
                 })?;
             }
         }

@@ -187,7 +187,7 @@ impl Run<'_> {
                 let Some(protected) = protected else { continue };
                 let CheckEntry { id, role, control } = check.entry();
                 let plain = plain.as_ref().map(|result| &result.observation);
-                let words = plain.map_or("the check wrote it itself", Observation::quotation);
+                let words = plain.map_or(evidence::OWN_CONTROL, Observation::quotation);
                 event_log.found(Finding {
                     cell,
                     epoch,

@@ -16,8 +16,9 @@ use tithe_machine::{
 use tithe_model::plan::FRAMES_MIN;
 use tithe_plugin::{product::Product, workload::Workload};
 
-use super::{ChildSetup, FrameReply, FrameRequest, Keys, MeasuredFrame, heard, line};
+use super::{ChildSetup, FrameReply, FrameRequest, Keys, MeasuredFrame};
 use crate::{
+    agents::message,
     arms::{self, Resolved},
     load::frame::{CellRunner, StartedArm},
 };
@@ -48,7 +49,7 @@ pub fn serve(
     let mut runner = runner(&child_setup, product, &install, workload.as_ref())?;
     while let Some(asked) = next::<FrameRequest>(requests)? {
         let answer = answer(&mut runner, product, asked, cancelled);
-        let written = line(&answer)?;
+        let written = message::write(&answer)?;
         let failed = |error| Fault::machine("an answer cannot be written", error);
         answers.write_all(&[written.as_slice(), b"\n"].concat()).and_then(|()| answers.flush()).map_err(failed)?;
     }
@@ -62,7 +63,7 @@ fn next<T: DeserializeOwned>(requests: &mut dyn BufRead) -> Result<Option<T>, Fa
     let length = requests.read_until(b'\n', &mut request);
     match length.map_err(|error| Fault::machine("the standard input", error))? {
         0 => Ok(None),
-        _ => heard(&request).map(Some).ok_or_else(uncalled),
+        _ => message::read(&request).map(Some).ok_or_else(uncalled),
     }
 }
 

@@ -9,13 +9,13 @@ use tithe_machine::{clock::Clock, fault::Fault, launch::Server, watch::process};
 use tithe_model::experiment::Arm;
 use tithe_plugin::{
     data,
-    database::{Connect, Database, Speaker},
+    database::{Connect, Database},
     session::Session,
-    setup::{Setup, in_space},
+    setup::Setup,
     workload::{Clients, Workload},
 };
 
-use super::undo::Attached;
+use super::undo::Administered;
 use crate::run::Run;
 
 /// The set-up that tables are made with which are kept: they bear no trace of the statements of the arm that loads
@@ -48,19 +48,11 @@ pub(super) fn run_after_loading(
     setup: &Setup,
     workload: &dyn Workload,
 ) -> Result<(), Fault> {
-    let statements = &setup.after_loading.statements;
-    if statements.is_empty() {
+    if setup.after_loading.statements.is_empty() {
         return Ok(());
     }
-    if server.address.is_attached() {
-        return Attached { database, server, setup, workload }.say();
-    }
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-    let mut session = database.statements(server, setup, &how, Speaker::Administrator)?;
-    statements.iter().try_for_each(|statement| {
-        let statement = in_space(statement, &setup.space);
-        session.rows(&statement).map(drop).map_err(|fault| fault.of(format_args!("after loading, `{statement}`")))
-    })
+    let administered = Administered { database, server, setup, workload };
+    if server.address.is_attached() { administered.say_and_keep() } else { administered.say() }
 }
 
 /// Runs the statements once by which the sessions of `arm` are switched, before anything is loaded: for what its

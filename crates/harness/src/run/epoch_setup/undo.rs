@@ -1,9 +1,9 @@
-//! What statements of arms leave on servers that Tithe does not start, and how it is undone.
+//! What an administrator says once the data are loaded, and how it is undone on servers that Tithe does not start.
 //!
-//! Before such statements are said, the server keeps those that undo them, in Tithe's own space: what a killed run has
+//! Before statements are said there, the server keeps those that undo them, in Tithe's own space: what a killed run has
 //! left, the next run of the same experiment undoes. Others may have written there, so only statements that the arm has
-//! itself are said. Only a run that has said all of its statements expects all of them to be
-//! undone; of others nobody knows which were said.
+//! itself are said. A run that has said all of its statements expects all of them to be undone. Of one that has not,
+//! nobody knows which were said.
 
 use tithe_machine::{
     clock::Clock,
@@ -21,22 +21,38 @@ use tithe_plugin::{
 /// Kept behind the others once every statement was said.
 const ALL_SAID: &str = "all said";
 
-/// A server that Tithe does not start, with the set-up and workload of an arm.
-pub(super) struct Attached<'a> {
+/// The server of an arm, with its set-up and workload, and an administrator's sessions.
+pub(super) struct Administered<'a> {
     pub database: &'a dyn Database,
     pub server: &'a Server,
     pub setup: &'a Setup,
     pub workload: &'a dyn Workload,
 }
 
-impl Attached<'_> {
-    /// Has an administrator say the statements of the arm, once the server keeps what undoes them.
+impl Administered<'_> {
+    /// Says the statements of the arm.
     ///
     /// # Errors
     /// The server's error, with the statement.
     pub(super) fn say(&self) -> Result<(), Fault> {
-        let after = &self.setup.after_loading;
-        let Some(kept) = self.kept().filter(|_| !after.statements.is_empty()) else { return Ok(()) };
+        self.say_by(self.administrator()?.as_mut())
+    }
+
+    fn say_by(&self, administrator: &mut dyn Statements) -> Result<(), Fault> {
+        self.setup.after_loading.statements.iter().try_for_each(|statement| {
+            let statement = in_space(statement, &self.setup.space);
+            let said = administrator.rows(&statement).map(drop);
+            said.map_err(|fault| fault.of(format_args!("after loading, `{statement}`")))
+        })
+    }
+
+    /// As [`Administered::say`], once the server keeps what undoes them.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn say_and_keep(&self) -> Result<(), Fault> {
+        let Some(kept) = self.kept() else { return Ok(()) };
+        let undo = &self.setup.after_loading.undo;
         let mut administrator = self.administrator()?;
         let mut say = |statement: &str| administrator.rows(statement).map(drop);
         kept.make.iter().try_for_each(|statement| say(&in_space(statement, &self.setup.space)))?;
@@ -44,13 +60,10 @@ impl Attached<'_> {
             let words = kept.add.replace("{number}", &number.to_string());
             in_space(&words, &self.setup.space).replace("{statement}", &hex(statement.as_bytes()))
         };
-        let undo = after.undo.iter().map(|statement| in_space(statement, &self.setup.space));
-        undo.enumerate().try_for_each(|(number, statement)| say(&add(number, &statement)))?;
-        for statement in &after.statements {
-            let statement = in_space(statement, &self.setup.space);
-            say(&statement).map_err(|fault| fault.of(format_args!("after loading, `{statement}`")))?;
-        }
-        say(&add(after.undo.len(), ALL_SAID))
+        let own = undo.iter().map(|statement| in_space(statement, &self.setup.space));
+        own.enumerate().try_for_each(|(number, statement)| say(&add(number, &statement)))?;
+        self.say_by(administrator.as_mut())?;
+        administrator.rows(&add(undo.len(), ALL_SAID)).map(drop)
     }
 
     /// Undoes what the server keeps, if it keeps something.
