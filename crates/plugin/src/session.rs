@@ -36,6 +36,19 @@ impl Session {
             Self::Sql(session) => session.as_mut(),
         }
     }
+
+    /// What statements are sent through.
+    ///
+    /// # Errors
+    /// [`Fault::Protocol`] when it has the other shape.
+    pub fn sql(&mut self) -> Result<&mut (dyn SqlSession + 'static), Fault> {
+        match self {
+            Self::Sql(session) => Ok(session.as_mut()),
+            Self::KeyValue(_) => {
+                Err(Fault::Protocol("statements were asked of a session of records by key".to_owned()))
+            }
+        }
+    }
 }
 
 /// What the load loop needs of every connection, whatever it speaks.
@@ -515,6 +528,13 @@ pub struct Table {
     pub fields: usize,
     /// What stands before a field's number in its name.
     pub field_prefix: String,
+}
+
+impl Table {
+    /// The table where evidence writes canaries, where a workload's own tables must stay as they are.
+    pub fn of_canaries() -> Self {
+        Self { name: "tithe_canary".to_owned(), fields: 10, field_prefix: "field".to_owned() }
+    }
 }
 
 impl Table {

@@ -173,6 +173,15 @@ pub trait ArmState: Send + Sync + std::any::Any {
     fn divide(&self, _part: u64, _of: u64) {}
 }
 
+/// That of clients that share nothing but the arm's data.
+pub struct NoState;
+
+impl ArmState for NoState {
+    fn as_any(&self) -> &(dyn std::any::Any + Send + Sync) {
+        self
+    }
+}
+
 /// One client: makes operations and carries them through a session.
 ///
 /// The load loop calls `seed` at the start of a slot, then for each operation `prepare` (before the clock),

@@ -34,9 +34,6 @@ use crate::dump::Dump;
 /// The one operation that is recorded.
 const OPERATION: &str = "TRANSACTION";
 
-/// The table where evidence writes canaries, beside the program's own.
-const CANARIES: &str = "tithe_canary";
-
 /// A workload whose load `program` offers.
 pub struct ByProgram<P> {
     program: P,
@@ -70,7 +67,7 @@ impl<P: Program> Workload for ByProgram<P> {
     }
 
     fn table(&self) -> Table {
-        Table { name: CANARIES.to_owned(), fields: 10, field_prefix: "field".to_owned() }
+        Table::of_canaries()
     }
 
     fn restore(&self) -> Option<&dyn Restore> {

@@ -25,8 +25,7 @@ pub fn check(session: &mut dyn SqlSession, replayed: &Replayed) -> Result<String
     let (mut missing, mut failed) = (BTreeSet::new(), 0);
     for class in 0..recording.classes.len() {
         let Some(transaction) = recording.transactions.iter().find(|it| it.class == class) else { continue };
-        session.submit_text("BEGIN")?;
-        done(session)?;
+        session.run("BEGIN")?;
         let mut steps = recording.steps(transaction).iter().filter(|step| !step.ends && !step.whole);
         match steps.try_for_each(|step| run(session, replayed, step)) {
             Ok(()) => {}
@@ -36,8 +35,7 @@ pub fn check(session: &mut dyn SqlSession, replayed: &Replayed) -> Result<String
             Err(Fault::Server(_)) => failed += 1,
             Err(fault) => return Err(fault),
         }
-        session.submit_text("ROLLBACK")?;
-        done(session)?;
+        session.run("ROLLBACK")?;
     }
     if missing.is_empty() {
         let of = recording.classes.len();

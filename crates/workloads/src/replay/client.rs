@@ -142,7 +142,7 @@ impl Client for Player {
     }
 
     fn open(&mut self, session: &mut Session) -> Result<(), Fault> {
-        let session = sql(session)?;
+        let session = session.sql()?;
         self.prepared.clear();
         for &text in self.replayed.prepared.iter().take(PREPARED) {
             let prepared = session.prepare_text(&self.replayed.recording.texts[text])?;
@@ -196,11 +196,11 @@ impl Client for Player {
 
     fn submit(&mut self, session: &mut Session) -> Result<(), Fault> {
         (self.failed, self.rows, self.step) = (None, 0, self.first());
-        self.send(sql(session)?)
+        self.send(session.sql()?)
     }
 
     fn advance(&mut self, session: &mut Session, _parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
-        let session = sql(session)?;
+        let session = session.sql()?;
         // An embedded database answers at once, so its transactions go through in one call.
         let at_once = session.descriptor().is_none();
         loop {
@@ -232,18 +232,5 @@ impl Client for Player {
 
     fn operation(&self) -> usize {
         self.transaction().class
-    }
-}
-
-/// The SQL shape of `session`.
-///
-/// # Errors
-/// [`Fault::Protocol`] when it has another shape.
-pub fn sql(session: &mut Session) -> Result<&mut (dyn SqlSession + 'static), Fault> {
-    match session {
-        Session::Sql(session) => Ok(session.as_mut()),
-        Session::KeyValue(_) => {
-            Err(Fault::Protocol("a log of statements is replayed on SQL databases only".to_owned()))
-        }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, Read};
 
+use time::{Date, Month, OffsetDateTime};
+
 use super::entry::Problem;
 
 /// The longest line, bytes: longer than the longest statement that PostgreSQL and MariaDB take by default.
@@ -139,13 +141,9 @@ pub fn timestamp(text: &str) -> Option<(i64, &str)> {
 
 /// Days since 1970 of a date.
 pub fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Months count from March on, so that the day that leap years have more is the last one.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let day_of_year = (153 * month + 2) / 5 + day - 1;
-    Some(365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468)
+    let month = Month::try_from(u8::try_from(month).ok()?).ok()?;
+    let date = Date::from_calendar_date(year.try_into().ok()?, month, day.try_into().ok()?).ok()?;
+    Some((date - OffsetDateTime::UNIX_EPOCH.date()).whole_days())
 }
 
 /// Seconds of a day.

@@ -22,7 +22,6 @@ pub mod recording;
 mod sql;
 
 use std::{
-    any::Any,
     collections::BTreeMap,
     sync::{Arc, atomic::AtomicU64},
 };
@@ -35,7 +34,7 @@ use tithe_model::{
 use tithe_plugin::{
     restore::Restore,
     session::{Session, Table},
-    workload::{ArmState, Client, Clients, Load, Workload},
+    workload::{ArmState, Client, Clients, Load, NoState, Workload},
 };
 
 use crate::dump::Dump;
@@ -47,9 +46,6 @@ use self::{
 
 /// The property that names the log.
 const LOG: &str = "log";
-
-/// The table where evidence writes canaries, beside the tables of the statements.
-const CANARIES: &str = "tithe_canary";
 
 /// Bytes of a row, for estimates: what rows a log is about is not known.
 const ROW_BYTES: u64 = 100;
@@ -107,15 +103,6 @@ pub fn make(
     Ok(Box::new(Replay { replayed: Arc::new(replayed), data }))
 }
 
-/// The clients of an arm share nothing but its data.
-struct NoState;
-
-impl ArmState for NoState {
-    fn as_any(&self) -> &(dyn Any + Send + Sync) {
-        self
-    }
-}
-
 impl Workload for Replay {
     fn offered_by(&self) -> Load<'_> {
         Load::Clients(self)
@@ -151,7 +138,7 @@ impl Workload for Replay {
     }
 
     fn table(&self) -> Table {
-        Table { name: CANARIES.to_owned(), fields: 10, field_prefix: "field".to_owned() }
+        Table::of_canaries()
     }
 
     fn restore(&self) -> Option<&dyn Restore> {
@@ -193,7 +180,7 @@ impl Clients for Replay {
     }
 
     fn check(&self, session: &mut Session, fresh: bool) -> Result<Option<String>, Fault> {
-        fresh.then(|| check::check(client::sql(session)?, &self.replayed)).transpose()
+        fresh.then(|| check::check(session.sql()?, &self.replayed)).transpose()
     }
 
     fn arm_state(&self) -> Arc<dyn ArmState> {

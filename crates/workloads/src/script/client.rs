@@ -411,7 +411,7 @@ impl Client for ScriptClient {
     }
 
     fn open(&mut self, session: &mut Session) -> Result<(), Fault> {
-        let session = sql(session)?;
+        let session = session.sql()?;
         let program = &self.config.program;
         if program.protocol == Protocol::Extended && !session.offers().extended {
             let words = "this product has no request with a text and parameters: write `protocol = \"prepared\"`";
@@ -478,7 +478,7 @@ impl Client for ScriptClient {
         if self.prepared.is_empty() {
             self.open(session)?;
         }
-        let session = sql(session)?;
+        let session = session.sql()?;
         match self.resume(session) {
             Ok(Progress::Pending) => Ok(()),
             Ok(Progress::Done(_)) => {
@@ -496,7 +496,7 @@ impl Client for ScriptClient {
     }
 
     fn advance(&mut self, session: &mut Session, parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
-        let session = sql(session)?;
+        let session = session.sql()?;
         // An embedded database answers at once, so its transactions go through in one call.
         let at_once = session.descriptor().is_none();
         loop {
@@ -515,18 +515,5 @@ impl Client for ScriptClient {
 
     fn operation(&self) -> usize {
         self.script
-    }
-}
-
-/// The SQL shape of `session`.
-///
-/// # Errors
-/// [`Fault::Protocol`] when it has another shape.
-pub fn sql(session: &mut Session) -> Result<&mut (dyn SqlSession + 'static), Fault> {
-    match session {
-        Session::Sql(session) => Ok(session.as_mut()),
-        Session::KeyValue(_) => {
-            Err(Fault::Protocol("scripts are SQL; this session speaks to records by key".to_owned()))
-        }
     }
 }

@@ -23,10 +23,7 @@ pub mod statement;
 pub mod value;
 pub mod variables;
 
-use std::{
-    any::Any,
-    sync::{Arc, atomic::AtomicU64},
-};
+use std::sync::{Arc, atomic::AtomicU64};
 
 use tithe_machine::fault::Fault;
 use tithe_model::{catalogue::PropertyProblem, experiment};
@@ -35,20 +32,14 @@ use tithe_plugin::{
     restore::Restore,
     session::{Protocol, Session, Table},
     sql::SqlTable,
-    workload::{Answered, ArmState, Client, Clients, Load, Workload},
+    workload::{Answered, ArmState, Client, Clients, Load, NoState, Workload},
 };
 
 pub use config::entry;
 
 use crate::dump::Dump;
 
-use self::{
-    client::{ScriptClient, sql},
-    config::Config,
-};
-
-/// The table where evidence writes canaries: the tables of scripts stay as they are.
-const CANARIES: &str = "tithe_canary";
+use self::{client::ScriptClient, config::Config};
 
 /// A workload of scripts.
 pub struct Statements {
@@ -76,15 +67,6 @@ pub fn make(
     if problems.is_empty() { Ok(Box::new(Statements { config: Arc::new(config), seed, data })) } else { Err(problems) }
 }
 
-/// The clients of an arm share nothing but its data.
-struct NoState;
-
-impl ArmState for NoState {
-    fn as_any(&self) -> &(dyn Any + Send + Sync) {
-        self
-    }
-}
-
 impl Workload for Statements {
     fn offered_by(&self) -> Load<'_> {
         Load::Clients(self)
@@ -107,7 +89,7 @@ impl Workload for Statements {
     }
 
     fn table(&self) -> Table {
-        Table { name: CANARIES.to_owned(), fields: 10, field_prefix: "field".to_owned() }
+        Table::of_canaries()
     }
 
     fn tables(&self) -> &'static [SqlTable] {
@@ -160,7 +142,7 @@ impl Workload for Statements {
 impl Clients for Statements {
     fn load(&self, session: &mut Session, partition: u64, of: u64, done: &AtomicU64) -> Result<(), Fault> {
         match self.config.built_in_scale {
-            Some(scale) => builtin::load(scale, sql(session)?, (partition, of), done),
+            Some(scale) => builtin::load(scale, session.sql()?, (partition, of), done),
             None => Ok(()),
         }
     }

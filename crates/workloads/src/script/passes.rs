@@ -6,11 +6,7 @@ use tithe_plugin::{
     workload::{Answered, Client as _, PartRecorder},
 };
 
-use super::{
-    client::{ScriptClient, sql},
-    guard,
-    program::Program,
-};
+use super::{client::ScriptClient, guard, program::Program};
 
 /// Transactions of a pass.
 const TRANSACTIONS: usize = 20;
@@ -35,10 +31,10 @@ pub fn answers(mut client: ScriptClient, session: &mut Session, seed: u64) -> Re
     client.seed(seed);
     let mut all = Vec::new();
     for _ in 0..TRANSACTIONS {
-        sql(session)?.run("BEGIN")?;
+        session.sql()?.run("BEGIN")?;
         client.prepare();
         let ended = run(&mut client, session);
-        sql(session)?.run("ROLLBACK")?;
+        session.sql()?.run("ROLLBACK")?;
         match ended {
             Ok(()) => {}
             Err(Fault::Server(words) | Fault::Wrong(words) | Fault::Refused(words)) => client.refused(words),

@@ -129,7 +129,7 @@ impl Client for Terminal {
     }
 
     fn open(&mut self, session: &mut Session) -> Result<(), Fault> {
-        self.prepared = Some(Prepared::new(sql(session)?, &self.config, self.compute)?);
+        self.prepared = Some(Prepared::new(session.sql()?, &self.config, self.compute)?);
         Ok(())
     }
 
@@ -162,7 +162,7 @@ impl Client for Terminal {
         if self.prepared.is_none() {
             self.open(session)?;
         }
-        let session = sql(session)?;
+        let session = session.sql()?;
         let rules = self.prepared.as_ref().ok_or_else(|| Fault::Machine("no statement is prepared".to_owned()))?.rules;
         let input = self.input.take().ok_or_else(|| Fault::Machine("no transaction was prepared".to_owned()))?;
         self.transaction = None;
@@ -172,7 +172,7 @@ impl Client for Terminal {
     }
 
     fn advance(&mut self, session: &mut Session, parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
-        let session = sql(session)?;
+        let session = session.sql()?;
         // An embedded database answers at once, so its transactions go through in one call.
         let at_once = session.descriptor().is_none();
         loop {
@@ -202,18 +202,5 @@ impl Client for Terminal {
 
     fn operation(&self) -> usize {
         self.kind as usize
-    }
-}
-
-/// The SQL shape of `session`.
-///
-/// # Errors
-/// [`Fault::Protocol`] when it has another shape.
-pub fn sql(session: &mut Session) -> Result<&mut (dyn SqlSession + 'static), Fault> {
-    match session {
-        Session::Sql(session) => Ok(session.as_mut()),
-        Session::KeyValue(_) => {
-            Err(Fault::Protocol("TPC-C speaks SQL; this session speaks to records by key only".to_owned()))
-        }
     }
 }

@@ -23,23 +23,20 @@ pub mod tables;
 mod transactions;
 pub mod values;
 
-use std::{
-    any::Any,
-    sync::{Arc, atomic::AtomicU64},
-};
+use std::sync::{Arc, atomic::AtomicU64};
 
 use tithe_machine::fault::Fault;
 use tithe_model::{catalogue::PropertyProblem, experiment, operation::NEW_ORDER};
 use tithe_plugin::{
     session::{Session, Table},
     sql::{Compute, Isolation, SqlTable},
-    workload::{ArmState, Client, Clients, Load, Workload},
+    workload::{ArmState, Client, Clients, Load, NoState, Workload},
 };
 
 pub use config::entry;
 
 use self::{
-    client::{RETRY, ROLLBACK, Terminal, sql},
+    client::{RETRY, ROLLBACK, Terminal},
     config::Config,
     tables::TABLES,
 };
@@ -47,9 +44,6 @@ use self::{
 /// Names of the operations, in the order of [`input::Kind::ALL`], then those recorded as parts of them.
 const OPERATIONS: [&str; 7] = [NEW_ORDER, "PAYMENT", "ORDER-STATUS", "DELIVERY", "STOCK-LEVEL", "RETRY", "ROLLED-BACK"];
 const _: () = assert!(RETRY == 5 && ROLLBACK == 6);
-
-/// The table where evidence writes canaries: the nine tables must stay consistent.
-const CANARIES: &str = "tithe_canary";
 
 /// TPC-C's transactions with the properties of one experiment.
 pub struct Tpcc {
@@ -76,15 +70,6 @@ pub fn make(
     Ok(Box::new(Tpcc::new(Config::resolve(&described.properties)?, seed)))
 }
 
-/// The clients of an arm share nothing but its data.
-struct NoState;
-
-impl ArmState for NoState {
-    fn as_any(&self) -> &(dyn Any + Send + Sync) {
-        self
-    }
-}
-
 impl Workload for Tpcc {
     fn offered_by(&self) -> Load<'_> {
         Load::Clients(self)
@@ -99,7 +84,7 @@ impl Workload for Tpcc {
     }
 
     fn table(&self) -> Table {
-        Table { name: CANARIES.to_owned(), fields: 10, field_prefix: "field".to_owned() }
+        Table::of_canaries()
     }
 
     fn tables(&self) -> &'static [SqlTable] {
@@ -154,11 +139,11 @@ impl Clients for Tpcc {
     }
 
     fn load(&self, session: &mut Session, partition: u64, of: u64, done: &AtomicU64) -> Result<(), Fault> {
-        load::load(&self.config, self.seed, sql(session)?, (partition, of), done)
+        load::load(&self.config, self.seed, session.sql()?, (partition, of), done)
     }
 
     fn check(&self, session: &mut Session, fresh: bool) -> Result<Option<String>, Fault> {
-        conditions::check(sql(session)?, &self.config, fresh).map(Some)
+        conditions::check(session.sql()?, &self.config, fresh).map(Some)
     }
 
     fn client(&self, _state: &Arc<dyn ArmState>) -> Box<dyn Client> {
