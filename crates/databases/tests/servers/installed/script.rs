@@ -251,7 +251,8 @@ fn a_deadlock_is_tried_again(database: &'static dyn Product) {
         other.run("INSERT INTO t SELECT 10 + a.id + 10 * b.id, 0 FROM t a, t b").expect("rows");
         let waiting = match database.id() {
             "postgres" => "SELECT 1 FROM pg_locks WHERE NOT granted",
-            // The table of transactions is kept for a tenth of a second after each look: who looks often sees an old one.
+            // The table of transactions is kept for a tenth of a second after each look: who looks often sees an old
+            // one.
             _ => {
                 "SELECT 1 FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_ROW_LOCK_CURRENT_WAITS' AND \
                  VARIABLE_VALUE > 0"
