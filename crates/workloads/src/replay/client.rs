@@ -127,6 +127,16 @@ impl Player {
         }
     }
 
+    /// The kind of the statement that was sent, among all kinds of operations.
+    fn sent_kind(&self) -> usize {
+        let recording = &self.replayed.recording;
+        let text = match self.step {
+            Next::Step(number) => Some(recording.steps(self.transaction())[number].text),
+            Next::Begin | Next::Undo | Next::Nothing => None,
+        };
+        recording.statement_kind(text)
+    }
+
     /// Where the log stands at `from_us` in this client's seat: the first transaction that begins then or later.
     fn at_time(&self, from_us: i64) -> usize {
         let replayed = &self.replayed;
@@ -199,7 +209,7 @@ impl Client for Player {
         self.send(session.sql()?)
     }
 
-    fn advance(&mut self, session: &mut Session, _parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
+    fn advance(&mut self, session: &mut Session, parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
         let session = session.sql()?;
         // An embedded database answers at once, so its transactions go through in one call.
         let at_once = session.descriptor().is_none();
@@ -208,6 +218,9 @@ impl Client for Player {
                 Ok(Progress::Pending) => return Ok(Progress::Pending),
                 Ok(Progress::Done(rows)) => {
                     self.rows += rows;
+                    if self.failed.is_none() {
+                        parts.part(self.sent_kind());
+                    }
                     self.step = self.after(self.step);
                 }
                 Err(Fault::Server(text)) if self.failed.is_none() => {

@@ -17,6 +17,7 @@ use super::{
     recording::Recording,
     sql::Flavour,
 };
+use crate::script::guard;
 
 /// Every property, its default and one sentence.
 pub const KNOWN: [(&str, &str, &str); 8] = [
@@ -68,6 +69,8 @@ pub struct Replayed {
     pub finish: Finish,
     /// Transactions by seat, in the order of time: as many seats as sessions at a time.
     pub order: Vec<Vec<usize>>,
+    /// Some statement changes rows, as far as their texts say.
+    pub writes: bool,
     /// Texts that were prepared under a name, the most frequent first.
     pub prepared: Vec<usize>,
     /// When its first transaction began, µs.
@@ -220,8 +223,22 @@ impl Config {
         steps.filter(|step| step.sent == Sent::Prepared).for_each(|step| counts[step.text] += 1);
         let mut prepared: Vec<usize> = (0..counts.len()).filter(|&text| counts[text] > 0).collect();
         prepared.sort_by_key(|&text| std::cmp::Reverse(counts[text]));
+        let writes = recording.texts.iter().any(|text| guard::writes(text) || guard::makes_writable(text));
         let (pace, finish) = (self.pace, self.finish);
         let (form, flavour) = (form.name, form.flavour);
-        Ok(Replayed { file, form, flavour, recording, account, pace, finish, order, prepared, start_us, end_us })
+        Ok(Replayed {
+            file,
+            form,
+            flavour,
+            recording,
+            account,
+            pace,
+            finish,
+            order,
+            writes,
+            prepared,
+            start_us,
+            end_us,
+        })
     }
 }

@@ -13,6 +13,12 @@ use super::{
 /// Kinds of transactions that are counted by themselves; all others are counted as one kind.
 const CLASSES: usize = 12;
 
+/// Kinds of statements that are timed by themselves; all others are timed as one kind.
+const DIGESTS: usize = 24;
+
+/// What the names of kinds of statements begin with.
+const DIGEST: &str = "log:";
+
 /// Kinds that are counted before the ones that took most are chosen.
 const COUNTED: usize = 10_000;
 
@@ -39,13 +45,52 @@ pub struct Gather {
     count: usize,
     recording: Recording,
     account: Account,
-    /// Shapes of transactions, by text.
-    classes: HashMap<String, usize>,
-    /// What each took, ns, and how often it is there.
-    took: Vec<(u64, u64)>,
+    /// Shapes of transactions.
+    classes: Counted,
+    /// Shapes of statements.
+    digests: Counted,
     /// Statements by database.
     databases: BTreeMap<String, u64>,
     latest: Option<(i64, u64)>,
+}
+
+/// Kinds by their shape, and what each took.
+#[derive(Default)]
+struct Counted {
+    numbers: HashMap<String, usize>,
+    /// Nanoseconds, and how often it is there.
+    took: Vec<(u64, u64)>,
+}
+
+impl Counted {
+    /// Counts one of this shape that took `ns`; returns the kind's number, `usize::MAX` where there are too many.
+    fn add(&mut self, shape: String, ns: u64) -> usize {
+        let kinds = self.took.len();
+        let number = match self.numbers.get(&shape) {
+            Some(number) => *number,
+            None if kinds >= COUNTED => return usize::MAX,
+            None => {
+                self.took.push((0, 0));
+                self.numbers.insert(shape, kinds);
+                kinds
+            }
+        };
+        let (all_ns, count) = &mut self.took[number];
+        (*all_ns, *count) = (*all_ns + ns, *count + 1);
+        number
+    }
+
+    /// The shapes of the `most` kinds that took most, that one first, and for each kind its place among them.
+    fn ranked(self, most: usize) -> (Vec<String>, Vec<usize>) {
+        let mut texts = vec![String::new(); self.took.len()];
+        self.numbers.into_iter().for_each(|(text, number)| texts[number] = text);
+        let mut order: Vec<usize> = (0..self.took.len()).collect();
+        order.sort_by_key(|&kind| (std::cmp::Reverse(self.took[kind]), kind));
+        order.truncate(most);
+        let mut places = vec![order.len(); self.took.len()];
+        order.iter().enumerate().for_each(|(place, &kind)| places[kind] = place);
+        (order.into_iter().map(|kind| std::mem::take(&mut texts[kind])).collect(), places)
+    }
 }
 
 #[derive(Default)]
@@ -138,8 +183,8 @@ impl Gather {
             count: 0,
             recording: Recording::default(),
             account: Account::default(),
-            classes: HashMap::new(),
-            took: Vec::new(),
+            classes: Counted::default(),
+            digests: Counted::default(),
             databases: BTreeMap::new(),
             latest: None,
         }
@@ -341,24 +386,15 @@ impl Gather {
     }
 
     fn keep(&mut self, open: Open, session: usize) {
-        let shapes =
-            open.steps.iter().map(|(logged, _)| shape(&logged.sql, self.flavour)).collect::<Vec<_>>().join("; ");
-        let class = match self.classes.get(&shapes) {
-            Some(class) => *class,
-            None if self.took.len() >= COUNTED => usize::MAX,
-            None => {
-                self.took.push((0, 0));
-                self.classes.insert(shapes, self.took.len() - 1);
-                self.took.len() - 1
-            }
-        };
-        if let Some((ns, count)) = self.took.get_mut(class) {
-            *ns += open.ns;
-            *count += 1;
-        }
+        let shapes: Vec<String> = open.steps.iter().map(|(logged, _)| shape(&logged.sql, self.flavour)).collect();
+        let class = self.classes.add(shapes.join("; "), open.ns);
         let first = self.recording.statements.len();
-        for (logged, kind) in &open.steps {
+        for ((logged, kind), shape) in open.steps.iter().zip(shapes) {
+            let digest = self.digests.add(shape, logged.duration_ns.unwrap_or(0));
             let text = self.recording.number_of(&logged.sql);
+            if text == self.recording.digest_of.len() {
+                self.recording.digest_of.push(digest);
+            }
             let start = self.recording.values.len();
             let sent = match &logged.values {
                 Values::Known(values) => {
@@ -438,24 +474,26 @@ impl Gather {
         }
     }
 
-    /// Names the kinds of transactions that took most, and makes one of all others.
+    /// Names the kinds of transactions and of statements that took most, and makes one of all others.
     fn name_classes(&mut self) {
-        let mut texts = vec![String::new(); self.took.len()];
-        std::mem::take(&mut self.classes).into_iter().for_each(|(text, class)| texts[class] = text);
-        let mut order: Vec<usize> = (0..self.took.len()).collect();
-        order.sort_by_key(|&class| (std::cmp::Reverse(self.took[class]), class));
-        let mut numbers = vec![CLASSES.min(order.len()); self.took.len()];
-        for (number, &class) in order.iter().take(CLASSES).enumerate() {
-            numbers[class] = number;
-            let name = name(&texts[class], &self.recording.classes);
-            self.recording.classes.push(Class { name, text: std::mem::take(&mut texts[class]) });
+        let recording = &mut self.recording;
+        let (texts, places) = std::mem::take(&mut self.classes).ranked(CLASSES);
+        for text in texts {
+            let name = name(&text, &recording.classes);
+            recording.classes.push(Class { name, text });
         }
-        let others = self.recording.classes.len();
-        for transaction in &mut self.recording.transactions {
-            transaction.class = numbers.get(transaction.class).copied().unwrap_or(others);
+        let others = recording.classes.len();
+        for transaction in &mut recording.transactions {
+            transaction.class = places.get(transaction.class).copied().unwrap_or(others);
         }
-        if self.recording.transactions.iter().any(|transaction| transaction.class == others) {
-            self.recording.classes.push(Class { name: "OTHER".to_owned(), text: "all others".to_owned() });
+        let other = |name: &str| Class { name: name.to_owned(), text: "all others".to_owned() };
+        if recording.transactions.iter().any(|transaction| transaction.class == others) {
+            recording.classes.push(other("OTHER"));
         }
+        let (texts, places) = std::mem::take(&mut self.digests).ranked(DIGESTS);
+        let named = (1..).zip(texts).map(|(number, text)| Class { name: format!("{DIGEST}{number}"), text });
+        recording.digests = named.chain([other(&format!("{DIGEST}other"))]).collect();
+        let others = recording.digests.len() - 1;
+        recording.digest_of.iter_mut().for_each(|digest| *digest = places.get(*digest).copied().unwrap_or(others));
     }
 }

@@ -17,6 +17,7 @@ pub mod entry;
 pub mod gather;
 mod lines;
 mod names;
+mod own_tables;
 pub mod readers;
 pub mod recording;
 mod sql;
@@ -32,6 +33,7 @@ use tithe_model::{
     experiment, quantity,
 };
 use tithe_plugin::{
+    own_tables::Asked,
     restore::Restore,
     session::{Session, Table},
     workload::{ArmState, Client, Clients, Load, NoState, Workload},
@@ -109,32 +111,28 @@ impl Workload for Replay {
     }
 
     fn operations(&self) -> Vec<&str> {
-        self.replayed.recording.classes.iter().map(|class| class.name.as_str()).collect()
+        self.replayed.recording.kinds().map(|class| class.name.as_str()).collect()
     }
 
     fn texts(&self) -> Vec<&str> {
-        self.replayed.recording.classes.iter().map(|class| class.text.as_str()).collect()
+        self.replayed.recording.kinds().map(|class| class.text.as_str()).collect()
     }
 
     fn speaks_sql(&self) -> bool {
         true
     }
 
-    fn refuses(&self, database: &DatabaseEntry, running: bool) -> Option<String> {
-        let flavour = self.replayed.flavour;
-        if database.wire_protocol != Some(flavour.wire_protocol()) {
-            let (log, title) = (flavour.wire_protocol().name(), database.title);
-            return Some(format!("the log has {log}'s statements, and {title} has an SQL of its own"));
-        }
-        running.then(|| {
-            "the statements of a log name tables that are not Tithe's, so it is replayed on servers that Tithe starts: \
-             leave out every `url`"
-                .to_owned()
+    fn refuses(&self, database: &DatabaseEntry, _running: bool) -> Option<String> {
+        let protocol = self.replayed.flavour.wire_protocol();
+        let is_other = database.wire_protocol != Some(protocol);
+        is_other.then(|| {
+            let (log, title) = (protocol.name(), database.title);
+            format!("the log has {log}'s statements, and {title} has an SQL of its own")
         })
     }
 
     fn writes(&self) -> bool {
-        true
+        self.replayed.writes
     }
 
     fn table(&self) -> Table {
@@ -143,6 +141,10 @@ impl Workload for Replay {
 
     fn restore(&self) -> Option<&dyn Restore> {
         self.data.as_ref().map(|data| data as &dyn Restore)
+    }
+
+    fn own_tables(&self, _placeholder: fn(usize) -> String) -> Option<Asked> {
+        self.data.is_none().then(|| own_tables::asked(&self.replayed))
     }
 
     fn rows(&self, _records: u64) -> u64 {

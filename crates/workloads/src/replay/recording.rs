@@ -13,6 +13,10 @@ pub struct Recording {
     pub texts: Vec<String>,
     /// Kinds of transactions, the one that took most first; all others are one kind, the last.
     pub classes: Vec<Class>,
+    /// Kinds of statements, the one that took most first; all others are one kind, the last.
+    pub digests: Vec<Class>,
+    /// The kind of statement of each text.
+    pub digest_of: Vec<usize>,
     /// The transactions, session by session, in the order of each session.
     pub transactions: Vec<Transaction>,
     /// Where the transactions of each session are.
@@ -26,7 +30,7 @@ pub struct Recording {
     pub(super) numbers: HashMap<String, usize>,
 }
 
-/// Transactions with the same statements, their values left aside.
+/// Transactions with the same statements, or statements with the same text, their values left aside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
     /// Its name.
@@ -66,6 +70,18 @@ pub struct Step {
 }
 
 impl Recording {
+    /// All kinds: those of transactions, then those of statements.
+    pub fn kinds(&self) -> impl Iterator<Item = &Class> {
+        self.classes.iter().chain(&self.digests)
+    }
+
+    /// The number among all [kinds](Self::kinds) of statements with the text of this number; of those that the log does
+    /// not have, where `None`.
+    pub fn statement_kind(&self, text: Option<usize>) -> usize {
+        let digest = text.map_or(self.digests.len() - 1, |text| self.digest_of[text]);
+        self.classes.len() + digest
+    }
+
     /// The statements of `transaction`.
     pub fn steps(&self, transaction: &Transaction) -> &[Step] {
         &self.statements[transaction.statements.clone()]

@@ -54,6 +54,7 @@ fn told(replayed: &Replayed) -> String {
     for (number, class) in recording.classes.iter().enumerate() {
         text.push_str(&format!("kind {number}: {}\n", class.name));
     }
+    recording.digests.iter().for_each(|digest| text.push_str(&format!("{} {}\n", digest.name, digest.text)));
     account.lines().into_iter().for_each(|(name, value)| text.push_str(&format!("{name}: {value}\n")));
     text
 }
@@ -125,6 +126,21 @@ fn a_csvlog_becomes_transactions_by_session() {
             kind 5: select-note
             kind 6: insert-note#2
             kind 7: select+1
+            log:1 UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?
+            log:2 UPDATE pgbench_accounts SET abalance = abalance + ? WHERE aid = ?
+            log:3 select count(*) from pgbench_branches
+            log:4 SELECT abalance FROM pgbench_accounts WHERE aid = ?
+            log:5 UPDATE pgbench_tellers SET tbalance = tbalance + ? WHERE tid = ?
+            log:6 INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (?, CURRENT_TIMESTAMP)
+            log:7 insert into note values (?)
+            log:8 select ?
+            log:9 select * from note where t like ?
+            log:10 BEGIN
+            log:11 END
+            log:12 select ?; select ?
+            log:13 begin
+            log:14 rollback
+            log:other all others
             replayed: 70.9 % of the logged time: 12 transactions, 32 statements
             not replayed: defines or maintains tables, accounts or the server, 28.2 % of the logged time: 1 transaction, 1 statement, the first in line 58
             not replayed: sets something in its session, 0.5 % of the logged time: 3 transactions, 3 statements, the first in line 67
@@ -208,6 +224,21 @@ fn durations_may_stand_in_records_of_their_own() {
             kind 5: select-note
             kind 6: insert-note#2
             kind 7: select+1
+            log:1 UPDATE pgbench_accounts SET abalance = abalance + ? WHERE aid = ?
+            log:2 select count(*) from pgbench_branches
+            log:3 SELECT abalance FROM pgbench_accounts WHERE aid = ?
+            log:4 UPDATE pgbench_tellers SET tbalance = tbalance + ? WHERE tid = ?
+            log:5 UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?
+            log:6 INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (?, CURRENT_TIMESTAMP)
+            log:7 insert into note values (?)
+            log:8 BEGIN
+            log:9 select ?
+            log:10 select * from note where t like ?
+            log:11 END
+            log:12 select ?; select ?
+            log:13 begin
+            log:14 rollback
+            log:other all others
             replayed: 67.8 % of the logged time: 12 transactions, 32 statements
             not replayed: defines or maintains tables, accounts or the server, 30.6 % of the logged time: 1 transaction, 1 statement, the first in line 86
             not replayed: sets something in its session, 0.9 % of the logged time: 3 transactions, 3 statements, the first in line 103
@@ -275,6 +306,21 @@ fn pgaudit_has_statements_with_parameters_and_no_durations() {
             kind 5: insert-note#2
             kind 6: select+1
             kind 7: select
+            log:1 SELECT abalance FROM pgbench_accounts WHERE aid = ?
+            log:2 select count(*) from pgbench_branches
+            log:3 BEGIN
+            log:4 UPDATE pgbench_accounts SET abalance = abalance + ? WHERE aid = ?
+            log:5 UPDATE pgbench_tellers SET tbalance = tbalance + ? WHERE tid = ?
+            log:6 UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?
+            log:7 INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (?, CURRENT_TIMESTAMP)
+            log:8 END
+            log:9 insert into note values (?)
+            log:10 select * from note where t like ?
+            log:11 begin
+            log:12 rollback
+            log:13 select ?; select ?
+            log:14 select ?
+            log:other all others
             replayed: 84.2 % of the logged statements (the log has no durations): 12 transactions, 32 statements
             not replayed: sets something in its session, 5.3 % of the logged statements (the log has no durations): 2 transactions, 2 statements, the first in line 56
             not replayed: values of parameters are not in the log, 2.6 % of the logged statements (the log has no durations): 1 transaction, 1 statement, the first in line 59
@@ -318,6 +364,15 @@ fn a_general_log_has_values_in_its_texts() {
             kind 2: insert-app.account
             kind 3: update-account
             kind 4: show
+            log:1 commit
+            log:2 begin
+            log:3 update account set balance = balance + ? where id = ?
+            log:4 select balance from account where id = ?
+            log:5 insert into account values (?)
+            log:6 insert into app.account values (?)
+            log:7 update account set balance = ? where id = ?
+            log:8 SHOW VARIABLES LIKE ?
+            log:other all others
             replayed: 60.9 % of the logged statements (the log has no durations): 7 transactions, 14 statements
             not replayed: sets something in its session, 30.4 % of the logged statements (the log has no durations): 2 transactions, 7 statements, the first in line 27
             not replayed: defines or maintains tables, accounts or the server, 8.7 % of the logged statements (the log has no durations): 2 transactions, 2 statements, the first in line 7
@@ -358,6 +413,15 @@ fn a_slow_log_has_durations() {
             kind 2: update-account
             kind 3: update-account+1
             kind 4: show
+            log:1 insert into app.account values (?)
+            log:2 insert into account values (?)
+            log:3 commit
+            log:4 update account set balance = balance + ? where id = ?
+            log:5 SHOW VARIABLES LIKE ?
+            log:6 select balance from account where id = ?
+            log:7 update account set balance = ? where id = ?
+            log:8 begin
+            log:other all others
             replayed: 44.6 % of the logged time: 7 transactions, 14 statements
             not replayed: defines or maintains tables, accounts or the server, 53.8 % of the logged time: 2 transactions, 2 statements, the first in line 5
             not replayed: sets something in its session, 1.6 % of the logged time: 2 transactions, 6 statements, the first in line 80
@@ -396,6 +460,15 @@ fn server_audit_escapes_its_texts() {
             kind 2: insert-account
             kind 3: update-account
             kind 4: show
+            log:1 commit
+            log:2 begin
+            log:3 update account set balance = balance + ? where id = ?
+            log:4 select balance from account where id = ?
+            log:5 insert into app.account values (?)
+            log:6 insert into account values (?)
+            log:7 update account set balance = ? where id = ?
+            log:8 SHOW VARIABLES LIKE ?
+            log:other all others
             replayed: 59.1 % of the logged statements (the log has no durations): 6 transactions, 13 statements
             not replayed: sets something in its session, 27.3 % of the logged statements (the log has no durations): 2 transactions, 6 statements, the first in line 32
             not replayed: defines or maintains tables, accounts or the server, 9.1 % of the logged statements (the log has no durations): 2 transactions, 2 statements, the first in line 4
@@ -575,4 +648,27 @@ proptest! {
         let forms = ["csvlog", "jsonlog", "stderr", "csvlog", "stderr", "general-log", "slow-log", "server-audit"];
         let _ = read(&log, &[("form", forms[which])]);
     }
+}
+
+#[test]
+fn a_log_asks_for_the_tables_that_its_statements_name() {
+    let line =
+        |text: &str| format!("2026-11-28 05:36:07.075 UTC [7] u@d LOG:  duration: 1.000 ms  statement: {text}\n");
+    let asked = |texts: &[&str]| {
+        let log: String = texts.iter().map(|text| line(text)).collect();
+        let asked = super::own_tables::asked(&read(log, &[]).unwrap());
+        let statements: Vec<String> =
+            asked.statements.into_iter().map(|it| format!("{}: {}", it.place, it.text)).collect();
+        format!("writes: {}, names: {:?}\n{}", asked.writes, asked.names, statements.join("\n"))
+    };
+    expect![[r#"
+        writes: false, names: {"FROM", "SELECT", "WHERE", "a", "b", "c", "from", "select", "t", "u", "where"}
+        select-t: SELECT a FROM t WHERE b = 'x'"#]].assert_eq(&asked(&[
+        "SELECT a FROM t WHERE b = 'x'",
+        "SELECT a FROM t WHERE b = 'y'",
+        "SELECT 1; SELECT c FROM u",
+    ]));
+    expect![[r#"
+        writes: true, names: {"FROM", "SELECT", "a", "from", "select", "t"}
+        select-t: SELECT "a" FROM t"#]].assert_eq(&asked(&["BEGIN READ WRITE", "SELECT \"a\" FROM t", "COMMIT"]));
 }

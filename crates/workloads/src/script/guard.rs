@@ -56,7 +56,7 @@ pub fn refuses(statement: &str) -> Option<(String, String)> {
 }
 
 /// True where a statement about transactions takes back that they only read.
-fn makes_writable(statement: &str) -> bool {
+pub fn makes_writable(statement: &str) -> bool {
     let words: Vec<String> = words(statement).map(str::to_ascii_uppercase).collect();
     words.iter().any(|word| word.ends_with("READ_ONLY")) || words.windows(2).any(|pair| pair == ["READ", "WRITE"])
 }

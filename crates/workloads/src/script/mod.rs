@@ -11,7 +11,7 @@ pub mod config;
 pub mod evaluation;
 pub mod expression;
 pub mod function;
-mod guard;
+pub mod guard;
 mod observe;
 mod parameters;
 pub mod parse;

@@ -47,6 +47,20 @@ const READS: &str =
     "\\set id random(1, 3)\nSELECT o.total FROM orders o JOIN customer c ON c.id = o.customer WHERE c.id = :id;\n";
 const WRITES: &str = "\\set id random(1, 3)\nBEGIN;\nUPDATE orders SET total = total + 1 WHERE id = :id;\nINSERT INTO orders (customer, total) VALUES (1, :id);\nCOMMIT;\n";
 
+/// The logs of a server's own that reads and that changes rows.
+fn logs(bench: &Bench, line: fn(&str) -> String) {
+    const READS: [&str; 2] = ["SELECT total FROM orders WHERE id = 2", "SELECT count(*) FROM orders, customer"];
+    const WRITES: [&str; 5] = [
+        "BEGIN",
+        "UPDATE orders SET total = total + 1 WHERE id = 2",
+        "INSERT INTO orders (customer, total) VALUES (1, 5)",
+        "COMMIT",
+        "SELECT name FROM customer WHERE id = 1",
+    ];
+    bench.file("reads.log", &READS.map(line).concat());
+    bench.file("writes.log", &WRITES.map(line).concat());
+}
+
 const TABLES: &str = "CREATE SCHEMA shop; CREATE TABLE shop.customer (id int PRIMARY KEY, name text); CREATE TABLE \
                       shop.orders (id serial PRIMARY KEY, customer int REFERENCES shop.customer, total numeric); INSERT \
                       INTO shop.customer VALUES (1, 'a'), (2, 'b'), (3, 'c'); INSERT INTO shop.orders (customer, total) \
@@ -77,6 +91,9 @@ fn scripts_on_postgres_read_in_place_and_change_copies() {
     server.psql("GRANT USAGE ON SCHEMA shop TO reader; GRANT SELECT ON shop.customer, shop.orders TO reader");
     let (code, told) = run(&bench, urls, reads);
     assert_eq!(code, 0, "{told}");
+    logs(&bench, |text| format!("2026-11-28 05:36:07.075 UTC [7] u@d LOG:  duration: 1.000 ms  statement: {text}\n"));
+    let (code, told) = run(&bench, urls, "replay = \"reads.log\"");
+    assert_eq!(code, 0, "{told}");
     assert_eq!(server.psql(HASH), before);
 
     let writes = "script = \"writes.sql\"";
@@ -86,9 +103,11 @@ fn scripts_on_postgres_read_in_place_and_change_copies() {
     let (code, told) = run(&bench, urls, writes);
     assert!(code == 4 && told.contains("may change more than the statements are to (shop.other)"), "{told}");
     server.psql("REVOKE UPDATE ON shop.other FROM reader");
-    let (code, told) = run(&bench, urls, writes);
-    assert_eq!(code, 0, "{told}");
-    assert_eq!(server.psql(HASH), before);
+    for workload in [writes, "replay = \"writes.log\""] {
+        let (code, told) = run(&bench, urls, workload);
+        assert_eq!(code, 0, "{told}");
+        assert_eq!(server.psql(HASH), before);
+    }
     assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tithe%'"), "0");
     changed_in_place(&bench, &server, urls);
 }
@@ -151,8 +170,15 @@ fn scripts_read_in_place_and_change_copies(mysql: bool) {
     };
     let (code, told) = verified("poor", "script = \"reads.sql\"");
     assert!(code == 4 && told.contains("GRANT SELECT ON `shop`.`orders` TO 'poor'@'127.0.0.1'"), "{told}");
-    let (code, told) = verified("reader", "script = \"reads.sql\"");
-    assert_eq!(code, 0, "{told}");
+    logs(&bench, |text| format!("260101 00:00:00\t1 Query\t{text}\n"));
+    for (account, workload) in [
+        ("reader", "script = \"reads.sql\""),
+        ("reader", "replay = \"reads.log\""),
+        ("copier", "replay = \"writes.log\""),
+    ] {
+        let (code, told) = verified(account, workload);
+        assert_eq!(code, 0, "{told}");
+    }
     let (code, told) = verified("writer", "script = \"writes.sql\"");
     assert!(code == 4 && told.contains("GRANT SELECT, UPDATE ON `shop`.*"), "{told}");
     let (code, told) = verified("copier", "script = \"writes.sql\"");

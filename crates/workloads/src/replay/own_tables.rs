@@ -1,0 +1,35 @@
+//! What the statements of a log ask of tables that Tithe did not make.
+
+use std::collections::BTreeSet;
+
+use tithe_plugin::own_tables::{Asked, OwnStatement};
+
+use super::{
+    config::Replayed,
+    names,
+    sql::{parameters_of, shape},
+};
+use crate::script::guard;
+
+/// Statements that a server is asked about, at most: one for each shape.
+const ASKED: usize = 500;
+
+/// What the statements of `replayed` ask for. Names come from shapes: a value in double quotes is no name.
+pub fn asked(replayed: &Replayed) -> Asked {
+    let mut asked = Asked { writes: replayed.writes, ..Asked::default() };
+    let mut shapes = BTreeSet::new();
+    for text in &replayed.recording.texts {
+        let shape = shape(text, replayed.flavour);
+        if guard::is_control(&shape) && !shape.contains(';') || shapes.contains(&shape) {
+            continue;
+        }
+        asked.names.extend(guard::names(&shape));
+        // Of several statements in one text the server would carry out the later ones.
+        if !shape.contains(';') && asked.statements.len() < ASKED {
+            let (place, parameters) = (names::name(&shape, &[]), parameters_of(text, replayed.flavour));
+            asked.statements.push(OwnStatement { place, text: text.clone(), parameters });
+        }
+        shapes.insert(shape);
+    }
+    asked
+}
