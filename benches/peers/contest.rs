@@ -42,13 +42,23 @@ pub struct Outcome {
     /// Name of the case.
     pub case: String,
     /// Name, whether it is Tithe, and a value a round where it took part.
-    pub rows: Vec<(String, bool, Vec<Option<f64>>)>,
+    pub rows: Vec<(String, bool, Vec<Option<PerOperation>>)>,
+}
+
+/// Processor time of one operation.
+#[derive(Debug, Clone, Copy)]
+pub struct PerOperation {
+    /// User and system, ns.
+    pub cpu_ns: f64,
+    /// User alone, ns.
+    pub user_ns: f64,
 }
 
 /// Processor time and operations of one run.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     cpu_ns: f64,
+    user_ns: f64,
     operations: f64,
 }
 
@@ -69,7 +79,7 @@ impl Case {
                 let contestant = &self.contestants[place];
                 let value = if round % contestant.every == 0 { Some(contestant.cost_ns()?) } else { None };
                 if let Some(value) = value {
-                    eprintln!("{}, round {}: {} {:.2} µs", self.name, round + 1, contestant.name, value / 1e3);
+                    eprintln!("{}, round {}: {} {:.2} µs", self.name, round + 1, contestant.name, value.cpu_ns / 1e3);
                 }
                 rows[place].2.push(value);
             }
@@ -80,13 +90,14 @@ impl Case {
 
 impl Contestant {
     /// Client processor time per operation, ns: the long run less the short one.
-    fn cost_ns(&self) -> Result<f64, Fault> {
+    fn cost_ns(&self) -> Result<PerOperation, Fault> {
         let short = self.run(&self.short)?;
         let long = self.run(&self.long)?;
         if long.operations <= short.operations {
             return Err(Fault::Wrong(format!("{}: the long run did no more than the short one", self.name)));
         }
-        Ok((long.cpu_ns - short.cpu_ns) / (long.operations - short.operations))
+        let each = |long_ns: f64, short_ns: f64| (long_ns - short_ns) / (long.operations - short.operations);
+        Ok(PerOperation { cpu_ns: each(long.cpu_ns, short.cpu_ns), user_ns: each(long.user_ns, short.user_ns) })
     }
 
     fn run(&self, length: &[String]) -> Result<Cost, Fault> {
@@ -100,16 +111,18 @@ impl Contestant {
         drop(command);
         let mut text = String::new();
         output.read_to_string(&mut text).map_err(failed)?;
-        let (status, cpu_ns) = wait(child.id() as i32).map_err(failed)?;
+        let (status, user_ns, system_ns) = wait(child.id() as i32).map_err(failed)?;
         match (self.operations)(&text) {
-            Some(operations) if status == 0 => Ok(Cost { cpu_ns, operations: operations as f64 }),
+            Some(operations) if status == 0 => {
+                Ok(Cost { cpu_ns: user_ns + system_ns, user_ns, operations: operations as f64 })
+            }
             _ => Err(Fault::Wrong(format!("{} failed: {text}", self.name))),
         }
     }
 }
 
 /// Waits for a child; its status and its processor time, user and system, ns.
-fn wait(process: i32) -> std::io::Result<(i32, f64)> {
+fn wait(process: i32) -> std::io::Result<(i32, f64, f64)> {
     let mut status = 0;
     // SAFETY: `usage` is plain data, and like `status` it lives through the call.
     let usage = unsafe {
@@ -120,7 +133,7 @@ fn wait(process: i32) -> std::io::Result<(i32, f64)> {
         usage
     };
     let ns = |time: libc::timeval| time.tv_sec as f64 * 1e9 + time.tv_usec as f64 * 1e3;
-    Ok((status, ns(usage.ru_utime) + ns(usage.ru_stime)))
+    Ok((status, ns(usage.ru_utime), ns(usage.ru_stime)))
 }
 
 /// The number that follows `name` in `text`.
@@ -157,21 +170,29 @@ impl Spread {
 impl Outcome {
     /// Processor time per operation of row `row`, ns.
     pub fn cost_ns(&self, row: usize) -> Spread {
-        Spread::of(&self.rows[row].2.iter().flatten().copied().collect::<Vec<_>>())
+        Spread::of(&self.rows[row].2.iter().flatten().map(|each| each.cpu_ns).collect::<Vec<_>>())
+    }
+
+    /// The same, outside the kernel.
+    pub fn user_ns(&self, row: usize) -> Spread {
+        Spread::of(&self.rows[row].2.iter().flatten().map(|each| each.user_ns).collect::<Vec<_>>())
     }
 
     /// Tithe's processor time per operation as a multiple of that of row `row`, round by round. Of Tithe's two
     /// runs the geometric mean counts, which does not favour the order; the second against the first is A/A.
     pub fn ratio(&self, row: usize) -> Spread {
-        let ours: Vec<&Vec<Option<f64>>> = self.rows.iter().filter(|(_, ours, _)| *ours).map(|row| &row.2).collect();
+        let ours: Vec<&Vec<Option<PerOperation>>> =
+            self.rows.iter().filter(|(_, ours, _)| *ours).map(|row| &row.2).collect();
         let base = |round: usize| {
             if self.rows[row].1 {
-                return ours[0][round];
+                return ours[0][round].map(|each| each.cpu_ns);
             }
-            let logarithms = ours.iter().map(|values| values[round].map(f64::ln)).sum::<Option<f64>>()?;
+            let logarithm = |values: &&Vec<Option<PerOperation>>| values[round].map(|each| each.cpu_ns.ln());
+            let logarithms = ours.iter().map(logarithm).sum::<Option<f64>>()?;
             Some((logarithms / ours.len() as f64).exp())
         };
-        let ratios = self.rows[row].2.iter().enumerate().filter_map(|(round, value)| Some(base(round)? / (*value)?));
+        let ratios =
+            self.rows[row].2.iter().enumerate().filter_map(|(round, value)| Some(base(round)? / (*value)?.cpu_ns));
         Spread::of(&ratios.collect::<Vec<_>>())
     }
 }

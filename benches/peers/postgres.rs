@@ -1,7 +1,10 @@
 //! PostgreSQL with the same rows for everyone, and pgbench, sysbench and YCSB's JDBC binding beside Tithe.
 //!
 //! Tithe's own table has its values as bytes. The peers read copies of it with the values as text, as they would
-//! create them: one by YCSB's keys, one by whole numbers, which is what pgbench and sysbench can draw.
+//! create them: one by YCSB's keys, one by whole numbers, which is what pgbench and sysbench can draw. pgbench's own
+//! scripts run on its own tables, which both reach by the same name.
+
+use std::process::Command;
 
 use tithe_databases::postgres::Postgres;
 use tithe_machine::fault::Fault;
@@ -17,15 +20,22 @@ use crate::{
 /// All three tables stay in memory, and no commit waits for the disk: the client is what is measured.
 const SETTINGS: [(&str, &str); 2] = [("shared_buffers", "1GB"), ("synchronous_commit", "off")];
 
-const JOBS: [Job; 3] =
-    [Job { workload: "c", clients: 1 }, Job { workload: "c", clients: 8 }, Job { workload: "a", clients: 8 }];
+const JOBS: [Job; 7] = [
+    Job { workload: "c", clients: 1 },
+    Job { workload: "c", clients: 8 },
+    Job { workload: "a", clients: 8 },
+    Job { workload: "builtin:select-only", clients: 1 },
+    Job { workload: "builtin:select-only", clients: 8 },
+    Job { workload: "builtin:simple-update", clients: 1 },
+    Job { workload: "builtin:simple-update", clients: 8 },
+];
 
 /// Starts and loads it.
 ///
 /// # Errors
 /// No PostgreSQL, or whatever it refuses.
 pub fn start() -> Result<Loaded, Fault> {
-    Loaded::start(&Postgres, &SETTINGS, |session, _| {
+    let loaded = Loaded::start(&Postgres, &SETTINGS, |session, _| {
         let fields = (0..FIELDS).map(|number| format!("convert_from(field{number}, 'UTF8') AS field{number}"));
         let fields = fields.collect::<Vec<_>>().join(", ");
         for statement in [
@@ -35,12 +45,20 @@ pub fn start() -> Result<Loaded, Fault> {
             ),
             "ALTER TABLE public.usertable ADD PRIMARY KEY (ycsb_key)".to_owned(),
             "ALTER TABLE public.records ADD PRIMARY KEY (id)".to_owned(),
+            "ALTER ROLE tithe SET search_path = tithe, public".to_owned(),
             "VACUUM ANALYZE".to_owned(),
         ] {
             session.connection().run_statement(&statement)?;
         }
         Ok(())
-    })
+    })?;
+    let arguments = format!("-q -i -h 127.0.0.1 -p {} -U tithe postgres", loaded.place.port);
+    let output = Command::new(loaded.install.programs.join("pgbench")).args(words(&arguments)).output();
+    let output = output.map_err(|error| Fault::machine("pgbench", error))?;
+    if !output.status.success() {
+        return Err(Fault::Wrong(format!("pgbench -i: {}", String::from_utf8_lossy(&output.stderr))));
+    }
+    Ok(loaded)
 }
 
 /// Versions of the server and of pgbench.
@@ -59,9 +77,11 @@ pub fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
     let url = format!("jdbc:postgresql://127.0.0.1:{port}/postgres?user=tithe");
     let case = |job: Job| {
         let mut contestants = vec![tithe::contestant("Tithe", &Postgres, port, job)?, pgbench(server, job)];
-        contestants.extend(peer::sysbench(&connect, job));
-        contestants.extend(peer::ycsb(&url, "public.usertable", job)?);
-        contestants.push(floor::contestant(echo, job.clients)?);
+        if job.script().is_none() {
+            contestants.extend(peer::sysbench(&connect, job));
+            contestants.extend(peer::ycsb(&url, "public.usertable", job)?);
+            contestants.push(floor::contestant(echo, job.clients)?);
+        }
         contestants.push(tithe::contestant("Tithe again", &Postgres, port, job)?);
         Ok(Case { name: job.name("PostgreSQL"), contestants })
     };
@@ -69,16 +89,22 @@ pub fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
 }
 
 fn pgbench(server: &Loaded, job: Job) -> Contestant {
-    let script = peer::scripts().join(format!("{}.pgbench", job.workload));
+    let script = match job.script() {
+        Some(script) => ["-b".to_owned(), script.to_owned()],
+        None => {
+            let path = peer::scripts().join(format!("{}.pgbench", job.workload));
+            ["-f".to_owned(), path.display().to_string()]
+        }
+    };
     let arguments = format!(
-        "-n -M prepared -h 127.0.0.1 -p {} -U tithe -c {} -j 1 -D records={RECORDS} postgres -f",
+        "-n -M prepared -h 127.0.0.1 -p {} -U tithe -c {} -j 1 -D records={RECORDS} postgres",
         server.place.port, job.clients
     );
     Contestant {
         name: "pgbench".to_owned(),
         ours: false,
         program: server.install.programs.join("pgbench"),
-        arguments: words(&arguments).chain([script.display().to_string()]).collect(),
+        arguments: words(&arguments).chain(script).collect(),
         short: words(&format!("-T {}", NATIVE_S.0)).collect(),
         long: words(&format!("-T {}", NATIVE_S.1)).collect(),
         operations: |text| number_after(text, "number of transactions actually processed"),

@@ -30,7 +30,7 @@ const SLOTS: (u32, u32) = (1, 150);
 /// The job: which workload, and how many clients.
 #[derive(Debug, Clone, Copy)]
 pub struct Job {
-    /// YCSB's letter: `a`, `c`.
+    /// YCSB's letter, `a` or `c`, or pgbench's script, `builtin:select-only`.
     pub workload: &'static str,
     /// Connections that are busy at the same time.
     pub clients: u32,
@@ -40,7 +40,16 @@ impl Job {
     /// The case of this job on `database`.
     pub fn name(self, database: &str) -> String {
         let clients = if self.clients == 1 { "client" } else { "clients" };
-        format!("{database}, workload {}, {} {clients}", self.workload.to_uppercase(), self.clients)
+        let workload = match self.script() {
+            Some(script) => script.to_owned(),
+            None => format!("workload {}", self.workload.to_uppercase()),
+        };
+        format!("{database}, {workload}, {} {clients}", self.clients)
+    }
+
+    /// The name of pgbench's script.
+    pub fn script(self) -> Option<&'static str> {
+        self.workload.strip_prefix("builtin:")
     }
 }
 
@@ -49,9 +58,14 @@ impl Job {
 /// # Errors
 /// Every problem with it, as one text.
 pub fn plan(database: &dyn Product, workload: &str, clients: u32) -> Result<Plan, Fault> {
+    let kind = if workload.starts_with("builtin:") {
+        format!("script = '{workload}', protocol = 'prepared'")
+    } else {
+        format!("ycsb = '{workload}'")
+    };
     let text = format!(
         "title = 'peers'\ndatabase = '{}'\ndata = {{ records = {RECORDS} }}\nload = {{ clients = {clients} }}\n\
-         measure = {{ slot = '20 ms' }}\nworkload = [{{ ycsb = '{workload}' }}]\narm = [{{ name = 'one' }}, {{ name = 'two' }}]\n",
+         measure = {{ slot = '20 ms' }}\nworkload = [{{ {kind} }}]\narm = [{{ name = 'one' }}, {{ name = 'two' }}]\n",
         database.id()
     );
     let catalogue = catalogue::catalogue(
