@@ -43,6 +43,7 @@ use tithe_model::{
     experiment::{Arrivals, Observed},
     fact::Fact,
     plan::{Cell, FRAMES_MIN, Plan, Starts, WarmUp},
+    profile::{PROFILED_FROM, ProfiledFrame},
     record::{Event, Finding, Frame, Phase, Slot},
     records::Records,
 };
@@ -73,6 +74,7 @@ use epoch_setup::{
     again::{Again, Restarted},
 };
 use invalid::InvalidInARow;
+use profile::Profiling;
 use rotating::Rotations;
 use starts::StartsOfEpoch;
 use switched_server::SwitchedServer;
@@ -297,9 +299,10 @@ impl<'a> Run<'a> {
         let budget_ns = self.budget_ns(number, &cell);
         let mut left_ns = budget_ns.saturating_sub(load_before(&cell, number, arms, before));
         let epochs = cell.epochs.max(epochs_done + 1);
+        let profiled = before.map_or(0, |records| pairs_done(&records.profile, number as u32));
         loop {
             let load_ns = left_ns / u64::from((epochs - epoch).max(1));
-            let part = EpochPlan { number, cell: &cell, epoch, first: frame, first_start: start, load_ns };
+            let part = EpochPlan { number, cell: &cell, epoch, first: frame, first_start: start, load_ns, profiled };
             let Epoch { frames, starts, load_ns, enough } = self.epoch(&part, run_state, event_log)?;
             frame += frames;
             start += starts;
@@ -369,7 +372,7 @@ impl<'a> Run<'a> {
         run_state: &mut RunState,
         event_log: &mut EventLog<'_>,
     ) -> Result<Epoch, Fault> {
-        let EpochPlan { number, cell, epoch, first, first_start, load_ns } = *part;
+        let EpochPlan { number, cell, epoch, first, first_start, load_ns, profiled } = *part;
         let workload = self.workloads[cell.workload].as_ref();
         let slot_fixed = self.plan.experiment.measure.slot_ms.is_some();
         epoch_setup.set(self, part, None, &mut run_state.data_sets, event_log)?;
@@ -408,12 +411,26 @@ impl<'a> Run<'a> {
         let mut free = 0;
         let last_epoch = epoch + 1 >= cell.epochs;
         let free_frames = if last_epoch { cell.free_frames } else { 0 };
+        let mut profiling = match last_epoch {
+            true => Profiling::of(self, number, profiled, &runner, event_log)?,
+            false => None,
+        };
         while !self.cancelled() {
             let is_free = spent_ns + runner.frame_ns() > load_ns || enough;
             if is_free && free >= free_frames {
                 break;
             }
-            if measured + free > 0 && starts.is_due(spent_ns, runner.frame_ns(), load_ns, is_free) {
+            let starts_anew = measured + free > 0 && starts.is_due(spent_ns, runner.frame_ns(), load_ns, is_free);
+            if let Some(profiling) = &mut profiling
+                && (starts_anew || profiling.follows_frames())
+            {
+                let pairs = profiling.due(spent_ns, load_ns);
+                caches.stop(&self.cache_use(runner.arms(), child_process.as_ref()));
+                let number_of = (epoch, first_start + starts.begun);
+                profiling.measure(self, pairs, number_of, (&mut runner, &mut child_process), event_log)?;
+                caches.begun = self.cache_use(runner.arms(), child_process.as_ref());
+            }
+            if starts_anew {
                 caches.stop(&self.cache_use(runner.arms(), child_process.as_ref()));
                 end_process(&mut child_process, event_log)?;
                 starts.next(spent_ns);
@@ -455,14 +472,12 @@ impl<'a> Run<'a> {
             }
         }
         caches.stop(&self.cache_use(runner.arms(), child_process.as_ref()));
-        if last_epoch && self.plan.experiment.measure.profile && !rotating.failed() {
-            let number_of = (epoch, first_start + starts.begun);
+        if let Some(profiling) = profiling.as_mut().filter(|_| !rotating.failed()) {
             let mut start_anew = |start: u32, runner: &mut CellRunner<'_>, event_log: &mut EventLog<'_>| {
                 self.start_anew(&again(start, workload.writes()), epoch_setup, runner, event_log)
             };
-            let first = first + measured + free;
-            let place = (&mut runner, &mut child_process);
-            profile::profile(self, number, (first, number_of), place, &mut start_anew, event_log)?;
+            let number_of = (epoch, first_start + starts.begun);
+            profiling.finish(self, number_of, (&mut runner, &mut child_process), &mut start_anew, event_log)?;
         }
         rotating.end(&mut run_state.rotations)?;
         self.tell_rotations(number, &run_state.rotations, event_log)?;
@@ -672,6 +687,8 @@ struct EpochPlan<'a> {
     first_start: u32,
     /// Load that they may take together, ns.
     load_ns: u64,
+    /// Pairs of profiled frames that a run before this one has measured, which is taken up again.
+    profiled: u32,
 }
 
 /// What was measured between two starts.
@@ -684,6 +701,12 @@ struct Epoch {
     load_ns: u64,
     /// The listener had enough.
     enough: bool,
+}
+
+/// Pairs of `profiled` frames that cell `number` has, one that was not finished included.
+fn pairs_done(profiled: &[ProfiledFrame], number: u32) -> u32 {
+    let of_cell = profiled.iter().filter(|frame| frame.cell == number);
+    of_cell.map(|frame| (frame.frame + 1).saturating_sub(PROFILED_FROM).div_ceil(2)).max().unwrap_or(0)
 }
 
 /// Load of the frames of cell `number` that `before` holds, ns.

@@ -2,7 +2,7 @@
 //! `profile.jsonl`.
 //!
 //! Profiled frames alternate with frames of the same form that are not sampled, so that what sampling costs is known.
-//! All of them follow the measured ones and are never among them: no other figure contains one.
+//! They are spread between the measured ones and are none of them: no other figure contains one.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +11,11 @@ use crate::record::Slot;
 /// Pairs of a frame that is sampled and one that is not, in a cell.
 pub const PROFILED_PAIRS: u32 = 20;
 
-/// Starts of the servers that these pairs are spread over, in a cell that has several: each has two pairs, whose order
-/// is mirrored.
-pub const PROFILED_STARTS: u32 = 10;
+/// Pairs that one start of the servers has at most, in a cell that has several starts; their order is mirrored.
+pub const PAIRS_OF_START: u32 = 2;
+
+/// Number of a cell's first profiled frame: beyond those of all measured ones.
+pub const PROFILED_FROM: u32 = 1_000_000;
 
 /// One frame whose threads were sampled, or one beside it whose threads were not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,7 +24,7 @@ pub struct ProfiledFrame {
     pub cell: u32,
     /// Number within the cell; measured frames have smaller ones.
     pub frame: u32,
-    /// Number of the start within the cell; the first is that of the last measured frames.
+    /// Number of the start within the cell.
     pub start: u32,
     /// False of a frame that only shows what sampling costs.
     pub sampled: bool,

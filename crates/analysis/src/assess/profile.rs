@@ -120,16 +120,23 @@ struct Pair<'a> {
     other: &'a ProfiledFrame,
 }
 
-/// The pairs of `frames` that count, in the order of time.
+/// The pairs of `frames` that count, in the order of time: neighbours, one of which was sampled. A run that was
+/// interrupted may have left half a pair.
 fn pairs<'a>(frames: &[&'a ProfiledFrame]) -> Vec<Pair<'a>> {
-    let pair = |pair: &[&'a ProfiledFrame]| match *pair {
-        [one, other] if one.sampled != other.sampled && is_used(one) && is_used(other) => {
-            let (sampled, other) = if one.sampled { (one, other) } else { (other, one) };
-            Some(Pair { sampled, other })
+    let mut pairs = Vec::new();
+    let mut left = frames;
+    while let [one, other, rest @ ..] = left {
+        if one.sampled == other.sampled || one.frame + 1 != other.frame {
+            left = &left[1..];
+            continue;
         }
-        _ => None,
-    };
-    frames.chunks(2).filter_map(pair).collect()
+        if is_used(one) && is_used(other) {
+            let (sampled, other) = if one.sampled { (*one, *other) } else { (*other, *one) };
+            pairs.push(Pair { sampled, other });
+        }
+        left = rest;
+    }
+    pairs
 }
 
 /// The cost of an arm in processor time by the measured frames.

@@ -1,9 +1,10 @@
-//! The profiled frames of a cell, after the measured ones and of the same form.
+//! The profiled frames of a cell, of the same form as the measured ones and spread between them, so that both see the
+//! machine at the same speed: a machine that slows down slows some parts of an operation more than others.
 
 use tithe_machine::{fault::Fault, perf};
 use tithe_model::{
     plan::Starts,
-    profile::{PROFILED_PAIRS, PROFILED_STARTS, ProfiledFrame},
+    profile::{PAIRS_OF_START, PROFILED_FROM, PROFILED_PAIRS, ProfiledFrame},
 };
 
 use super::{ChildProcesses, EventLog, Run, end_process};
@@ -12,51 +13,117 @@ use crate::load::frame::CellRunner;
 /// Starts the servers of a cell for the time of that number.
 pub(super) type StartAnew<'a> = dyn FnMut(u32, &mut CellRunner<'_>, &mut EventLog<'_>) -> Result<(), Fault> + 'a;
 
-/// Profiles cell `number` by its `runner`, in the process of its own that the database has, where it has one. The first
-/// profiled frame has the number `first` and is on the last start of the measured ones; where the cell has several
-/// starts, the frames have [`PROFILED_STARTS`]. Where profiling is not possible, the run says why and goes on.
-///
-/// # Errors
-/// When a frame cannot be measured, servers cannot be started, or the run folder cannot be written.
-pub(super) fn profile(
-    run: &Run<'_>,
+/// The pairs of profiled frames of one cell.
+pub(super) struct Profiling {
+    /// Index of the cell.
     number: usize,
-    (first, (epoch, last_start)): (u32, (u32, u32)),
-    (runner, child_process): (&mut CellRunner<'_>, &mut Option<ChildProcesses<'_>>),
-    start_anew: &mut StartAnew<'_>,
-    event_log: &mut EventLog<'_>,
-) -> Result<(), Fault> {
-    let cell = &run.plan.cells[number];
-    if let Some(why) = why_not(run, number, runner) {
-        return event_log.warn(format!("cell {} is not profiled: {why}", cell.id));
+    starts: Starts,
+    /// Pairs that a run before this one has measured, which is taken up again.
+    before: u32,
+    /// Pairs that were measured.
+    done: u32,
+}
+
+impl Profiling {
+    /// Of cell `number`, of which `before` pairs were measured; `None` where profiling is not asked for, or not
+    /// possible, which the run reports.
+    ///
+    /// # Errors
+    /// When the run folder cannot be written.
+    pub fn of(
+        run: &Run<'_>,
+        number: usize,
+        before: u32,
+        runner: &CellRunner<'_>,
+        event_log: &mut EventLog<'_>,
+    ) -> Result<Option<Self>, Fault> {
+        let cell = &run.plan.cells[number];
+        if !run.plan.experiment.measure.profile {
+            return Ok(None);
+        }
+        if let Some(why) = why_not(run, number, runner) {
+            event_log.warn(format!("cell {} is not profiled: {why}", cell.id))?;
+            return Ok(None);
+        }
+        Ok(Some(Self { number, starts: cell.starts, before, done: before }))
     }
-    let starts = if cell.starts == Starts::Once { 1 } else { PROFILED_STARTS };
-    for profiled in 0..2 * PROFILED_PAIRS {
-        if run.cancelled() {
-            return Ok(());
-        }
-        let (frame, start) = (first + profiled, last_start + profiled * starts / (2 * PROFILED_PAIRS));
-        if profiled > 0 && profiled * starts % (2 * PROFILED_PAIRS) == 0 {
-            end_process(child_process, event_log)?;
-            start_anew(start, runner, event_log)?;
-        }
-        // The sampled frame of a pair is the first of it, then the second, so that a drift does not count.
-        if matches!(profiled % 4, 0 | 3) {
-            runner.profile_next();
-        }
-        let Some((measured, slots)) = (match child_process {
-            Some(child_process) => child_process.frame(runner, frame, (epoch, start), false)?,
-            None => runner.frame(frame, (epoch, start), false, run.cancelled)?,
-        }) else {
-            return Ok(());
-        };
-        let without = || ProfiledFrame::without_samples((number as u32, frame), measured.arms.len(), &slots);
-        let mut profiled = runner.take_profile().unwrap_or_else(without);
-        profiled.start = start;
-        profiled.invalid = profiled.invalid.or_else(|| measured.invalid.as_ref().map(ToString::to_string));
-        event_log.folder.profiled(&profiled)?;
+
+    /// True where pairs follow single frames, because servers are not started again between them.
+    pub fn follows_frames(&self) -> bool {
+        self.starts == Starts::Once
     }
-    Ok(())
+
+    /// Pairs that are due when `spent_ns` of the cell's `load_ns` are measured.
+    pub fn due(&self, spent_ns: u64, load_ns: u64) -> u32 {
+        let left = u64::from(PROFILED_PAIRS.saturating_sub(self.before));
+        let so_far = (left * spent_ns / load_ns.max(1)).min(left) as u32;
+        let due = (self.before + so_far).saturating_sub(self.done);
+        if self.follows_frames() { due } else { due.min(PAIRS_OF_START) }
+    }
+
+    /// Measures `pairs` in the process of its own that the database has, where it has one.
+    ///
+    /// # Errors
+    /// When a frame cannot be measured, or the run folder cannot be written.
+    pub fn measure(
+        &mut self,
+        run: &Run<'_>,
+        pairs: u32,
+        number_of: (u32, u32),
+        (runner, child_process): (&mut CellRunner<'_>, &mut Option<ChildProcesses<'_>>),
+        event_log: &mut EventLog<'_>,
+    ) -> Result<(), Fault> {
+        for _ in 0..pairs {
+            for place in 0..2 {
+                // The sampled frame of a pair is the first of it, then the second, so that a drift does not count.
+                if (self.done + place).is_multiple_of(2) {
+                    runner.profile_next();
+                }
+                let frame = PROFILED_FROM + 2 * self.done + place;
+                let Some((measured, slots)) = (match child_process {
+                    Some(child_process) => child_process.frame(runner, frame, number_of, false)?,
+                    None => runner.frame(frame, number_of, false, run.cancelled)?,
+                }) else {
+                    return Ok(());
+                };
+                let without =
+                    || ProfiledFrame::without_samples((self.number as u32, frame), measured.arms.len(), &slots);
+                let mut profiled = runner.take_profile().unwrap_or_else(without);
+                profiled.start = number_of.1;
+                profiled.invalid = profiled.invalid.or_else(|| measured.invalid.as_ref().map(ToString::to_string));
+                event_log.folder.profiled(&profiled)?;
+            }
+            self.done += 1;
+        }
+        Ok(())
+    }
+
+    /// Measures the pairs that are left when the measured frames are over, on further starts where the cell has
+    /// several.
+    ///
+    /// # Errors
+    /// As [`Self::measure`]; when servers cannot be started.
+    pub fn finish(
+        &mut self,
+        run: &Run<'_>,
+        (epoch, last_start): (u32, u32),
+        (runner, child_process): (&mut CellRunner<'_>, &mut Option<ChildProcesses<'_>>),
+        start_anew: &mut StartAnew<'_>,
+        event_log: &mut EventLog<'_>,
+    ) -> Result<(), Fault> {
+        let mut start = last_start;
+        while self.done < PROFILED_PAIRS && !run.cancelled() {
+            let left = PROFILED_PAIRS - self.done;
+            let pairs = if self.follows_frames() { left } else { left.min(PAIRS_OF_START) };
+            self.measure(run, pairs, (epoch, start), (runner, child_process), event_log)?;
+            if self.done < PROFILED_PAIRS && !run.cancelled() {
+                end_process(child_process, event_log)?;
+                start += 1;
+                start_anew(start, runner, event_log)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Why cell `number` cannot be profiled; `None` where it can.
@@ -71,4 +138,30 @@ fn why_not(run: &Run<'_>, number: usize, runner: &CellRunner<'_>) -> Option<Stri
         return None;
     }
     perf::refused().map(|refused| refused.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pairs after each start, or frame, of `count` equal ones.
+    fn spread(starts: Starts, before: u32, count: u64) -> Vec<u32> {
+        let mut profiling = Profiling { number: 0, starts, before, done: before };
+        let after = |spent_ns| {
+            let due = profiling.due(spent_ns, count);
+            profiling.done += due;
+            due
+        };
+        (1..=count).map(after).collect()
+    }
+
+    #[test]
+    fn pairs_are_spread_over_the_load() {
+        assert_eq!(spread(Starts::Several(10), 0, 10), [2; 10]);
+        assert_eq!(spread(Starts::Several(4), 0, 4), [2; 4], "more are measured on starts of their own");
+        assert_eq!(spread(Starts::Once, 0, 8), [2, 3, 2, 3, 2, 3, 2, 3]);
+        assert_eq!(spread(Starts::Several(40), 0, 40).iter().sum::<u32>(), PROFILED_PAIRS);
+        assert_eq!(spread(Starts::Once, 17, 3), [1, 1, 1], "of a run that is taken up again");
+        assert_eq!(spread(Starts::Once, 20, 3), [0; 3]);
+    }
 }

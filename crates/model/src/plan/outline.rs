@@ -12,7 +12,7 @@ use super::{
 use crate::{
     catalogue::{Asked, AskedOf, Catalogue},
     experiment::{Arm, Arrivals, Metric, OptionValue, Protection, ProviderSwitch, Values},
-    profile::{PROFILED_PAIRS, PROFILED_STARTS},
+    profile::PROFILED_PAIRS,
     quantity,
 };
 
@@ -230,7 +230,7 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
         let profile_s = plan.cells.iter().map(frames_s).sum();
         writeln!(
             text,
-            "Profile           {} frames after each cell, together roughly {} of load, on up to {PROFILED_STARTS} starts",
+            "Profile           {} frames between those of each cell, together roughly {} of load",
             2 * PROFILED_PAIRS,
             quantity::precise_duration(rough_s(profile_s))
         )?;

@@ -56,9 +56,18 @@ fn frames(count: u32) -> Vec<ProfiledFrame> {
     (0..count).map(frame).collect()
 }
 
+/// Each of `frames` with one beside it that was not sampled.
+fn in_pairs(frames: &[ProfiledFrame]) -> Vec<ProfiledFrame> {
+    let pair = |(number, frame): (u32, &ProfiledFrame)| {
+        let sampled = ProfiledFrame { frame: 2 * number, ..frame.clone() };
+        let other = ProfiledFrame { frame: 2 * number + 1, sampled: false, ..frame.clone() };
+        [sampled, other]
+    };
+    (0..).zip(frames).flat_map(pair).collect()
+}
+
 fn profiled(frames: &[ProfiledFrame], cost: Option<Interval>) -> ArmProfile {
-    let other = |frame: &ProfiledFrame| ProfiledFrame { sampled: false, ..frame.clone() };
-    let both: Vec<ProfiledFrame> = frames.iter().flat_map(|frame| [frame.clone(), other(frame)]).collect();
+    let both = in_pairs(frames);
     let cost = cost.map(|us| Cost { us, plain_us: 750.0 });
     of_arm(&pairs(&both.iter().collect::<Vec<_>>()), 1, ("audit", &["audit".to_owned()]), cost)
 }
@@ -170,4 +179,15 @@ fn student_says_how_likely_a_mean_is() {
         student_p(&[1.0, 2.0, 0.0, 1.5, 0.5])
     );
     assert_eq!([student_p(&[0.0; 3]), student_p(&[1.0; 3])], [1.0, 0.0]);
+}
+
+#[test]
+fn half_a_pair_of_an_interrupted_run_is_left_out() {
+    let mut frames = in_pairs(&frames(4));
+    frames.remove(3);
+    let left = pairs(&frames.iter().collect::<Vec<_>>());
+    assert_eq!(
+        left.iter().map(|pair| (pair.sampled.frame, pair.other.frame)).collect::<Vec<_>>(),
+        [(0, 1), (4, 5), (6, 7)]
+    );
 }

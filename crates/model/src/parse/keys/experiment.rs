@@ -285,7 +285,7 @@ pub const MEASURE: TableFormat = TableFormat {
             "profile",
             Flag,
             Value("false"),
-            "after the measured frames of each cell, sample what client and server run: where the cost comes from",
+            "in frames beside the measured ones, sample what client and server run: where the cost comes from",
             "true",
         ),
     ],
