@@ -121,10 +121,10 @@ fn session(rounds: usize, write: bool) -> Result<(), Fault> {
     Ok(())
 }
 
-const HEAD: &str = "# TPC-C's rows and statements beside the databases' own clients\n\n\
-    Made by `cargo bench --bench tpcc -- --write`; how it is measured stands at the head of `benches/tpcc.rs`. Figures are \
-    medians over the rounds (quartiles); a ratio is Tithe's figure divided by the peer's of the same round, and that of Tithe \
-    again shows what the machine could not tell apart. The data set is derived from TPC-C, a trademark of the TPC; nothing here is a TPC result.\n\n";
+const HEAD: &str = "# TPC-C's rows and statements, and the databases' own clients\n\n\
+    Made by `cargo bench --bench tpcc -- --write`; the head of `benches/tpcc.rs` explains the method. Figures are medians over \
+    rounds (quartiles), ratios are Tithe's figure divided by the peer's of the same round. The data set is derived from TPC-C, \
+    a trademark of the TPC; nothing here is a TPC result.\n\n";
 
 /// A product with its own client.
 struct Tested {

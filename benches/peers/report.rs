@@ -8,21 +8,18 @@ use crate::contest::{Outcome, Spread};
 
 /// What stands above the tables.
 const HEAD: &str = "\
-# The load loop beside other load generators
+# The load loop and other load generators
 
-Made by `cargo bench --bench peers -- --write`; how it is measured stands at the head of `benches/peers/main.rs`.
+Made by `cargo bench --bench peers -- --write`; the head of `benches/peers/main.rs` explains the method.
 
-Client and server share one processor. The ratio is Tithe's client processor time per operation divided by the
-peer's in the same round: the median over the rounds (quartiles), and how many rounds. Below 1 Tithe is cheaper. The
-row `Tithe again` is Tithe against itself: how far its ratio and quartiles lie from 1 is what this machine could not
-tell apart. Processor times are medians too, but the rounds differ more than the contestants: compare the ratios.
+Client and server share one processor. The ratio is Tithe's client processor time per operation divided by the peer's in
+the same round: median (quartiles) and number of rounds n. Below 1 Tithe needs less. `Tithe again` is Tithe against itself:
+smaller differences were not resolved. Rounds differ more than programs do, so compare ratios, not times.
 
-Tithe offers YCSB's requests with everything on: zipfian keys by name, eight versions of every value, each field
-verified, latencies recorded, slots of 20 ms, server processes watched. YCSB offers the same requests from its own
-core and does not look at the values. pgbench, sysbench and redis-benchmark read rows of the same 1 KB by a whole number,
-drawn uniformly, and look at nothing; workload A is half reads of a record and half updates of one field.
-`select-only` and `simple-update` are pgbench's own scripts on its own tables, prepared on both sides; an operation is
-a transaction.
+Tithe offers YCSB's requests with everything on: zipfian keys, eight versions of every value, each field verified, latencies
+recorded, slots of 20 ms, server processes watched. YCSB offers the same and does not verify values. pgbench, sysbench and
+redis-benchmark read rows of the same 1 KB by uniform numbers; in workload A half of the operations update one field.
+`select-only` and `simple-update` are pgbench's own scripts, prepared on both sides; an operation is a transaction.
 
 ";
 
@@ -60,14 +57,19 @@ pub fn table(outcome: &Outcome) -> String {
             _ => spread(outcome.ratio(row), 1.0),
         };
         let user = outcome.user_ns(row).median / 1e3;
-        line(&mut text, &format!("| {name} | {} | {user:.2} | {ratio} |", spread(outcome.cost_ns(row), 1e-3)));
+        line(&mut text, &format!("| {name} | {} | {user:.2} | {ratio} |", quartiles(outcome.cost_ns(row), 1e-3)));
     }
     text
 }
 
 fn spread(spread: Spread, factor: f64) -> String {
-    let Spread { median, quartiles: (low, high), count } = spread;
-    format!("{:.2} ({:.2}–{:.2}) n{count}", median * factor, low * factor, high * factor)
+    let count = spread.count;
+    format!("{} n{count}", quartiles(spread, factor))
+}
+
+fn quartiles(spread: Spread, factor: f64) -> String {
+    let Spread { median, quartiles: (low, high), .. } = spread;
+    format!("{:.2} ({:.2}–{:.2})", median * factor, low * factor, high * factor)
 }
 
 fn line(text: &mut String, line: &str) {

@@ -46,10 +46,10 @@ impl Protection for ColumnsProtection {
         &ProtectionEntry {
             id: "columns",
             title: "column encryption by the client",
-            protects_against: "Attackers who read field values in the server's memory, files, logs or backups, or on \
+            protects_against: "attackers who read field values in the server's memory, files, logs or backups, or on \
                              the wire.",
-            leaves_open: "Keys, the other fields, lengths and access patterns are visible, older values can be put \
-                          back, and the client holds the key.",
+            leaves_open: "keys of records, other fields, lengths and access patterns; older values put in the place of \
+                          newer ones; the client, which holds the key.",
             options: &[
                 OptionEntry {
                     name: "share",
@@ -181,8 +181,8 @@ impl Protection for OrdinaryStatements {
         &ProtectionEntry {
             id: "ordinary-statements",
             title: "ordinary statements, computing in the server",
-            protects_against: "Nothing: it is there to price the statements that column encryption needs.",
-            leaves_open: "Everything.",
+            protects_against: "nothing: it prices the statements that column encryption needs.",
+            leaves_open: "everything.",
             attachable: true,
             by_client: true,
             ..ProtectionEntry::BARE

@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn what_stands_on_one_start_says_so_in_every_form() {
         let analysis = sample::on_one_start();
-        let form = |width| terminal::Options { form: Form::Short, width, colour: false };
+        let form = |width| terminal::Options { form: Form::Answer, width, colour: false };
         let page = sample::without_style(&html::render(&analysis, &html::PageData::default()));
         // Drawings say it when they are pointed at.
         assert!(page.contains("title=\"costs 40.5 % on this start\""));
@@ -88,19 +88,11 @@ mod tests {
         assert_eq!(words::on_starts_of(both), ", in part on this start");
         expect![[r#"
             text
-              tls      proven    +40.5 %   [38.7, 42.3]      costs 40.5 % on this start                   +46.3 %   [45.0, 47.6]
-              luks     proven     +0.4 %   [−0.2, +0.8]      no cost found on this start, at most 0.8 %    +0.2 %   [0.1, 0.3]
-              fscrypt  proven      ~       −3.0 % to +5.1 %  too noisy to tell on this start               +0.6 %   [−0.1, +1.3]
-              auth     proven     −4.9 %   [−6.8, −3.0]      saves 4.9 % on these 3 starts: check set-up   −0.4 %   [−0.6, −0.2]
               ✓ tls      +40.5 % [38.7, 42.3]      +15.6 µs   ····│··················●━  on this start
               ✓ fscrypt    ~     −3.0 % to +5.1 %             ··━━━━━━·················  too noisy to tell on this start
               ✓ luks      +0.4 % [−0.2, +0.8]       +0.15 µs  ····●····················  no cost found on this start
               ✓ auth      −4.9 % [−6.8, −3.0]       −1.9 µs   ━●━·│····················  saves on these 3 starts: check set-up
             text of 80 columns
-              tls      proven    costs on this start
-              luks     proven    no cost found on this start
-              fscrypt  proven    too noisy to tell on this start
-              auth     proven    saves on these 3 starts: check set-up
               ✓ tls      +40.5 % [38.7, 42.3]      +15.6 µs   on this start
               ✓ luks      +0.4 % [−0.2, +0.8]       +0.15 µs  no cost found on this start
               ✓ auth      −4.9 % [−6.8, −3.0]       −1.9 µs   saves on these 3 starts: chec…

@@ -130,9 +130,14 @@ fn said(arm: &ArmAnalysis, estimate: &Estimate, margin: f64) -> String {
         Proof::Unproven(_) | Proof::ToldByProvider(_) | Proof::Disproven(_) => words::proof(&arm.proof).0.to_owned(),
         // That an arm costs something is what the numbers say.
         Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => {
-            match words::outcome_short(estimate, margin) {
+            let short = match words::outcome_short(estimate, margin) {
                 short if short.contains("below margin") => short,
                 short => short.trim_start_matches("costs").trim_start().to_owned(),
+            };
+            match (arm.proof == Proof::ByClaim, short.is_empty()) {
+                (false, _) => short,
+                (true, true) => "by your claim".to_owned(),
+                (true, false) => format!("{short}, by your claim"),
             }
         }
     }

@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_full_cell() {
-        check(&sample::full(), Form::Short, expect_file!["golden/full.short.txt"]);
+        check(&sample::full(), Form::Answer, expect_file!["golden/full.answer.txt"]);
         check(&sample::full(), Form::Long, expect_file!["golden/full.long.txt"]);
     }
 
@@ -222,30 +222,30 @@ mod tests {
 
     #[test]
     fn a_plain_arm_again_and_several_cells() {
-        check(&sample::controlled(), Form::Short, expect_file!["golden/controlled.short.txt"]);
+        check(&sample::controlled(), Form::Answer, expect_file!["golden/controlled.answer.txt"]);
         check(&sample::controlled(), Form::Long, expect_file!["golden/controlled.long.txt"]);
     }
 
     #[test]
     fn an_open_loop() {
-        check(&sample::open_loop(), Form::Short, expect_file!["golden/open_loop.short.txt"]);
+        check(&sample::open_loop(), Form::Answer, expect_file!["golden/open_loop.answer.txt"]);
         check(&sample::open_loop(), Form::Long, expect_file!["golden/open_loop.long.txt"]);
     }
 
     #[test]
     fn a_failed_cell() {
-        check(&sample::failed(), Form::Short, expect_file!["golden/failed.short.txt"]);
+        check(&sample::failed(), Form::Answer, expect_file!["golden/failed.answer.txt"]);
     }
 
     #[test]
     fn no_cells() {
-        check(&sample::empty(), Form::Short, expect_file!["golden/empty.short.txt"]);
+        check(&sample::empty(), Form::Answer, expect_file!["golden/empty.answer.txt"]);
     }
 
     #[test]
     fn no_line_is_wider_than_the_page() {
         for analysis in sample::all() {
-            for form in [Form::Short, Form::Long] {
+            for form in [Form::Answer, Form::Short, Form::Long] {
                 for width in WIDTH_MIN..200 {
                     let text = render(&analysis, Options { form, width, colour: false });
                     for line in text.lines() {

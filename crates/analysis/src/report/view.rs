@@ -12,10 +12,10 @@ pub(super) mod published;
 
 use std::collections::BTreeSet;
 
-use tithe_model::direction::turns;
+use tithe_model::{direction::turns, ending::CellEnding};
 
 use super::{
-    headline, idle, number, statements,
+    cell_name, headline, idle, number, statements,
     summary::{self, Row, Summary},
     words,
 };
@@ -23,12 +23,14 @@ pub use super::{
     table::{Column, Entry, Table},
     tone::Tone,
 };
-use crate::{Analysis, ArmAnalysis, CellAnalysis, Interval, Proof, Sweep, SweepArm, SweepStep};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Flag, Interval, Proof, Sweep, SweepArm, SweepStep};
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Costs, conditions, what is amiss with the evidence, warnings, and a line for each arm: what a run prints.
+    /// A line for each arm, what limits it, what is amiss with the evidence, and warnings: what a run prints.
+    Answer,
+    /// Tables of costs, conditions, what is amiss with the evidence, warnings, and a line for each arm.
     Short,
     /// Everything: every finding with what was seen, every figure, settings, versions, the machine.
     Long,
@@ -94,6 +96,37 @@ pub struct Note {
 
 /// The report on `analysis`.
 pub fn document(analysis: &Analysis, form: Form) -> Vec<Block> {
+    let mut blocks = match form {
+        Form::Answer => answer(analysis),
+        Form::Short | Form::Long => whole(analysis, form),
+    };
+    blocks.iter_mut().for_each(|block| block.each_text(clean));
+    blocks
+}
+
+/// What each arm costs and what limits that, how the evidence came out, and warnings.
+fn answer(analysis: &Analysis) -> Vec<Block> {
+    let costs = summary::of(analysis);
+    let mut blocks = vec![Block::Heading(2, "What it costs".to_owned())];
+    blocks.push(match costs.is_empty() {
+        true => Block::Paragraph("Nothing was measured: there are no costs to report.".to_owned()),
+        false => Block::Summary(costs),
+    });
+    let mut notes: Vec<Note> = control(analysis).into_iter().collect();
+    notes.extend(limits(analysis));
+    for (cell, name) in analysis.cells.iter().zip(cell_name::names(analysis)) {
+        let place = if analysis.cells.len() > 1 { format!("{name}: ") } else { String::new() };
+        let with_place = |note: Note| Note { text: format!("{place}{}", note.text), ..note };
+        notes.extend(costs::more(cell).into_iter().chain(unfinished(cell)).map(with_place));
+    }
+    notes.extend(evidence_note(analysis));
+    blocks.extend((!notes.is_empty()).then_some(Block::Notes(notes)));
+    blocks.extend(evidence::summary(analysis));
+    blocks.extend(warnings(analysis));
+    blocks
+}
+
+fn whole(analysis: &Analysis, form: Form) -> Vec<Block> {
     let mut blocks = preamble(analysis);
     if analysis.cells.is_empty() {
         blocks.push(Block::Paragraph("No cell was measured.".to_owned()));
@@ -102,14 +135,10 @@ pub fn document(analysis: &Analysis, form: Form) -> Vec<Block> {
         blocks.extend(of_cell(analysis, cell, form));
     }
     blocks.extend(sweeps(analysis));
-    match form {
-        Form::Short => blocks.extend(evidence::summary(analysis)),
-        Form::Long => blocks.extend(machine(analysis)),
-    }
+    blocks.extend(if form == Form::Long { machine(analysis) } else { evidence::summary(analysis) });
     blocks.extend(warnings(analysis));
     blocks.extend(over_run(analysis));
     blocks.extend(last_lines(analysis));
-    blocks.iter_mut().for_each(|block| block.each_text(clean));
     blocks
 }
 
@@ -224,7 +253,7 @@ fn invalid(cell: &CellAnalysis, form: Form) -> String {
         }
     }
     let told = reasons.into_iter().map(|(reason, frames)| match form {
-        Form::Short => format!("{} × {reason}", frames.len()),
+        Form::Answer | Form::Short => format!("{} × {reason}", frames.len()),
         Form::Long => {
             let frames: Vec<String> = frames.iter().map(u32::to_string).collect();
             format!("frame {}: {reason}", frames.join(", "))
@@ -350,19 +379,50 @@ fn last_lines(analysis: &Analysis) -> Vec<Block> {
     if costs.is_empty() {
         return Vec::new();
     }
-    let note = |mark: &str, text, tone| Note { mark: mark.to_owned(), text, tone };
-    let control = analysis.cells.iter().find_map(headline::control_of).map(|arm| {
-        let text = format!("{} is the plain arm again: what it shows is what differences mean here.", arm.name);
-        note("≡", text, Tone::Normal)
-    });
-    let evidence = summary::evidence(analysis).map(|(words, all_hold)| {
-        let (mark, tone) = if all_hold { ("✓", Tone::Good) } else { ("!", Tone::Bad) };
-        note(mark, format!("evidence: {words}"), tone)
-    });
-    let notes: Vec<Note> = control.into_iter().chain(evidence).collect();
+    let notes: Vec<Note> = control(analysis).into_iter().chain(evidence_note(analysis)).collect();
     let mut blocks = vec![Block::Heading(2, "What it costs".to_owned()), Block::Summary(costs)];
     blocks.extend((!notes.is_empty()).then_some(Block::Notes(notes)));
     blocks
+}
+
+/// What the A/A arm is, where there is one.
+fn control(analysis: &Analysis) -> Option<Note> {
+    let arm = analysis.cells.iter().find_map(headline::control_of)?;
+    let text = format!("{} is the plain arm again: it shows what differences mean here.", arm.name);
+    Some(Note { mark: "≡".to_owned(), text, tone: Tone::Normal })
+}
+
+/// How many claims of the whole run hold.
+fn evidence_note(analysis: &Analysis) -> Option<Note> {
+    let (words, all_hold) = summary::evidence(analysis)?;
+    let (mark, tone) = if all_hold { ("✓", Tone::Good) } else { ("!", Tone::Bad) };
+    Some(Note { mark: mark.to_owned(), text: format!("evidence: {words}"), tone })
+}
+
+/// The flags of the deciding figures, each once with its arms.
+fn limits(analysis: &Analysis) -> Vec<Note> {
+    let mut flagged: Vec<(Flag, BTreeSet<&str>)> = Vec::new();
+    for (arm, estimate) in analysis.cells.iter().flat_map(summary::decided) {
+        for flag in &estimate.flags {
+            match flagged.iter_mut().find(|(known, _)| known == flag) {
+                Some((_, arms)) => _ = arms.insert(&arm.name),
+                None => flagged.push((*flag, BTreeSet::from([arm.name.as_str()]))),
+            }
+        }
+    }
+    let note = |(flag, arms): (Flag, BTreeSet<&str>)| {
+        let arms = arms.into_iter().collect::<Vec<_>>().join(", ");
+        let text = format!("{arms}: {}. {}", words::flag_code(flag), words::flag_advice(flag));
+        Note { mark: "!".to_owned(), text, tone: Tone::Caution }
+    };
+    flagged.into_iter().map(note).collect()
+}
+
+/// Why `cell` ended before its time; `None` where it did not.
+fn unfinished(cell: &CellAnalysis) -> Option<Note> {
+    let early = matches!(cell.ending, None | Some(CellEnding::Interrupted | CellEnding::Failed(_)));
+    let text = words::ending(cell.ending.as_ref());
+    early.then_some(Note { mark: "!".to_owned(), text, tone: Tone::Bad })
 }
 
 /// The answer of a run of several cells, and what it rests on.
@@ -443,10 +503,7 @@ pub(super) fn clean_lines(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Flag,
-        report::{markdown, sample, terminal},
-    };
+    use crate::report::{markdown, sample, terminal};
 
     #[test]
     fn no_foreign_text_steers_the_terminal() {
@@ -464,7 +521,7 @@ mod tests {
                 arm.levels.iter_mut().for_each(|it| steers(it.unit.to_mut()));
             }
         }
-        for form in [Form::Short, Form::Long] {
+        for form in [Form::Answer, Form::Short, Form::Long] {
             let options = terminal::Options { form, width: 100, colour: false };
             for text in [terminal::render(&analysis, options), markdown::render(&analysis, form)] {
                 assert!(!text.contains(|character| marks.contains(character)), "{text}");

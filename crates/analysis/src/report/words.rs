@@ -172,7 +172,7 @@ pub fn proof(proof: &Proof) -> (&'static str, Tone) {
 }
 
 /// The mark of an arm of which nobody but the provider of its server says that it was on.
-pub const TOLD_BY_PROVIDER: &str = "TOLD BY THE PROVIDER";
+pub const TOLD_BY_PROVIDER: &str = "REPORTED BY THE PROVIDER";
 
 /// The mark of `arm`: its proof, which an A/A arm does not need.
 pub fn mark(arm: &ArmAnalysis) -> (&'static str, Tone) {
@@ -261,15 +261,15 @@ pub fn flag_advice(flag: Flag) -> &'static str {
         }
         Flag::ServerUnseen => {
             "The server's processes could not be seen, so processor time is the client's alone: \
-             let Tithe launch the server, or run Tithe on its machine as root or as its user; of an attached one the fact \
-             `server processes` says what stood in the way. A server that its provider switches is never observed."
+             let Tithe launch the server, or run Tithe on its machine as root or as its user. The fact `server processes` \
+             has the reason. A server that its provider switches is never observed."
         }
         Flag::CarryOver => {
             "What the arm before leaves behind moves this figure by more than 0.5 %: \
-             the arms feel each other; ask for a longer `slot`."
+             ask for a longer `slot`."
         }
         Flag::Asymmetric => {
-            "A second instance of the baseline differs from it, so the set-up is not symmetric and this is no answer: \
+            "A second instance of the baseline differs from the first, so the set-up is not symmetric and this is no answer: \
              measure again with more epochs, and look for what the arms do not share."
         }
         Flag::Throttled => {
@@ -284,11 +284,11 @@ pub fn flag_advice(flag: Flag) -> &'static str {
              elsewhere: measure with a kernel whose /proc/crypto lists an AES-NI driver."
         }
         Flag::WithinControl => {
-            "The plain arm differs from itself by as much (A/A): a saving is not believed, and a cost of this size is to be \
-             read with care; measure longer."
+            "The plain arm differs from itself by as much (A/A): do not believe a saving, and do not rely on a cost of this \
+             size; measure longer."
         }
         Flag::WaitingAlone => {
-            "The arm waits less and uses as much processor time, which where its files lie on the disk can explain: measure \
+            "The arm waits less but uses as much processor time. The place of its files on the disk can explain that: measure \
              over several loads (`epochs = 4` or more)."
         }
     }

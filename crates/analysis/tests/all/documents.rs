@@ -25,7 +25,7 @@ use crate::synthetic::{Invented, hour};
 fn reports(analysis: &Analysis, page_data: &PageData) -> [String; 7] {
     [
         terminal::render(analysis, Options { form: Form::Long, ..Options::default() }),
-        terminal::render(analysis, Options { form: Form::Short, ..Options::default() }),
+        terminal::render(analysis, Options { form: Form::Answer, ..Options::default() }),
         html::render(analysis, page_data),
         markdown::render(analysis, Form::Long),
         json::render(analysis, page_data),

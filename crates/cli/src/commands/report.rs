@@ -30,7 +30,7 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
     let observed = || observation::of_run(analysis).map_err(|why| Stop::new(exit::USAGE, why));
     let text = |form| report::terminal::render(analysis, report::terminal::Options { form, width, colour: true });
     let rendered = match arguments.format.as_str() {
-        "short" => text(report::view::Form::Short),
+        "short" => text(report::view::Form::Answer),
         "markdown" => report::markdown::render(analysis, report::view::Form::Long),
         "pull-request" => report::markdown::render(analysis, report::view::Form::Short),
         "benchstat" => report::benchstat::render(analysis),

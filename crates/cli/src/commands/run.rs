@@ -75,13 +75,13 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
         crate::shown::show!("{}", report::ycsb::render(&folder::read(&path)?));
     } else {
         let options = report::terminal::Options {
-            form: report::view::Form::Short,
+            form: report::view::Form::Answer,
             width: progress::columns().min(120),
             colour: true,
         };
         crate::shown::show!("{}", report::terminal::render(analysis, options));
         crate::shown::showln!(
-            "\nthe rest: {}\n          tithe report {}",
+            "\nthe page: {}\nthe rest: tithe report {}",
             path.join("report.html").display(),
             path.display()
         );

@@ -45,7 +45,7 @@ fn a_database_in_words_is_measured_and_its_experiment_kept() {
     let head = "What seal:cost=0.05 and audit+placebo cost simulated database\n  arms  plain, seal:cost=0.05, audit+placebo on \
                 simulated database\n  load  workload c, 500 records, 1 client\n  time  at most 30 s of load";
     assert!(err(&output).starts_with(&format!("{text}{head}")), "{}", err(&output));
-    assert!(out(&output).contains("audit+placebo   proven"), "{}", out(&output));
+    assert!(out(&output).contains("✓ audit+placebo"), "{}", out(&output));
 
     // The kept file is the same experiment, and `plan` of the same words shows it.
     let of_file = bench.tithe(&["plan", &bench.run_folder().join("experiment.toml").display().to_string()]);
@@ -213,20 +213,20 @@ fn an_experiment_file_is_written_with_comments() {
         [[arm]]
         name = "plain"    # the baseline: every other arm is compared with it
 
-        # sealed data file; protects against: Attackers who read the data file.
+        # sealed data file; protects against: attackers who read the data file.
         # cost = -0.5 to 10: What it adds to the time of an operation, as a share: 0.05 is five percent.
         [[arm]]
         name = "seal"
         protections = [{ use = "seal" }]
 
-        # audit log; protects against: Users who deny what they did.
+        # audit log; protects against: users who deny what they did.
         # cost = -0.5 to 10: What it adds to the time of an operation, as a share: 0.05 is five percent.
         # lose = 0 to 1: Share of the records that is lost.
         [[arm]]
         name = "audit"
         protections = [{ use = "audit" }]
 
-        # placebo; protects against: Nothing: it is there to see what is measured where there is nothing to measure.
+        # placebo; protects against: nothing: it shows what is measured where there is nothing to measure.
         # cost = -0.5 to 10: What it adds to the time of an operation, as a share: 0.05 is five percent.
         [[arm]]
         name = "placebo"

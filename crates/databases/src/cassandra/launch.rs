@@ -54,19 +54,19 @@ const COMMON: &[(&str, &str, &str)] = &[
 
 /// Settings that an experiment may set.
 pub const KNOWN: &[(&str, &str)] = &[
-    (NODES, "Nodes of each arm's cluster, 1 to 4, each on a loopback address of its own; 1 where nothing is said."),
-    (REPLICATION, "Nodes that hold each record; as many as there are, at most 3, where nothing is said."),
+    (NODES, "Nodes of each arm's cluster, 1 to 4, each on a loopback address of its own; default 1."),
+    (REPLICATION, "Nodes that hold each record; default: all, at most 3."),
     (
         CONSISTENCY,
-        "How many of them must answer each request: ONE, TWO, THREE, QUORUM, ALL, LOCAL_QUORUM or LOCAL_ONE; QUORUM where nothing is said.",
+        "How many of them must answer each request: ONE, TWO, THREE, QUORUM, ALL, LOCAL_QUORUM or LOCAL_ONE; default QUORUM.",
     ),
-    (HEAP, "Memory of each node's virtual machine: 512M where nothing is said."),
+    (HEAP, "Memory of each node's virtual machine; default 512M."),
     ("column_index_size", "As in cassandra.yaml."),
     ("commitlog_segment_size", "As in cassandra.yaml."),
     ("commitlog_sync", "As in cassandra.yaml: periodic, batch or group."),
     ("commitlog_sync_period", "As in cassandra.yaml; for commitlog_sync = periodic."),
     ("commitlog_sync_group_window", "As in cassandra.yaml; for commitlog_sync = group."),
-    ("concurrent_compactors", "As in cassandra.yaml; 1 where nothing is said."),
+    ("concurrent_compactors", "As in cassandra.yaml; default 1."),
     ("concurrent_reads", "As in cassandra.yaml."),
     ("concurrent_writes", "As in cassandra.yaml."),
     ("disk_access_mode", "As in cassandra.yaml."),
@@ -77,7 +77,7 @@ pub const KNOWN: &[(&str, &str)] = &[
     ("memtable_heap_space", "As in cassandra.yaml."),
     ("memtable_offheap_space", "As in cassandra.yaml."),
     ("native_transport_max_threads", "As in cassandra.yaml."),
-    ("num_tokens", "As in cassandra.yaml; 16 where nothing is said."),
+    ("num_tokens", "As in cassandra.yaml; default 16."),
     ("row_cache_size", "As in cassandra.yaml."),
 ];
 

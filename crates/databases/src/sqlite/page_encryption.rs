@@ -44,9 +44,9 @@ impl Protection for PageEncryption {
         &ProtectionEntry {
             id: "page-encryption",
             title: "page encryption",
-            protects_against: "Attackers who get the database file, its journals or a backup, but not the key: the content \
+            protects_against: "attackers who get the database file, its journals or a backup, but not the key: the content \
                              can be neither read nor guessed.",
-            leaves_open: "The size of the file, which pages change, and everything in the memory of the application, \
+            leaves_open: "the size of the file, which pages change, and everything in the memory of the application, \
                           the key included; aes256cbc also leaves changes unnoticed, and encrypts the same beginning \
                           of the same page the same way each time.",
             options: &[
@@ -54,7 +54,7 @@ impl Protection for PageEncryption {
                     name: "cipher",
                     kind: OptionKind::Choice(&["aegis", "chacha20", "sqlcipher", "aes256cbc"]),
                     default: Some(DefaultValue::Text("chacha20")),
-                    help: "the cipher, in the library's own name; chacha20 is what it uses when nothing is said",
+                    help: "the cipher, in the library's own name; chacha20 is the library's default",
                 },
                 OptionEntry {
                     name: "key",

@@ -35,9 +35,9 @@ impl Protection for PageEncryption {
         &ProtectionEntry {
             id: "page-encryption",
             title: "page encryption",
-            protects_against: "Attackers who get the data folder, its journal or a backup, but not the master key: the \
+            protects_against: "attackers who get the data folder, its journal or a backup, but not the master key: the \
                              content can be neither read nor guessed.",
-            leaves_open: "The size of the files, which pages change, and everything in the memory of the process, the \
+            leaves_open: "the size of the files, which pages change, and everything in the memory of the process, the \
                           keys included; an old page put in the place of its successor; aes-256-cbc also leaves other \
                           changes unnoticed.",
             options: const {

@@ -14,7 +14,7 @@ pub const JOURNAL: &str = "journal";
 
 /// Names and sentences of all settings.
 pub const HELP: [(&str, &str); 7] = [
-    ("cache_size_mb", "the engine's cache, MB; 256 when nothing is said, which is the least that MongoDB takes"),
+    ("cache_size_mb", "the engine's cache, MB; default 256, the least that MongoDB takes"),
     ("compressor", "of tables: snappy, as MongoDB has it, or none"),
     ("journal_compressor", "of the journal: snappy, as MongoDB has it, or none"),
     ("journal_file_mb", "size at which a file of the journal is full, MB; 100, as MongoDB has it"),
@@ -215,7 +215,7 @@ mod tests {
         check(
             &[("cache_size_mb", "1GB,encryption=(name=none)")],
             expect![
-                "refused: `1GB,encryption=(name=none)` is no value of cache_size_mb: the engine's cache, MB; 256 when nothing is said, which is the least that MongoDB takes"
+                "refused: `1GB,encryption=(name=none)` is no value of cache_size_mb: the engine's cache, MB; default 256, the least that MongoDB takes"
             ],
         );
         check(

@@ -45,9 +45,9 @@ impl Protection for Fscrypt {
         &ProtectionEntry {
             id: "volume-fscrypt",
             title: "Encrypted folder, fscrypt",
-            protects_against: "Attackers who read the disk, or the folder without its key: a stolen disk, an image of it, an \
+            protects_against: "attackers who read the disk, or the folder without its key: a stolen disk, an image of it, an \
                              administrator before the key was given.",
-            leaves_open: "Sizes, times, owners and number of files, which are not encrypted; everyone who is let in to \
+            leaves_open: "sizes, times, owners and number of files, which are not encrypted; everyone who is let in to \
                           the files while the key is given; undetected changes of the ciphertext.",
             options: &[SIZE],
             at_rest: true,

@@ -37,8 +37,8 @@ impl Protection for Seal {
         &ProtectionEntry {
             id: "seal",
             title: "sealed data file",
-            protects_against: "Attackers who read the data file.",
-            leaves_open: "The memory of the process, where the key is too.",
+            protects_against: "attackers who read the data file.",
+            leaves_open: "the memory of the process, where the key is too.",
             options: const { &[cost(0.05)] },
             ..ProtectionEntry::BARE
         }
@@ -62,8 +62,8 @@ impl Protection for Audit {
         &ProtectionEntry {
             id: "audit",
             title: "audit log",
-            protects_against: "Users who deny what they did.",
-            leaves_open: "Attackers who can change the log.",
+            protects_against: "users who deny what they did.",
+            leaves_open: "attackers who can change the log.",
             options: const {
                 &[
                     cost(0.05),
@@ -97,8 +97,8 @@ impl Protection for Placebo {
         &ProtectionEntry {
             id: "placebo",
             title: "placebo",
-            protects_against: "Nothing: it is there to see what is measured where there is nothing to measure.",
-            leaves_open: "Everything.",
+            protects_against: "nothing: it shows what is measured where there is nothing to measure.",
+            leaves_open: "everything.",
             options: const { &[cost(0.0)] },
             ..ProtectionEntry::BARE
         }

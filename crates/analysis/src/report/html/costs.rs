@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use super::{
     first_screen,
     marks::{class, doubt_class, doubt_mark, is_doubted},
-    markup::{anchor, at, concat, heads, is_empty, section, wide},
+    markup::{anchor, at, breakable, concat, heads, is_empty, section, wide},
     scale::{Scale, cost_ticks},
 };
 use crate::{
@@ -198,7 +198,7 @@ fn rows(analysis: &Analysis, cell: &CellAnalysis, name: &str, columns: &[Column]
             }
             @for arm in cell.arms.iter().filter(told) {
                 tr class=[doubt_class(arm)] {
-                    th scope="row" { (arm.name) (doubt_mark(arm)) }
+                    th scope="row" { (breakable(&arm.name)) (doubt_mark(arm)) }
                     @for (index, column) in columns.iter().enumerate() {
                         (place(analysis, (cell, arm), index, column))
                     }

@@ -10,7 +10,7 @@ use tithe_statistics::{mean, order::quantile7};
 use super::{
     heading, is_abridged,
     marks::{arm_mark, class, is_doubted},
-    markup::{at, concat, details, heads, is_empty, section, wide},
+    markup::{at, breakable, concat, details, heads, is_empty, section, wide},
     scale::Scale,
 };
 use crate::{
@@ -168,7 +168,7 @@ fn table(arms: &[(&ArmAnalysis, &Estimate)], confidence: &str) -> Markup {
                 @for (arm, estimate) in arms {
                     @let all = parts(&arm.course).concat();
                     tr {
-                        th scope="row" { (arm.name) }
+                        th scope="row" { (breakable(&arm.name)) }
                         td { (number::count(estimate.count as u64)) }
                         @for third in all.chunks(all.len().div_ceil(3)) {
                             td { (number::bound(mean(third), &estimate.effect)) }

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use super::{
     marks::{arm_mark, class, is_doubted},
-    markup::{anchor, concat, percent},
+    markup::{anchor, breakable, concat, percent},
     scale::{Scale, cost_ticks},
 };
 use crate::{
@@ -157,7 +157,7 @@ pub(super) fn row(margin: f64, arm: &ArmAnalysis, estimate: &Estimate, scale: &S
     };
     html! {
         tr.(class).doubted[doubted] {
-            th scope="row" { (arm.name) " " (arm_mark(arm)) }
+            th scope="row" { (breakable(&arm.name)) " " (arm_mark(arm)) }
             td.dots title=(said) { (drawing(margin, arm, estimate, scale)) }
             td { (figure(&figures.cost)) (figure(&figures.added)) }
             (further)

@@ -9,7 +9,7 @@ use tithe_model::experiment::Metric;
 use super::{
     heading, is_abridged,
     marks::{doubt_class, doubt_mark},
-    markup::{at, concat, is_empty, section, wide},
+    markup::{at, breakable, concat, is_empty, section, wide},
 };
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Figure, Level,
@@ -99,7 +99,7 @@ fn bars(cell: &CellAnalysis) -> Markup {
             tbody {
                 @for arm in &cell.arms {
                     tr class=[doubt_class(arm)] {
-                        th scope="row" { (arm.name) (doubt_mark(arm)) }
+                        th scope="row" { (breakable(&arm.name)) (doubt_mark(arm)) }
                         @for (name, title, highest) in &columns { (place(arm, name, title, *highest)) }
                     }
                 }

@@ -62,6 +62,12 @@ pub(super) fn wide(label: &str, body: &Markup) -> Markup {
     html! { div.wide tabindex="0" role="region" aria-label=(label) { (body) } }
 }
 
+/// A name that may continue on the next line after a separator, so that no word of it is broken where there is room.
+pub(super) fn breakable(name: &str) -> Markup {
+    let parts = name.split_inclusive(['+', ':', ',', '-', '_', '=']);
+    html! { @for (index, part) in parts.enumerate() { @if index > 0 { wbr; } (part) } }
+}
+
 /// The names of a table's columns.
 pub(super) fn heads<T: Render>(names: impl IntoIterator<Item = T>) -> Markup {
     html! { thead { tr { @for name in names { th scope="col" { (name) } } } } }

@@ -30,7 +30,7 @@ fn reports(analysis: &Analysis, page_data: &PageData) -> Vec<(&'static str, Stri
     let text = |form, width| terminal::render(analysis, terminal::Options { form, width, colour: true });
     vec![
         ("text", text(Form::Long, 120)),
-        ("short", text(Form::Short, 80)),
+        ("short", text(Form::Answer, 80)),
         ("html", html::render(analysis, page_data)),
         ("markdown", markdown::render(analysis, Form::Long)),
         ("pull-request", markdown::render(analysis, Form::Short)),

@@ -1,6 +1,6 @@
 //! The table that answers the question: what does each arm cost.
 
-use tithe_model::experiment::Metric;
+use tithe_model::{ending::CellEnding, experiment::Metric};
 
 use super::{Block, Column, Entry, Form, Note, Table, Tone};
 use crate::{
@@ -262,8 +262,11 @@ pub(super) fn verdict(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> En
     }
 }
 
-/// How much longer it would take until every arm is as precise as asked.
-fn more(cell: &CellAnalysis) -> Option<Note> {
+/// How much longer it would take until every arm is as precise as asked; `None` where the answers were certain before.
+pub(super) fn more(cell: &CellAnalysis) -> Option<Note> {
+    if cell.ending == Some(CellEnding::Decided) {
+        return None;
+    }
     let primary = |arm: &ArmAnalysis| arm.primary()?.more_s;
     let missing: Vec<f64> = cell.arms.iter().filter_map(primary).collect();
     let most = missing.iter().copied().reduce(f64::max)?;

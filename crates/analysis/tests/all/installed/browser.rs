@@ -93,6 +93,20 @@ for (const plot of all('.plot')) {
   }
 }
 
+// No word of an arm's name continues on the next line.
+const broken = [];
+for (const it of all('.plot tbody th')) {
+  const texts = document.createTreeWalker(it, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    for (const word of texts.currentNode.data.matchAll(/[\p{L}\p{N}]+/gu)) {
+      const range = document.createRange();
+      range.setStart(texts.currentNode, word.index);
+      range.setEnd(texts.currentNode, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map((each) => Math.round(each.top))).size > 1) broken.push(word[0]);
+    }
+  }
+}
+
 // Texts of drawings keep apart, and are large enough to be read.
 const tiny = [];
 for (const svg of all('svg').filter((it) => !it.parentElement.closest('svg'))) {
@@ -124,6 +138,7 @@ parent.found(window.name, {
   faint: faint.slice(0, 5),
   misplaced,
   overlapping: overlapping.slice(0, 3),
+  broken: broken.slice(0, 3),
   tiny: tiny.slice(0, 3),
   plots: all('.plot').map((it) => Math.round(it.getBoundingClientRect().top + scrollY)),
   drawing: Math.round(Math.min(...drawn, 10000)),
@@ -156,6 +171,8 @@ struct Seen {
     misplaced: Vec<String>,
     /// Rows of the first screen and texts of drawings in which one text lies over another.
     overlapping: Vec<String>,
+    /// Words of arms' names on the first screen that are on two lines.
+    broken: Vec<String>,
     /// Texts of drawings that are smaller than 11 CSS pixels.
     tiny: Vec<String>,
     /// Where the plots of the first screen begin, CSS pixels from the top.
@@ -185,6 +202,7 @@ impl Seen {
             ("faint", &self.faint),
             ("misplaced", &self.misplaced),
             ("over each other", &self.overlapping),
+            ("broken", &self.broken),
             ("too small", &self.tiny),
             ("not reached by the keyboard", &self.unreachable),
             ("in the console", &self.console),
@@ -338,6 +356,17 @@ fn the_first_screen_answers_at_every_width() {
         assert!(seen.plots[0] < 450, "{width}: the plot begins at {}", seen.plots[0]);
         assert_eq!(seen.scrolled, Vec::<String>::new(), "{width}: cut off");
         assert!(seen.drawing >= 96, "{width}: a drawing is {} wide", seen.drawing);
+    }
+}
+
+#[test]
+fn a_long_name_of_an_arm_breaks_between_its_words() {
+    let Some(chromium) = chromium() else { return };
+    let mut records = Invented::default().records();
+    records.plan.experiment.arms[1].name = "TLS+pgaudit:log=read,write+columns:share=0.5".to_owned();
+    let page = html::render(&assess(&records), &PageData::of(&records, "title = \"a\""));
+    for seen in look(&chromium, &WIDTHS.map(|width| (page.as_str(), width)), false) {
+        assert_eq!(seen.faults(), Vec::<String>::new(), "{}", seen.width);
     }
 }
 

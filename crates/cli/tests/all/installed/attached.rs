@@ -5,7 +5,7 @@ use crate::support;
 use support::{
     Bench, err, out,
     server::{OtherServer, Server},
-    status, words,
+    status,
 };
 
 /// A short experiment about `database` with these arms.
@@ -65,11 +65,6 @@ pub fn verified(bench: &Bench, database: &str, arms: &str) -> (i32, String) {
     (status(&output), out(&output) + &err(&output))
 }
 
-/// The whole report, without line breaks.
-fn report(bench: &Bench) -> String {
-    words(&out(&bench.tithe(&["report", &bench.run_folder().display().to_string()])))
-}
-
 pub fn schemas(server: &Server) -> String {
     server.psql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tithe%'")
 }
@@ -100,7 +95,7 @@ fn tls_and_audit_on_one_postgres_by_an_account_with_few_rights() {
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     assert_eq!(proofs(&bench), ["baseline", "proven", "proven"]);
-    let told = report(&bench);
+    let told = bench.whole_report();
     // It is on this machine, and this user may see it.
     assert!(!told.contains("SERVER_UNSEEN"), "{told}");
     let processes = server_processes(&bench);
@@ -184,7 +179,7 @@ fn columns_and_plain_records_stand_on_one(database: &str, url: &str, counted: &s
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{database}: {}{}", out(&output), err(&output));
     assert_eq!(proofs(&bench), ["baseline", "proven", "proven"], "{database}");
-    let told = report(&bench);
+    let told = bench.whole_report();
     assert!(!told.contains("SERVER_UNSEEN"), "{database}: {told}");
     let processes = server_processes(&bench);
     assert!(processes.iter().all(|words| words.ends_with(counted)), "{database}: {processes:?}");

@@ -41,9 +41,8 @@ fn on(database: &str, lines: &str) -> String {
 fn run(bench: &Bench, lines: &str) -> (i32, String, Value) {
     bench.file("e.toml", &experiment(lines));
     let run = bench.tithe(&["run", "e.toml"]);
-    let told = format!("{}{}", out(&run), err(&run));
-    assert!(status(&run) != 2, "{told}");
-    (status(&run), told, bench.report())
+    assert!(status(&run) != 2, "{}{}", out(&run), err(&run));
+    (status(&run), bench.whole_report(), bench.report())
 }
 
 fn own(report: &Value) -> &Value {

@@ -5,7 +5,7 @@
 use crate::support;
 
 use serde_json::Value;
-use support::{Bench, err, out, status, words};
+use support::{Bench, err, out, status};
 use tithe_machine::perf;
 
 /// True where processors can be sampled; told when not.
@@ -47,7 +47,7 @@ protections = [{{ use = "{protection}" }}]
     bench.file("e.toml", &text);
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    (bench.report()["cells"][0]["profile"].take(), words(&out(&output)))
+    (bench.report()["cells"][0]["profile"].take(), bench.whole_report())
 }
 
 /// The largest component of the protected arm whose name has `words`: side, words and µs per operation.

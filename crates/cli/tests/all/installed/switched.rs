@@ -118,7 +118,7 @@ fn without_a_claim_the_verdict_is_the_providers_word() {
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 7, "{}{}", out(&output), err(&output));
     assert_eq!(reported(&bench)["proof"]["proof"], "told");
-    assert!(out(&output).contains("TOLD BY THE PROVIDER"), "{}", out(&output));
+    assert!(out(&output).contains("REPORTED BY THE PROVIDER"), "{}", out(&output));
     assert!(logs_all(&server) && schemas(&server) == "0");
     let verified = bench.tithe(&["verify", "e.toml"]);
     assert_eq!(status(&verified), 7, "{}{}", out(&verified), err(&verified));

@@ -38,7 +38,7 @@ fn known_costs_are_recovered_in_microseconds_too() {
             assert!((found - truth).abs() < tolerance, "arm {arm} {name}: {difference} is not {truth}");
         }
     }
-    let told = words(&out(&output));
+    let told = bench.whole_report();
     // Invented times are whole nanoseconds.
     assert!(told.contains("+20.0 % [20.0, 20.0]") && told.contains("costs 20.0 % +4.00 µs [4.00, 4.00]"), "{told}");
 
@@ -179,7 +179,7 @@ fn a_sweep_finds_saturation_and_measures_below_it() {
     assert!(most(1) < most(0));
     assert!((rate / most(1) - 0.7).abs() < 0.05, "{rate} of {}", most(1));
     assert!(sweep[1]["costs"].as_array().is_some_and(|costs| costs.len() >= 2), "{sweep}");
-    assert!(out(&output).contains("saturated at"), "{}", out(&output));
+    assert!(bench.whole_report().contains("saturated at"));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_true_saving_is_found_and_the_plain_arm_again_stands_beside_it() {
     let report = bench.report();
     assert_eq!(estimate(&report, 1, "net")["verdict"], "GAINS");
     assert_eq!(report["cells"][0]["arms"][2]["aa"], true);
-    let told = words(&out(&output));
+    let told = bench.whole_report();
     assert!(told.contains("A/A plain again") && told.contains("A/A is the plain arm again"), "{told}");
     let csv = bench.kept("report.csv");
     assert!(csv.lines().any(|line| line.contains(",A/A,,A/A,net,")), "{csv}");
@@ -289,7 +289,7 @@ fn servers_that_compile_are_measured_when_they_are_steady() {
         bench.file("e.toml", text);
         let output = bench.tithe(&["run", "e.toml", "--quiet"]);
         assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-        let (report, told) = (bench.report(), words(&out(&output)));
+        let (report, told) = (bench.report(), bench.whole_report());
         (gained_over_a_start(&bench), report, told)
     };
     let slow = "slow_start = 8\nslow_operations = 10000";

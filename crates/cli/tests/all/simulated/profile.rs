@@ -10,7 +10,8 @@ fn a_profile_changes_no_figure_and_its_parts_are_the_cost() {
         bench.file("e.toml", &text);
         let output = bench.tithe(&[&["run", "e.toml", "--quiet"], arguments].concat());
         assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-        (bench, words(&out(&output)))
+        let told = bench.whole_report();
+        (bench, told)
     };
     let (plain, told) = bench("unprofiled", &[]);
     assert!(!told.contains("Profile:"), "{told}");

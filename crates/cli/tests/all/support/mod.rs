@@ -111,6 +111,11 @@ impl Bench {
         self.kept_json("report.json")["tithe_report"].take()
     }
 
+    /// What `tithe report` prints of the only run, in one line.
+    pub fn whole_report(&self) -> String {
+        words(&out(&self.tithe(&["report", &self.run_folder().display().to_string()])))
+    }
+
     /// What there is so far of a file of all runs that have begun.
     pub fn kept_so_far(&self, name: &str) -> String {
         let runs = std::fs::read_dir(self.path("tithe-runs")).into_iter().flatten().flatten();
