@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
+use super::markup::breakable;
 use crate::{
     Analysis,
     report::{headline, words},
@@ -36,7 +37,7 @@ pub(super) fn answer(analysis: &Analysis) -> Markup {
 fn named(sentences: &str) -> Markup {
     html! {
         @for (index, words) in sentences.split(NAME).enumerate() {
-            @if index % 2 == 1 { b { (words) } } @else { (words) }
+            @if index % 2 == 1 { b { (breakable(words)) } } @else { (words) }
         }
     }
 }

@@ -79,7 +79,7 @@ fn panel(arm: &ArmAnalysis, estimate: &Estimate) -> Markup {
     html! {
         figure.panel.(class).doubted[is_doubted(arm)] {
             figcaption {
-                (arm.name) " " (lead(arm, estimate))
+                (breakable(&arm.name)) " " (lead(arm, estimate))
                 @if estimate.flags.contains(&Flag::Drift) { " " a.flag href="#warnings" { "⚑ moved" } }
             }
             svg.drawing height=(HEIGHT) role="img"

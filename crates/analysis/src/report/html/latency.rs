@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::{
     marks::is_doubted,
-    markup::{at, concat, details, heads, is_empty, percent, wide},
+    markup::{at, breakable, concat, details, heads, is_empty, percent, wide},
     scale::{Scale, cost_ticks},
 };
 use crate::{
@@ -101,7 +101,7 @@ fn keys(cell: &CellAnalysis) -> Markup {
         html! {
             li class=(class) {
                 svg width="14" height="12" viewBox="-7 -6 14 12" aria-hidden="true" { path.sign d=(shape) {} }
-                (arm.name) @if is_doubted(arm) { " (not proven)" }
+                span { (breakable(&arm.name)) @if is_doubted(arm) { " (not proven)" } }
             }
         }
     };

@@ -7,7 +7,7 @@ use tithe_model::record::{Finding, Role, Verdict};
 
 use super::{
     marks::proof_mark,
-    markup::{section, wide},
+    markup::{breakable, section, wide},
 };
 use crate::{
     Analysis, Proof,
@@ -151,7 +151,7 @@ fn arm(arm: &Across<'_>) -> Markup {
     html! {
         details.proof open[!proven] {
             summary {
-                (arm.name)
+                (breakable(&arm.name))
                 @for (proof, cells) in &arm.proofs { " " (proof_mark(proof)) span.mark { (arm.place(cells)) } }
             }
             @if !arm.protections.is_empty() { p { (arm.protections.join(", ")) } }
