@@ -663,12 +663,14 @@ fn a_log_asks_for_the_tables_that_its_statements_name() {
     };
     expect![[r#"
         writes: false, names: {"FROM", "SELECT", "WHERE", "a", "b", "c", "from", "select", "t", "u", "where"}
-        select-t: SELECT a FROM t WHERE b = 'x'"#]].assert_eq(&asked(&[
+        select-t: SELECT a FROM t WHERE b = 'x'"#]]
+    .assert_eq(&asked(&[
         "SELECT a FROM t WHERE b = 'x'",
         "SELECT a FROM t WHERE b = 'y'",
         "SELECT 1; SELECT c FROM u",
     ]));
     expect![[r#"
         writes: true, names: {"FROM", "SELECT", "a", "from", "select", "t"}
-        select-t: SELECT "a" FROM t"#]].assert_eq(&asked(&["BEGIN READ WRITE", "SELECT \"a\" FROM t", "COMMIT"]));
+        select-t: SELECT "a" FROM t"#]]
+    .assert_eq(&asked(&["BEGIN READ WRITE", "SELECT \"a\" FROM t", "COMMIT"]));
 }

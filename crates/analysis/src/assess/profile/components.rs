@@ -280,6 +280,9 @@ const LEVERS: &[(&str, &str, &str)] = &[
     ("pgaudit", "kernel: pipes", "pgaudit:log=write"),
     ("server-audit", "server_audit", "server-audit:events=QUERY_DML_NO_SELECT"),
     ("page-encryption", "SQLite's cipher", "page-encryption:cipher=aegis"),
+    ("tls", "cryptography (OpenSSL)", "tls:suite=aes-128-gcm"),
+    ("tls", "cryptography (ring)", "tls:suite=aes-128-gcm"),
+    ("columns", "column encryption", "columns:share=0.5"),
 ];
 
 /// What could lower `component` of an arm with `protections`; empty where nothing is known.
@@ -333,6 +336,7 @@ mod tests {
     fn a_lever_is_of_the_protection_and_is_not_the_arm_itself() {
         let lever = |protection: &str, component| lever(&[protection.to_owned()], component);
         assert_eq!(lever("pgaudit", "kernel: pipes"), "pgaudit:log=write");
+        assert_eq!(lever("tls", "cryptography (ring)"), "tls:suite=aes-128-gcm");
         assert_eq!((lever("tls", "kernel: pipes"), lever("pgaudit", "C library")), (String::new(), String::new()));
     }
 }

@@ -145,7 +145,7 @@ pub(in crate::report) fn conditions(profile: &CellProfile) -> String {
         invalid => format!(", {invalid} invalid"),
     };
     format!(
-        "Profile: {} sampled frames after the measured ones{invalid}, {:.0} samples a second and processor, {} lost; \
+        "Profile: {} sampled frames between the measured ones{invalid}, {:.0} samples a second and processor, {} lost; \
          {overhead}. Intervals are over {over}. At most one in twenty named parts is expected to be nothing.",
         profile.frames, profile.rate, profile.lost
     )
