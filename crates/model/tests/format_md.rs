@@ -59,7 +59,7 @@ fn check_rows(heading: &str, names: &[String], only: bool) {
 #[test]
 fn examples_are_experiments() {
     let catalogue: Catalogue = catalogue::catalogue();
-    assert_eq!(examples().len(), 2, "an example was not found");
+    assert_eq!(examples().len(), 1, "an example was not found");
     for example in examples() {
         let experiment = parse(example, &catalogue, &catalogue::read);
         let experiment = experiment.unwrap_or_else(|diagnostics| panic!("{example}\n{diagnostics:#?}"));
