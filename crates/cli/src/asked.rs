@@ -19,6 +19,9 @@ use crate::{
 /// The experiment that runs when none is named.
 const BUILT_IN: &str = include_str!("../../../experiments/sqlite-page-encryption.toml");
 
+/// The preset that `--like-production` stands for.
+const LIKE_PRODUCTION: &str = "calls";
+
 /// An experiment before it is read.
 pub struct Source {
     /// What diagnostics call it.
@@ -140,6 +143,7 @@ fn option_of_words(arguments: &AskedArgs) -> Option<&'static str> {
         (!arguments.ycsb_file.is_empty(), "--ycsb-file"),
         (!arguments.script.is_empty(), "--script"),
         (!arguments.replay.is_empty(), "--replay"),
+        (arguments.like_production, "--like-production"),
         (arguments.plain.is_some(), "--plain"),
     ];
     given.into_iter().find_map(|(given, option)| given.then_some(option))
@@ -206,7 +210,8 @@ fn in_words(
     }
     let id = database.entry.id;
     // Users with their own workload want to see it run: the database's first protection is what most ask for.
-    let brings = !(arguments.ycsb_file.is_empty() && arguments.script.is_empty() && arguments.replay.is_empty());
+    let brings = !(arguments.ycsb_file.is_empty() && arguments.script.is_empty() && arguments.replay.is_empty())
+        || arguments.like_production;
     let first = database.protections.first().filter(|_| brings);
     let first: Vec<String> = first.map(|entry| entry.id.to_owned()).into_iter().collect();
     let protections = if arguments.protect.is_empty() { &first } else { &arguments.protect };
@@ -225,6 +230,8 @@ fn in_words(
         files.chain(arguments.replay.iter().map(|path| log(path))).collect::<Result<_, _>>()?;
     let script_keys = script_keys(arguments)?;
     let replay_keys = pairs("properties", "--property", &arguments.property)?;
+    let mut workloads = arguments.workload.clone();
+    workloads.extend(arguments.like_production.then(|| LIKE_PRODUCTION.to_owned()));
     let words = Words {
         command,
         target,
@@ -234,7 +241,7 @@ fn in_words(
         prepare: arguments.prepare.as_deref(),
         plain: arguments.plain.as_deref(),
         protections,
-        workloads: &arguments.workload,
+        workloads: &workloads,
         files: &files,
         clients: &asked.clients,
         records: asked.records,

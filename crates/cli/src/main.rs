@@ -174,6 +174,10 @@ pub struct AskedArgs {
     /// protection is measured
     #[arg(long, value_name = "LOG")]
     replay: Vec<PathBuf>,
+    /// Load like production's: the statements that the running server has counted, by their calls
+    /// (pg_stat_statements, performance_schema), with parameters drawn from its columns' values
+    #[arg(long)]
+    like_production: bool,
     /// Property of the replay: pace (closed, or a factor of the log's own pace), finish (as-logged, rollback),
     /// database, form, prefix, encoding, memory (MB); repeat it for further ones
     #[arg(long, value_name = "NAME=VALUE", requires = "replay")]
@@ -220,7 +224,7 @@ pub struct RunArgs {
     #[command(flatten)]
     asked: AskedArgs,
     /// Continue this run folder after its last complete frame instead of starting a new one
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "script", "replay", "quick", "against", "aa_arm", "until_decided", "profile", "design"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "script", "replay", "like_production", "quick", "against", "aa_arm", "until_decided", "profile", "design"])]
     resume: Option<PathBuf>,
     /// Compare two builds of the server instead of the experiment's arms: the programs in this folder (or beside this
     /// program) and the installed ones, both with the first arm's set-up

@@ -1,6 +1,6 @@
 //! From what is asked for to a plan that this machine can carry out, or every reason why not.
 
-use tithe_harness::{arms, catalogue};
+use tithe_harness::{arms, catalogue, run::learn::learn};
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
     catalogue::Catalogue,
@@ -274,6 +274,8 @@ fn found(text: String, plan: Plan, machine: &MachineArgs) -> Result<Planned, Sto
     arms::check(database, &plan.experiment, &workloads)
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     arms::check_programs(database, &plan.experiment, &workloads)
+        .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
+    learn(database, &plan.experiment, &workloads)
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     let (install, lacks) = match catalogue::missing(database, &plan.experiment, &offer::search(machine)) {
         Ok(install) => {

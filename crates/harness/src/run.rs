@@ -12,6 +12,7 @@ mod draw;
 mod epoch_setup;
 mod idle;
 mod invalid;
+pub mod learn;
 mod located;
 mod profile;
 mod proof;

@@ -2,9 +2,9 @@
 //! they hand to each other, and what several of them share.
 //!
 //! The traits are one a file: [`database`], [`protection`], [`product`], [`session`], [`workload`], [`program`],
-//! [`volume`], [`rotation`], [`restore`], [`own_tables`], [`evidence`]. [`checks`] are those that databases share,
-//! [`columns`] is column encryption for every database, [`wire`] is TCP and TLS for wire clients, and [`simulated`] is
-//! a database with known costs, for tests. Nothing here measures: that is the harness.
+//! [`volume`], [`rotation`], [`restore`], [`own_tables`], [`production`], [`evidence`]. [`checks`] are those that
+//! databases share, [`columns`] is column encryption for every database, [`wire`] is TCP and TLS for wire clients, and
+//! [`simulated`] is a database with known costs, for tests. Nothing here measures: that is the harness.
 
 #![forbid(unsafe_code)]
 
@@ -20,6 +20,7 @@ pub mod evidence;
 pub mod matrix;
 pub mod own_tables;
 pub mod product;
+pub mod production;
 pub mod program;
 pub mod protection;
 pub mod protections;

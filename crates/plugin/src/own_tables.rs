@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 
 use tithe_machine::{fault::Fault, launch::Server};
 
-use crate::setup::{Setup, TablePlace};
+use crate::{
+    production::Production,
+    setup::{Setup, TablePlace},
+};
 
 /// A statement of the user's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +73,12 @@ pub trait OwnTables: Sync {
     /// # Errors
     /// As [`Database::connect`](crate::database::Database::connect).
     fn survey(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Survey>, Fault>;
+
+    /// Opens a session that asks what the server has counted, and changes nothing.
+    ///
+    /// # Errors
+    /// As [`OwnTables::survey`].
+    fn production(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Production>, Fault>;
 
     /// Copies the table that statements call `name` to where Tithe keeps its tables, with its rows, indexes and
     /// defaults; without foreign keys and triggers, which would lead back to the originals.

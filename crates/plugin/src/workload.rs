@@ -7,6 +7,7 @@ use tithe_model::catalogue::DatabaseEntry;
 
 use crate::{
     own_tables::Asked,
+    production::Learns,
     program::Program,
     restore::Restore,
     session::{Progress, Session, Table},
@@ -58,6 +59,11 @@ pub trait Workload: Send + Sync {
     /// What it asks of tables that neither Tithe nor [`Workload::restore`] brings, where `placeholder` writes
     /// parameters; `None` where it asks nothing of such.
     fn own_tables(&self, _placeholder: fn(usize) -> String) -> Option<Asked> {
+        None
+    }
+
+    /// What it is learned by from a running server; `None` where it says by itself what the load is.
+    fn learns(&self) -> Option<&dyn Learns> {
         None
     }
 

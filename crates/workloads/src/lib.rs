@@ -3,6 +3,7 @@
 pub mod dump;
 mod find;
 mod libpq;
+pub mod production;
 pub mod program;
 pub mod replay;
 pub mod script;
@@ -37,6 +38,7 @@ pub const KINDS: &[Kind] = &[
     Kind { entry: sysbench::entry, make: sysbench::make },
     Kind { entry: command::entry, make: command::make },
     Kind { entry: replay::entry, make: replay::make },
+    Kind { entry: production::entry, make: production::make },
 ];
 
 /// Makes the workload that an experiment describes.

@@ -68,16 +68,18 @@ fn left_aside(Prepared { plan, workloads, .. }: &Prepared) -> String {
     text
 }
 
-/// What of each log is replayed, and why the rest is not.
+/// What of each log is replayed, or drawn of what a server has counted, and why the rest is not.
 fn replayed(Prepared { plan, workloads, .. }: &Prepared) -> String {
     let catalogue = offer::catalogue();
     let logs = || catalogue.workloads.iter().filter(|kind| !kind.by_path.is_empty());
     let mut text = String::new();
     for (described, workload) in plan.experiment.workloads.iter().zip(workloads) {
-        if logs().all(|kind| kind.id != described.kind) {
-            continue;
-        }
-        let mut lead = format!("Replay            {}: ", described.name);
+        let lead = match workload.learns() {
+            Some(_) => "Load",
+            None if logs().any(|kind| kind.id == described.kind) => "Replay",
+            None => continue,
+        };
+        let mut lead = format!("{lead:18}{}: ", described.name);
         for (name, value) in workload.describe() {
             text += &format!("{lead}{name}: {value}\n");
             lead = " ".repeat(18);

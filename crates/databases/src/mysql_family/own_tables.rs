@@ -3,11 +3,14 @@
 //! They run where they are only if statements read: the server tells no account with minimal rights by which cascades
 //! and triggers a change of one table changes others.
 
+mod production;
+
 use std::collections::BTreeSet;
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     own_tables::{OwnStatement, OwnTable, OwnTables, Refusal, Survey},
+    production::Production,
     session::{SqlSession as _, rows},
     setup::Setup,
 };
@@ -60,15 +63,24 @@ pub fn enter(access: &Access, server: &Server, setup: &Setup) -> Result<String, 
     Ok(format!("USE {}", quoted(&database)))
 }
 
+/// Opens a session that changes nothing.
+fn asking(access: &Access, server: &Server, setup: &Setup) -> Result<Asking, Fault> {
+    let mut session = access.administrator(server, setup)?;
+    session.run(&enter(access, server, setup)?)?;
+    session.run("SET SESSION TRANSACTION READ ONLY")?;
+    session.run(&format!("SET SESSION lock_wait_timeout = {LOCK_TIMEOUT_S}"))?;
+    let account = session.account()?;
+    let database = quoted(&access.product.target(server, setup)?.database);
+    Ok(Asking { session, account, database })
+}
+
 impl OwnTables for Family {
     fn survey(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Survey>, Fault> {
-        let mut session = self.0.access.administrator(server, setup)?;
-        session.run(&enter(self.0.access, server, setup)?)?;
-        session.run("SET SESSION TRANSACTION READ ONLY")?;
-        session.run(&format!("SET SESSION lock_wait_timeout = {LOCK_TIMEOUT_S}"))?;
-        let account = session.account()?;
-        let database = quoted(&self.0.access.product.target(server, setup)?.database);
-        Ok(Box::new(Asking { session, account, database }))
+        Ok(Box::new(asking(self.0.access, server, setup)?))
+    }
+
+    fn production(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Production>, Fault> {
+        Ok(Box::new(asking(self.0.access, server, setup)?))
     }
 
     fn copy(&self, server: &Server, setup: &Setup, name: &str) -> Result<(), Fault> {

@@ -1,10 +1,13 @@
 //! Tables of the user's own on a running PostgreSQL.
 
+mod production;
+
 use std::collections::BTreeSet;
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     own_tables::{OwnStatement, OwnTable, OwnTables, Refusal, Survey},
+    production::Production,
     session::{SqlSession as _, rows},
     setup::Setup,
 };
@@ -35,12 +38,21 @@ struct Asking {
     space: String,
 }
 
+/// Opens a session that changes nothing.
+fn asking(server: &Server, setup: &Setup) -> Result<Asking, Fault> {
+    let mut session = administrator(server, setup)?;
+    session.run("SET default_transaction_read_only = on")?;
+    session.run(&format!("SET lock_timeout = '{LOCK_TIMEOUT_S}s'"))?;
+    Ok(Asking { session, space: setup.space.clone() })
+}
+
 impl OwnTables for Postgres {
     fn survey(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Survey>, Fault> {
-        let mut session = administrator(server, setup)?;
-        session.run("SET default_transaction_read_only = on")?;
-        session.run(&format!("SET lock_timeout = '{LOCK_TIMEOUT_S}s'"))?;
-        Ok(Box::new(Asking { session, space: setup.space.clone() }))
+        Ok(Box::new(asking(server, setup)?))
+    }
+
+    fn production(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Production>, Fault> {
+        Ok(Box::new(asking(server, setup)?))
     }
 
     fn copy(&self, server: &Server, setup: &Setup, name: &str) -> Result<(), Fault> {

@@ -16,11 +16,11 @@ mod config;
 pub mod entry;
 pub mod gather;
 mod lines;
-mod names;
+pub mod names;
 mod own_tables;
 pub mod readers;
 pub mod recording;
-mod sql;
+pub mod sql;
 
 use std::{
     collections::BTreeMap,

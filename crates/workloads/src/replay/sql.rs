@@ -14,6 +14,11 @@ pub enum Flavour {
 }
 
 impl Flavour {
+    /// Of what servers take that speak `protocol`; `None` where that is no SQL.
+    pub fn of(protocol: WireProtocol) -> Option<Self> {
+        [Self::Postgres, Self::MySql].into_iter().find(|flavour| flavour.wire_protocol() == protocol)
+    }
+
     /// What servers speak that take it.
     pub fn wire_protocol(self) -> WireProtocol {
         match self {
@@ -25,7 +30,7 @@ impl Flavour {
 
 /// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Piece<'t> {
+pub enum Piece<'t> {
     /// Blanks and remarks.
     Blank,
     /// A name or a keyword, quoted names too.
@@ -63,6 +68,16 @@ pub enum Kind {
     Several,
     /// Nothing but blanks and remarks.
     Nothing,
+}
+
+/// The pieces of `sql`, each with its text.
+pub fn pieces(sql: &str, flavour: Flavour) -> impl Iterator<Item = (Piece<'_>, &str)> {
+    let mut scanner = Scanner::new(sql, flavour);
+    std::iter::from_fn(move || {
+        let before = scanner.rest;
+        let piece = scanner.next()?;
+        Some((piece, &before[..before.len() - scanner.rest.len()]))
+    })
 }
 
 /// The number of parameters that `sql` has: the highest of `$1`, `$2`, ….

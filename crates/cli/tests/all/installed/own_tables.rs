@@ -47,6 +47,8 @@ const READS: &str =
     "\\set id random(1, 3)\nSELECT o.total FROM orders o JOIN customer c ON c.id = o.customer WHERE c.id = :id;\n";
 const WRITES: &str = "\\set id random(1, 3)\nBEGIN;\nUPDATE orders SET total = total + 1 WHERE id = :id;\nINSERT INTO orders (customer, total) VALUES (1, :id);\nCOMMIT;\n";
 
+const LIKE_PRODUCTION: &str = "like_production = \"calls\"";
+
 /// The logs of a server's own that reads and that changes rows.
 fn logs(bench: &Bench, line: fn(&str) -> String) {
     const READS: [&str; 2] = ["SELECT total FROM orders WHERE id = 2", "SELECT count(*) FROM orders, customer"];
@@ -74,7 +76,7 @@ const HASH: &str = "SELECT md5(string_agg(line, ' ' ORDER BY line)) FROM (SELECT
 
 #[test]
 fn scripts_on_postgres_read_in_place_and_change_copies() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = Server::counting() else { return };
     server.psql(TABLES);
     let before = server.psql(HASH);
     let bench = Bench::new("own-tables");
@@ -88,12 +90,22 @@ fn scripts_on_postgres_read_in_place_and_change_copies() {
     for grant in ["GRANT USAGE ON SCHEMA shop", "GRANT SELECT ON shop.customer", "GRANT SELECT ON shop.orders"] {
         assert!(told.contains(grant), "{told}");
     }
+    for lacking in
+        [&["CREATE EXTENSION"][..], &["GRANT pg_read_all_stats", "GRANT SELECT ON shop.orders", "GRANT USAGE"]]
+    {
+        let (code, told) = run(&bench, urls, LIKE_PRODUCTION);
+        assert!(code == 2 && lacking.iter().all(|words| told.contains(words)), "{told}");
+        server.psql("CREATE EXTENSION IF NOT EXISTS pg_stat_statements");
+    }
     server.psql("GRANT USAGE ON SCHEMA shop TO reader; GRANT SELECT ON shop.customer, shop.orders TO reader");
     let (code, told) = run(&bench, urls, reads);
     assert_eq!(code, 0, "{told}");
     logs(&bench, |text| format!("2026-11-28 05:36:07.075 UTC [7] u@d LOG:  duration: 1.000 ms  statement: {text}\n"));
     let (code, told) = run(&bench, urls, "replay = \"reads.log\"");
     assert_eq!(code, 0, "{told}");
+    assert_eq!(server.psql(HASH), before);
+
+    like_production(&bench, &server, urls, "SELECT total FROM orders WHERE id = 2");
     assert_eq!(server.psql(HASH), before);
 
     let writes = "script = \"writes.sql\"";
@@ -108,8 +120,25 @@ fn scripts_on_postgres_read_in_place_and_change_copies() {
         assert_eq!(code, 0, "{told}");
         assert_eq!(server.psql(HASH), before);
     }
+    like_production(&bench, &server, urls, "UPDATE orders SET total = total + 1 WHERE id = 2");
+    assert_eq!(server.psql(HASH), before);
     assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tithe%'"), "0");
     changed_in_place(&bench, &server, urls);
+}
+
+/// What `statement` and another one do is drawn again after the server has counted them.
+fn like_production(bench: &Bench, server: &Server, urls: (&str, &str), statement: &str) {
+    server.psql(
+        "GRANT pg_read_all_stats TO reader; ANALYZE shop.orders, shop.customer; SELECT pg_stat_statements_reset()",
+    );
+    server.psql(&format!(
+        "BEGIN; SET LOCAL search_path = shop; {statement}; SELECT name FROM customer WHERE id = 3; ROLLBACK"
+    ));
+    let (code, told) = run(bench, urls, LIKE_PRODUCTION);
+    assert_eq!(code, 0, "{told}");
+    let planned = words(&out(&bench.tithe(&["plan", "e.toml"])));
+    assert!(planned.contains("like production: 2 statements of "), "{planned}");
+    assert!(planned.contains("parameters: drawn from pg_stats, not the ones that were used"), "{planned}");
 }
 
 /// What may be changed in place is rolled back or stays, and nothing else may be changed.
@@ -143,9 +172,11 @@ CREATE TABLE IF NOT EXISTS shop.orders (id int AUTO_INCREMENT PRIMARY KEY, custo
                     FOREIGN KEY (customer) REFERENCES shop.customer (id));
 INSERT IGNORE INTO shop.customer VALUES (1, 'a'), (2, 'b'), (3, 'c');
 INSERT IGNORE INTO shop.orders (id, customer, total) VALUES (1, 1, 10), (2, 2, 20), (3, 3, 30);
-CREATE USER IF NOT EXISTS poor@'127.0.0.1', reader@'127.0.0.1', copier@'127.0.0.1', writer@'127.0.0.1';
+CREATE USER IF NOT EXISTS poor@'127.0.0.1', reader@'127.0.0.1', counter@'127.0.0.1', copier@'127.0.0.1', writer@'127.0.0.1';
 GRANT SELECT ON shop.customer TO poor@'127.0.0.1';
 GRANT SELECT ON shop.* TO reader@'127.0.0.1';
+GRANT SELECT ON shop.* TO counter@'127.0.0.1';
+GRANT SELECT ON performance_schema.* TO counter@'127.0.0.1';
 GRANT SELECT ON shop.* TO copier@'127.0.0.1';
 GRANT ALL ON `tithe%`.* TO copier@'127.0.0.1';
 GRANT SELECT, UPDATE ON shop.* TO writer@'127.0.0.1';
@@ -153,7 +184,7 @@ GRANT ALL ON `tithe%`.* TO writer@'127.0.0.1';
 ";
 
 fn scripts_read_in_place_and_change_copies(mysql: bool) {
-    let Some(server) = OtherServer::mariadb_with(mysql, "", SHOP) else { return };
+    let Some(server) = OtherServer::mariadb_with(mysql, "performance_schema = ON\n", SHOP) else { return };
     let hash = || {
         let of_orders = "SELECT GROUP_CONCAT(id, customer, total, half ORDER BY id) FROM shop.orders";
         [of_orders, "SELECT GROUP_CONCAT(id, name ORDER BY id) FROM shop.customer"].map(|sql| server.asked(sql))
@@ -179,6 +210,10 @@ fn scripts_read_in_place_and_change_copies(mysql: bool) {
         let (code, told) = verified(account, workload);
         assert_eq!(code, 0, "{told}");
     }
+    let (code, told) = verified("reader", LIKE_PRODUCTION);
+    assert!(code == 2 && told.contains("GRANT SELECT ON performance_schema.* TO 'reader'@'127.0.0.1'"), "{told}");
+    let (code, told) = verified("counter", LIKE_PRODUCTION);
+    assert_eq!(code, 0, "{told}");
     let (code, told) = verified("writer", "script = \"writes.sql\"");
     assert!(code == 4 && told.contains("GRANT SELECT, UPDATE ON `shop`.*"), "{told}");
     let (code, told) = verified("copier", "script = \"writes.sql\"");

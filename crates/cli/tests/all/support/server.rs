@@ -273,6 +273,15 @@ impl Server {
         Self::start_after(|_| Vec::new())
     }
 
+    /// The same, which counts statements.
+    pub fn counting() -> Option<Self> {
+        let counts = |folder: &Path| Step::Append {
+            path: folder.join("data/postgresql.conf"),
+            content: "shared_preload_libraries = 'pgaudit, pg_stat_statements'\n".to_owned(),
+        };
+        Self::start_after(|folder| vec![counts(folder)])
+    }
+
     /// The same as a standby, which waits for a primary that never comes.
     pub fn standby() -> Option<Self> {
         let signal = |folder: &Path| Step::Write {

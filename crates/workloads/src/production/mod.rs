@@ -1,0 +1,199 @@
+//! A load like that of production: the statements that a running server has counted, by their calls, with parameters
+//! drawn from what it knows of its columns' values.
+//!
+//! What differs from production: statements run one by one, because a server counts no transactions; values of a
+//! statement's parameters are drawn one by one, as if columns did not depend on each other.
+
+mod client;
+mod learned;
+mod parameters;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock, atomic::AtomicU64},
+};
+
+use tithe_machine::fault::Fault;
+use tithe_model::{
+    catalogue::{
+        DatabaseEntry, LineProblem, Preset, Properties, PropertyFile, PropertyProblem, WorkloadEntry, WorkloadShape,
+    },
+    experiment,
+};
+use tithe_plugin::{
+    own_tables::{Asked, OwnStatement},
+    production::{Learns, Production},
+    session::{Discard, Progress, Session, Table},
+    workload::{ArmState, Client, Clients, Load, NoState, Workload},
+};
+
+use self::{
+    client::Drawer,
+    learned::{Drawn, Learned, learn},
+};
+use crate::{replay::sql::Flavour, script::guard};
+
+/// Bytes of a row, for estimates.
+const ROW_BYTES: u64 = 100;
+
+const PRESETS: &[Preset] = &[("calls", "The statements that the server has counted, by their calls", &[])];
+
+/// A load like that of production.
+#[derive(Default)]
+pub struct LikeProduction {
+    learned: OnceLock<Arc<Learned>>,
+}
+
+/// The load like production's, for the catalogue.
+pub fn entry() -> WorkloadEntry {
+    WorkloadEntry {
+        id: "like_production",
+        title: "the statements that a running server has counted (pg_stat_statements, performance_schema), with parameters drawn \
+                from its columns' values",
+        presets: PRESETS,
+        file: "none: a server is asked",
+        weighted: false,
+        scripts: "",
+        by_path: "",
+        read,
+        asks: |_| Vec::new(),
+        check: |properties| {
+            let unknown =
+                |name: &String| (name.clone(), "is no property of this workload".to_owned(), "it has none".to_owned());
+            properties.keys().map(unknown).collect()
+        },
+        shape: |_| WorkloadShape { writes: true, record_bytes: ROW_BYTES, program: false },
+    }
+}
+
+fn read(_file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
+    let help = "write `like_production = \"calls\"`".to_owned();
+    Err(vec![(1, "is a file, and a server is asked in its place".to_owned(), help)])
+}
+
+/// Makes the workload, which learns what it does from a server.
+///
+/// # Errors
+/// Data of the user's own.
+pub fn make(
+    _described: &experiment::Workload,
+    _data: &experiment::Data,
+    _seed: u64,
+) -> Result<Box<dyn Workload>, Vec<PropertyProblem>> {
+    Ok(Box::new(LikeProduction::default()))
+}
+
+impl LikeProduction {
+    fn statements(&self) -> &[Drawn] {
+        self.learned.get().map_or(&[], |learned| &learned.statements)
+    }
+}
+
+impl Learns for LikeProduction {
+    fn learn(&self, production: &mut dyn Production) -> Result<(), Fault> {
+        let learned = Arc::new(learn(production)?);
+        self.learned.get_or_init(|| learned);
+        Ok(())
+    }
+}
+
+impl Workload for LikeProduction {
+    fn offered_by(&self) -> Load<'_> {
+        Load::Clients(self)
+    }
+
+    fn operations(&self) -> Vec<&str> {
+        self.statements().iter().map(|statement| statement.name.as_str()).collect()
+    }
+
+    fn texts(&self) -> Vec<&str> {
+        self.statements().iter().map(|statement| statement.text.as_str()).collect()
+    }
+
+    fn speaks_sql(&self) -> bool {
+        true
+    }
+
+    fn refuses(&self, database: &DatabaseEntry, running: bool) -> Option<String> {
+        let title = database.title;
+        match (running, database.wire_protocol.and_then(Flavour::of)) {
+            (_, None) => Some(format!("{title} counts no statements of SQL")),
+            (false, _) => {
+                Some("a load like production's is learned from a running server: give every arm its `url`".to_owned())
+            }
+            (true, Some(_)) => None,
+        }
+    }
+
+    fn learns(&self) -> Option<&dyn Learns> {
+        Some(self)
+    }
+
+    fn writes(&self) -> bool {
+        self.learned.get().is_none_or(|learned| learned.writes())
+    }
+
+    fn table(&self) -> Table {
+        Table::of_canaries()
+    }
+
+    fn own_tables(&self, _placeholder: fn(usize) -> String) -> Option<Asked> {
+        let Some(learned) = self.learned.get() else { return Some(Asked::default()) };
+        let statement = |(number, drawn): (usize, &Drawn)| OwnStatement {
+            place: drawn.name.clone(),
+            text: learned.sample(number),
+            parameters: 0,
+        };
+        let names: BTreeSet<String> = learned.statements.iter().flat_map(|drawn| guard::names(&drawn.text)).collect();
+        let statements = learned.statements.iter().enumerate().map(statement).collect();
+        Some(Asked { statements, names, writes: learned.writes(), in_place: Vec::new() })
+    }
+
+    fn rows(&self, _records: u64) -> u64 {
+        0
+    }
+
+    fn describe(&self) -> Vec<(String, String)> {
+        self.learned.get().map_or(Vec::new(), |learned| learned.lines.clone())
+    }
+}
+
+impl Clients for LikeProduction {
+    fn load(&self, _session: &mut Session, _partition: u64, _of: u64, _done: &AtomicU64) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn check(&self, session: &mut Session, fresh: bool) -> Result<Option<String>, Fault> {
+        let Some(learned) = self.learned.get().filter(|_| fresh) else { return Ok(None) };
+        let (session, mut failed) = (session.sql()?, Vec::new());
+        for (number, drawn) in learned.statements.iter().enumerate() {
+            session.run("BEGIN")?;
+            let ran = session.submit_text(&learned.sample(number)).and_then(|()| {
+                while session.advance(&mut Discard)? == Progress::Pending {}
+                Ok(())
+            });
+            match ran {
+                Ok(()) => {}
+                Err(Fault::Server(words) | Fault::Refused(words)) => failed.push(format!("{}: {words}", drawn.name)),
+                Err(fault) => return Err(fault),
+            }
+            session.run("ROLLBACK")?;
+        }
+        let of = learned.statements.len();
+        if failed.len() == of {
+            return Err(Fault::Wrong(format!("no statement succeeds: {}", failed.join("; "))));
+        }
+        Ok(Some(format!("of {of} statements {} succeed; each was undone", of - failed.len())))
+    }
+
+    fn arm_state(&self) -> Arc<dyn ArmState> {
+        Arc::new(NoState)
+    }
+
+    fn client(&self, _state: &Arc<dyn ArmState>) -> Box<dyn Client> {
+        Box::new(Drawer::new(self.learned.get().cloned()))
+    }
+}

@@ -1,0 +1,78 @@
+//! Values of columns, drawn from what a server knows of them.
+
+use tithe_model::schedule::SplitMix64;
+use tithe_plugin::production::ColumnValues;
+
+use crate::replay::sql::Flavour;
+
+/// The values of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Values {
+    /// Values with the sum of their shares and of those before.
+    common: Vec<(String, f64)>,
+    bounds: Vec<String>,
+    is_whole: bool,
+}
+
+impl Values {
+    /// What is drawn of `column`; `None` where the server knows none of its values.
+    pub fn of(column: &ColumnValues) -> Option<Self> {
+        let mut sum = 0.0;
+        let common: Vec<(String, f64)> = column
+            .common
+            .iter()
+            .map(|(value, share)| {
+                sum += share;
+                (value.clone(), sum)
+            })
+            .collect();
+        let values = Self { common, bounds: column.bounds.clone(), is_whole: column.is_whole };
+        (!values.common.is_empty() || !values.bounds.is_empty()).then_some(values)
+    }
+
+    /// Writes a value as a literal of `flavour` to `out`.
+    pub fn draw(&self, random: &mut SplitMix64, flavour: Flavour, out: &mut String) {
+        let all = self.common.last().map_or(0.0, |(_, sum)| *sum);
+        // What is left over are other values and NULL, which no comparison finds.
+        let of = if self.bounds.is_empty() { all } else { all.max(1.0) };
+        let drawn = random.next_f64() * of;
+        match self.common.iter().find(|(_, sum)| drawn < *sum).or(self.common.last().filter(|_| self.bounds.is_empty()))
+        {
+            Some((value, _)) => literal(value, self.is_whole, flavour, out),
+            None => self.between(random, flavour, out),
+        }
+    }
+
+    /// A value between two neighbouring bounds; where there is no telling what is between them, one of the bounds.
+    fn between(&self, random: &mut SplitMix64, flavour: Flavour, out: &mut String) {
+        let part = random.below(self.bounds.len().saturating_sub(1).max(1) as u64) as usize;
+        let low = self.bounds[part].as_str();
+        let high = self.bounds.get(part + 1).map_or(low, String::as_str);
+        let whole = |text: &str| text.parse::<i64>().ok().filter(|_| self.is_whole);
+        match (whole(low), whole(high)) {
+            (Some(low), Some(high)) if low < high => {
+                let value = low.saturating_add_unsigned(random.below(high.abs_diff(low).saturating_add(1).max(1)));
+                literal(&value.to_string(), true, flavour, out);
+            }
+            _ => literal(if random.below(2) == 0 { low } else { high }, self.is_whole, flavour, out),
+        }
+    }
+}
+
+/// Writes `value` as a literal.
+fn literal(value: &str, is_whole: bool, flavour: Flavour, out: &mut String) {
+    if is_whole {
+        // Behind a minus sign another one would begin a remark.
+        let (open, close) = if value.starts_with('-') { ("(", ")") } else { ("", "") };
+        [open, value, close].into_iter().for_each(|text| out.push_str(text));
+        return;
+    }
+    out.push('\'');
+    for sign in value.chars() {
+        if sign == '\'' || sign == '\\' && flavour == Flavour::MySql {
+            out.push(sign);
+        }
+        out.push(sign);
+    }
+    out.push('\'');
+}
