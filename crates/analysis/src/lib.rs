@@ -229,7 +229,7 @@ pub struct LogAt {
 pub struct ArmAnalysis {
     /// Name.
     pub name: String,
-    /// True of the A/A arm, Tithe's own second instance of the baseline: no cost is the truth of all its estimates.
+    /// True of the A/A arm, Tithe's own second instance of the baseline, whose true cost is zero.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aa: bool,
     /// Identifiers of its protections; empty for the baseline.
@@ -243,7 +243,7 @@ pub struct ArmAnalysis {
     pub proof: Proof,
     /// What the checks saw.
     pub findings: Vec<Finding>,
-    /// Absolute levels of this arm: for orientation, they belong to this machine and hour.
+    /// Absolute levels of this arm: for orientation, they hold for this machine and this time.
     pub levels: Vec<Level>,
     /// The costs against the baseline, the primary first; empty for the baseline and in a cell without frames.
     pub estimates: Vec<Estimate>,
@@ -252,7 +252,7 @@ pub struct ArmAnalysis {
     /// The deciding cost frame by frame, in the order of time; empty for the baseline and where it is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub course: Vec<StartCourse>,
-    /// What its server used while nobody asked it; `None` where it was not watched.
+    /// What its server used without clients; `None` where it was not watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleUse>,
 }
@@ -264,11 +264,11 @@ impl ArmAnalysis {
     }
 }
 
-/// What the server of one arm uses while nobody asks it. Amounts are those of a minute.
+/// What the server of one arm uses without clients. Amounts are those of a minute.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IdleUse {
-    /// Windows of equal length that the intervals stand on.
+    /// Windows of equal length that the intervals rest on.
     pub windows: usize,
     /// Length of all of them together, s.
     pub seconds: f64,

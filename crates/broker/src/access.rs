@@ -70,7 +70,7 @@ impl Access {
     ///
     /// # Errors
     /// [`Fault::Refused`], when others than its owner may read a file; [`Fault::Machine`], when it cannot be read or is
-    /// not of its kind, or when the name is none. What stands in a file is in no error.
+    /// not of its kind, or when the name is none. What is in a file is in no error.
     pub fn read(name: &str, files: &AccessFiles) -> Result<Self, Fault> {
         let is_name = |delivery: char| delivery.is_ascii_alphanumeric() || matches!(delivery, '-' | '_');
         if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(is_name) {

@@ -43,7 +43,7 @@ impl BrokerUrl {
         let outside = addresses.iter().find(|address| !address.ip().to_canonical().is_loopback());
         match outside {
             Some(outside) if !self.has_tls => Err(Fault::Refused(format!(
-                "{self} leads to {}, off this machine, and everybody on the way could read along: give the broker a \
+                "{self} leads to {}, off this machine, and everybody between could read it: give the broker a \
                  certificate and call it tls://{}:{}",
                 outside.ip(),
                 bracketed(&self.host),
@@ -67,7 +67,7 @@ impl FromStr for BrokerUrl {
     type Err = String;
 
     /// # Errors
-    /// What is wrong and what to write. What stands in front of an `@` is not repeated: it may be a secret.
+    /// What is wrong and what to write. What is in front of an `@` is not repeated: it may be a secret.
     fn from_str(text: &str) -> Result<Self, String> {
         if text.contains('@') {
             return Err(
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(refused("nats://localhost", &[v4, v6, mapped]), None);
         assert_eq!(refused("tls://broker", &["192.0.2.7:1"]), None);
         expect![
-            "refused: nats://broker:4222 leads to 192.0.2.7, off this machine, and everybody on the way could read along: give \
+            "refused: nats://broker:4222 leads to 192.0.2.7, off this machine, and everybody between could read it: give \
              the broker a certificate and call it tls://broker:4222"
         ]
         .assert_eq(&refused("nats://broker", &[v4, "192.0.2.7:1"]).unwrap());

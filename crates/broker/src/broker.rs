@@ -206,7 +206,7 @@ impl Question<'_> {
         }
         let readings = times::read(&arrival.message.payload);
         let (arrived_ns, answered_ns) =
-            readings.ok_or_else(|| Fault::Protocol("what came are no readings of a clock".to_owned()))?;
+            readings.ok_or_else(|| Fault::Protocol("the answer is not a clock reading".to_owned()))?;
         Ok(Some(Exchange { asked_ns, arrived_ns, answered_ns, heard_ns: arrival.at_ns }))
     }
 

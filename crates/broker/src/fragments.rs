@@ -155,7 +155,7 @@ impl Header {
         bytes
     }
 
-    /// The header of `part` and what stands behind it; `None` where it is none that a [`Sender`] writes.
+    /// The header of `part` and what follows it; `None` where it is none that a [`Sender`] writes.
     fn read(mut part: &[u8]) -> Option<(Self, &[u8])> {
         if take::<4>(&mut part)? != TAG {
             return None;

@@ -182,7 +182,7 @@ async fn connected(
 
 async fn addresses(at: &BrokerUrl) -> Result<Vec<SocketAddr>, Fault> {
     let found = tokio::net::lookup_host((at.host(), at.port())).await;
-    let unknown = |error| Fault::Connection(format!("its name has no address here: {error}")).of(words::broker(at));
+    let unknown = |error| Fault::Connection(format!("its name does not resolve here: {error}")).of(words::broker(at));
     found.map(Iterator::collect).map_err(unknown)
 }
 

@@ -241,7 +241,7 @@ mod tests {
         assert!(other.fault.try_recv().is_err());
         pending.heard(Event::ClientError(ClientError::Other("IO error".to_owned())));
         pending.heard(Event::Disconnected);
-        let words = "broker tls://broker:4222: it was lost, and is being connected to again; last try: IO error";
+        let words = "broker tls://broker:4222: the connection was lost and is being opened again; last try: IO error";
         assert_eq!(other.fault.try_recv(), Ok(Fault::Connection(words.to_owned())));
         drop((go, other));
         assert!(locked(&pending.calls).is_empty());

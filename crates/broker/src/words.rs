@@ -26,16 +26,16 @@ fn not_connected_by(kind: ConnectErrorKind, error: &(dyn Error + 'static)) -> Fa
                 .to_owned(),
         ),
         ConnectErrorKind::Authentication => Fault::Machine(
-            "the seed among the credentials cannot sign: it is damaged, and is to be made or copied again".to_owned(),
+            "the seed among the credentials cannot sign: it is damaged: make or copy it again".to_owned(),
         ),
         ConnectErrorKind::TimedOut => Fault::Connection(SILENT.to_owned()),
-        ConnectErrorKind::Dns => Fault::Connection(format!("its name has no address here: {}", cause(error))),
+        ConnectErrorKind::Dns => Fault::Connection(format!("its name does not resolve here: {}", cause(error))),
         _ => by_cause(error),
     }
 }
 
 /// Said of a broker that took too long.
-const SILENT: &str = "it does not answer in time: is this a NATS server, and does nothing on the way keep it off?";
+const SILENT: &str = "it does not answer in time: is this a NATS server, and does a firewall block it?";
 
 /// A broker that took too long.
 pub(crate) fn silent(at: &BrokerUrl) -> Fault {
@@ -44,13 +44,13 @@ pub(crate) fn silent(at: &BrokerUrl) -> Fault {
 
 /// A broker that says what the library cannot take.
 pub(crate) fn broken(at: &BrokerUrl) -> Fault {
-    Fault::Protocol("it says what no NATS server says".to_owned()).of(broker(at))
+    Fault::Protocol("its answer is not that of a NATS server".to_owned()).of(broker(at))
 }
 
 /// A broker that was connected to, and is not any more; `trouble` is what the last try to connect again came to.
 pub(crate) fn lost(at: &BrokerUrl, trouble: Option<&str>) -> Fault {
     let trouble = trouble.map(|trouble| format!("; last try: {}", quoted(trouble))).unwrap_or_default();
-    Fault::Connection(format!("it was lost, and is being connected to again{trouble}")).of(broker(at))
+    Fault::Connection(format!("the connection was lost and is being opened again{trouble}")).of(broker(at))
 }
 
 /// A link that has ended and does not come back.
@@ -93,7 +93,7 @@ fn by_cause(error: &(dyn Error + 'static)) -> Fault {
 fn of_tls(error: &rustls::Error) -> Fault {
     match error {
         rustls::Error::InvalidMessage(_) | rustls::Error::InappropriateMessage { .. } => Fault::Refused(
-            "it answers without TLS, and nothing is said to it: give it a certificate (`tls` in its configuration)"
+            "it answers without TLS, so nothing is sent to it: give it a certificate (`tls` in its configuration)"
                 .to_owned(),
         ),
         rustls::Error::AlertReceived(AlertDescription::CertificateRequired | AlertDescription::BadCertificate) => {
@@ -165,12 +165,12 @@ mod tests {
         let say = |(kind, error): &(ConnectErrorKind, io::Error)| not_connected_by(*kind, error).to_string();
         expect![[r#"
             refused: the server refuses these credentials (Authorization Violation): compare them with the accounts in its configuration
-            the seed among the credentials cannot sign: it is damaged, and is to be made or copied again
-            connection: it does not answer in time: is this a NATS server, and does nothing on the way keep it off?
-            connection: its name has no address here: Name or service not known
+            the seed among the credentials cannot sign: it is damaged: make or copy it again
+            connection: it does not answer in time: is this a NATS server, and does a firewall block it?
+            connection: its name does not resolve here: Name or service not known
             connection: nothing listens there: is nats-server running, and is this its port?
             connection: is this a NATS server? expected INFO, got \u{1b}[31mxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
-            refused: it answers without TLS, and nothing is said to it: give it a certificate (`tls` in its configuration)
+            refused: it answers without TLS, so nothing is sent to it: give it a certificate (`tls` in its configuration)
             refused: it asks for a client's certificate that its own authority has signed
             refused: TLS: the server's certificate was signed by no authority that is trusted here: name the file with the one that signed it, or with this very certificate where it signed itself"#]].assert_eq(&errors.each_ref().map(say).join("\n"));
     }
@@ -187,11 +187,11 @@ mod tests {
         ]
         .map(|fault| fault.to_string());
         expect![[r#"
-            connection: broker tls://broker:4222: it was lost, and is being connected to again
-            connection: broker tls://broker:4222: it was lost, and is being connected to again; last try: TLS\nerror
-            connection: broker tls://broker:4222: it does not answer in time: is this a NATS server, and does nothing on the way keep it off?
+            connection: broker tls://broker:4222: the connection was lost and is being opened again
+            connection: broker tls://broker:4222: the connection was lost and is being opened again; last try: TLS\nerror
+            connection: broker tls://broker:4222: it does not answer in time: is this a NATS server, and does a firewall block it?
             connection: broker tls://broker:4222: the link to it has ended
-            protocol: broker tls://broker:4222: it says what no NATS server says
+            protocol: broker tls://broker:4222: its answer is not that of a NATS server
             refused: broker tls://broker:4222: this account has no right to publish tithe.go: its permissions are in the broker's configuration"#]].assert_eq(&said.join("\n"));
     }
 }

@@ -103,7 +103,7 @@ pub fn source(arguments: &AskedArgs, command: &str) -> Result<Source, Stop> {
     let target = path.to_str().unwrap_or_default();
     if target == "-" {
         return match option_of_words(arguments) {
-            Some(option) => Err(usage(format!("{option} cannot change an experiment, which says its own arms"))),
+            Some(option) => Err(usage(format!("{option} cannot change an experiment, which names its own arms"))),
             None => Source::standard_input(),
         };
     }
@@ -122,12 +122,12 @@ pub fn source(arguments: &AskedArgs, command: &str) -> Result<Source, Stop> {
 fn in_file(path: &Path, arguments: &AskedArgs, homonym: Option<&OfferedDatabase>) -> Result<Source, Stop> {
     let name = path.display();
     let otherwise = homonym.map(|database| {
-        format!("to measure {} by that name, run tithe where no file is called so", database.entry.title)
+        format!("to measure the database {}, run tithe in a folder without a file of that name", database.entry.title)
     });
     if let Some(option) = option_of_words(arguments) {
         let advice =
             otherwise.unwrap_or_else(|| "name a database or the URL of a running server in its place".to_owned());
-        return Err(usage(format!("{option} cannot change {name}, which is a file and says its own arms; {advice}")));
+        return Err(usage(format!("{option} cannot change {name}, which is a file and names its own arms; {advice}")));
     }
     otherwise
         .iter()
@@ -201,7 +201,7 @@ fn in_words(
     let asked = &arguments.experiment;
     for (given, option) in [(asked.scale.is_some(), "--scale"), (asked.warehouses.is_some(), "--warehouses")] {
         if given {
-            return Err(usage(format!("{option} is for files: without one say --records N")));
+            return Err(usage(format!("{option} is for files: without one write --records N")));
         }
     }
     check_target(target, database)?;
@@ -219,8 +219,8 @@ fn in_words(
         let all: Vec<&str> = database.protections.iter().map(|entry| entry.id).collect();
         let shown = if Url::is_url(target) { "URL" } else { target };
         return Err(usage(format!(
-            "{id} alone has nothing to compare with: add for example `--protect {}`; its protections are {} (`tithe ls` says \
-             what each is, `tithe init {shown}` writes a file)",
+            "{id} alone has nothing to be compared with: add for example `--protect {}`; its protections are {} \
+             (`tithe ls` explains them, `tithe init {shown}` writes a file)",
             all.first().unwrap_or(&"tls"),
             all.join(", ")
         )));

@@ -377,10 +377,7 @@ impl EventListener for Progress<'_> {
                 self.say(&format!("  the provider has switched the server to {}: {took}", self.arm(*arm)));
             }
             Event::Idle { length_s, .. } => {
-                self.draw(&format!(
-                    "nobody asks the servers for {}: what they use all the same",
-                    number::duration(*length_s)
-                ));
+                self.draw(&format!("idle for {}: what the servers use without clients", number::duration(*length_s)));
             }
             Event::Looking { arm, phase, claim, .. } => {
                 self.draw(&format!("looking {} measuring: {}: {claim} …", when(*phase), self.arm(*arm)));

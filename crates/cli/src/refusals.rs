@@ -125,8 +125,8 @@ fn alone(database: &dyn Product, experiment: &Experiment, text: &str) -> Option<
     let second = places.iter().find(|other| other.number != first.number && other.is(first))?;
     let alone = places.iter().find(|place| !others(place).iter().any(|other| other.may_be(place)))?;
     let problem = format!(
-        "arm `{}` comes to another server than all others, and arms `{}` and `{}` share one: the shared one stays warmer, \
-         which is no protection's doing",
+        "arm `{}` uses another server than all others, and arms `{}` and `{}` share one: the shared one stays warmer, \
+         which has nothing to do with a protection",
         alone.arm.name, first.arm.name, second.arm.name
     );
     let help = "give every arm a server of its own, or all arms the same one, by the same host and port in every URL";

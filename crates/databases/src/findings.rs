@@ -54,7 +54,7 @@ findings! {
         "Members of pg_read_all_data read the table of passwords as well. REVOKE the privilege or the membership, or give \
          SELECT on the tables that are needed.";
     PG_AUDIT_OFF = "PG-AUDIT-OFF",
-        "Nothing of what clients do is recorded.",
+        "Nothing that clients do is recorded.",
         "Load pgaudit and set pgaudit.log = 'read, write, role, ddl', or set log_statement = all.";
     PG_AUDIT_PARTIAL = "PG-AUDIT-PARTIAL",
         "Some statements of some accounts are not recorded.",
@@ -102,7 +102,7 @@ findings! {
         "CHANGE MASTER TO MASTER_SSL = 1, MASTER_SSL_VERIFY_SERVER_CERT = 1 (SOURCE_SSL of MySQL), and REQUIRE SSL for \
          the account of replicas.";
     MY_AUDIT_OFF = "MY-AUDIT-OFF",
-        "Nothing of what clients do is recorded.",
+        "Nothing that clients do is recorded.",
         "On MariaDB load server_audit, and set server_audit_logging = ON and server_audit_events = 'CONNECT,QUERY'. \
          MySQL Community has the general log alone.";
     MY_AUDIT_PARTIAL = "MY-AUDIT-PARTIAL",
@@ -121,15 +121,16 @@ findings! {
 
     // Redis and Valkey.
     REDIS_AUTHN_OPEN_ACCOUNT = "REDIS-AUTHN-OPEN-ACCOUNT",
-        "An account comes without a password, or with one that everybody tries.",
-        "Say ACL SETUSER NAME resetpass >PASSWORD for each account that the row names, or off.";
+        "An account logs in without a password, or with one that everybody tries.",
+        "Run ACL SETUSER NAME resetpass >PASSWORD for each account that the row names, or off.";
     REDIS_AUTHZ_REACHABLE_EVERYTHING = "REDIS-AUTHZ-REACHABLE-EVERYTHING",
         "An account with limited rights can give itself all of them.",
         "The row names the way: acl|setuser, config|get and config|set on a server with requirepass, module|load, or an \
-         account without a password. Say ACL SETUSER NAME -@admin -@dangerous, and give back what it needs.";
+         account without a password. Run ACL SETUSER NAME -@admin -@dangerous, and give back what it needs.";
     REDIS_AUTHZ_BEYOND_KEYS = "REDIS-AUTHZ-BEYOND-KEYS",
         "An account reaches keys or settings beyond its rules, by a command that names no key.",
-        "MONITOR, PSYNC, FLUSHALL and REPLICAOF ask for no key. Say ACL SETUSER NAME -COMMAND for each that the row names.";
+        "MONITOR, PSYNC, FLUSHALL and REPLICAOF ask for no key. Run ACL SETUSER NAME -COMMAND for each that the row \
+         names.";
     REDIS_TLS_OPTIONAL = "REDIS-TLS-OPTIONAL",
         "The server has a port for plaintext.",
         "Set port 0, so that tls-port is the only one.";
@@ -139,7 +140,8 @@ findings! {
     // Cassandra.
     CASSANDRA_AUTHN_FIRST_PASSWORD = "CASSANDRA-AUTHN-FIRST-PASSWORD",
         "The role cassandra has the password that every installation begins with.",
-        "Make a superuser of your own, log in as it, and say ALTER ROLE cassandra WITH SUPERUSER = false AND LOGIN = false.";
+        "Make a superuser of your own, log in as it, and run ALTER ROLE cassandra WITH SUPERUSER = false AND LOGIN = \
+         false.";
     CASSANDRA_AUTHZ_REACHABLE_SUPERUSER = "CASSANDRA-AUTHZ-REACHABLE-SUPERUSER",
         "A role that is no superuser can become one.",
         "The row names the way: REVOKE the role, or ALTER and AUTHORIZE on it.";

@@ -121,6 +121,11 @@ impl Rules {
 /// How many names of a list are shown.
 const SHOWN: usize = 5;
 
+/// `1 rule`, `3 rules`.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// The first five of `names`, and how many there are more.
 pub fn named(names: &[String]) -> String {
     match names.get(SHOWN..) {

@@ -199,7 +199,7 @@ fn check_switch(product: &dyn Product, arms: &[Resolved<'_>]) -> Result<(), Stri
     let name = &resolved.arm.name;
     if !product.answers() && switch.ready_command.is_empty() {
         return Err(format!(
-            "arm {name}: `ready` of `switch` would have to be put to {}, which Tithe asks no questions of yours: make it a \
+            "arm {name}: `ready` of `switch` cannot be asked of {}: make it a \
              command that says so, `ready = [\"program\", \"argument\"]`",
             product.title()
         ));
@@ -248,7 +248,7 @@ fn check_rotation(
             return refused("and so is that of its volume: what each costs is seen in arms of their own".to_owned());
         }
         if experiment.measure.design != Design::Interleaved {
-            return refused("for which each arm needs slots of its own: say `design = \"interleaved\"`".to_owned());
+            return refused("for which each arm needs slots of its own: write `design = \"interleaved\"`".to_owned());
         }
         if experiment.measure.starts.is_some_and(|starts| starts > 1) {
             return refused(
@@ -348,8 +348,7 @@ pub fn ways_warning(product: &dyn Product, experiment: &Experiment) -> Option<St
     let by = |socket: bool| experiment.arms.iter().find(|arm| way(arm) == Some(socket)).map(|arm| &arm.name);
     let (by_socket, by_tcp) = (by(true)?, by(false)?);
     Some(format!(
-        "arm {by_socket} is reached by a Unix socket and arm {by_tcp} by TCP: what one costs more than the other is that of \
-         the way as well; for the cost of the protection alone, give arm {by_socket} a URL with the host and port of arm \
+        "arm {by_socket} is reached by a Unix socket and arm {by_tcp} by TCP: the difference between them contains that of the connection; to measure the protection alone, give arm {by_socket} a URL with the host and port of arm \
          {by_tcp}"
     ))
 }

@@ -61,7 +61,7 @@ fn too_small(
 ) -> Option<Missing> {
     let (limit, needed) = (limits.memory_bytes?, needed(database, experiment, described)?);
     (limit < needed).then(|| Missing {
-        what: format!("memory that {} can live in", database.title()),
+        what: format!("enough memory for {}", database.title()),
         looked_in: vec![format!(
             "resources {:?}: a limit of {}, and a server with these settings needs {}",
             described.name,

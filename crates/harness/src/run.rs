@@ -253,7 +253,7 @@ impl<'a> Run<'a> {
     /// Forgets that cell `number` has failed with `fault`, and says so.
     fn take_up_again(&self, number: usize, fault: &str, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
         event_log.folder.cell(number, |facts| facts.ending = None)?;
-        event_log.warn(format!("cell {} is taken up again, which had failed: {fault}", self.plan.cells[number].id))
+        event_log.warn(format!("cell {} is measured again after it failed: {fault}", self.plan.cells[number].id))
     }
 
     /// Load that cell `number` may take, ns, which is measured as `cell` says: what was planned, and where load

@@ -131,7 +131,7 @@ impl<'a> Witness<'a> {
             protection.apply(chosen, &mut setup);
             if setup.columns.is_some() || setup.compute.is_some() {
                 return Err(Fault::Refused(format!(
-                    "{} is what clients do, and the command brings its own: of it there is nothing to witness",
+                    "{} is done by clients, and the command brings its own clients: there is nothing to witness",
                     chosen.id
                 )));
             }
@@ -217,7 +217,7 @@ impl<'a> Witness<'a> {
 /// Whether what a server enforces was the same `before` the command and `after` it.
 pub fn unchanged(before: &[FeatureStatus], after: Result<Vec<FeatureStatus>, Fault>) -> WitnessFinding {
     let observation = match after {
-        Err(fault) => Observation::Unknown(format!("it was not seen again: {fault}")),
+        Err(fault) => Observation::Unknown(format!("it could not be checked again: {fault}")),
         Ok(after) => compared(before, &after),
     };
     let claim = "the server enforced the same before and after".to_owned();
@@ -333,7 +333,7 @@ mod tests {
             Fails: transport encryption was enforced and is available but not enforced
             Fails: transport encryption was enforced and is enforced for this account
             Fails: transport encryption was enforced and is not seen any more
-            CannotTell: it was not seen again: connection: gone
+            CannotTell: it could not be checked again: connection: gone
         "#]]
         .assert_eq(&text);
     }

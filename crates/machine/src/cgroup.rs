@@ -27,7 +27,7 @@ const PERIOD_US: u64 = 10_000;
 /// How long processes that were killed may take to leave a group.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What stands before the number of processes that were ended for want of memory, in both versions' files.
+/// What precedes the number of processes that were ended for lack of memory, in both versions' files.
 const KILLS: &str = "oom_kill ";
 
 /// What a group of processes may use.
@@ -171,7 +171,7 @@ pub fn account_of(process: i32) -> Option<Account> {
     Some(Account { file: File::open(folder.join(name)).ok()?, unit_ns })
 }
 
-/// What stands in the way of `limits` on this machine, one sentence; `None` where nothing does.
+/// What is in the way of `limits` on this machine, one sentence; `None` where nothing does.
 pub fn lacks(limits: GroupLimits) -> Option<String> {
     let found = Controllers::find();
     let missing = [

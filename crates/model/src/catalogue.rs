@@ -110,7 +110,7 @@ pub struct DatabaseEntry {
 pub struct AskedOfCustom {
     /// The question for the value of the setting `{setting}`.
     pub setting: &'static str,
-    /// What stands between the words of its name.
+    /// What is between the words of its name.
     pub between: char,
     /// What a session says first, so that a claim changes nothing and does not run on behind [`PATIENCE_S`].
     pub careful: &'static [&'static str],
@@ -575,7 +575,7 @@ impl<'a> PropertyFile<'a> {
 /// What some editors write before a text in UTF-8.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What a property says that stands elsewhere in an experiment: it is the default there.
+/// What a property says that is elsewhere in an experiment: it is the default there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Asked {
     /// The property.
@@ -627,7 +627,7 @@ pub struct WorkloadEntry {
     pub presets: &'static [Preset],
     /// What its file holds, in a few words: the value of its [key](Self::file_key) in experiments.
     pub file: &'static str,
-    /// True where each of several files is drawn by its weight, which stands behind its name: `mine.sql@9`.
+    /// True where each of several files is drawn by its weight, which follows its name: `mine.sql@9`.
     pub weighted: bool,
     /// Beginning of the names of properties that hold whole scripts, in which `read` has found no password; empty where
     /// there are none.
@@ -637,7 +637,7 @@ pub struct WorkloadEntry {
     pub by_path: &'static str,
     /// Reads a property file; returns every problem.
     pub read: fn(&PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>>,
-    /// What resolved properties say that stands elsewhere in an experiment.
+    /// What resolved properties say that is elsewhere in an experiment.
     pub asks: fn(&Properties) -> Vec<Asked>,
     /// Looks at resolved properties; returns every problem.
     pub check: fn(&Properties) -> Vec<PropertyProblem>,

@@ -68,7 +68,7 @@ pub struct WorkloadFile {
     pub kind: WorkloadEntry,
     /// Its path.
     pub path: String,
-    /// What it says that stands elsewhere in an experiment, and needs no default then.
+    /// What it says that is elsewhere in an experiment, and needs no default then.
     pub asks: Vec<AskedOf>,
 }
 
@@ -418,7 +418,7 @@ fn explanation(entry: &ProtectionEntry) -> String {
 /// The arm of `entry` as a comment, and why it is no more than that.
 pub fn left_out(entry: &ProtectionEntry, reason: &str) -> String {
     let arm = format!("# [[arm]]\n# name = {0}\n# protections = [{{ use = {0} }}]\n", quoted(entry.id));
-    format!("\n{}{arm}", comment(&format!("{} cannot be had: {reason}", entry.title)))
+    format!("\n{}{arm}", comment(&format!("{} is not available: {reason}", entry.title)))
 }
 
 /// `text` as lines of comment.

@@ -1,4 +1,4 @@
-//! What servers use while nobody asks them anything: how long that is watched, and the record of it.
+//! What servers use without clients: how long that is watched, and the record of it.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::{
     record::Counters,
 };
 
-/// Windows that an idle stretch has: as many values does its interval stand on.
+/// Windows that an idle stretch has: as many values does its interval rest on.
 pub const WINDOWS: u32 = 12;
 
 /// Longest idle stretch that is watched unasked, s.

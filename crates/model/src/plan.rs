@@ -100,7 +100,7 @@ pub struct Plan {
     /// What is known of the spread between starts, for cells with fewer than [`STARTS_MIN`]; empty where starts do not
     /// differ.
     pub start_spread: Vec<StartSpread>,
-    /// The same of arms that stand on one server and only read; `None` where no arm is attached, or where it is not
+    /// The same of arms that are on one server and only read; `None` where no arm is attached, or where it is not
     /// told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_server_spread: Option<Vec<StartSpread>>,

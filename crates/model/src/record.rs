@@ -264,7 +264,7 @@ pub struct Finding {
 /// of the arm are flagged then.
 pub const CIPHER_DRIVER: &str = "cipher-driver";
 
-/// The check of a server that its provider switches: the provider's command ended well, and the server answers as it
+/// The check of a server that its provider switches: the provider's command succeeded, and the server answers as it
 /// was told to. It adds to a proof, and is none by itself.
 pub const TOLD_BY_PROVIDER: &str = "told-by-provider";
 
@@ -369,7 +369,7 @@ pub enum Event {
         /// Index of the cell.
         cell: u32,
     },
-    /// All arms of the cell stand on one server and only read, so that start-to-start variation is the same for all of
+    /// All arms of the cell are on one server and only read, so that start-to-start variation is the same for all of
     /// them.
     StartsShared {
         /// Index of the cell.

@@ -17,7 +17,7 @@ use crate::{
 pub struct CellFacts {
     /// How arms are paired (`twin`, `session`).
     pub mode: String,
-    /// All arms stand on one server and only read, so that start-to-start variation is the same for all of them.
+    /// All arms are on one server and only read, so that start-to-start variation is the same for all of them.
     #[serde(default)]
     pub shares_starts: bool,
     /// Lines about the workload.

@@ -97,7 +97,7 @@ pub struct Place {
 /// The slots of a frame of `blocks` blocks, in the order of time.
 ///
 /// What ran before a slot changes what it costs, so *no slot follows one of its own arm*, also over the edges of
-/// blocks, and *each arm follows each other arm about as often*. A block that settles the machine stands before the
+/// blocks, and *each arm follows each other arm about as often*. A block that settles the machine precedes the
 /// first.
 ///
 /// * Two arms alternate, in a direction that is drawn, and turn round in the middle of the frame, over one slot that

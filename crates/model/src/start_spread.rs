@@ -1,7 +1,7 @@
 //! What is known of start-to-start variation: how much identical arms differ from one start of the servers to the next.
 //!
 //! The figures are data with a source, one line a database and metric. Tithe brings `data/start-spread.csv` for arms
-//! that have a server each, and `data/one-server-spread.csv` for arms that stand on one server and only read, where a
+//! that have a server each, and `data/one-server-spread.csv` for arms that are on one server and only read, where a
 //! start that is lucky is so for all of them; `data/cost-spread.csv` has what how much a protection differs from start
 //! to start adds, as a share of its cost. A file of the same form as the first two, from the user's own machine, takes
 //! the place of both for the databases that it names. What it says: FORMAT.md.
@@ -15,7 +15,7 @@ use crate::experiment::Metric;
 /// What Tithe brings of arms that have a server each.
 const BUILT_IN: &str = include_str!("../data/start-spread.csv");
 
-/// What Tithe brings of arms that stand on one server.
+/// What Tithe brings of arms that are on one server.
 const ON_ONE_SERVER: &str = include_str!("../data/one-server-spread.csv");
 
 /// What Tithe brings of what a protection does, in addition to what identical arms vary by.
@@ -80,7 +80,7 @@ pub fn built_in(database: &str) -> Vec<StartSpread> {
     of_or_other(BUILT_IN, database)
 }
 
-/// The same of arms that stand on one server.
+/// The same of arms that are on one server.
 pub fn on_one_server(database: &str) -> Vec<StartSpread> {
     of_or_other(ON_ONE_SERVER, database)
 }

@@ -1,4 +1,4 @@
-//! What tells the arm of a protection from the plain one: a statement with what it says, or a check by name.
+//! What distinguishes the arm of a protection from the plain one: a statement with what it says, or a check by name.
 
 use std::time::{Duration, Instant};
 
@@ -152,7 +152,7 @@ fn said(context: &CheckContext<'_>, setup: &Setup, statement: &str) -> Result<Re
 
 /// `rows` in the words of an observation.
 fn told(rows: &[Row]) -> String {
-    if rows.is_empty() { "it brings no rows".to_owned() } else { format!("it says {}", words_of(rows)) }
+    if rows.is_empty() { "it returns no rows".to_owned() } else { format!("it answers {}", words_of(rows)) }
 }
 
 /// What was seen of a claim on the arm of `context`.

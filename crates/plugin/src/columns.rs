@@ -1,12 +1,12 @@
 //! Client-side encryption of values, for every database.
 //!
 //! A session is wrapped, so that values are encrypted before the driver sees them and decrypted when they come back:
-//! AES-256-GCM or SM4-128-GCM, with a nonce that never repeats, so equal values look different. What stands in the
+//! AES-256-GCM or SM4-128-GCM, with a nonce that never repeats, so equal values look different. What is in the
 //! database is `nonce (12) ‖ ciphertext ‖ tag (16)`. For records by key, which this file wraps, the additional data of
 //! each value are its field number and its record's key: a value that was moved to another record or field does not
 //! decrypt. SQL sessions are wrapped in [`sql`], where some columns must be encrypted deterministically.
 //!
-//! Where equal values must look equal, fields are encrypted in SIV mode: what stands in the database is
+//! Where equal values must look equal, fields are encrypted in SIV mode: what is in the database is
 //! `synthetic vector (16) ‖ ciphertext`, bound to the field and not to the record.
 //!
 //! Left out: keys of records are not encrypted (the server must find them), nor are lengths hidden; a value replaced
@@ -86,7 +86,7 @@ struct Encrypted {
 }
 
 impl Encrypted {
-    /// Encrypts what must be encrypted of `values`, and hands the inner session what stands in the database.
+    /// Encrypts what must be encrypted of `values`, and hands the inner session what is in the database.
     fn write(&mut self, key: &[u8], values: &[(usize, &[u8])], request: Write) -> Result<(), Fault> {
         self.sealed.clear();
         self.aad.set_key(key);

@@ -1,4 +1,5 @@
-//! Protections that data describe: settings, files, statements, and claims that tell their arm from the plain one.
+//! Protections that data describe: settings, files, statements, and claims that distinguish their arm from the plain
+//! one.
 
 use std::sync::OnceLock;
 

@@ -108,7 +108,7 @@ pub enum Remedy {
 impl std::fmt::Display for Remedy {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Statement(statement) => write!(formatter, "say `{statement}`"),
+            Self::Statement(statement) => write!(formatter, "run `{statement}`"),
             Self::Words(words) => formatter.write_str(words),
         }
     }
@@ -247,7 +247,7 @@ pub trait Database: Sync {
         Ok(None)
     }
 
-    /// True where the data of several arms can stand on one server, each in a [space](Setup::space) of its own.
+    /// True where the data of several arms can are on one server, each in a [space](Setup::space) of its own.
     fn keeps_apart(&self) -> bool {
         false
     }
@@ -315,7 +315,7 @@ pub trait Database: Sync {
     /// When something is there that Tithe did not make, or the server refuses.
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
 
-    /// Removes what `create` made, on a server that Tithe does not stop. Launched servers are thrown away whole.
+    /// Removes what `create` made, on a server that Tithe does not stop. Launched servers are removed as a whole.
     ///
     /// # Errors
     /// When the server refuses.

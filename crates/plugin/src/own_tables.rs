@@ -130,7 +130,7 @@ pub trait Survey {
 /// Where the statements that are `asked` run.
 ///
 /// # Errors
-/// [`Fault::Refused`] with everything that stands in the way: what the server does not know, rights that the account
+/// [`Fault::Refused`] with everything that is in the way: what the server does not know, rights that the account
 /// lacks, and rights that it must not have. The server's error.
 pub fn place(survey: &mut dyn Survey, asked: &Asked) -> Result<TablePlace, Fault> {
     let tables = survey.named(&asked.names)?;
@@ -155,7 +155,7 @@ pub fn place(survey: &mut dyn Survey, asked: &Asked) -> Result<TablePlace, Fault
         refused.extend(unknown.into_iter().chain(denied));
     } else {
         let all: Vec<String> = grants.into_iter().collect();
-        refused.push(format!("the account may not read what the statements name: say `{}`", all.join("; ")));
+        refused.push(format!("the account may not read what the statements name: run `{}`", all.join("; ")));
     }
     let mut changed = Vec::new();
     for name in &asked.in_place {
@@ -173,7 +173,7 @@ pub fn place(survey: &mut dyn Survey, asked: &Asked) -> Result<TablePlace, Fault
         if !others.is_empty() {
             let all: Vec<&OwnTable> = tables.iter().collect();
             refused.push(format!(
-                "the account may change more than the statements are to ({}): run them by an account that may not: `{}`",
+                "the account may change more than the statements need ({}): use an account that may not: `{}`",
                 shortened(&others),
                 survey.account(&all, &changed)
             ));

@@ -125,7 +125,7 @@ impl ProgramReport {
     }
 
     /// Transactions that were intended and not done. The program draws when to begin, so that only what is missing
-    /// beyond three standard deviations of a Poisson count is missing for want of time.
+    /// beyond three standard deviations of a Poisson count is missing for lack of time.
     pub fn unfinished(&self, job: &Job) -> u64 {
         let intended = job.rate.unwrap_or(0.0) * job.seconds as f64;
         let missing = intended - (self.transactions + self.failed) as f64;

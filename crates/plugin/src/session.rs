@@ -273,7 +273,7 @@ pub struct Statement(pub usize);
 pub struct PreparedText {
     /// The statement.
     pub statement: Statement,
-    /// Names of the columns of its rows; none where it brings no rows.
+    /// Names of the columns of its rows; none where it returns no rows.
     pub columns: Vec<String>,
 }
 
@@ -526,7 +526,7 @@ pub struct Table {
     pub name: String,
     /// Number of fields; they are called `field0`, `field1`, … unless `field_prefix` says otherwise.
     pub fields: usize,
-    /// What stands before a field's number in its name.
+    /// What precedes a field's number in its name.
     pub field_prefix: String,
 }
 

@@ -127,7 +127,7 @@ pub static STANDARD: Dialect = Dialect {
     is_conflict: |_| false,
 };
 
-/// The statement that makes `table`. `stored` gives the length in bytes of what stands in a column whose values are
+/// The statement that makes `table`. `stored` gives the length in bytes of what is in a column whose values are
 /// not stored as they are (encrypted ones), `None` for the others.
 pub fn definition(table: &SqlTable, dialect: &Dialect, stored: &dyn Fn(&Column) -> Option<usize>) -> String {
     let column = |column: &Column| {

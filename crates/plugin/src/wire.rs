@@ -195,7 +195,7 @@ impl Wire {
             return Err(Fault::Protocol("the server sent bytes in the clear after agreeing to TLS".to_owned()));
         }
         let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| Fault::Refused(format!("`{host}` is not a name that a certificate can bear")))?;
+            .map_err(|_| Fault::Refused(format!("`{host}` is not a name for a certificate")))?;
         let mut connection = ClientConnection::new(config, name).map_err(tls_fault)?;
         // The caller's message is bounded already; a limit here would cut it.
         connection.set_buffer_limit(None);
@@ -234,7 +234,7 @@ impl Wire {
         &mut self.output
     }
 
-    /// Sends what stands in [`Wire::output`]: all of it when blocking, else as much as the kernel takes now.
+    /// Sends what is in [`Wire::output`]: all of it when blocking, else as much as the kernel takes now.
     ///
     /// # Errors
     /// A broken connection.
@@ -467,7 +467,7 @@ pub fn tls_fault(error: rustls::Error) -> Fault {
         rustls::Error::AlertReceived(rustls::AlertDescription::ProtocolVersion) => {
             Fault::Refused("TLS: the server speaks none of the versions that are allowed here".to_owned())
         }
-        rustls::Error::InvalidMessage(_) => Fault::Connection("TLS: what the server sends is no TLS".to_owned()),
+        rustls::Error::InvalidMessage(_) => Fault::Connection("TLS: the server does not answer with TLS".to_owned()),
         rustls::Error::InvalidCertificate(why) => Fault::Refused(format!("TLS: {}", tls::certificate_refused(&why))),
         rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_) => Fault::Refused(format!("TLS: {error}")),
         _ => Fault::Connection(format!("TLS: {error}")),

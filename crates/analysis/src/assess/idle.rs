@@ -1,4 +1,4 @@
-//! What servers use while nobody asks them, from the windows of an idle stretch.
+//! What servers use without clients, from the windows of an idle stretch.
 
 use tithe_model::{idle::IdleWindow, record::Counters};
 use tithe_statistics::inference::t_interval;

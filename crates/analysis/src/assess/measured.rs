@@ -271,7 +271,7 @@ impl<'a> Measured<'a> {
         diagnostics
     }
 
-    /// Said where figures stand on too few starts to estimate how much starts differ.
+    /// Printed where figures rest on too few starts to estimate how much starts differ.
     fn few_starts(&self) -> Option<String> {
         // Both sides are one server, or the intervals are no sum of frames and starts.
         if self.cell.design.has_one_arm_a_frame() {

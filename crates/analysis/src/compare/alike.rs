@@ -299,5 +299,5 @@ fn controls_of(cell: &CellAnalysis, subjects: &[Analysis], runs: &[String]) -> O
     };
     let read: Vec<String> = subjects.iter().zip(runs).filter_map(read).collect();
     (!read.is_empty())
-        .then(|| format!("Cell {}: the plain arm again (A/A), whose true cost is none: {}.", cell.id, read.join("; ")))
+        .then(|| format!("Cell {}: the plain arm again (A/A), whose true cost is zero: {}.", cell.id, read.join("; ")))
 }

@@ -466,7 +466,7 @@ mod tests {
             (arm.aa, arm.proof) = (true, Proof::Baseline);
         };
         let compared = compare(&[subject("one", again), subject("two", again)], &[]).expect("runs alike");
-        expect!["Cell c/in-memory: the plain arm again (A/A), whose true cost is none: in one, too noisy to tell: between −3.0 % and 5.1 %; in two, too noisy to tell: between −3.0 % and 5.1 %."].assert_eq(compared.notes.last().expect("a note"));
+        expect!["Cell c/in-memory: the plain arm again (A/A), whose true cost is zero: in one, too noisy to tell: between −3.0 % and 5.1 %; in two, too noisy to tell: between −3.0 % and 5.1 %."].assert_eq(compared.notes.last().expect("a note"));
         assert!(compared.matches.iter().all(|it| it.arm != "fscrypt"));
     }
 

@@ -53,7 +53,7 @@ fn about(estimate: &Estimate, arm: &ArmAnalysis) -> String {
 /// What an arm is that is no proven one.
 fn what_it_is(arm: &ArmAnalysis) -> Option<&'static str> {
     match arm.proof {
-        _ if arm.aa => Some("A/A, the plain arm again: no cost is the truth"),
+        _ if arm.aa => Some("A/A, the plain arm again: its true cost is zero"),
         Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => None,
         Proof::Unproven(_) => Some("unproven"),
         Proof::ToldByProvider(_) => Some("reported by the provider"),

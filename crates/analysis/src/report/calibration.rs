@@ -43,18 +43,18 @@ fn verdict(metric: &Resolution) -> String {
     let percent = |effect: f64| number::digits(number::percent(effect));
     match metric.answer() {
         Answer::Dishonest => {
-            "NOT IN ORDER: intervals leave out the truth too often. Costs measured here and now are not to be believed."
+            "NOT IN ORDER: intervals leave out the truth too often. Do not rely on costs measured here and now."
                 .to_owned()
         }
         Answer::Difference => format!(
-            "NOT IN ORDER: a difference was found where there is none. Believe no cost below {} % here and now; several \
+            "NOT IN ORDER: a difference was found where there is none. Do not rely on a cost below {} % here and now; several \
              `epochs` draw again what differs by chance between two instances, such as where their memory lies.",
             percent(metric.largest())
         ),
         Answer::TooNoisy => {
             let remedy = match metric.needed_s() {
                 Some(needed_s) => {
-                    format!("With the noise of this hour about {} of load would show it.", number::duration(needed_s))
+                    format!("With the current noise about {} of load would show it.", number::duration(needed_s))
                 }
                 None => "Starts differ by more than that, as far as is known: more starts would show it, more load on \
                          these would not."
@@ -177,12 +177,12 @@ mod tests {
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  the same twice           here, per minute false alarms
               net time per op    0.70 % [0.50, 0.90]      ±0.80 %          4.8 %
-              NOT IN ORDER: a difference was found where there is none. Believe no cost below 0.90 % here and now; several `epochs` draw again what differs by chance between two instances, such as where their memory lies.
+              NOT IN ORDER: a difference was found where there is none. Do not rely on a cost below 0.90 % here and now; several `epochs` draw again what differs by chance between two instances, such as where their memory lies.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  the same twice           here, per minute false alarms
               net time per op    −3.4 % [−13.4, 7.7]      ±0.80 %          4.8 %
-              Too noisy to say: a difference beyond your margin of 3.0 % could be there and not be seen. With the noise of this hour about 4 s of load would show it.
+              Too noisy to say: a difference beyond your margin of 3.0 % could be there and not be seen. With the current noise about 4 s of load would show it.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  the same twice           here, per minute false alarms

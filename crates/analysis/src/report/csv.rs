@@ -20,7 +20,8 @@ pub const COLUMNS: [(&str, &str); 36] = [
     ("protections", "its protections, joined with +"),
     (
         "proof",
-        "proven, told, unproven or disproven: was the protection on; baseline of a plain arm, A/A of the plain arm again: no cost is the truth",
+        "proven, told, unproven or disproven: was the protection on; baseline of a plain arm, A/A of the plain arm \
+         again: its true cost is zero",
     ),
     ("name", "identifier of the figure: net, cpu, latency_p99_READ"),
     ("title", "how the figure reads"),

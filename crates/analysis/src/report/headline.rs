@@ -275,7 +275,7 @@ fn control(analysis: &Analysis, cells: &[String], markup: &Markup) -> Option<Str
         unknown => format!("; of {} it is not known", words::plural(unknown as u64, "cell")),
     };
     Some(format!(
-        "The plain arm differs from itself by {figure}{on_starts}{place}{less}{open} ({name}, where no cost is the truth)."
+        "The plain arm differs from itself by {figure}{on_starts}{place}{less}{open} ({name}, whose true cost is zero)."
     ))
 }
 
@@ -369,10 +369,7 @@ mod tests {
         control.over_run = None;
         (control.effect.low, control.effect.high) = (f64::NEG_INFINITY, f64::INFINITY);
         let told = answer(&analysis, &PLAIN);
-        assert!(
-            told.ends_with(" at reads only; of 1 cell it is not known (A/A, where no cost is the truth)."),
-            "{told}"
-        );
+        assert!(told.ends_with(" at reads only; of 1 cell it is not known (A/A, whose true cost is zero)."), "{told}");
         assert!(!told.contains("elsewhere"), "{told}");
     }
 }

@@ -1,4 +1,4 @@
-//! What servers use while nobody asks them, in words.
+//! What servers use without clients, in words.
 
 use super::number;
 use crate::{ArmAnalysis, CellAnalysis, IdleUse, Interval, Outcome};
@@ -13,7 +13,7 @@ pub(super) fn lines(cell: &CellAnalysis) -> Vec<String> {
 pub(super) fn heading(cell: &CellAnalysis) -> Option<String> {
     let idle = cell.arms.iter().find_map(|arm| arm.idle.as_ref())?;
     let (length, windows) = (number::duration(idle.seconds), idle.windows);
-    Some(format!("a minute while nobody asks the servers, by {length} in {windows} windows"))
+    Some(format!("a minute without clients, measured over {length} in {windows} windows"))
 }
 
 /// `1.2 ms [1.0, 1.4] of processor time (+0.2 ms [0.1, 0.3] against the baseline); 0 bytes written; 53 MB of memory`
@@ -42,8 +42,8 @@ pub(super) fn beside_cost(arm: &ArmAnalysis, name: &str) -> Option<String> {
     let idle = arm.idle.as_ref()?;
     let (per_op, more) = (idle.more_us_per_op?, idle.more_cpu_us?);
     Some(format!(
-        "The server of {name} uses {} of processor time a minute more than the plain one while nobody asks it: at the \
-         rate of this run that would be {} an operation, which is not in the figure.",
+        "The server of {name} uses {} of processor time a minute more than the plain one while it is idle: at the \
+         rate of this run that is {} an operation, which the figure does not contain.",
         number::difference(&more, "µs", Outcome::Costs).to_string().trim_start_matches('+'),
         number::amount(per_op, "µs")
     ))

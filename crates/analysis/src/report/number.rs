@@ -65,7 +65,7 @@ pub fn cost(effect: &Interval, outcome: Outcome) -> Figure {
 }
 
 /// A difference per operation as `+0.62 µs [0.58, 0.66]`, in the unit that reads best, and as `~ −0.10 to +0.21 µs`
-/// when it is too noisy to tell. What it is per stands in the title of the figure, and is left out.
+/// when it is too noisy to tell. What it is per is in the title of the figure, and is left out.
 ///
 /// The estimate and both ends share their decimals, which follow from the width of the interval ([`resolving`]). Ends
 /// carry their signs where the interval holds zero.

@@ -1,8 +1,8 @@
 //! Observations as assessment results of OSCAL (NIST, *Open Security Controls Assessment Language*, 1.1), in JSON.
 //!
 //! One observation each, with its method, its time, the controls that it is about and the hash of what was seen. There
-//! are no findings of OSCAL's: whether a control is satisfied is for the assessor to say. Nor is there a plan; what
-//! stands in its place is a resource that says what was carried out.
+//! are no findings of OSCAL's: whether a control is satisfied is for the assessor to say. Nor is there a plan; what is
+//! in its place is a resource that says what was carried out.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! The last lines of a report: cell by cell one for each arm, most expensive first, with what it adds to an operation.
 //!
-//! [`of`] says what stands in the lines, for every medium; [`lines`] lays them out for a terminal. Where there is
+//! [`of`] says what is in the lines, for every medium; [`lines`] lays them out for a terminal. Where there is
 //! little room the bar goes first, then words and names are cut: a number never is.
 
 use super::{

@@ -26,7 +26,7 @@ pub struct Table {
 pub struct Column {
     /// What it shows.
     pub title: String,
-    /// How many observations stand behind its figures (`n = 30`), or empty.
+    /// How many observations follow its figures (`n = 30`), or empty.
     pub note: String,
     /// True when its entries are numbers, to be aligned at the decimal point.
     pub figures: bool,

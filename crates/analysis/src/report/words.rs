@@ -86,9 +86,9 @@ pub fn control(estimate: &Estimate) -> &'static str {
     match estimate.verdict {
         _ if !estimate.is_symmetric() => "set-up not symmetric",
         _ if estimate.flags.contains(&Flag::NotEnoughFrames) => "not enough frames",
-        _ if !effect.half_width().is_finite() => "no cost is the truth",
-        _ if effect.holds(0.0) => "holds the truth: no cost",
-        _ => "misses the truth: no cost",
+        _ if !effect.half_width().is_finite() => "its true cost is zero",
+        _ if effect.holds(0.0) => "holds zero, the truth",
+        _ => "misses zero, the truth",
     }
 }
 
@@ -183,8 +183,8 @@ pub fn mark(arm: &ArmAnalysis) -> (&'static str, Tone) {
 pub const PLAIN_AGAIN: &str = "plain again";
 
 /// What the A/A arm of a table is for, behind its name.
-pub const CONTROL: &str = "is the plain arm again, so no cost is the truth: what it shows is what differences mean here. A \
-                           saving is called one only where its interval lies below that of this arm.";
+pub const CONTROL: &str = "is the plain arm again, whose true cost is zero: it shows what differences mean here. A \
+                           saving counts only if its interval lies below that of this arm.";
 
 /// Mark, word and feeling of a finding.
 pub fn finding(role: Role, verdict: Verdict) -> (&'static str, &'static str, Tone) {

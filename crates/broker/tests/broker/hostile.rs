@@ -113,17 +113,17 @@ fn where_tls_was_asked_for_nothing_is_said_without_it() {
         told.push(without_port(&fault.to_string(), &url));
     }
     expect![[r#"
-        refused: broker tls://localhost:PORT: it answers without TLS, and nothing is said to it: give it a certificate (`tls` in its configuration)
-        refused: broker tls://localhost:PORT: it answers without TLS, and nothing is said to it: give it a certificate (`tls` in its configuration)
-        refused: broker tls://localhost:PORT: it answers without TLS, and nothing is said to it: give it a certificate (`tls` in its configuration)
+        refused: broker tls://localhost:PORT: it answers without TLS, so nothing is sent to it: give it a certificate (`tls` in its configuration)
+        refused: broker tls://localhost:PORT: it answers without TLS, so nothing is sent to it: give it a certificate (`tls` in its configuration)
+        refused: broker tls://localhost:PORT: it answers without TLS, so nothing is sent to it: give it a certificate (`tls` in its configuration)
         connection: broker tls://localhost:PORT: is this a NATS server? invalid server operation: 'HTTP/1.1 400 Bad Request\r\n'
         connection: broker tls://localhost:PORT: is this a NATS server? invalid server operation: '\u{1b}[2J\0ÿþ\r\n'
         connection: broker tls://localhost:PORT: is this a NATS server? invalid value: integer `-1`, expected usize at line 1 column 18
         connection: broker tls://localhost:PORT: is this a NATS server? expected ident at line 1 column 3
-        refused: broker tls://localhost:PORT: it answers without TLS, and nothing is said to it: give it a certificate (`tls` in its configuration)
+        refused: broker tls://localhost:PORT: it answers without TLS, so nothing is sent to it: give it a certificate (`tls` in its configuration)
         connection: broker tls://localhost:PORT: is this a NATS server? expected INFO, got Message { sid: 1, subject: Subject { bytes: b"tithe.go" }, reply: None, payload: b"hello", headers: None, status: None, description: None, le…
         connection: broker tls://localhost:PORT: is this a NATS server? expected INFO, got Error(Other("hunter"))
-        connection: broker tls://localhost:PORT: it does not answer in time: is this a NATS server, and does nothing on the way keep it off?"#]].assert_eq(&told.join("\n"));
+        connection: broker tls://localhost:PORT: it does not answer in time: is this a NATS server, and does a firewall block it?"#]].assert_eq(&told.join("\n"));
 }
 
 /// Something takes the place of the broker that was there, and offers no TLS.
@@ -136,7 +136,7 @@ pub fn takes_the_place_of_a_broker(port: u16, is_over: impl FnOnce()) {
 
 #[test]
 fn off_this_machine_nothing_is_called_without_tls() {
-    expect!["refused: nats://192.0.2.1:PORT leads to 192.0.2.1, off this machine, and everybody on the way could read along: give the broker a certificate and call it tls://192.0.2.1:PORT"].assert_eq(&refused("nats://192.0.2.1:4222", &AccessFiles::default()));
+    expect!["refused: nats://192.0.2.1:PORT leads to 192.0.2.1, off this machine, and everybody between could read it: give the broker a certificate and call it tls://192.0.2.1:PORT"].assert_eq(&refused("nats://192.0.2.1:4222", &AccessFiles::default()));
 }
 
 /// async-nats 0.51 panics over both, in the thread of the link.
@@ -148,7 +148,7 @@ fn what_the_library_does_not_survive_is_an_error_as_well() {
         let (port, said) = recording(deadly.to_owned(), b"");
         let url = format!("tls://localhost:{port}");
         let fault = connected_within(&url, "rack7", &files, LONG).err().expect("it is refused");
-        let words = "protocol: broker tls://localhost:PORT: it says what no NATS server says";
+        let words = "protocol: broker tls://localhost:PORT: its answer is not that of a NATS server";
         assert_eq!(without_port(&fault.to_string(), &url), words);
         assert_nothing_said(&said);
         let link = linked(Harm::Deadly(deadly), LONG).expect("connected");
@@ -168,7 +168,7 @@ fn a_greeting_without_end_is_not_waited_for() {
     });
     let url = format!("tls://localhost:{port}");
     let fault = connected_within(&url, "rack7", &files(&folder), SHORT).err().expect("it is late");
-    expect!["connection: broker tls://localhost:PORT: it does not answer in time: is this a NATS server, and does nothing on the way keep it off?"]
+    expect!["connection: broker tls://localhost:PORT: it does not answer in time: is this a NATS server, and does a firewall block it?"]
         .assert_eq(&without_port(&fault.to_string(), &url));
 }
 

@@ -147,8 +147,8 @@ fn certificates_are_held_against_authority_and_name() {
     expect![[r#"
         refused: broker tls://localhost:PORT: TLS: the server's certificate was signed by no authority that is trusted here: name the file with the one that signed it, or with this very certificate where it signed itself
         refused: broker tls://localhost:PORT: TLS: the server's certificate was signed by no authority that is trusted here: name the file with the one that signed it, or with this very certificate where it signed itself
-        refused: broker tls://0x7f000001:PORT: TLS: the server's certificate is not for `0x7f000001`, by which it is called here, but for `localhost`, `127.0.0.1`, `0::1`, `127.0.0.2`, `127.0.0.3`, `127.0.0.4`, `127.0.0.11`, `127.0.0.12`, `127.0.0.13`, `127.0.0.14`: call it by a name that its certificate bears, or give it one for this name
-        connection: broker tls://nowhere.invalid:PORT: its name has no address here: failed to lookup address information: Name or service not known"#]].assert_eq(&said.join("\n"));
+        refused: broker tls://0x7f000001:PORT: TLS: the server's certificate is not for `0x7f000001`, by which it is called here, but for `localhost`, `127.0.0.1`, `0::1`, `127.0.0.2`, `127.0.0.3`, `127.0.0.4`, `127.0.0.11`, `127.0.0.12`, `127.0.0.13`, `127.0.0.14`: call it by a name that its certificate has, or give it one for this name
+        connection: broker tls://nowhere.invalid:PORT: its name does not resolve here: failed to lookup address information: Name or service not known"#]].assert_eq(&said.join("\n"));
     assert!(connected(&server.url("tls", "127.0.0.1"), "rack7", &server.trusting()).is_ok());
 }
 
@@ -157,7 +157,7 @@ fn a_broker_without_tls_is_told_nothing_where_tls_was_asked_for() {
     let Some(server) = Server::start("authorization { user: agent, password: hunter2 }\ntrace: true\n") else { return };
     let password = Some(private(server.folder.path(), "password", "agent\nhunter2\n"));
     let files = AccessFiles { password, ..server.trusting() };
-    expect!["refused: broker tls://localhost:PORT: it answers without TLS, and nothing is said to it: give it a certificate (`tls` in its configuration)"]
+    expect!["refused: broker tls://localhost:PORT: it answers without TLS, so nothing is sent to it: give it a certificate (`tls` in its configuration)"]
         .assert_eq(&refused(&server.tls(), &files));
     assert!(!server.log().contains("CONNECT"), "{}", server.log());
     // On this machine it may be called so.
@@ -331,7 +331,7 @@ fn a_broker_that_is_killed_fails_what_is_under_way_and_is_used_again_when_it_is_
         let fault = waiting.join().expect("it ends").unwrap_err();
         assert!(matches!(fault, Fault::Connection(_)), "{fault}");
     });
-    let lost = "broker tls://localhost:PORT: it was lost, and is being connected to again";
+    let lost = "broker tls://localhost:PORT: the connection was lost and is being opened again";
     let is_loss = |fault: Fault| without_port(&fault.to_string(), &server.tls()).contains(lost);
     assert!(is_loss(subscription.next(LONG).err().expect("lost")));
     assert!(is_loss(subscription.next(Duration::ZERO).err().expect("still lost")));

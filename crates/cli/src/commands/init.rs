@@ -104,7 +104,7 @@ fn text(
     if had.is_empty() {
         return Err(Stop::new(
             exit::MISSING,
-            format!("no protection of {} can be had:\n{left_out}", database.entry.id),
+            format!("no protection of {} is available:\n{left_out}", database.entry.id),
         ));
     }
     let whole = experiment(target, &had, database, catalogue, machine)?;
@@ -215,6 +215,6 @@ fn write(path: &Path, text: &str) -> Result<(), Stop> {
     let file = fs::OpenOptions::new().write(true).create_new(true).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display())))?;
-    crate::shown::telln!("tithe: {} is written; `tithe plan {0}` says what it does", path.display());
+    crate::shown::telln!("tithe: {} is written; `tithe plan {0}` shows what it does", path.display());
     Ok(())
 }

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The arm that no file has to name.
-const AA_ARM: &str = "The arm \"A/A\" is the plain arm again, the negative control: no cost is the truth. It is there by \
+const AA_ARM: &str = "The arm \"A/A\" is the plain arm again, the negative control: its true cost is zero. It is there by \
                       itself where it takes at most a fifth of the load of servers that tithe launches; `aa_arm = true` \
                       or `false` in [measure] decides it otherwise.";
 
@@ -34,8 +34,8 @@ const BY_PROVIDER: &str = "What only the provider of a running server can switch
                            reported by the provider where nothing proves it.";
 
 /// Where to read more.
-const MORE: &str = "`tithe ls postgres` says what its protections are for, `tithe ls postgres tls` all about one of \
-                    them, `tithe ls ycsb` all about a workload.";
+const MORE: &str =
+    "`tithe ls postgres` explains its protections, `tithe ls postgres tls` one of them, `tithe ls ycsb` a workload.";
 
 /// Runs the command; returns the exit status.
 pub fn ls(arguments: &LsArgs) -> Result<i32, Stop> {

@@ -150,7 +150,7 @@ fn a_process_that_is_killed_ends_its_cell_with_words_and_leaves_nothing() {
     let output = tithe.output();
     assert_eq!(status(&output), 4, "{}{}", out(&output), err(&output));
     let cells = bench.kept_json("cells.json");
-    let expected = "failed: the process that SQLite is measured in ended (signal: 9 (SIGKILL)); it said nothing";
+    let expected = "failed: the process that SQLite is measured in ended (signal: 9 (SIGKILL)); it printed nothing";
     assert_eq!(cells[0]["ending"], expected);
     assert!(!frames(&bench).is_empty(), "what was measured is kept");
     assert!(!is_there(process));
@@ -203,8 +203,5 @@ fn the_command_is_known_to_nobody_and_refuses_who_calls_it() {
     let output = bench.command(&[COMMAND]).stdin(Stdio::null()).output().expect("tithe starts");
     assert_eq!(status(&output), 1);
     let told = err(&output);
-    assert!(
-        told.starts_with("tithe: refused: tithe calls this command itself") && told.contains("tithe run"),
-        "{told}"
-    );
+    assert!(told.starts_with("tithe: refused: tithe runs this command itself") && told.contains("tithe run"), "{told}");
 }

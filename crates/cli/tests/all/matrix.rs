@@ -284,7 +284,7 @@ fn a_thousand_tasks_are_gathered_and_what_is_none_is_named() {
     assert!(err(&compared).contains("other: ") && err(&compared).contains("disproven"), "{}", err(&compared));
     let run = bench.tithe(&["compare", "g.json", "all/task-00000"]);
     assert!(status(&run) == 2 && err(&run).contains("is no gathered matrix"), "{}", err(&run));
-    // What stands in a task's place is not measured over.
+    // What is in a task's place is not measured over.
     assert!(task(&bench, "13", 2).contains("move it away"));
 }
 
@@ -353,7 +353,7 @@ fn what_is_wrong_is_told_before_anything_starts() {
     );
     bench.file("gone.toml", &experiment());
     for (arguments, words) in [
-        (&["matrix", "run", "n.toml"][..], "which kind of machine is this host? say --machine NAME, one of: a, b"),
+        (&["matrix", "run", "n.toml"][..], "which kind of machine is this host? add --machine NAME, one of: a, b"),
         (&["matrix", "run", "n.toml", "--machine", "c"], "the matrix has no machine \"c\""),
         (&["matrix", "gather", "m.toml", "nowhere"], "nowhere is no folder"),
         (&["matrix", "plan", "nothing.toml"], "cannot read the matrix nothing.toml"),

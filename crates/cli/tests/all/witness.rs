@@ -19,7 +19,7 @@ fn what_is_no_server_or_cannot_be_witnessed_is_refused() {
         (&["file.toml"], "a server is named by its URL"),
         (&["postgrs://db"], "did you mean postgres?"),
         (&["postgres://me:secret@db/shop"], "the URL holds a password"),
-        (&[place, "--protect", "columns"], "columns is what clients do"),
+        (&[place, "--protect", "columns"], "columns is done by clients"),
         (&[place, "--protect", "tls"], "arm `tls` asks for TLS"),
         (&[place, "--protect", "tsl"], "there is no protection"),
         (&[place, "--protect", "checksums"], "`checksums` cannot be measured on a server that Tithe does not start"),

@@ -102,7 +102,7 @@ fn mistakes_point_at_the_words() {
         &["plan", "simulated"],
         expect![[r#"
         2
-        tithe: simulated alone has nothing to compare with: add for example `--protect seal`; its protections are seal, audit, placebo (`tithe ls` says what each is, `tithe init simulated` writes a file)
+        tithe: simulated alone has nothing to be compared with: add for example `--protect seal`; its protections are seal, audit, placebo (`tithe ls` explains them, `tithe init simulated` writes a file)
     "#]],
     );
     check(
@@ -130,7 +130,7 @@ fn mistakes_point_at_the_words() {
         &["plan", "simulated", "--protect", "seal", "--scale", "0.1"],
         expect![[r#"
         2
-        tithe: --scale is for files: without one say --records N
+        tithe: --scale is for files: without one write --records N
     "#]],
     );
     check(
@@ -172,7 +172,7 @@ fn a_file_wins_and_says_its_own_arms() {
     for words in [&["--protect", "seal"][..], &["--workload", "a"]] {
         let output = bench.tithe(&[&["plan", "simulated"], words].concat());
         assert_eq!(status(&output), 2, "{}", out(&output));
-        assert!(err(&output).contains("which is a file and says its own arms"), "{}", err(&output));
+        assert!(err(&output).contains("which is a file and names its own arms"), "{}", err(&output));
     }
     // What is there already is somebody's.
     let again = bench.tithe(&["init", "simulated", "--to", "simulated"]);
@@ -375,7 +375,7 @@ fn a_running_server_is_planned_from_its_url() {
         &["plan", &format!("{URL}?sslmode=prefer"), "--protect", "tls"],
         expect![[r#"
             2
-            tithe: sslmode=prefer and allow may fall back to plaintext, so what is measured would be left to chance; say disable, require, verify-ca or verify-full; nothing was started
+            tithe: sslmode=prefer and allow may fall back to plaintext, so what is measured would be left to chance; write disable, require, verify-ca or verify-full; nothing was started
         "#]],
     );
     check(
@@ -507,7 +507,7 @@ fn what_verify_would_refuse_is_told_with_its_line() {
         &experiment(&format!("{on_one}{}", plain("twin", twin))),
         expect![[r#"
         2
-        error: arm `twin` comes to another server than all others, and arms `plain` and `again` share one: the shared one stays warmer, which is no protection's doing
+        error: arm `twin` uses another server than all others, and arms `plain` and `again` share one: the shared one stays warmer, which has nothing to do with a protection
           --> e.toml:15:7
            |
         15 | url = "postgres://********************"

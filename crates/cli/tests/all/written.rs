@@ -173,7 +173,7 @@ fn every_file_is_named(folder: &Path) {
     }
 }
 
-/// Every key of `path` stands in the section of FORMAT.md on `file`, and every row there is of a key.
+/// Every key of `path` is in the section of FORMAT.md on `file`, and every row there is of a key.
 fn every_key_is_named(path: &Path, file: &str) {
     let (text, found) = (section(&format!("### {file}")), keys_of(path));
     for key in &found {

@@ -276,7 +276,7 @@ fn the_table_of_controls_knows_every_check() {
     assert_eq!(checks, known, "left what the code has, right what crates/analysis/src/report/controls.rs has");
 }
 
-/// Markup is written by templates, which escape: `PreEscaped` stands before a style of ours and nowhere else, and no
+/// Markup is written by templates, which escape: `PreEscaped` precedes a style of ours and nowhere else, and no
 /// text of the pages' code is markup that somebody would have to put into a page unescaped.
 #[test]
 fn nothing_foreign_is_markup() {
@@ -394,7 +394,7 @@ fn comments_are_as_wide_as_the_code() {
     assert!(wide.is_empty(), "wider than {WIDTH} columns:\n{}", wide.join("\n"));
 }
 
-/// The parts of a `map`: each bullet about a crate with the crate's name, and what stands before, between and after
+/// The parts of a `map`: each bullet about a crate with the crate's name, and what precedes, between and after
 /// them. Without the signs of code blocks, between which no backtick stands.
 fn parts(map: &str) -> Vec<(Option<&str>, String)> {
     let mut parts = vec![(None, String::new())];
@@ -422,7 +422,7 @@ fn paths(text: &str) -> Vec<&str> {
     paths.filter(|word| !word.contains(['<', '*', '{'])).chain(within).collect()
 }
 
-/// What `map` names and is not in `root`. What stands in the bullet of a crate may begin in the crate's sources.
+/// What `map` names and is not in `root`. What is in the bullet of a crate may begin in the crate's sources.
 fn lost(map: &str, root: &Path) -> Vec<String> {
     let mut lost = Vec::new();
     for (name, text) in parts(map) {

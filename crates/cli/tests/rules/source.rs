@@ -79,12 +79,12 @@ impl Source {
         names.iter().filter(|name| *name == word).count()
     }
 
-    /// True when the text `text` stands in the code.
+    /// True when the text `text` is in the code.
     pub fn has_text(&self, text: &str) -> bool {
         has_literal(self.tokens.iter().cloned(), &format!("{text:?}"))
     }
 
-    /// All texts that stand in the code, as they are written.
+    /// All texts that are in the code, as they are written.
     pub fn texts(&self) -> Vec<String> {
         let mut texts = Vec::new();
         literals(self.tokens.iter().cloned(), true, &mut texts);

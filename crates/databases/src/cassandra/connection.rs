@@ -37,7 +37,7 @@ fn turned_away(when: &str, fault: Fault) -> Fault {
 pub fn named(fault: Fault) -> Fault {
     match fault {
         Fault::Refused(words) => {
-            let grant = grant(&words).map_or(String::new(), |grant| format!("; a superuser says `{grant}`"));
+            let grant = grant(&words).map_or(String::new(), |grant| format!("; a superuser runs `{grant}`"));
             Fault::Refused(words + &grant)
         }
         fault => fault,
@@ -94,7 +94,7 @@ impl CqlConnection {
         self.wire.consume(answer.message.end);
         match (asks, &target.password) {
             (None, _) if target.must_ask => {
-                let why = "the server lets clients in without the password that was to be asked for";
+                let why = "the server lets clients in without the password that it should ask for";
                 Err(Fault::Refused(why.to_owned()))
             }
             (None, _) => Ok(()),

@@ -43,7 +43,7 @@ const STORE_PASSWORD: &str = "tithe-key-store";
 /// Cassandra's own default.
 const COMMON: &[(&str, &str, &str)] = &[
     ("auto_bootstrap", "false", "a new cluster has nothing to stream"),
-    ("auto_snapshot", "false", "Tithe's tables are thrown away"),
+    ("auto_snapshot", "false", "Tithe's tables are removed after the run"),
     ("commitlog_sync", "periodic", "the product's default: a crash loses up to commitlog_sync_period"),
     ("commitlog_sync_period", "10000ms", "the product's default"),
     ("concurrent_compactors", "1", "several servers share the machine"),
@@ -93,7 +93,7 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("hints_directory", "as commitlog_directory"),
     ("listen_address", "servers listen on loopback addresses only"),
     ("native_transport_port", "Tithe chooses a free one"),
-    ("partitioner", "records lie by the hash of their keys, as in every new cluster"),
+    ("partitioner", "records are placed by the hash of their keys, as in every new cluster"),
     ("rpc_address", "as listen_address"),
     ("saved_caches_directory", "as commitlog_directory"),
     ("seed_provider", "Tithe names the first node"),

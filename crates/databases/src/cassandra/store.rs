@@ -365,7 +365,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     let local = "SELECT release_version, cql_version, partitioner FROM system.local";
     let told = connection.texts(local)?.into_iter().next().and_then(|row| <[String; 3]>::try_from(row).ok());
     let Some([version, cql, partitioner]) = told.filter(|told| !told[0].is_empty()) else {
-        return Err(Fault::Wrong("the server does not say its version".to_owned()));
+        return Err(Fault::Wrong("the server does not report its version".to_owned()));
     };
     let others = connection.run("SELECT peer FROM system.peers_v2")?.len();
     if is_local(server) && others + 1 < cluster.nodes {

@@ -287,7 +287,7 @@ impl Watch for LogWatch {
         let counts = (self.count)(&text.lines().filter(of_others).collect::<Vec<_>>().join("\n"));
         Ok(match (counts.is_empty(), doubt) {
             (true, doubt) => {
-                let words = "no record came while the command ran: it did nothing of what is logged, or what its account \
+                let words = "no record came while the command ran: it did nothing that is logged, or what its account \
                              does is not logged";
                 Observation::Unknown(doubt.unwrap_or(words).to_owned())
             }

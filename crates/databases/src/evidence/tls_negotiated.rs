@@ -233,8 +233,7 @@ impl Check for TlsEnforced {
         let seen = format!("{quotation}; everybody else: {}", others.words);
         Ok(if served || others.let_in {
             Observation::Exposed(format!(
-                "TLS is on, not enforced by this server: the cost is that of speaking it, and who does not ask for it \
-                 goes without; {seen}"
+                "TLS is on, not enforced by this server: clients that do not ask for it are served in plaintext; {seen}"
             ))
         } else {
             Observation::Protected(seen)

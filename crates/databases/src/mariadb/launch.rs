@@ -33,9 +33,9 @@ const AUDIT_LOG: &str = "audit.log";
 /// Settings of every server that Tithe launches, with the reason; an experiment may change them. What is not here is
 /// MariaDB's own default, durability above all: `innodb_flush_log_at_trx_commit` and `innodb_doublewrite` are on.
 const COMMON: &[(&str, &str, &str)] = &[
-    ("innodb_buffer_pool_dump_at_shutdown", "OFF", "servers are thrown away"),
+    ("innodb_buffer_pool_dump_at_shutdown", "OFF", "servers are removed after the run"),
     ("innodb_buffer_pool_size", "256M", "larger than the default of 128M, and small enough for several arms"),
-    ("innodb_log_file_size", "512M", "a checkpoint for want of space would fall into the slots of one arm by chance"),
+    ("innodb_log_file_size", "512M", "a checkpoint for lack of space would fall into the slots of one arm by chance"),
     (
         "innodb_stats_auto_recalc",
         "OFF",
@@ -47,7 +47,7 @@ const COMMON: &[(&str, &str, &str)] = &[
 ];
 
 /// Memory beside the buffer pool that a server with its clients lives in, bytes: an estimate on the safe side and no
-/// bound that was measured. A server that is killed for want of memory ends its cell with that reason.
+/// bound that was measured. A server that is killed for lack of memory ends its cell with that reason.
 const MEMORY_BESIDE: u64 = 128 << 20;
 
 /// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, what is logged.
@@ -123,7 +123,7 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("skip_grant_tables", "who may connect is decided by the protections"),
     ("slave_load_tmpdir", "everything that a server writes stays in its folder"),
     ("slow_query_log_file", "everything that a server writes stays in its folder"),
-    ("socket", "clients come by TCP, as the measured ones do"),
+    ("socket", "clients connect by TCP, as the measured ones do"),
     ("sql_error_log_filename", "everything that a server writes stays in its folder"),
     ("ssl_ca", "decided by the protection `tls`"),
     ("ssl_capath", "decided by the protection `tls`"),

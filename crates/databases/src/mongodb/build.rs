@@ -40,7 +40,8 @@ impl Build {
 
     fn read(info: &Document) -> Result<Self, Fault> {
         let text = |name: &str| info.get_str(name).ok().filter(|text| !text.is_empty());
-        let version = text("version").ok_or_else(|| Fault::Wrong("the server does not say its version".to_owned()))?;
+        let version =
+            text("version").ok_or_else(|| Fault::Wrong("the server does not report its version".to_owned()))?;
         let stand_in = |title: String| {
             let title = format!("{title} (stand-in, not MongoDB)");
             Self { title, stand_in: true, is_community: false }
@@ -52,7 +53,7 @@ impl Build {
             return Ok(stand_in(format!("FerretDB {}", ferret.get_str("version").unwrap_or("of unknown version"))));
         }
         if text("gitVersion").is_none() {
-            return Ok(stand_in(format!("a server without a build number that says version {version}")));
+            return Ok(stand_in(format!("a server without a build number that reports version {version}")));
         }
         let modules = info.get_array("modules").map(Vec::as_slice).unwrap_or_default();
         let is_enterprise = modules.iter().any(|module| module.as_str() == Some("enterprise"));
@@ -146,13 +147,13 @@ mod tests {
             ),
             (
                 doc! { "version": "4.0.0", "maxBsonObjectSize": 1 },
-                "a server without a build number that says version 4.0.0 (stand-in, not MongoDB) true",
+                "a server without a build number that reports version 4.0.0 (stand-in, not MongoDB) true",
             ),
             (
                 doc! { "version": "7.0.77", "gitVersion": "a", "ferretdb": { "version": "2.1.0" } },
                 "FerretDB 2.1.0 (stand-in, not MongoDB) true",
             ),
-            (doc! {}, "wrong answer: the server does not say its version"),
+            (doc! {}, "wrong answer: the server does not report its version"),
         ] {
             assert_eq!(title(info), expected);
         }

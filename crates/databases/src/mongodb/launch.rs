@@ -53,7 +53,7 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("net.tls.allowInvalidCertificates", "decided by the protection `tls`"),
     ("net.tls.clusterCAFile", "decided by the protection `tls`"),
     ("net.tls.mode", "decided by the protection `tls`"),
-    ("net.unixDomainSocket.enabled", "clients come by TCP, as the measured ones do"),
+    ("net.unixDomainSocket.enabled", "clients connect by TCP, as the measured ones do"),
     ("processManagement.fork", "the server runs in the foreground, so that it ends with Tithe"),
     ("replication.replSetName", "a launched server stands alone; replica sets are attached to by URL"),
     ("security.authorization", "decided by the protection `scram`"),

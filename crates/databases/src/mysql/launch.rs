@@ -34,12 +34,12 @@ use crate::mysql_family::{
 /// are 1.
 const COMMON: &[(&str, &str, &str)] = &[
     ("auto_generate_certs", "OFF", "TLS is there where an arm asks for it"),
-    ("innodb_buffer_pool_dump_at_shutdown", "OFF", "servers are thrown away"),
+    ("innodb_buffer_pool_dump_at_shutdown", "OFF", "servers are removed after the run"),
     ("innodb_buffer_pool_size", "256M", "larger than the default of 128M, and small enough for several arms"),
     (
         "innodb_redo_log_capacity",
         "512M",
-        "a checkpoint for want of space would fall into the slots of one arm by chance",
+        "a checkpoint for lack of space would fall into the slots of one arm by chance",
     ),
     (
         "innodb_stats_auto_recalc",
@@ -49,12 +49,12 @@ const COMMON: &[(&str, &str, &str)] = &[
     ("log_bin", "ON", "the default, where Tithe looks for it"),
     ("max_connections", "300", "the measured clients, and those that prove and watch"),
     ("max_prepared_stmt_count", "1048576", "every client prepares all its statements"),
-    ("mysqlx", "OFF", "nobody speaks the other protocol"),
+    ("mysqlx", "OFF", "no client speaks the other protocol"),
     ("skip_name_resolve", "ON", "a name service would be part of every connection"),
 ];
 
 /// Memory beside the buffer pool that a server with its clients lives in, bytes: an estimate on the safe side and no
-/// bound that was measured. A server that is killed for want of memory ends its cell with that reason.
+/// bound that was measured. A server that is killed for lack of memory ends its cell with that reason.
 const MEMORY_BESIDE: u64 = 512 << 20;
 
 /// As [`MEMORY_BESIDE`], without the performance schema, which takes most of that. MySQL 8.0.33 alone: 103 MiB of its
@@ -143,7 +143,7 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("skip_grant_tables", "who may connect is decided by the protections"),
     ("slave_load_tmpdir", "everything that a server writes stays in its folder"),
     ("slow_query_log_file", "everything that a server writes stays in its folder"),
-    ("socket", "clients come by TCP, as the measured ones do"),
+    ("socket", "clients connect by TCP, as the measured ones do"),
     ("ssl_ca", "decided by the protection `tls`"),
     ("ssl_capath", "decided by the protection `tls`"),
     ("ssl_cert", "decided by the protection `tls`"),

@@ -110,7 +110,7 @@ fn is_peer(made: &str, with_password: bool) -> bool {
     has_peer && !(with_password && ways.contains(" OR "))
 }
 
-/// True for the words of a refusal for want of the password (1045, 1698).
+/// True for the words of a refusal for lack of the password (1045, 1698).
 fn lacks_password(words: &str) -> bool {
     words.starts_with("1045 (") || words.starts_with("1698 (")
 }

@@ -42,7 +42,7 @@ fn obstacles(session: &mut WireSession, setup: &Setup) -> Result<Vec<Lack>, Faul
         all.push(Lack {
             why: "it is read-only (`read_only`), as replicas are, and Tithe loads records of its own".to_owned(),
             remedy: Remedy::Words(
-                "name the server that it replicates, or say `SET GLOBAL read_only = OFF` where it replicates none"
+                "name the server that it replicates, or run `SET GLOBAL read_only = OFF` where it replicates none"
                     .to_owned(),
             ),
             without: Without::Measurement,
@@ -62,7 +62,7 @@ fn obstacles(session: &mut WireSession, setup: &Setup) -> Result<Vec<Lack>, Faul
     Ok(all)
 }
 
-/// A database that nobody has, of the names that Tithe's own have: what is refused there is so for want of a right, and
+/// A database that nobody has, of the names that Tithe's own have: what is refused there is so for lack of a right, and
 /// all else fails because it is not there.
 const NOWHERE: &str = "tithe_is_not_here_and_tries_its_rights";
 

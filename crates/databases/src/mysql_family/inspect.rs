@@ -31,7 +31,9 @@ use crate::{
         MY_AUDIT_OFF, MY_AUDIT_PARTIAL, MY_AUTHN_NO_PROOF, MY_AUTHN_NOBODY_ASKED, MY_AUTHN_REPEATS_PASSWORDS,
         MY_AUTHZ_ADMINISTRATORS, MY_AUTHZ_REACHABLE_ADMINISTRATOR, MY_REST_NOT_ENCRYPTED, MY_REST_REPEATS_VALUES,
     },
-    inspect::{Judgement, Open, Rules, authentication, client_rows, inspect_feature, named, not_offered, transport},
+    inspect::{
+        Judgement, Open, Rules, authentication, client_rows, counted, inspect_feature, named, not_offered, transport,
+    },
     target::{Target, is_local},
 };
 
@@ -125,7 +127,7 @@ fn with_settings(mut judged: Judgement, settings: &Settings) -> Judgement {
     let proxies = settings.value("proxy_protocol_networks");
     if proxies.split(',').any(|network| ["*", "0.0.0.0/0", "::/0"].contains(&network.trim())) {
         judged.seen += &format!(
-            "; proxy_protocol_networks = {proxies}: every client may say from where it comes, so that the hosts of \
+            "; proxy_protocol_networks = {proxies}: every client may claim any address, so that the hosts of \
              accounts restrict no client"
         );
         judged.state = if judged.state == State::Enforced { State::Available } else { judged.state };
@@ -219,9 +221,10 @@ fn of_proxies(rights: &Rights, ways: &Ways<'_>) -> Judgement {
     let found = rights.proxies(ways);
     let (state, mut seen) = match found.len() {
         0 => (State::Off, "no account may act as another or as a role".to_owned()),
-        count => {
-            (State::Available, format!("{count} times an account may act as another or as a role: {}", named(&found)))
-        }
+        count => (
+            State::Available,
+            format!("{} by which an account may act as another or as a role: {}", counted(count, "way"), named(&found)),
+        ),
     };
     if rights.unread.is_empty() {
         return Judgement::whole(state, seen);
@@ -317,7 +320,7 @@ pub fn lies_in(file: &str, folder: &str) -> bool {
     file.is_relative() || file.starts_with(folder)
 }
 
-/// A table that is not InnoDB's, and what stands in the list of tables about it.
+/// A table that is not InnoDB's, and what is in the list of tables about it.
 pub struct OtherTable {
     /// `database.table`.
     pub name: String,

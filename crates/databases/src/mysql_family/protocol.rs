@@ -190,7 +190,7 @@ pub fn server_error(body: &[u8]) -> Fault {
     let text = format!("{code} ({}): {}", String::from_utf8_lossy(state), String::from_utf8_lossy(words));
     if EXPIRED.contains(&code) {
         return Fault::Refused(format!(
-            "{text}; the password of the account has expired: an administrator says `ALTER USER … IDENTIFIED BY '…'`, with \
+            "{text}; the password of the account has expired: an administrator runs `ALTER USER … IDENTIFIED BY '…'`, with \
              another one, and `ALTER USER … PASSWORD EXPIRE NEVER` where it is not to expire again"
         ));
     }

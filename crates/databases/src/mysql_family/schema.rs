@@ -100,7 +100,7 @@ pub fn own_database(access: &Access, server: &Server, setup: &Setup) -> Result<W
     if existing(&mut session, space)? == Existing::Nothing {
         session.run(&format!("CREATE DATABASE {space}")).map_err(|fault| match fault {
             Fault::Refused(words) => Fault::Refused(format!(
-                "Tithe works in databases of its own: {words}; say GRANT ALL ON `tithe%`.* TO this account"
+                "Tithe works in databases of its own: {words}; run GRANT ALL ON `tithe%`.* TO this account"
             )),
             fault => fault,
         })?;

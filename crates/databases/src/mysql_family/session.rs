@@ -315,7 +315,7 @@ impl Connection for WireSession {
         let Some(right) = right_missing(&words) else { return Err(fault) };
         let account = self.account()?;
         let words = words.trim_start_matches("refused: ");
-        Err(Fault::Refused(format!("{words}; an administrator says `GRANT {right} ON *.* TO {account}`")))
+        Err(Fault::Refused(format!("{words}; an administrator runs `GRANT {right} ON *.* TO {account}`")))
     }
 }
 

@@ -217,14 +217,14 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
         ("disabled", None) => return Ok(None),
         ("disabled", Some(_)) => return Err(refused("ssl-ca without ssl-mode=verify_identity would not be used")),
         ("required", None) => Authority::Anyone,
-        ("required", Some(_)) => return Err(refused("with ssl-ca, say ssl-mode=verify_ca or verify_identity")),
+        ("required", Some(_)) => return Err(refused("with ssl-ca, write ssl-mode=verify_ca or verify_identity")),
         ("verify_identity", Some(file)) => Authority::named(file),
         ("verify_identity", None) => Authority::System,
         ("verify_ca", Some(file)) => Authority::AnyNameOf(file.into()),
         ("verify_ca", None) => return Err(refused("ssl-mode=verify_ca needs ssl-ca")),
         ("preferred", _) => {
             return Err(refused(
-                "ssl-mode=preferred may fall back to plaintext, so what is measured would be left to chance; say \
+                "ssl-mode=preferred may fall back to plaintext, so what is measured would be left to chance; write \
                  disabled, required, verify_ca or verify_identity",
             ));
         }
@@ -261,7 +261,7 @@ fn by_other_names(parts: &UrlParts) -> Result<&'static str, Fault> {
         (false, true) => Ok("required"),
         (false, false) if ["ssl", "tls", "use-ssl", "ssl-accept"].into_iter().all(no) => Ok("disabled"),
         (false, false) => Err(refused(
-            "what it says of TLS is not understood: say ssl-mode=disabled, required, verify_ca or verify_identity",
+            "its TLS options are not understood: write ssl-mode=disabled, required, verify_ca or verify_identity",
         )),
     }
 }

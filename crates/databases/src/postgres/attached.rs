@@ -211,7 +211,7 @@ fn denied(fault: Fault) -> Fault {
     match fault {
         Fault::Refused(words) if words.starts_with(INVALID_PASSWORD) => Fault::Refused(format!(
             "{words}; where the password is the right one, it has expired (`rolvaliduntil` of `pg_roles`), and an \
-             administrator says `ALTER ROLE … VALID UNTIL 'infinity'`"
+             administrator runs `ALTER ROLE … VALID UNTIL 'infinity'`"
         )),
         fault => fault,
     }

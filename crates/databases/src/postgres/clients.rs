@@ -19,7 +19,7 @@ pub struct Clients {
     session: PostgresSession,
     /// The account, as statements name it.
     account: String,
-    /// What stands before the server: its list is of the connections of that, not of clients.
+    /// What precedes the server: its list is of the connections of that, not of clients.
     between: Option<&'static str>,
 }
 
@@ -45,7 +45,9 @@ impl Clients {
             _ => Spoken::Plaintext,
         };
         let spoken = match self.between {
-            Some(between) => Spoken::Untold(format!("{between}, and the list is of its own connections: ask it")),
+            Some(between) => {
+                Spoken::Untold(format!("{between}, and the list is of its own connections: ask the server itself"))
+            }
             None => listed,
         };
         let port = port.parse().ok();

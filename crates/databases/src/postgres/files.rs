@@ -63,7 +63,7 @@ pub fn put_passwords(parts: &mut UrlParts, default_port: u16, outside: &Outside)
     let open = fs::metadata(&file).is_ok_and(|found| found.permissions().mode() & 0o077 != 0);
     if open {
         return Err(refused(&format!(
-            "others can read the password file {}: say `chmod 600` of it, or it is not used",
+            "others can read the password file {}: run `chmod 600` on it, or it is not used",
             file.display()
         )));
     }
@@ -83,7 +83,7 @@ pub fn put_passwords(parts: &mut UrlParts, default_port: u16, outside: &Outside)
     Ok(())
 }
 
-/// The fields of a line of the password file; a backslash stands before what belongs to a field.
+/// The fields of a line of the password file; a backslash precedes what belongs to a field.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut characters = line.chars();

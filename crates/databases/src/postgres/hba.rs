@@ -23,7 +23,7 @@ use crate::{
     findings::{
         PG_AUTHN_NO_PASSWORD, PG_AUTHN_SHADOWED_RULE, PG_AUTHN_WEAK_METHOD, PG_TLS_OPTIONAL, PG_TLS_REPLICATION,
     },
-    inspect::{Rules, named},
+    inspect::{Rules, counted, named},
 };
 
 /// Where the rules are seen, in findings.
@@ -123,11 +123,9 @@ impl Hba {
         if !shadowed.is_empty() {
             rules.findings.push(&PG_AUTHN_SHADOWED_RULE);
         }
-        rules.exceptions.extend(
-            shadowed
-                .iter()
-                .map(|rule| format!("line {} ({}) is never reached, lines above it take all", rule.line, rule.text())),
-        );
+        rules.exceptions.extend(shadowed.iter().map(|rule| {
+            format!("line {} ({}) is never reached, because lines above it match first", rule.line, rule.text())
+        }));
         rules
     }
 
@@ -185,7 +183,7 @@ impl Hba {
 
     fn judge(&self, fault: impl Fn(&Rule, &[(Hop, Way)]) -> Option<Weakness>, remedy: &'static str) -> Rules {
         let mut rules = Rules {
-            read: format!("{} rules of pg_hba.conf", self.rules.len()),
+            read: format!("{} of pg_hba.conf", counted(self.rules.len(), "rule")),
             remedy,
             doubts: self.doubts(),
             ..Rules::default()

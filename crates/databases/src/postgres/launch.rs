@@ -37,7 +37,7 @@ pub const COMMON: &[(&str, &str, &str)] = &[
     ("jit", "off", "compiling a statement is a cost that comes and goes with the planner's estimates"),
     ("log_timezone", "UTC", "logs of all arms and machines read alike"),
     ("max_connections", "300", "the measured clients, and those that prove and watch"),
-    ("max_wal_size", "16GB", "a checkpoint for want of space would fall into the slots of one arm by chance"),
+    ("max_wal_size", "16GB", "a checkpoint for lack of space would fall into the slots of one arm by chance"),
     (
         "shared_buffers",
         "256MB",
@@ -69,7 +69,7 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("ssl_key_file", "decided by the protection `tls`"),
     ("ssl_max_protocol_version", "decided by the protection `tls`"),
     ("ssl_min_protocol_version", "decided by the protection `tls`"),
-    ("unix_socket_directories", "clients come by TCP, as the measured ones do"),
+    ("unix_socket_directories", "clients connect by TCP, as the measured ones do"),
 ];
 
 /// The setting that has a process of the server write its log: what the processes of clients say goes to it through a

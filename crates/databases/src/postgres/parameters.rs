@@ -127,7 +127,7 @@ pub const REFUSED: &[RefusedOption] = &[
     ("sslnegotiation", &["postgres"], "TLS without a request before it (direct) is not spoken"),
     ("replication", &["false", "off", "no", "0"], "a connection for replication takes no statements"),
     ("load_balance_hosts", &["disable"], "another host for every connection is not one server: name one"),
-    ("requirepeer", &[""], "whose socket it is is not checked"),
+    ("requirepeer", &[""], "the owner of the socket is not checked"),
     ("sslcrl", &[""], "lists of revoked certificates are not read"),
     ("sslcrldir", &[""], "lists of revoked certificates are not read"),
     ("sslpassword", &[""], "keys that are encrypted are not read: name a file with a plain key that only you can read"),

@@ -174,7 +174,7 @@ fn make_schema(session: &mut PostgresSession, space: &str) -> Result<(), Fault> 
         Err(Fault::Refused(words)) => {
             let right = session
                 .value("SELECT format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user)")?;
-            Err(Fault::Refused(format!("Tithe works in a schema of its own, `{space}`: {words}; say `{right}`")))
+            Err(Fault::Refused(format!("Tithe works in a schema of its own, `{space}`: {words}; run `{right}`")))
         }
         outcome => outcome.map(drop),
     }
@@ -386,7 +386,7 @@ pub struct Hops {
     pub client: String,
     /// On the connection that the server serves, as it says; the same where nothing is between.
     pub server: String,
-    /// What stands between, where something does.
+    /// What is between, where something does.
     pub between: Option<&'static str>,
     /// It is a pooler, which may lend the connection to others.
     pub is_pooled: bool,
@@ -420,7 +420,7 @@ impl Hops {
         match self.between {
             None => self.client.clone(),
             Some(between) => format!(
-                "{} by the client's own handshake, as far as that: {between}, and behind it pg_stat_ssl says {}",
+                "{} by the client's own handshake, as far as that: {between}, and behind it pg_stat_ssl reports {}",
                 self.client, self.server
             ),
         }

@@ -320,7 +320,7 @@ impl Connection for PostgresSession {
         let Some(name) = setting_refused(&fault) else { return Err(fault) };
         let account = self.value("SELECT quote_ident(current_user)")?;
         Err(Fault::Refused(format!(
-            "{}; a superuser says `GRANT SET ON PARAMETER {name} TO {account}` (PostgreSQL 15 and \
+            "{}; a superuser runs `GRANT SET ON PARAMETER {name} TO {account}` (PostgreSQL 15 and \
              newer), or `ALTER ROLE … SET {name} = …` for an account of this arm's own",
             fault.to_string().trim_start_matches("refused: ")
         )))

@@ -208,7 +208,7 @@ fn method(proven: Option<&'static str>, unchecked: bool, target: &Target) -> Res
         (Some(method), ..) => Ok(method),
         (None, true, _) => Err(Fault::Refused("the server did not prove that it knows the password".to_owned())),
         (None, false, true) => {
-            Err(Fault::Refused("the server lets clients in without the password that was to be asked for".to_owned()))
+            Err(Fault::Refused("the server lets clients in without the password that it should ask for".to_owned()))
         }
         (None, false, false) => Ok(NO_PASSWORD),
     }
@@ -350,7 +350,7 @@ mod tests {
         check(
             LET_IN,
             with_password,
-            expect!["refused: the server lets clients in without the password that was to be asked for"],
+            expect!["refused: the server lets clients in without the password that it should ask for"],
         );
     }
 
@@ -360,7 +360,7 @@ mod tests {
         check(
             &skips,
             with_password,
-            expect!["refused: the server lets clients in without the password that was to be asked for"],
+            expect!["refused: the server lets clients in without the password that it should ask for"],
         );
         let out_of_order = b"R\0\0\0\x0a\0\0\0\x0cv=";
         check(out_of_order, with_password, expect!["protocol: SCRAM: a message out of order"]);

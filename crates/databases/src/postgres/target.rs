@@ -155,7 +155,7 @@ pub fn check_setup(setup: &Setup) -> Result<(), Fault> {
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
     let tls = asked_tls(parts)?;
     if tls.is_none() && parts.option(CHANNEL_BINDING) == Some("require") {
-        return Err(refused(&format!("{NEEDS_TLS}: say sslmode=verify-full, verify-ca or require")));
+        return Err(refused(&format!("{NEEDS_TLS}: write sslmode=verify-full, verify-ca or require")));
     }
     Ok(tls)
 }
@@ -187,7 +187,7 @@ fn asked_tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
         ("require" | "no-verify", None) => Authority::Anyone,
         ("require" | "verify-ca", Some("system")) => {
             return Err(refused(
-                "with sslrootcert=system, say sslmode=verify-full: everyone can get a certificate of these",
+                "with sslrootcert=system, write sslmode=verify-full: everyone can get a certificate of these",
             ));
         }
         ("require" | "verify-ca", Some(file)) => Authority::AnyNameOf(file.into()),
@@ -197,7 +197,7 @@ fn asked_tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
         ("prefer" | "allow", _) => {
             return Err(refused(
                 "sslmode=prefer and allow may fall back to plaintext, so what is measured would be left to chance; \
-                 say disable, require, verify-ca or verify-full",
+                 write disable, require, verify-ca or verify-full",
             ));
         }
         _ => return Err(refused("sslmode is disable, require, verify-ca or verify-full")),
@@ -337,7 +337,8 @@ mod tests {
             (
                 "postgres://ann:secret@db/x?sslmode=prefer",
                 expect![
-                    "refused: the server's URL: sslmode=prefer and allow may fall back to plaintext, so what is measured would be left to chance; say disable, require, verify-ca or verify-full"
+                    "refused: the server's URL: sslmode=prefer and allow may fall back to plaintext, so what is \
+                     measured would be left to chance; write disable, require, verify-ca or verify-full"
                 ],
             ),
             (
@@ -412,7 +413,7 @@ mod tests {
         expect![[r#"
             refused: channel_binding=require needs TLS: add `{ use = "tls" }` to this arm's protections
             refused: the server's URL: channel_binding=require needs TLS: it needs sslmode=verify-full (or verify-ca) and sslrootcert=FILE (or system)
-            refused: the server's URL: channel_binding=require needs TLS: say sslmode=verify-full, verify-ca or require
+            refused: the server's URL: channel_binding=require needs TLS: write sslmode=verify-full, verify-ca or require
             taken"#]]
         .assert_eq(&[
             told(check_setup(&setup)),

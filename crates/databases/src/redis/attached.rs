@@ -140,7 +140,7 @@ fn settings(connection: &mut RedisConnection, account: &str, tls: bool) -> Resul
             why: "the settings say whether the server accepts clients without TLS, and the account may not read them"
                 .to_owned(),
             remedy: rule(account, &["+config|get".to_owned()]),
-            without: Without::Figures("additional word on others for the proof of tls"),
+            without: Without::Figures("statement about other clients in the proof of tls"),
         }));
     }
     let off = !tls && connection.setting("tls-port").ok().flatten().is_some_and(|port| port == "0");

@@ -77,7 +77,7 @@ impl RedisConnection {
             Err(fault) => return Err(fault),
         };
         if !asks && target.must_ask {
-            let why = "the server lets clients in without the password that was to be asked for";
+            let why = "the server lets clients in without the password that it should ask for";
             return Err(Fault::Refused(why.to_owned()));
         }
         let Some(password) = target.password.as_ref().filter(|_| asks || !target.user.is_empty()) else {
@@ -175,7 +175,7 @@ pub fn named(fault: Fault) -> Fault {
     let quoted = words.split('\'').nth(1).map(|command| format!("+{}", command.to_ascii_lowercase()));
     let rule = if words.contains("command") { quoted } else { Some("~tithe*".to_owned()) };
     let Some(rule) = rule else { return fault };
-    Fault::Refused(format!("{words}; an administrator says `ACL SETUSER NAME {rule}`"))
+    Fault::Refused(format!("{words}; an administrator runs `ACL SETUSER NAME {rule}`"))
 }
 
 /// Arrays within arrays: the list of commands has the most, with what is known of each one's keys.
@@ -227,9 +227,9 @@ mod tests {
             named("WRONGPASS invalid username-password pair or user is disabled."),
         ];
         expect![[r#"
-            refused: NOPERM User careful has no permissions to run the 'config|get' command; an administrator says `ACL SETUSER NAME +config|get`
-            refused: NOPERM this user has no permissions to run the 'INFO' command or its subcommand; an administrator says `ACL SETUSER NAME +info`
-            refused: NOPERM No permissions to access a key; an administrator says `ACL SETUSER NAME ~tithe*`
+            refused: NOPERM User careful has no permissions to run the 'config|get' command; an administrator runs `ACL SETUSER NAME +config|get`
+            refused: NOPERM this user has no permissions to run the 'INFO' command or its subcommand; an administrator runs `ACL SETUSER NAME +info`
+            refused: NOPERM No permissions to access a key; an administrator runs `ACL SETUSER NAME ~tithe*`
             refused: WRONGPASS invalid username-password pair or user is disabled."#]]
         .assert_eq(&text.join("\n"));
     }

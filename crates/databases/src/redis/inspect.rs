@@ -25,7 +25,7 @@ use super::{
 use crate::{
     evidence::Attempt,
     findings,
-    inspect::{Judgement, Rules, authentication, client_rows, inspect_feature, named, not_offered},
+    inspect::{Judgement, Rules, authentication, client_rows, counted, inspect_feature, named, not_offered},
     target::Target,
 };
 
@@ -149,7 +149,7 @@ fn of_passwords(accounts: &[Account], by_certificate: bool) -> Rules {
         let has = |hash: &String| account.hashes.contains(hash);
         Some(match account {
             account if account.comes_freely && by_certificate => return None,
-            account if account.comes_freely => format!("`{name}` comes without a password (nopass)"),
+            account if account.comes_freely => format!("`{name}` logs in without a password (nopass)"),
             _ if has(&empty) => format!("`{name}` has an empty password"),
             _ if has(&sample) => format!("`{name}` has the password of the sample configuration"),
             _ if has(&hash_of(name)) => format!("`{name}` has its name as its password"),
@@ -159,7 +159,7 @@ fn of_passwords(accounts: &[Account], by_certificate: bool) -> Rules {
     let exceptions: Vec<String> = open.iter().filter_map(exception).collect();
     let findings = if exceptions.is_empty() { Vec::new() } else { vec![&findings::REDIS_AUTHN_OPEN_ACCOUNT] };
     Rules {
-        read: format!("{} accounts of ACL LIST", open.len()),
+        read: format!("{} of ACL LIST", counted(open.len(), "account")),
         exceptions,
         remedy: "ACL SETUSER … resetpass >PASSWORD, or off",
         findings,

@@ -24,7 +24,7 @@ pub const TLS: &str = "tls";
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
 const FOLDERS: [&str; 5] = ["/usr/bin", "/usr/local/bin", "/usr/sbin", "/opt/homebrew/bin", "/snap/bin"];
 
-/// A setting that only a program with TLS knows; it stands in the program as text.
+/// A setting that only a program with TLS knows; it is in the program as text.
 const TLS_SETTING: &[u8] = b"tls-auth-clients";
 
 /// Looks in the folders of `search`, then in `PATH` and where packages install to; the first that is new enough wins.

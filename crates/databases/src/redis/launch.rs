@@ -55,7 +55,7 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("tls-key-file", "decided by the protection `tls`"),
     ("tls-port", "decided by the protection `tls`"),
     ("tls-protocols", "decided by the protection `tls`"),
-    ("unixsocket", "clients come by TCP, as the measured ones do"),
+    ("unixsocket", "clients connect by TCP, as the measured ones do"),
     ("user", "decided by the protection `acl`"),
 ];
 

@@ -306,7 +306,7 @@ fn version(connection: &mut RedisConnection) -> Result<String, Fault> {
     match (redis, valkey) {
         (_, Some(valkey)) => Ok(format!("Valkey {valkey}")),
         (Some(redis), None) => Ok(format!("Redis {redis}")),
-        (None, None) => Err(Fault::Wrong("the server does not say its version".to_owned())),
+        (None, None) => Err(Fault::Wrong("the server does not report its version".to_owned())),
     }
 }
 

@@ -19,7 +19,7 @@ use tithe_plugin::{
 
 use super::ffi;
 
-/// What stands before a key that is used as it is, without key derivation.
+/// What precedes a key that is used as it is, without key derivation.
 pub const RAW_KEY: &[u8] = b"raw:";
 
 /// The one cipher that takes no raw key: it would take the hexadecimal digits for a passphrase, and half of them.

@@ -141,7 +141,7 @@ impl Tls {
         let shared = self.shared(host, port)?;
         wire.start_tls(Arc::clone(&shared.config), self.name_at(host)).map_err(|fault| match fault {
             Fault::Refused(words) if words.contains(OTHER_NAME) => Fault::Refused(format!(
-                "{words}; for a certificate without a usable name, name the one that it bears (`server_name=NAME` in the \
+                "{words}; for a certificate without a usable name, name the one that it has (`server_name=NAME` in the \
                  URL) or have its authority alone checked (`verify-ca`)"
             )),
             fault => fault,

@@ -78,7 +78,7 @@ fn ask(command: &str, timeout: Duration) -> Result<Said, Fault> {
     let line = text.strip_suffix('\n').unwrap_or(&text).trim_end_matches('\r');
     match line {
         "" => Err(refused("says nothing")),
-        line if line.contains('\n') => Err(refused("says more than one line: have it say the password alone")),
+        line if line.contains('\n') => Err(refused("prints more than one line: have it print the password alone")),
         line => Ok(Said { begun, secret: Secret::new(line), refused: None }),
     }
 }
@@ -98,7 +98,7 @@ mod tests {
         expect![[r#"
             refused: password_command ended with exit status: 1
             refused: password_command says nothing
-            refused: password_command says more than one line: have it say the password alone
+            refused: password_command prints more than one line: have it print the password alone
             refused: password_command says no text"#]]
         .assert_eq(&refused.join("\n"));
         let late = within("sleep 600", Duration::from_secs(1)).expect_err("too late").to_string();

@@ -70,7 +70,7 @@ macro_rules! chosen {
 }
 
 /// A test for each line: a server with a protection is proven to have it, beside a plain one, by these verdicts. It is
-/// no proof of what stands behind `not`.
+/// no proof of what follows `not`.
 macro_rules! proven {
     ($tested:expr; $($name:ident: $id:tt $options:tt => $verdicts:expr
         $(, not $($asked:tt $asked_options:tt),+)?;)*) => {

@@ -64,7 +64,7 @@ pub fn kind(database: &dyn Product, install: &Install, setup: &Setup) -> Option<
     Some(lines.join("\n"))
 }
 
-/// Carries out what stands before the server's start, on a copy of a fresh data folder of its `kind` where there is
+/// Carries out what precedes the server's start, on a copy of a fresh data folder of its `kind` where there is
 /// one.
 pub fn prepare(folder: &Folder, place: &Place, launch: &Launch, kind: Option<String>) {
     let carry_out = |steps: Vec<Step>| {

@@ -366,7 +366,7 @@ fn measure(
         tell(AgentEvent::Measured(work.measured));
     }
     if let Err(fault) = hand_in(link, &run, &report(said), &unwanted) {
-        tell(AgentEvent::Warning(format!("a frame of run {run} was not taken: {fault}")));
+        tell(AgentEvent::Warning(format!("a frame of run {run} was refused: {fault}")));
     }
 }
 

@@ -66,7 +66,7 @@ const ENLISTED_WITHIN: Duration = Duration::from_secs(30);
 pub fn refused(database: &dyn Database, experiment: &Experiment, plan: &Plan) -> Option<String> {
     if database.embedded() && !database.simulated() {
         let title = database.title();
-        return Some(format!("{title} works within its clients, so that its load cannot come from other machines"));
+        return Some(format!("{title} runs inside its clients, so its load cannot come from other machines"));
     }
     if experiment.measure.design != Design::Interleaved {
         return Some("agents offer interleaved slots only: leave `design` out".to_owned());
@@ -252,7 +252,7 @@ impl<'a> Team<'a> {
     fn wait_for(&self, name: &str, deadline: Instant, why: &str) -> Result<(), Fault> {
         if Instant::now() > deadline {
             let wait_s = self.wait.as_secs();
-            return Err(Fault::Connection(format!("{name} was lost and waited for {wait_s} s: {why}")));
+            return Err(Fault::Connection(format!("{name} was lost and did not come back within {wait_s} s: {why}")));
         }
         std::thread::sleep(POLL_INTERVAL);
         Ok(())

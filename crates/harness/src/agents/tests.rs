@@ -237,7 +237,7 @@ fn an_agent_that_stays_away_ends_the_cell_with_its_name() {
             second.join().expect("ended");
             let measured = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| frames(&plan, Some(&team), 1)));
             let why = *measured.expect_err("nothing is measured").downcast::<String>().expect("words");
-            assert!(why.contains("agent z was lost and waited for 3 s: it does not answer"), "{why}");
+            assert!(why.contains("agent z was lost and did not come back within 3 s: it does not answer"), "{why}");
         });
     });
 }

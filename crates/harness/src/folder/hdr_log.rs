@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     const START_UNIX_NS: u64 = 1_700_000_000_123_456_789;
-    /// What the counts of an encoded histogram stand behind, bytes.
+    /// What the counts of an encoded histogram follow, bytes.
     const HEADER: usize = 40;
 
     fn frame() -> Frame {

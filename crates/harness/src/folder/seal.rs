@@ -1,4 +1,4 @@
-//! Checksums of a run folder: each JSON object in it ends with the CRC-32 of what stands before.
+//! Checksums of a run folder: each JSON object in it ends with the CRC-32 of what precedes.
 //!
 //! A checksum finds accidents: a flipped bit, a lost row, a slip of an editor. It is no signature: someone who can
 //! write to the folder can compute it, and an object without one is taken as it is. CRC-32 (IEEE 802.3) finds every

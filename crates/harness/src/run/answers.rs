@@ -34,7 +34,7 @@ impl Run<'_> {
         let (Some(plain), Some(again)) = (pass(&arms[0])?, pass(&arms[0])?) else { return Ok(()) };
         let failed = |answers: &Vec<Answered>| answers.last().is_some_and(|answer| answer.failed);
         if let Some(first) = plain.first().filter(|_| plain.iter().all(failed)).and_then(|answers| answers.last()) {
-            return Err(Fault::Refused(format!("no transaction comes to its end: {}", first.words)));
+            return Err(Fault::Refused(format!("no transaction ends: {}", first.words)));
         }
         let by_nature = by_nature(&plain, &again);
         for (number, arm) in arms.iter().enumerate().skip(1) {

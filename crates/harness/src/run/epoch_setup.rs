@@ -80,7 +80,7 @@ pub(super) struct EpochSetup<'a> {
     put_back: BTreeMap<usize, Fingerprint>,
     /// All servers stand on copies, and nothing was written since they were started.
     quiet: bool,
-    /// All arms stand on one server at the same time.
+    /// All arms are on one server at the same time.
     shares_server: bool,
     /// Servers that Tithe does not stop, once they hold its data.
     attached: Vec<(Server, Setup)>,

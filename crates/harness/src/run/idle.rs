@@ -1,4 +1,4 @@
-//! What the servers of a cell use while nobody asks them anything.
+//! What the servers of a cell use without clients.
 
 use std::time::Duration;
 

@@ -259,8 +259,8 @@ fn busy(server: &ServerLocation) -> Option<f64> {
 
 fn used_by_others(arm: &str, share: f64) -> String {
     format!(
-        "the server of arm {arm} used {} of a processor while nothing was asked of it by Tithe: others use it, or it \
-         still does what loading left to it; that is in its processor time per operation as well",
+        "the server of arm {arm} used {} of a processor while Tithe sent it nothing: others use it, or it still works \
+         on what was loaded; its processor time per operation contains that too",
         format_args!("{:.0} %", 100.0 * share)
     )
 }

@@ -1,4 +1,4 @@
-//! Which arms stand on one server, and on whose data.
+//! Which arms are on one server, and on whose data.
 //!
 //! A server that Tithe starts has one arm. An attached one may have several: the same server under two URLs is known by
 //! what it says of itself. Arms that come by the same URL, store the same and change nothing work on the same data; all
@@ -16,7 +16,7 @@ use tithe_plugin::{
 
 use super::Run;
 
-/// Which arms stand on one server, and on whose data; by the arm's number.
+/// Which arms are on one server, and on whose data; by the arm's number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sharing {
     /// The first arm on its server.
@@ -90,8 +90,8 @@ impl Sharing {
         let alone = self.servers.iter().position(|server| arms_on(server) == 1);
         if let Some(number) = alone.filter(|_| self.servers.iter().any(|server| arms_on(server) > 1)) {
             return Err(Fault::Refused(format!(
-                "arm {} has a server of its own, and others share one: the shared one stays warmer, which is no \
-                 protection's doing; give every arm a server of its own, or all arms the same one",
+                "arm {} has a server of its own, and others share one: the shared one stays warmer, which has nothing \
+                 to do with a protection; give every arm a server of its own, or all arms the same one",
                 places[number].name
             )));
         }
@@ -106,7 +106,7 @@ impl Sharing {
         }
     }
 
-    /// True where all arms stand on one server.
+    /// True where all arms are on one server.
     pub fn is_one_server(&self) -> bool {
         self.servers.len() > 1 && self.servers.iter().all(|server| *server == 0)
     }
@@ -265,8 +265,8 @@ mod tests {
             true,
             expect![[r#"
             tithe tithe_2 tithe: several servers
-            refused: arm c has a server of its own, and others share one: the shared one stays warmer, which is no protection's doing; give every arm a server of its own, or all arms the same one
-            refused: arm c has a server of its own, and others share one: the shared one stays warmer, which is no protection's doing; give every arm a server of its own, or all arms the same one"#]],
+            refused: arm c has a server of its own, and others share one: the shared one stays warmer, which has nothing to do with a protection; give every arm a server of its own, or all arms the same one
+            refused: arm c has a server of its own, and others share one: the shared one stays warmer, which has nothing to do with a protection; give every arm a server of its own, or all arms the same one"#]],
         );
     }
 }

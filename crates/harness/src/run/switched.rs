@@ -31,7 +31,7 @@ const SWITCH: &str = "switch";
 fn provider_claim(switch: Option<&ProviderSwitch>) -> String {
     let by_command = switch.is_some_and(|switch| !switch.ready_command.is_empty());
     let who = if by_command { "its own `ready`" } else { "the server" };
-    format!("the provider's command ended well, and {who} reports that it is on, and off on the other side")
+    format!("the provider's command succeeded, and {who} reports that it is on, and off on the other side")
 }
 
 /// What was seen of one arm at one end of its side: of each check, and last what the server says of itself.

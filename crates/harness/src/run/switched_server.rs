@@ -192,7 +192,8 @@ impl<'r> SwitchedServer<'r> {
             }
             if Instant::now() > deadline {
                 return Err(Fault::Machine(format!(
-                    "the server does not say that it is {} within {} after the provider's command had ended well: {last}",
+                    "the server did not report that it is {} within {} after the provider's command had succeeded: \
+                     {last}",
                     NAMES[arm],
                     quantity::precise_duration(self.switch.timeout_s)
                 )));
@@ -202,7 +203,7 @@ impl<'r> SwitchedServer<'r> {
         }
         let took_s = began.elapsed().as_secs_f64();
         self.now = Some(arm);
-        self.took[arm] = format!(", {} after the provider was told to", quantity::precise_duration(took_s));
+        self.took[arm] = format!(", {} after the command", quantity::precise_duration(took_s));
         Ok(Some(Event::Switched { cell: self.cell, arm: arm as u32, took_s }))
     }
 

@@ -158,7 +158,7 @@ impl Volume for Luks2 {
         if wanted != (header.cipher.as_str(), bits.as_str(), sector.as_str()) {
             let (cipher, bits, sector) = wanted;
             return Ok(Observation::Exposed(format!(
-                "asked for {cipher} with a key of {bits} bits and sectors of {sector} bytes; the disk says {}",
+                "asked for {cipher} with a key of {bits} bits and sectors of {sector} bytes; the disk has {}",
                 header.in_words()
             )));
         }

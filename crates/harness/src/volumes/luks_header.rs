@@ -79,7 +79,7 @@ impl Header {
     fn parse(disk: &[u8]) -> Result<Self, String> {
         let binary = disk.get(..BINARY_BYTES).ok_or("it is too short")?;
         if !binary.starts_with(MAGIC) {
-            return Err("there is none of LUKS".to_owned());
+            return Err("there is no LUKS header".to_owned());
         }
         // All numbers are big-endian: version at 6, length of the whole header at 8.
         let version = u16::from_be_bytes([binary[6], binary[7]]);
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn what_is_none_says_why() {
         check(&disk(JSON)[..4000], expect!["it is too short"]);
-        check(&vec![0; 8192], expect!["there is none of LUKS"]);
+        check(&vec![0; 8192], expect!["there is no LUKS header"]);
         let mut one = disk(JSON);
         one[7] = 1;
         check(&one, expect!["it is of version 1"]);

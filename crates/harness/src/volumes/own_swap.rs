@@ -2,7 +2,7 @@
 //!
 //! It comes before all other swap of the machine, by its priority, and so takes what is swapped out until it is full;
 //! other swap stays as it is. The key is read from the kernel's random numbers by `cryptsetup` and is in the kernel
-//! alone: when the mapping is closed, what stands in the file says nothing any more.
+//! alone: when the mapping is closed, what is in the file says nothing any more.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use tithe_model::quantity;
 
 use super::machine;
 
-/// What stands between the file and swap. Plain dm-crypt has no header, so there is none to keep the key in.
+/// What is between the file and swap. Plain dm-crypt has no header, so there is none to keep the key in.
 const OPEN: &str = "open --type plain --cipher aes-xts-plain64 --key-size 512 --key-file /dev/urandom";
 
 /// Swap in use; switched off and let go of when dropped. Drop it after the servers have ended: what they have in it

@@ -86,7 +86,7 @@ impl Check for VolumeKeyRotated {
     }
 
     fn claim(&self) -> String {
-        "the volume gets another key, with which all of it is written again, and still says the same".to_owned()
+        "all of the volume is encrypted with another key, and its content stays the same".to_owned()
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
@@ -129,8 +129,8 @@ impl VolumeSnapshot {
         let rewritten = same.iter().filter(|(before, after)| before.1 != after.1).count();
         let short = |digest: &str| digest.chars().take(8).collect::<String>();
         let told = format!(
-            "digest of the volume key {}…, then {}…; of {} blocks {} say the same before and afterwards, and {rewritten} of these \
-             are written differently on the disk",
+            "digest of the volume key {}…, then {}…; of {} blocks {} have the same content before and after, and \
+             {rewritten} of these are stored differently",
             short(&before.digest),
             short(&self.digest),
             before.blocks.len(),
@@ -197,35 +197,35 @@ mod tests {
             ["one", "two"],
             &[rewritten, rewritten, written],
             expect![[
-                r#"Protected("digest of the volume key one…, then two…; of 3 blocks 2 say the same before and afterwards, and 2 of these are written differently on the disk")"#
+                r#"Protected("digest of the volume key one…, then two…; of 3 blocks 2 have the same content before and after, and 2 of these are stored differently")"#
             ]],
         );
         check(
             ["one", "one"],
             &[rewritten, rewritten, written],
             expect![[
-                r#"Exposed("digest of the volume key one…, then one…; of 3 blocks 2 say the same before and afterwards, and 2 of these are written differently on the disk")"#
+                r#"Exposed("digest of the volume key one…, then one…; of 3 blocks 2 have the same content before and after, and 2 of these are stored differently")"#
             ]],
         );
         check(
             ["one", "two"],
             &[rewritten, kept, written],
             expect![[
-                r#"Exposed("digest of the volume key one…, then two…; of 3 blocks 2 say the same before and afterwards, and 1 of these are written differently on the disk")"#
+                r#"Exposed("digest of the volume key one…, then two…; of 3 blocks 2 have the same content before and after, and 1 of these are stored differently")"#
             ]],
         );
         check(
             ["one", "two"],
             &[rewritten, written, written],
             expect![[
-                r#"Unknown("digest of the volume key one…, then two…; of 3 blocks 1 say the same before and afterwards, and 1 of these are written differently on the disk")"#
+                r#"Unknown("digest of the volume key one…, then two…; of 3 blocks 1 have the same content before and after, and 1 of these are stored differently")"#
             ]],
         );
         check(
             ["one", "two"],
             &[],
             expect![[
-                r#"Unknown("digest of the volume key one…, then two…; of 0 blocks 0 say the same before and afterwards, and 0 of these are written differently on the disk")"#
+                r#"Unknown("digest of the volume key one…, then two…; of 0 blocks 0 have the same content before and after, and 0 of these are stored differently")"#
             ]],
         );
     }

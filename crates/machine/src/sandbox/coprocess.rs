@@ -152,7 +152,7 @@ impl Coprocess {
         let length = self.answers.read(&mut buffer).map_err(|error| self.failed(error))?;
         self.arrived.extend_from_slice(&buffer[..length]);
         if self.arrived.len() > ANSWER_MAX {
-            return Err(Fault::Machine(format!("{} answers without end", self.name)));
+            return Err(Fault::Machine(format!("{} sends an answer without end", self.name)));
         }
         Ok(length > 0)
     }
@@ -184,8 +184,8 @@ impl Coprocess {
 
     fn last_words(&mut self) -> String {
         match tail(&self.words()).as_str() {
-            "" => "; it said nothing".to_owned(),
-            words => format!("; its last words: {words}"),
+            "" => "; it printed nothing".to_owned(),
+            words => format!("; its output ended with: {words}"),
         }
     }
 
@@ -240,10 +240,10 @@ mod tests {
     #[test]
     fn one_that_ends_early_tells_how_with_its_last_words() {
         let words = |script: &str| shell(script).answer(&GOES_ON).expect_err("it ends").to_string();
-        assert_eq!(words("echo no key >&2; exit 3"), "the shell ended (exit status: 3); its last words: no key");
-        assert_eq!(words("printf half; kill -9 $$"), "the shell ended (signal: 9 (SIGKILL)); it said nothing");
+        assert_eq!(words("echo no key >&2; exit 3"), "the shell ended (exit status: 3); its output ended with: no key");
+        assert_eq!(words("printf half; kill -9 $$"), "the shell ended (signal: 9 (SIGKILL)); it printed nothing");
         let failed = shell("read line; exit 4").end().expect_err("it fails").to_string();
-        assert_eq!(failed, "the shell ended (exit status: 4); it said nothing");
+        assert_eq!(failed, "the shell ended (exit status: 4); it printed nothing");
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
             assert!(begun.elapsed() < Duration::from_secs(60), "it is told and told");
             std::thread::sleep(Duration::from_millis(5));
         };
-        assert_eq!(fault, "the shell ended (exit status: 5); it said nothing");
+        assert_eq!(fault, "the shell ended (exit status: 5); it printed nothing");
     }
 
     #[test]

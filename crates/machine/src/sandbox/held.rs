@@ -109,7 +109,8 @@ fn release(folder: &Path, lock: &File) -> bool {
         if Instant::now() > deadline {
             let folder = folder.display();
             leave_behind(format!(
-                "{folder} is left: the process that made it was killed and waits in the kernel for something"
+                "{folder} is left: the process that made it was killed and waits in the kernel for a disk or a file \
+                 system"
             ));
             return false;
         }

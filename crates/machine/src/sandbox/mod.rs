@@ -160,7 +160,7 @@ impl Sandbox {
         Ok(place)
     }
 
-    /// Carries out everything that stands before the server's start.
+    /// Carries out everything that precedes the server's start.
     ///
     /// # Errors
     /// The first step that failed, with its own words.

@@ -366,7 +366,7 @@ pub fn run_own(
     }
     let text = String::from_utf8_lossy(&read_again(&mut said).map_err(failed)?).into_owned();
     let words = tail(&text);
-    let said = if words.is_empty() { "it said nothing".to_owned() } else { format!("it said: {words}") };
+    let said = if words.is_empty() { "it printed nothing".to_owned() } else { format!("it said: {words}") };
     match ended {
         Some(status) if status.success() => Ok(text),
         Some(status) => Err(Fault::Machine(format!("{name} failed ({status}); {said}"))),
@@ -506,7 +506,7 @@ mod tests {
         );
         let failed = "/bin/sh failed (exit status: 3); it said: no such group";
         assert_eq!(run("echo no such group >&2; exit 3", long), Err(failed.to_owned()));
-        assert_eq!(run("exit 4", long), Err("/bin/sh failed (exit status: 4); it said nothing".to_owned()));
+        assert_eq!(run("exit 4", long), Err("/bin/sh failed (exit status: 4); it printed nothing".to_owned()));
         // On a busy machine a shell may need more than a second for its first word.
         let late = [1, 10, 100].into_iter().find_map(|within_s| {
             let late = run("echo waiting; sleep 600", Duration::from_secs(within_s)).expect_err("it does not end");

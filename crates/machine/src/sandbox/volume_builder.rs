@@ -188,7 +188,7 @@ impl<'a> VolumeBuilder<'a> {
             if Instant::now() > deadline {
                 let (at, waited, said) = (at.display(), READY_TIMEOUT.as_secs(), process::tail(&said));
                 return Err(Fault::Machine(format!(
-                    "{program} did not say `{ready}` of {at} within {waited} s; it said: {said}"
+                    "{program} did not print `{ready}` for {at} within {waited} s; it printed: {said}"
                 )));
             }
             std::thread::sleep(Duration::from_millis(10));

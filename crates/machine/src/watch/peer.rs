@@ -8,7 +8,7 @@
 //! At a Unix socket the kernel says at once which process began to listen there (unix(7), `SO_PEERCRED`).
 //!
 //! Left out: servers in a network of their own, as containers have one. Where something else holds the other end, as
-//! a pooler or a forwarded port, nobody can tell from here what stands behind it.
+//! a pooler or a forwarded port, nobody can tell from here what follows it.
 
 use std::{
     fs,
@@ -63,7 +63,7 @@ fn listening(descriptor: BorrowedFd<'_>) -> Option<i32> {
 fn at_socket(listening: i32, known: Known<'_>) -> Result<i32, String> {
     if !runs(known, listening) {
         let program = program_of(listening).unwrap_or_default();
-        return Err(format!("at its socket listens `{program}`, which passes connections on"));
+        return Err(format!("at its socket listens `{program}`, which forwards connections"));
     }
     if known.serving.is_some_and(|said| !runs(known, said)) {
         return Err("its processes are numbered in a container of its own".to_owned());
@@ -262,7 +262,7 @@ mod tests {
         let main = main_process(own_process(), Known { programs: &[&program], serving: None });
         assert_eq!(found(&[&program], None), Ok(main));
         assert_eq!(found(&[&program], Some(own_process())), Ok(main));
-        assert!(found(&["another"], None).expect_err("another").contains("passes connections on"));
+        assert!(found(&["another"], None).expect_err("another").contains("forwards connections"));
         assert!(found(&[&program], Some(1)).expect_err("another").contains("container"));
     }
 

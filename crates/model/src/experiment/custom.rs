@@ -30,7 +30,7 @@ pub struct Custom {
     /// Statements that every measured client says when its session is opened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub session: Vec<String>,
-    /// What tells its arm from the plain one.
+    /// What distinguishes its arm from the plain one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
 }
@@ -54,7 +54,7 @@ impl Custom {
     }
 }
 
-/// What tells a protected arm from the plain one.
+/// What distinguishes a protected arm from the plain one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Claim {
@@ -153,8 +153,8 @@ impl fmt::Display for Says {
     /// What follows a statement.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Equals(words) => write!(formatter, "says `{words}`"),
-            Self::Matches(pattern) => write!(formatter, "says what matches `{pattern}`"),
+            Self::Equals(words) => write!(formatter, "answers `{words}`"),
+            Self::Matches(pattern) => write!(formatter, "answers with text like `{pattern}`"),
             Self::FailsWith(words) => write!(formatter, "fails with `{words}`"),
             Self::Rows(1) => write!(formatter, "brings 1 row"),
             Self::Rows(rows) => write!(formatter, "brings {rows} rows"),

@@ -145,7 +145,7 @@ pub enum Arrivals {
     OfSaturation(f64),
 }
 
-/// What stands behind the percentage of [`Arrivals::OfSaturation`].
+/// What follows the percentage of [`Arrivals::OfSaturation`].
 const OF_SATURATION: &str = " % of saturation, Poisson arrivals";
 
 impl Arrivals {
@@ -254,7 +254,7 @@ pub struct Arm {
     pub on: Vec<String>,
     /// Statements that switch it off again after the slot.
     pub off: Vec<String>,
-    /// The second instance of the baseline that Tithe adds as the negative control: no cost is the truth, and what it
+    /// The second instance of the baseline that Tithe adds as the negative control: its true cost is zero, and what it
     /// shows is the set-up's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aa: bool,

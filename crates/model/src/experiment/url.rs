@@ -43,7 +43,7 @@ impl Url {
         authority.rsplit('@').next().unwrap_or_default().to_owned()
     }
 
-    /// The scheme: what stands before `://`, without the `jdbc:` of Java.
+    /// The scheme: what precedes `://`, without the `jdbc:` of Java.
     pub fn scheme(&self) -> &str {
         let scheme = self.0.split_once("://").map_or("", |(scheme, _)| scheme);
         scheme.strip_prefix(JAVA).unwrap_or(scheme)
@@ -123,7 +123,7 @@ fn may_hold_secret(options: &str) -> bool {
     asked.contains("***") || options.contains('@') || SECRET.iter().any(|word| asked.contains(word))
 }
 
-/// True for `host`, `host:5432`, `[::1]:5432`, `one:1,two:2`: what stands behind a colon is a port.
+/// True for `host`, `host:5432`, `[::1]:5432`, `one:1,two:2`: what follows a colon is a port.
 fn are_hosts(text: &str) -> bool {
     let is_port = |port: &str| port.ends_with(']') || port.chars().all(|c| c.is_ascii_digit());
     text.split(',').all(|host| host.rsplit_once(':').is_none_or(|(_, port)| is_port(port)))

@@ -321,7 +321,7 @@ fn check_baseline(drafts: &[Draft<'_>], problems: &mut Problems) {
     }
 }
 
-/// Arms are comparable when Tithe starts all servers or none. Which of them stand on one server, only that can say.
+/// Arms are comparable when Tithe starts all servers or none. Which of them are on one server, only that can say.
 fn check_servers(drafts: &[Draft<'_>], problems: &mut Problems) {
     let Some(first) = drafts.first() else { return };
     if let Some(odd) = drafts.iter().find(|draft| draft.url.is_some() != first.url.is_some()) {

@@ -1,4 +1,4 @@
-//! What property files say that stands elsewhere in an experiment. It is the default there: the experiment's own keys
+//! What property files say that is elsewhere in an experiment. It is the default there: the experiment's own keys
 //! win.
 
 use std::ops::{Range, RangeInclusive};

@@ -1,4 +1,5 @@
-//! What tells the arm of a protection from the plain one: a statement with what it says, or a check of Tithe's by name.
+//! What distinguishes the arm of a protection from the plain one: a statement with what it says, or a check of Tithe's
+//! by name.
 
 use super::{
     keys,
@@ -108,7 +109,8 @@ fn of_statement(table: &Table<'_>, problems: &mut Problems) -> Option<Claim> {
     let statement = statement(table, problems);
     let said: Vec<Item<'_>> = EXPECTATIONS.into_iter().filter_map(|key| table.get(key)).collect();
     let [item] = said.as_slice() else {
-        let count = if said.is_empty() { "does not say what its statement says" } else { "has two expectations" };
+        let count =
+            if said.is_empty() { "does not say what its statement must answer" } else { "has two expectations" };
         let place = said.get(1).map_or(table.place.clone(), |item| item.key_range.clone());
         let help =
             "give it one of `equals`, `matches`, `fails_with` and `rows`; a second expectation is a second claim";
@@ -138,7 +140,7 @@ fn statement(table: &Table<'_>, problems: &mut Problems) -> Option<String> {
 fn words(item: &Item<'_>, problems: &mut Problems) -> Option<String> {
     let words = item.text(problems)?.to_owned();
     if words.trim().is_empty() {
-        item.refuse("names no words, and every error has those", problems);
+        item.refuse("is empty, and every error contains that", problems);
     }
     Some(words)
 }

@@ -34,7 +34,7 @@ const CLAIMS: &str = "claims";
 /// Folders with files of protections, the first of which counts: from the folder of the experiment, and the user's own.
 pub const FOLDERS: [&str; 2] = ["protections", "~/.config/tithe/protections"];
 
-/// What stands in the texts of a protection for what is known only where its arm is set up.
+/// What is in the texts of a protection for what is known only where its arm is set up.
 const PLACEHOLDERS: [&str; 2] = ["space", "files"];
 
 /// What is wrong with a protection that is none, and what to do about it.
@@ -331,7 +331,7 @@ pub(super) fn check(arm: &Arm, own: &[Own], database: Option<&OfferedDatabase>, 
             );
         }
         if arm.switch.is_some() && !statements.is_empty() {
-            let help = "say them in the command of `switch`, or remove `switch`";
+            let help = "put them into the command of `switch`, or remove `switch`";
             problems.at(own.place_of("statements"), "an arm that its provider switches has no statements", help);
         }
         if arm.url.is_none() {
@@ -341,8 +341,8 @@ pub(super) fn check(arm: &Arm, own: &[Own], database: Option<&OfferedDatabase>, 
             problems.at(
                 place.clone(),
                 "settings cannot be given to a server that Tithe does not start",
-                "what it can change while it runs is said by `statements` with `undo`; what needs a restart you change on \
-                 the server itself; or leave out every `url`",
+                "change what needs no restart by `statements` with `undo`, and the rest on the server itself; or \
+                 leave out every `url`",
             );
         }
         if !files.is_empty() {
@@ -357,7 +357,7 @@ pub(super) fn check(arm: &Arm, own: &[Own], database: Option<&OfferedDatabase>, 
             problems.at(
                 own.place_of("statements"),
                 "statements on a server that Tithe does not start have no `undo`",
-                "add the statements that undo them, which are said at the end, and after a run that was killed",
+                "add the statements that undo them: they run at the end, and after a run that was killed",
             );
         }
     }

@@ -86,7 +86,7 @@ fn workload(
         false => presets(&source, first, problems).map(|properties| (properties, Vec::new())),
     };
     let path = weight_of(source.kind, first).0;
-    // `builtin:` stands before the names of scripts that are no files.
+    // `builtin:` precedes the names of scripts that are no files.
     let default_name = if source.is_file { stem(path.rsplit_once(':').map_or(path, |(_, name)| name)) } else { first };
     let name = own_name.unwrap_or_else(|| Some(Text::new(source.item.range.clone(), default_name.to_owned())));
     let Some((mut properties, texts)) = base else { return (name, None) };

@@ -99,7 +99,7 @@ fn write_outline(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::
     write_totals(text, plan, catalogue)
 }
 
-/// What property files say that stands elsewhere in the experiment, and which of the two counts.
+/// What property files say that is elsewhere in the experiment, and which of the two counts.
 fn write_asked(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fmt::Result {
     let experiment = &plan.experiment;
     let mut rows = Vec::new();
@@ -135,7 +135,7 @@ fn describe_arm(index: usize, arm: &Arm, arms: usize) -> String {
     let protections: Vec<String> = arm.protections.iter().map(describe_protection).collect();
     let mut words = match (index, protections.is_empty(), arm.on.is_empty()) {
         _ if arm.aa => format!(
-            "the plain arm again, the negative control: no cost is the truth; 1/{arms} of the load (`aa_arm = false` \
+            "the plain arm again, the negative control: its true cost is zero; 1/{arms} of the load (`aa_arm = false` \
              leaves it out)"
         ),
         (0, ..) => "plain, the baseline".to_owned(),

@@ -18,7 +18,7 @@ const WINDOW_COMPILES_NS: u64 = 1_000 * MS;
 const WARM_UP_COMPILES_NS: u64 = 60_000 * MS;
 
 /// Windows of a warm-up that ends when a server writes as it does in the long run, and its cap, of all arms together:
-/// what follows a start is gone within seconds, or lasts longer than a budget bears. Arms share them, so that a start
+/// what follows a start is gone within seconds, or lasts longer than a budget allows. Arms share them, so that a start
 /// of many arms takes no longer than one of two.
 const WINDOW_WRITES_NS: u64 = 400 * MS;
 const WARM_UP_WRITES_NS: u64 = 12 * WINDOW_WRITES_NS;
@@ -106,7 +106,7 @@ pub(super) fn spills(experiment: &Experiment, limits: Limits, shape: Option<Work
 /// Epochs of a cell with `share_s` seconds of load, and the starts within them: what was asked for, else as many as
 /// [`starting_share`](WarmUp::starting_share) of the load pays for. Where servers lose their data when they are
 /// stopped, every start is an epoch; and where data are loaded again for each of several epochs, every epoch is one
-/// start, because what it says stands on one load.
+/// start, because what it says rests on one load.
 pub(super) fn repetitions(experiment: &Experiment, catalogue: &Catalogue, cell: &Cell, share_s: f64) -> (u32, Starts) {
     let Measure { epochs, starts, .. } = experiment.measure;
     let asked_epochs = epochs.unwrap_or(1).max(1);

@@ -1,4 +1,4 @@
-//! What property files say that stands elsewhere in an experiment.
+//! What property files say that is elsewhere in an experiment.
 
 use expect_test::expect;
 use tithe_model::{

@@ -257,8 +257,8 @@ fn who_goes_on_writing_finds_comments() {
     let entry = catalogue.database("postgres").and_then(|database| database.protection("volume"));
     expect![[r#"
 
-        # volume cannot be had: it takes root, and this is somebody else. it takes root, and this is somebody else. it
-        #   takes root, and this is somebody else. it takes root, and this is somebody else.
+        # volume is not available: it takes root, and this is somebody else. it takes root, and this is somebody else.
+        #   it takes root, and this is somebody else. it takes root, and this is somebody else.
         # [[arm]]
         # name = "volume"
         # protections = [{ use = "volume" }]

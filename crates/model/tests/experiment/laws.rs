@@ -10,7 +10,7 @@ use tithe_model::{
 
 use crate::{FULL, catalogue, read_experiment};
 
-/// A diagnostic's range lies in the text, on character boundaries, and diagnostics stand in the order of the file.
+/// A diagnostic's range lies in the text, on character boundaries, and diagnostics are in the order of the file.
 fn diagnostics_are_placed(text: &str, diagnostics: &[Diagnostic]) -> bool {
     let starts: Vec<usize> = diagnostics.iter().filter_map(|c| c.range.as_ref()).map(|range| range.start).collect();
     !diagnostics.is_empty()

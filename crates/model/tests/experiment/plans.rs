@@ -424,7 +424,7 @@ fn operations_that_outlast_their_slots_count_as_load() {
 fn the_outline_says_what_the_aa_arm_is_for() {
     let outline = outline(&planned(&with_arms(4, "")), &catalogue::catalogue());
     let line = outline.lines().find(|line| line.contains("A/A")).unwrap_or_default().trim();
-    expect!["A/A    the plain arm again, the negative control: no cost is the truth; 1/5 of the load (`aa_arm = false` leaves it out)"]
+    expect!["A/A    the plain arm again, the negative control: its true cost is zero; 1/5 of the load (`aa_arm = false` leaves it out)"]
         .assert_eq(line);
 }
 

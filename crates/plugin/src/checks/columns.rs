@@ -90,7 +90,7 @@ fn conclude(stored: &[Vec<Option<Vec<u8>>>], encrypted: &[usize], value: &[u8], 
     let unlike = if deterministic { first } else { &ours[..] };
     if unlike.iter().flat_map(|bytes| bytes.windows(BLOCK)).any(|block| !blocks.insert(block)) {
         return Observation::Exposed(
-            "a block of 16 bytes repeats in the stored values: equal values can be told".to_owned(),
+            "a block of 16 bytes repeats in the stored values: equal values can be recognised".to_owned(),
         );
     }
     let others = match held(&clear).iter().filter(|bytes| **bytes == value).count() {
@@ -175,7 +175,7 @@ impl Check for WrongColumnKey {
     }
 }
 
-/// For a share of 0, which prices the wrapping alone: what is written through the wrapped session stands in the server
+/// For a share of 0, which prices the wrapping alone: what is written through the wrapped session is in the server
 /// as it was sent. Id `wrapper-idle`.
 pub struct WrapperIdle;
 
@@ -225,13 +225,13 @@ mod tests {
         check(
             &[&[&[block(1), block(1)].concat()]],
             &[0],
-            expect![[r#"Exposed("a block of 16 bytes repeats in the stored values: equal values can be told")"#]],
+            expect![[r#"Exposed("a block of 16 bytes repeats in the stored values: equal values can be recognised")"#]],
         );
         // Deterministic encryption: equal values stay equal between records.
         check(
             &[&[&ramp(0)], &[&ramp(0)]],
             &[0],
-            expect![[r#"Exposed("a block of 16 bytes repeats in the stored values: equal values can be told")"#]],
+            expect![[r#"Exposed("a block of 16 bytes repeats in the stored values: equal values can be recognised")"#]],
         );
         check(
             &[&[&ramp(0)], &[&ramp(100)]],
@@ -272,7 +272,7 @@ mod tests {
         expect![[r#"Exposed("equal values of one field differ: they were not encrypted deterministically")"#]]
             .assert_eq(&seen(&[record(0), record(1)]));
         let same = vec![record(0)[0].clone(), record(0)[0].clone()];
-        expect![[r#"Exposed("a block of 16 bytes repeats in the stored values: equal values can be told")"#]]
+        expect![[r#"Exposed("a block of 16 bytes repeats in the stored values: equal values can be recognised")"#]]
             .assert_eq(&seen(&[same.clone(), same]));
     }
 

@@ -73,7 +73,9 @@ impl Check for DiskCanary {
         Ok(match (self.conclude(&report, tokens.len(), context.protected), written) {
             // What was found was written. What was not found may not have been.
             (exposed @ Observation::Exposed(_), _) => exposed,
-            (_, Err(fault)) => Observation::Unknown(format!("the server was not made to write the table: {fault}")),
+            (_, Err(fault)) => {
+                Observation::Unknown(format!("the server could not be made to write the table: {fault}"))
+            }
             (observation, Ok(())) => observation,
         })
     }

@@ -59,7 +59,7 @@ impl Check for LogsFree {
         canaries.write(session.as_mut())?;
         canaries.read_back(session.as_mut())?;
         drop(session);
-        // Planted last: once it stands in the log, so does everything that was logged before it.
+        // Planted last: once it is in the log, so does everything that was logged before it.
         let token = Source::new(context, "logs-free control").text(TOKEN_BYTES);
         (self.plant)(context, &String::from_utf8_lossy(&token))?;
 
@@ -79,7 +79,7 @@ impl Check for LogsFree {
     }
 }
 
-/// True as soon as `needle` stands in the logs; false when timeout ends.
+/// True as soon as `needle` is in the logs; false when timeout ends.
 fn await_needle(context: &CheckContext<'_>, needle: (&'static str, &[u8])) -> Result<bool, Fault> {
     let start = Instant::now();
     loop {

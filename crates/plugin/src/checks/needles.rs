@@ -104,7 +104,7 @@ impl Needles {
         }
     }
 
-    /// What stands in `haystack`.
+    /// What is in `haystack`.
     pub fn count(&self, haystack: &[u8]) -> Tally {
         let mut tally = Tally::default();
         self.each(haystack, |_, form| tally.add(form));
@@ -118,7 +118,7 @@ impl Needles {
     pub fn count_in(&self, reader: &mut dyn Read) -> io::Result<(Tally, u64)> {
         let (mut tally, mut bytes) = (Tally::default(), 0);
         let mut buffer = vec![0; PIECE + self.longest];
-        // The end of the last piece stands before the next one: a needle may begin there. What ends there was counted.
+        // The end of the last piece precedes the next one: a needle may begin there. What ends there was counted.
         let mut kept = 0;
         loop {
             let read = match reader.read(&mut buffer[kept..]) {

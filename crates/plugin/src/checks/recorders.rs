@@ -18,8 +18,8 @@ impl Check for Recorders {
 
     fn claim(&self) -> String {
         match self.0 {
-            Sent::Values => "no setting has the server record values as they are sent".to_owned(),
-            Sent::Passwords => "no setting has the server record passwords that statements set".to_owned(),
+            Sent::Values => "no setting makes the server record values as they are sent".to_owned(),
+            Sent::Passwords => "no setting makes the server record passwords that statements set".to_owned(),
         }
     }
 

@@ -355,7 +355,7 @@ impl Seen {
         }
         Observation::Protected(format!(
             "{} columns randomised ({randomised}), no block of 16 bytes twice; {} deterministic ({deterministic}), \
-             which tell equal values; {} in the clear",
+             which show equal values; {} in the clear",
             self.randomised, self.deterministic, self.clear
         ))
     }
@@ -437,7 +437,7 @@ impl Check for SqlDiskCanary {
 }
 
 /// What a `report` on so many `canaries` says where the server has `written` its tables to its files, or would not; of
-/// the plain arm, unless it is `protected`, that data files show what stands in them.
+/// the plain arm, unless it is `protected`, that data files show what is in them.
 fn conclude_on_disk(report: &Report, canaries: usize, written: Result<(), Fault>, protected: bool) -> Observation {
     // What was found was written. What was not found may not have been.
     if report.total().hits() > 0 {
@@ -448,11 +448,11 @@ fn conclude_on_disk(report: &Report, canaries: usize, written: Result<(), Fault>
         return Observation::Exposed(found);
     }
     match (written, report.unreadable.first()) {
-        (Err(fault), _) => Observation::Unknown(format!("the server was not made to write the tables: {fault}")),
+        (Err(fault), _) => Observation::Unknown(format!("the server could not be made to write the tables: {fault}")),
         (Ok(()), Some(file)) => Observation::Unknown(format!("cannot read {file}")),
         (Ok(()), None) if report.bytes == 0 => Observation::Unknown("nothing is in these files yet".to_owned()),
         (Ok(()), None) if canaries == 0 => {
-            Observation::Unknown("no encrypted column holds what could be told from chance".to_owned())
+            Observation::Unknown("no encrypted column holds a value long enough to search for".to_owned())
         }
         (Ok(()), None) => Observation::Protected(format!("none of {canaries} canaries in {}", report.extent())),
     }
@@ -528,7 +528,7 @@ impl Check for SqlWireCanary {
     }
 }
 
-/// For a share of 0, which prices the wrapping alone: what is written through the wrapped session stands in the server
+/// For a share of 0, which prices the wrapping alone: what is written through the wrapped session is in the server
 /// as it was sent. Id `wrapper-idle`.
 pub struct SqlWrapperIdle(pub Subject);
 
@@ -584,10 +584,10 @@ mod tests {
         let unknown = |words: &str| Observation::Unknown(words.to_owned());
         let protected = Observation::Protected("none of 9 canaries in 1 file, 4.1 kB".to_owned());
         assert_eq!(conclude_on_disk(&report(4096), 9, Ok(()), true), protected);
-        let words = "the server was not made to write the tables: refused: no right";
+        let words = "the server could not be made to write the tables: refused: no right";
         assert_eq!(conclude_on_disk(&report(4096), 9, refused(), true), unknown(words));
         assert_eq!(conclude_on_disk(&report(0), 9, Ok(()), true), unknown("nothing is in these files yet"));
-        let words = "no encrypted column holds what could be told from chance";
+        let words = "no encrypted column holds a value long enough to search for";
         assert_eq!(conclude_on_disk(&report(4096), 0, Ok(()), true), unknown(words));
         let unreadable = Report { unreadable: vec!["base/1: no".to_owned()], ..report(4096) };
         assert_eq!(conclude_on_disk(&unreadable, 9, Ok(()), true), unknown("cannot read base/1: no"));

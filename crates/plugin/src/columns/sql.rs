@@ -86,7 +86,7 @@ impl Chosen {
                 1.0 => Some(Sensitivity::Remark),
                 other => {
                     return Err(Fault::Refused(format!(
-                        "share = {other} stands for no set of columns of SQL tables: say 0, 0.2 (identifiers), 0.5 \
+                        "share = {other} is no set of columns of SQL tables: write 0, 0.2 (identifiers), 0.5 \
                          (prices, dates and quantities too) or 1 (all), or name the columns"
                     )));
                 }
@@ -112,7 +112,7 @@ impl Chosen {
         tables.flat_map(|table| table.columns).any(|column| self.treatment(column).is_some())
     }
 
-    /// Length of what stands in `column`, bytes at most; `None` when it is not encrypted.
+    /// Length of what is in `column`, bytes at most; `None` when it is not encrypted.
     pub fn stored_bytes(&self, column: &Column) -> Option<usize> {
         let plain = match column.kind {
             ColumnType::Integer | ColumnType::Long => NUMBER_BYTES,

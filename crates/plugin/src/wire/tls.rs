@@ -224,7 +224,7 @@ impl ServerCertVerifier for Pinned {
     }
 }
 
-/// True where a certificate is refused only for want of an authority that signed it, or because it may sign others
+/// True where a certificate is refused only for lack of an authority that signed it, or because it may sign others
 /// itself, which self-signed ones may.
 fn is_no_issuer(error: &Error) -> bool {
     matches!(error, Error::InvalidCertificate(why) if *why == CertificateError::UnknownIssuer || signs_others(why))
@@ -253,20 +253,20 @@ pub(super) fn certificate_refused(why: &CertificateError) -> String {
         }
         Why::NotValidForNameContext { expected, presented } => format!(
             "the server's certificate is not for `{}`, by which it is called here, but for {}: call it by a name that \
-             its certificate bears, or give it one for this name",
+             its certificate has, or give it one for this name",
             expected.to_str(),
             names(presented)
         ),
         Why::NotValidForName => {
-            "the server's certificate is not for the name by which it is called here: call it by one that its \
-             certificate bears"
+            "the server's certificate is not for the name by which it is called here: call it by a name that its \
+             certificate has"
                 .to_owned()
         }
         Why::UnknownIssuer => "the server's certificate was signed by no authority that is trusted here: name the file \
                                with the one that signed it, or with this very certificate where it signed itself"
             .to_owned(),
         Why::BadSignature => {
-            "the server's certificate bears the name of an authority that is trusted here, and not its signature: name \
+            "the server's certificate has the name of an authority that is trusted here, and not its signature: name \
              the file with the authority that signed it"
                 .to_owned()
         }

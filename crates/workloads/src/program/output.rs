@@ -1,6 +1,6 @@
 //! What programs print when they end, read into figures. Pure: text in, figures or a reason out.
 //!
-//! Read is what stands in the printed text alone; what contradicts itself, lacks a figure or holds one that is no
+//! Read is what is in the printed text alone; what contradicts itself, lacks a figure or holds one that is no
 //! number is refused rather than guessed.
 
 use tithe_model::histogram::{Histogram, index};
@@ -51,7 +51,7 @@ pub fn pgbench(text: &str) -> Result<ProgramReport, String> {
 pub struct Log {
     /// Latencies from the actual start.
     pub latency: Histogram,
-    /// Latencies from the scheduled start, which with `--rate` stand in the log.
+    /// Latencies from the scheduled start, which with `--rate` are in the log.
     pub intended: Histogram,
     /// Sum of the latencies from the actual start, ns.
     pub sum_ns: u64,

@@ -1,4 +1,4 @@
-//! The words of a command line, without a shell: what stands between blanks is a word, and what stands in single or
+//! The words of a command line, without a shell: what is between blanks is a word, and what is in single or
 //! double quotes belongs to one word, whatever it holds. Nothing else has a meaning.
 
 use tithe_model::catalogue::{Properties, PropertyProblem};

@@ -52,7 +52,7 @@ pub struct Logged {
 /// What a log has of the parameters of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Values {
-    /// They stand in the text, or there are none.
+    /// They are in the text, or there are none.
     InText,
     /// One value each; `None` is SQL's NULL.
     Known(Vec<Option<String>>),

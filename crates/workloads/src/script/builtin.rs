@@ -42,7 +42,7 @@ const SELECT_ONLY: &str = "\\set aid random(1, 100000 * :scale)
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
 ";
 
-/// What stands before the name of a built-in script.
+/// What precedes the name of a built-in script.
 pub const PREFIX: &str = "builtin:";
 
 /// The scripts by name, as sets of properties.

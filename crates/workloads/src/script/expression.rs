@@ -43,7 +43,7 @@ pub struct Mistake {
 #[derive(Debug, Clone, PartialEq)]
 enum Word<'t> {
     Integer(i64),
-    /// 9223372036854775808, which only stands behind a minus.
+    /// 9223372036854775808, which only follows a minus.
     OneTooLarge,
     Double(f64),
     Variable(&'t str),
@@ -288,7 +288,7 @@ impl<'t> Parser<'t, '_> {
         Ok(left)
     }
 
-    /// What stands behind `left`: `IS NULL`, `IS NOT TRUE`, `ISNULL`, ….
+    /// What follows `left`: `IS NULL`, `IS NOT TRUE`, `ISNULL`, ….
     fn is_what(&mut self, left: Expression) -> Result<Expression, Mistake> {
         let (negated, with) = if self.takes_keyword("isnull")? {
             (false, Value::Null)

@@ -24,7 +24,7 @@ pub struct Config {
     pub table: String,
     /// Fields of a record.
     pub fields: usize,
-    /// What stands before a field's number.
+    /// What precedes a field's number.
     pub field_prefix: String,
     /// How long a value is.
     pub length: Length,

@@ -86,7 +86,7 @@ struct Shared {
     stream: Stream,
     /// `None` when values follow from their keys.
     pool: Option<Pool>,
-    /// Where each kind stands in the list of recorded operations.
+    /// Where each kind is in the list of recorded operations.
     indices: [usize; OperationKind::ALL.len()],
 }
 

@@ -78,7 +78,7 @@ fn logical_lines(text: &str) -> Vec<String> {
     lines
 }
 
-/// The lines as they stand in the file, ended by a line feed, a carriage return or both.
+/// The lines as they are in the file, ended by a line feed, a carriage return or both.
 fn natural_lines(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
 }

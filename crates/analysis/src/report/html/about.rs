@@ -194,7 +194,8 @@ pub(super) fn again(analysis: &Analysis, page_data: &PageData) -> Markup {
         }
     };
     let lead = format!(
-        "With the same file and seed {} every order and every key stream is the same again; the machine and its hour are not.",
+        "With the same file and seed {} every order and every key stream is the same again; the machine and its load \
+         are not.",
         analysis.seed
     );
     section("again", "Run it again", &lead, &body)

@@ -353,8 +353,8 @@ fn legend(analysis: &Analysis) -> Markup {
             p.legend {
                 "Drawn as above, each column on a logarithmic scale of its own; below a cost, the difference per operation."
                 @if let Some(name) = control {
-                    " The lines above and below an interval are as long as that of " (name) ": a saving is called one only \
-                     where its interval lies below."
+                    " The lines above and below an interval are as long as that of " (name) ": a saving counts only \
+                     if its interval lies below."
                 }
             }
         };

@@ -53,7 +53,7 @@ pub(super) fn log_over_start(cell: &CellAnalysis) -> Markup {
     details(words::LOG_OVER_START, &wide("log per operation over a start", &table))
 }
 
-/// What the servers use while nobody asks them; nothing where they were not watched.
+/// What the servers use without clients; nothing where they were not watched.
 pub(super) fn idle(cell: &CellAnalysis) -> Markup {
     html! {
         @if let Some(heading) = idle::heading(cell) {

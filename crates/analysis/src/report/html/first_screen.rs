@@ -1,6 +1,6 @@
 //! The answer as a picture: the figure that decides, a line an arm, a plot a cell, all on one scale.
 //!
-//! Arms stand in the same order in every plot, the most expensive of all first, the plain arm again among them. Beside
+//! Arms are in the same order in every plot, the most expensive of all first, the plain arm again among them. Beside
 //! each stand what it adds to an operation, and what that is of transactions of three sizes, because a percentage of an
 //! operation that takes microseconds says little to whose transactions take milliseconds. Places are shares of a
 //! drawing's width, so that it is as wide as its screen. Of many cells nothing is drawn here: the table below tells

@@ -77,7 +77,7 @@ pub(super) fn chart(analysis: &Analysis, names: &[String]) -> Markup {
         }
     };
     let lead =
-        "Medians over frames with their intervals. They are for orientation: they belong to this machine and hour.";
+        "Medians over frames with their intervals. They are for orientation: they hold for this machine and this time.";
     section("levels", "What each arm did and took", lead, &body)
 }
 

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Quotations of one claim that are shown at most; the others are counted, and stand in the JSON report.
+/// Quotations of one claim that are shown at most; the others are counted, and are in the JSON report.
 const QUOTED: usize = 6;
 
 /// The section; nothing where there is no protected arm.

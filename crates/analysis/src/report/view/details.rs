@@ -90,7 +90,7 @@ fn count(estimate: &Estimate) -> String {
     if estimate.batch > 1 { format!("{count} × {}", estimate.batch) } else { count }
 }
 
-/// What `15 × 2` means, where it stands in the table.
+/// What `15 × 2` means, where it is in the table.
 fn batches(arm: &ArmAnalysis) -> Option<Block> {
     let estimate = arm.estimates.iter().find(|estimate| estimate.batch > 1)?;
     let text = format!(
@@ -131,7 +131,7 @@ fn spread(estimate: &Estimate) -> Option<Vec<Entry>> {
     ])
 }
 
-/// Absolute levels, one column an arm: for orientation, because they belong to this machine and hour.
+/// Absolute levels, one column an arm: for orientation, because they hold for this machine and this time.
 fn levels(cell: &CellAnalysis) -> Vec<Block> {
     let mut names: Vec<&Figure> = Vec::new();
     for level in cell.arms.iter().flat_map(|arm| &arm.levels) {
@@ -156,7 +156,7 @@ fn levels(cell: &CellAnalysis) -> Vec<Block> {
         row
     };
     vec![
-        Block::Heading(3, "Absolute levels, for orientation: they belong to this machine and hour".to_owned()),
+        Block::Heading(3, "Absolute levels, for orientation: they hold for this machine and this time".to_owned()),
         Block::Table(Table { columns, rows: names.iter().map(row).collect(), sticky: 1 }),
     ]
 }

@@ -106,7 +106,7 @@ fn kind(planned: &Planned, named: Option<&str>) -> Result<usize, Stop> {
         None if names.len() == 1 => Ok(0),
         None => Err(Stop::new(
             exit::USAGE,
-            format!("which kind of machine is this host? say --machine NAME, one of: {}", names.join(", ")),
+            format!("which kind of machine is this host? add --machine NAME, one of: {}", names.join(", ")),
         )),
         Some(name) => names.iter().position(|known| *known == name).ok_or_else(|| {
             Stop::new(exit::USAGE, format!("the matrix has no machine {name:?}; it has: {}", names.join(", ")))

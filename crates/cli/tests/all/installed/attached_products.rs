@@ -42,7 +42,7 @@ fn tls_refused(database: &str, plain: &str, tls: &str, words: &str) {
 
 /// What is said of a server whose certificate [`OTHER_AUTHORITY`] did not sign: which bears the same name as the one
 /// that did.
-const OF_ANOTHER: &str = "TLS: the server's certificate bears the name of an authority that is trusted here, and not its \
+const OF_ANOTHER: &str = "TLS: the server's certificate has the name of an authority that is trusted here, and not its \
                           signature: name the file with the authority that signed it";
 
 /// What is said of a server that speaks no TLS, by those that say so before it begins.
@@ -61,7 +61,7 @@ fn password_proven(database: &str, protection: &str, open: &str, closed: &str, e
 }
 
 /// What is said where a password was to be asked for, and is not.
-const NOT_ASKED: (i32, &str) = (4, "the server lets clients in without the password that was to be asked for");
+const NOT_ASKED: (i32, &str) = (4, "the server lets clients in without the password that it should ask for");
 
 /// The file of `experiments/attached` about `database`, with these places in place of its own.
 pub fn brought_along(database: &str, places: &[(&str, &str)], authority: &str) -> String {
@@ -116,7 +116,7 @@ fn postgres_proves_all_that_its_file_asks_for() {
         assert_eq!(status, 4, "{told}");
         assert!(words.iter().all(|words| told.contains(words)), "{words:?}: {told}");
     };
-    let remedy = "say `ALTER ROLE locked VALID UNTIL 'infinity'`";
+    let remedy = "run `ALTER ROLE locked VALID UNTIL 'infinity'`";
     until("now() + interval '1 hour'", ["arm scram: the password of locked expires at 2", remedy]);
     until("now() - interval '1 hour'", ["28P01: password authentication failed", "it has expired (`rolvaliduntil`"]);
     server.psql("ALTER SYSTEM SET ssl = 'off'");
@@ -177,7 +177,7 @@ fn passwords_and_tls_of(server: &OtherServer, database: &str) {
     let expired = |code: &str| {
         let (status, told) =
             verified(&experiment(database, &[("plain", &open, ""), ("password", &closed, "password")]));
-        let words = "the password of the account has expired: an administrator says `ALTER USER … IDENTIFIED BY '…'`";
+        let words = "the password of the account has expired: an administrator runs `ALTER USER … IDENTIFIED BY '…'`";
         assert_eq!(status, 4, "{database}: {told}");
         assert!(told.contains(code) && told.contains(words), "{database}: {told}");
     };
@@ -360,6 +360,11 @@ fn cassandra_proves_all_that_its_file_asks_for_and_names_rights() {
     // A node that asks nobody for a password, and speaks no TLS.
     let Some(open) = OtherServer::cassandra() else { return };
     let plain = format!("cassandra://{}", open.place("127.0.0.1"));
-    tls_refused("cassandra", &plain, &format!("{plain}?ca={}", server.authority()), "what the server sends is no TLS");
+    tls_refused(
+        "cassandra",
+        &plain,
+        &format!("{plain}?ca={}", server.authority()),
+        "the server does not answer with TLS",
+    );
     password_proven("cassandra", "password", &plain, &careful, NOT_ASKED);
 }

@@ -95,7 +95,7 @@ fn a_setting_is_read_back_and_claims_are_judged() {
     );
     for (words, expected, said) in [
         ("statement = \"SELECT 1\", rows = 1", 7, "the claim holds on the plain arm, too"),
-        ("statement = \"SHOW wal_compression\", matches = \"o*f\"", 5, "it says pglz"),
+        ("statement = \"SHOW wal_compression\", matches = \"o*f\"", 5, "it answers pglz"),
         ("statement = \"SELECT pg_sleep(60)\", rows = 1", 7, "has not ended within 10 s"),
         ("statement = \"CREATE TABLE x (a int)\", rows = 0", 7, "read-only transaction"),
         ("statement = \"SELEKT\", rows = 1", 7, "syntax error"),
@@ -138,7 +138,7 @@ fn files_and_checks_by_name_on_postgres() {
         &format!("protections = [{own}]\nclaims = {claims}"),
         5,
         &[
-            "✓ own: `SELECT pg_read_file(current_setting('my.path', true))` says `mine`",
+            "✓ own: `SELECT pg_read_file(current_setting('my.path', true))` answers `mine`",
             "protected: 100 such lines",
             "✓ own: `SELECT 1 FROM {space}.usertable` as guest fails with `permission denied`, and not as a measured client",
             "✗ own: no key or field value is readable on the wire",
@@ -160,7 +160,7 @@ fn statements_settings_and_claims_on_sqlite() {
         &Sqlite,
         &lines,
         7,
-        &["i own, yes: secure_delete = ON", "control: it says 0", "the claim holds on the plain arm, too"],
+        &["i own, yes: secure_delete = ON", "control: it answers 0", "the claim holds on the plain arm, too"],
     );
 }
 
@@ -172,7 +172,7 @@ fn commands_that_may_change_something_are_not_carried_out_on_redis() {
                   { statement = \"FLUSHALL\", fails_with = \"unknown command\" }]";
     let settings = "{ rename-command = \"FLUSHALL \\\"\\\"\", maxmemory-policy = \"volatile-lru\" }";
     let lines = format!("settings = {settings}\nprotections = [{own}]\nclaims = {claims}");
-    verify(&Redis, &lines, 0, &["control: it says QUEUED", "i own, yes: maxmemory-policy", "every claim holds"]);
+    verify(&Redis, &lines, 0, &["control: it answers QUEUED", "i own, yes: maxmemory-policy", "every claim holds"]);
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn what_statements_leave_on_an_attached_server_is_undone_also_after_a_kill() {
     assert_eq!(schemas(&server), "0", "{told}");
     let roles = || server.psql("SELECT count(*) FROM pg_roles WHERE rolname = 'guest'");
     let (status, told) = verified(&bench, "postgres", &arms);
-    assert!(status == 0 && told.contains("✓ switched: `SHOW work_mem` says `5MB`"), "{status} {told}");
+    assert!(status == 0 && told.contains("✓ switched: `SHOW work_mem` answers `5MB`"), "{status} {told}");
     assert_eq!((roles().as_str(), schemas(&server).as_str()), ("0", "0"));
     let mut running = bench.command(&["run", "e.toml"]).spawn().expect("started");
     wait_until(|| roles() == "1");

@@ -242,7 +242,7 @@ protections = [{ use = "requirepass" }]
     assert_eq!(status(&compared), 0, "{}", err(&compared));
     let told = out(&compared);
     assert!(told.contains("· installed") && !told.contains("· A/A"), "{told}");
-    assert!(told.contains("the plain arm again (A/A), whose true cost is none: in "), "{told}");
+    assert!(told.contains("the plain arm again (A/A), whose true cost is zero: in "), "{told}");
 
     let nothing = tempfile::tempdir().expect("a folder");
     let refused = bench.tithe(&[&run[..], &[nothing.path().display().to_string().as_str()]].concat());

@@ -1,4 +1,4 @@
-//! Ways of logging in that servers ask for, each against a real one; none gives a password to whoever listens.
+//! Ways of logging in that servers ask for, each against a real one; none gives a password to other listeners.
 
 use std::process::Command;
 
@@ -20,7 +20,7 @@ fn looked_at(url: &str, variable: &str) -> (bool, String) {
     (status(&output) == 0, out(&output) + &err(&output))
 }
 
-/// Each URL is let in where no words stand behind it, and else refused with them.
+/// Each URL is let in where no words follow it, and else refused with them.
 fn meet(variable: &str, cases: &[(&str, String)]) {
     let wrong: Vec<String> = cases
         .iter()
@@ -149,7 +149,7 @@ fn a_command_says_the_password() {
         &[
             ("", url(&encoded(&format!("echo '{PASSWORD}'")))),
             ("password_command ended with exit status: 3", url("exit%203")),
-            ("password_command says more than one line", url("echo%20a;%20echo%20b")),
+            ("password_command prints more than one line", url("echo%20a;%20echo%20b")),
             ("password_command says nothing", url("true")),
         ],
     );

@@ -113,7 +113,7 @@ fn scripts_on_postgres_read_in_place_and_change_copies() {
     assert!(code == 4 && told.contains("GRANT CREATE ON DATABASE postgres TO reader"), "{told}");
     server.psql("GRANT CREATE ON DATABASE postgres TO reader; GRANT UPDATE ON shop.other TO reader");
     let (code, told) = run(&bench, urls, writes);
-    assert!(code == 4 && told.contains("may change more than the statements are to (shop.other)"), "{told}");
+    assert!(code == 4 && told.contains("may change more than the statements need (shop.other)"), "{told}");
     server.psql("REVOKE UPDATE ON shop.other FROM reader");
     for workload in [writes, "replay = \"writes.log\""] {
         let (code, told) = run(&bench, urls, workload);

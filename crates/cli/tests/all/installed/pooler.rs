@@ -12,7 +12,7 @@ use super::{
 
 /// What a check says of a connection that ends at a pooler, without line breaks.
 const AS_FAR_AS: &str =
-    "by the client's own handshake, as far as that: a pooler answers, and behind it pg_stat_ssl says off";
+    "by the client's own handshake, as far as that: a pooler answers, and behind it pg_stat_ssl reports off";
 
 const TLS: &str = r#"protections = [{ use = "tls" }]"#;
 

@@ -95,7 +95,7 @@ pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
         "epochs = 1\ndesign = \"duet\"",
         expect![[r#"
         2
-        tithe: arm rotating: its key is rotated while it is measured, for which each arm needs slots of its own: say `design = "interleaved"`; nothing was started
+        tithe: arm rotating: its key is rotated while it is measured, for which each arm needs slots of its own: write `design = "interleaved"`; nothing was started
     "#]],
     );
     refuse(
@@ -130,7 +130,7 @@ pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
         &below.replace("epochs = 1", "design = \"slices\""),
         expect![[r#"
         2
-        tithe: arm rotating: its key is rotated while it is measured, for which each arm needs slots of its own: say `design = "interleaved"`; nothing was started
+        tithe: arm rotating: its key is rotated while it is measured, for which each arm needs slots of its own: write `design = "interleaved"`; nothing was started
     "#]],
     );
     refuse(

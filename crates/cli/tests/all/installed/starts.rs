@@ -62,7 +62,7 @@ fn check(database: &dyn Product, measure: &str, protections: &str) {
     assert!(starts.len() >= 4, "{starts:?}");
     let first_frames: Vec<u64> = starts.values().map(|operations| operations[0]).collect();
     let most = starts.values().flatten().max().expect("frames");
-    // Warm-up alone stands before the first frame of a start: nobody remembers what was done before it.
+    // Warm-up alone precedes the first frame of a start: nobody remembers what was done before it.
     assert!(first_frames.iter().all(|before| before < most), "{starts:?}");
     let cells = bench.kept("cells.json");
     assert!(cells.contains("put back to what was loaded"), "{cells}");

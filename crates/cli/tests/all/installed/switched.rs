@@ -164,7 +164,7 @@ fn a_switch_that_does_not_do_what_it_says_is_caught() {
     let told = verified(r#"on = ["./provider", "onn"], off = ["./provider", "off"]"#);
     assert!(told.contains("`on` of `switch`: ./provider failed (exit status: 3); it said: no such state"), "{told}");
     let told = verified(r#"on = ["true"], off = ["./provider", "off"]"#);
-    assert!(told.contains("the server does not say that it is on within 2 s") && told.contains("off"), "{told}");
+    assert!(told.contains("the server did not report that it is on within 2 s") && told.contains("off"), "{told}");
     let told = verified(r#"on = ["sleep", "60"], off = ["./provider", "off"]"#);
     assert!(told.contains("`on` of `switch`: sleep did not end within 2 s and was killed"), "{told}");
     let told = verified(r#"on = ["./no-such-program"], off = ["./provider", "off"]"#);
@@ -262,7 +262,7 @@ fn the_append_only_file_of_a_redis_is_switched_and_proven() {
     let findings = other_proven(&bench, "aof-written");
     let told =
         |side: &str, words: &str| findings.iter().any(|it| it[side].as_str().is_some_and(|it| it.contains(words)));
-    assert!(told("protected", "the server says appendonly yes, appendfsync everysec"), "{findings:#?}");
+    assert!(told("protected", "the server reports appendonly yes, appendfsync everysec"), "{findings:#?}");
     assert!(told("control", "0 of "), "{findings:#?}");
 }
 

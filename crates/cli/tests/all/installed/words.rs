@@ -43,7 +43,7 @@ fn a_running_server_is_measured_from_its_url() {
     assert_eq!(status(&written), 0, "{}", err(&written));
     let text = std::fs::read_to_string(bench.path("e.toml")).expect("the file");
     assert!(text.contains("\non = [\"SET pgaudit.log = 'read,write'\""), "{text}");
-    assert!(text.contains("# TLS cannot be had: arm `tls` asks for TLS"), "{text}");
+    assert!(text.contains("# TLS is not available: arm `tls` asks for TLS"), "{text}");
     let planned = bench.tithe(&["plan", "e.toml"]);
     assert_eq!(status(&planned), 0, "{}", err(&planned));
 

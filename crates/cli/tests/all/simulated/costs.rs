@@ -211,7 +211,7 @@ fn the_aa_arm_is_asked_for_or_refused_where_servers_are_not_launched() {
         let bench = Bench::new("a-a-asked");
         bench.file("e.toml", text);
         let told = out(&bench.tithe(&["plan", "e.toml"]));
-        told.lines().any(|line| line.contains("A/A") && line.contains("no cost is the truth"))
+        told.lines().any(|line| line.contains("A/A") && line.contains("its true cost is zero"))
     };
     let text = known_costs(FEW_OPERATIONS, ARMS, "60 s");
     assert!(!arms(&text));

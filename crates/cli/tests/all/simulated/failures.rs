@@ -108,7 +108,7 @@ fn a_failed_cell_is_taken_up_again_where_it_was_left_and_says_so_when_it_fails_a
     assert!(after.starts_with(&before), "what was measured is kept");
     assert!(after.len() >= before.len() + good && after[before.len()].is_none(), "nothing was measured: {after:?}");
     assert!(ending(&bench).starts_with("failed: 3 frames in a row"), "{}", ending(&bench));
-    assert!(out(&second).contains("taken up again, which had failed: 3 frames in a row"), "{}", out(&second));
+    assert!(out(&second).contains("measured again after it failed: 3 frames in a row"), "{}", out(&second));
     let frames = bench.kept_lines("frames.jsonl");
     let epochs: Vec<&Value> = frames.iter().map(|frame| &frame["epoch"]).collect();
     assert_eq!((epochs[before.len() - 1], epochs[before.len()]), (&Value::from(0), &Value::from(1)));

@@ -254,7 +254,7 @@ pub fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// `text` with single blanks, so that what stands in tables or goes over lines can be looked for.
+/// `text` with single blanks, so that what is in tables or goes over lines can be looked for.
 pub fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -57,7 +57,7 @@ pub fn small_logs_text(database: &str) -> String {
 }
 
 /// Starts what `launch` makes of `place`, on a copy of a fresh data folder of its kind where that may be shared. When
-/// dropped it ends at once: nobody needs what it has not written.
+/// dropped it ends at once: what it has not written is not needed.
 pub fn start_on_copy(
     database: &dyn Product,
     install: &Install,
@@ -120,7 +120,7 @@ impl OtherServer {
         Self::start(&Redis, setup, |launch, place, _| append(launch, place, "users.acl", account))
     }
 
-    /// A MariaDB, or a MySQL where it is `mysql`, which speaks TLS with whoever asks, with further `settings` and
+    /// A MariaDB, or a MySQL where it is `mysql`, which speaks TLS with clients that ask, with further `settings` and
     /// `accounts`, where FOLDER stands for its own.
     pub fn mariadb_with(mysql: bool, settings: &str, accounts: &str) -> Option<Self> {
         let database: &'static dyn Product = if mysql { &MySql } else { &MariaDb };
@@ -145,7 +145,7 @@ impl OtherServer {
         Self::start(&Cassandra, |_| Setup::bare(), |_, _, _| ())
     }
 
-    /// A node of Cassandra with passwords, which speaks TLS with whoever asks, and which its own machine reaches by
+    /// A node of Cassandra with passwords, which speaks TLS with clients that ask, and which its own machine reaches by
     /// `nodetool`; its administrator has said `statements`.
     pub fn cassandra_with(statements: &[String]) -> Option<Self> {
         let setup = |credentials: &Credentials| {
@@ -268,7 +268,7 @@ fn append(launch: &mut Launch, place: &Place, name: &str, text: &str) {
 }
 
 impl Server {
-    /// Starts a server with pgaudit preloaded, so that sessions can switch it. It speaks TLS with whoever asks.
+    /// Starts a server with pgaudit preloaded, so that sessions can switch it. It speaks TLS with clients that ask.
     pub fn start() -> Option<Self> {
         Self::start_after(|_| Vec::new())
     }

@@ -17,7 +17,7 @@ impl Protection for InternodeTls {
             protects_against: "attackers who read or change traffic between the nodes of a cluster, or pose as a \
                              node.",
             leaves_open: "what travels between clients and nodes; data in the servers' memory, files and logs. With \
-                          one node nothing travels, and the price is of nothing.",
+                          one node nothing travels, and nothing is measured.",
             ..ProtectionEntry::BARE
         }
     }

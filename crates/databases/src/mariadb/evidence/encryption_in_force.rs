@@ -61,7 +61,8 @@ impl Check for EncryptionInForce {
         let open = unencrypted(&mut session)?;
         let plain = plain_table(&mut session)?;
         let quotation = format!(
-            "not encrypted: {}; switches that are off: {}; an unencrypted table: {}; cipher as the server says: {}",
+            "not encrypted: {}; switches that are off: {}; an unencrypted table: {}; cipher as the server reports it: \
+             {}",
             first(&open),
             all(&off),
             plain.as_deref().unwrap_or("made"),

@@ -113,7 +113,7 @@ impl Head {
         let described = page.get(described..)?;
         let (&[scheme, length], rest) = described.split_first_chunk()?;
         let (vector, rest) = rest.split_first_chunk()?;
-        // The oldest version of the key stands before its number.
+        // The oldest version of the key precedes its number.
         let key = number(rest, 4)?;
         let this_form = number(page, FLAGS.0)? & FLAGS.1 != 0 && scheme == SCHEME && usize::from(length) == BLOCK;
         this_form.then_some(Self { space: number(page, SPACE)?, vector: *vector, key })

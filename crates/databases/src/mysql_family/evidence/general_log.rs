@@ -10,7 +10,7 @@ use crate::evidence::marked::{Counts, End, Log, LogWatch, marker};
 pub struct GeneralLogComplete(pub &'static Log);
 
 /// What is to be done where the plain arm of an attached server is logged as well.
-const LOGGED_TOO: &str = "; where both arms come to one server, `SET GLOBAL sql_log_off = ON` leaves sessions out of its log \
+const LOGGED_TOO: &str = "; where both arms use one server, `SET GLOBAL sql_log_off = ON` leaves sessions out of its log \
                           that do not ask for it (of MySQL those of accounts with CONNECTION_ADMIN)";
 
 /// Counts executions of prepared statements that hold `mark`, by verb. A line is time or nothing, the connection's

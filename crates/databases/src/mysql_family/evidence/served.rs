@@ -31,7 +31,7 @@ pub fn general_log(access: &'static Access, context: &CheckContext<'_>) -> Resul
     }
     file_here(&mut session, &file).map_err(|why| {
         format!(
-            "the general log is the file {file}, which cannot be read here ({why}): {HERE}, or say `SET GLOBAL \
+            "the general log is the file {file}, which cannot be read here ({why}): {HERE}, or run `SET GLOBAL \
              log_output = 'TABLE'`"
         )
     })

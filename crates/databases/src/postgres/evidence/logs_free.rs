@@ -101,7 +101,7 @@ fn may_call(session: &mut PostgresSession, functions: &[&'static str]) -> Result
         return Ok(());
     }
     let account = session.value("SELECT quote_ident(current_user)").map_err(|fault| fault.to_string())?;
-    Err(format!("the account may not read the server's log; a superuser says `{}`", grant(&missing, &account)))
+    Err(format!("the account may not read the server's log; a superuser runs `{}`", grant(&missing, &account)))
 }
 
 /// Those of `functions` that this account may not call.

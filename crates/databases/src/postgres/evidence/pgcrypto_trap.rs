@@ -38,7 +38,7 @@ impl Check for PgcryptoTrap {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         if !is_local(context.server) {
-            return Ok(Observation::Unknown("it is not tried on a server that Tithe did not launch".to_owned()));
+            return Ok(Observation::Unknown("not checked: Tithe did not start this server".to_owned()));
         }
         let growth = match LogGrowth::begin(context, &LOG) {
             Ok(growth) => growth,

@@ -65,7 +65,7 @@ fn count_all(text: &str) -> Counts {
     counts
 }
 
-/// What stands behind `execute` in a record of `log_statement` or of a duration.
+/// What follows `execute` in a record of `log_statement` or of a duration.
 fn executed(line: &str) -> Option<&str> {
     let (_, message) = line.split_once("LOG:  ")?;
     let message = match message.strip_prefix("duration: ") {

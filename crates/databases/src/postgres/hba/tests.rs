@@ -50,7 +50,7 @@ fn a_row_of_the_server_is_understood() {
     let row = r#"{"type": "host", "error": null, "address": "127.0.0.1", "netmask": "255.255.255.255", "options": null,
         "database": ["all"], "user_name": ["all"], "auth_method": "trust", "line_number": 97}"#;
     let hba = Hba::of([row].into_iter(), true).expect("rules");
-    expect!["1 rules of pg_hba.conf: 1 exception: line 97 (host all all 127.0.0.1/32 trust) serves plaintext: write hostssl for host and reload"]
+    expect!["1 rule of pg_hba.conf: 1 exception: line 97 (host all all 127.0.0.1/32 trust) serves plaintext: write hostssl for host and reload"]
         .assert_eq(&hba.of_transport().words());
 }
 
@@ -142,7 +142,7 @@ fn a_rule_that_is_of_no_use_is_loaded() {
     let row = r#"{"type": "hostssl", "error": "hostssl record cannot match because SSL is disabled", "address": "all",
         "database": ["all"], "user_name": ["all"], "auth_method": "md5", "line_number": 9}"#;
     let hba = Hba::of([row].into_iter(), false).expect("rules");
-    expect!["1 rules of pg_hba.conf: no exception"].assert_eq(&hba.of_transport().words());
+    expect!["1 rule of pg_hba.conf: no exception"].assert_eq(&hba.of_transport().words());
 }
 
 fn check_whole(lines: &[&str], expect: Expect) {

@@ -68,7 +68,7 @@ pub fn read(session: &mut PostgresSession) -> Result<Log, Fault> {
         }
     };
     let setters = setters(session).unwrap_or_else(|fault| {
-        doubts.push(format!("who may set it for himself (SELECT ON pg_parameter_acl: {fault})"));
+        doubts.push(format!("who may set it for their own sessions (SELECT ON pg_parameter_acl: {fault})"));
         Vec::new()
     });
     if base["pgaudit.log"] != "not loaded"
@@ -167,7 +167,7 @@ impl Override {
 }
 
 impl Log {
-    /// By `base` and by what stands in its place for some; `tables` is what object auditing is about.
+    /// By `base` and by what is in its place for some; `tables` is what object auditing is about.
     fn of(
         base: &Settings,
         overrides: &[Override],
@@ -376,7 +376,7 @@ fn words(recorders: &[Recorder]) -> String {
         out => format!("{}, without {}", recorder.records, out.join(", ")),
     };
     match recorders {
-        [] => "nothing of what clients do is recorded".to_owned(),
+        [] => "nothing that clients do is recorded".to_owned(),
         recorders => recorders.iter().map(one).collect::<Vec<_>>().join("; "),
     }
 }
@@ -423,14 +423,14 @@ mod tests {
         ]
         .concat();
         expect![[r#"
-            off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
+            off, whole server: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
             available but not enforced, whole server: log_statement = mod: what changes data or definitions; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
             enforced, whole server: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
-            off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
-            off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
+            off, whole server: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
+            off, whole server: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
             enforced, whole server: pgaudit.log = all, -misc: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
             available but not enforced, whole server: pgaudit.log = all, -read: these classes alone, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
-            off, whole server: nothing of what clients do is recorded; 0 settings of single roles and databases: no exception
+            off, whole server: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
         "#]]
         .assert_eq(&text);
     }
@@ -449,10 +449,10 @@ mod tests {
         .concat();
         expect![[r#"
             enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 1 settings of single roles and databases: 1 exception: role app: nothing of what clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 1 settings of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
             available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: pgaudit.log = write: these classes alone, without denied statements: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: nothing of what clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
-            available but not enforced, whole server: nothing of what clients do is recorded; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 settings of single roles and databases: no exception
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+            available but not enforced, whole server: nothing that clients do is recorded; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 settings of single roles and databases: no exception
         "#]].assert_eq(&text);
     }
 }

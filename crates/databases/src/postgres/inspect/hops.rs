@@ -39,11 +39,13 @@ pub fn clients(
     let own = transport(target, &client, offers, plaintext);
     let own = Judgement { seen: format!("{between}; to it: {}", own.seen), ..Judgement::account(own.state, "") };
     let behind = match server.as_str() {
-        "off" => Judgement::account(State::Off, format!("{between}; behind it pg_stat_ssl of this session says: off"))
-            .found(&PG_TLS_BEHIND_POOLER),
+        "off" => {
+            Judgement::account(State::Off, format!("{between}; behind it pg_stat_ssl of this session reports: off"))
+                .found(&PG_TLS_BEHIND_POOLER)
+        }
         words => Judgement::account(
             State::Enforced,
-            format!("{between}; behind it pg_stat_ssl of this session says: {words}"),
+            format!("{between}; behind it pg_stat_ssl of this session reports: {words}"),
         )
         .with_rules(rules, hba::RIGHT),
     };

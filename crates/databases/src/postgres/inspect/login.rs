@@ -29,7 +29,7 @@ pub fn authentication(
         )),
     };
     if let Some(between) = hops.ok().and_then(|hops| hops.between) {
-        // The server's rules are about the connections of what stands between.
+        // The server's rules are about the connections of what is between.
         return Judgement { seen: format!("{between}: {}", door.seen), ..door }
             .doubted("whom it lets in else (its own configuration)");
     }

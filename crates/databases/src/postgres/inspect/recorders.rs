@@ -149,7 +149,7 @@ fn left_out_by_pgaudit(settings: &Settings) -> Vec<String> {
         out.push("the text of all records but the first of a statement (pgaudit.log_statement_once = on)".to_owned());
     }
     if is("pgaudit.log_catalog", "off") {
-        out.push("reads of pg_catalog, passwords' table included (pgaudit.log_catalog = off)".to_owned());
+        out.push("reads of pg_catalog, including the table of passwords (pgaudit.log_catalog = off)".to_owned());
     }
     let size = settings["pgaudit.log_parameter_max_size"].as_str();
     if is("pgaudit.log_parameter", "on") && size != "0" {
@@ -158,7 +158,7 @@ fn left_out_by_pgaudit(settings: &Settings) -> Vec<String> {
     out
 }
 
-/// Literals stand in the text, other values are parameters.
+/// Literals are in the text, other values are parameters.
 fn repeated_by_pgaudit(settings: &Settings) -> &'static str {
     match (settings["pgaudit.log_statement"].as_str(), settings["pgaudit.log_parameter"].as_str()) {
         ("off", _) => "",

@@ -15,7 +15,7 @@ use tithe_plugin::{
 use super::needing;
 use crate::{
     findings::{PG_AUTHZ_REACHABLE_SUPERUSER, PG_AUTHZ_READS_PASSWORDS, PG_AUTHZ_SUPERUSERS},
-    inspect::{Judgement, limited, named},
+    inspect::{Judgement, counted, limited, named},
     postgres::session::PostgresSession,
 };
 
@@ -228,7 +228,7 @@ impl Rights {
     /// Who may act as whom.
     pub fn roles(&self) -> Judgement {
         let count = self.memberships.len();
-        let seen = format!("{count} memberships that let an account act as another (SET ROLE)");
+        let seen = format!("{} by which an account may act as another (SET ROLE)", counted(count, "membership"));
         match count {
             0 => Judgement::whole(State::Off, seen),
             _ => Judgement::whole(State::Available, format!("{seen}: {}", named(&self.memberships))),
@@ -299,19 +299,19 @@ mod tests {
         .concat();
         expect![[r#"
             enforced: 1 of 3 accounts may do everything (superusers, and who can become one)
-            off: 0 memberships that let an account act as another (SET ROLE)
+            off: 0 memberships by which an account may act as another (SET ROLE)
             available but not enforced: 2 of 3 accounts may do everything (superusers, and who can become one): app → postgres (membership); postgres: REVOKE postgres FROM app
-            available but not enforced: 1 memberships that let an account act as another (SET ROLE): app → postgres (membership)
+            available but not enforced: 1 membership by which an account may act as another (SET ROLE): app → postgres (membership)
             available but not enforced: 2 of 3 accounts may do everything (superusers, and who can become one): app → dba (membership) → pg_write_server_files (membership) → postgres (writes files as the server); postgres: REVOKE dba FROM app
-            available but not enforced: 1 memberships that let an account act as another (SET ROLE): app → dba (membership)
+            available but not enforced: 1 membership by which an account may act as another (SET ROLE): app → dba (membership)
             available but not enforced: 2 of 4 accounts may do everything (superusers, and who can become one): maker → pg_execute_server_program (CREATEROLE) → postgres (runs programs as the server); postgres: ALTER ROLE maker NOCREATEROLE
-            off: 0 memberships that let an account act as another (SET ROLE)
+            off: 0 memberships by which an account may act as another (SET ROLE)
             enforced: 1 of 4 accounts may do everything (superusers, and who can become one)
-            off: 0 memberships that let an account act as another (SET ROLE)
+            off: 0 memberships by which an account may act as another (SET ROLE)
             enforced: 1 of 3 accounts may do everything (superusers, and who can become one)
-            off: 0 memberships that let an account act as another (SET ROLE)
+            off: 0 memberships by which an account may act as another (SET ROLE)
             available but not enforced: 2 of 3 accounts may do everything (superusers, and who can become one): app → postgres (ADMIN option); postgres: REVOKE postgres FROM app
-            available but not enforced: 1 memberships that let an account act as another (SET ROLE): app → postgres (ADMIN option)
+            available but not enforced: 1 membership by which an account may act as another (SET ROLE): app → postgres (ADMIN option)
         "#]].assert_eq(&text);
     }
 

@@ -1,4 +1,4 @@
-//! Does every write stand in the append-only file?
+//! Does every write are in the append-only file?
 
 use std::{
     os::fd::AsFd as _,
@@ -48,7 +48,10 @@ impl Check for AofWritten {
     }
 
     fn claim(&self) -> String {
-        format!("every acknowledged write is in the append-only file, and the server says appendfsync {}", self.fsync)
+        format!(
+            "every acknowledged write is in the append-only file, and the server reports appendfsync {}",
+            self.fsync
+        )
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
@@ -56,7 +59,7 @@ impl Check for AofWritten {
         let on = administrator.setting("appendonly")?.unwrap_or_default();
         let fsync = administrator.setting("appendfsync")?.unwrap_or_default();
         let status = info(&mut administrator, "persistence", "aof_last_write_status")?.unwrap_or_default();
-        let said = format!("the server says appendonly {on}, appendfsync {fsync}, aof_last_write_status {status}");
+        let said = format!("the server reports appendonly {on}, appendfsync {fsync}, aof_last_write_status {status}");
         let folder = match folder_here(context, &mut administrator)? {
             Ok(folder) => folder,
             Err(why) => return Ok(Observation::Unknown(format!("{why}; {said}"))),

@@ -9,7 +9,7 @@ use tithe_plugin::{
 use super::{PageHead, Probe, documents, each_unit};
 
 /// For the cipher `none`, which prices the hook alone: the engine gave the pages to the encryptor, and what is written
-/// stands in them as it was. Id `encryptor-idle`.
+/// is in them as it was. Id `encryptor-idle`.
 pub struct EncryptorIdle;
 
 /// Random text that no page holds by accident, bytes.

@@ -28,7 +28,7 @@ impl Check for KeysLocked {
         let (smaps, status) = (read("/proc/self/smaps")?, read("/proc/self/status")?);
         let here = &raw const status as usize;
         if is_locked(&smaps, &(here..here + 1)) {
-            return Ok(Observation::Unknown("the stack is locked too, so this tells nothing".to_owned()));
+            return Ok(Observation::Unknown("the stack is locked too, so this shows nothing".to_owned()));
         }
         let addresses = cipher.addresses();
         let locked = addresses.iter().filter(|range| is_locked(&smaps, range)).count();

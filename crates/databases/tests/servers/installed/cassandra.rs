@@ -302,7 +302,7 @@ fn nothing_falls_back(plain: &Sandbox, protected: &Sandbox) {
     assert!(words.starts_with("at the first message"), "{words}");
     let mut asks_password = plain.setup.clone();
     asks_password.authentication = Authentication::Password { mechanism: "PasswordAuthenticator".to_owned() };
-    expect!["the server lets clients in without the password that was to be asked for"]
+    expect!["the server lets clients in without the password that it should ask for"]
         .assert_eq(&refusal(&plain.server, &asks_password));
     let mut wrong = protected.setup.clone();
     wrong.credentials.password = Secret::new("wrong");

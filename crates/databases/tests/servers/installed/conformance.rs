@@ -31,7 +31,7 @@ const AUDITED: [&str; 2] = ["audit-complete Claim Holds", "logs-free Disclosure 
 const AUDITED_WITHOUT_VALUES: [&str; 2] = ["audit-complete Claim Holds", "logs-free Disclosure Holds"];
 
 /// What every product proves of TLS and of columns; `recorders`: what is seen of them on a plain server; `resumed`:
-/// whether sessions that are taken up again are new ones to who looks at the wire; what stands behind `tls is not` is
+/// whether sessions that are taken up again are new ones to who looks at the wire; what follows `tls is not` is
 /// asked of a server with TLS alone.
 macro_rules! alike {
     ($tested:expr, recorders: $recorders:expr, resumed: $resumed:tt, tls is not $($asked:tt $options:tt),+) => {
@@ -106,7 +106,7 @@ mod postgres {
         let refusals = Refusals {
             tls: "TLS was asked for, and the server offers none",
             plaintext: "28000: no pg_hba.conf entry…",
-            password: ("scram-sha-256", "the server lets clients in without the password that was to be asked for"),
+            password: ("scram-sha-256", "the server lets clients in without the password that it should ask for"),
             wrong: "28P01: password authentication failed for user \"tithe\"",
             none: "the server asks for a password, and none is given",
         };
@@ -285,7 +285,7 @@ mod redis {
         let refusals = Refusals {
             tls: "",
             plaintext: "at the first command…",
-            password: ("requirepass", "the server lets clients in without the password that was to be asked for"),
+            password: ("requirepass", "the server lets clients in without the password that it should ask for"),
             wrong: "WRONGPASS invalid username-password pair or user is disabled.",
             none: "NOAUTH Authentication required.",
         };

@@ -109,7 +109,8 @@ pub fn reach(product: &dyn Product, server: &Expected, allowed: &[AllowedTarget]
             address(product, Place::Url(url.clone()), allowed)?;
             let place = product.endpoint(&Url::new(url)).ok_or("a server's URL leads to no host and port")?;
             let connected = place.to_socket_addrs().and_then(|mut addresses| {
-                let address = addresses.next().ok_or_else(|| std::io::Error::other("its name has no address here"))?;
+                let address =
+                    addresses.next().ok_or_else(|| std::io::Error::other("its name does not resolve here"))?;
                 TcpStream::connect_timeout(&address, CONNECT_WITHIN)
             });
             connected.map(drop).map_err(|error| format!("it cannot connect to {}:{}: {error}", place.0, place.1))

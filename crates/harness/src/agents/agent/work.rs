@@ -160,7 +160,7 @@ fn planned(products: &[&'static dyn Product], enlistment: &Enlistment) -> Result
     let product = products.iter().copied().find(|product| product.id() == id);
     let product = product.ok_or_else(|| format!("this build of tithe has no database {id}"))?;
     if product.embedded() && !product.simulated() {
-        return Err(format!("{} works within its clients: agents have no part in it", product.title()));
+        return Err(format!("{} runs inside its clients: agents cannot offer its load", product.title()));
     }
     Ok((plan, product))
 }

@@ -152,7 +152,7 @@ impl OrderedFrame<'_, '_, '_> {
         let arms = self.asked.arms.len();
         let fits = |(part, member): &(&PartResult, &Member)| fits(part, place, arms, member.lanes);
         if let Some((_, member)) = parts.iter().zip(members).find(|both| !fits(both)) {
-            return Err(invalid(format_args!("{} has handed in something else than its part", member.hello)));
+            return Err(invalid(format_args!("{} sent something other than its part", member.hello)));
         }
         if let Some(used) = used.map_err(Stop::Invalid)? {
             servers::charge(&mut parts, &used).map_err(Stop::Invalid)?;

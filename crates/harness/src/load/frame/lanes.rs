@@ -23,7 +23,7 @@ pub(super) struct Lanes<'a> {
     pub states: Vec<Arc<dyn ArmState>>,
     /// How long slots become.
     pub growth: Growth,
-    /// Why nobody can tell what other programs take of a lane's slots, whatever the kernel offers; `None` where one
+    /// Why it is unknown what other programs take of a lane's slots, whatever the kernel offers; `None` where one
     /// can.
     pub stalls_hidden: Option<&'static str>,
     /// A control group for each lane with the tasks that serve it; `None` where there can be none, or it would tell
@@ -67,14 +67,14 @@ pub(super) fn states(clients: &dyn Clients, arms: &[StartedArm]) -> Vec<Arc<dyn 
     states
 }
 
-/// Why nobody can tell what other programs take of a lane's slots, whatever the kernel offers; `None` where one can.
+/// Why it is unknown what other programs take of a lane's slots, whatever the kernel offers; `None` where one can.
 /// `paced` says whether clients pause.
 fn hides_stalls(context: &CellContext<'_>, paced: impl FnOnce() -> bool) -> Option<&'static str> {
     let cell = &context.cell;
     match () {
-        () if cell.arrivals != Arrivals::Closed => Some("operations start at times of their own"),
-        () if cell.reconnect_every.is_some() => Some("who serves a client changes with its connections"),
-        () if context.rotates => Some("what clients wait for may be the rotation of a key"),
+        () if cell.arrivals != Arrivals::Closed => Some("operations start at scheduled times"),
+        () if cell.reconnect_every.is_some() => Some("the task that serves a client changes with its connections"),
+        () if context.rotates => Some("clients may wait for the rotation of a key"),
         () if !cell.pinned => Some(NOT_BOUND),
         () if paced() => Some("clients pause between operations"),
         () => None,

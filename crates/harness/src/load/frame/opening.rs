@@ -169,7 +169,7 @@ impl<'a> Opening<'a> {
         };
         let watched = process.and_then(|process| Some((process, TaskWatch::server(&ServerTask::Process(process))?)));
         let Some((process, watch)) = watched else {
-            served_by.log_hides = Some("who writes the server's log cannot be seen");
+            served_by.log_hides = Some("the process that writes the server's log cannot be seen");
             return None;
         };
         served_by.log_writers.push(process);

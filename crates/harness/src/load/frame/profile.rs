@@ -83,7 +83,7 @@ fn function(name: &str) -> Function {
     Function { object: "simulated".to_owned(), name: Some(name.to_owned()) }
 }
 
-/// A lane as samples are told apart by it.
+/// A lane as samples are distinguished by it.
 struct LaneTasks<'a> {
     thread: i32,
     processor: u32,

@@ -69,11 +69,7 @@ fn next<T: DeserializeOwned>(requests: &mut dyn BufRead) -> Result<Option<T>, Fa
 
 /// The message for callers of [`serve`] other than Tithe.
 pub fn uncalled() -> Fault {
-    Fault::Refused(
-        "tithe calls this command itself, for every start of an embedded database, and tells it what to measure over its \
-         standard input: use `tithe run`"
-            .to_owned(),
-    )
+    Fault::Refused("tithe runs this command itself for every start of an embedded database: use `tithe run`".to_owned())
 }
 
 /// The cell of `child_setup`, ready to be measured.
@@ -175,7 +171,7 @@ mod tests {
     fn whoever_is_not_tithe_is_refused_and_not_quoted() {
         for requests in ["", "\n", "hello\n", "{\"plan\": \"a-key-in-hexadecimal\"}\n", "{}"] {
             let told = refused(requests);
-            assert!(told.contains("tithe calls this command itself") && !told.contains("hexadecimal"), "{told}");
+            assert!(told.contains("tithe runs this command itself") && !told.contains("hexadecimal"), "{told}");
         }
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn statements(workload: &dyn Workload) -> BTreeMap<String, String> {
 /// made there; `setups` are those of the arms of `run`.
 ///
 /// # Errors
-/// [`Fault::Refused`] with everything that stands in the way on some arm; a server that cannot be reached.
+/// [`Fault::Refused`] with everything that is in the way on some arm; a server that cannot be reached.
 pub(super) fn find_tables(run: &Run<'_>, workload: &dyn Workload, setups: &mut [Setup]) -> Result<(), Fault> {
     let Some(sql) = run.product.sql() else { return Ok(()) };
     let Some(asked) = workload.own_tables(sql.dialect().placeholder) else { return Ok(()) };

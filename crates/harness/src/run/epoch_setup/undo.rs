@@ -95,7 +95,7 @@ impl Administered<'_> {
         let own: Vec<String> = self.setup.after_loading.undo.iter().map(|statement| in_space(statement)).collect();
         if let Some(foreign) = statements.iter().find(|statement| !own.contains(statement)) {
             return Err(Fault::Refused(format!(
-                "the server keeps `{foreign}`, by which an earlier run is undone, and this arm has no such `undo`: run \
+                "the server keeps `{foreign}`, which undoes an earlier run, and this arm has no such `undo`: run \
                  that experiment again, or undo it by hand and remove Tithe's own space, {}",
                 self.setup.space
             )));

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What stands in a folder.
+/// What is in a folder.
 #[derive(Debug, Clone, PartialEq)]
 enum Entry {
     File(Vec<u8>, u32),

@@ -189,21 +189,21 @@ pub const PROTECTION: TableFormat = TableFormat {
             "statements",
             List(&Text, 0),
             NONE,
-            "what an administrator says once, after loading",
+            "statements that an administrator runs once, after loading",
             "[\"ALTER TABLE usertable ENABLE ROW LEVEL SECURITY\"]",
         ),
         Key::new(
             "undo",
             List(&Text, 0),
             Words("none; required for `statements` with a `url`"),
-            "what undoes them, on a server that Tithe does not start",
+            "statements that undo them, on a server that Tithe does not start",
             "[\"ALTER TABLE usertable DISABLE ROW LEVEL SECURITY\"]",
         ),
         Key::new(
             "session",
             List(&Text, 0),
             NONE,
-            "what every measured client says when its session is opened",
+            "statements that every measured client runs when it connects",
             "[\"SET ROLE tenant\"]",
         ),
         Key::new(
@@ -224,7 +224,7 @@ pub const OPTION: TableFormat = TableFormat {
             "default",
             Either(&[Text, Number(-1e9, 1e9), Flag]),
             Required,
-            "its value where nobody says",
+            "its value unless one is given",
             "\"one\"",
         ),
         Key::new("help", Name, NONE, "what it is, for `tithe ls`", "\"the tenant of the clients\""),
@@ -238,7 +238,7 @@ pub const OPTION: TableFormat = TableFormat {
 pub const CHECKS: [&str; 5] =
     ["canary-not-in-files", "not-on-the-wire", "refused-without-password", "counted-in-log", "refused-as"];
 
-/// What tells a protected arm from the plain one.
+/// What distinguishes a protected arm from the plain one.
 pub const CLAIM: TableFormat = TableFormat {
     header: "claims",
     keys: &[
@@ -246,13 +246,13 @@ pub const CLAIM: TableFormat = TableFormat {
             "statement",
             Text,
             Words("required without `check`"),
-            "is said by a measured client that may change nothing, within 10 s",
+            "a measured client runs it, read-only, within 10 s",
             "\"SELECT count(*) FROM usertable\"",
         ),
-        Key::new("equals", Text, NONE, "it says this: `, ` separates values, `; ` rows", "\"0\""),
+        Key::new("equals", Text, NONE, "the answer is this: `, ` separates values, `; ` rows", "\"0\""),
         Key::new("matches", Text, NONE, "the same, `*` for any text; a line of the log", "\"on*\""),
         Key::new("fails_with", Text, NONE, "it fails with these words", "\"permission denied\""),
-        Key::new("rows", Whole(0, 1_000_000), NONE, "it brings so many rows; lines of the log", "0"),
+        Key::new("rows", Whole(0, 1_000_000), NONE, "it returns so many rows; lines of the log", "0"),
         Key::new(
             "check",
             Choice(&CHECKS),

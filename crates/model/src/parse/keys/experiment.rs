@@ -246,7 +246,7 @@ pub const MEASURE: TableFormat = TableFormat {
             "idle",
             Time("0 s", "1 h"),
             Words("a minute, at most a tenth of the budget; none below 10 s or with `until_decided`"),
-            "how long the servers are watched while nobody asks them anything, on top of the budget: once for each of \
+            "how long the servers are watched without clients, on top of the budget: once for each of \
              `[[resources]]`, which share it. `\"0 s\"` leaves it out",
             "\"60 s\"",
         ),

@@ -219,7 +219,7 @@ fn urls() {
             14:24 `volume` cannot be measured on a server that Tithe does not start (leave out every `url` to let Tithe start the servers; attached servers can be measured with: `tls`, `pgaudit`, `columns`)
         "#]],
     );
-    // Whether these stand on one server, only that can say.
+    // Whether these are on one server, only that can say.
     let three = "url = \"postgres://u@h\"\n[[arm]]\nname = \"c\"\nurl = \"postgres://u@other\"";
     assert!(read_experiment(&two("url = \"postgres://u@h\"", three)).is_ok());
     check(

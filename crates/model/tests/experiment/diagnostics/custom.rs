@@ -56,12 +56,12 @@ fn what_is_wrong_with_one_has_its_place() {
             15:1 `protections` has no `name` (add for example `name = "row-level-security"`)
             16:31 `protections` has no key `sesion` (did you mean `session`? its keys are: `use`, `name`, `description`, `protects_against`, `leaves_open`, `options`, `settings`, `files`, `statements`, `undo`, `session`, `claims`)
             17:44 the arm sets `Jit` twice (remove one of the two)
-            17:68 a claim does not say what its statement says (give it one of `equals`, `matches`, `fails_with` and `rows`; a second expectation is a second claim)
+            17:68 a claim does not say what its statement must answer (give it one of `equals`, `matches`, `fails_with` and `rows`; a second expectation is a second claim)
             18:42 `session` must be a text in quotes, this is a whole number (write for example `session = ["SET ROLE tenant"]`)
             18:70 `statement` asks nothing (write for example `statement = "SELECT count(*) FROM usertable"`)
             18:87 a claim has two expectations (give it one of `equals`, `matches`, `fails_with` and `rows`; a second expectation is a second claim)
             19:9 the arm has `c` twice (remove one of the two)
-            19:97 `fails_with` names no words, and every error has those (write for example `fails_with = "permission denied"`)
+            19:97 `fails_with` is empty, and every error contains that (write for example `fails_with = "permission denied"`)
             20:9 the arm has `tls` twice (remove one of the two)
         "#]],
     );
@@ -77,7 +77,7 @@ fn files_of_protections_are_named_with_line_and_column() {
             12:41 protections/wrong.toml:1:1: this protection changes nothing (add `settings`, `statements` or `session`: what its arm has and the plain one has not)
             12:41 protections/wrong.toml:1:7: `use` has no place in the file of a protection, which is named by its file (write for example `use = "tls"`)
             12:41 protections/wrong.toml:2:1: `protections` has no key `settigs` (did you mean `settings`? its keys are: `use`, `name`, `description`, `protects_against`, `leaves_open`, `options`, `settings`, `files`, `statements`, `undo`, `session`, `claims`)
-            12:41 protections/wrong.toml:3:1: a claim does not say what its statement says (give it one of `equals`, `matches`, `fails_with` and `rows`; a second expectation is a second claim)
+            12:41 protections/wrong.toml:3:1: a claim does not say what its statement must answer (give it one of `equals`, `matches`, `fails_with` and `rows`; a second expectation is a second claim)
             12:60 there is no protection `missing` (protections of postgres are: `tls`, `pgaudit`, `columns`, `volume`)
         "#]],
     );
@@ -100,7 +100,7 @@ fn a_server_that_tithe_does_not_start_keeps_its_settings() {
     check(
         &with_arms("postgres", arms),
         expect![[r#"
-            14:14 settings cannot be given to a server that Tithe does not start (what it can change while it runs is said by `statements` with `undo`; what needs a restart you change on the server itself; or leave out every `url`)
+            14:14 settings cannot be given to a server that Tithe does not start (change what needs no restart by `statements` with `undo`, and the rest on the server itself; or leave out every `url`)
         "#]],
     );
 }
@@ -125,8 +125,8 @@ fn a_running_server_gets_statements_that_are_undone_and_nothing_else() {
     check(
         &with_arms("postgres", &arms),
         expect![[r#"
-        14:46 statements on a server that Tithe does not start have no `undo` (add the statements that undo them, which are said at the end, and after a run that was killed)
-        14:91 settings cannot be given to a server that Tithe does not start (what it can change while it runs is said by `statements` with `undo`; what needs a restart you change on the server itself; or leave out every `url`)
+        14:46 statements on a server that Tithe does not start have no `undo` (add the statements that undo them: they run at the end, and after a run that was killed)
+        14:91 settings cannot be given to a server that Tithe does not start (change what needs no restart by `statements` with `undo`, and the rest on the server itself; or leave out every `url`)
         14:106 files cannot be put on a server that Tithe does not start (put them there yourself, or leave out every `url`)
     "#]],
     );

@@ -75,7 +75,7 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
     Ok(LogEnd::Whole)
 }
 
-/// What stands behind `# ` in a line of a head; `None` for one of a statement, in which `#` begins a remark.
+/// What follows `# ` in a line of a head; `None` for one of a statement, in which `#` begins a remark.
 fn head(line: &str) -> Option<&str> {
     const HEADS: [&str; 24] = [
         "Time: ",

@@ -1,4 +1,4 @@
-//! Cassandra on stage: roles and keyspaces that are removed again. What stands in its files is a server's own.
+//! Cassandra on stage: roles and keyspaces that are removed again. What is in its files is a server's own.
 
 use tithe_databases::cassandra::Cassandra;
 use tithe_machine::launch::{Address, Server};

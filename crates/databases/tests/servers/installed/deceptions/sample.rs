@@ -61,7 +61,7 @@ pub fn check_page(database: &dyn Product, entries: &[Deception], samples: &BTree
     expect_file![folder.join(format!("{}.md", database.id()))].assert_eq(&text);
 }
 
-/// What an administrator said, and what stands in files, before the look.
+/// What an administrator said, and what is in files, before the look.
 fn made(entry: &Deception) -> String {
     let mut lines = entry.statements.clone();
     lines.extend(entry.settings.iter().map(|(name, value)| format!("{name} = {value}")));
