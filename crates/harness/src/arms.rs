@@ -14,7 +14,7 @@ use tithe_model::{
     plan::{Cell, Plan},
 };
 use tithe_plugin::{
-    columns::Chosen,
+    columns::{Chosen, own},
     database::{Database, sql_of},
     product::Product,
     protection::Protection,
@@ -177,6 +177,11 @@ pub fn check(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dy
         for (workload, described) in workloads.iter().zip(&experiment.workloads) {
             Chosen::check(&setup, workload.as_ref())
                 .map_err(|fault| format!("arm {}, workload {}: {fault}", arm.name, described.name))?;
+            if let Some(columns) = setup.columns.as_ref().filter(|columns| !columns.own.is_empty()) {
+                let refused = |fault: Fault| format!("arm {}, workload {}: {fault}", arm.name, described.name);
+                let grammar = sql_of(product).map_err(refused)?.dialect().grammar;
+                own::check(columns, workload.as_ref(), grammar).map_err(refused)?;
+            }
             if let Some(why) = workload.refuses(product.entry(), arm.url.is_some()) {
                 return Err(format!("arm {}, workload {}: {why}", arm.name, described.name));
             }

@@ -13,17 +13,24 @@
 //! by an older one of the same record and field still decrypts.
 
 mod cipher;
+pub mod own;
+mod own_session;
+mod rewriting;
 pub mod sql;
 
 pub use self::cipher::{DETERMINISTIC_OVERHEAD, OVERHEAD};
 use tithe_machine::{fault::Fault, launch::Server};
 
-use self::cipher::{FieldAad, FieldCipher};
-pub use self::sql::{Chosen, connect_sql};
+pub use self::sql::Chosen;
+use self::{
+    cipher::{FieldAad, FieldCipher},
+    own_session::OwnEncrypted,
+};
 use crate::{
-    database::{Connect, Database},
-    session::{Connection, KeyValueSession, Progress, Request, Rows, Session, SessionWrapper, Table},
+    database::{Connect, Database, sql_of},
+    session::{Connection, KeyValueSession, Progress, Request, Rows, Session, SessionWrapper, SqlSession, Table},
     setup::{Columns, Setup},
+    sql::SqlTable,
 };
 
 /// Opens a session as the measured clients do: the database's own, wrapped where `setup.columns` says so.
@@ -36,6 +43,25 @@ pub fn connect(database: &dyn Database, server: &Server, setup: &Setup, how: &Co
         (session, None) => Ok(session),
         (Session::KeyValue(session), Some(columns)) => Ok(Session::KeyValue(wrap(session, columns, &how.table)?)),
         (Session::Sql(_), Some(_)) => Err(Fault::Refused("this workload's values are records by key".to_owned())),
+    }
+}
+
+/// Opens a session on `tables` as the measured clients do: the database's own, wrapped where `setup.columns` says so.
+///
+/// # Errors
+/// As [`Database::connect`] and [`Chosen::new`].
+pub fn connect_sql(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    how: &Connect,
+    tables: &'static [SqlTable],
+) -> Result<Box<dyn SqlSession>, Fault> {
+    let session = sql_of(database)?.connect(server, setup, how)?;
+    match &setup.columns {
+        None => Ok(session),
+        Some(columns) if !columns.own.is_empty() => Ok(Box::new(OwnEncrypted::new(session, columns)?)),
+        Some(columns) => Ok(Box::new(sql::Encrypted::new(session, columns, Chosen::new(setup, tables)?)?)),
     }
 }
 

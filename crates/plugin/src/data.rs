@@ -1,5 +1,7 @@
 //! The data of a workload in one arm: records by key or SQL tables, made, reached, settled and removed alike.
 
+pub mod conversion;
+
 use tithe_machine::{fault::Fault, launch::Server};
 
 use crate::{

@@ -16,11 +16,11 @@ use tithe_model::{catalogue::DatabaseEntry, experiment::Url, record::ArmFacts};
 use crate::{
     connections::ConnectionList,
     matrix::FeatureStatus,
-    own_tables::OwnTables,
+    own_tables::{Opened, OwnTables},
     recording::{Recording, Sent},
     rotation::Rotator,
     session::{Session, SqlSession, Table},
-    setup::{Reach, Setup},
+    setup::{OwnColumn, Reach, Setup},
     sql::Dialect,
 };
 
@@ -549,6 +549,20 @@ pub trait SqlDatabase: Sync {
     /// What it does with tables of the user's own on a server that Tithe did not start; `None` where nothing.
     fn own_tables(&self) -> Option<&dyn OwnTables> {
         None
+    }
+
+    /// Has the user's own `table` take ciphertext for `columns`, which are read and encrypted by clients then: texts
+    /// and numbers as UTF-8.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] with what of the table cannot go on with bytes that only clients read; the server's error.
+    fn open_columns(
+        &self,
+        _session: &mut dyn SqlSession,
+        _table: &str,
+        _columns: &[&OwnColumn],
+    ) -> Result<Opened, Fault> {
+        Err(Fault::Refused("Tithe does not do that on this product".to_owned()))
     }
 
     /// Does for the tables `names` what [`Database::precondition`] does.

@@ -35,6 +35,8 @@ pub struct Asked {
     pub writes: bool,
     /// Tables that may be changed where they are.
     pub in_place: Vec<String>,
+    /// Some arm changes what tables hold, so that all work on copies.
+    pub on_copies: bool,
 }
 
 /// Why a server does not take a statement.
@@ -127,6 +129,17 @@ pub trait Survey {
     fn account(&mut self, tables: &[&OwnTable], changed: &[&OwnTable]) -> String;
 }
 
+/// A table that takes ciphertext.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// What names a row: columns, or what the product has in place of them.
+    pub row: Vec<String>,
+    /// The columns that ciphertext is written into, in the order of those that are encrypted.
+    pub into: Vec<String>,
+    /// Statements that bring the table to its end when all its rows were changed, and leave no trace of what they were.
+    pub settle: Vec<String>,
+}
+
 /// Where the statements that are `asked` run.
 ///
 /// # Errors
@@ -134,7 +147,11 @@ pub trait Survey {
 /// lacks, and rights that it must not have. The server's error.
 pub fn place(survey: &mut dyn Survey, asked: &Asked) -> Result<TablePlace, Fault> {
     let tables = survey.named(&asked.names)?;
-    let copies = asked.writes && asked.in_place.is_empty();
+    if asked.on_copies && !asked.in_place.is_empty() {
+        let words = "columns are encrypted on copies: leave `write_in_place` out";
+        return Err(Fault::Refused(words.to_owned()));
+    }
+    let copies = asked.on_copies || asked.writes && asked.in_place.is_empty();
     let (mut refused, mut denied, mut grants) = (Vec::new(), Vec::new(), BTreeSet::new());
     let mut unknown = Vec::new();
     for statement in asked.statements.iter().filter(|_| !copies) {

@@ -12,6 +12,7 @@ use crate::{
         canary::Targets,
         columns::{CiphertextSeen, WrapperIdle, WrongColumnKey},
         disk_canary::DiskCanary,
+        own_columns::{OwnCiphertext, OwnDisk, OwnSubject, OwnWrongKey},
         recorders::Recorders,
         scan::Places,
         sql_columns::{SqlCiphertext, SqlDiskCanary, SqlWireCanary, SqlWrapperIdle, SqlWrongKey, Subject},
@@ -21,7 +22,7 @@ use crate::{
     evidence::{Check, Strengthens},
     protection::Protection,
     recording::Sent,
-    setup::{ColumnCipher, Columns, KeyPlace, Selection, Setup},
+    setup::{ColumnCipher, Columns, KeyPlace, OwnColumn, Selection, Setup},
     sql::{Compute, SqlTable},
     workload::Workload,
 };
@@ -64,7 +65,15 @@ impl Protection for ColumnsProtection {
                     kind: OptionKind::Text,
                     default: Some(DefaultValue::Text("")),
                     help: "Columns of SQL tables or fields of records (`field0,field3`) by name, with commas between \
-                           them, in place of a share.",
+                           them, in place of a share. Columns of your own tables are `TABLE.COLUMN`: values that look \
+                           different each time, as statements only store and read them.",
+                },
+                OptionEntry {
+                    name: "equal",
+                    kind: OptionKind::Text,
+                    default: Some(DefaultValue::Text("")),
+                    help: "Columns of your own tables, `TABLE.COLUMN`, that statements look up by `=` or `IN`: equal \
+                           values look equal.",
                 },
                 OptionEntry {
                     name: "cipher",
@@ -104,9 +113,11 @@ impl Protection for ColumnsProtection {
             "sm4-128-gcm" => ColumnCipher::Sm4Gcm,
             _ => ColumnCipher::Aes256Gcm,
         };
+        let own = own(chosen);
         setup.columns = Some(Columns {
-            share: chosen.number("share"),
+            share: if own.is_empty() { chosen.number("share") } else { 0.0 },
             names: names(chosen),
+            own,
             deterministic: is_deterministic(chosen),
             cipher,
             key: setup.credentials.key.clone(),
@@ -118,6 +129,10 @@ impl Protection for ColumnsProtection {
     }
 
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>> {
+        let own = own(chosen);
+        if !own.is_empty() {
+            return self.own_evidence(OwnSubject { columns: own, workload: None });
+        }
         let selection = Selection { share: chosen.number("share"), names: names(chosen) };
         if selection.is_none() {
             return vec![Box::new(WrapperIdle)];
@@ -154,6 +169,30 @@ impl Protection for ColumnsProtection {
         }
         checks
     }
+
+    fn evidence_in<'a>(&self, chosen: &experiment::Protection, workload: &'a dyn Workload) -> Vec<Box<dyn Check + 'a>> {
+        let columns = own(chosen);
+        if columns.is_empty() {
+            let checks = self.evidence_on(chosen, workload.tables()).into_iter();
+            return checks.map(|check| check as Box<dyn Check + 'a>).collect();
+        }
+        self.own_evidence(OwnSubject { columns, workload: Some(workload) })
+    }
+}
+
+impl ColumnsProtection {
+    /// What proves it of columns of the user's own tables.
+    fn own_evidence<'a>(&self, subject: OwnSubject<'a>) -> Vec<Box<dyn Check + 'a>> {
+        let mut checks: Vec<Box<dyn Check + 'a>> = vec![
+            Box::new(OwnCiphertext(subject.clone())),
+            Box::new(OwnWrongKey(subject.clone())),
+            Box::new(Strengthens(OwnDisk(subject))),
+        ];
+        if self.wire {
+            checks.push(Box::new(Recorders(Sent::Values)));
+        }
+        checks
+    }
 }
 
 /// True where equal values of a field look equal.
@@ -166,10 +205,25 @@ fn given<'a>(chosen: &'a experiment::Protection, name: &str) -> Option<&'a str> 
     Some(chosen.text(name)).filter(|text| !text.is_empty())
 }
 
-/// The names in the option `names`.
+/// The names in the option `names` that stand for columns of Tithe's tables or fields.
 fn names(chosen: &experiment::Protection) -> Vec<String> {
-    let names = chosen.text("names").split(',').map(|name| name.trim().to_owned());
-    names.filter(|name| !name.is_empty()).collect()
+    listed(chosen, "names").filter(|name| !name.contains('.')).map(str::to_owned).collect()
+}
+
+/// The columns of the user's own tables that are chosen.
+fn own(chosen: &experiment::Protection) -> Vec<OwnColumn> {
+    let equal = listed(chosen, "equal").filter_map(|name| OwnColumn::new(name, true));
+    let mut all: Vec<OwnColumn> = equal.collect();
+    for column in listed(chosen, "names").filter_map(|name| OwnColumn::new(name, is_deterministic(chosen))) {
+        if all.iter().all(|known| known.whole != column.whole) {
+            all.push(column);
+        }
+    }
+    all
+}
+
+fn listed<'a>(chosen: &'a experiment::Protection, option: &str) -> impl Iterator<Item = &'a str> {
+    chosen.text(option).split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
 /// No protection: the arm runs the ordinary statements of its workload, which compute in the server, where the other

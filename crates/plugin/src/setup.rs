@@ -4,6 +4,7 @@
 //! A set-up starts plain; protections change it, the database makes a launch of it, and the connection code reads it.
 
 mod key_place;
+mod own_column;
 mod selection;
 mod tables;
 
@@ -15,6 +16,7 @@ use std::{
 
 pub use self::{
     key_place::{KEY_BYTES, KeyPlace},
+    own_column::OwnColumn,
     selection::Selection,
     tables::TablePlace,
 };
@@ -329,6 +331,8 @@ pub struct Columns {
     pub share: f64,
     /// Columns of SQL tables or fields of records by name, in place of a share; empty where the share decides.
     pub names: Vec<String>,
+    /// Columns of the user's own tables; those of `share` and `names` are of Tithe's.
+    pub own: Vec<OwnColumn>,
     /// Fields of records by key are encrypted deterministically. In SQL tables the column decides.
     pub deterministic: bool,
     /// The cipher.
@@ -343,7 +347,20 @@ impl Columns {
     /// AES-256-GCM over a share of the values.
     pub fn of_share(share: f64, key: Secret) -> Self {
         let cipher = ColumnCipher::Aes256Gcm;
-        Self { share, names: Vec::new(), deterministic: false, cipher, key, key_place: KeyPlace::default() }
+        Self {
+            share,
+            names: Vec::new(),
+            own: Vec::new(),
+            deterministic: false,
+            cipher,
+            key,
+            key_place: KeyPlace::default(),
+        }
+    }
+
+    /// True where any value is encrypted; else sessions are wrapped alone.
+    pub fn encrypts(&self) -> bool {
+        !self.own.is_empty() || !self.selection().is_none()
     }
 
     /// The fields that are encrypted of records by key.

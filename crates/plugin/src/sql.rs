@@ -91,9 +91,22 @@ pub enum Compute {
     Client,
 }
 
+/// Whose SQL a statement of the user's own is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grammar {
+    /// PostgreSQL's.
+    Postgres,
+    /// MariaDB's and MySQL's.
+    MySql,
+    /// SQLite's.
+    Sqlite,
+}
+
 /// What of SQL differs between products.
 #[derive(Debug)]
 pub struct Dialect {
+    /// How its statements are read.
+    pub grammar: Grammar,
     /// Type of a 32-bit number.
     pub integer: &'static str,
     /// Type of a 64-bit number.
@@ -116,6 +129,7 @@ pub struct Dialect {
 
 /// The dialect of a session that names no other: no product's, for tests.
 pub static STANDARD: Dialect = Dialect {
+    grammar: Grammar::Sqlite,
     integer: "integer",
     long: "bigint",
     text: |length| format!("varchar({length})"),

@@ -67,6 +67,11 @@ pub trait Workload: Send + Sync {
         None
     }
 
+    /// Its statements, where they are the user's own.
+    fn statements(&self) -> Vec<FileStatement> {
+        Vec::new()
+    }
+
     /// Where its clients compute with values, unless an arm says otherwise.
     fn compute(&self) -> Compute {
         Compute::Server
@@ -84,6 +89,23 @@ pub trait Workload: Send + Sync {
     fn ignored(&self) -> Vec<(String, &'static str)> {
         Vec::new()
     }
+}
+
+/// A statement of the user's own in its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileStatement {
+    /// The name of the file.
+    pub file: String,
+    /// The line it begins in, from 1 on.
+    pub line: usize,
+    /// The column it begins in, from 1 on.
+    pub column: usize,
+    /// Its text, with `:name` for each variable.
+    pub text: String,
+    /// The values of variables travel within its text.
+    pub as_text: bool,
+    /// It is part of a pipeline, which has one answer.
+    pub in_pipeline: bool,
 }
 
 /// Who offers the load of a workload.

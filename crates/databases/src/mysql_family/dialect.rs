@@ -1,6 +1,6 @@
 //! How MariaDB and MySQL write SQL.
 
-use tithe_plugin::sql::{Dialect, Isolation};
+use tithe_plugin::sql::{Dialect, Grammar, Isolation};
 
 /// Errors by which another transaction was in the way, of MariaDB's documentation, "MariaDB Error Codes":
 /// `ER_LOCK_WAIT_TIMEOUT`, `ER_LOCK_DEADLOCK`, and `ER_CHECKREAD`, which servers with `innodb_snapshot_isolation` give.
@@ -8,6 +8,7 @@ const CONFLICTS: [&str; 3] = ["1205 ", "1213 ", "1020 "];
 
 /// How both products write SQL.
 pub static DIALECT: Dialect = Dialect {
+    grammar: Grammar::MySql,
     integer: "int",
     long: "bigint",
     text: |length| format!("varchar({length})"),

@@ -14,6 +14,7 @@ pub mod evidence;
 pub mod inspect;
 pub mod launch;
 mod option_file;
+mod own_columns;
 mod own_tables;
 pub mod proof;
 pub mod protection;

@@ -6,13 +6,13 @@
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     database::{Connect, SqlDatabase},
-    own_tables::OwnTables,
+    own_tables::{Opened, OwnTables},
     session::SqlSession,
-    setup::{Setup, TablePlace},
+    setup::{OwnColumn, Setup, TablePlace},
     sql::Dialect,
 };
 
-use super::{Family, dialect::DIALECT, own_tables, schema};
+use super::{Family, dialect::DIALECT, own_columns, own_tables, schema};
 use crate::target::is_local;
 
 /// Text is compared by its bytes, as a client that computes compares it.
@@ -36,6 +36,10 @@ impl SqlDatabase for Family {
 
     fn own_tables(&self) -> Option<&dyn OwnTables> {
         Some(self)
+    }
+
+    fn open_columns(&self, session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -> Result<Opened, Fault> {
+        own_columns::open(session, table, columns)
     }
 
     fn create(

@@ -1,10 +1,11 @@
 //! How PostgreSQL writes SQL.
 
-use tithe_plugin::sql::{Dialect, Isolation};
+use tithe_plugin::sql::{Dialect, Grammar, Isolation};
 
 /// How PostgreSQL writes SQL. REPEATABLE READ is snapshot isolation there, under which TPC-C is serialisable: Fekete,
 /// Liarokapis, O'Neil, O'Neil, Shasha, "Making Snapshot Isolation Serializable", TODS 30(2), 2005.
 pub static DIALECT: Dialect = Dialect {
+    grammar: Grammar::Postgres,
     integer: "integer",
     long: "bigint",
     text: |length| format!("varchar({length})"),

@@ -15,6 +15,7 @@ mod inspect;
 mod install;
 mod launch;
 mod log_writer;
+mod own_columns;
 mod own_tables;
 mod parameters;
 mod peer;

@@ -213,7 +213,7 @@ pub fn may_create(session: &mut PostgresSession, space: &str) -> Result<bool, Fa
 }
 
 /// `text` as a literal.
-fn literal(text: &str) -> String {
+pub fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 

@@ -3,15 +3,16 @@
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     database::{Connect, SqlDatabase},
-    own_tables::OwnTables,
+    own_tables::{Opened, OwnTables},
     session::{Connection as _, SqlSession},
-    setup::{Setup, TablePlace},
+    setup::{OwnColumn, Setup, TablePlace},
     sql::Dialect,
 };
 
 use super::{
     Postgres,
     dialect::DIALECT,
+    own_columns,
     schema::{self, run_unlocked},
     session::PostgresSession,
     target::PRODUCT,
@@ -37,6 +38,10 @@ impl SqlDatabase for Postgres {
 
     fn own_tables(&self) -> Option<&dyn OwnTables> {
         Some(self)
+    }
+
+    fn open_columns(&self, session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -> Result<Opened, Fault> {
+        own_columns::open(session, table, columns)
     }
 
     fn create(

@@ -1,9 +1,10 @@
 //! How SQLite writes SQL.
 
-use tithe_plugin::sql::Dialect;
+use tithe_plugin::sql::{Dialect, Grammar};
 
 /// How SQLite writes SQL.
 pub static DIALECT: Dialect = Dialect {
+    grammar: Grammar::Sqlite,
     integer: "INTEGER",
     long: "INTEGER",
     text: |_| "TEXT".to_owned(),

@@ -8,6 +8,7 @@ mod connection;
 mod dialect;
 mod evidence;
 mod ffi;
+mod own_columns;
 mod page_encryption;
 mod session;
 mod settings;

@@ -3,12 +3,13 @@
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     database::{Connect, SqlDatabase},
+    own_tables::Opened,
     session::SqlSession,
-    setup::Setup,
+    setup::{OwnColumn, Setup},
     sql::Dialect,
 };
 
-use super::{Sqlite, checkpoint, dialect::DIALECT, open, path, session::SqliteSession};
+use super::{Sqlite, checkpoint, dialect::DIALECT, open, own_columns, path, session::SqliteSession};
 
 impl SqlDatabase for Sqlite {
     fn dialect(&self) -> &'static Dialect {
@@ -21,6 +22,10 @@ impl SqlDatabase for Sqlite {
             connection.run(statement)?;
         }
         Ok(Box::new(SqliteSession::new(connection)))
+    }
+
+    fn open_columns(&self, session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -> Result<Opened, Fault> {
+        own_columns::open(session, table, columns)
     }
 
     fn create(

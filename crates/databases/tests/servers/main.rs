@@ -10,6 +10,7 @@ mod at_end;
 mod java_program;
 #[path = "../support/made.rs"]
 mod made;
+mod own_columns;
 mod put_back;
 /// What needs something that is installed: `./check --quick` leaves out modules of this name, and nothing else.
 mod installed {

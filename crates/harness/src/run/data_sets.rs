@@ -139,11 +139,14 @@ impl Fingerprint {
             lines.push(format!("encrypted with {cipher}"));
             keys.push(key.clone());
         }
-        if let Some(columns) = columns.as_ref().filter(|columns| !columns.selection().is_none()) {
+        if let Some(columns) = columns.as_ref().filter(|columns| columns.encrypts()) {
             // The key counts, and not where it comes from.
-            let Columns { share, names, deterministic, cipher, key, key_place: _ } = columns;
+            let Columns { share, names, own, deterministic, cipher, key, key_place: _ } = columns;
             let mode = if *deterministic { "deterministically " } else { "" };
             lines.push(format!("columns {share} {} encrypted {mode}with {}", names.join(","), cipher.name()));
+            lines.extend(
+                own.iter().map(|column| format!("column {} encrypted, compared: {}", column.whole, column.is_compared)),
+            );
             keys.push(key.clone());
         }
         Some(Self { workload, paths: stored.paths, words: lines.join("\n") + "\n", keys, on_volume })

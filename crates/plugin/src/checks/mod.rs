@@ -6,6 +6,7 @@ pub mod disk_canary;
 pub mod key_apart;
 pub mod logs_free;
 pub mod needles;
+pub mod own_columns;
 pub mod program_wire;
 pub mod recorders;
 pub mod relay;

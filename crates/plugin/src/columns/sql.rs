@@ -13,13 +13,12 @@ use std::{
     ops::Range,
 };
 
-use tithe_machine::{fault::Fault, launch::Server};
+use tithe_machine::fault::Fault;
 
 use super::cipher::{DETERMINISTIC_OVERHEAD, Deterministic, Nonces, OVERHEAD, Randomised, open, seal};
 use crate::{
-    database::{Connect, Database, sql_of},
     session::{Connection, Offers, Parameter, PreparedText, Progress, Rows, SessionWrapper, SqlSession, Statement},
-    setup::{Columns, Setup},
+    setup::{Columns, OwnColumn, Setup},
     sql::{Column, ColumnType, Compute, Described, Dialect, Sensitivity, SqlTable},
     workload::Workload,
 };
@@ -172,51 +171,35 @@ pub fn unreadable() -> Fault {
 /// Length of a number as it is encrypted, bytes.
 const NUMBER_BYTES: usize = 8;
 
-/// Opens a session on `tables` as the measured clients do: the database's own, wrapped where `setup.columns` says so.
-///
-/// # Errors
-/// As [`Database::connect`] and [`Chosen::new`].
-pub fn connect_sql(
-    database: &dyn Database,
-    server: &Server,
-    setup: &Setup,
-    how: &Connect,
-    tables: &'static [SqlTable],
-) -> Result<Box<dyn SqlSession>, Fault> {
-    let session = sql_of(database)?.connect(server, setup, how)?;
-    match &setup.columns {
-        None => Ok(session),
-        Some(columns) => Ok(Box::new(Encrypted::new(session, columns, Chosen::new(setup, tables)?)?)),
-    }
-}
-
 /// What must be known about a parameter or a result that is encrypted.
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    treatment: Treatment,
-    is_number: bool,
-    column: &'static Column,
+pub(crate) struct Place<'a> {
+    pub(super) treatment: Treatment,
+    /// Numbers are encrypted as 8 bytes; else as they are written.
+    pub(super) is_number: bool,
+    /// The column, for messages.
+    pub(super) name: &'a str,
+    /// The additional data: what makes the ciphertext belong here.
+    pub(super) domain: &'a str,
 }
 
-impl Place {
-    /// The additional data: what makes the ciphertext belong here.
-    fn aad(&self) -> &'static [u8] {
-        match self.treatment {
-            Treatment::Deterministic => self.column.domain.unwrap_or(self.column.name).as_bytes(),
-            Treatment::Randomised => self.column.name.as_bytes(),
-        }
+impl<'a> Place<'a> {
+    /// That of a column of the user's own.
+    pub(crate) fn of_own(column: &'a OwnColumn) -> Self {
+        let treatment = if column.is_compared { Treatment::Deterministic } else { Treatment::Randomised };
+        Self { treatment, is_number: false, name: &column.whole, domain: &column.whole }
     }
 }
 
 /// A statement with what is encrypted of it.
 struct EncryptedStatement {
     inner: Statement,
-    parameters: Vec<Option<Place>>,
-    results: Vec<Option<Place>>,
+    parameters: Vec<Option<Place<'static>>>,
+    results: Vec<Option<Place<'static>>>,
 }
 
 /// A session whose columns are encrypted. All buffers are kept from one statement to the next.
-struct Encrypted {
+pub(super) struct Encrypted {
     inner: Box<dyn SqlSession>,
     chosen: Chosen,
     ciphers: Ciphers,
@@ -228,7 +211,8 @@ struct Encrypted {
     wrong: Option<String>,
 }
 
-struct Ciphers {
+/// The ciphers of a session, with buffers.
+pub(crate) struct Ciphers {
     randomised: Randomised,
     deterministic: Deterministic,
     nonces: Nonces,
@@ -237,18 +221,32 @@ struct Ciphers {
 }
 
 impl Ciphers {
-    fn seal(&mut self, place: &Place, plaintext: &[u8], sealed: &mut Vec<u8>) {
+    /// # Errors
+    /// [`Fault::Refused`] when the key has not 32 bytes.
+    pub(crate) fn new(columns: &Columns) -> Result<Self, Fault> {
+        Ok(Self {
+            randomised: Randomised::new(columns.cipher, &columns.key)?,
+            deterministic: Deterministic::new(columns.cipher, &columns.key),
+            nonces: Nonces::new(),
+            opened: Vec::new(),
+            text: Vec::new(),
+        })
+    }
+
+    pub(crate) fn seal(&mut self, place: &Place<'_>, plaintext: &[u8], sealed: &mut Vec<u8>) {
+        let domain = place.domain.as_bytes();
         match place.treatment {
-            Treatment::Deterministic => self.deterministic.seal(place.aad(), plaintext, sealed),
-            Treatment::Randomised => seal(&self.randomised, self.nonces.next(), place.aad(), plaintext, sealed),
+            Treatment::Deterministic => self.deterministic.seal(domain, plaintext, sealed),
+            Treatment::Randomised => seal(&self.randomised, self.nonces.next(), domain, plaintext, sealed),
         }
     }
 
     /// The value of `stored` as the inner session would give it in the clear: numbers as text.
-    fn open(&mut self, place: &Place, stored: &[u8]) -> Option<&[u8]> {
+    fn open(&mut self, place: &Place<'_>, stored: &[u8]) -> Option<&[u8]> {
+        let domain = place.domain.as_bytes();
         let plaintext = match place.treatment {
-            Treatment::Deterministic => self.deterministic.open(place.aad(), stored, &mut self.opened),
-            Treatment::Randomised => open(&self.randomised, place.aad(), stored, &mut self.opened),
+            Treatment::Deterministic => self.deterministic.open(domain, stored, &mut self.opened),
+            Treatment::Randomised => open(&self.randomised, domain, stored, &mut self.opened),
         }?;
         if !place.is_number {
             return Some(plaintext);
@@ -263,22 +261,24 @@ impl Ciphers {
 
 /// The stored values of what is sent in one piece.
 #[derive(Default)]
-struct Sealing {
+pub(super) struct Sealing {
     /// One after the other.
     sealed: Vec<u8>,
     /// Where each of them lies; `None` for a value that is not encrypted.
     ranges: Vec<Option<Range<usize>>>,
+    /// A number as it is written.
+    text: Vec<u8>,
     /// Empty between statements; keeps its capacity.
     parameters: Vec<Parameter<'static>>,
 }
 
 impl Sealing {
     /// Hands over what is stored for `parameters`, each of which belongs to the place of its number.
-    fn with<T>(
+    pub(super) fn with<'p, T>(
         &mut self,
         ciphers: &mut Ciphers,
         parameters: &[Parameter<'_>],
-        place: impl Fn(usize) -> Option<Place>,
+        place: impl Fn(usize) -> Option<Place<'p>>,
         then: impl FnOnce(&[Parameter<'_>]) -> T,
     ) -> T {
         self.sealed.clear();
@@ -287,8 +287,15 @@ impl Sealing {
             let start = self.sealed.len();
             let is_sealed = match (place(number), parameter) {
                 (None, _) | (_, Parameter::Null) => false,
-                (Some(place), Parameter::Integer(number)) => {
+                (Some(place), Parameter::Integer(number)) if place.is_number => {
                     ciphers.seal(&place, &number.to_be_bytes(), &mut self.sealed);
+                    true
+                }
+                (Some(place), Parameter::Integer(number)) => {
+                    self.text.clear();
+                    // Writing to memory cannot fail.
+                    let _ = write!(self.text, "{number}");
+                    ciphers.seal(&place, &self.text, &mut self.sealed);
                     true
                 }
                 (Some(place), Parameter::Text(bytes) | Parameter::Bytes(bytes)) => {
@@ -312,17 +319,15 @@ impl Sealing {
 }
 
 impl Encrypted {
-    fn new(inner: Box<dyn SqlSession>, columns: &Columns, chosen: Chosen) -> Result<Self, Fault> {
+    /// Wraps `inner`, in which the columns `chosen` are encrypted.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] when the key has not 32 bytes.
+    pub(super) fn new(inner: Box<dyn SqlSession>, columns: &Columns, chosen: Chosen) -> Result<Self, Fault> {
         Ok(Self {
             inner,
             chosen,
-            ciphers: Ciphers {
-                randomised: Randomised::new(columns.cipher, &columns.key)?,
-                deterministic: Deterministic::new(columns.cipher, &columns.key),
-                nonces: Nonces::new(),
-                opened: Vec::new(),
-                text: Vec::new(),
-            },
+            ciphers: Ciphers::new(columns)?,
             statements: Vec::new(),
             current: 0,
             sealing: Sealing::default(),
@@ -330,9 +335,14 @@ impl Encrypted {
         })
     }
 
-    fn place(&self, column: &'static Column) -> Option<Place> {
+    fn place(&self, column: &'static Column) -> Option<Place<'static>> {
         let is_number = !matches!(column.kind, ColumnType::Text(_));
-        self.chosen.treatment(column).map(|treatment| Place { treatment, is_number, column })
+        let treatment = self.chosen.treatment(column)?;
+        let domain = match treatment {
+            Treatment::Deterministic => column.domain.unwrap_or(column.name),
+            Treatment::Randomised => column.name,
+        };
+        Some(Place { treatment, is_number, name: column.name, domain })
     }
 
     /// Refuses statements of which nothing but the text is known where columns are encrypted.
@@ -418,7 +428,7 @@ impl SqlSession for Encrypted {
     }
 
     fn submit_copy(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
-        let places: Vec<Option<Place>> = table.columns.iter().map(|column| self.place(column)).collect();
+        let places: Vec<Option<Place<'_>>> = table.columns.iter().map(|column| self.place(column)).collect();
         let Self { inner, ciphers, sealing, .. } = self;
         let place = |number: usize| places[number % places.len()];
         sealing.with(ciphers, values, place, |stored| inner.submit_copy(table, stored))
@@ -426,16 +436,10 @@ impl SqlSession for Encrypted {
 
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
         let results = self.statements.get(self.current).map_or(&[][..], |statement| &statement.results);
-        let mut decrypt = Decrypt { rows, results, ciphers: &mut self.ciphers, wrong: &mut self.wrong };
+        let place = |field: usize| results.get(field).copied().flatten();
+        let mut decrypt = Decrypt { rows, place, as_hex: false, ciphers: &mut self.ciphers, wrong: &mut self.wrong };
         let progress = self.inner.advance(&mut decrypt)?;
-        // The rest of the answer must be taken before the session can go on, so the diagnostic waits for its end.
-        match (progress, self.wrong.take()) {
-            (Progress::Done(_), Some(wrong)) => Err(Fault::Wrong(wrong)),
-            (progress, wrong) => {
-                self.wrong = wrong;
-                Ok(progress)
-            }
-        }
+        judged(progress, &mut self.wrong)
     }
 
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
@@ -453,15 +457,27 @@ impl SessionWrapper for Encrypted {
     }
 }
 
-/// Decrypts rows on their way to the client.
-struct Decrypt<'a> {
-    rows: &'a mut dyn Rows,
-    results: &'a [Option<Place>],
-    ciphers: &'a mut Ciphers,
-    wrong: &'a mut Option<String>,
+/// The end of an answer whose first value that does not decrypt is `wrong`: the rest of the answer must be taken before
+/// the session can go on, so the diagnostic waits for its end.
+pub(super) fn judged(progress: Progress, wrong: &mut Option<String>) -> Result<Progress, Fault> {
+    match (progress, &wrong) {
+        (Progress::Done(_), Some(_)) => Err(Fault::Wrong(wrong.take().unwrap_or_default())),
+        _ => Ok(progress),
+    }
 }
 
-impl Rows for Decrypt<'_> {
+/// Decrypts rows on their way to the client.
+pub(super) struct Decrypt<'a, P> {
+    pub(super) rows: &'a mut dyn Rows,
+    /// The place of a field, where it is encrypted.
+    pub(super) place: P,
+    /// Bytes come as PostgreSQL writes them in text: `\x` and hexadecimal digits.
+    pub(super) as_hex: bool,
+    pub(super) ciphers: &'a mut Ciphers,
+    pub(super) wrong: &'a mut Option<String>,
+}
+
+impl<'p, P: Fn(usize) -> Option<Place<'p>>> Rows for Decrypt<'_, P> {
     fn row(&mut self, key: Option<&[u8]>) {
         self.rows.row(key);
     }
@@ -470,18 +486,30 @@ impl Rows for Decrypt<'_> {
         self.rows.column(column, name);
     }
 
+    fn enough(&self) -> Option<String> {
+        self.rows.enough()
+    }
+
     fn field(&mut self, field: usize, value: Option<&[u8]>) {
-        let (Some(stored), Some(place)) = (value, self.results.get(field).and_then(Option::as_ref)) else {
+        let (Some(stored), Some(place)) = (value, (self.place)(field)) else {
             return self.rows.field(field, value);
         };
-        match self.ciphers.open(place, stored) {
+        let unhexed = if self.as_hex { unhexed(stored) } else { None };
+        match self.ciphers.open(&place, unhexed.as_deref().unwrap_or(stored)) {
             Some(plaintext) => self.rows.field(field, Some(plaintext)),
             None => {
-                let name = place.column.name;
+                let name = place.name;
                 self.wrong.get_or_insert_with(|| format!("a value of {name} does not decrypt"));
                 // The row stays whole; nothing of it is used after the diagnostic.
                 self.rows.field(field, Some(&[]));
             }
         }
     }
+}
+
+/// The bytes that PostgreSQL writes as `text`; `None` where it is none of its forms.
+pub(crate) fn unhexed(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |sign: u8| char::from(sign).to_digit(16).map(|digit| digit as u8);
+    let pairs = text.strip_prefix(b"\\x")?.chunks(2);
+    pairs.map(|pair| Some((digit(*pair.first()?)? << 4) | digit(*pair.get(1)?)?)).collect()
 }

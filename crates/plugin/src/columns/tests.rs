@@ -214,6 +214,7 @@ fn the_protection_says_how_it_is_proven() {
         options: [
             ("share".to_owned(), OptionValue::Number(share)),
             ("names".to_owned(), OptionValue::Text(String::new())),
+            ("equal".to_owned(), OptionValue::Text(String::new())),
             ("cipher".to_owned(), OptionValue::Text("aes-256-gcm".to_owned())),
             ("mode".to_owned(), OptionValue::Text("randomised".to_owned())),
             ("key_file".to_owned(), OptionValue::Text(String::new())),

@@ -149,7 +149,7 @@ impl Workload for LikeProduction {
         };
         let names: BTreeSet<String> = learned.statements.iter().flat_map(|drawn| guard::names(&drawn.text)).collect();
         let statements = learned.statements.iter().enumerate().map(statement).collect();
-        Some(Asked { statements, names, writes: learned.writes(), in_place: Vec::new() })
+        Some(Asked { statements, names, writes: learned.writes(), ..Asked::default() })
     }
 
     fn rows(&self, _records: u64) -> u64 {

@@ -32,7 +32,7 @@ use tithe_plugin::{
     restore::Restore,
     session::{Protocol, Session, Table},
     sql::SqlTable,
-    workload::{Answered, ArmState, Client, Clients, Load, NoState, Workload},
+    workload::{Answered, ArmState, Client, Clients, FileStatement, Load, NoState, Workload},
 };
 
 pub use config::entry;
@@ -103,6 +103,10 @@ impl Workload for Statements {
     fn own_tables(&self, placeholder: fn(usize) -> String) -> Option<Asked> {
         let brings = self.config.built_in_scale.is_some() || self.data.is_some();
         (!brings).then(|| self.config.program.own_tables(placeholder))
+    }
+
+    fn statements(&self) -> Vec<FileStatement> {
+        self.config.program.located()
     }
 
     fn rows(&self, _records: u64) -> u64 {

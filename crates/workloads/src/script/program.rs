@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tithe_plugin::{
     own_tables::{Asked, OwnStatement},
     session::Protocol,
+    workload::FileStatement,
 };
 
 use super::{
@@ -177,6 +178,34 @@ impl Program {
     /// Every statement.
     pub fn statements(&self) -> impl Iterator<Item = &Template> {
         self.sent().flatten()
+    }
+
+    /// Every statement in its file.
+    pub fn located(&self) -> Vec<FileStatement> {
+        let mut all = Vec::new();
+        for (script, text) in self.scripts.iter().zip(&self.texts) {
+            let mut in_pipeline = false;
+            for Command { place: at, action } in &script.commands {
+                match action {
+                    Action::StartPipeline => in_pipeline = true,
+                    Action::EndPipeline => in_pipeline = false,
+                    Action::Sql(sql) => all.extend(sql.parts.iter().map(|part| {
+                        let start = text.find(&part.text).unwrap_or(0);
+                        let Place { line, column } = if sql.parts.len() == 1 { *at } else { place(text, start) };
+                        FileStatement {
+                            file: script.name.clone(),
+                            line,
+                            column,
+                            text: part.text.clone(),
+                            as_text: self.protocol == Protocol::Simple,
+                            in_pipeline,
+                        }
+                    })),
+                    _ => {}
+                }
+            }
+        }
+        all
     }
 
     /// What the statements ask of tables that Tithe did not make.

@@ -8,7 +8,7 @@ use std::{
 use tithe_machine::{clock::Clock, fault::Fault, launch::Server, watch::process};
 use tithe_model::experiment::Arm;
 use tithe_plugin::{
-    data,
+    data::{self, conversion},
     database::{Connect, Database},
     session::Session,
     setup::Setup,
@@ -96,7 +96,8 @@ fn own_session(
     database.connect(server, setup, &how)
 }
 
-/// Has `clients` load the data of one arm through its own protections, in parallel; tells the rows that are done.
+/// Has `clients` load the data of one arm through its own protections, in parallel; tells the rows that are done. What
+/// the arm encrypts of the user's own tables is encrypted then.
 pub(super) fn load(
     run: &Run<'_>,
     (workload, clients): (&dyn Workload, &dyn Clients),
@@ -106,13 +107,13 @@ pub(super) fn load(
 ) -> Result<(), Fault> {
     let parts = if run.product.embedded() || run.product.simulated() { 1 } else { process::processors().len() as u64 };
     let done = AtomicU64::new(0);
+    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..parts)
             .map(|part| {
-                let done = &done;
+                let (done, how) = (&done, &how);
                 scope.spawn(move || {
-                    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
-                    let mut session = data::connect(run.product, server, setup, &how, workload)?;
+                    let mut session = data::connect(run.product, server, setup, how, workload)?;
                     clients.load(&mut session, part, parts, done)
                 })
             })
@@ -127,5 +128,6 @@ pub(super) fn load(
         threads
             .into_iter()
             .try_for_each(|thread| thread.join().unwrap_or_else(|_| Err(Fault::Machine("loading panicked".to_owned()))))
-    })
+    })?;
+    conversion::convert(run.product, server, setup, &how, workload)
 }

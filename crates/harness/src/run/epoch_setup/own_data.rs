@@ -35,7 +35,9 @@ pub(super) fn statements(workload: &dyn Workload) -> BTreeMap<String, String> {
 /// [`Fault::Refused`] with everything that is in the way on some arm; a server that cannot be reached.
 pub(super) fn find_tables(run: &Run<'_>, workload: &dyn Workload, setups: &mut [Setup]) -> Result<(), Fault> {
     let Some(sql) = run.product.sql() else { return Ok(()) };
-    let Some(asked) = workload.own_tables(sql.dialect().placeholder) else { return Ok(()) };
+    let Some(mut asked) = workload.own_tables(sql.dialect().placeholder) else { return Ok(()) };
+    // Arms that encrypt nothing are compared with those that do, so that all have copies.
+    asked.on_copies = setups.iter().filter_map(|setup| setup.columns.as_ref()).any(|columns| !columns.own.is_empty());
     let mut refused: Vec<(&str, String)> = Vec::new();
     for (arm, setup) in run.plan.experiment.arms.iter().zip(setups) {
         let Some(url) = &arm.url else { continue };

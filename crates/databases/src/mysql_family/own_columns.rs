@@ -1,0 +1,183 @@
+//! Columns of the user's own tables that hold what clients encrypt, on MariaDB and MySQL.
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::{
+    columns::OVERHEAD,
+    own_tables::Opened,
+    session::{SqlSession, rows},
+    setup::OwnColumn,
+};
+
+/// Longest column of bytes that is kept in its row and can be part of an index.
+const LONGEST: usize = 3072;
+
+/// Bytes of a whole number as text.
+const NUMBER_BYTES: usize = 20;
+
+/// Has `table` take ciphertext for `columns`: beside them first, because an undo log keeps what an update overwrites.
+///
+/// # Errors
+/// [`Fault::Refused`] with what stands in the way; the server's error.
+pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -> Result<Opened, Fault> {
+    let named = format!("TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '{table}'");
+    let mut refused = of_table(session, table)?;
+    let indexes = indexes(session, &named)?;
+    let row = indexes.iter().find(|index| index.name == "PRIMARY").map(|index| index.columns.clone());
+    if row.is_none() {
+        refused.push("it has no primary key by which its rows could be found".to_owned());
+    }
+    let (mut beside, mut into, mut last) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, column) in columns.iter().enumerate() {
+        let name = &column.name;
+        for index in indexes.iter().filter(|index| index.has(name)) {
+            refused.extend(index.obstacle(column).map(|words| format!("{name}: {words}")));
+        }
+        match of_column(session, &named, column)? {
+            Err(words) => refused.push(format!("{name}: {words}")),
+            Ok(kind) => {
+                let new = format!("tithe_{number}");
+                beside.push(format!("ADD {new} {}", kind.bytes));
+                last.push(format!("DROP {name}, CHANGE {new} {name} {}{} {}", kind.bytes, kind.null, kind.place));
+                into.push(new);
+            }
+        }
+    }
+    if !refused.is_empty() {
+        return Err(Fault::Refused(refused.join("; ")));
+    }
+    let changes = |index: &&Index| columns.iter().any(|column| index.has(&column.name));
+    for index in indexes.iter().filter(changes) {
+        let unique = if index.unique { "UNIQUE " } else { "" };
+        last.push(format!("DROP INDEX {0}, ADD {unique}INDEX {0} ({1})", index.name, index.columns.join(", ")));
+    }
+    session.run(&format!("ALTER TABLE {table} {}", beside.join(", ")))?;
+    let settle = vec![format!("ALTER TABLE {table} {}", last.join(", ")), format!("ANALYZE TABLE {table}")];
+    Ok(Opened { row: row.unwrap_or_default(), into, settle })
+}
+
+/// An index of a table.
+struct Index {
+    name: String,
+    unique: bool,
+    columns: Vec<String>,
+    /// It keeps what it has of a column in order, and all of it.
+    whole: bool,
+}
+
+impl Index {
+    fn has(&self, name: &str) -> bool {
+        self.columns.iter().any(|part| part.eq_ignore_ascii_case(name))
+    }
+
+    /// What stands in the way of encrypting `column`, which it has.
+    fn obstacle(&self, column: &OwnColumn) -> Option<String> {
+        let Self { name, .. } = self;
+        if name == "PRIMARY" {
+            return Some("it is part of the primary key by which rows are found".to_owned());
+        }
+        if !self.whole {
+            return Some(format!("index {name} reads parts of it"));
+        }
+        (self.unique && !column.is_compared).then(|| format!("index {name} compares it: name it by `equal`"))
+    }
+}
+
+fn indexes(session: &mut dyn SqlSession, named: &str) -> Result<Vec<Index>, Fault> {
+    let parts = format!(
+        "SELECT INDEX_NAME, NON_UNIQUE, COLUMN_NAME, INDEX_TYPE = 'BTREE' AND SUB_PART IS NULL FROM \
+         information_schema.STATISTICS WHERE {named} ORDER BY INDEX_NAME, SEQ_IN_INDEX"
+    );
+    let mut all: Vec<Index> = Vec::new();
+    for [name, shared, column, whole] in rows(session, &parts)? {
+        let is_whole = whole == "1";
+        match all.last_mut().filter(|last| last.name == name) {
+            Some(last) => {
+                last.columns.push(column);
+                last.whole &= is_whole;
+            }
+            None => all.push(Index { name, unique: shared == "0", columns: vec![column], whole: is_whole }),
+        }
+    }
+    Ok(all)
+}
+
+/// What of a whole table stands in the way.
+fn of_table(session: &mut dyn SqlSession, table: &str) -> Result<Vec<String>, Fault> {
+    let made = session.run(&format!("SHOW CREATE TABLE {table}"))?;
+    let definition = made.into_iter().flatten().flatten().nth(1).unwrap_or_default().to_uppercase();
+    let mut refused = Vec::new();
+    for (word, why) in [
+        ("CHECK (", "a CHECK may read it"),
+        ("GENERATED ALWAYS", "a generated column may read it"),
+        ("PARTITION BY", "its partitions may be by it"),
+    ] {
+        if definition.contains(word) {
+            refused.push(why.to_owned());
+        }
+    }
+    let names = |text: &str| format!("LOCATE(LOWER('{table}'), LOWER({text})) > 0");
+    let (in_trigger, in_view, in_routine) =
+        (names("ACTION_STATEMENT"), names("VIEW_DEFINITION"), names("ROUTINE_DEFINITION"));
+    let about = format!(
+        "SELECT 'trigger', TRIGGER_NAME FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND \
+         (EVENT_OBJECT_TABLE = '{table}' OR {in_trigger}) UNION ALL SELECT 'view', TABLE_NAME FROM \
+         information_schema.VIEWS WHERE TABLE_SCHEMA = DATABASE() AND {in_view} UNION ALL SELECT 'routine', \
+         ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = DATABASE() AND {in_routine}"
+    );
+    refused.extend(rows(session, &about)?.into_iter().map(|[kind, name]| format!("{kind} {name} may read it")));
+    Ok(refused)
+}
+
+/// What a column is changed to.
+struct Kind {
+    bytes: String,
+    null: &'static str,
+    /// Where it is among the others.
+    place: String,
+}
+
+/// What `column` of the table `named` is changed to, or what stands in the way.
+fn of_column(session: &mut dyn SqlSession, named: &str, column: &OwnColumn) -> Result<Result<Kind, String>, Fault> {
+    let name = &column.name;
+    let about = format!(
+        "SELECT DATA_TYPE, COLUMN_TYPE, CHARACTER_MAXIMUM_LENGTH, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLLATION_NAME, ORDINAL_POSITION FROM \
+         information_schema.COLUMNS WHERE {named} AND COLUMN_NAME = '{name}'"
+    );
+    let about = rows(session, &about)?;
+    let Some([kind, whole, length, nullable, default, extra, collation, position]) = about.first() else {
+        return Ok(Err("there is no such column".to_owned()));
+    };
+    let is_text = ["varchar", "tinytext", "text", "mediumtext", "longtext"].contains(&kind.as_str());
+    if !is_text && !["tinyint", "smallint", "mediumint", "int", "bigint"].contains(&kind.as_str()) {
+        return Ok(Err(format!("its type is {whole}, and only texts and whole numbers are encrypted")));
+    }
+    if !["", "NULL"].contains(&default.as_str()) || !extra.is_empty() {
+        return Ok(Err("it has a default, which the server would store as it is".to_owned()));
+    }
+    if is_text && column.is_compared && !collation.ends_with("_bin") {
+        return Ok(Err(format!("its collation {collation} takes different texts for equal: give it one of `_bin`")));
+    }
+    let foreign = format!(
+        "SELECT CONSTRAINT_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL AND ({named} \
+         AND COLUMN_NAME = '{name}' OR REFERENCED_TABLE_SCHEMA = DATABASE() AND REFERENCED_COLUMN_NAME = '{name}')"
+    );
+    if let Some([constraint]) = rows(session, &foreign)?.first() {
+        return Ok(Err(format!("constraint {constraint} compares it with another table")));
+    }
+    let before = format!(
+        "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE {named} AND ORDINAL_POSITION < {position} ORDER BY \
+         ORDINAL_POSITION DESC LIMIT 1"
+    );
+    let place = match rows(session, &before)?.first() {
+        Some([before]) => format!("AFTER {before}"),
+        None => "FIRST".to_owned(),
+    };
+    let plain = match (is_text, length.parse::<usize>()) {
+        (true, Ok(length)) if kind == "varchar" => length * 4,
+        (true, _) => LONGEST,
+        (false, _) => NUMBER_BYTES,
+    };
+    let most = OVERHEAD + plain;
+    let bytes = if most > LONGEST { "longblob".to_owned() } else { format!("varbinary({most})") };
+    Ok(Ok(Kind { bytes, null: if nullable == "NO" { " NOT NULL" } else { "" }, place }))
+}

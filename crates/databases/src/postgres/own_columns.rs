@@ -1,0 +1,63 @@
+//! Columns of the user's own tables that hold what clients encrypt.
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::{
+    own_tables::Opened,
+    session::{SqlSession, rows},
+    setup::OwnColumn,
+};
+
+use super::own_tables::literal;
+
+/// What of the table `{table}` stands in the way of its column `{column}`, whose values are compared or not
+/// (`{compared}`): each in words. Names are folded as the server folds them.
+const OBSTACLES: &str = "\
+WITH it AS (SELECT c.oid AS rel, c.relkind, a.* FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = lower({column}) \
+AND a.attnum > 0 AND NOT a.attisdropped WHERE c.oid = {table}::regclass) \
+SELECT 'it is no ordinary table' FROM it WHERE relkind <> 'r' \
+UNION ALL SELECT 'there is no such column' FROM it WHERE attnum IS NULL \
+UNION ALL SELECT 'its type is ' || format_type(atttypid, atttypmod) || ', and only texts and whole numbers are encrypted' \
+FROM it WHERE atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype) \
+UNION ALL SELECT 'it has a default or is generated, which the server would store as it is' FROM it WHERE atthasdef OR \
+attidentity <> '' OR attgenerated <> '' \
+UNION ALL SELECT 'its collation takes different texts for equal' FROM it JOIN pg_collation n ON n.oid = attcollation WHERE \
+{compared} AND NOT collisdeterministic \
+UNION ALL SELECT 'trigger ' || tgname || ' may read it' FROM it JOIN pg_trigger ON tgrelid = rel WHERE NOT tgisinternal \
+UNION ALL SELECT 'constraint ' || conname || CASE contype WHEN 'f' THEN ' compares it with another table' WHEN 'u' THEN \
+' compares it: name it by `equal`' WHEN 'p' THEN ' compares it: name it by `equal`' ELSE ' reads it' END FROM it JOIN \
+pg_constraint ON (conrelid = rel AND attnum = ANY (conkey)) OR (confrelid = rel AND attnum = ANY (confkey)) WHERE contype \
+NOT IN ('u', 'p', 'n') OR NOT {compared} \
+UNION ALL SELECT 'index ' || i.indexrelid::regclass || CASE WHEN i.indisunique THEN ' compares it: name it by `equal`' ELSE \
+' computes with it' END FROM it JOIN pg_index i ON i.indrelid = rel WHERE (i.indisunique AND NOT i.indisprimary AND NOT \
+{compared} AND attnum = ANY (i.indkey) AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = i.indexrelid)) OR \
+((i.indexprs IS NOT NULL OR i.indpred IS NOT NULL) AND EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = i.indexrelid AND \
+d.refobjid = rel AND d.refobjsubid = attnum)) \
+UNION ALL SELECT 'function ' || proname || ' names its table' FROM it JOIN pg_proc ON prosrc ILIKE '%' || {table} || '%' JOIN \
+pg_namespace s ON s.oid = pronamespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'";
+
+/// Has `columns` of `table` hold bytes.
+///
+/// # Errors
+/// [`Fault::Refused`] with what stands in the way; the server's error.
+pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -> Result<Opened, Fault> {
+    let mut refused = Vec::new();
+    for column in columns {
+        let asked = OBSTACLES
+            .replace("{table}", &literal(&table.to_lowercase()))
+            .replace("{column}", &literal(&column.name))
+            .replace("{compared}", if column.is_compared { "true" } else { "false" });
+        let found = rows(session, &asked)?;
+        refused.extend(found.into_iter().map(|[words]| format!("{}: {words}", column.name)));
+    }
+    if !refused.is_empty() {
+        return Err(Fault::Refused(refused.join("; ")));
+    }
+    let change = |column: &&OwnColumn| {
+        let name = &column.name;
+        format!("ALTER {name} TYPE bytea USING convert_to({name}::text, 'UTF8')")
+    };
+    let changes: Vec<String> = columns.iter().map(change).collect();
+    session.run(&format!("ALTER TABLE {table} {}", changes.join(", ")))?;
+    let into = columns.iter().map(|column| column.name.clone()).collect();
+    Ok(Opened { row: vec!["ctid".to_owned()], into, settle: vec![format!("VACUUM (FULL, ANALYZE) {table}")] })
+}

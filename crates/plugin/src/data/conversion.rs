@@ -1,0 +1,132 @@
+//! Tables of the user's own that are loaded as they are, and whose columns are encrypted before anything is measured.
+
+use std::collections::BTreeSet;
+
+use tithe_machine::{fault::Fault, launch::Server};
+
+use crate::{
+    columns::sql::{Ciphers, Place, unhexed},
+    database::{Connect, Database, sql_of},
+    own_tables::Opened,
+    session::{Discard, Parameter, Rows, Session, SqlSession},
+    setup::{Columns, OwnColumn, Setup},
+    sql::Grammar,
+    workload::Workload,
+};
+
+/// Rows that are updated in one request, where the product takes several.
+const AT_ONCE: usize = 256;
+
+/// Encrypts what is loaded in the columns of the user's own that `setup` encrypts.
+///
+/// # Errors
+/// [`Fault::Refused`] with why a table cannot hold ciphertext; the server's error.
+pub fn convert(
+    database: &dyn Database,
+    server: &Server,
+    setup: &Setup,
+    how: &Connect,
+    workload: &dyn Workload,
+) -> Result<(), Fault> {
+    let Some(columns) = setup.columns.as_ref().filter(|columns| !columns.own.is_empty()) else { return Ok(()) };
+    let sql = sql_of(database)?;
+    let tables: BTreeSet<&str> = columns.own.iter().map(|column| column.table.as_str()).collect();
+    let plain = Setup { columns: None, ..setup.clone() };
+    let Session::Sql(mut session) = super::connect(database, server, &plain, how, workload)? else {
+        return Err(Fault::Protocol("statements are not those of records by key".to_owned()));
+    };
+    for table in tables {
+        let of_table: Vec<&OwnColumn> = columns.own.iter().filter(|column| column.table == table).collect();
+        let failed = |fault: Fault| match fault {
+            Fault::Server(words) | Fault::Refused(words) => {
+                Fault::Refused(format!("columns of {table} cannot be encrypted: {words}"))
+            }
+            fault => fault,
+        };
+        let opened = sql.open_columns(session.as_mut(), table, &of_table).map_err(failed)?;
+        session.run("BEGIN")?;
+        encrypt(session.as_mut(), columns, (table, &of_table), &opened).map_err(failed)?;
+        session.run("COMMIT")?;
+        opened.settle.iter().try_for_each(|statement| session.run(statement).map(drop))?;
+    }
+    Ok(())
+}
+
+/// Encrypts every value of `columns` of a `table` whose rows `row` names.
+fn encrypt(
+    session: &mut dyn SqlSession,
+    setup: &Columns,
+    (table, columns): (&str, &[&OwnColumn]),
+    Opened { row, into, .. }: &Opened,
+) -> Result<(), Fault> {
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    let mut ciphers = Ciphers::new(setup)?;
+    let read = session.prepare_text(&format!("SELECT {}, {} FROM {table}", names.join(", "), row.join(", ")))?;
+    let mut kept = Kept { width: names.len() + row.len(), ..Kept::default() };
+    session.call(read.statement, &[], &mut kept)?;
+    let placeholder = session.dialect().placeholder;
+    let equal = |(number, name): (usize, &str)| format!("{name} = {}", placeholder(number + 1));
+    let sets: Vec<String> = into.iter().map(String::as_str).enumerate().map(equal).collect();
+    let is_row: Vec<String> =
+        row.iter().enumerate().map(|(number, name)| equal((names.len() + number, name.as_str()))).collect();
+    let text = format!("UPDATE {table} SET {} WHERE {}", sets.join(", "), is_row.join(" AND "));
+    let update = session.prepare_text(&text)?.statement;
+    let as_hex = session.dialect().grammar == Grammar::Postgres;
+    let at_once = if session.offers().pipelines { AT_ONCE } else { 1 };
+    let rows: Vec<&[Option<(usize, usize)>]> = kept.fields.chunks(kept.width).collect();
+    for several in rows.chunks(at_once) {
+        if at_once > 1 {
+            session.begin_pipeline();
+        }
+        for fields in several {
+            let mut stored = vec![Vec::new(); names.len()];
+            for ((field, column), sealed) in fields.iter().zip(columns).zip(&mut stored) {
+                let Some(value) = kept.value(*field) else { continue };
+                let bytes = if as_hex { unhexed(value) } else { None };
+                ciphers.seal(&Place::of_own(column), bytes.as_deref().unwrap_or(value), sealed);
+            }
+            let sealed = stored.iter().map(|sealed| match sealed.as_slice() {
+                [] => Parameter::Null,
+                sealed => Parameter::Bytes(sealed),
+            });
+            let of_row = fields[names.len()..].iter();
+            let of_row = of_row.map(|field| kept.value(*field).map_or(Parameter::Null, Parameter::Text));
+            let parameters: Vec<Parameter<'_>> = sealed.chain(of_row).collect();
+            session.submit(update, &parameters)?;
+            if at_once == 1 {
+                session.finish(&mut Discard)?;
+            }
+        }
+        if at_once > 1 {
+            session.end_pipeline()?;
+            session.finish(&mut Discard)?;
+        }
+    }
+    Ok(())
+}
+
+/// The rows of a table, one value behind the other.
+#[derive(Default)]
+struct Kept {
+    /// Values of a row.
+    width: usize,
+    bytes: Vec<u8>,
+    /// Where each value begins and ends; `None` for NULL.
+    fields: Vec<Option<(usize, usize)>>,
+}
+
+impl Kept {
+    fn value(&self, field: Option<(usize, usize)>) -> Option<&[u8]> {
+        field.map(|(start, end)| &self.bytes[start..end])
+    }
+}
+
+impl Rows for Kept {
+    fn row(&mut self, _key: Option<&[u8]>) {}
+
+    fn field(&mut self, _field: usize, value: Option<&[u8]>) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(value.unwrap_or_default());
+        self.fields.push(value.map(|_| (start, self.bytes.len())));
+    }
+}
