@@ -10,7 +10,7 @@ use tithe_machine::{fault::Fault, launch::Server};
 
 use crate::{
     production::Production,
-    setup::{Setup, TablePlace},
+    setup::{Room, Setup, TablePlace},
 };
 
 /// A statement of the user's own.
@@ -37,6 +37,8 @@ pub struct Asked {
     pub in_place: Vec<String>,
     /// Some arm changes what tables hold, so that all work on copies.
     pub on_copies: bool,
+    /// What copies may take, bytes, where the user says it.
+    pub copy_limit: Option<u64>,
 }
 
 /// Why a server does not take a statement.
@@ -117,6 +119,12 @@ pub trait Survey {
     /// # Errors
     /// The server's error.
     fn side_effects(&mut self, tables: &[&OwnTable], names: &BTreeSet<String>) -> Result<Vec<String>, Fault>;
+
+    /// How large `tables` are, and where the server keeps what is made.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn room(&mut self, tables: &[&OwnTable]) -> Result<Room, Fault>;
 
     /// True where the account may make tables of Tithe's.
     ///
@@ -203,7 +211,10 @@ pub fn place(survey: &mut dyn Survey, asked: &Asked) -> Result<TablePlace, Fault
         return Err(Fault::Refused(refused.join("; besides, ")));
     }
     Ok(match copies {
-        true => TablePlace::Copied(copied.into_iter().map(|table| table.short.clone()).collect()),
+        true => TablePlace::Copied {
+            room: survey.room(&copied)?,
+            names: copied.into_iter().map(|table| table.short.clone()).collect(),
+        },
         false => TablePlace::InPlace { writes: asked.writes, makes: survey.makes_tables()? },
     })
 }

@@ -18,7 +18,7 @@ pub use self::{
     key_place::{KEY_BYTES, KeyPlace},
     own_column::OwnColumn,
     selection::Selection,
-    tables::TablePlace,
+    tables::{Room, TablePlace},
 };
 use tithe_machine::{
     credentials::{Credentials, KeyType, ServerIdentity},

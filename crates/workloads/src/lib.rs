@@ -29,6 +29,9 @@ pub struct Kind {
 /// Makes a workload on such data with this seed.
 pub type Make = fn(&experiment::Workload, &experiment::Data, u64) -> Result<Box<dyn Workload>, Vec<PropertyProblem>>;
 
+/// The property of workloads on tables of the user's own that says how much copies of them may take, bytes.
+const COPY_LIMIT: &str = "copy_limit";
+
 /// Every kind of workload. One line each.
 pub const KINDS: &[Kind] = &[
     Kind { entry: ycsb::entry, make: ycsb::make },

@@ -12,7 +12,7 @@ use tithe_plugin::{
     own_tables::{OwnStatement, OwnTable, OwnTables, Refusal, Survey},
     production::Production,
     session::{SqlSession as _, rows},
-    setup::Setup,
+    setup::{Room, Setup},
 };
 
 use super::{
@@ -161,6 +161,19 @@ impl Survey for Asking {
             .iter()
             .map(|table| format!("cascades and triggers of {} are not seen by this account", table.name))
             .collect())
+    }
+
+    fn room(&mut self, tables: &[&OwnTable]) -> Result<Room, Fault> {
+        let names = tables.iter().map(|table| literal(&table.name)).collect::<Vec<_>>().join(", ");
+        let sql = format!(
+            "SELECT CAST(COALESCE(SUM(DATA_LENGTH + INDEX_LENGTH), 0) AS UNSIGNED), @@datadir FROM information_schema.TABLES \
+             WHERE CONCAT('`', TABLE_SCHEMA, '`.`', TABLE_NAME, '`') IN ({names})"
+        );
+        let known = rows(&mut self.session, &sql)?.into_iter().next();
+        Ok(known.map_or(Room::default(), |[bytes, folder]: [String; 2]| Room {
+            bytes: bytes.parse().unwrap_or_default(),
+            folder: Some(folder.into()),
+        }))
     }
 
     fn makes_tables(&mut self) -> Result<bool, Fault> {

@@ -24,7 +24,7 @@ impl SqlDatabase for Family {
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
         let access = self.0.access;
         let before = match &setup.tables {
-            TablePlace::Tithe | TablePlace::Copied(_) => vec![format!("USE {}", setup.space)],
+            TablePlace::Tithe | TablePlace::Copied { .. } => vec![format!("USE {}", setup.space)],
             TablePlace::InPlace { writes, .. } => {
                 let mode = if *writes { "WRITE" } else { "ONLY" };
                 vec![own_tables::enter(access, server, setup)?, format!("SET SESSION TRANSACTION READ {mode}")]

@@ -9,7 +9,7 @@ use tithe_plugin::{
     own_tables::{OwnStatement, OwnTable, OwnTables, Refusal, Survey},
     production::Production,
     session::{SqlSession as _, rows},
-    setup::Setup,
+    setup::{Room, Setup},
 };
 
 use super::{
@@ -181,6 +181,22 @@ impl Survey for Asking {
             array(names)
         );
         Ok(rows(&mut self.session, &sql)?.into_iter().map(|[words]: [String; 1]| words).collect())
+    }
+
+    fn room(&mut self, tables: &[&OwnTable]) -> Result<Room, Fault> {
+        let names = tables.iter().map(|table| table.name.clone()).collect();
+        // The parts of a partitioned table have its rows.
+        let sql = format!(
+            "SELECT coalesce(sum(pg_total_relation_size(own) + coalesce((SELECT sum(pg_total_relation_size(relid)) FROM \
+             pg_partition_tree(own) WHERE relid <> own), 0)), 0)::bigint, CASE WHEN pg_has_role('pg_read_all_settings', \
+             'USAGE') THEN current_setting('data_directory') ELSE '' END FROM unnest({}::regclass[]) AS own",
+            array(&names)
+        );
+        let known = rows(&mut self.session, &sql)?.into_iter().next();
+        Ok(known.map_or(Room::default(), |[bytes, folder]: [String; 2]| Room {
+            bytes: bytes.parse().unwrap_or_default(),
+            folder: (!folder.is_empty()).then(|| folder.into()),
+        }))
     }
 
     fn makes_tables(&mut self) -> Result<bool, Fault> {

@@ -83,7 +83,7 @@ fn place(setup: &Setup) -> String {
         TablePlace::InPlace { writes: false, .. } => "SET default_transaction_read_only = on".to_owned(),
         TablePlace::InPlace { writes: true, .. } => "SET default_transaction_read_only = off".to_owned(),
         // Types and functions are where they were.
-        TablePlace::Copied(_) => {
+        TablePlace::Copied { .. } => {
             format!("SELECT set_config('search_path', '{space}, ' || current_setting('search_path'), false)")
         }
     }

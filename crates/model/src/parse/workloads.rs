@@ -11,7 +11,7 @@ use super::{
     asked::AskedBy,
     keys,
     reader::{self, Item, Pair, Problems, Table, Text},
-    refuse_duplicates,
+    refuse_duplicates, units,
 };
 use crate::{
     catalogue::{Catalogue, Properties, PropertyFile, WorkloadEntry},
@@ -129,6 +129,14 @@ fn keyed(table: &Table<'_>, problems: &mut Problems) -> Vec<(String, Pair)> {
         && let Some(tables) = item.text(problems)
     {
         put(&item, tables.to_owned());
+    }
+    if let Some(item) = table.get("copy_limit")
+        && let Some(text) = item.text(problems)
+    {
+        match units::bytes(text) {
+            Some(bytes) => put(&item, bytes.to_string()),
+            None => item.refuse("is no size", problems),
+        }
     }
     if let Some(item) = table.get("commit")
         && let Some(commits) = item.flag(problems)

@@ -1,5 +1,9 @@
 //! Where the statements of an arm's sessions find their tables.
 
+use std::path::PathBuf;
+
+use tithe_model::quantity;
+
 /// Where statements find their tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TablePlace {
@@ -13,8 +17,22 @@ pub enum TablePlace {
         /// The account may make tables of Tithe's, where evidence writes.
         makes: bool,
     },
-    /// Among Tithe's, as copies with these names.
-    Copied(Vec<String>),
+    /// Among Tithe's, as copies.
+    Copied {
+        /// Their names.
+        names: Vec<String>,
+        /// What they take.
+        room: Room,
+    },
+}
+
+/// What copies take of a server's disk.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Room {
+    /// The size of the originals with their indexes, bytes.
+    pub bytes: u64,
+    /// The folder of the server's data on its machine, where the account may know it.
+    pub folder: Option<PathBuf>,
 }
 
 impl TablePlace {
@@ -35,7 +53,7 @@ impl TablePlace {
 
     /// The names of copies.
     pub fn copies(&self) -> &[String] {
-        if let Self::Copied(names) = self { names } else { &[] }
+        if let Self::Copied { names, .. } = self { names } else { &[] }
     }
 
     /// What a report says of it; `None` where the tables are Tithe's.
@@ -44,7 +62,9 @@ impl TablePlace {
             Self::Tithe => None,
             Self::InPlace { writes: false, .. } => Some("your tables, in read-only transactions".to_owned()),
             Self::InPlace { writes: true, .. } => Some("your tables, changed in place".to_owned()),
-            Self::Copied(names) => Some(format!("copies of your tables: {}", names.join(", "))),
+            Self::Copied { names, room } => {
+                Some(format!("copies of your tables, {}: {}", quantity::size(room.bytes), names.join(", ")))
+            }
         }
     }
 }

@@ -166,6 +166,11 @@ fn is_of_server(text: &str) -> bool {
     OF_SERVERS.iter().any(|schema| text.contains(schema))
 }
 
+/// True for a statement of a run of Tithe, whose schemas and tables have names like no others: it is no work of users.
+fn is_of_tithe(text: &str) -> bool {
+    guard::names(text).iter().any(|name| name.starts_with("tithe_"))
+}
+
 /// True for a query or a change of rows that may be carried out by itself.
 fn is_work(text: &str, flavour: Flavour) -> bool {
     let first = text.trim_start_matches(['(', ' ', '\n']).split([' ', '\n', '\t', '(']).next().unwrap_or_default();
@@ -181,7 +186,8 @@ fn is_work(text: &str, flavour: Flavour) -> bool {
 pub fn learn(production: &mut dyn Production) -> Result<Learned, Fault> {
     let flavour = Flavour::of(production.protocol());
     let flavour = flavour.ok_or_else(|| Fault::Refused("the server counts no statements of SQL".to_owned()))?;
-    let counted = production.counted()?;
+    let mut counted = production.counted()?;
+    counted.retain(|it| !is_of_tithe(&it.text));
     let work: Vec<&Counted> =
         counted.iter().filter(|it| is_work(&it.text, flavour) && !is_of_server(&it.text)).collect();
     let names: BTreeSet<String> = work.iter().flat_map(|it| guard::names(&it.text)).collect();

@@ -34,7 +34,7 @@ use self::{
     client::Drawer,
     learned::{Drawn, Learned, learn},
 };
-use crate::{replay::sql::Flavour, script::guard};
+use crate::{COPY_LIMIT, replay::sql::Flavour, script::guard};
 
 /// Bytes of a row, for estimates.
 const ROW_BYTES: u64 = 100;
@@ -44,6 +44,8 @@ const PRESETS: &[Preset] = &[("calls", "The statements that the server has count
 /// A load like that of production.
 #[derive(Default)]
 pub struct LikeProduction {
+    /// What copies of tables may take, bytes.
+    copy_limit: Option<u64>,
     learned: OnceLock<Arc<Learned>>,
 }
 
@@ -63,7 +65,7 @@ pub fn entry() -> WorkloadEntry {
         check: |properties| {
             let unknown =
                 |name: &String| (name.clone(), "is no property of this workload".to_owned(), "it has none".to_owned());
-            properties.keys().map(unknown).collect()
+            properties.keys().filter(|name| *name != COPY_LIMIT).map(unknown).collect()
         },
         shape: |_| WorkloadShape { writes: true, record_bytes: ROW_BYTES, program: false },
     }
@@ -79,11 +81,12 @@ fn read(_file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
 /// # Errors
 /// Data of the user's own.
 pub fn make(
-    _described: &experiment::Workload,
+    described: &experiment::Workload,
     _data: &experiment::Data,
     _seed: u64,
 ) -> Result<Box<dyn Workload>, Vec<PropertyProblem>> {
-    Ok(Box::new(LikeProduction::default()))
+    let copy_limit = described.properties.get(COPY_LIMIT).and_then(|bytes| bytes.parse().ok());
+    Ok(Box::new(LikeProduction { copy_limit, ..LikeProduction::default() }))
 }
 
 impl LikeProduction {
@@ -149,7 +152,8 @@ impl Workload for LikeProduction {
         };
         let names: BTreeSet<String> = learned.statements.iter().flat_map(|drawn| guard::names(&drawn.text)).collect();
         let statements = learned.statements.iter().enumerate().map(statement).collect();
-        Some(Asked { statements, names, writes: learned.writes(), ..Asked::default() })
+        let (writes, copy_limit) = (learned.writes(), self.copy_limit);
+        Some(Asked { statements, names, writes, copy_limit, ..Asked::default() })
     }
 
     fn rows(&self, _records: u64) -> u64 {

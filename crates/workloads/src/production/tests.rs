@@ -91,6 +91,7 @@ fn parameters_belong_to_columns() {
                 1,
             ),
             ("SELECT a FROM orders WHERE customer = $1 -- $2", 1, 1),
+            ("INSERT INTO tithe_0a.orders SELECT * FROM orders", 1, 99),
         ],
         &expect![[r#"
             select-orders:1 SELECT * FROM orders WHERE customer = (-3) AND state <> 'it''s \'

@@ -17,10 +17,10 @@ use super::{
     recording::Recording,
     sql::Flavour,
 };
-use crate::script::guard;
+use crate::{COPY_LIMIT, script::guard};
 
 /// Every property, its default and one sentence.
-pub const KNOWN: [(&str, &str, &str); 8] = [
+pub const KNOWN: [(&str, &str, &str); 9] = [
     ("log", "", "the log's file"),
     ("form", "", "csvlog, jsonlog, stderr, general-log, slow-log or server-audit; recognised where it is not given"),
     ("prefix", "", "log_line_prefix of a log on standard error; known ones are tried where it is not given"),
@@ -28,6 +28,7 @@ pub const KNOWN: [(&str, &str, &str); 8] = [
     ("database", "", "the database of which transactions are replayed; needed where the log has several"),
     ("pace", "closed", "closed for one transaction after the other; 1 for the log's own pace, 2 for twice as fast"),
     ("finish", "as-logged", "as-logged, or rollback in place of each commit, so that data stay as they are"),
+    (COPY_LIMIT, "", "what copies of tables may take on a server whose free disk is not known"),
     ("memory", "512", "MB that the transactions in memory may take"),
 ];
 
@@ -49,6 +50,7 @@ pub struct Config {
     choice: Choice,
     pace: Option<f64>,
     finish: Finish,
+    copy_limit: Option<u64>,
 }
 
 /// A log, ready to be replayed.
@@ -71,6 +73,8 @@ pub struct Replayed {
     pub order: Vec<Vec<usize>>,
     /// Some statement changes rows, as far as their texts say.
     pub writes: bool,
+    /// What copies of tables may take, bytes.
+    pub copy_limit: Option<u64>,
     /// Texts that were prepared under a name, the most frequent first.
     pub prepared: Vec<usize>,
     /// When its first transaction began, µs.
@@ -147,6 +151,7 @@ impl Config {
             },
             pace,
             finish,
+            copy_limit: given(COPY_LIMIT).and_then(|bytes| bytes.parse().ok()),
         };
         (config, problems)
     }
@@ -224,7 +229,7 @@ impl Config {
         let mut prepared: Vec<usize> = (0..counts.len()).filter(|&text| counts[text] > 0).collect();
         prepared.sort_by_key(|&text| std::cmp::Reverse(counts[text]));
         let writes = recording.texts.iter().any(|text| guard::writes(text) || guard::makes_writable(text));
-        let (pace, finish) = (self.pace, self.finish);
+        let Self { pace, finish, copy_limit, .. } = *self;
         let (form, flavour) = (form.name, form.flavour);
         Ok(Replayed {
             file,
@@ -236,6 +241,7 @@ impl Config {
             finish,
             order,
             writes,
+            copy_limit,
             prepared,
             start_us,
             end_us,

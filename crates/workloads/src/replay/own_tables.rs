@@ -16,7 +16,8 @@ const ASKED: usize = 500;
 
 /// What the statements of `replayed` ask for. Names come from shapes: a value in double quotes is no name.
 pub fn asked(replayed: &Replayed) -> Asked {
-    let mut asked = Asked { writes: replayed.writes, ..Asked::default() };
+    let (writes, copy_limit) = (replayed.writes, replayed.copy_limit);
+    let mut asked = Asked { writes, copy_limit, ..Asked::default() };
     let mut shapes = BTreeSet::new();
     for text in &replayed.recording.texts {
         let shape = shape(text, replayed.flavour);

@@ -10,7 +10,10 @@ use super::{
     program::{Program, Source, Transactions},
     variables::is_valid,
 };
-use crate::program::{numbered, one_of, secrets, unknown, words};
+use crate::{
+    COPY_LIMIT,
+    program::{numbered, one_of, secrets, unknown, words},
+};
 
 /// What the properties of scripts begin with: `script`, `script_2`.
 const SCRIPT: &str = "script";
@@ -19,7 +22,7 @@ const WEIGHT: &str = "weight";
 /// What the properties of their names begin with.
 const FILE: &str = "file";
 
-const KNOWN: [&str; 5] = ["protocol", "define", "max_tries", "write_in_place", "commit"];
+const KNOWN: [&str; 6] = ["protocol", "define", "max_tries", "write_in_place", "commit", "copy_limit"];
 
 /// A typical row, where nothing is known of it, bytes.
 const ROW_BYTES: u64 = 100;
@@ -134,7 +137,8 @@ impl Config {
             let help = "name the tables by `write_in_place`, or leave `commit` out".to_owned();
             problems.push(("commit".to_owned(), "is about tables that are changed in place".to_owned(), help));
         }
-        let transactions = Transactions { max_tries, in_place, commit };
+        let copy_limit = properties.get(COPY_LIMIT).and_then(|bytes| bytes.parse().ok());
+        let transactions = Transactions { max_tries, in_place, commit, copy_limit };
         match Program::new(&sources, &defined, protocol, transactions) {
             Ok(program) if problems.is_empty() => {
                 Ok(Self { program, built_in_scale: built_in.then_some(scale), scale })

@@ -51,6 +51,8 @@ pub struct Transactions {
     pub in_place: Vec<String>,
     /// What is changed there stays; else each transaction is rolled back.
     pub commit: bool,
+    /// What copies may take, bytes.
+    pub copy_limit: Option<u64>,
 }
 
 /// A script before it is read.
@@ -210,8 +212,8 @@ impl Program {
 
     /// What the statements ask of tables that Tithe did not make.
     pub fn own_tables(&self, placeholder: fn(usize) -> String) -> Asked {
-        let mut asked =
-            Asked { writes: self.writes(), in_place: self.transactions.in_place.clone(), ..Asked::default() };
+        let Transactions { in_place, copy_limit, .. } = self.transactions.clone();
+        let mut asked = Asked { writes: self.writes(), in_place, copy_limit, ..Asked::default() };
         for script in &self.scripts {
             for Command { place, action } in &script.commands {
                 let Action::Sql(sql) = action else { continue };

@@ -1,15 +1,16 @@
 //! Data of the user's own: restored into the server of an arm, and worked on by another program.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
-use tithe_machine::{clock::Clock, fault::Fault, launch::Server};
-use tithe_model::statement;
+use tithe_machine::{clock::Clock, fault::Fault, launch::Server, watch::host};
+use tithe_model::{experiment::Url, quantity, statement};
 use tithe_plugin::{
     data,
     database::{Connect, sql_of},
     own_tables,
     restore::Restore,
-    setup::Setup,
+    setup::{Setup, TablePlace},
+    wire::is_socket,
     workload::{Load, Workload},
     workspace::Workspace,
 };
@@ -19,6 +20,9 @@ use crate::{
     folder::arm_file,
     run::{EpochPlan, Run, sharing},
 };
+
+/// What copies may take where nobody knows how much a disk has free, and the user says nothing, bytes.
+const UNSEEN_BYTES: u64 = 1_000_000_000;
 
 /// The operations of `workload` that are statements, each with its text as reports show it. They are named by their
 /// place, `app.sql:3`, and whole scripts by their file.
@@ -39,7 +43,7 @@ pub(super) fn find_tables(run: &Run<'_>, workload: &dyn Workload, setups: &mut [
     // Arms that encrypt nothing are compared with those that do, so that all have copies.
     asked.on_copies = setups.iter().filter_map(|setup| setup.columns.as_ref()).any(|columns| !columns.own.is_empty());
     let mut refused: Vec<(&str, String)> = Vec::new();
-    for (arm, setup) in run.plan.experiment.arms.iter().zip(setups) {
+    for (arm, setup) in run.plan.experiment.arms.iter().zip(setups.iter_mut()) {
         let Some(url) = &arm.url else { continue };
         let own = sql.own_tables().ok_or_else(|| data::no_own_tables(run.product))?;
         let survey = own.survey(&sharing::at(url), setup);
@@ -50,8 +54,44 @@ pub(super) fn find_tables(run: &Run<'_>, workload: &dyn Workload, setups: &mut [
             Err(fault) => return Err(fault.of(format_args!("arm {}", arm.name))),
         }
     }
-    let lines: Vec<String> = refused.iter().map(|(arm, words)| format!("arm {arm}: {words}")).collect();
+    let mut lines: Vec<String> = refused.iter().map(|(arm, words)| format!("arm {arm}: {words}")).collect();
+    lines.extend(too_large(run, setups, asked.copy_limit));
     if lines.is_empty() { Ok(()) } else { Err(Fault::Refused(lines.join("; besides, "))) }
+}
+
+/// Why copies cannot be made: what all of them take on one server, against what its disk has, or what is allowed.
+fn too_large(run: &Run<'_>, setups: &[Setup], limit: Option<u64>) -> Vec<String> {
+    let mut servers: BTreeMap<String, (u64, Option<u64>)> = BTreeMap::new();
+    for (arm, setup) in run.plan.experiment.arms.iter().zip(setups) {
+        let (Some(url), TablePlace::Copied { room, .. }) = (&arm.url, &setup.tables) else { continue };
+        let folder = room.folder.as_deref().filter(|_| is_here(run, url));
+        let (bytes, free) = servers.entry(sharing::place_of(url)).or_default();
+        *bytes += room.bytes;
+        *free = folder.and_then(host::free_bytes).or(*free);
+    }
+    let refusal = |(place, (bytes, free)): (String, (u64, Option<u64>))| {
+        let takes = format!("copies of your tables take {} at {place}", quantity::size(bytes));
+        match free {
+            Some(free) if bytes > free => {
+                Some(format!("{takes}, and its disk has {} free: make room for them", quantity::size(free)))
+            }
+            None if bytes > limit.unwrap_or(UNSEEN_BYTES) => Some(format!(
+                "{takes}, and how much its disk has free is not known: write `copy_limit = \"{}\"` into the `[[workload]]`, \
+                 if they may",
+                quantity::size(bytes.saturating_add(bytes / 10))
+            )),
+            _ => None,
+        }
+    };
+    servers.into_iter().filter_map(refusal).collect()
+}
+
+/// True where `url` leads to this machine.
+fn is_here(run: &Run<'_>, url: &Url) -> bool {
+    run.product.endpoint(url).is_some_and(|(host, _)| {
+        let address = host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+        address || is_socket(&host) || host.eq_ignore_ascii_case("localhost")
+    })
 }
 
 impl EpochSetup<'_> {

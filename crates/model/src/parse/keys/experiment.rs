@@ -377,6 +377,13 @@ pub const WORKLOAD: TableFormat = TableFormat {
             "3",
         ),
         Key::new("write_in_place", Text, NONE, "tables that `script` may change where they are", "\"orders,items\""),
+        Key::new(
+            "copy_limit",
+            Size,
+            Value("1 GB"),
+            "what copies of your tables may take on a server whose free disk is not known",
+            "\"20 GB\"",
+        ),
         Key::new("commit", Flag, Value("false"), "commit what `write_in_place` changes", "true"),
         Key::new(
             "prepare",
