@@ -255,6 +255,9 @@ pub struct ArmAnalysis {
     /// What its server used without clients; `None` where it was not watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleUse>,
+    /// What its clients' connections took to open, by part; `None` where that was not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connecting: Option<ConnectUse>,
 }
 
 impl ArmAnalysis {
@@ -262,6 +265,31 @@ impl ArmAnalysis {
     pub fn primary(&self) -> Option<&Estimate> {
         self.estimates.iter().find(|estimate| estimate.primary)
     }
+}
+
+/// What a connection of one arm takes to open. The client is Tithe's own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectUse {
+    /// Connections that were opened in the frames that count.
+    pub connections: u64,
+    /// Its parts, in their order.
+    pub parts: Vec<ConnectPartUse>,
+}
+
+/// One part of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectPartUse {
+    /// `TCP`, `TLS` or `login`.
+    pub part: String,
+    /// How long it takes, µs.
+    pub us: Interval,
+    /// The same less that of the baseline, frame by frame; `None` of the baseline.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub more_us: Option<Interval>,
+    /// Processor time of the client in it, µs.
+    pub client_us: Interval,
 }
 
 /// What the server of one arm uses without clients. Amounts are those of a minute.

@@ -22,7 +22,7 @@ use tithe_machine::{
 use tithe_model::experiment::Url;
 use tithe_plugin::{
     setup::{Authentication, Reach, ReachTls, Setup, Transport},
-    wire::{Wire, is_socket},
+    wire::{Moment, Wire, is_socket, let_in},
 };
 
 pub use outside::Outside;
@@ -120,6 +120,12 @@ impl Target {
     /// # Errors
     /// As `open` and the command.
     pub fn log_in<T>(&self, open: impl Fn(&Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        let open = |target: &Self| {
+            let begun = Moment::now();
+            let opened = open(target)?;
+            let_in(begun);
+            Ok(opened)
+        };
         match (open(self), &self.password_command, &self.password) {
             (Err(Fault::Refused(words)), Some(command), Some(password)) => {
                 match token::after_refusal(command, password)? {

@@ -10,6 +10,7 @@
 
 pub mod catalogue;
 pub mod compose;
+pub mod connecting;
 pub mod diagnostic;
 pub mod direction;
 pub mod ending;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    connecting::Connecting,
     ending::CellEnding,
     histogram::Histogram,
     invalid::Invalid,
@@ -147,6 +148,9 @@ pub struct ArmFrame {
     pub intended: BTreeMap<String, Histogram>,
     /// Mean time to open one connection, authentication and handshake included, ns.
     pub connect_ns: u64,
+    /// What it took by part; empty where the connections are not Tithe's own.
+    #[serde(default, skip_serializing_if = "Connecting::is_empty")]
+    pub connecting: Connecting,
     /// Growth over the measured part of the frame.
     pub counters: Counters,
     /// Operations of this epoch before the frame, warm-up included: how far the last checkpoint lies back.

@@ -9,6 +9,7 @@ use expect_test::expect_file;
 use serde_json::Value;
 use tithe_model::{
     catalogue::Catalogue,
+    connecting::Connecting,
     ending::CellEnding,
     histogram::{Histogram, bounds},
     parse::{Key, MATRIX_TABLES, TABLES, TableFormat, parse},
@@ -145,7 +146,10 @@ fn every_field_of_a_frame() {
         slot_ns: 0,
         settling_ns: 0,
         stalls: Stalls::Pressure,
-        arms: vec![ArmFrame::default()],
+        arms: vec![ArmFrame {
+            connecting: Connecting { connections: 1, ..Connecting::default() },
+            ..ArmFrame::default()
+        }],
         agents: vec![AgentFrame { name: "rack1".to_owned(), lanes: 1, clock_offset_ns: 0, clock_bound_ns: 0 }],
         host: Host::default(),
     };

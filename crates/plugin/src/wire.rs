@@ -10,6 +10,7 @@
 
 mod cursor;
 mod der;
+mod opening;
 mod tls;
 
 use std::{
@@ -31,6 +32,7 @@ use tithe_machine::fault::Fault;
 
 pub use cursor::{Cursor, Format};
 pub use der::element;
+pub use opening::{Moment, let_in, take as take_opened};
 pub use rustls::ClientConfig;
 pub use tls::{Identity, Trust, client_config};
 
@@ -135,6 +137,13 @@ impl Wire {
     /// # Errors
     /// [`Fault::Connection`] when no address of `host` accepts within ten seconds.
     pub fn connect(host: &str, port: u16) -> Result<Self, Fault> {
+        let begun = Moment::now();
+        let wire = Self::reach(host, port)?;
+        opening::accepted(begun);
+        Ok(wire)
+    }
+
+    fn reach(host: &str, port: u16) -> Result<Self, Fault> {
         if is_socket(host) {
             let socket = connect_socket(Path::new(host));
             return Self::over(socket.map_err(|error| Fault::Connection(format!("socket {host}: {error}")))?);
@@ -194,6 +203,7 @@ impl Wire {
         if !self.unread().is_empty() {
             return Err(Fault::Protocol("the server sent bytes in the clear after agreeing to TLS".to_owned()));
         }
+        let begun = Moment::now();
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| Fault::Refused(format!("`{host}` is not a name for a certificate")))?;
         let mut connection = ClientConnection::new(config, name).map_err(tls_fault)?;
@@ -205,6 +215,7 @@ impl Wire {
             self.receive()?;
             self.flush()?;
         }
+        opening::encrypted(begun);
         Ok(())
     }
 

@@ -62,6 +62,7 @@ pub(super) fn weigh(arm: &mut ArmAnalysis) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::sample;
 
     /// Windows of a second in which plain and protected server took so many ms, and in which nothing else is known.
     fn windows(ms: &[[u64; 2]]) -> Vec<IdleWindow> {
@@ -80,5 +81,21 @@ mod tests {
         let more = protected.more_cpu_us.expect("compared");
         assert_eq!((more.estimate, more.low, more.high), (600_000.0, 600_000.0, 600_000.0));
         assert_eq!(idle(&windows(&[[1, 2]; 3]), 2), [None, None]);
+    }
+
+    #[test]
+    fn idle_cost_is_told_above_a_tenth_of_the_deciding_figure() {
+        let mut arm = sample::open_loop().cells.swap_remove(0).arms.swap_remove(1);
+        let deciding = arm.primary().and_then(Estimate::amount).expect("a deciding figure in µs");
+        let rate = arm.levels.iter().find(|level| level.unit == "op/s").expect("a rate").value;
+        let mut told = |share: f64, low: f64| {
+            let estimate = share * deciding * rate * 60.0;
+            arm.idle.as_mut().expect("watched").more_cpu_us = Some(Interval { estimate, low, high: 2.0 * estimate });
+            weigh(&mut arm);
+            arm.idle.as_ref().and_then(|idle| idle.more_us_per_op)
+        };
+        assert!(told(0.11, 1.0).is_some_and(|per_op| (per_op / deciding - 0.11).abs() < 1e-9));
+        assert_eq!(told(0.09, 1.0), None);
+        assert_eq!(told(0.11, -1.0), None, "it may be none");
     }
 }

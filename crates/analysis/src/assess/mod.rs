@@ -10,6 +10,7 @@
 
 mod agents;
 mod carry_over;
+mod connecting;
 mod control;
 mod counters;
 mod course;
@@ -218,6 +219,7 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
             levels: levels[index].clone(),
             course: course::course(measured, index, primary),
             idle: idle.next().flatten(),
+            connecting: connecting::connecting(measured, index),
             published: published::of(experiment, measured.cell, &arm.name),
             facts: protected,
             findings,

@@ -19,6 +19,7 @@ pub mod calibration;
 pub mod cell_name;
 pub mod claims;
 pub mod comparison;
+mod connecting;
 pub mod controls;
 pub mod csv;
 pub mod folded;

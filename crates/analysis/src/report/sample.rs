@@ -12,8 +12,8 @@ use super::{
     number,
 };
 use crate::{
-    AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, IdleUse, Interval, Level, LogAt, Outcome,
-    OverRun, Proof, PublishedCost, StartCourse, Sweep, SweepArm, SweepStep,
+    AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, ConnectPartUse, ConnectUse, Estimate, Flag, IdleUse, Interval,
+    Level, LogAt, Outcome, OverRun, Proof, PublishedCost, StartCourse, Sweep, SweepArm, SweepStep,
 };
 
 /// Every sample.
@@ -143,6 +143,7 @@ fn arm(name: &str, proof: Proof) -> ArmAnalysis {
         published: Vec::new(),
         course: Vec::new(),
         idle: None,
+        connecting: None,
     }
 }
 
@@ -172,6 +173,20 @@ fn idle(cpu_us: f64, more_us: Option<f64>) -> IdleUse {
         memory_bytes: Some(48 << 20),
         more_us_per_op: more_us.map(|more| more / 60.0 / 2000.0),
     }
+}
+
+/// Connections that take 60 µs by TCP and 200 µs to log in, and `tls_us` to shake hands.
+fn connecting(tls_us: Option<f64>) -> ConnectUse {
+    let within = |estimate: f64| Interval { estimate, low: 0.95 * estimate, high: 1.05 * estimate };
+    let part = |part: &str, us: f64, more_us: f64| ConnectPartUse {
+        part: part.to_owned(),
+        us: within(us),
+        more_us: tls_us.map(|_| Interval { estimate: more_us, low: more_us - 5.0, high: more_us + 5.0 }),
+        client_us: within(us / 4.0),
+    };
+    let tls = tls_us.map(|us| part("TLS", us, us));
+    let parts = [Some(part("TCP", 60.0, 1.0)), tls, Some(part("login", 200.0, 20.0))];
+    ConnectUse { connections: 1200, parts: parts.into_iter().flatten().collect() }
 }
 
 /// A figure of others; the cost in percent.
@@ -561,7 +576,7 @@ pub(super) fn swept() -> Analysis {
 }
 
 /// An open loop with two operations, latencies from both starts, an arm that did not keep up, and several epochs.
-pub(super) fn open_loop() -> Analysis {
+pub(crate) fn open_loop() -> Analysis {
     let latency = |name: &str, effect: (f64, f64, f64), levels: (f64, f64)| {
         let title = name.replace("latency_", "").replace('_', " ");
         Estimate::new(name, &title, of_percent(effect.0, effect.1, effect.2), levels, "µs").counted(9, 1)
@@ -589,10 +604,12 @@ pub(super) fn open_loop() -> Analysis {
             latency("intended_p99_UPDATE", (70.0, 39.0, 107.9), (39_100.0, 66_470.0)),
         ],
         idle: Some(idle(19_800_000.0, Some(19_650_000.0))),
+        connecting: Some(connecting(Some(900.0))),
         ..arm("tls", Proof::Proven)
     };
     let baseline = ArmAnalysis {
         idle: Some(idle(150_000.0, None)),
+        connecting: Some(connecting(None)),
         levels: vec![
             level("throughput", "op/s", 1_999.6, 0.0004, 60),
             level("intended_p50_READ", "µs", 412.0, 0.02, 60),

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use tithe_model::{direction::turns, ending::CellEnding};
 
 use super::{
-    cell_name, headline, idle, number, statements,
+    cell_name, connecting, headline, idle, number, statements,
     summary::{self, Row, Summary},
     words,
 };
@@ -213,6 +213,9 @@ fn context(cell: &CellAnalysis, form: Form) -> Vec<(String, String)> {
     }
     if !cell.warm_up.is_empty() {
         facts.push(("warm-up".to_owned(), cell.warm_up.clone()));
+    }
+    if let Some(heading) = connecting::heading(cell) {
+        facts.push(("connecting".to_owned(), format!("{heading}. {}", connecting::lines(cell).join(". "))));
     }
     if let Some(heading) = idle::heading(cell) {
         facts.push(("idle".to_owned(), format!("{heading}. {}", idle::lines(cell).join(". "))));

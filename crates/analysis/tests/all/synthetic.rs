@@ -263,6 +263,7 @@ impl Invented {
                 intended: if self.arrivals == Arrivals::Closed { BTreeMap::new() } else { latency.clone() },
                 latency,
                 connect_ns: (2e6 * (10.0 * effect).exp()) as u64 + u64::from(number % 5) * 1000,
+                connecting: Default::default(),
                 counters: Counters {
                     server_cpu_ns: Some(of_arm().map(|slot| slot.server_cpu_ns * 11 / 10).sum()),
                     wal_bytes: Some(0),

@@ -103,5 +103,6 @@ fn arm(comparison: &Comparison, side: &Side) -> ArmAnalysis {
         published: Vec::new(),
         course: Vec::new(),
         idle: None,
+        connecting: None,
     }
 }

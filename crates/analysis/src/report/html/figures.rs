@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Estimate,
-    report::{idle, number, words},
+    report::{connecting, idle, number, words},
 };
 
 /// The columns of the table.
@@ -58,6 +58,15 @@ pub(super) fn idle(cell: &CellAnalysis) -> Markup {
     html! {
         @if let Some(heading) = idle::heading(cell) {
             p.note { "Idle: " (heading) ". " (idle::lines(cell).join(". ")) "." }
+        }
+    }
+}
+
+/// What opening a connection takes; nothing where it was not seen.
+pub(super) fn connecting(cell: &CellAnalysis) -> Markup {
+    html! {
+        @if let Some(heading) = connecting::heading(cell) {
+            p.note { "Connecting: " (heading) ". " (connecting::lines(cell).join(". ")) "." }
         }
     }
 }

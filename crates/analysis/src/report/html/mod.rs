@@ -274,6 +274,7 @@ fn cells(analysis: &Analysis, names: &[String]) -> Markup {
             }
             (figures::all(analysis, cell))
             (figures::log_over_start(cell))
+            (figures::connecting(cell))
             (figures::idle(cell))
         }
     };

@@ -151,7 +151,7 @@ fn arm(arm: &Across<'_>) -> Markup {
     html! {
         details.proof open[!proven] {
             summary {
-                (breakable(&arm.name))
+                (breakable(arm.name))
                 @for (proof, cells) in &arm.proofs { " " (proof_mark(proof)) span.mark { (arm.place(cells)) } }
             }
             @if !arm.protections.is_empty() { p { (arm.protections.join(", ")) } }

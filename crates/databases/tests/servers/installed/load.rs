@@ -10,12 +10,13 @@ use tithe_harness::load::{
 };
 use tithe_machine::cgroup;
 use tithe_model::{
+    connecting::Connecting,
     experiment::{self, Arrivals, OptionValue, Values},
     invalid::Invalid,
     plan::{Cell, Starts, WarmUp},
     record::{ArmFrame, Frame, Slot},
 };
-use tithe_plugin::{data, product::Product, session::Session, workload::Workload};
+use tithe_plugin::{data, product::Product, session::Session, setup::Transport, workload::Workload};
 
 use super::{
     how_for,
@@ -133,6 +134,9 @@ fn reconnects(sandbox: &Sandbox) {
             (connects as f64 - expected).abs() <= f64::from(clients),
             "{connects} connections, {expected} expected"
         );
+        let Connecting { connections, tcp, tls, login } = arm.connecting;
+        assert!(connections >= connects && tcp.time_ns > 0 && login.time_ns > login.client_ns, "{:?}", arm.connecting);
+        assert_eq!(tls.time_ns > 0 && tls.client_ns > 0, matches!(sandbox.setup.transport, Transport::Tls { .. }));
         if arrivals != Arrivals::Closed {
             assert_eq!(arm.intended[CONNECT].total(), connects);
         }

@@ -12,6 +12,7 @@ use tithe_machine::{
     },
 };
 use tithe_model::{
+    connecting::Connecting,
     experiment::{Arrivals, Design},
     plan::Starts,
     record::Stalls,
@@ -21,6 +22,7 @@ use tithe_plugin::{
     data,
     database::{Connect, LogWriting},
     session::Session,
+    wire,
 };
 
 use super::{
@@ -202,7 +204,7 @@ impl<'a> Opening<'a> {
     /// One connection to the arm of number `index`, with client `number`, and who serves it.
     fn conn(&self, index: usize, number: u64) -> Result<(ClientConnection<'a>, ServerTask), Fault> {
         let (context, started, pinned) = (self.context, &self.context.arms[index], self.pinned);
-        let mut session = context.connect(started, &self.how, pinned)?;
+        let (mut session, connecting) = context.connect(started, &self.how, pinned)?;
         let task = context.task(&mut session);
         let mut client = self.lanes.clients.client(&self.lanes.states[index]);
         if let Some(compute) = started.setup.compute {
@@ -213,7 +215,9 @@ impl<'a> Opening<'a> {
             let how = self.how.clone();
             Reconnect { every, open: Box::new(move || context.connect(started, &how, pinned)) }
         });
-        Ok((ClientConnection::new(session, client, number).reconnecting(reconnect), task))
+        let mut conn = ClientConnection::new(session, client, number).reconnecting(reconnect);
+        conn.connecting = connecting;
+        Ok((conn, task))
     }
 
     /// Fills the caches that `connections` read through, where they are empty and are not to stay so.
@@ -288,16 +292,18 @@ impl CellContext<'_> {
         }
     }
 
-    /// Opens one connection to an arm, and binds the task that serves it to the lane's processor, or to none. Of a
-    /// server that Tithe did not start a process ends with the connection, and a thread, which may serve somebody else
-    /// afterwards, is borrowed.
-    fn connect(&self, started: &StartedArm, how: &Connect, pinned: bool) -> Result<Session, Fault> {
+    /// Opens one connection to an arm, returns it with what it took, and binds the task that serves it to the lane's
+    /// processor, or to none. Of a server that Tithe did not start a process ends with the connection, and a thread,
+    /// which may serve somebody else afterwards, is borrowed.
+    fn connect(&self, started: &StartedArm, how: &Connect, pinned: bool) -> Result<(Session, Connecting), Fault> {
         let setup = started.setup.loaded();
+        wire::take_opened();
         let open = || data::connect(self.database, &started.server, &setup, how, self.workload);
         let mut session = self.timeout(started).bound(open)?;
+        let connecting = wire::take_opened();
         let task = self.task(&mut session);
         self.place(&task, started.server.address.is_attached(), pinned.then(|| self.processor(how.lane)));
-        Ok(session)
+        Ok((session, connecting))
     }
 
     /// Binds who serves a connection to `processor`, or to none. Whom the kernel lets nobody bind is found by

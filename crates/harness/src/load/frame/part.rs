@@ -140,6 +140,7 @@ impl ArmMeasured {
         }
         // Each machine tells the mean over its own lanes as its part of all lanes.
         into.connect_ns += (from.connect_ns as f64 * share).round() as u64;
+        into.connecting.add(&from.connecting);
         into.phases = together(&into.phases, &from.phases);
         into.counters = sum(into.counters, from.counters);
     }

@@ -97,6 +97,7 @@ fn record(context: &CellContext<'_>, arm: usize, seen: &[LaneRecord<'_>]) -> Arm
         add(&mut frame, recorder, &names);
         carry_over::add(&mut phases, recorder.phases());
         frame.connect_ns += seen.opened.connect_ns[arm] / context.lanes_here.count as u64;
+        frame.connecting.add(&seen.opened.lane.arms[arm].connecting());
         if let Some(of_lane) = recorder.cpu_times {
             *cpu_times.get_or_insert_default() += of_lane;
         }

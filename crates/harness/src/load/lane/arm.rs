@@ -6,6 +6,7 @@ use tithe_machine::{
     fault::Fault,
     watch::process::{TaskUsage, TaskWatch},
 };
+use tithe_model::connecting::Connecting;
 
 use super::{connection::ClientConnection, poll::Poll};
 use crate::load::{recorder::Recorder, timeout::Timeout};
@@ -73,6 +74,14 @@ impl<'a> Arm<'a> {
     pub fn logged_by(mut self, log_writer: Option<LogWriter>) -> Self {
         self.log_writer = log_writer;
         self
+    }
+
+    /// What all connections took to open so far.
+    pub fn connecting(&self) -> Connecting {
+        self.connections.iter().fold(Connecting::default(), |mut sum, conn| {
+            sum.add(&conn.connecting);
+            sum
+        })
     }
 
     /// Bytes sent and received by all connections so far.

@@ -1,6 +1,7 @@
 //! One connection with the client that uses it, and how it is closed and opened again.
 
 use tithe_machine::{fault::Fault, watch::process::TaskWatch};
+use tithe_model::connecting::Connecting;
 use tithe_plugin::{
     session::{Connection, Session},
     workload::Client,
@@ -13,7 +14,7 @@ pub struct Reconnect<'a> {
     /// Operations that a connection lasts.
     pub every: u32,
     /// Opens a connection, as the first one was opened.
-    pub open: Box<dyn Fn() -> Result<Session, Fault> + Send + 'a>,
+    pub open: Box<dyn Fn() -> Result<(Session, Connecting), Fault> + Send + 'a>,
 }
 
 /// One connection with the client that uses it.
@@ -27,6 +28,8 @@ pub struct ClientConnection<'a> {
     pub(super) reconnect: Option<Reconnect<'a>>,
     /// Operations of the connection so far; not counted without a reconnect.
     pub(super) served: u32,
+    /// What it and the connections before it took to open.
+    pub connecting: Connecting,
     /// Bytes sent and received by the connections before this one.
     earlier_bytes: (u64, u64),
     /// Where a new connection is to be registered, and under which number.
@@ -56,6 +59,7 @@ impl<'a> ClientConnection<'a> {
             number,
             reconnect: None,
             served: 0,
+            connecting: Connecting::default(),
             earlier_bytes: (0, 0),
             poll: None,
             watch,
@@ -101,7 +105,8 @@ impl<'a> ClientConnection<'a> {
             let (sent, received) = ended.connection().wire_bytes();
             self.earlier_bytes = (self.earlier_bytes.0 + sent, self.earlier_bytes.1 + received);
         }
-        let mut session = (reconnect.open)()?;
+        let (mut session, connecting) = (reconnect.open)()?;
+        self.connecting.add(&connecting);
         self.client.open(&mut session)?;
         // The kernel forgets a closed descriptor by itself (epoll(7)).
         if let (Some((epoll, number)), Some(descriptor)) = (&self.poll, session.connection().descriptor()) {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
-use tithe_model::{experiment::Design, histogram::Histogram};
+use tithe_model::{connecting::Connecting, experiment::Design, histogram::Histogram};
 use tithe_plugin::{
     session::{Connection, KeyValueSession, Progress, Request, Rows, Session},
     wire::Wire,
@@ -143,7 +143,8 @@ fn renewing_lane(
     every: Option<u32>,
 ) -> Lane<'static> {
     let conn = |number| {
-        let reconnect = every.map(|every| Reconnect { every, open: Box::new(move || Ok(connect(port, size))) });
+        let reconnect = every
+            .map(|every| Reconnect { every, open: Box::new(move || Ok((connect(port, size), Connecting::default()))) });
         ClientConnection::new(connect(port, size), Box::new(Again { pause_ns }), number).reconnecting(reconnect)
     };
     let connections = (0..connections as u64).map(conn).collect();

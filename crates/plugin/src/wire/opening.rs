@@ -1,0 +1,78 @@
+//! What opening a connection takes, by part. Each thread keeps it for the connection that it opened last.
+
+use std::cell::Cell;
+
+use tithe_machine::clock::Clock;
+use tithe_model::connecting::{ConnectPart, Connecting};
+
+thread_local! {
+    static OPENED: Cell<Connecting> = Cell::default();
+}
+
+/// A moment of the calling thread, on the clock and in its processor time.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    at_ns: u64,
+    used_ns: u64,
+}
+
+impl Moment {
+    /// Now.
+    pub fn now() -> Self {
+        Self { at_ns: Clock::Real.now(), used_ns: Clock::Real.thread_cpu() }
+    }
+
+    fn since(self) -> ConnectPart {
+        let now = Self::now();
+        ConnectPart { time_ns: now.at_ns - self.at_ns, client_ns: now.used_ns - self.used_ns }
+    }
+}
+
+/// Forgets the connection before, and returns what it took; empty where none was logged in.
+pub fn take() -> Connecting {
+    let opened = OPENED.take();
+    if opened.connections == 0 { Connecting::default() } else { opened }
+}
+
+/// The connection was accepted; it was begun at `begun`.
+pub(super) fn accepted(begun: Moment) {
+    OPENED.set(Connecting { tcp: begun.since(), ..Connecting::default() });
+}
+
+/// TLS is spoken; its handshake was begun at `begun`.
+pub(super) fn encrypted(begun: Moment) {
+    OPENED.set(Connecting { tls: begun.since(), ..OPENED.get() });
+}
+
+/// The client is let in; all of it was begun at `begun`.
+pub fn let_in(begun: Moment) {
+    let (all, opened) = (begun.since(), OPENED.get());
+    let rest = |all: u64, parts: [u64; 2]| all.saturating_sub(parts.iter().sum());
+    let login = ConnectPart {
+        time_ns: rest(all.time_ns, [opened.tcp.time_ns, opened.tls.time_ns]),
+        client_ns: rest(all.client_ns, [opened.tcp.client_ns, opened.tls.client_ns]),
+    };
+    OPENED.set(Connecting { connections: 1, login, ..opened });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_no_more_than_the_whole_and_are_taken_once() {
+        let whole = Moment::now();
+        accepted(Moment::now());
+        encrypted(Moment::now());
+        assert_eq!(take(), Connecting::default());
+        accepted(Moment::now());
+        encrypted(Moment::now());
+        let_in(whole);
+        let Connecting { connections, tcp, tls, login } = take();
+        let all = whole.since();
+        assert_eq!(connections, 1);
+        assert!(tcp.time_ns + tls.time_ns + login.time_ns <= all.time_ns);
+        assert!(tcp.client_ns + tls.client_ns + login.client_ns <= all.client_ns);
+        assert_eq!(take(), Connecting::default());
+    }
+}
