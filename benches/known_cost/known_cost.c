@@ -34,6 +34,9 @@ void _PG_init(void);
 /* `plain=0 plus1=300`: what was set, for all arms. */
 static char *rounds_of_arms = NULL;
 
+/* Where PostgreSQL keeps the value of the variable that show_turns answers for. */
+static char *turns_shown = NULL;
+
 /* The arm that this server is, and its rounds. */
 static char arm[NAMEDATALEN];
 static uint64 rounds = 0;
@@ -154,6 +157,13 @@ find_rounds(void)
 	ereport(FATAL, (errmsg("known_cost.rounds names no rounds of arm %s: \"%s\"", arm, rounds_of_arms)));
 }
 
+/* What a claim asks a measured connection: the turns that its statements so far went through. */
+static const char *
+show_turns(void)
+{
+	return psprintf("%llu", (unsigned long long) (rounds * statements));
+}
+
 void
 _PG_init(void)
 {
@@ -161,6 +171,8 @@ _PG_init(void)
 		ereport(ERROR, (errmsg("known_cost is loaded by shared_preload_libraries")));
 	DefineCustomStringVariable("known_cost.rounds", "Rounds that a statement burns, by arm: plain=0 plus1=300.", NULL,
 							   &rounds_of_arms, "", PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	DefineCustomStringVariable("known_cost.turns", "Turns that this connection's statements went through.", NULL,
+							   &turns_shown, "", PGC_INTERNAL, 0, NULL, NULL, show_turns);
 	find_arm();
 	find_rounds();
 	next_start = ExecutorStart_hook;

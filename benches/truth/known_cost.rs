@@ -1,8 +1,10 @@
 //! Arms of PostgreSQL that burn counted processor time in every statement (`benches/known_cost/known_cost.c`).
 //!
-//! All arms have the same settings and no protections: the server finds out by its folder which arm it is, and Tithe
-//! does not know that one is dearer. A pilot run says what a statement costs the plain arm and what a round burns. The
-//! truth of the measured runs comes from what their own servers counted, and from the level of their own plain arm.
+//! In `known-cost` all arms have the same settings and no protections: the server finds out by its folder which arm it
+//! is, and Tithe does not know that one is dearer. In `known-claim` each has a setting and a claim of its own.
+//!
+//! A pilot run says what a statement costs the plain arm and what a round burns. The truth of the measured runs comes
+//! from what their own servers counted, and from the level of their own plain arm.
 //!
 //! What the servers counted is added to processor time and to net time alike, and to the latency where nobody waits.
 //! Where clients wait the latency has no known truth: whoever uses the processor longer also waits longer for it.
@@ -50,11 +52,27 @@ pub fn measure(seconds: u32, hogs: usize) -> Result<(), String> {
     let settings = if hogs == 0 { vec![Beside::Hogs(0)] } else { vec![Beside::Hogs(0), Beside::Hogs(hogs)] };
     let mut reported = Vec::new();
     for beside in settings {
-        let measured = run(&library, seconds, beside, &arms, &[])?;
+        let measured = run(&library, beside, &experiment(&library, seconds, &arms), &arms, &[])?;
         let (held, of) = measured.tell()?;
         reported.push(format!("Beside {beside}: {held} of {of} hold; {}.", host(&measured.report["cells"][0])));
     }
     println!("\n{}", reported.join("\n"));
+    Ok(())
+}
+
+/// Measures the known arms as a user adds an extension: each has settings of its own and a claim, which the loop meets.
+pub fn claim(seconds: u32) -> Result<(), String> {
+    let library = Library::build()?;
+    let (arms, pilot) = known_arms(&library)?;
+    println!("{pilot}\n");
+    println!("| beside | arm | statements | each: loop + rest | metric | truth | ratio | | difference | |");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    let measured = run(&library, Beside::Hogs(0), &with_claims(&library, seconds, &arms), &arms, &[])?;
+    let (held, of) = measured.tell()?;
+    println!("\n{held} of {of} hold.");
+    for arm in measured.report["cells"][0]["arms"].as_array().into_iter().flatten().skip(1) {
+        println!("{}: {}", arm["name"], arm["proof"]["proof"]);
+    }
     Ok(())
 }
 
@@ -70,7 +88,8 @@ pub struct Profiled {
 pub fn profile(seconds: u32) -> Result<Profiled, String> {
     let library = Library::build()?;
     let (arms, _) = known_arms(&library)?;
-    let measured = run(&library, seconds, Beside::Hogs(0), &arms, &["--profile"])?;
+    let experiment = experiment(&library, seconds, &arms);
+    let measured = run(&library, Beside::Hogs(0), &experiment, &arms, &["--profile"])?;
     let loop_us = |arm: usize| (arms[arm].0.clone(), measured.loop_ns(arm) / 1e3);
     Ok(Profiled { loops_us: (1..arms.len()).map(loop_us).collect(), report: measured.report })
 }
@@ -78,7 +97,7 @@ pub fn profile(seconds: u32) -> Result<Profiled, String> {
 /// The arms whose costs are known, and what a pilot run said of them.
 fn known_arms(library: &Library) -> Result<(Vec<Arm>, String), String> {
     let arms = [(PLAIN.to_owned(), 0), ("pilot".to_owned(), PILOT_ROUNDS)];
-    let pilot = run(library, PILOT_S, Beside::Hogs(0), &arms, &[])?;
+    let pilot = run(library, Beside::Hogs(0), &experiment(library, PILOT_S, &arms), &arms, &[])?;
     let round_ns = pilot.loop_ns(1) / PILOT_ROUNDS as f64;
     let plain_ns = pilot.level("cpu_per_op")?.0 * 1e3;
     let rounds = |cost: f64| (cost * plain_ns / round_ns).round() as u64;
@@ -89,10 +108,16 @@ fn known_arms(library: &Library) -> Result<(Vec<Arm>, String), String> {
     Ok((arms, words))
 }
 
-/// Measures `arms` with `beside` beside them and further `arguments`.
-fn run(library: &Library, seconds: u32, beside: Beside, arms: &[Arm], arguments: &[&str]) -> Result<Measured, String> {
+/// Measures the `arms` of `experiment` with `beside` beside them and further `arguments`.
+fn run(
+    library: &Library,
+    beside: Beside,
+    experiment: &str,
+    arms: &[Arm],
+    arguments: &[&str],
+) -> Result<Measured, String> {
     let arguments: Vec<&str> = [&["--pg-bin", library.programs.as_str()], arguments].concat();
-    let run = Run::with("known-cost", &experiment(library, seconds, arms), &arguments);
+    let run = Run::with("known-cost", experiment, &arguments);
     let neighbours = beside.start();
     let folder = run.finish();
     drop(neighbours);
@@ -102,16 +127,33 @@ fn run(library: &Library, seconds: u32, beside: Beside, arms: &[Arm], arguments:
     Ok(Measured { beside, arms: arms.to_vec(), report, counts })
 }
 
+/// All arms have the same settings, which name the rounds of each.
 fn experiment(library: &Library, seconds: u32, arms: &[Arm]) -> String {
     let rounds: Vec<String> = arms.iter().map(|(name, rounds)| format!("{name}={rounds}")).collect();
-    let names: String = arms.iter().map(|(name, _)| format!("[[arm]]\nname = \"{name}\"\n")).collect();
+    let arms: String = arms.iter().map(|(name, _)| format!("[[arm]]\nname = \"{name}\"\n")).collect();
+    head(library, seconds, &rounds.join(" ")) + &arms
+}
+
+/// Every arm but the plain one has its rounds in a setting of its own, and claims that its statements go through them.
+fn with_claims(library: &Library, seconds: u32, arms: &[Arm]) -> String {
+    let own = |(name, rounds): &Arm| {
+        format!(
+            "[[arm]]\nname = \"{name}\"\nsettings = {{ \"known_cost.rounds\" = \"{name}={rounds}\" }}\n\
+             claims = [{{ statement = \"SELECT current_setting('known_cost.turns')::numeric > 0\", equals = \"t\" }}]\n"
+        )
+    };
+    let own: String = arms.iter().skip(1).map(own).collect();
+    format!("{}[[arm]]\nname = \"{PLAIN}\"\n{own}", head(library, seconds, &format!("{PLAIN}=0")))
+}
+
+/// Everything above the arms.
+fn head(library: &Library, seconds: u32, rounds: &str) -> String {
     let clients = tithe_machine::watch::process::processors().len();
     format!(
         "title = \"Counted costs\"\ndatabase = \"postgres\"\n[settings]\nshared_preload_libraries = \"{}\"\n\
-         known_cost.rounds = \"{}\"\n[data]\nrecords = 20_000\n[load]\nclients = {clients}\n[measure]\nbudget = \"{seconds} s\"\n\
-         precision = \"0.01%\"\nepochs = 1\naa_arm = false\n[[workload]]\nycsb = \"c\"\n{names}",
+         known_cost.rounds = \"{rounds}\"\n[data]\nrecords = 20_000\n[load]\nclients = {clients}\n[measure]\n\
+         budget = \"{seconds} s\"\nprecision = \"0.01%\"\nepochs = 1\naa_arm = false\n[[workload]]\nycsb = \"c\"\n",
         library.file.display(),
-        rounds.join(" ")
     )
 }
 

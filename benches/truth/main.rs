@@ -15,6 +15,8 @@
 //! | `writes` | seconds | PostgreSQL against itself, durable updates | the same by slot and number of clients |
 //! | `known-cost` | seconds, hogs | arms of PostgreSQL that burn counted processor time in every statement | every
 //! interval, and whether it holds the truth |
+//! | `known-claim` | seconds | the same arms, each with a setting and a claim of its own | the same, and whether each is
+//! proven |
 //! | `identical` | product, cells, seconds a cell, hogs, workload, file | four identical arms | how many intervals leave
 //! zero out; the mean effect by arm; whether differences persist over starts; rows go to the file |
 //! | `persistence` | files of rows | the same | whether differences persist over starts |
@@ -72,6 +74,7 @@ fn carry_out(part: &str, asked: &Arguments<'_>) -> Result<(), String> {
         "designs" => twice::designs(asked.number(0, "seconds", 60)?),
         "writes" => twice::writes(asked.number(0, "seconds", 60)?),
         "known-cost" => known_cost::measure(asked.number(0, "seconds", 300)?, asked.number(1, "hogs", 4)?),
+        "known-claim" => known_cost::claim(asked.number(0, "seconds", 300)?),
         "identical" => identical::measure(&identical::Options::read(asked)?),
         "persistence" => persistence::again(asked.0),
         "profile-known" => profiled::known(asked),
