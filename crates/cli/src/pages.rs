@@ -175,11 +175,11 @@ fn cell(text: &str) -> String {
 pub fn attached(protection: &'static dyn Protection) -> &'static str {
     let entry = protection.entry();
     match (entry.attachable, entry.by_url, entry.switch) {
-        (false, ..) => "cannot be asked for",
-        (true, true, _) => "its URL asks for it",
-        (true, false, Some(_)) => "sessions switch it",
-        _ if entry.by_client => "Tithe's own clients or tables have it",
-        _ => "the plain arm has another server, or an administrator switches it",
+        (false, ..) => "no",
+        (true, true, _) => "by its URL",
+        (true, false, Some(_)) => "by sessions",
+        _ if entry.by_client => "by Tithe's clients or tables",
+        _ => "by another server or an administrator",
     }
 }
 
@@ -239,8 +239,9 @@ fn evidence(protection: &'static dyn Protection, chosen: &experiment::Protection
     let mut text = String::from("\n## What proves it\n\n");
     let checks = protection.evidence(chosen);
     let launched = Address::Tcp { host: String::new(), port: 0 };
-    let (of_launched, told): (Vec<_>, Vec<_>) =
-        checks.iter().filter(|check| check.concerns(&launched)).partition(|check| check.entry().role.is_claim());
+    // That a setting is another one is what its page says below.
+    let shown = checks.iter().filter(|check| check.concerns(&launched) && check.id() != "setting-differs");
+    let (of_launched, told): (Vec<_>, Vec<_>) = shown.partition(|check| check.entry().role.is_claim());
     for check in of_launched {
         let _ = writeln!(text, "- {} (`{}`)", check.claim(), check.id());
     }
@@ -327,8 +328,11 @@ fn changes(protection: &'static dyn Protection, chosen: &experiment::Protection)
     lines.extend(setup.table_statements.iter().map(|statement| format!("for each table: {statement}")));
     lines.extend(setup.session_statements.iter().map(|statement| format!("in every session: {statement}")));
     let own = &setup.after_loading;
-    let one_line = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    lines.extend(own.statements.iter().map(|statement| format!("after loading: {}", one_line(statement))));
+    if let [first, ..] = own.statements.as_slice() {
+        // Its file has them all.
+        let first: Vec<&str> = first.split_whitespace().take(3).collect();
+        lines.push(format!("after loading, {} of its statements: {} …", own.statements.len(), first.join(" ")));
+    }
     lines.extend(own.session.iter().map(|statement| format!("in every measured session: {statement}")));
     if let Transport::Tls { version, mutual, resumption, .. } = setup.transport {
         let clients = if mutual { ", clients show a certificate" } else { "" };

@@ -9,11 +9,16 @@ use tithe_model::{
 };
 
 use crate::{
-    checks::{canary::Targets, disk_canary::DiskCanary, scan::Places, wire_canary::WireCanary},
+    checks::{
+        canary::{Canaries, Targets, key_value},
+        disk_canary::DiskCanary,
+        scan::Places,
+        wire_canary::WireCanary,
+    },
     database::{Row, Speaker},
     evidence::{Check, CheckContext, CheckEntry},
     session::answered_within,
-    setup::{Setup, in_space, with_files},
+    setup::{Selection, Setup, in_space, with_files},
 };
 
 /// What claims by name ask of one product beside what all have.
@@ -42,6 +47,11 @@ pub fn check(claim: &Claim, probes: &'static Probes) -> Box<dyn Check> {
         Claim::Check(NamedCheck::CanaryNotInFiles(places)) => {
             Box::new(DiskCanary::new(places_of(places), Targets::Everything))
         }
+        Claim::Check(NamedCheck::ValuesNotInFiles(places)) => {
+            Box::new(DiskCanary::new(places_of(places), Targets::Fields(Selection::of_share(1.0))))
+        }
+        Claim::Check(NamedCheck::RemovedNotInFiles(places)) => Box::new(DiskCanary::removed(places_of(places))),
+        Claim::Check(NamedCheck::RemovedFound { statement }) => Box::new(RemovedFound { statement: statement.clone() }),
         Claim::Check(NamedCheck::NotOnTheWire) => Box::new(WireCanary::new(Targets::Everything)),
         Claim::Check(NamedCheck::RefusedWithoutPassword) => Box::new(PasswordNeeded(probes)),
         Claim::Check(NamedCheck::CountedInLog { pattern, count }) => {
@@ -118,6 +128,42 @@ impl Check for RefusedAs {
             Err(Failure::Said(error)) if error.contains(&self.words) => Observation::Protected(error),
             Err(failure) => Observation::Unknown(failure.to_string()),
         })
+    }
+}
+
+/// What a client replaced and removed is found by a statement.
+struct RemovedFound {
+    statement: String,
+}
+
+impl Check for RemovedFound {
+    fn entry(&self) -> CheckEntry {
+        YOUR_CLAIM
+    }
+
+    fn claim(&self) -> String {
+        format!("`{}` finds what a client replaced and removed", self.statement)
+    }
+
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let canaries = Canaries::new(context, "removed-found");
+        let mut session = key_value(context.connect()?)?;
+        canaries.write(session.as_mut())?;
+        canaries.read_back(session.as_mut())?;
+        canaries.remove(session.as_mut())?;
+        drop(session);
+        for (value, how) in canaries.replaced_and_removed() {
+            match said(context, context.setup, &self.statement.replace("{canary}", &value))? {
+                Ok(rows) if rows.is_empty() => {
+                    return Ok(Observation::Exposed(format!("the value that {how} is not found")));
+                }
+                Ok(_) => {}
+                // Where nothing keeps what was removed, the place to look into may not be there.
+                Err(Failure::Said(error)) if !context.protected => return Ok(Observation::Exposed(error)),
+                Err(failure) => return Ok(Observation::Unknown(failure.to_string())),
+            }
+        }
+        Ok(seen(context, true, "both are found".to_owned()))
     }
 }
 

@@ -130,6 +130,7 @@ pub const CHECKS: &[(&str, Option<Property>)] = &[
     ("program-wire", Some(Property::Transport)),
     ("raw-image", Some(Property::AtRest)),
     ("recorders", None),
+    ("removed-canary", Some(Property::AtRest)),
     ("rights-enforced", Some(Property::Authorisation)),
     ("row-plan", None),
     ("rows-apart", Some(Property::Authorisation)),

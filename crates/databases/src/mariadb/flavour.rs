@@ -27,7 +27,11 @@ const ENTRY: DatabaseEntry = DatabaseEntry {
         setting: "SELECT @@GLOBAL.{setting}",
         between: '_',
         kept: Some(KEPT),
-        careful: &["SET max_statement_time = 10", "SET SESSION TRANSACTION READ ONLY", "START TRANSACTION READ ONLY"],
+        careful: &[
+            "SET max_statement_time = IF(@@max_statement_time BETWEEN 0.001 AND 10, @@max_statement_time, 10)",
+            "SET SESSION TRANSACTION READ ONLY",
+            "START TRANSACTION READ ONLY",
+        ],
     }),
     start_s: 0.8,
     ..mysql_family::ENTRY

@@ -75,7 +75,12 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     custom: Some(AskedOfCustom {
         setting: "SELECT current_setting('{setting}')",
         between: '_',
-        careful: &["SET statement_timeout = '10s'", "SET default_transaction_read_only = on", "BEGIN READ ONLY"],
+        careful: &[
+            "SELECT set_config('statement_timeout', '10s', false) FROM pg_settings \
+             WHERE name = 'statement_timeout' AND setting::int NOT BETWEEN 1 AND 10000",
+            "SET default_transaction_read_only = on",
+            "BEGIN READ ONLY",
+        ],
         kept: Some(KeptUndo::in_sql(&[
             "CREATE TABLE {space}.tithe_undo (number int, statement text); COMMENT ON TABLE {space}.tithe_undo IS 'made \
              by tithe'",

@@ -33,6 +33,7 @@ use tithe_model::{
     record::ArmFacts,
 };
 use tithe_plugin::{
+    claim::Probes,
     database::{Connect, Database},
     product::Product,
     protection::Protection,
@@ -178,9 +179,14 @@ impl Database for Sqlite {
 
 impl Product for Sqlite {
     fn protections(&self) -> &'static [&'static dyn Protection] {
-        static PROTECTIONS: [&dyn Protection; 3] =
-            [&page_encryption::PageEncryption, &COLUMNS_EMBEDDED, &ORDINARY_STATEMENTS];
-        &PROTECTIONS
+        static PROTECTIONS: &[&dyn Protection] = &[
+            &page_encryption::PageEncryption,
+            described!("sqlite", "secure-delete", &Probes::NONE),
+            described!("sqlite", "audit-trigger", &Probes::NONE),
+            &COLUMNS_EMBEDDED,
+            &ORDINARY_STATEMENTS,
+        ];
+        PROTECTIONS
     }
 }
 

@@ -75,6 +75,15 @@ pub enum Claim {
 pub enum NamedCheck {
     /// No canary is readable in these files.
     CanaryNotInFiles(Vec<FilePlace>),
+    /// No field value is readable in these files; keys may be.
+    ValuesNotInFiles(Vec<FilePlace>),
+    /// Nothing of rows that a client changed and removed is readable in these files.
+    RemovedNotInFiles(Vec<FilePlace>),
+    /// A statement brings rows for the value `{canary}`, which a client replaced or removed.
+    RemovedFound {
+        /// The statement; it changes nothing.
+        statement: String,
+    },
     /// No canary is readable between client and server.
     NotOnTheWire,
     /// Clients without the password, or with a wrong one, are refused.
@@ -131,6 +140,7 @@ impl Claim {
             }
             Self::Statement { statement, says: Says::Rows(_) } => vec![statement],
             Self::Check(NamedCheck::CountedInLog { pattern, .. }) => vec![pattern],
+            Self::Check(NamedCheck::RemovedFound { statement }) => vec![statement],
             Self::Check(NamedCheck::RefusedAs { account, statement, words }) => vec![account, statement, words],
             Self::Check(_) => Vec::new(),
         }

@@ -32,6 +32,21 @@ const CHECKS: &[NamedEntry] = &[
         needs: &["files"],
         read: |table, problems| Some(NamedCheck::CanaryNotInFiles(places(&table.get("files")?, problems)?)),
     },
+    NamedEntry {
+        name: "values-not-in-files",
+        needs: &["files"],
+        read: |table, problems| Some(NamedCheck::ValuesNotInFiles(places(&table.get("files")?, problems)?)),
+    },
+    NamedEntry {
+        name: "removed-not-in-files",
+        needs: &["files"],
+        read: |table, problems| Some(NamedCheck::RemovedNotInFiles(places(&table.get("files")?, problems)?)),
+    },
+    NamedEntry {
+        name: "removed-found",
+        needs: &["statement"],
+        read: |table, problems| Some(NamedCheck::RemovedFound { statement: about_canary(table, problems)? }),
+    },
     NamedEntry { name: "not-on-the-wire", needs: &[], read: |_, _| Some(NamedCheck::NotOnTheWire) },
     NamedEntry { name: "refused-without-password", needs: &[], read: |_, _| Some(NamedCheck::RefusedWithoutPassword) },
     NamedEntry {
@@ -132,6 +147,15 @@ fn statement(table: &Table<'_>, problems: &mut Problems) -> Option<String> {
     let text = item.text(problems)?.trim().to_owned();
     if text.is_empty() {
         item.refuse("asks nothing", problems);
+    }
+    Some(text)
+}
+
+/// A statement that looks for `{canary}`.
+fn about_canary(table: &Table<'_>, problems: &mut Problems) -> Option<String> {
+    let text = statement(table, problems)?;
+    if !text.contains("{canary}") {
+        table.get("statement")?.refuse("does not look for `{canary}`, the value that was removed", problems);
     }
     Some(text)
 }

@@ -94,6 +94,29 @@ impl Canaries {
         Ok(())
     }
 
+    /// Removes every record through `session`.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn remove(&self, session: &mut dyn KeyValueSession) -> Result<(), Fault> {
+        for record in &self.records {
+            session.call(&Request::Delete { key: &record.key }, &mut Collected::default())?;
+        }
+        Ok(())
+    }
+
+    /// The value of the first field that was replaced, and that which went with its record; each with what took it
+    /// away. A table has fields.
+    pub fn replaced_and_removed(&self) -> Vec<(String, &'static str)> {
+        let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+        let first = self.records.first();
+        let replaced =
+            first.and_then(|record| record.inserted.first()).map(|value| (text(value), "an update replaced"));
+        let removed =
+            first.and_then(|record| record.updated.first()).map(|(_, value)| (text(value), "went with its row"));
+        replaced.into_iter().chain(removed).collect()
+    }
+
     /// The tokens that must not be seen where `targets` are protected.
     pub fn tokens(&self, targets: &Targets) -> Vec<&[u8]> {
         let (keys, fields) = match targets {

@@ -12,18 +12,26 @@ use crate::{
 
 /// Writes canaries through the measured path, settles, and looks for them in the files of `places`.
 ///
-/// Its id is `disk-canary`, or `journal-canary` where the journal is the only place: one arm can have both. On the
+/// Its id is `disk-canary`, or `journal-canary` where the journal is the only place: one arm can have both. With
+/// [`DiskCanary::removed`] it is `removed-canary`. On the
 /// plain arm the canaries must be seen in the data files (where these are among the places), else the finding is
 /// "cannot tell". A journal that settling empties belongs into the same check as the data.
 pub struct DiskCanary {
     places: Places,
     targets: Targets,
+    /// The canaries are removed before they are searched for.
+    removed: bool,
 }
 
 impl DiskCanary {
     /// A check of `places` for `targets`.
     pub fn new(places: Places, targets: Targets) -> Self {
-        Self { places, targets }
+        Self { places, targets, removed: false }
+    }
+
+    /// A check of `places` for everything of rows that were changed and removed.
+    pub fn removed(places: Places) -> Self {
+        Self { places, targets: Targets::Everything, removed: true }
     }
 
     fn conclude(&self, report: &Report, canaries: usize, protected: bool) -> Observation {
@@ -45,11 +53,15 @@ impl DiskCanary {
 
 impl Check for DiskCanary {
     fn entry(&self) -> CheckEntry {
+        if self.removed {
+            return CheckEntry::claim("removed-canary");
+        }
         CheckEntry::claim(if self.places == Places::JOURNAL { "journal-canary" } else { "disk-canary" })
     }
 
     fn claim(&self) -> String {
-        format!("no {} is readable in the {}", self.targets.noun(), self.places.noun())
+        let of = if self.removed { " of removed rows" } else { "" };
+        format!("no {}{of} is readable in the {}", self.targets.noun(), self.places.noun())
     }
 
     fn looks_into_files(&self) -> bool {
@@ -64,8 +76,14 @@ impl Check for DiskCanary {
         let mut session = key_value(context.connect()?)?;
         canaries.write(session.as_mut())?;
         canaries.read_back(session.as_mut())?;
+        if self.removed {
+            canaries.remove(session.as_mut())?;
+        }
         drop(session);
-        context.database.quiesce(context.server, context.setup, context.table)?;
+        // Settling may rewrite a table, which removes on any arm what removed rows left behind.
+        if !self.removed {
+            context.database.quiesce(context.server, context.setup, context.table)?;
+        }
         let written = context.database.write_out(context.server, context.setup, context.table);
         let tokens = canaries.tokens(&self.targets);
         let needles: Vec<_> = tokens.iter().map(|token| ("canary", *token)).collect();

@@ -219,10 +219,42 @@ fn what_statements_leave_on_an_attached_server_is_undone_also_after_a_kill() {
 }
 
 /// Built-in protections that files describe, each with what defeats it: keys of a further protection of the arm.
-const ENTRIES: [(&str, &str, &[&str]); 5] = [
+const ENTRIES: &[(&str, &str, &[&str])] = &[
     ("postgres", "column-rights", &["statements = [\"GRANT SELECT ON usertable TO tithe_columns\"]"]),
-    ("postgres", "audit-trigger", &["statements = [\"ALTER TABLE usertable DISABLE TRIGGER tithe_trail\"]"]),
+    (
+        "postgres",
+        "audit-trigger",
+        &[
+            "statements = [\"ALTER TABLE usertable DISABLE TRIGGER tithe_trail\"]",
+            "statements = [\"CREATE OR REPLACE FUNCTION tithe_trail() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'\"]",
+        ],
+    ),
+    ("postgres", "view-rights", &["statements = [\"GRANT SELECT ON tithe_behind TO tithe_views\"]"]),
+    (
+        "postgres",
+        "pgcrypto",
+        &["statements = [\"CREATE INDEX ON tithe_sealed (public.pgp_sym_decrypt_bytea(field0, 'tithe'))\"]"],
+    ),
+    ("postgres", "statement-timeout", &["session = [\"SET statement_timeout = 0\"]"]),
     ("mariadb", "audit-accounts", &["statements = [\"SET GLOBAL server_audit_incl_users = 'nobody'\"]"]),
+    (
+        "mariadb",
+        "audit-trigger",
+        &[
+            "statements = [\"CREATE OR REPLACE TRIGGER tithe_delete AFTER DELETE ON usertable FOR EACH ROW SET @kept = OLD.FIELD0\"]",
+        ],
+    ),
+    (
+        "mariadb",
+        "row-history",
+        &[
+            "statements = [\"SET system_versioning_alter_history = KEEP\", \"ALTER TABLE usertable MODIFY FIELD0 mediumblob WITHOUT SYSTEM VERSIONING\"]",
+        ],
+    ),
+    ("mariadb", "statement-timeout", &["session = [\"SET max_statement_time = 0\"]"]),
+    ("mysql", "audit-trigger", &["statements = [\"DROP TRIGGER tithe_update\"]"]),
+    ("sqlite", "secure-delete", &[]),
+    ("sqlite", "audit-trigger", &["statements = [\"DROP TRIGGER tithe_delete\"]"]),
     ("redis", "renamed-command", &[]),
     ("redis", "key-selectors", &["statements = [\"ACL SETUSER tithe_client (~* +@all)\"]"]),
 ];
@@ -265,8 +297,8 @@ fn entries_of_postgres_are_proven_and_what_defeats_them_is_seen() {
 }
 
 #[test]
-fn entries_of_mariadb_and_redis_are_proven_and_what_defeats_them_is_seen() {
-    for database in [&MariaDb as &'static dyn Product, &Redis] {
+fn entries_of_other_products_are_proven_and_what_defeats_them_is_seen() {
+    for database in [&MariaDb as &'static dyn Product, &MySql, &Sqlite, &Redis] {
         entries_hold(database);
     }
 }

@@ -21,6 +21,9 @@ pub static ALL: &[&dyn Protection] = &[
     &GeneralLog(&LOG),
     &password::Password,
     described!("mariadb", "audit-accounts", &CLAIMS),
+    described!("mysql-family", "audit-trigger", &CLAIMS),
+    described!("mariadb", "row-history", &CLAIMS),
+    described!("mariadb", "statement-timeout", &CLAIMS),
     &COLUMNS,
     &ORDINARY_STATEMENTS,
 ];

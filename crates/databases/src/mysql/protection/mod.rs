@@ -1,4 +1,4 @@
-//! The protections of MySQL: one file and one line in [`ALL`] each.
+//! The protections of MySQL: one file, here or in `protections`, and one line in [`ALL`] each.
 
 mod encryption;
 mod password;
@@ -8,15 +8,22 @@ use tithe_plugin::{
     protections::{COLUMNS, ORDINARY_STATEMENTS},
 };
 
-use super::evidence::{LOG, PROBES};
+use super::evidence::{CLAIMS, LOG, PROBES};
 use crate::{mysql_family::protection::general_log::GeneralLog, tls::Tls};
 
 /// TLS by MySQL's own `ssl_cert`, with plaintext refused by the server (`require_secure_transport`) and by the account.
 static TLS: Tls = Tls::of(&PROBES);
 
 /// In the order of `tithe ls`.
-pub const ALL: &[&dyn Protection] =
-    &[&encryption::Encryption, &TLS, &GeneralLog(&LOG), &password::Password, &COLUMNS, &ORDINARY_STATEMENTS];
+pub static ALL: &[&dyn Protection] = &[
+    &encryption::Encryption,
+    &TLS,
+    &GeneralLog(&LOG),
+    &password::Password,
+    described!("mysql-family", "audit-trigger", &CLAIMS),
+    &COLUMNS,
+    &ORDINARY_STATEMENTS,
+];
 
 #[cfg(test)]
 mod tests;

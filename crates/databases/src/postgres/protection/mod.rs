@@ -23,7 +23,10 @@ pub static ALL: &[&dyn Protection] = &[
     &scram::Scram,
     &checksums::Checksums,
     described!("postgres", "column-rights", &CLAIMS),
+    described!("postgres", "view-rights", &CLAIMS),
     described!("postgres", "audit-trigger", &CLAIMS),
+    described!("postgres", "pgcrypto", &CLAIMS),
+    described!("postgres", "statement-timeout", &CLAIMS),
     &COLUMNS,
     &ORDINARY_STATEMENTS,
 ];

@@ -235,8 +235,16 @@ pub const OPTION: TableFormat = TableFormat {
 };
 
 /// What `check` of a claim can name.
-pub const CHECKS: [&str; 5] =
-    ["canary-not-in-files", "not-on-the-wire", "refused-without-password", "counted-in-log", "refused-as"];
+pub const CHECKS: [&str; 8] = [
+    "canary-not-in-files",
+    "values-not-in-files",
+    "removed-not-in-files",
+    "removed-found",
+    "not-on-the-wire",
+    "refused-without-password",
+    "counted-in-log",
+    "refused-as",
+];
 
 /// What distinguishes a protected arm from the plain one.
 pub const CLAIM: TableFormat = TableFormat {
@@ -258,7 +266,7 @@ pub const CLAIM: TableFormat = TableFormat {
             Choice(&CHECKS),
             NONE,
             "a check of Tithe's in place of a statement; `counted-in-log` sends 100 statements each of INSERT, SELECT, UPDATE \
-             and DELETE",
+             and DELETE; `removed-found` changes and removes rows, and the statement brings rows for each `{canary}` in them",
             "\"not-on-the-wire\"",
         ),
         Key::new("files", List(&Text, 0), NONE, "`data`, `journal` and `logs` of the server", "[\"data\"]"),

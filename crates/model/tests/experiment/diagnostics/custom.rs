@@ -145,7 +145,7 @@ fn files_stay_in_their_folder_and_claims_name_checks() {
             12:46 a protection in an experiment has no `options` (write its value where it belongs)
             12:77 `../x` is outside of the folder of the arm's files (name the file as it is to be called there: `{files}/NAME` stands for it in settings and statements)
             12:91 `/etc/x` is outside of the folder of the arm's files (name the file as it is to be called there: `{files}/NAME` stands for it in settings and statements)
-            13:11 there is no check `not-on-the-wires` (did you mean `not-on-the-wire`? a claim can name: `canary-not-in-files`, `not-on-the-wire`, `refused-without-password`, `counted-in-log`, `refused-as`)
+            13:11 there is no check `not-on-the-wires` (did you mean `not-on-the-wire`? a claim can name: `canary-not-in-files`, `values-not-in-files`, `removed-not-in-files`, `removed-found`, `not-on-the-wire`, `refused-without-password`, `counted-in-log`, `refused-as`)
             14:1 `claims` has no `rows` (add for example `rows = 0`)
             15:30 the check `not-on-the-wire` has no `statement` (remove it: the check needs nothing)
             16:43 `files` cannot be `dat` (did you mean `data`? it is one of: `data`, `journal`, `logs`)
