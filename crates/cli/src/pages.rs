@@ -126,7 +126,7 @@ fn of_database(database: &'static dyn Product, pages: &[ProtectionPage]) -> Stri
             format!("Tithe launches its servers, or attaches to a running one by {}.", schemes.join(" or "))
         }
     };
-    let _ = write!(text, "In an experiment: `database = \"{}\"`. {how}\n\n## Protections\n\n", database.id());
+    let _ = write!(text, "Experiment: `database = \"{}\"`. {how}\n\n## Protections\n\n", database.id());
     let attachable = has_url(database);
     let [title, line] = if attachable { [" on an attached server |", " --- |"] } else { [""; 2] };
     let _ = writeln!(text, "| protection | protects against |{title}\n| --- | --- |{line}");
@@ -188,7 +188,7 @@ fn of_protection(protection: &'static dyn Protection, attached: bool) -> String 
     let chosen = chosen(protection);
     let entry = protection.entry();
     let mut text = format!(
-        "In an experiment: `protections = [{{ use = \"{}\" }}]`{}.\n\n**Protects against** {}\n\n**Leaves open** {}\n",
+        "Experiment: `protections = [{{ use = \"{}\" }}]`{}.\n\n**Protects against** {}\n\n**Leaves open** {}\n",
         entry.id,
         if attached && entry.attachable { ", also on an attached server" } else { "" },
         entry.protects_against,

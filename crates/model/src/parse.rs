@@ -472,7 +472,7 @@ fn encrypted_swap(top: &Table<'_>, attached: bool, resources: &[Resources], prob
     size(&item, problems)
 }
 
-/// A size of memory, bytes.
+/// A size of memory or on a disk, bytes.
 fn size(item: &Item<'_>, problems: &mut Problems) -> Option<u64> {
     let bytes = units::bytes(item.text(problems)?).filter(|bytes| (1 << 20..1 << 50).contains(bytes));
     if bytes.is_none() {

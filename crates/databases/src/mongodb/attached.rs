@@ -114,14 +114,14 @@ mod tests {
         check(
             vec![on("shop", &all)],
             expect![[r#"
-                say `db.getSiblingDB("shop").grantRolesToUser("ann", [{ role: "readWrite", db: "tithe" }, { role: "dbAdmin", db: "tithe" }])`
-                say `db.getSiblingDB("shop").grantRolesToUser("ann", [{ role: "clusterMonitor", db: "admin" }])`
+                run `db.getSiblingDB("shop").grantRolesToUser("ann", [{ role: "readWrite", db: "tithe" }, { role: "dbAdmin", db: "tithe" }])`
+                run `db.getSiblingDB("shop").grantRolesToUser("ann", [{ role: "clusterMonitor", db: "admin" }])`
             "#]],
         );
         check(
             vec![on("tithe", &all), monitor.clone()],
             expect![[r#"
-                say `db.getSiblingDB("shop").grantRolesToUser("ann", [{ role: "dbAdmin", db: "tithe" }])`
+                run `db.getSiblingDB("shop").grantRolesToUser("ann", [{ role: "dbAdmin", db: "tithe" }])`
             "#]],
         );
         check(vec![on("", &all), on("tithe", &["dropDatabase"]), monitor], expect![""]);

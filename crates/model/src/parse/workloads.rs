@@ -11,7 +11,7 @@ use super::{
     asked::AskedBy,
     keys,
     reader::{self, Item, Pair, Problems, Table, Text},
-    refuse_duplicates, units,
+    refuse_duplicates, size,
 };
 use crate::{
     catalogue::{Catalogue, Properties, PropertyFile, WorkloadEntry},
@@ -131,12 +131,9 @@ fn keyed(table: &Table<'_>, problems: &mut Problems) -> Vec<(String, Pair)> {
         put(&item, tables.to_owned());
     }
     if let Some(item) = table.get("copy_limit")
-        && let Some(text) = item.text(problems)
+        && let Some(bytes) = size(&item, problems)
     {
-        match units::bytes(text) {
-            Some(bytes) => put(&item, bytes.to_string()),
-            None => item.refuse("is no size", problems),
-        }
+        put(&item, bytes.to_string());
     }
     if let Some(item) = table.get("commit")
         && let Some(commits) = item.flag(problems)

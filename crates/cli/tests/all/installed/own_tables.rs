@@ -115,7 +115,10 @@ fn scripts_on_postgres_read_in_place_and_change_copies() {
     let (code, told) = run(&bench, urls, writes);
     assert!(code == 4 && told.contains("may change more than the statements need (shop.other)"), "{told}");
     server.psql("REVOKE UPDATE ON shop.other FROM reader");
-    let (code, told) = run(&bench, urls, &format!("{writes}\ncopy_limit = \"1 kB\""));
+    server.psql("INSERT INTO shop.orders SELECT 1000 + n, 1, n FROM generate_series(1, 20000) AS n");
+    let (code, told) = run(&bench, urls, &format!("{writes}\ncopy_limit = \"1 MiB\""));
+    server.psql("DELETE FROM shop.orders WHERE id > 1000");
+    server.psql("VACUUM FULL shop.orders");
     assert!(code == 4 && told.contains("how much its disk has free is not known: write `copy_limit = "), "{told}");
     for workload in [writes, "replay = \"writes.log\""] {
         let (code, told) = run(&bench, urls, workload);
