@@ -122,7 +122,7 @@ pub fn source(arguments: &AskedArgs, command: &str) -> Result<Source, Stop> {
 fn in_file(path: &Path, arguments: &AskedArgs, homonym: Option<&OfferedDatabase>) -> Result<Source, Stop> {
     let name = path.display();
     let otherwise = homonym.map(|database| {
-        format!("to measure the database {}, run tithe in a folder without a file of that name", database.entry.title)
+        format!("to measure {}, run tithe in a folder without a file of that name", database.entry.title)
     });
     if let Some(option) = option_of_words(arguments) {
         let advice =

@@ -65,7 +65,7 @@ pub fn with_canary(
 ) -> Result<(), Fault> {
     let Some(find) = product.canary_checks() else {
         let looked_for = |cell: &&mut FeatureStatus| [Feature::AtRest, Feature::Auditing].contains(&cell.feature);
-        cells.iter_mut().filter(looked_for).for_each(|cell| cell.seen.push_str("; no canary check for this product"));
+        cells.iter_mut().filter(looked_for).for_each(|cell| cell.seen.push_str("; canary: no check for this product"));
         return Ok(());
     };
     let nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);

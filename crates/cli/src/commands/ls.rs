@@ -25,9 +25,9 @@ use crate::{
 };
 
 /// The arm that no file has to name.
-const AA_ARM: &str = "The arm \"A/A\" is the plain arm again, the negative control: its true cost is zero. It is there by \
-                      itself where it takes at most a fifth of the load of servers that tithe launches; `aa_arm = true` \
-                      or `false` in [measure] decides it otherwise.";
+const AA_ARM: &str = "The arm \"A/A\" is the plain arm again, the negative control: its true cost is zero. It is added \
+                      where it takes at most a fifth of the load of servers that tithe launches; `aa_arm` in [measure] \
+                      decides it otherwise.";
 
 /// What is said of servers that can be attached to.
 const BY_PROVIDER: &str = "What only the provider of a running server can switch is measured by `switch` of an arm, and \

@@ -67,7 +67,7 @@ fn a_database_tells_what_its_protections_are_for_and_a_protection_everything() {
             reported     the value and the key that a client gives to pgcrypto stay out
                          of the log
 
-          proven on an attached server (sessions switch it) by
+          proven on an attached server (by sessions) by
             needed       every statement of class read and write is in the audit log
                          once, and no other
             reported     the logs are free of every key or field value, of data keys and

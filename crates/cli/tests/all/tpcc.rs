@@ -62,7 +62,7 @@ fn every_arm_is_proven_and_every_condition_holds() {
 #[test]
 fn what_cannot_be_encrypted_is_told_before_anything_starts() {
     for (compute, protection, expected) in [
-        ("client-side", "use = 'columns', share = 0.3", "share = 0.3 stands for no set of columns"),
+        ("client-side", "use = 'columns', share = 0.3", "share = 0.3 is no set of columns"),
         ("client-side", "use = 'columns', share = 1.5", "write for example `share = 1`"),
         ("client-side", "use = 'columns', names = 'c_lasst'", "no column is called `c_lasst`"),
         ("client-side", "use = 'columns', names = 'i_id'", "must be encrypted together: add ol_i_id, s_i_id"),

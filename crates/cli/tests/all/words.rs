@@ -167,7 +167,7 @@ fn a_file_wins_and_says_its_own_arms() {
     let output = bench.tithe(&["plan", "simulated"]);
     assert_eq!(status(&output), 0, "{}", err(&output));
     expect![[r#"
-        tithe: simulated is a file here, and is read; to measure simulated database by that name, run tithe where no file is called so
+        tithe: simulated is a file here, and is read; to measure simulated database, run tithe in a folder without a file of that name
     "#]].assert_eq(&err(&output));
     for words in [&["--protect", "seal"][..], &["--workload", "a"]] {
         let output = bench.tithe(&[&["plan", "simulated"], words].concat());
@@ -388,7 +388,7 @@ fn a_running_server_is_planned_from_its_url() {
             1 | tithe plan postgres://ann@127.0.0.1:9/shop --protect checksums
               |                                                      ^^^^^^^^^
               |
-              = help: name the database in place of its URL to let Tithe start the servers; attached servers can be measured with: `tls`, `pgaudit`, `log-statement`, `row-security`, `scram`, `columns`, `ordinary-statements`
+              = help: name the database in place of its URL to let Tithe start the servers; attached servers can be measured with: `tls`, `pgaudit`, `log-statement`, `row-security`, `scram`, `statement-timeout`, `columns`, `ordinary-statements`
 
             tithe: 1 problem in the command line; nothing was started
         "#]],

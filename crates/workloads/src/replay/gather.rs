@@ -17,7 +17,7 @@ const CLASSES: usize = 12;
 const DIGESTS: usize = 24;
 
 /// What the names of kinds of statements begin with.
-const DIGEST: &str = "log:";
+pub const DIGEST: &str = "log:";
 
 /// Kinds that are counted before the ones that took most are chosen.
 const COUNTED: usize = 10_000;
