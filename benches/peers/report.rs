@@ -14,7 +14,7 @@ Made by `cargo bench --bench peers -- --write`; the head of `benches/peers/main.
 
 Client and server share one processor. The ratio is Tithe's client processor time per operation divided by the peer's in
 the same round: median (quartiles) and number of rounds n. Below 1 Tithe needs less. `Tithe again` is Tithe against itself:
-smaller differences were not resolved. Rounds differ more than programs do, so compare ratios, not times.
+smaller differences were not resolved. Rounds differ: compare ratios.
 
 Tithe offers YCSB's requests with everything on: zipfian keys, eight versions of every value, each field verified, latencies
 recorded, slots of 20 ms, server processes watched. YCSB offers the same and does not verify values. pgbench, sysbench and
