@@ -19,6 +19,14 @@ pub struct Counted {
     pub rows: u64,
 }
 
+impl Counted {
+    /// That of a row with its text, calls, nanoseconds and rows, as servers write them.
+    pub fn of([text, calls, ns, rows]: [String; 4]) -> Self {
+        let number = |text: String| text.parse().unwrap_or_default();
+        Self { text, calls: number(calls), ns: number(ns), rows: number(rows) }
+    }
+}
+
 /// What is known of the values in a column.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ColumnValues {

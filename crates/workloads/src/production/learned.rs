@@ -188,31 +188,29 @@ pub fn learn(production: &mut dyn Production) -> Result<Learned, Fault> {
     let flavour = flavour.ok_or_else(|| Fault::Refused("the server counts no statements of SQL".to_owned()))?;
     let mut counted = production.counted()?;
     counted.retain(|it| !is_of_tithe(&it.text));
-    let work: Vec<&Counted> =
-        counted.iter().filter(|it| is_work(&it.text, flavour) && !is_of_server(&it.text)).collect();
-    let names: BTreeSet<String> = work.iter().flat_map(|it| guard::names(&it.text)).collect();
-    let grants = production.grants(&work, &names)?;
-    if !grants.is_empty() {
-        let all: Vec<String> = grants.into_iter().collect();
-        return Err(Fault::Refused(format!("the account may not read what statements name: say `{}`", all.join("; "))));
-    }
-    let columns = production.columns(&names)?;
-    let values: Vec<Option<Values>> = columns.iter().map(Values::of).collect();
     let mut left_out: BTreeMap<Reason, (u64, u64)> = BTreeMap::new();
     let mut leave = |reason: Reason, ns: u64| {
         let (count, all_ns) = left_out.entry(reason).or_default();
         (*count, *all_ns) = (*count + 1, *all_ns + ns);
     };
-    let mut statements: Vec<(Drawn, &Counted)> = Vec::new();
+    let mut work: Vec<&Counted> = Vec::new();
     for it in &counted {
-        if !is_work(&it.text, flavour) {
-            leave(Reason::Utility, it.ns);
-            continue;
+        match () {
+            () if !is_work(&it.text, flavour) => leave(Reason::Utility, it.ns),
+            () if is_of_server(&it.text) => leave(Reason::NoTable, it.ns),
+            () => work.push(it),
         }
-        if is_of_server(&it.text) {
-            leave(Reason::NoTable, it.ns);
-            continue;
-        }
+    }
+    let names: BTreeSet<String> = work.iter().flat_map(|it| guard::names(&it.text)).collect();
+    let grants = production.grants(&work, &names)?;
+    if !grants.is_empty() {
+        let all: Vec<String> = grants.into_iter().collect();
+        return Err(Fault::Refused(format!("the account may not read what statements name: run `{}`", all.join("; "))));
+    }
+    let columns = production.columns(&names)?;
+    let values: Vec<Option<Values>> = columns.iter().map(Values::of).collect();
+    let mut statements: Vec<(Drawn, &Counted)> = Vec::new();
+    for it in work {
         let parsed = parsed(&it.text, flavour, &columns);
         if let Some(reason) = judged(it, &parsed, &values, &columns) {
             leave(reason, it.ns);

@@ -26,7 +26,7 @@ use tithe_model::{
 use tithe_plugin::{
     own_tables::{Asked, OwnStatement},
     production::{Learns, Production},
-    session::{Discard, Progress, Session, Table},
+    session::{Discard, Session, Table},
     workload::{ArmState, Client, Clients, Load, NoState, Workload},
 };
 
@@ -175,12 +175,9 @@ impl Clients for LikeProduction {
         let (session, mut failed) = (session.sql()?, Vec::new());
         for (number, drawn) in learned.statements.iter().enumerate() {
             session.run("BEGIN")?;
-            let ran = session.submit_text(&learned.sample(number)).and_then(|()| {
-                while session.advance(&mut Discard)? == Progress::Pending {}
-                Ok(())
-            });
+            let ran = session.submit_text(&learned.sample(number)).and_then(|()| session.finish(&mut Discard));
             match ran {
-                Ok(()) => {}
+                Ok(_) => {}
                 Err(Fault::Server(words) | Fault::Refused(words)) => failed.push(format!("{}: {words}", drawn.name)),
                 Err(fault) => return Err(fault),
             }

@@ -168,7 +168,7 @@ fn what_cannot_be_drawn_is_counted_by_reason() {
     );
     let mut server =
         Server { protocol: WireProtocol::Postgres, statements: Vec::new(), grants: vec!["GRANT a", "GRANT b"] };
-    expect!["refused: the account may not read what statements name: say `GRANT a; GRANT b`"]
+    expect!["refused: the account may not read what statements name: run `GRANT a; GRANT b`"]
         .assert_eq(&learn(&mut server).expect_err("rights are missing").to_string());
 }
 

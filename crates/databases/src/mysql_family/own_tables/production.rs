@@ -43,22 +43,16 @@ impl Production for Asking {
             Fault::Server(_) | Fault::Refused(_) => {
                 let account = &self.account;
                 Fault::Refused(format!(
-                    "the account may not see what was counted: say `GRANT SELECT ON performance_schema.* TO {account}; GRANT \
+                    "the account may not see what was counted: run `GRANT SELECT ON performance_schema.* TO {account}; GRANT \
                      SELECT ON {}.* TO {account}`",
                     self.database
                 ))
             }
             fault => fault,
         })?;
-        let number = |text: String| text.parse().unwrap_or_default();
-        let counted = counted.into_iter().map(|[text, calls, ns, rows]: [String; 4]| Counted {
-            // A function's name has no blank behind it, except in a digest.
-            text: text.trim_end().replace(" (", "("),
-            calls: number(calls),
-            ns: number(ns),
-            rows: number(rows),
-        });
-        Ok(counted.collect())
+        let counted = counted.into_iter().map(Counted::of);
+        // A function's name has no blank behind it, except in a digest.
+        Ok(counted.map(|it| Counted { text: it.text.trim_end().replace(" (", "("), ..it }).collect())
     }
 
     fn columns(&mut self, names: &BTreeSet<String>) -> Result<Vec<ColumnValues>, Fault> {

@@ -13,7 +13,7 @@ use tithe_plugin::{
 use super::{Asking, NOT_OF_USERS, array};
 
 /// What has a server count statements.
-const COUNTS: &str = "have shared_preload_libraries name pg_stat_statements, restart the server, and say `CREATE EXTENSION \
+const COUNTS: &str = "have shared_preload_libraries name pg_stat_statements, restart the server, and run `CREATE EXTENSION \
                       pg_stat_statements` in this database";
 
 impl Asking {
@@ -49,7 +49,7 @@ impl Production for Asking {
         let version: u32 = version.parse().unwrap_or_default();
         let lacking = self.lacking()?;
         if !lacking.is_empty() {
-            let words = format!("the account may not see what was counted: say `{}`", lacking.join("; "));
+            let words = format!("the account may not see what was counted: run `{}`", lacking.join("; "));
             return Err(Fault::Refused(words));
         }
         let took = if version >= 130_000 { "total_exec_time" } else { "total_time" };
@@ -63,14 +63,7 @@ impl Production for Asking {
             Fault::Server(words) => Fault::Refused(format!("pg_stat_statements says {words}: {COUNTS}")),
             fault => fault,
         })?;
-        let number = |text: String| text.parse().unwrap_or_default();
-        let counted = counted.into_iter().map(|[text, calls, ns, rows]: [String; 4]| Counted {
-            text,
-            calls: number(calls),
-            ns: number(ns),
-            rows: number(rows),
-        });
-        Ok(counted.collect())
+        Ok(counted.into_iter().map(Counted::of).collect())
     }
 
     fn columns(&mut self, names: &BTreeSet<String>) -> Result<Vec<ColumnValues>, Fault> {
