@@ -5,7 +5,7 @@
 //! share another, and whether the installed server knows its settings; and this machine, whether servers can listen
 //! where they are to. Nothing is connected to.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::collections::BTreeMap;
 
 use tithe_harness::arms::{Resolved, check_address};
 use tithe_machine::launch::Install;
@@ -14,7 +14,10 @@ use tithe_model::{
     experiment::{Arm, Experiment, OptionValue, Protection, Url},
     parse,
 };
-use tithe_plugin::{product::Product, wire::is_socket};
+use tithe_plugin::{
+    product::Product,
+    wire::{is_socket, is_this_machine},
+};
 
 use crate::complain::without_lead;
 
@@ -113,10 +116,7 @@ fn alone(database: &dyn Product, experiment: &Experiment, text: &str) -> Option<
     let places = experiment.arms.iter().enumerate().map(|(number, arm)| {
         let (host, port) = database.endpoint(arm.url.as_ref()?)?;
         let by_socket = is_socket(&host);
-        let here = by_socket
-            || host.eq_ignore_ascii_case("localhost")
-            || host.parse().is_ok_and(|it: IpAddr| it.is_loopback());
-        let host = if here { "localhost".to_owned() } else { host.to_ascii_lowercase() };
+        let host = if is_this_machine(&host) { "localhost".to_owned() } else { host.to_ascii_lowercase() };
         Some(Place { number, arm, host, port, by_url: by_url(database, arm).is_some(), by_socket })
     });
     let places = places.collect::<Option<Vec<Place<'_>>>>()?;

@@ -90,10 +90,16 @@ pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     }
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        let digit = |digit: u8| char::from(digit).to_digit(16);
-        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
+        *byte = unhex_byte(pair)?;
     }
     Some(bytes)
+}
+
+/// The byte that two hexadecimal `digits` say; `None` for anything else.
+pub fn unhex_byte(digits: &[u8]) -> Option<u8> {
+    let &[high, low] = digits else { return None };
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    Some((digit(high)? << 4 | digit(low)?) as u8)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ mod tls;
 use std::{
     fs,
     io::{ErrorKind, IoSlice, Read, Write},
-    net::{TcpStream, ToSocketAddrs},
+    net::{IpAddr, TcpStream, ToSocketAddrs},
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix::{fs::FileTypeExt as _, net::UnixStream},
@@ -112,6 +112,13 @@ pub struct TlsFacts {
 /// True where `host` is the path of a Unix socket and not a name.
 pub fn is_socket(host: &str) -> bool {
     host.starts_with('/')
+}
+
+/// True for a `host` that is this machine by its name: a socket, `localhost`, an address of the loopback device.
+pub fn is_this_machine(host: &str) -> bool {
+    is_socket(host)
+        || host.eq_ignore_ascii_case("localhost")
+        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// A connection to the Unix socket at `path`. What is done with a connected socket is the same for all kinds: reading,

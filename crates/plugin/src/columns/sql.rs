@@ -13,7 +13,7 @@ use std::{
     ops::Range,
 };
 
-use tithe_machine::fault::Fault;
+use tithe_machine::{fault::Fault, secret::unhex_byte};
 
 use super::cipher::{DETERMINISTIC_OVERHEAD, Deterministic, Nonces, OVERHEAD, Randomised, open, seal};
 use crate::{
@@ -509,7 +509,5 @@ impl<'p, P: Fn(usize) -> Option<Place<'p>>> Rows for Decrypt<'_, P> {
 
 /// The bytes that PostgreSQL writes as `text`; `None` where it is none of its forms.
 pub(crate) fn unhexed(text: &[u8]) -> Option<Vec<u8>> {
-    let digit = |sign: u8| char::from(sign).to_digit(16).map(|digit| digit as u8);
-    let pairs = text.strip_prefix(b"\\x")?.chunks(2);
-    pairs.map(|pair| Some((digit(*pair.first()?)? << 4) | digit(*pair.get(1)?)?)).collect()
+    text.strip_prefix(b"\\x")?.chunks(2).map(unhex_byte).collect()
 }

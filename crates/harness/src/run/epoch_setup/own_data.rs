@@ -1,16 +1,16 @@
 //! Data of the user's own: restored into the server of an arm, and worked on by another program.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::collections::BTreeMap;
 
 use tithe_machine::{clock::Clock, fault::Fault, launch::Server, watch::host};
-use tithe_model::{experiment::Url, quantity, statement};
+use tithe_model::{quantity, statement};
 use tithe_plugin::{
     data,
     database::{Connect, sql_of},
     own_tables,
     restore::Restore,
     setup::{Setup, TablePlace},
-    wire::is_socket,
+    wire::is_this_machine,
     workload::{Load, Workload},
     workspace::Workspace,
 };
@@ -64,7 +64,8 @@ fn too_large(run: &Run<'_>, setups: &[Setup], limit: Option<u64>) -> Vec<String>
     let mut servers: BTreeMap<String, (u64, Option<u64>)> = BTreeMap::new();
     for (arm, setup) in run.plan.experiment.arms.iter().zip(setups) {
         let (Some(url), TablePlace::Copied { room, .. }) = (&arm.url, &setup.tables) else { continue };
-        let folder = room.folder.as_deref().filter(|_| is_here(run, url));
+        let is_here = run.product.endpoint(url).is_some_and(|(host, _)| is_this_machine(&host));
+        let folder = room.folder.as_deref().filter(|_| is_here);
         let (bytes, free) = servers.entry(sharing::place_of(url)).or_default();
         *bytes += room.bytes;
         *free = folder.and_then(host::free_bytes).or(*free);
@@ -84,14 +85,6 @@ fn too_large(run: &Run<'_>, setups: &[Setup], limit: Option<u64>) -> Vec<String>
         }
     };
     servers.into_iter().filter_map(refusal).collect()
-}
-
-/// True where `url` leads to this machine.
-fn is_here(run: &Run<'_>, url: &Url) -> bool {
-    run.product.endpoint(url).is_some_and(|(host, _)| {
-        let address = host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
-        address || is_socket(&host) || host.eq_ignore_ascii_case("localhost")
-    })
 }
 
 impl EpochSetup<'_> {
