@@ -6,6 +6,7 @@
 mod answers;
 mod arm_server;
 mod cache;
+mod caches;
 pub mod child_process;
 mod data_sets;
 mod draw;
@@ -44,7 +45,6 @@ use tithe_model::{
     experiment::{Arrivals, Observed},
     fact::Fact,
     plan::{Cell, FRAMES_MIN, Plan, Starts, WarmUp},
-    profile::{PROFILED_FROM, ProfiledFrame},
     record::{Event, Finding, Frame, Phase, Slot},
     records::Records,
 };
@@ -68,6 +68,7 @@ use crate::{
     },
     saturation::Served,
 };
+use caches::Caches;
 use child_process::ChildProcesses;
 use data_sets::DataSets;
 use epoch_setup::{
@@ -300,7 +301,7 @@ impl<'a> Run<'a> {
         let budget_ns = self.budget_ns(number, &cell);
         let mut left_ns = budget_ns.saturating_sub(load_before(&cell, number, arms, before));
         let epochs = cell.epochs.max(epochs_done + 1);
-        let profiled = before.map_or(0, |records| pairs_done(&records.profile, number as u32));
+        let profiled = before.map_or(0, |records| profile::pairs_done(&records.profile, number as u32));
         loop {
             let load_ns = left_ns / u64::from((epochs - epoch).max(1));
             let part = EpochPlan { number, cell: &cell, epoch, first: frame, first_start: start, load_ns, profiled };
@@ -422,10 +423,9 @@ impl<'a> Run<'a> {
                 break;
             }
             let starts_anew = measured + free > 0 && starts.is_due(spent_ns, runner.frame_ns(), load_ns, is_free);
-            if let Some(profiling) = &mut profiling
-                && (starts_anew || profiling.follows_frames())
-            {
-                let pairs = profiling.due(spent_ns, load_ns);
+            let is_turn = |it: &&Profiling| starts_anew || it.follows_frames();
+            let pairs = profiling.as_ref().filter(is_turn).map_or(0, |it| it.due(spent_ns, load_ns));
+            if let Some(profiling) = profiling.as_mut().filter(|_| pairs > 0) {
                 caches.stop(&self.cache_use(runner.arms(), child_process.as_ref()));
                 let number_of = (epoch, first_start + starts.begun);
                 profiling.measure(self, pairs, number_of, (&mut runner, &mut child_process), event_log)?;
@@ -441,12 +441,8 @@ impl<'a> Run<'a> {
             }
             let number_of = (epoch, first_start + starts.begun);
             let frame = first + measured + free;
-            let Some((frame, slots)) = (match &mut child_process {
-                Some(child_process) => child_process.frame(&mut runner, frame, number_of, is_free)?,
-                None => runner.frame(frame, number_of, is_free, self.cancelled)?,
-            }) else {
-                break;
-            };
+            let place = (&mut runner, &mut child_process);
+            let Some((frame, slots)) = self.frame(place, frame, number_of, is_free)? else { break };
             event_log.folder.frame(self.plan, &frame, &slots)?;
             let invalid = frame.invalid.clone();
             event_log.add(Event::FrameDone { cell: number as u32, frame: frame.frame, invalid })?;
@@ -487,6 +483,21 @@ impl<'a> Run<'a> {
         self.watch_idle(part, &runner, event_log)?;
         self.prove(part, Phase::After, runner.arms(), event_log)?;
         Ok(Epoch { frames: measured, starts: starts.begun + 1, load_ns: spent_ns, enough })
+    }
+
+    /// Measures frame `number` of this epoch and start, in the process of its own that the database has, where it has
+    /// one; `None` where the run was cancelled.
+    fn frame(
+        &self,
+        (runner, child_process): (&mut CellRunner<'_>, &mut Option<ChildProcesses<'_>>),
+        number: u32,
+        number_of: (u32, u32),
+        is_free: bool,
+    ) -> Result<Option<(Frame, Vec<Slot>)>, Fault> {
+        match child_process {
+            Some(child_process) => child_process.frame(runner, number, number_of, is_free),
+            None => runner.frame(number, number_of, is_free, self.cancelled),
+        }
     }
 
     /// Cell `number`, at a rate of its own where the plan names a share of what was served before.
@@ -637,36 +648,6 @@ fn end_process(child_process: &mut Option<ChildProcesses<'_>>, event_log: &mut E
     said.map_or(Ok(()), |words| event_log.warn(words))
 }
 
-/// What the cache of each arm's server did while measuring, over all its starts: whether data fit in memory is seen and
-/// not assumed.
-struct Caches {
-    /// What stood there when the server of this moment was started.
-    begun: Vec<Option<CacheUse>>,
-    used: Vec<CacheUse>,
-}
-
-impl Caches {
-    fn of(begun: Vec<Option<CacheUse>>) -> Self {
-        Self { used: vec![CacheUse::default(); begun.len()], begun }
-    }
-
-    /// Adds what was done since the server's start; `now` is what stands there before it is stopped.
-    fn stop(&mut self, now: &[Option<CacheUse>]) {
-        for ((used, begun), now) in self.used.iter_mut().zip(&self.begun).zip(now) {
-            let (Some(begun), Some(now)) = (begun, now) else { continue };
-            used.asked += now.asked.saturating_sub(begun.asked);
-            used.missed += now.missed.saturating_sub(begun.missed);
-        }
-    }
-
-    /// The fact on one arm; `None` where its server does not say.
-    fn hits(&self, arm: usize) -> Option<(Fact, String)> {
-        let CacheUse { asked, missed } = self.used[arm];
-        let share = 100.0 * (1.0 - missed as f64 / asked as f64);
-        (asked > 0).then(|| (Fact::CacheHits, format!("{share:.1} % of {asked} pages, while measuring")))
-    }
-}
-
 /// What one cell leaves for those that follow.
 struct RunState {
     served: Served,
@@ -702,12 +683,6 @@ struct Epoch {
     load_ns: u64,
     /// The listener had enough.
     enough: bool,
-}
-
-/// Pairs of `profiled` frames that cell `number` has, one that was not finished included.
-fn pairs_done(profiled: &[ProfiledFrame], number: u32) -> u32 {
-    let of_cell = profiled.iter().filter(|frame| frame.cell == number);
-    of_cell.map(|frame| (frame.frame + 1).saturating_sub(PROFILED_FROM).div_ceil(2)).max().unwrap_or(0)
 }
 
 /// Load of the frames of cell `number` that `before` holds, ns.

@@ -80,12 +80,8 @@ impl Profiling {
                     runner.profile_next();
                 }
                 let frame = PROFILED_FROM + 2 * self.done + place;
-                let Some((measured, slots)) = (match child_process {
-                    Some(child_process) => child_process.frame(runner, frame, number_of, false)?,
-                    None => runner.frame(frame, number_of, false, run.cancelled)?,
-                }) else {
-                    return Ok(());
-                };
+                let place = (&mut *runner, &mut *child_process);
+                let Some((measured, slots)) = run.frame(place, frame, number_of, false)? else { return Ok(()) };
                 let without =
                     || ProfiledFrame::without_samples((self.number as u32, frame), measured.arms.len(), &slots);
                 let mut profiled = runner.take_profile().unwrap_or_else(without);
@@ -124,6 +120,12 @@ impl Profiling {
         }
         Ok(())
     }
+}
+
+/// Pairs of `profiled` frames that cell `number` has, one that was not finished included.
+pub(super) fn pairs_done(profiled: &[ProfiledFrame], number: u32) -> u32 {
+    let of_cell = profiled.iter().filter(|frame| frame.cell == number);
+    of_cell.map(|frame| (frame.frame + 1).saturating_sub(PROFILED_FROM).div_ceil(2)).max().unwrap_or(0)
 }
 
 /// Why cell `number` cannot be profiled; `None` where it can.
