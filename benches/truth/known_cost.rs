@@ -1,7 +1,7 @@
 //! Arms of PostgreSQL that burn counted processor time in every statement (`benches/known_cost/known_cost.c`).
 //!
-//! In `known-cost` all arms have the same settings and no protections: the server finds out by its folder which arm it
-//! is, and Tithe does not know that one is dearer. In `known-claim` each has a setting and a claim of its own.
+//! In `known-cost` all arms have the same settings and no protections: the server learns from its folder which arm it
+//! is, and Tithe does not know which one costs more. In `known-claim` each arm has its own setting and claim.
 //!
 //! A pilot run says what a statement costs the plain arm and what a round burns. The truth of the measured runs comes
 //! from what their own servers counted, and from the level of their own plain arm.

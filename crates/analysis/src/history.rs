@@ -252,7 +252,7 @@ fn conditions(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estim
     same.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(asked_notes(cell).cloned()).collect()
 }
 
-/// How a figure that decides reads: what it is distinguishes series, whatever a document calls it.
+/// The name of a figure that decides. Series are distinguished by it, whatever a document calls the figure.
 fn decided(figure: &Figure) -> String {
     match figure {
         Figure::Metric(metric) => metric_title(*metric).to_owned(),

@@ -575,7 +575,7 @@ impl<'a> PropertyFile<'a> {
 /// What some editors write before a text in UTF-8.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What a property says that is elsewhere in an experiment: it is the default there.
+/// A key of an experiment whose default a property sets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Asked {
     /// The property.
@@ -637,7 +637,7 @@ pub struct WorkloadEntry {
     pub by_path: &'static str,
     /// Reads a property file; returns every problem.
     pub read: fn(&PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>>,
-    /// What resolved properties say that is elsewhere in an experiment.
+    /// Keys of an experiment whose defaults the resolved properties set.
     pub asks: fn(&Properties) -> Vec<Asked>,
     /// Looks at resolved properties; returns every problem.
     pub check: fn(&Properties) -> Vec<PropertyProblem>,

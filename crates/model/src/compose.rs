@@ -68,7 +68,7 @@ pub struct WorkloadFile {
     pub kind: WorkloadEntry,
     /// Its path.
     pub path: String,
-    /// What it says that is elsewhere in an experiment, and needs no default then.
+    /// Keys of an experiment that it sets, and that need no default then.
     pub asks: Vec<AskedOf>,
 }
 

@@ -154,7 +154,7 @@ pub trait Statements {
 /// Who says statements of the user's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaker {
-    /// An administrator, who may change everything.
+    /// The administrator: may change everything.
     Administrator,
     /// A measured client, which changes nothing and asks for no longer than
     /// [`PATIENCE_S`](tithe_model::catalogue::PATIENCE_S).
@@ -247,7 +247,7 @@ pub trait Database: Sync {
         Ok(None)
     }
 
-    /// True where the data of several arms can are on one server, each in a [space](Setup::space) of its own.
+    /// True where one server can have the data of several arms, each in a [space](Setup::space) of its own.
     fn keeps_apart(&self) -> bool {
         false
     }

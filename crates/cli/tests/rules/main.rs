@@ -276,7 +276,7 @@ fn the_table_of_controls_knows_every_check() {
     assert_eq!(checks, known, "left what the code has, right what crates/analysis/src/report/controls.rs has");
 }
 
-/// Markup is written by templates, which escape: `PreEscaped` precedes a style of ours and nowhere else, and no
+/// Markup is written by templates, which escape: `PreEscaped` is for our own style alone, and no
 /// text of the pages' code is markup that somebody would have to put into a page unescaped.
 #[test]
 fn nothing_foreign_is_markup() {
@@ -394,7 +394,7 @@ fn comments_are_as_wide_as_the_code() {
     assert!(wide.is_empty(), "wider than {WIDTH} columns:\n{}", wide.join("\n"));
 }
 
-/// The parts of a `map`: each bullet about a crate with the crate's name, and what precedes, between and after
+/// The parts of a `map`: each bullet about a crate with the crate's name, and the texts before, between and after
 /// them. Without the signs of code blocks, between which no backtick stands.
 fn parts(map: &str) -> Vec<(Option<&str>, String)> {
     let mut parts = vec![(None, String::new())];

@@ -1,5 +1,4 @@
-//! What property files say that is elsewhere in an experiment. It is the default there: the experiment's own keys
-//! win.
+//! Keys of an experiment whose defaults property files set: the experiment's own keys win.
 
 use std::ops::{Range, RangeInclusive};
 

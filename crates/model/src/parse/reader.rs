@@ -61,7 +61,7 @@ impl Problems {
         }
     }
 
-    /// Complains that something is not there. Not said in a file with syntax errors: it may are in the part
+    /// Complains that something is not there. Not said in a file with syntax errors: it may be in the part
     /// that could not be read.
     pub fn missing(&mut self, range: Range<usize>, problem: impl Into<String>, help: impl Into<String>) {
         if self.read_all() {

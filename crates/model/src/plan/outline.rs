@@ -99,7 +99,7 @@ fn write_outline(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::
     write_totals(text, plan, catalogue)
 }
 
-/// What property files say that is elsewhere in the experiment, and which of the two counts.
+/// Keys of the experiment that property files set as well, and which of the two counts.
 fn write_asked(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fmt::Result {
     let experiment = &plan.experiment;
     let mut rows = Vec::new();

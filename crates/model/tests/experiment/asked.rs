@@ -1,4 +1,4 @@
-//! What property files say that is elsewhere in an experiment.
+//! Keys of an experiment whose defaults property files set.
 
 use expect_test::expect;
 use tithe_model::{

@@ -59,7 +59,7 @@ impl Check for LogsFree {
         canaries.write(session.as_mut())?;
         canaries.read_back(session.as_mut())?;
         drop(session);
-        // Planted last: once it is in the log, so does everything that was logged before it.
+        // Planted last: once it is in the log, so is everything that was logged before it.
         let token = Source::new(context, "logs-free control").text(TOKEN_BYTES);
         (self.plant)(context, &String::from_utf8_lossy(&token))?;
 

@@ -1,6 +1,6 @@
 //! A relay between client and server that keeps what passes. For evidence only: never in a measured path.
 //!
-//! It listens on a free port of 127.0.0.1 and speaks no protocol, so every product can follow it. Two threads a
+//! It listens on a free port of 127.0.0.1 and speaks no protocol, so it works for every product. Two threads a
 //! connection copy bytes; all of them end when the relay does.
 
 use std::{

@@ -29,7 +29,7 @@ struct Served {
 }
 
 /// A product, what is switched on, its URL around `127.0.0.1:PORT` and the authority's file, and where its password
-/// goes that does not are in the URL.
+/// goes if the URL has none.
 type Tested = (&'static str, &'static [&'static str], [&'static str; 2], &'static str);
 
 const PRODUCTS: [Tested; 5] = [

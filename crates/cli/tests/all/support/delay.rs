@@ -47,7 +47,7 @@ impl DelayRelay {
 
 impl Drop for DelayRelay {
     fn drop(&mut self) {
-        // A thread that waits in accept(2) is told that it is over.
+        // Wakes the thread that waits in accept(2).
         let _ = TcpStream::from(OwnedFd::from(self.listener.try_clone().expect("a socket"))).shutdown(Shutdown::Both);
         let _ = self.acceptor.take().map(JoinHandle::join);
         for stream in self.streams.lock().unwrap_or_else(PoisonError::into_inner).iter() {

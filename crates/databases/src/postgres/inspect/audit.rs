@@ -68,7 +68,7 @@ pub fn read(session: &mut PostgresSession) -> Result<Log, Fault> {
         }
     };
     let setters = setters(session).unwrap_or_else(|fault| {
-        doubts.push(format!("who may set it for their own sessions (SELECT ON pg_parameter_acl: {fault})"));
+        doubts.push(format!("which accounts may set it for their sessions (SELECT ON pg_parameter_acl: {fault})"));
         Vec::new()
     });
     if base["pgaudit.log"] != "not loaded"

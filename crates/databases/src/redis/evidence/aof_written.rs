@@ -1,4 +1,4 @@
-//! Does every write are in the append-only file?
+//! Is every write in the append-only file?
 
 use std::{
     os::fd::AsFd as _,

@@ -23,8 +23,8 @@ pub(super) struct Lanes<'a> {
     pub states: Vec<Arc<dyn ArmState>>,
     /// How long slots become.
     pub growth: Growth,
-    /// Why it is unknown what other programs take of a lane's slots, whatever the kernel offers; `None` where one
-    /// can.
+    /// Why it is unknown what other programs take of a lane's slots, whatever the kernel offers; `None` where it
+    /// is known.
     pub stalls_hidden: Option<&'static str>,
     /// A control group for each lane with the tasks that serve it; `None` where there can be none, or it would tell
     /// nothing.
@@ -67,7 +67,7 @@ pub(super) fn states(clients: &dyn Clients, arms: &[StartedArm]) -> Vec<Arc<dyn 
     states
 }
 
-/// Why it is unknown what other programs take of a lane's slots, whatever the kernel offers; `None` where one can.
+/// Why it is unknown what other programs take of a lane's slots, whatever the kernel offers; `None` where it is known.
 /// `paced` says whether clients pause.
 fn hides_stalls(context: &CellContext<'_>, paced: impl FnOnce() -> bool) -> Option<&'static str> {
     let cell = &context.cell;
