@@ -238,8 +238,10 @@ fn with_rows(database: &'static dyn Product) -> Option<Sandbox> {
 fn a_deadlock_is_tried_again(database: &'static dyn Product) {
     let Some(sandbox) = with_rows(database) else { return };
     let script = "BEGIN;\nUPDATE t SET a = a + 1 WHERE id = 1;\nUPDATE t SET a = a + 1 WHERE id = 2;\nCOMMIT;";
-    let workload = workload(script, &[("max_tries", "3")]);
-    for tries in ["1", "3"] {
+    let workload = workload(script, &[("max_tries", "1000")]);
+    // The client may have its first row again before the other transaction wakes, and is then ended once more: so many
+    // tries that it cannot use them up.
+    for tries in ["1", "1000"] {
         let (mut client, mut session) = opened(&sandbox, script, &[("max_tries", tries)]);
         let Session::Sql(mut other) = connect(&sandbox, workload.as_ref(), true) else { panic!("SQL") };
         // It has changed more, and does not look for deadlocks: the other one is ended.
@@ -272,8 +274,8 @@ fn a_deadlock_is_tried_again(database: &'static dyn Product) {
         other.expect("the other session");
         let again = parts.0.get(&(workload.operations().len() - 1)).copied().unwrap_or_default();
         assert_eq!(
-            (outcome.is_ok(), again),
-            (tries == "3", u64::from(tries == "3")),
+            (outcome.is_ok(), again > 0),
+            (tries == "1000", tries == "1000"),
             "{}: {outcome:?}",
             database.title()
         );
