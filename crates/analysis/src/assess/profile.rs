@@ -1,7 +1,7 @@
 //! Where costs come from: the profiled frames of a cell, by side, component and function.
 //!
 //! Samples say what processor time went into, and not how much it was: sampling itself takes some. The samples of a
-//! frame's clients, and those of what serves them, are scaled to the time that the kernel has accounted for these in
+//! frame's clients and of what serves them are scaled together to the time that the kernel has accounted for these in
 //! the slots of the frame beside it that was not sampled. What slows a machine down slows both arms of a frame, so each
 //! frame is brought to the level of the measured frames: its parts are shares of the plain arm's processor time in the
 //! frame, times that time in the measured frames. In each frame a part has a difference, protected less plain. Over the
@@ -168,28 +168,25 @@ fn to_measured_level(pair: &Pair<'_>, cost: Option<Cost>) -> f64 {
     factor.filter(|factor| factor.is_finite() && *factor > 0.0).unwrap_or(1.0)
 }
 
-/// What a sample on each side of `arm` is worth, ns per operation: the time that the kernel has accounted for its kind
-/// in the frame that was not sampled, divided among its samples.
+/// What a sample on each side of `arm` is worth, ns per operation: the time that the kernel has accounted for in the
+/// frame that was not sampled, divided among the samples.
+///
+/// Client and server together: while the kernel switches from one to the other it takes no interrupt, and a sample that
+/// falls into it is the next task's. Samples move from one side to the other by this, and their sum is right.
 fn weights(pair: &Pair<'_>, arm: usize) -> impl Fn(Side) -> f64 + use<> {
-    let samples = |of: &dyn Fn(Side) -> bool| {
-        let stacks = pair.sampled.stacks.iter().filter(|stack| stack.arm as usize == arm && of(stack.side));
-        stacks.map(|stack| stack.samples).sum::<u64>()
-    };
     let (accounted, sampled) = (pair.other.arms[arm], pair.sampled.arms[arm]);
+    let is_accounted = move |side| match side {
+        Side::Client => accounted.client_cpu_ns > 0,
+        Side::Server | Side::LogWriter => accounted.server_cpu_ns > 0,
+        Side::Helper | Side::Kernel => false,
+    };
+    let stacks = pair.sampled.stacks.iter().filter(|stack| stack.arm as usize == arm && is_accounted(stack.side));
+    let samples: u64 = stacks.map(|stack| stack.samples).sum();
+    let of_accounted = accounted.cpu_per_op() / samples as f64;
     // A sample that nothing is accounted for stands for the time between two, without what sampling took of it.
     let slowed = (accounted.cpu_per_op() / sampled.cpu_per_op()).min(1.0);
     let unaccounted = slowed * pair.sampled.period_ns as f64 / sampled.operations as f64;
-    let weight = |accounted_ns: u64, samples: u64| match (accounted_ns, samples) {
-        (0, _) | (_, 0) => unaccounted,
-        (accounted_ns, samples) => accounted_ns as f64 / accounted.operations as f64 / samples as f64,
-    };
-    let client = weight(accounted.client_cpu_ns, samples(&|side| side == Side::Client));
-    let server = weight(accounted.server_cpu_ns, samples(&|side| side != Side::Client && side.is_counted()));
-    move |side| match side {
-        Side::Client => client,
-        Side::Server | Side::LogWriter => server,
-        Side::Helper | Side::Kernel => unaccounted,
-    }
+    move |side| if is_accounted(side) { of_accounted } else { unaccounted }
 }
 
 /// The name of `function` in a report.

@@ -112,13 +112,33 @@ fn a_sum_beside_the_cost_is_said_to_be_so() {
 #[test]
 fn samples_are_scaled_to_what_the_kernel_has_accounted() {
     let mut frames = frames(4);
-    // Every second sample of the clients was missed.
+    // Every second sample was missed.
     for frame in &mut frames {
-        frame.arms.iter_mut().for_each(|arm| arm.client_cpu_ns *= 2);
+        frame
+            .arms
+            .iter_mut()
+            .for_each(|arm| (arm.client_cpu_ns, arm.server_cpu_ns) = (2 * arm.client_cpu_ns, 2 * arm.server_cpu_ns));
     }
     let profile = profiled(&frames, None);
     let client = profile.sides.iter().find(|part| part.side == Side::Client).expect("a client");
     assert!((client.difference.estimate - 200.0).abs() < 1e-9, "{:?}", client.difference);
+}
+
+#[test]
+fn samples_of_a_switch_that_the_next_task_gets_change_no_other_part() {
+    let told_of = |frames: &[ProfiledFrame]| told(&profiled(frames, None).components);
+    let mut frames = frames(20);
+    let before = told_of(&frames);
+    for frame in &mut frames {
+        for stack in &mut frame.stacks {
+            match (stack.side, stack.functions.as_slice()) {
+                (Side::Client, [0]) => stack.samples -= 300,
+                (Side::Server, [2]) => stack.samples += 300,
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(told_of(&frames), before);
 }
 
 #[test]
