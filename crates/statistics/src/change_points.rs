@@ -23,6 +23,9 @@ pub const SIDE_MIN: usize = 3;
 /// Orders that are drawn for each test, times the level that it is held to.
 const DRAWN: f64 = 100.0;
 
+/// The smallest level that a test is held to: a smaller one takes more orders than are worth drawing.
+pub const LEVEL_MIN: f64 = 1e-6;
+
 /// Where every test begins to draw: the same series has the same answer.
 const SEED: u64 = 0x7469_7468_6563_7074;
 
@@ -45,17 +48,20 @@ struct Weighted {
     weight: f64,
 }
 
-/// Values from which a change can be told at `level`, which is above 0: eight for 0.05. However clear a step is, of all
-/// orders of its values two show it as clearly, with the smaller half in front or behind.
+/// Values from which a change can be told at `level`: eight for 0.05. However clear a step is, of all orders of its
+/// values two show it as clearly, with the smaller half in front or behind. None suffice for a level below [`LEVEL_MIN`].
 pub fn values_min(level: f64) -> usize {
     let splits = |values: usize| {
         let half = values / 2;
         (1..=half).map(|it| (values - half + it) as f64 / it as f64).product::<f64>()
     };
-    (2 * SIDE_MIN..).find(|values| 2.0 / splits(*values) <= level).unwrap_or(usize::MAX)
+    // At the smallest level it is 24.
+    let enough = (2 * SIDE_MIN..=24).find(|values| 2.0 / splits(*values) <= level);
+    enough.filter(|_| level >= LEVEL_MIN).unwrap_or(usize::MAX)
 }
 
-/// The changes of level in `series`, in its order. Of series without one, a share of at most `level` has any.
+/// The changes of level in `series`, in its order. Of series without one, a share of at most `level` has any; none is
+/// found at a level below [`LEVEL_MIN`], nor where a value is not finite.
 pub fn change_points(series: &[Unit], level: f64) -> Vec<ChangePoint> {
     let between = pooled(series, Errors::Own, 0.5).spread.estimate.powi(2);
     let weight = |unit: &Unit| 1.0 / (unit.variance + between).max(VARIANCE_MIN);
@@ -64,6 +70,9 @@ pub fn change_points(series: &[Unit], level: f64) -> Vec<ChangePoint> {
     let (mut found, mut stretches) = (Vec::new(), vec![(0, weighted.len())]);
     while let Some((start, end)) = stretches.pop() {
         let values = &weighted[start..end];
+        if values.len() < values_min(level) {
+            continue;
+        }
         let Some((at, statistic)) = largest(values) else { continue };
         let Some(p) = significant(values, statistic, level) else { continue };
         let place = start + at;

@@ -14,6 +14,20 @@ use std::{
 /// Degrees of freedom from which the expansion of the t quantile is exact to 1e-12.
 const MANY_DEGREES: f64 = 1000.0;
 
+/// Degrees of freedom from which the incomplete beta function has fewer digits than an approximation.
+const DEGREES_MAX: f64 = 1e7;
+
+/// Of the powers 1, 2, … of 1/degrees: the factors of z, z³, z⁵, … and what divides them.
+const EXPANSION: [(&[f64], f64); 4] = [
+    (&[1.0, 1.0], 4.0),
+    (&[3.0, 16.0, 5.0], 96.0),
+    (&[-15.0, 17.0, 19.0, 3.0], 384.0),
+    (&[-945.0, -1920.0, 1482.0, 776.0, 79.0], 92_160.0),
+];
+
+/// Steps after which a series or a continued fraction is given up: what has not ended then has no value.
+const STEPS_MAX: u32 = 100_000;
+
 /// P(Z > x) of the standard normal distribution.
 pub fn normal_tail(x: f64) -> f64 {
     if x < 0.0 {
@@ -29,8 +43,14 @@ pub fn normal_upper(tail: f64) -> f64 {
 }
 
 /// P(|T| > |t|) of Student's t distribution with `degrees` degrees of freedom.
+///
+/// From ten million degrees on by the normal distribution (Abramowitz and Stegun, 26.7.8): the incomplete beta function
+/// loses a digit with each further one, and all of them at 10¹⁶.
 pub fn t_two_sided(t: f64, degrees: f64) -> f64 {
     let square = t * t;
+    if degrees >= DEGREES_MAX {
+        return 2.0 * normal_tail((1.0 - 0.25 / degrees) / (1.0 / square + 0.5 / degrees).sqrt());
+    }
     beta_share(degrees / 2.0, 0.5, degrees / (degrees + square), square / (degrees + square))
 }
 
@@ -43,14 +63,10 @@ pub fn t_upper(tail: f64, degrees: f64) -> f64 {
         return remembered(Family::T, tail, degrees, || falling_root(tail, |t| 0.5 * t_two_sided(t, degrees)));
     }
     let z = normal_upper(tail);
-    let power = |exponent| z.powi(exponent);
-    let terms = [
-        (power(3) + z) / 4.0,
-        (5.0 * power(5) + 16.0 * power(3) + 3.0 * z) / 96.0,
-        (3.0 * power(7) + 19.0 * power(5) + 17.0 * power(3) - 15.0 * z) / 384.0,
-        (79.0 * power(9) + 776.0 * power(7) + 1482.0 * power(5) - 1920.0 * power(3) - 945.0 * z) / 92_160.0,
-    ];
-    terms.iter().rev().fold(0.0, |sum, term| (sum + term) / degrees) + z
+    let term = |(of_squares, divisor): &(&[f64], f64)| {
+        z * of_squares.iter().rev().fold(0.0, |sum, factor| sum * z * z + factor) / divisor
+    };
+    EXPANSION.iter().rev().fold(0.0, |sum, of_power| (sum + term(of_power)) / degrees) + z
 }
 
 /// The x with P(X > x) = `tail` of the χ² distribution with `degrees` degrees of freedom.
@@ -94,33 +110,28 @@ fn remembered(family: Family, tail: f64, degrees: f64, solve: impl FnOnce() -> f
     QUANTILES.with_borrow_mut(|known| *known.entry(key).or_insert_with(solve))
 }
 
-/// The x ≥ 0 at which the falling function `tail` has the value `target`, to the last bit that `tail` can tell.
+/// The x ≥ 0 at which the falling function `tail` has the value `target`, to the last bit that `tail` can tell; ∞ where
+/// it is nowhere as small.
+///
+/// By bisection over all floating-point numbers: 63 steps, whatever `tail` says. What cannot be compared (NaN) counts
+/// as too large, so that it makes an interval infinite and none narrow.
 pub(super) fn falling_root(target: f64, tail: impl Fn(f64) -> f64) -> f64 {
-    let (mut low, mut high) = (0.0, 1.0);
-    while tail(high) > target {
-        low = high;
-        high *= 2.0;
-    }
-    loop {
-        let middle = low + (high - low) / 2.0;
-        if middle <= low || middle >= high {
-            return high;
-        }
-        if tail(middle) > target {
-            low = middle;
-        } else {
+    let (mut low, mut high) = (0.0_f64.to_bits(), f64::INFINITY.to_bits());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if tail(f64::from_bits(middle)) <= target {
             high = middle;
+        } else {
+            low = middle + 1;
         }
     }
+    f64::from_bits(low)
 }
 
 /// ln Γ(x) for x > 0: recurrence up to 10, then Stirling's series (Abramowitz and Stegun, 6.1.40).
 fn ln_gamma(x: f64) -> f64 {
-    let (mut x, mut shift) = (x, 0.0);
-    while x < 10.0 {
-        shift += x.ln();
-        x += 1.0;
-    }
+    let below_ten = || (0..10).map(|step| x + f64::from(step)).take_while(|x| *x < 10.0);
+    let (shift, x): (f64, f64) = (below_ten().map(f64::ln).sum(), x + below_ten().count() as f64);
     const TERMS: [f64; 6] = [1.0 / 12.0, -1.0 / 360.0, 1.0 / 1260.0, -1.0 / 1680.0, 1.0 / 1188.0, -691.0 / 360_360.0];
     let series = TERMS.iter().rev().fold(0.0, |sum, term| sum / (x * x) + term) / x;
     (x - 0.5) * x.ln() - x + 0.5 * (2.0 * PI).ln() + series - shift
@@ -131,15 +142,12 @@ fn gamma_tail(a: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 1.0;
     }
+    if x == f64::INFINITY {
+        return 0.0;
+    }
     let front = (a * x.ln() - x - ln_gamma(a)).exp();
     if x < a + 1.0 {
-        let (mut term, mut sum, mut n) = (1.0 / a, 1.0 / a, a);
-        while term > sum * f64::EPSILON {
-            n += 1.0;
-            term *= x / n;
-            sum += term;
-        }
-        return 1.0 - front * sum;
+        return 1.0 - front * series(1.0 / a, |k| x / (a + k));
     }
     front / continued_fraction(x + 1.0 - a, |k| (-k * (k - a), x + 1.0 - a + 2.0 * k))
 }
@@ -168,22 +176,35 @@ fn beta_share(a: f64, b: f64, x: f64, y: f64) -> f64 {
     front / fraction
 }
 
+/// first · (1 + f₁ + f₁f₂ + …) with `factor(k)` = fₖ, each 0 or more.
+fn series(first: f64, factor: impl Fn(f64) -> f64) -> f64 {
+    let (mut term, mut sum) = (first, first);
+    for k in 1..STEPS_MAX {
+        term *= factor(f64::from(k));
+        sum += term;
+        if term <= sum * f64::EPSILON || sum.is_nan() {
+            return sum;
+        }
+    }
+    f64::NAN
+}
+
 /// b₀ + a₁/(b₁ + a₂/(b₂ + …)) with `term(k)` = (aₖ, bₖ), by Lentz' method as modified by Thompson and Barnett 1986.
 fn continued_fraction(first: f64, term: impl Fn(f64) -> (f64, f64)) -> f64 {
     const TINY: f64 = 1e-300;
     let away_from_zero = |value: f64| if value.abs() < TINY { TINY } else { value };
     let mut value = away_from_zero(first);
     let (mut c, mut d) = (value, 0.0);
-    for k in 1..100_000 {
+    for k in 1..STEPS_MAX {
         let (numerator, denominator) = term(f64::from(k));
         d = 1.0 / away_from_zero(denominator + numerator * d);
         c = away_from_zero(denominator + numerator / c);
         value *= c * d;
-        if (c * d - 1.0).abs() < f64::EPSILON {
-            break;
+        if (c * d - 1.0).abs() < f64::EPSILON || value.is_nan() {
+            return value;
         }
     }
-    value
+    f64::NAN
 }
 
 #[cfg(test)]
@@ -192,6 +213,48 @@ mod tests {
 
     fn check(actual: f64, expected: f64) {
         assert!((actual / expected - 1.0).abs() < 1e-11, "{actual} is not {expected}");
+    }
+
+    #[test]
+    fn tails_and_quantiles_of_students_distribution_are_inverse() {
+        for degrees in [1.0, 4.0, 999.0, 1000.0, 1e5, 9.9e6, 1e7, 1e9, 1e17, f64::INFINITY] {
+            for tail in [0.49, 0.2, 0.025, 1e-4] {
+                let again = 0.5 * t_two_sided(t_upper(tail, degrees), degrees);
+                assert!((again / tail - 1.0).abs() < 5e-8, "{degrees} {tail} {again}");
+            }
+            assert_eq!([0.0, f64::INFINITY].map(|t| t_two_sided(t, degrees)), [1.0, 0.0], "{degrees}");
+        }
+    }
+
+    #[test]
+    fn a_search_takes_63_steps_whatever_it_is_told() {
+        let root = |target: f64, tail: fn(f64) -> f64| {
+            let steps = std::cell::Cell::new(0);
+            let found = falling_root(target, |x| {
+                steps.set(steps.get() + 1);
+                tail(x)
+            });
+            assert!(steps.get() <= 63, "{}", steps.get());
+            found
+        };
+        assert_eq!(root(-1.5, |x| -x), 1.5);
+        assert_eq!([root(0.0, |_| f64::NAN), root(0.0, |_| 1.0)], [f64::INFINITY; 2]);
+        assert_eq!(root(0.0, |_| -1.0), 0.0);
+        for at in [1e300, 5e-324] {
+            assert_eq!(falling_root(0.0, |x| if x < at { 1.0 } else { 0.0 }), at);
+        }
+        assert_eq!(falling_root(f64::NAN, |x| -x), f64::INFINITY);
+    }
+
+    #[test]
+    fn what_does_not_settle_has_no_value() {
+        assert!(series(1.0, |_| 1.0).is_nan() && series(1.0, |_| f64::NAN).is_nan());
+        assert!((series(2.0, |_| 0.5) - 4.0).abs() < 1e-15);
+        assert_eq!(series(3.0, |k| if k < 2.0 { 1.0 } else { 0.0 }), 6.0);
+        // 1 + 1/(2 + 1/(2 + …)) is √2; with signs in turn it wanders for ever.
+        assert!((continued_fraction(1.0, |_| (1.0, 2.0)) - SQRT_2).abs() < 1e-15);
+        assert!(continued_fraction(1.0, |_| (-1.0, 1.0)).is_nan());
+        assert!(continued_fraction(1.0, |_| (f64::NAN, 1.0)).is_nan());
     }
 
     // Expected values: scipy 1.17.1, `norm.isf`, `norm.sf`, `t.isf`, `chi2.isf`, `binom.ppf`.

@@ -27,10 +27,10 @@ const TIGHTEST_AT: f64 = 30.0;
 /// Frames beyond which a prediction is not worth a number.
 const NEVER: usize = 1_000_000;
 
-/// The frame counts at which to look, in ascending order and without end: a fixed list, after it steps of a fifth.
+/// The frame counts at which to look, in ascending order: a fixed list, after it steps of a fifth for as long as there are numbers.
 pub fn looks() -> impl Iterator<Item = usize> {
     let last = INTERIM_ANALYSES[INTERIM_ANALYSES.len() - 1];
-    let further = std::iter::successors(Some(last), |look| Some(look + look / 5)).skip(1);
+    let further = std::iter::successors(Some(last), |look| look.checked_add(look / 5)).skip(1);
     INTERIM_ANALYSES.into_iter().chain(further)
 }
 
@@ -74,7 +74,7 @@ pub fn confidence_sequence(effects: &[f64], alpha: f64) -> Interval {
 /// Seconds of load still needed for a half-width of at most `target`, where each value took `seconds_each`.
 ///
 /// The scatter is taken at its upper 80 % bound (χ²), so that the promise is kept about four times in five.
-/// `None` for fewer than two values, or when a million would not do.
+/// `None` for fewer than two values, where no number can be told, and where a million would not do.
 pub fn predict_more(effects: &[f64], target: f64, seconds_each: f64, alpha: f64) -> Option<f64> {
     let n = effects.len();
     if n < 2 {
@@ -83,13 +83,8 @@ pub fn predict_more(effects: &[f64], target: f64, seconds_each: f64, alpha: f64)
     let degrees = n as f64 - 1.0;
     let scatter = variance(effects) * degrees / chi_squared_upper(ASSURANCE, degrees);
     let half_width = |n: usize| t_upper(alpha / 2.0, n as f64 - 1.0) * (scatter / n as f64).sqrt();
-    let mut needed = n;
-    while half_width(needed) > target {
-        needed = (needed + 1).max((needed as f64 * 1.02) as usize);
-        if needed >= NEVER {
-            return None;
-        }
-    }
+    let counts = std::iter::successors(Some(n), |n| Some((n + 1).max((*n as f64 * 1.02) as usize)));
+    let needed = counts.take_while(|count| *count < NEVER).find(|count| half_width(*count) <= target)?;
     Some((needed - n) as f64 * seconds_each)
 }
 
