@@ -132,7 +132,7 @@ pub(super) fn falling_root(target: f64, tail: impl Fn(f64) -> f64) -> f64 {
 fn ln_gamma(x: f64) -> f64 {
     let below_ten = || (0..10).map(|step| x + f64::from(step)).take_while(|x| *x < 10.0);
     let (shift, x): (f64, f64) = (below_ten().map(f64::ln).sum(), x + below_ten().count() as f64);
-    const TERMS: [f64; 6] = [1.0 / 12.0, -1.0 / 360.0, 1.0 / 1260.0, -1.0 / 1680.0, 1.0 / 1188.0, -691.0 / 360_360.0];
+    const TERMS: [f64; 5] = [1.0 / 12.0, -1.0 / 360.0, 1.0 / 1260.0, -1.0 / 1680.0, 1.0 / 1188.0];
     let series = TERMS.iter().rev().fold(0.0, |sum, term| sum / (x * x) + term) / x;
     (x - 0.5) * x.ln() - x + 0.5 * (2.0 * PI).ln() + series - shift
 }
@@ -146,21 +146,23 @@ fn gamma_tail(a: f64, x: f64) -> f64 {
         return 0.0;
     }
     let front = (a * x.ln() - x - ln_gamma(a)).exp();
-    if x < a + 1.0 {
+    if settles_as_series(a, x) {
         return 1.0 - front * series(1.0 / a, |k| x / (a + k));
     }
     front / continued_fraction(x + 1.0 - a, |k| (-k * (k - a), x + 1.0 - a + 2.0 * k))
 }
 
+/// True where the series of the incomplete gamma function takes fewer steps than its continued fraction.
+fn settles_as_series(a: f64, x: f64) -> bool {
+    x < a + 1.0
+}
+
 /// I_x(a, b), with `y` = 1 − x given apart so that neither loses digits (Abramowitz and Stegun, 26.5.8).
 fn beta_share(a: f64, b: f64, x: f64, y: f64) -> f64 {
-    if a <= 0.0 || y <= 0.0 {
-        return 1.0;
-    }
     if x <= 0.0 {
         return 0.0;
     }
-    if x > (a + 1.0) / (a + b + 2.0) {
+    if settles_mirrored(a, b, x) {
         return 1.0 - beta_share(b, a, y, x);
     }
     let front = (a * x.ln() + b * y.ln() + ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b)).exp() / a;
@@ -174,6 +176,11 @@ fn beta_share(a: f64, b: f64, x: f64, y: f64) -> f64 {
         (numerator, 1.0)
     });
     front / fraction
+}
+
+/// True where the continued fraction of I_y(b, a) takes fewer steps than that of I_x(a, b).
+fn settles_mirrored(a: f64, b: f64, x: f64) -> bool {
+    x > (a + 1.0) / (a + b + 2.0)
 }
 
 /// first · (1 + f₁ + f₁f₂ + …) with `factor(k)` = fₖ, each 0 or more.

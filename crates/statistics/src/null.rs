@@ -118,6 +118,8 @@ mod tests {
             assert_eq!(text, expected);
             assert!(super::same(back.estimate, estimate) && super::same(back.low, low) && super::same(back.high, high));
         }
+        let whole: Interval = serde_json::from_str(r#"{"estimate":2,"low":-3,"high":4}"#).expect("whole numbers");
+        assert_eq!(whole, Interval { estimate: 2.0, low: -3.0, high: 4.0 });
         let refused = serde_json::from_str::<Interval>(r#"{"estimate":"much","low":1,"high":2}"#).unwrap_err();
         assert!(refused.to_string().contains("invalid value: string \"much\", expected a number"), "{refused}");
         assert!(serde_json::from_str::<Interval>(r#"{"estimate":1,"low":1}"#).is_err(), "an end is missing");

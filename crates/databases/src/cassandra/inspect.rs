@@ -289,6 +289,108 @@ mod tests {
         assert_eq!(node_to_node(&settings(&[])).0, State::Off);
     }
 
+    /// A table of set-ups: what differs from the one before, and how it is judged.
+    #[test]
+    fn every_answer_has_a_set_up_that_gives_it() {
+        let mut text = String::new();
+        let mut tell = |name: &str, (state, seen): (State, String)| {
+            text += &format!("{name}: {}: {seen}\n", state.words());
+        };
+        let between = |which: &str, optional: &str, asks: &str| {
+            let part = |part: &str| format!("server_encryption_options_{part}");
+            let pairs = [("internode_encryption", which), ("optional", optional), ("require_client_auth", asks)];
+            node_to_node(&pairs.map(|(name, value)| (part(name), value.to_owned())).into())
+        };
+        for (which, optional, asks) in [
+            ("all", "false", "true"),
+            ("all", "false", "false"),
+            ("all", "true", "true"),
+            ("dc", "false", "true"),
+            ("rack", "false", "true"),
+            ("none", "false", "false"),
+            ("null", "false", "false"),
+        ] {
+            tell("nodes", between(which, optional, asks));
+        }
+        let cached = |method: &str, validity: &str| caching(&settings(&[("credentials_validity", validity)]), method);
+        for (method, validity) in
+            [("PLAIN", "2000ms"), ("PLAIN", "0ms"), ("PLAIN", "0"), ("PLAIN", "20s"), ("none", "2s")]
+        {
+            tell("cache", cached(method, validity));
+        }
+        tell("cache", caching(&settings(&[]), "PLAIN"));
+        let (local, remote) = ((PORTS[0], "7199"), (PORTS[1], "7199"));
+        let (asks, tls) = ((PASSWORD_SWITCH, "true"), (TLS_SWITCH, "true"));
+        for pairs in
+            [&[][..], &[local], &[local, asks], &[remote], &[remote, asks], &[remote, asks, tls], &[remote, tls]]
+        {
+            let judged = management(&settings(pairs));
+            tell("management", (judged.state, judged.seen));
+        }
+        expect![[r#"
+            nodes: enforced: internode_encryption = all, optional = false
+            nodes: enforced: internode_encryption = all, optional = false; nodes are not asked for a certificate (require_client_auth)
+            nodes: available but not enforced: internode_encryption = all, optional = true
+            nodes: available but not enforced: internode_encryption = dc, optional = false; nodes of one data centre speak plaintext
+            nodes: available but not enforced: internode_encryption = rack, optional = false; nodes of one rack speak plaintext
+            nodes: off: internode_encryption = none, optional = false
+            nodes: off: internode_encryption = , optional = false
+            cache: enforced: login by PLAIN, credentials_validity = 2000ms; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
+            cache: off: login by PLAIN, credentials_validity = 0ms; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
+            cache: off: login by PLAIN, credentials_validity = 0; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
+            cache: enforced: login by PLAIN, credentials_validity = 20s; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
+            cache: off: login by none, credentials_validity = 2s; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
+            cache: enforced: login by PLAIN, credentials_validity = unknown; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
+            management: off: no management port is open
+            management: off: cassandra.jmx.local.port = 7199, from this machine alone, com.sun.management.jmxremote.authenticate = unset, com.sun.management.jmxremote.ssl = unset, as the virtual machine was started
+            management: enforced: cassandra.jmx.local.port = 7199, from this machine alone, com.sun.management.jmxremote.authenticate = true, com.sun.management.jmxremote.ssl = unset, as the virtual machine was started
+            management: off: cassandra.jmx.remote.port = 7199, com.sun.management.jmxremote.authenticate = unset, com.sun.management.jmxremote.ssl = unset, as the virtual machine was started
+            management: enforced: cassandra.jmx.remote.port = 7199, com.sun.management.jmxremote.authenticate = true, com.sun.management.jmxremote.ssl = unset, and passwords travel in the clear, as the virtual machine was started
+            management: enforced: cassandra.jmx.remote.port = 7199, com.sun.management.jmxremote.authenticate = true, com.sun.management.jmxremote.ssl = true, as the virtual machine was started
+            management: off: cassandra.jmx.remote.port = 7199, com.sun.management.jmxremote.authenticate = unset, com.sun.management.jmxremote.ssl = true, as the virtual machine was started
+        "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn who_comes_in_without_credentials_is_an_exception() {
+        let password = ("authenticator.class_name", "PasswordAuthenticator");
+        let open = ("authenticator", "AllowAllAuthenticator");
+        let part = |name: &'static str, value: &'static str| (name, value);
+        let certificates = [
+            open,
+            part("client_encryption_options.enabled", "true"),
+            part("client_encryption_options.require_client_auth", "true"),
+            part("client_encryption_options.optional", "false"),
+        ];
+        let fault = Fault::Refused("no".to_owned());
+        let judged = |pairs: &[(&str, &str)]| {
+            let Rules { exceptions, doubts, .. } = of_authentication(&settings(pairs), Err(&fault));
+            (exceptions.len(), doubts.len())
+        };
+        // Exceptions, and doubts: of accounts that are not shown, and of what asks them.
+        assert_eq!(judged(&[password]), (0, 1));
+        assert_eq!(judged(&[open]), (1, 0));
+        assert_eq!(judged(&[]), (0, 2));
+        assert_eq!(judged(&certificates), (0, 1));
+        for without in 1..certificates.len() {
+            let others: Vec<_> =
+                (0..certificates.len()).filter(|it| *it != without).map(|it| certificates[it]).collect();
+            assert_eq!(judged(&others), (1, 0), "without {:?}", certificates[without]);
+        }
+        assert_eq!(of_authentication(&settings(&[open]), Err(&fault)).remedy, "set PasswordAuthenticator");
+        assert!(of_authentication(&settings(&[password]), Err(&fault)).remedy.starts_with("ALTER ROLE"));
+    }
+
+    #[test]
+    fn optional_tls_for_clients_is_an_exception() {
+        let of = |pairs: &[(&str, &str)]| of_transport(&settings(pairs)).exceptions;
+        let (on, optional) = ("client_encryption_options_enabled", "client_encryption_options_optional");
+        assert_eq!(of(&[(on, "true"), (optional, "false")]), [""; 0]);
+        assert_eq!(of(&[(on, "true"), (optional, "true")]), ["client_encryption_options.optional = true"]);
+        assert_eq!(of(&[(on, "true")]), ["client_encryption_options.optional = "]);
+        assert_eq!(of(&[(on, "false"), (optional, "true")]), [""; 0]);
+    }
+
     #[test]
     fn a_password_asked_for_in_plaintext_is_not_sent() {
         let asks = b"\x84\0\0\0\x03\0\0\0\x17\0\x15PasswordAuthenticator\x84\0\0\0\x10\0\0\0\x04\xff\xff\xff\xff";

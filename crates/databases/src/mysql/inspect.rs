@@ -22,7 +22,9 @@ use crate::{
     inspect::{Judgement, Rules},
     mysql_family::{
         evidence::general_log::GeneralLogComplete,
-        inspect::{InspectionQueries, files, lies_in, log_tables, of_files, other_files, other_tables, recorded},
+        inspect::{
+            InspectionQueries, OtherTable, files, lies_in, log_tables, of_files, other_files, other_tables, recorded,
+        },
         recorders::{self, Settings},
         replication::Source,
         session::WireSession,
@@ -43,22 +45,52 @@ pub static QUERIES: InspectionQueries = InspectionQueries {
     sources,
 };
 
-/// New tables, old tables and logs must be encrypted, and no account may do without: each of them may be forgotten.
+/// Asks for everything that [`encryption`] judges.
 fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, Fault> {
-    let mut words = Vec::new();
-    let mut on = [false; 6];
+    let keyring = keyring(session)?;
+    let (others, mut doubts) = other_tables(session)?;
+    let mut leaks = recorders::in_the_clear(settings);
+    log_tables(session, &mut leaks, &mut doubts);
+    let lists = [
+        ("table in the system tablespace, which MySQL does not encrypt:", in_system_tablespace(session)),
+        ("tablespace", unencrypted(session, true)),
+        ("binary log", unencrypted_logs(session)),
+        ("new tables in database", unencrypted_databases(session)),
+    ];
+    let encrypted = "SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES WHERE ENCRYPTION = 'Y'";
+    let none_encrypted = session.value(encrypted).is_ok_and(|count| count == "0");
+    let told = Told { keyring, others, leaks, lists, none_encrypted, sources: sources(session), doubts };
+    Ok(encryption(told, settings))
+}
+
+/// What a server has told of its encryption.
+struct Told {
+    /// As [`keyring`].
+    keyring: Option<Vec<(String, String)>>,
+    /// Tables of other engines.
+    others: Vec<OtherTable>,
+    /// What repeats values in the clear.
+    leaks: Vec<String>,
+    /// What is not encrypted, each with its kind.
+    lists: [(&'static str, Result<Vec<String>, Fault>); 4],
+    /// The server has said that no tablespace is encrypted.
+    none_encrypted: bool,
+    /// As [`sources`].
+    sources: Result<Vec<Source>, Fault>,
+    /// What of all that could not be seen.
+    doubts: Vec<String>,
+}
+
+/// New tables, old tables and logs must be encrypted, and no account may do without: each of them may be forgotten.
+fn encryption(told: Told, settings: &Settings) -> Judgement {
+    let Told { keyring, others, leaks, lists, none_encrypted, sources, mut doubts } = told;
     let names = [TABLES, CHECKED, REDO, UNDO, BINLOG, "log_bin"];
-    for (on, name) in on.iter_mut().zip(names) {
-        let value = settings.value(name);
-        words.push(format!("{name} = {value}"));
-        *on = value == "ON";
-    }
-    let [tables, checked, redo, undo, binlog, logs] = on;
+    let mut words: Vec<String> = names.iter().map(|name| format!("{name} = {}", settings.value(name))).collect();
+    let [tables, checked, redo, undo, binlog, logs] = names.map(|name| settings.value(name) == "ON");
     let active =
         |told: &[(String, String)]| told.iter().any(|(name, value)| name == "Component_status" && value == "Active");
-    let mut leaks = recorders::in_the_clear(settings);
     let mut exceptions = Vec::new();
-    words.push(match keyring(session)? {
+    words.push(match keyring {
         None => format!("keyring component: {KEYRING_UNTOLD}"),
         Some(told) if active(&told) => {
             let file = told.iter().find(|(name, _)| name == "Data_file").map(|(_, file)| file.as_str());
@@ -70,15 +102,7 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
         }
         Some(_) => "no keyring component is active".to_owned(),
     });
-    let (others, mut doubts) = other_tables(session)?;
     exceptions.extend(others.iter().map(|table| format!("{} table {}", table.engine, table.name)));
-    log_tables(session, &mut leaks, &mut doubts);
-    let lists: [(&str, Result<Vec<String>, Fault>); 4] = [
-        ("table in the system tablespace, which MySQL does not encrypt:", in_system_tablespace(session)),
-        ("tablespace", unencrypted(session, true)),
-        ("binary log", unencrypted_logs(session)),
-        ("new tables in database", unencrypted_databases(session)),
-    ];
     for (kind, list) in lists {
         match list {
             Ok(open) => exceptions.extend(open.iter().map(|name| format!("{kind} {name}"))),
@@ -91,11 +115,10 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
         }
     }
     words.push("doublewrite as its tablespaces".to_owned());
-    other_files(sources(session), (BINLOG, binlog), settings, &mut exceptions, &mut doubts);
+    other_files(sources, (BINLOG, binlog), settings, &mut exceptions, &mut doubts);
     let temporary = settings.value("tmpdir");
     doubts.push(format!("temporary tables (ibtmp1) and files in {temporary}, for which MySQL has no setting"));
-    let encrypted = "SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES WHERE ENCRYPTION = 'Y'";
-    let nothing = session.value(encrypted).is_ok_and(|count| count == "0") && !(tables || redo || undo || binlog);
+    let nothing = none_encrypted && !(tables || redo || undo || binlog);
     let state = if nothing { State::Off } else { State::Enforced };
     let findings = of_files(&exceptions, &leaks);
     exceptions.extend(leaks);
@@ -106,7 +129,7 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
         doubts,
         findings,
     };
-    Ok(Judgement::account(state, words.join(", ")).with_rules(Ok(rules), ""))
+    Judgement::account(state, words.join(", ")).with_rules(Ok(rules), "")
 }
 
 /// Whether accounts may do without the encryption of new tables.
@@ -184,6 +207,104 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+
+    /// Of a server that encrypts everything, with everything in turn that one may forget.
+    #[test]
+    fn encryption_at_rest_has_no_exception_that_is_not_named() {
+        let all_on = [
+            (TABLES, "ON"),
+            (CHECKED, "ON"),
+            (REDO, "ON"),
+            (UNDO, "ON"),
+            (BINLOG, "ON"),
+            ("log_bin", "ON"),
+            ("datadir", "/data/"),
+            ("tmpdir", "/tmp"),
+        ];
+        let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let kept = |file: &str| Some([("Component_status", "Active"), ("Data_file", file)].map(pair).to_vec());
+        let told = || Told {
+            keyring: kept("/keys/file"),
+            others: Vec::new(),
+            leaks: Vec::new(),
+            lists: ["table", "tablespace", "log", "database"].map(|kind| (kind, Ok(Vec::new()))),
+            none_encrypted: false,
+            sources: Ok(Vec::new()),
+            doubts: Vec::new(),
+        };
+        let source = || Source { host: "s".to_owned(), tls: true, verified: true };
+        let judged = |told: Told, settings: &[(&str, &str)]| {
+            let judged = encryption(told, &Settings::of(settings));
+            // What is the same in every line is left out.
+            let (_, seen) = judged.seen.split_once("log_bin = ").expect("the last setting");
+            let seen = [", doublewrite as its tablespaces; settings, tablespaces, logs", " of other engines, no dumps"]
+                .iter()
+                .fold(seen.to_owned(), |seen, same| seen.replace(same, ""));
+            let seen = seen
+                .replace("set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTION = 'Y', switch the log off", "…");
+            let seen = seen
+                .replace("temporary tables (ibtmp1) and files in /tmp, for which MySQL has no setting", "temporary");
+            format!("{}, {} findings: {seen}\n", judged.state.words(), judged.findings.len())
+        };
+        let mut text = judged(told(), &all_on);
+        for forgotten in 0..5 {
+            let mut settings = all_on;
+            settings[forgotten].1 = "OFF";
+            text += &judged(told(), &settings);
+            settings[5].1 = "OFF";
+            text += &judged(Told { none_encrypted: true, ..told() }, &settings);
+        }
+        let off: Vec<(&str, &str)> = all_on.iter().map(|(name, _)| (*name, "OFF")).collect();
+        text += &judged(told(), &off);
+        text += &judged(Told { none_encrypted: true, ..told() }, &off);
+        text += &judged(Told { sources: Ok(vec![source()]), ..told() }, &off);
+        let table = OtherTable { name: "a.b".to_owned(), engine: "MyISAM".to_owned(), row_format: String::new() };
+        let refused = || Fault::Refused("no".to_owned());
+        for told in [
+            Told { keyring: None, ..told() },
+            Told { keyring: kept("/data/keys"), ..told() },
+            Told { keyring: Some(vec![pair(("Component_status", "Active"))]), ..told() },
+            Told { keyring: Some(vec![pair(("Component_status", "Disabled"))]), ..told() },
+            Told { keyring: Some(vec![pair(("Other", "Active"))]), ..told() },
+            Told { others: vec![table], ..told() },
+            Told { leaks: vec!["general_log = ON".to_owned()], ..told() },
+            Told { lists: ["t", "u", "v", "w"].map(|kind| (kind, Ok(vec!["x".to_owned()]))), ..told() },
+            Told { lists: ["t", "u", "v", "w"].map(|kind| (kind, Err(refused()))), ..told() },
+            Told { sources: Ok(vec![source()]), ..told() },
+            Told { sources: Err(refused()), ..told() },
+            Told { doubts: vec!["the rest".to_owned()], ..told() },
+        ] {
+            text += &judged(told, &all_on);
+        }
+        expect![[r#"
+            enforced, 0 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: no exception; not judged: temporary
+            available but not enforced, 1 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: 1 exception: default_table_encryption is not ON: …; not judged: temporary
+            available but not enforced, 1 findings: OFF, a keyring component is active (keys in /keys/file) and 0 tables: 1 exception: default_table_encryption is not ON: …; not judged: temporary
+            available but not enforced, 1 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: 1 exception: table_encryption_privilege_check is not ON: …; not judged: temporary
+            available but not enforced, 1 findings: OFF, a keyring component is active (keys in /keys/file) and 0 tables: 1 exception: table_encryption_privilege_check is not ON: …; not judged: temporary
+            available but not enforced, 1 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: 1 exception: innodb_redo_log_encrypt is not ON: …; not judged: temporary
+            available but not enforced, 1 findings: OFF, a keyring component is active (keys in /keys/file) and 0 tables: 1 exception: innodb_redo_log_encrypt is not ON: …; not judged: temporary
+            available but not enforced, 1 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: 1 exception: innodb_undo_log_encrypt is not ON: …; not judged: temporary
+            available but not enforced, 1 findings: OFF, a keyring component is active (keys in /keys/file) and 0 tables: 1 exception: innodb_undo_log_encrypt is not ON: …; not judged: temporary
+            available but not enforced, 1 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: 1 exception: binlog_encryption is not ON: …; not judged: temporary
+            enforced, 0 findings: OFF, a keyring component is active (keys in /keys/file) and 0 tables: no exception; not judged: temporary
+            available but not enforced, 1 findings: OFF, a keyring component is active (keys in /keys/file) and 0 tables: 4 exceptions: default_table_encryption is not ON; table_encryption_privilege_check is not ON; innodb_redo_log_encrypt is not ON; innodb_undo_log_encrypt is not ON: …; not judged: temporary tables (ibtmp1) and files in OFF, for which MySQL has no setting
+            off, 1 findings: OFF, a keyring component is active (keys in /keys/file) and 0 tables: 4 exceptions: default_table_encryption is not ON; table_encryption_privilege_check is not ON; innodb_redo_log_encrypt is not ON; innodb_undo_log_encrypt is not ON: …; not judged: temporary tables (ibtmp1) and files in OFF, for which MySQL has no setting
+            available but not enforced, 1 findings: OFF, a keyring component is active (keys in /keys/file) and 0 tables: 5 exceptions: default_table_encryption is not ON; table_encryption_privilege_check is not ON; innodb_redo_log_encrypt is not ON; innodb_undo_log_encrypt is not ON; relay logs, which hold the changes of others, are not encrypted (binlog_encryption): …; not judged: temporary tables (ibtmp1) and files in OFF, for which MySQL has no setting
+            enforced, 0 findings: ON, keyring component: unknown, performance_schema is off and 0 tables: no exception; not judged: temporary
+            available but not enforced, 1 findings: ON, a keyring component is active (keys in /data/keys) and 0 tables: 1 exception: the keys are in the folder of the data: /data/keys: …; not judged: temporary
+            enforced, 0 findings: ON, a keyring component is active and 0 tables: no exception; not judged: temporary
+            enforced, 0 findings: ON, no keyring component is active and 0 tables: no exception; not judged: temporary
+            enforced, 0 findings: ON, no keyring component is active and 0 tables: no exception; not judged: temporary
+            available but not enforced, 1 findings: ON, a keyring component is active (keys in /keys/file) and 1 tables: 1 exception: MyISAM table a.b: …; not judged: temporary
+            available but not enforced, 1 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: 1 exception: general_log = ON: …; not judged: temporary
+            available but not enforced, 1 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: 4 exceptions: t x; u x; v x; w x: …; not judged: temporary
+            enforced, 0 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: no exception; not judged: ts (GRANT PROCESS, REPLICATION CLIENT ON *.*: refused: no); not judged: us (GRANT PROCESS, REPLICATION CLIENT ON *.*: refused: no); not judged: vs (GRANT PROCESS, REPLICATION CLIENT ON *.*: refused: no); not judged: ws (GRANT PROCESS, REPLICATION CLIENT ON *.*: refused: no); not judged: temporary
+            enforced, 0 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: no exception; not judged: temporary
+            enforced, 0 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: no exception; not judged: whether there are relay logs (refused: no); not judged: temporary
+            enforced, 0 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: no exception; not judged: the rest; not judged: temporary
+        "#]].assert_eq(&text);
+    }
 
     #[test]
     fn audit_logs_are_plugins_or_components() {

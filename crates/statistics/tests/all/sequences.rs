@@ -144,6 +144,27 @@ fn weights_are_of_the_inverse_variance() {
     assert_eq!(change_points(&series(9.0), 0.05), []);
 }
 
+/// What is measured in another unit changes at the same places, and its p is the same.
+#[test]
+fn the_unit_of_values_and_errors_does_not_matter() {
+    let mut random = SplitMix64::new(5);
+    let mut found = 0;
+    for _ in 0..20 {
+        let unit = |place: u32| {
+            let error = 0.1 + 2.0 * random.next_f64().powi(3);
+            let effect = f64::from(place / 7) + error * (random.next_f64() - 0.5);
+            Unit { effect, variance: error * error }
+        };
+        let series: Vec<Unit> = (0..14).map(unit).collect();
+        let scaled = |unit: &Unit| Unit { effect: 16.0 * unit.effect, variance: 256.0 * unit.variance };
+        let other = change_points(&series.iter().map(scaled).collect::<Vec<_>>(), 0.05);
+        let of = |changes: &[ChangePoint]| changes.iter().map(|it| (it.place, it.p)).collect::<Vec<_>>();
+        assert_eq!(of(&other), of(&change_points(&series, 0.05)));
+        found += other.len();
+    }
+    assert!(found > 5, "{found}");
+}
+
 #[test]
 fn starts_are_as_many_as_frames_have_room_for() {
     let seen = VarianceComponents { within: 9.0, between: 1.0, start_s: 4.0, frame_s: 1.0 };

@@ -1,17 +1,23 @@
 //! Does the audit log hold every request that it must, and none that it must not?
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use super::{audit_files::Growth, audited};
-use crate::evidence::marked::{Counts, Tally, send};
+use crate::evidence::{
+    marked::{Counts, Tally, send},
+    settled::{Patience, settled},
+};
 
-/// How long a record may take into its log: a thread of its own writes the binary one.
-const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a log is watched for records that should not be there.
-const AFTERWARDS: Duration = Duration::from_millis(300);
+/// A thread of its own writes the binary log.
+const PATIENCE: Patience = Patience {
+    most: Duration::from_secs(10),
+    afterwards: Duration::from_millis(300),
+    nothing: Duration::from_millis(1500),
+    pause: Duration::from_millis(50),
+};
 
 /// Why a node that shows no record may write them all the same.
 const ELSEWHERE: &str = "in the logs that its process has open there is none: the audit log is off, or goes elsewhere, as to \
@@ -58,19 +64,8 @@ impl Check for AuditComplete {
         let mark = audited(context)?;
         let sent = send(context)?;
         let expected = self.expected(&sent);
-        let begun = Instant::now();
-        let (mut logged, mut doubt) = (Counts::new(), None);
-        let mut complete = None::<Instant>;
-        while begun.elapsed() < TIMEOUT && complete.is_none_or(|since| since.elapsed() < AFTERWARDS) {
-            let gained = growth.so_far(context)?;
-            (logged, doubt) = (count(&gained.text, &mark), gained.doubt);
-            complete = if logged == expected { complete.or(Some(Instant::now())) } else { None };
-            // Nothing at all comes only where nothing is logged: there is no use in waiting for more.
-            if logged.is_empty() && begun.elapsed() > AFTERWARDS * 5 {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let look = || growth.so_far(context).map(|gained| (count(&gained.text, &mark), gained.doubt));
+        let (logged, mut doubt) = settled(&expected, PATIENCE, look)?;
         if context.protected && logged.is_empty() && growth.may_miss() {
             doubt = doubt.or(Some(ELSEWHERE));
         }

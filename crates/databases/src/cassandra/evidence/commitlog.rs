@@ -78,26 +78,31 @@ impl Check for CommitlogEncrypted {
         if let Some(file) = report.unreadable.first() {
             return Ok(Observation::Unknown(format!("cannot read {file}")));
         }
-        let wanted = format!("\"encCipher\":\"{}\"", self.cipher);
         let heads: Vec<String> = segments(context).iter().map(|file| head(&file.path)).collect();
-        let (count, all) = (heads.iter().filter(|head| head.contains(&wanted)).count(), heads.len());
-        let seen = format!(
-            "none of {} canaries in the commit log ({}); {count} of {all} segments name {} in their head",
-            tokens.len(),
-            report.extent(),
-            self.cipher
-        );
-        Ok(if count == all { Observation::Protected(seen) } else { Observation::Exposed(seen) })
+        Ok(judged(
+            &format!("none of {} canaries in the commit log ({})", tokens.len(), report.extent()),
+            &self.cipher,
+            &heads,
+        ))
     }
+}
+
+/// What the `heads` of all segments say, of which `seen` was seen before: every one of them must name the cipher.
+fn judged(seen: &str, cipher: &str, heads: &[String]) -> Observation {
+    let wanted = format!("\"encCipher\":\"{cipher}\"");
+    let (count, all) = (heads.iter().filter(|head| head.contains(&wanted)).count(), heads.len());
+    let seen = format!("{seen}; {count} of {all} segments name {cipher} in their head");
+    if count == all && count > 0 { Observation::Protected(seen) } else { Observation::Exposed(seen) }
 }
 
 /// Segments of the commit log of every node; not the hints, which lie beside them.
 fn segments(context: &CheckContext<'_>) -> Vec<File> {
-    let is_segment = |file: &File| {
-        let name = file.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        name.starts_with("CommitLog-") && name.ends_with(".log")
-    };
-    files_of(context.server, Places::JOURNAL).into_iter().filter(is_segment).collect()
+    files_of(context.server, Places::JOURNAL).into_iter().filter(|file| is_segment(&file.path)).collect()
+}
+
+fn is_segment(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    name.starts_with("CommitLog-") && name.ends_with(".log")
 }
 
 fn written_since(path: &Path, moment: SystemTime) -> bool {
@@ -110,4 +115,47 @@ fn head(path: &Path) -> String {
     let mut bytes = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut bytes));
     read.map_or_else(|_| String::new(), |_| String::from_utf8_lossy(&bytes).replace("\\/", "/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CIPHER: &str = "AES/CBC/PKCS5Padding";
+
+    #[test]
+    fn every_segment_names_the_cipher() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let named = |cipher: &str| {
+            let path = folder.path().join("CommitLog-7-1.log");
+            // As Java writes it, and of a segment only the head counts.
+            let text = format!("\0\u{7}{{\"encCipher\":\"{}\"}}", cipher.replace('/', "\\/"));
+            fs::write(&path, text + &"x".repeat(2000) + &format!("\"encCipher\":\"{CIPHER}\"")).expect("written");
+            head(&path)
+        };
+        let (right, other) = (named(CIPHER), named("AES/ECB/NoPadding"));
+        assert_eq!(right.len(), HEAD_BYTES as usize - 2, "two signs that Java writes are left out");
+        let none = head(&folder.path().join("missing"));
+        let judged = |heads: &[&String]| judged("x", CIPHER, &heads.iter().map(|it| (*it).clone()).collect::<Vec<_>>());
+        let said = |count: usize, all: usize| format!("x; {count} of {all} segments name {CIPHER} in their head");
+        assert_eq!(judged(&[&right, &right]), Observation::Protected(said(2, 2)));
+        assert_eq!(judged(&[&right, &other]), Observation::Exposed(said(1, 2)));
+        assert_eq!(judged(&[&right, &none]), Observation::Exposed(said(1, 2)));
+        assert_eq!(judged(&[&other]), Observation::Exposed(said(0, 1)));
+        // Segments that went away meanwhile prove nothing.
+        assert_eq!(judged(&[]), Observation::Exposed(said(0, 0)));
+    }
+
+    #[test]
+    fn segments_are_told_from_hints_and_what_was_written_before() {
+        let segment = |name: &str| is_segment(&Path::new("/c").join(name));
+        assert!(segment("CommitLog-7-1.log"));
+        assert!(!segment("CommitLog-7-1_cdc.idx") && !segment("9b1c-1-1.hints") && !segment("system.log"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("CommitLog-7-1.log");
+        fs::write(&path, "x").expect("written");
+        let written = fs::metadata(&path).and_then(|it| it.modified()).expect("a time");
+        assert!(written_since(&path, written - Duration::from_nanos(1)) && !written_since(&path, written));
+        assert!(!written_since(&folder.path().join("missing"), SystemTime::UNIX_EPOCH));
+    }
 }

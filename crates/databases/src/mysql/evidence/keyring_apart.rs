@@ -41,16 +41,13 @@ impl Check for KeyringApart {
         let file = context.server.folder.join(KEYS);
         let mut session = ACCESS.administrator(context.server, context.setup)?;
         let told = keyring(&mut session)?;
-        if let Some(told) = &told {
-            let used = told.iter().find(|(name, _)| name == "Data_file").map(|(_, value)| value.as_str());
-            if used.map(Path::new) != Some(&file) {
-                return Ok(Observation::Exposed(format!("the server's keys are in {}", used.unwrap_or("no file"))));
-            }
-        }
         let failed = |error| Fault::machine(file.display(), error);
+        if let Some(why) = elsewhere(told.as_deref(), &file) {
+            return Ok(Observation::Exposed(why));
+        }
         let mode = fs::metadata(&file).map_err(failed)?.permissions().mode() & 0o777;
-        if mode != 0o600 {
-            return Ok(Observation::Exposed(format!("{KEYS} has mode {mode:o}")));
+        if let Some(why) = open_to_others(mode) {
+            return Ok(Observation::Exposed(why));
         }
         let keys = keys(&fs::read_to_string(&file).map_err(failed)?);
         if keys.is_empty() {
@@ -67,6 +64,17 @@ impl Check for KeyringApart {
         let word = if told.is_some() { String::new() } else { format!("; the file in use: {KEYRING_UNTOLD}") };
         Ok(Observation::Protected(format!("{count} keys in {KEYS} (mode 600): {extent}{word}")))
     }
+}
+
+/// Which file the server says it uses, where it says so of its keyring and that is not `file`.
+fn elsewhere(told: Option<&[(String, String)]>, file: &Path) -> Option<String> {
+    let used = told?.iter().find(|(name, _)| name == "Data_file").map(|(_, value)| value.as_str());
+    (used.map(Path::new) != Some(file)).then(|| format!("the server's keys are in {}", used.unwrap_or("no file")))
+}
+
+/// The mode of the keyring's file, where others than the server's account may read it.
+fn open_to_others(mode: u32) -> Option<String> {
+    (mode != 0o600).then(|| format!("{KEYS} has mode {mode:o}"))
 }
 
 /// What the shared check says of one `key` and everything of the server's but the folder of its keyring.
@@ -109,6 +117,31 @@ mod tests {
         let found: Vec<_> = keys(&file).iter().map(Secret::expose_hex).collect();
         assert_eq!(found, [first.to_lowercase(), second]);
         assert!(keys(r#"{"version":"1.0","elements":[]}"#).is_empty());
+    }
+
+    #[test]
+    fn the_file_in_use_is_the_one_that_is_checked() {
+        let (file, words) = (Path::new("/s/keyring/keys"), |words: &str| Some(words.to_owned()));
+        let told = |name: &str, value: &str| {
+            elsewhere(
+                Some(&[("Component_status".to_owned(), "Active".to_owned()), (name.to_owned(), value.to_owned())]),
+                file,
+            )
+        };
+        assert_eq!(told("Data_file", "/s/keyring/keys"), None);
+        assert_eq!(told("Data_file", "/s/data/keys"), words("the server's keys are in /s/data/keys"));
+        assert_eq!(told("Other_file", "/s/keyring/keys"), words("the server's keys are in no file"));
+        assert_eq!(elsewhere(Some(&[]), file), words("the server's keys are in no file"));
+        // A server that does not say it is told apart by what the file holds.
+        assert_eq!(elsewhere(None, file), None);
+    }
+
+    #[test]
+    fn the_keys_are_for_the_servers_account_alone() {
+        assert_eq!(open_to_others(0o600), None);
+        for mode in [0o640, 0o604, 0o620, 0o660, 0o644, 0o700] {
+            assert!(open_to_others(mode).is_some_and(|words| words.ends_with(&format!(" has mode {mode:o}"))));
+        }
     }
 
     proptest! {

@@ -4,7 +4,7 @@ pub mod general_log;
 pub mod logs_free;
 pub mod served;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::CheckContext;
@@ -15,7 +15,8 @@ use super::{
     session::WireSession,
 };
 use crate::evidence::{
-    marked::{Counts, Log, LogGrowth, Tally, send},
+    marked::{Counts, Gained, Log, LogGrowth, Tally, send},
+    settled::{Patience, settled},
     whole::Whole,
 };
 
@@ -63,10 +64,13 @@ pub fn first(names: &[String]) -> String {
     }
 }
 
-/// How long a record may take into its log: the server answers the client first.
-const TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a log is watched for records that should not be there.
-const AFTERWARDS: Duration = Duration::from_millis(200);
+/// The server answers the client first, and writes its record then.
+const PATIENCE: Patience = Patience {
+    most: Duration::from_secs(5),
+    afterwards: Duration::from_millis(200),
+    nothing: Duration::from_millis(200),
+    pause: Duration::from_millis(20),
+};
 
 /// What a log has of statements that were sent.
 pub struct Marked {
@@ -104,19 +108,11 @@ pub fn count_marked(
     };
     let sent = send(context)?;
     let expected = expected(&sent);
-    let begun = Instant::now();
-    let mut tally = Tally { sent, logged: Counts::new(), doubt: None };
-    let mut text = String::new();
-    let mut complete = None::<Instant>;
-    while begun.elapsed() < TIMEOUT && complete.is_none_or(|since| since.elapsed() < AFTERWARDS) {
-        let gained = growth.so_far(context)?;
-        (tally.logged, tally.doubt, text) = (count(&gained.text, mark), gained.doubt, gained.text);
-        complete = if tally.logged == expected { complete.or(Some(Instant::now())) } else { None };
-        // Nothing at all comes only where nothing is logged: there is no use in waiting for more.
-        if tally.logged.is_empty() && begun.elapsed() > AFTERWARDS {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let look = || {
+        let Gained { text, doubt } = growth.so_far(context)?;
+        Ok((count(&text, mark), (text, doubt)))
+    };
+    let (logged, (text, doubt)) = settled(&expected, PATIENCE, look)?;
+    let tally = Tally { sent, logged, doubt };
     Ok(Ok(Marked { tally, expected, text }))
 }

@@ -45,16 +45,20 @@ impl Check for ChecksumsOn {
         let pages = pages(context, &file);
         records.call(&Request::Delete { key: key.as_bytes() }, &mut Discard)?;
         let pages = pages?;
-        let (blank, right) =
-            (count(&pages, |page| page.stored == 0), count(&pages, |page| page.stored == page.computed));
-        let quotation = format!(
-            "data_checksums = {setting}; version in the control file: {control}; of {} pages of {file}, {right} have the \
-             right checksum and {blank} none",
-            pages.len()
-        );
-        let protected = setting == "on" && control != "0" && !pages.is_empty() && right == pages.len();
-        Ok(if protected { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
+        Ok(judged(&setting, &control, &file, &pages))
     }
+}
+
+/// What the setting, the version in the control file and the `pages` of `file` say: only all of them together protect.
+fn judged(setting: &str, control: &str, file: &str, pages: &[Page]) -> Observation {
+    let (blank, right) = (count(pages, |page| page.stored == 0), count(pages, |page| page.stored == page.computed));
+    let quotation = format!(
+        "data_checksums = {setting}; version in the control file: {control}; of {} pages of {file}, {right} have the \
+         right checksum and {blank} none",
+        pages.len()
+    );
+    let protected = setting == "on" && control != "0" && !pages.is_empty() && right == pages.len();
+    if protected { Observation::Protected(quotation) } else { Observation::Exposed(quotation) }
 }
 
 fn count(pages: &[Page], which: impl Fn(&Page) -> bool) -> usize {
@@ -67,22 +71,24 @@ struct Page {
     computed: u16,
 }
 
-/// The pages of the relation whose path below the data folder is `file`. New pages, which are all zero and bear no
-/// checksum by design, are left out.
+/// The pages of the relation whose path below the data folder is `file`.
 fn pages(context: &CheckContext<'_>, file: &str) -> Result<Vec<Page>, Fault> {
     let base = context.server.paths.data.iter().find(|path| path.ends_with("base"));
     let path: PathBuf = match base.and_then(|base| base.parent()) {
         Some(data) => data.join(file),
         None => return Err(Fault::machine(file, "the server's files are not on this machine")),
     };
-    let bytes = std::fs::read(&path).map_err(|error| Fault::machine(path.display(), error))?;
-    let pages = bytes.chunks_exact(PAGE).enumerate().filter(|(_, page)| page.iter().any(|byte| *byte != 0));
-    Ok(pages
-        .map(|(number, page)| Page {
-            stored: u16::from_le_bytes([page[CHECKSUM_AT], page[CHECKSUM_AT + 1]]),
-            computed: checksum(page, number as u32),
-        })
-        .collect())
+    Ok(pages_in(&std::fs::read(&path).map_err(|error| Fault::machine(path.display(), error))?))
+}
+
+/// The pages in the `bytes` of a file. New pages, which are all zero and bear no checksum by design, are left out.
+fn pages_in(bytes: &[u8]) -> Vec<Page> {
+    let pages = bytes.chunks_exact(PAGE).zip(0..).filter(|(page, _)| page.iter().any(|byte| *byte != 0));
+    let page = |(page, number): (&[u8], u32)| Page {
+        stored: u16::from_le_bytes([page[CHECKSUM_AT], page[CHECKSUM_AT + 1]]),
+        computed: checksum(page, number),
+    };
+    pages.map(page).collect()
 }
 
 /// Where the page header holds the checksum (`PageHeaderData.pd_checksum`).
@@ -118,4 +124,55 @@ fn checksum(page: &[u8], number: u32) -> u16 {
     let folded = sums.iter().fold(0, |all, sum| all ^ sum) ^ number;
     // Never zero, which means "no checksum".
     (folded % 65_535 + 1) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page whose bytes differ.
+    fn page() -> Vec<u8> {
+        (0..PAGE).map(|at| (at * at + 7 * at + at / 256) as u8).collect()
+    }
+
+    /// By PostgreSQL 15: `SELECT page_checksum(page, n) & 65535` of its extension pageinspect, of a page whose byte i
+    /// is (i * i + 7 * i + i / 256) % 256.
+    #[test]
+    fn checksums_are_those_of_the_server() {
+        let of = |number: u32| checksum(&page(), number);
+        assert_eq!([0, 1, 7, 131_071].map(of), [64_498, 64_497, 64_503, 31_681]);
+    }
+
+    #[test]
+    fn pages_are_numbered_and_new_ones_left_out() {
+        let mut bytes = [page(), vec![0; PAGE], page(), vec![1; PAGE / 2]].concat();
+        let right = checksum(&page(), 2).to_le_bytes();
+        bytes[2 * PAGE + CHECKSUM_AT..][..2].copy_from_slice(&right);
+        let found = pages_in(&bytes);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].stored, u16::from_le_bytes([page()[CHECKSUM_AT], page()[CHECKSUM_AT + 1]]));
+        assert_eq!([found[0].computed, found[1].computed], [checksum(&page(), 0), checksum(&page(), 2)]);
+        assert!(found[0].stored != found[0].computed && found[1].stored == found[1].computed);
+    }
+
+    #[test]
+    fn only_setting_control_file_and_every_page_together_protect() {
+        let (right, wrong, blank) = ((7, 7), (8, 7), (0, 7));
+        let judged = |setting: &str, control: &str, pages: &[(u16, u16)]| {
+            let pages: Vec<Page> = pages.iter().map(|&(stored, computed)| Page { stored, computed }).collect();
+            judged(setting, control, "base/5/1", &pages)
+        };
+        let protects = |setting: &str, control: &str, pages: &[(u16, u16)]| {
+            matches!(judged(setting, control, pages), Observation::Protected(_))
+        };
+        assert!(protects("on", "1", &[right, right]));
+        assert!(!protects("off", "1", &[right, right]));
+        assert!(!protects("on", "0", &[right, right]));
+        assert!(!protects("on", "1", &[]));
+        assert!(!protects("on", "1", &[right, wrong]));
+        assert!(!protects("on", "1", &[right, blank]));
+        let words = "data_checksums = on; version in the control file: 1; of 4 pages of base/5/1, 1 have the right \
+                     checksum and 2 none";
+        assert_eq!(judged("on", "1", &[right, wrong, blank, blank]), Observation::Exposed(words.to_owned()));
+    }
 }
