@@ -49,7 +49,8 @@ struct Weighted {
 }
 
 /// Values from which a change can be told at `level`: eight for 0.05. However clear a step is, of all orders of its
-/// values two show it as clearly, with the smaller half in front or behind. None suffice for a level below [`LEVEL_MIN`].
+/// values two show it as clearly, with the smaller half in front or behind. None suffice for a level below
+/// [`LEVEL_MIN`].
 pub fn values_min(level: f64) -> usize {
     let splits = |values: usize| {
         let half = values / 2;

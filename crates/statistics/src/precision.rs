@@ -27,7 +27,8 @@ const TIGHTEST_AT: f64 = 30.0;
 /// Frames beyond which a prediction is not worth a number.
 const NEVER: usize = 1_000_000;
 
-/// The frame counts at which to look, in ascending order: a fixed list, after it steps of a fifth for as long as there are numbers.
+/// The frame counts at which to look, in ascending order: a fixed list, after it steps of a fifth for as long as there
+/// are numbers.
 pub fn looks() -> impl Iterator<Item = usize> {
     let last = INTERIM_ANALYSES[INTERIM_ANALYSES.len() - 1];
     let further = std::iter::successors(Some(last), |look| look.checked_add(look / 5)).skip(1);

@@ -4,7 +4,6 @@ pub mod definitions;
 pub mod long;
 pub mod marked;
 pub mod password_asked;
-#[cfg(any(feature = "cassandra", feature = "mariadb", feature = "mysql"))]
 pub mod settled;
 pub mod tls_negotiated;
 pub mod tls_resumed;

@@ -1,4 +1,4 @@
-//! A log that is looked at until its records are what they should be, and stay so.
+//! A log that is read until its records are what they should be, and stay so.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use tithe_machine::fault::Fault;
 
 use super::marked::Counts;
 
-/// How long a log is looked at.
+/// How long a log is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// At most.
