@@ -213,7 +213,7 @@ fn what_cannot_be_encrypted_is_refused() {
             client.compute_in(Compute::Server);
             client.prepare();
             let refused = client.submit(&mut session).expect_err("refused");
-            expect_test::expect![[r#"refused: encrypted columns cannot be computed with in the server: give the workload `compute = "client"`"#]]
+            expect_test::expect![[r#"refused: encrypted columns cannot be computed with in the server: give the workload `compute = "client"`, where it has that; `bulk` encrypts by `multi` and `single`"#]]
                 .assert_eq(&refused.to_string());
         },
     );

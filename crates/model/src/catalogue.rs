@@ -654,6 +654,8 @@ pub struct WorkloadShape {
     pub record_bytes: u64,
     /// True when another program offers the load, which cannot be cut finer than into whole seconds.
     pub program: bool,
+    /// Slot that its requests need because each may last for many milliseconds, ns; `None` where the plan chooses.
+    pub slot_ns: Option<u64>,
 }
 
 impl WorkloadEntry {

@@ -358,6 +358,7 @@ fn cell(
         Design::Interleaved | Design::Duet if writes => SLOT_WRITES_NS,
         Design::Interleaved | Design::Duet => SLOT_READS_NS,
     };
+    let usual = usual.max(shape.and_then(|shape| shape.slot_ns).unwrap_or(0));
     let slot_ns = chosen.unwrap_or_else(|| usual.max(slot_min_ns(arrivals, clients))).max(1);
     let attached = experiment.is_attached();
     // What a server writes after a restart is not what it writes in the long run: every page is logged whole again.

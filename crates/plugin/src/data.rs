@@ -50,7 +50,9 @@ pub fn create(database: &dyn Database, server: &Server, setup: &Setup, workload:
     for table in tables {
         let sql = sql_of(database)?;
         let definition = sql::definition(table, sql.dialect(), &|column| chosen.stored_bytes(column));
-        sql.create(server, setup, table.name, &definition, &sql::indexes(table))?;
+        let (end, more) = workload.completes(table, sql.dialect().grammar);
+        let statements = [sql::indexes(table), more].concat();
+        sql.create(server, setup, table.name, &(definition + &end), &statements)?;
     }
     copy(database, server, setup)
 }

@@ -213,6 +213,9 @@ pub enum Request<'a> {
     },
 }
 
+/// A key, and fields by number with new values.
+pub type Update<'a> = (&'a [u8], &'a [(usize, &'a [u8])]);
+
 /// A store of records by key, each with numbered fields.
 pub trait KeyValueSession: Connection {
     /// Sends one request. The answer is taken by [`KeyValueSession::advance`]; no second request before it is complete.
@@ -231,6 +234,16 @@ pub trait KeyValueSession: Connection {
     /// scan begins with the asked key and goes on with any others.
     fn scans_in_key_order(&self) -> bool {
         true
+    }
+
+    /// Sends `updates`, each a key with fields by number and their values, before any is answered. All have one answer:
+    /// how many of the records were there. False where the product takes one request at a time; then nothing was sent.
+    ///
+    /// # Errors
+    /// As `submit`.
+    fn submit_updates(&mut self, updates: &[Update<'_>]) -> Result<bool, Fault> {
+        let _ = updates;
+        Ok(false)
     }
 
     /// Begins a group of writes that may be made durable together. Used for loading only.
@@ -439,6 +452,17 @@ pub trait SqlSession: Connection {
     /// A broken connection.
     fn submit_copy(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
         let _ = (table, values);
+        Ok(false)
+    }
+
+    /// Sends rows for `columns` of the table `table`, as lines of values between tabs, by the statement of the product
+    /// that takes such (`COPY`, `LOAD DATA`). Backslash begins what stands for another character in both. The answer is
+    /// taken by [`SqlSession::advance`]. False where the product has no such statement; then nothing was sent.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] where values are encrypted; a broken connection.
+    fn submit_lines(&mut self, table: &str, columns: &[&str], lines: &[u8]) -> Result<bool, Fault> {
+        let _ = (table, columns, lines);
         Ok(false)
     }
 

@@ -11,7 +11,7 @@ use crate::{
     program::Program,
     restore::Restore,
     session::{Progress, Session, Table},
-    sql::{Compute, SqlTable},
+    sql::{Compute, Grammar, SqlTable},
 };
 
 /// What the load is, for any program that offers it. One file below `workloads/`, one line in its list.
@@ -75,6 +75,17 @@ pub trait Workload: Send + Sync {
     /// Where its clients compute with values, unless an arm says otherwise.
     fn compute(&self) -> Compute {
         Compute::Server
+    }
+
+    /// What completes `table` on products that write as `grammar`: what follows its definition, and statements once it
+    /// is there, where `{mark}` is what tells Tithe's own.
+    fn completes(&self, _table: &SqlTable, _grammar: Grammar) -> (String, Vec<String>) {
+        (String::new(), Vec::new())
+    }
+
+    /// Operations that one request of its clients stands for: the rows of a batch, where an operation is a row.
+    fn operations_per_request(&self) -> u64 {
+        1
     }
 
     /// Rows that loading writes, where the experiment asks for `records`.
@@ -231,6 +242,14 @@ pub trait Client: Send {
 
     /// Starts the stream of operations again: every arm of a block gets the same seed, and so the same operations.
     fn seed(&mut self, seed: u64);
+
+    /// Called before each slot, before anything of it is measured: puts back what earlier slots have added.
+    ///
+    /// # Errors
+    /// The session's fault.
+    fn put_back(&mut self, _session: &mut Session) -> Result<(), Fault> {
+        Ok(())
+    }
 
     /// True when it pauses between operations of a closed loop.
     fn pauses(&self) -> bool {

@@ -1,11 +1,15 @@
 //! The workloads there are.
 
+pub mod bulk;
 pub mod dump;
 mod find;
 mod libpq;
 pub mod production;
 pub mod program;
+mod properties;
+mod random_text;
 pub mod replay;
+pub mod scan;
 pub mod script;
 pub mod tpcc;
 pub mod ycsb;
@@ -36,6 +40,8 @@ const COPY_LIMIT: &str = "copy_limit";
 pub const KINDS: &[Kind] = &[
     Kind { entry: ycsb::entry, make: ycsb::make },
     Kind { entry: tpcc::entry, make: tpcc::make },
+    Kind { entry: bulk::entry, make: bulk::make },
+    Kind { entry: scan::entry, make: scan::make },
     Kind { entry: script::entry, make: script::make },
     Kind { entry: pgbench::entry, make: pgbench::make },
     Kind { entry: sysbench::entry, make: sysbench::make },

@@ -4,6 +4,7 @@
 
 mod agents_urls;
 mod apart;
+mod bulk;
 mod continuous;
 mod documents;
 mod edited;

@@ -1,7 +1,7 @@
 //! The protocol of MariaDB and MySQL: packets are written, and parsed where they lie.
 //!
 //! Source: MariaDB documentation, "Client/Server Protocol"; MySQL internals, "Client/Server Protocol". Left out:
-//! packets of 16 MB and more, compression, `LOAD DATA LOCAL`, several statements in one request.
+//! packets of 16 MB and more, compression, several statements in one request.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::wire::{Cursor, Format};
@@ -10,6 +10,8 @@ use tithe_plugin::wire::{Cursor, Format};
 pub mod capability {
     /// Number of rows found instead of changed: an update that writes the same value counts.
     pub const FOUND_ROWS: u32 = 1 << 1;
+    /// The server may ask for a file: `LOAD DATA LOCAL`.
+    pub const LOCAL_FILES: u32 = 1 << 7;
     /// The protocol of MySQL 4.1 and newer.
     pub const PROTOCOL_41: u32 = 1 << 9;
     /// TLS after the server's greeting.

@@ -32,6 +32,12 @@ const COM_QUIT: u8 = 0x01;
 const COM_QUERY: u8 = 0x03;
 const COM_STMT_PREPARE: u8 = 0x16;
 const COM_STMT_EXECUTE: u8 = 0x17;
+/// First byte of a packet by which the server asks for a file (MariaDB documentation, "LOCAL INFILE packet").
+const ASKS_FOR_FILE: u8 = 0xfb;
+/// What rows that are sent as a file are called.
+const LINES: &str = "tithe-lines";
+/// Bytes of such a file in one packet, at most.
+const FILE_PIECE: usize = 1 << 20;
 
 /// One connection.
 pub struct WireSession {
@@ -51,6 +57,8 @@ pub struct WireSession {
     text: bool,
     /// True when the last answer left a transaction open.
     in_transaction: bool,
+    /// Rows that wait for the server to ask for them, as it does after the `LOAD DATA` that was sent for them.
+    lines: Option<Vec<u8>>,
 }
 
 /// What executing a statement needs to know.
@@ -98,6 +106,7 @@ impl WireSession {
             rows: 0,
             text: false,
             in_transaction: false,
+            lines: None,
         }
     }
 
@@ -231,6 +240,16 @@ impl WireSession {
                     self.in_transaction = leaves_open(body)?;
                     done = Some(affected(body));
                 }
+                (Awaited::First, Some(&ASKS_FOR_FILE)) => {
+                    let (named, number) = (&body[1..] == LINES.as_bytes(), packet.number);
+                    let lines = self.lines.take().filter(|_| named).ok_or_else(|| {
+                        Fault::Protocol("the server asks for a file that it was not offered".to_owned())
+                    })?;
+                    self.wire.consume(packet.body.end);
+                    put_file(self.wire.output(), number, &lines)?;
+                    self.wire.flush()?;
+                    continue;
+                }
                 (Awaited::First, _) => {
                     self.columns.clear();
                     self.awaited = Awaited::Columns(take_length(&mut Body::new(body))?);
@@ -253,7 +272,7 @@ impl WireSession {
             }
             self.wire.consume(packet.body.end);
             if let Some(done) = done {
-                (self.awaited, self.rows) = (Awaited::First, 0);
+                (self.awaited, self.rows, self.lines) = (Awaited::First, 0, None);
                 return done.map(Event::Done);
             }
         }
@@ -424,9 +443,26 @@ impl SqlSession for WireSession {
         }
     }
 
+    /// By `LOAD DATA LOCAL`, whose file is no file: the server asks for [`LINES`], and gets the lines.
+    fn submit_lines(&mut self, table: &str, columns: &[&str], lines: &[u8]) -> Result<bool, Fault> {
+        self.lines = Some(lines.to_vec());
+        self.submit_text(&format!("LOAD DATA LOCAL INFILE '{LINES}' INTO TABLE {table} ({})", columns.join(", ")))?;
+        Ok(true)
+    }
+
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
         self.run_for(sql, timeout_s())
     }
+}
+
+/// Appends what answers a request for a file: its content in packets, and an empty one. `number` is the request's.
+fn put_file(out: &mut Vec<u8>, number: u8, content: &[u8]) -> Result<(), Fault> {
+    let mut next = number.wrapping_add(1);
+    for piece in content.chunks(FILE_PIECE).chain([&[][..]]) {
+        put_packet(out, next, |out| out.extend_from_slice(piece))?;
+        next = next.wrapping_add(1);
+    }
+    Ok(())
 }
 
 /// The body of `COM_STMT_EXECUTE` without a cursor: number, NULLs, types, values.
@@ -475,7 +511,82 @@ impl Drop for WireSession {
 
 #[cfg(test)]
 mod tests {
-    use super::right_missing;
+    use std::{
+        io::{Read as _, Write as _},
+        net::{Shutdown, TcpListener},
+        time::Duration,
+    };
+
+    use expect_test::{Expect, expect};
+    use tithe_plugin::session::Discard;
+
+    use super::*;
+
+    /// What a session makes of a server that answers whatever it is asked by `said`, and what that has got after it.
+    fn check(said: &[u8], ask: impl FnOnce(&mut WireSession), expect: Expect) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let (outcome, got) = std::thread::scope(|scope| {
+            let server = scope.spawn(move || {
+                let (mut stream, _) = listener.accept().expect("a client");
+                let _ = stream.read(&mut [0; 4096]);
+                stream.write_all(said).expect("sent");
+                let mut got = Vec::new();
+                let mut bytes = [0; 4096];
+                stream.set_read_timeout(Some(Duration::from_secs(5))).expect("set");
+                while !got.ends_with(&[0, 0, 0, 3]) {
+                    match stream.read(&mut bytes) {
+                        Ok(length) if length > 0 => got.extend_from_slice(&bytes[..length]),
+                        _ => break,
+                    }
+                }
+                let _ = stream.write_all(&[7, 0, 0, 4, 0, 2, 0, 2, 0, 0, 0]);
+                let _ = stream.shutdown(Shutdown::Both);
+                got
+            });
+            let wire = Wire::connect("127.0.0.1", port).expect("a connection");
+            let opened = Opened { wire, method: "none".to_owned(), offers_tls: false };
+            let mut session = WireSession::new(opened, "SELECT 1");
+            ask(&mut session);
+            let outcome = session.finish(&mut Discard);
+            drop(session);
+            (outcome, server.join().expect("the server ends"))
+        });
+        let outcome = outcome.map_or_else(|fault| fault.to_string(), |rows| format!("{rows} rows"));
+        expect.assert_eq(&format!("{outcome}: {}", got.escape_ascii()));
+    }
+
+    /// A server asks for the file `name`.
+    fn asking(name: &str) -> Vec<u8> {
+        [&[name.len() as u8 + 1, 0, 0, 1, ASKS_FOR_FILE], name.as_bytes()].concat()
+    }
+
+    #[test]
+    fn a_server_gets_rows_that_it_was_offered_and_never_a_file() {
+        let load = |session: &mut WireSession| {
+            assert_eq!(session.submit_lines("t", &["a", "b"], b"1\tx\n2\ty\n"), Ok(true));
+        };
+        check(&asking(LINES), load, expect![[r#"2 rows: \x08\x00\x00\x021\tx\n2\ty\n\x00\x00\x00\x03"#]]);
+        check(
+            &asking("/etc/passwd"),
+            load,
+            expect![[r#"protocol: the server asks for a file that it was not offered: \x01\x00\x00\x00\x01"#]],
+        );
+        check(
+            &asking(LINES),
+            |session| session.submit_text("SELECT 1").expect("sent"),
+            expect![[r#"protocol: the server asks for a file that it was not offered: \x01\x00\x00\x00\x01"#]],
+        );
+    }
+
+    #[test]
+    fn a_long_file_goes_in_several_packets() {
+        let mut out = Vec::new();
+        put_file(&mut out, 255, &vec![b'x'; FILE_PIECE + 1]).expect("written");
+        assert_eq!(out.len(), FILE_PIECE + 1 + 3 * 4);
+        assert_eq!(&out[..4], [0, 0, 16, 0]);
+        assert_eq!(&out[FILE_PIECE + 4..], [1, 0, 0, 1, b'x', 0, 0, 0, 2]);
+    }
 
     #[test]
     fn of_the_rights_that_would_do_the_least_is_named() {

@@ -74,7 +74,8 @@ fn start_up(target: &Target, check: impl Fn(&str) -> Result<(), Fault>) -> Resul
     }
     let offers_tls = capabilities & capability::SSL != 0;
     let mut number = packet.number;
-    let mut wanted = WANTED;
+    // No file is ever read: a session answers with rows of its own, and only where it has just asked for that.
+    let mut wanted = WANTED | capabilities & capability::LOCAL_FILES;
     if let Some(tls) = &target.tls {
         if !offers_tls {
             return Err(Fault::Refused("TLS was asked for, and the server offers none".to_owned()));

@@ -239,6 +239,7 @@ fn existing(session: &mut PostgresSession, space: &str) -> Result<Existing, Faul
         "SELECT relname FROM pg_class WHERE relnamespace = '{space}'::regnamespace AND relkind NOT IN ('i', 't') \
          AND obj_description(oid, 'pg_class') IS DISTINCT FROM '{MARK}' \
          UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = '{space}'::regnamespace \
+         AND obj_description(oid, 'pg_proc') IS DISTINCT FROM '{MARK}' \
          UNION ALL SELECT typname FROM pg_type WHERE typnamespace = '{space}'::regnamespace \
          AND typrelid = 0 AND typelem = 0"
     );

@@ -178,6 +178,17 @@ impl PostgresSession {
         self.wire.flush()
     }
 
+    /// Sends a `COPY` and its `rows`, which follow at once: a server that refuses it passes over them (documentation,
+    /// "Message Flow", "COPY Operations").
+    fn copy_in(&mut self, statement: &str, rows: &[u8]) -> Result<(), Fault> {
+        let out = self.wire.output();
+        Writer { out }.query(statement);
+        Writer { out }.message(b'd', |out| out.extend_from_slice(rows));
+        Writer { out }.message(b'c', |_| {});
+        self.copying = true;
+        self.wire.flush()
+    }
+
     /// Sends what was written, all of it.
     fn send(&mut self) -> Result<(), Fault> {
         self.wire.flush()?;
@@ -453,8 +464,7 @@ impl SqlSession for PostgresSession {
         }
     }
 
-    /// By `COPY`. The rows follow the statement at once: a server that refuses it passes over them (documentation,
-    /// "Message Flow", "COPY Operations").
+    /// By `COPY`.
     fn submit_copy(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {
         if !self.copies {
             return Ok(false);
@@ -462,12 +472,15 @@ impl SqlSession for PostgresSession {
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         let mut rows = Vec::new();
         copy_binary(&mut rows, table.columns, values)?;
-        let out = self.wire.output();
-        Writer { out }.query(&format!("COPY {} ({}) FROM STDIN (FORMAT binary)", table.name, columns.join(", ")));
-        Writer { out }.message(b'd', |out| out.extend_from_slice(&rows));
-        Writer { out }.message(b'c', |_| {});
-        self.copying = true;
-        self.wire.flush()?;
+        self.copy_in(&format!("COPY {} ({}) FROM STDIN (FORMAT binary)", table.name, columns.join(", ")), &rows)?;
+        Ok(true)
+    }
+
+    fn submit_lines(&mut self, table: &str, columns: &[&str], lines: &[u8]) -> Result<bool, Fault> {
+        if !self.copies {
+            return Ok(false);
+        }
+        self.copy_in(&format!("COPY {table} ({}) FROM STDIN", columns.join(", ")), lines)?;
         Ok(true)
     }
 

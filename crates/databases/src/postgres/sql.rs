@@ -26,7 +26,7 @@ impl SqlDatabase for Postgres {
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
         let target = PRODUCT.target(server, setup)?;
         let mut session = PostgresSession::open(&target, how.blocking, server.process.is_some())?;
-        if !setup.table_statements.is_empty() {
+        if setup.table_statements.iter().any(|statement| statement.contains("ROW LEVEL SECURITY")) {
             session.copies_nothing();
         }
         session.run(&place(setup))?;
@@ -56,7 +56,8 @@ impl SqlDatabase for Postgres {
         run_unlocked(&mut session, &setup.space, &schema::removal(name))?;
         session.run(&schema::marked(definition, name))?;
         schema::say_of_table(&mut session, setup, name)?;
-        indexes.iter().try_for_each(|index| session.run(index).map(drop))
+        let marked = |statement: &String| statement.replace("{mark}", schema::MARK);
+        indexes.iter().try_for_each(|statement| session.run(&marked(statement)).map(drop))
     }
 
     fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault> {

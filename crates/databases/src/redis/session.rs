@@ -12,7 +12,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
-    session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, Table, wait_ready},
+    session::{Connection, Fields, KeyValueSession, Progress, Request, Rows, Table, Update, wait_ready},
     wire::Wire,
 };
 
@@ -57,6 +57,8 @@ enum InFlight {
     Record(Fields),
     /// How many fields an update has made.
     Updated,
+    /// The same of several.
+    UpdatedTogether,
     /// How many fields and how many keys an insert has made.
     Inserted,
     /// How many records and how many keys were removed.
@@ -147,6 +149,7 @@ impl RedisSession {
             }
             // Fields made by an update were not there before, and so neither was the record.
             (Head::Integer(made), InFlight::Updated) => self.rows = u64::from(made == 0),
+            (Head::Integer(made), InFlight::UpdatedTogether) => self.rows += u64::from(made == 0),
             (Head::Integer(count), InFlight::Inserted | InFlight::Deleted) => {
                 self.rows = self.rows.max(u64::from(count > 0))
             }
@@ -316,6 +319,13 @@ impl KeyValueSession for RedisSession {
             }
         }
         self.wire.flush()
+    }
+
+    fn submit_updates(&mut self, updates: &[Update<'_>]) -> Result<bool, Fault> {
+        self.begin(InFlight::UpdatedTogether, updates.len());
+        updates.iter().for_each(|(key, values)| self.put_write(key, values));
+        self.wire.flush()?;
+        Ok(true)
     }
 
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {

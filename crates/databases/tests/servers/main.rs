@@ -8,6 +8,8 @@ mod at_end;
 #[cfg(feature = "mongodb")]
 #[path = "../support/java_program.rs"]
 mod java_program;
+#[path = "../support/bulk.rs"]
+mod loading;
 #[path = "../support/made.rs"]
 mod made;
 mod own_columns;
@@ -16,6 +18,7 @@ mod put_back;
 mod installed {
     use super::*;
 
+    mod bulk;
     mod cassandra;
     mod conformance;
     mod deceptions;

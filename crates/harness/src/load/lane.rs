@@ -59,6 +59,8 @@ pub struct Lane<'a> {
     pub cell: u32,
     /// When its slots of this frame were, lead-in slots included.
     pub spans: Vec<Span>,
+    /// Operations that one request of a client stands for.
+    operations_per_request: u64,
     /// How it sees what other programs take of its slots.
     stalls: StallWatch,
     intended: Vec<u64>,
@@ -72,13 +74,26 @@ impl<'a> Lane<'a> {
             Clock::Virtual(time) => StallWatch::Virtual(time.clone()),
         };
         let (spans, intended) = (Vec::new(), Vec::with_capacity(1 << 16));
-        Self { number, lanes, clock, arrivals, arms, cell, spans, stalls, intended }
+        let operations_per_request = 1;
+        Self { number, lanes, clock, arrivals, arms, cell, spans, operations_per_request, stalls, intended }
     }
 
     /// The same, which sees by `stalls` what other programs take of its slots.
     #[must_use]
     pub fn stalled_as(mut self, stalls: StallWatch) -> Self {
         self.stalls = stalls;
+        self
+    }
+
+    /// The same, of whose clients one request stands for so many `operations`, as its rate does.
+    #[must_use]
+    pub fn of_requests(mut self, operations: u64) -> Self {
+        self.operations_per_request = operations;
+        self.arrivals = match self.arrivals {
+            Arrivals::Even(rate) => Arrivals::Even(rate / operations as f64),
+            Arrivals::Poisson(rate) => Arrivals::Poisson(rate / operations as f64),
+            other => other,
+        };
         self
     }
 
@@ -159,13 +174,15 @@ impl<'a> Lane<'a> {
             conn.client.seed(schedule.stream(turn, conn.number));
         }
         arm.toggle(true);
+        arm.put_back();
         let stalls_before = self.stalls.read();
         let simulated_before = self.clock.simulated_server_cpu();
         let log_writer_before_ns = arm.log_writer_ns();
         let before =
             Usage { server: arm.server_usage(), client: watch.read(), cpu_times: self.clock.thread_cpu_times() };
         let mut slot_run =
-            SlotRun::new(&self.clock, &mut slot, turn, schedule.settling_ns, self.arrivals != Arrivals::Closed);
+            SlotRun::new(&self.clock, &mut slot, turn, schedule.settling_ns, self.arrivals != Arrivals::Closed)
+                .of_requests(self.operations_per_request);
         let result = slot_run.drive(arm, &self.intended);
         let SlotRun { first_ns, last_ns, idle_cpu_ns, idle_cpu_times, .. } = slot_run;
         // In the opposite order: each reading encloses those that were nearer to the slot.

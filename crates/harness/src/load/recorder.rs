@@ -55,9 +55,9 @@ impl Recorder {
         (self.first_failure, self.cpu_times, self.invalid) = (None, None, None);
     }
 
-    /// Counts an operation that failed with `message`.
-    pub fn fail(&mut self, message: String) {
-        self.failed += 1;
+    /// Counts `operations` that failed with `message`.
+    pub fn fail(&mut self, message: String, operations: u64) {
+        self.failed += operations;
         self.first_failure.get_or_insert(message);
     }
 

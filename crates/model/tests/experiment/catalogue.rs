@@ -148,7 +148,12 @@ fn check_properties(properties: &Properties) -> Vec<PropertyProblem> {
 fn shape(properties: &Properties) -> WorkloadShape {
     let proportion = |name: &str| properties.get(name).and_then(|value| value.parse::<f64>().ok()).unwrap_or(0.0);
     let writes = ["updateproportion", "insertproportion", "readmodifywriteproportion"];
-    WorkloadShape { writes: writes.iter().any(|name| proportion(name) > 0.0), record_bytes: 1000, program: false }
+    WorkloadShape {
+        writes: writes.iter().any(|name| proportion(name) > 0.0),
+        record_bytes: 1000,
+        program: false,
+        slot_ns: None,
+    }
 }
 
 /// The property files of the tests.

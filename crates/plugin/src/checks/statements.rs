@@ -129,6 +129,14 @@ impl SqlSession for RecordingSession {
         self.inner.submit_once(sql, parameters)
     }
 
+    fn submit_lines(&mut self, table: &str, columns: &[&str], lines: &[u8]) -> Result<bool, Fault> {
+        self.inner.submit_lines(table, columns, lines)
+    }
+
+    fn pipelines(&self) -> bool {
+        self.inner.pipelines()
+    }
+
     fn offers(&self) -> Offers {
         self.inner.offers()
     }

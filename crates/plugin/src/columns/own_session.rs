@@ -169,6 +169,10 @@ impl SqlSession for OwnEncrypted {
         self.inner.submit_copy(table, values)
     }
 
+    fn submit_lines(&mut self, table: &str, columns: &[&str], lines: &[u8]) -> Result<bool, Fault> {
+        self.inner.submit_lines(table, columns, lines)
+    }
+
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
         let Self { inner, own, ciphers, current, wrong, .. } = self;
         let Some(plan) = current else { return inner.advance(rows) };

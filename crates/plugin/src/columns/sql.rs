@@ -164,7 +164,9 @@ fn named<I: Iterator<Item = &'static Column>>(
 /// What is wrong with computing in the server on encrypted columns.
 pub fn unreadable() -> Fault {
     Fault::Refused(
-        "encrypted columns cannot be computed with in the server: give the workload `compute = \"client\"`".to_owned(),
+        "encrypted columns cannot be computed with in the server: give the workload `compute = \"client\"`, where it \
+         has that; `bulk` encrypts by `multi` and `single`"
+            .to_owned(),
     )
 }
 
@@ -425,6 +427,11 @@ impl SqlSession for Encrypted {
 
     fn in_transaction(&self) -> bool {
         self.inner.in_transaction()
+    }
+
+    fn submit_lines(&mut self, table: &str, columns: &[&str], lines: &[u8]) -> Result<bool, Fault> {
+        self.readable()?;
+        self.inner.submit_lines(table, columns, lines)
     }
 
     fn submit_copy(&mut self, table: &'static SqlTable, values: &[Parameter<'_>]) -> Result<bool, Fault> {

@@ -67,7 +67,7 @@ pub fn entry() -> WorkloadEntry {
                 |name: &String| (name.clone(), "is no property of this workload".to_owned(), "it has none".to_owned());
             properties.keys().filter(|name| *name != COPY_LIMIT).map(unknown).collect()
         },
-        shape: |_| WorkloadShape { writes: true, record_bytes: ROW_BYTES, program: false },
+        shape: |_| WorkloadShape { writes: true, record_bytes: ROW_BYTES, program: false, slot_ns: None },
     }
 }
 

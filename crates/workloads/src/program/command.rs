@@ -70,7 +70,7 @@ pub fn entry() -> WorkloadEntry {
         check: |properties| Command::resolve(properties).1,
         shape: |properties| {
             let (command, _) = Command::resolve(properties);
-            WorkloadShape { writes: command.writes, record_bytes: command.record_bytes, program: true }
+            WorkloadShape { writes: command.writes, record_bytes: command.record_bytes, program: true, slot_ns: None }
         },
     }
 }

@@ -103,6 +103,7 @@ pub fn entry() -> WorkloadEntry {
             writes: Pgbench::resolve(properties).0.writes(),
             record_bytes: ROW_BYTES,
             program: true,
+            slot_ns: None,
         },
     }
 }

@@ -118,6 +118,7 @@ pub fn entry() -> WorkloadEntry {
             writes: Sysbench::resolve(properties).0.writes(),
             record_bytes: ROW_BYTES,
             program: true,
+            slot_ns: None,
         },
     }
 }

@@ -74,7 +74,7 @@ pub fn entry() -> WorkloadEntry {
         read,
         asks: |_| Vec::new(),
         check: |properties| Config::resolve(properties).1,
-        shape: |_| WorkloadShape { writes: true, record_bytes: ROW_BYTES, program: false },
+        shape: |_| WorkloadShape { writes: true, record_bytes: ROW_BYTES, program: false, slot_ns: None },
     }
 }
 

@@ -44,6 +44,7 @@ pub fn entry() -> WorkloadEntry {
             writes: Config::resolve(properties).map_or(true, |config| config.program.writes()),
             record_bytes: ROW_BYTES,
             program: false,
+            slot_ns: None,
         },
     }
 }

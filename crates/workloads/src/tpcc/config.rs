@@ -1,9 +1,9 @@
 //! The properties of a TPC-C workload, resolved.
 
-use std::collections::BTreeMap;
-
-use tithe_model::catalogue::{LineProblem, Properties, PropertyFile, PropertyProblem, WorkloadEntry, WorkloadShape};
+use tithe_model::catalogue::{Properties, PropertyProblem, WorkloadEntry, WorkloadShape};
 use tithe_plugin::sql::{Compute, Isolation};
+
+use crate::properties::{Known, Reader, read};
 
 /// Customers per district that the specification asks for (clause 1.2.1).
 pub const CUSTOMERS: u64 = 3000;
@@ -37,8 +37,8 @@ pub struct Config {
     pub pauses: bool,
 }
 
-/// Every property, its default and one sentence.
-const KNOWN: [(&str, &str, &str); 7] = [
+/// Every property.
+const KNOWN: [Known; 7] = [
     ("warehouses", "1", "a number from 1 on"),
     ("customers", "3000", "customers per district; the specification asks for 3000, and the smallest is 30"),
     ("items", "100000", "the specification asks for 100000, and the smallest is 30"),
@@ -64,13 +64,7 @@ impl Config {
     /// # Errors
     /// Every problem.
     pub fn resolve(properties: &Properties) -> Result<Self, Vec<PropertyProblem>> {
-        let mut problems = Vec::new();
-        for name in properties.keys().filter(|name| KNOWN.iter().all(|(known, ..)| known != name)) {
-            let known: Vec<&str> = KNOWN.iter().map(|(known, ..)| *known).collect();
-            let help = format!("known are {}", known.join(", "));
-            problems.push((name.clone(), "is no property of TPC-C".to_owned(), help));
-        }
-        let mut reader = Reader { properties, problems };
+        let mut reader = Reader::new("TPC-C", &KNOWN, properties);
         let number =
             |low: u64, high: u64| move |text: &str| text.parse().ok().filter(|number| (low..=high).contains(number));
         let config = Self {
@@ -83,7 +77,7 @@ impl Config {
             compute: reader.get("compute", compute).unwrap_or(Compute::Server),
             pauses: reader.get("pauses", pauses).unwrap_or(false),
         };
-        if reader.problems.is_empty() { Ok(config) } else { Err(reader.problems) }
+        reader.end(config)
     }
 
     /// Orders per district that are not delivered when loaded: three in ten (clause 4.3.3.1).
@@ -100,23 +94,6 @@ impl Config {
     /// True when the data set is that of the specification.
     pub fn is_full_size(&self) -> bool {
         self.customers == CUSTOMERS && self.items == ITEMS
-    }
-}
-
-struct Reader<'a> {
-    properties: &'a Properties,
-    problems: Vec<PropertyProblem>,
-}
-
-impl Reader<'_> {
-    fn get<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
-        let (_, default, help) = KNOWN.iter().find(|(known, ..)| *known == name)?;
-        let written = self.properties.get(name).map_or(*default, String::as_str).trim();
-        let parsed = parse(written);
-        if parsed.is_none() {
-            self.problems.push((name.to_owned(), format!("`{written}` is not possible"), (*help).to_owned()));
-        }
-        parsed
     }
 }
 
@@ -168,6 +145,7 @@ pub fn entry() -> WorkloadEntry {
             writes: Config::resolve(properties).map_or(true, |config| writes(&config)),
             record_bytes: ROW_BYTES,
             program: false,
+            slot_ns: None,
         },
     }
 }
@@ -177,30 +155,13 @@ pub fn writes(config: &Config) -> bool {
     [0, 1, 3].iter().any(|kind| config.mix[*kind] > 0)
 }
 
-/// Reads lines of `name=value`, `#` before a remark.
-fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
-    let text = file.text()?;
-    let mut properties = BTreeMap::new();
-    let mut problems = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        match line.split_once('=') {
-            Some((name, value)) => {
-                properties.insert(name.trim().to_owned(), value.trim().to_owned());
-            }
-            None => problems.push((number, "is not `name=value`".to_owned(), "put a `=` between them".to_owned())),
-        }
-    }
-    if problems.is_empty() { Ok(properties) } else { Err(problems) }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
+    use tithe_model::catalogue::PropertyFile;
 
     use super::*;
 

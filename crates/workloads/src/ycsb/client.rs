@@ -199,7 +199,7 @@ fn version(mark: u64) -> usize {
 }
 
 /// The key-value shape of `session`.
-pub(super) fn key_value(session: &mut Session) -> Result<&mut (dyn KeyValueSession + 'static), Fault> {
+pub(crate) fn key_value(session: &mut Session) -> Result<&mut (dyn KeyValueSession + 'static), Fault> {
     match session {
         Session::KeyValue(session) => Ok(session.as_mut()),
         Session::Sql(_) => {

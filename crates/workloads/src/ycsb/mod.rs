@@ -53,12 +53,13 @@ use tithe_plugin::{
     workload::{ArmState, Client, Clients, Load, Workload},
 };
 
+pub(crate) use client::key_value;
 pub use config::check;
 pub use names::ignored;
 pub use presets::{PRESETS, entry};
 
 use self::{
-    client::{YcsbClient, key_value},
+    client::YcsbClient,
     config::{Config, Distribution, KeySpace, Length},
     operation::{Records, Stream},
     operation_kind::OperationKind,

@@ -14,6 +14,10 @@ use crate::load::carry_over::{self, Profile};
 /// Operations that a slot should hold on average: one with fewer than 20 says too little and does not count.
 const OPERATIONS_PER_SLOT: u64 = 40;
 
+/// Requests that a slot should hold on average where each stands for many operations: their time is long against what
+/// begins and ends a slot.
+const REQUESTS_PER_SLOT: u64 = 4;
+
 /// Frames of which the best says how slow operations are: a disk that stands still for some makes none slower.
 const FRAMES_OF_PACE: usize = 5;
 
@@ -111,7 +115,9 @@ impl Growth {
         let clients = u64::from(context.cell.clients);
         let twice_each = if waits { 2 * clients.div_ceil(context.lanes() as u64) } else { 0 };
         let share = slots as u64 / context.arms.len() as u64;
-        let enough = (OPERATIONS_PER_SLOT.max(twice_each) * share).max(1);
+        let each = context.workload.operations_per_request();
+        let requests = if each > 1 { REQUESTS_PER_SLOT } else { OPERATIONS_PER_SLOT };
+        let enough = (requests.max(twice_each) * each * share).max(1);
         let fewest = frame.arms.iter().map(|arm| arm.operations).min().unwrap_or(0);
         self.suit(&mut context.cell, fewest as f64 / enough as f64);
     }

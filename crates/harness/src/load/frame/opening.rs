@@ -114,6 +114,7 @@ impl Lanes<'_> {
         let (watch, stalls) = opening.stall_watch(&served_by);
         let Connect { clock, .. } = opening.how;
         let lane = Lane::new(number, context.lanes(), clock, context.cell.arrivals, arms, context.cell_index)
+            .of_requests(context.workload.operations_per_request())
             .stalled_as(watch);
         let ServedBy { tasks, log_writers, .. } = served_by;
         Ok(Opened { lane, connect_ns, stalls, serving, tasks, log_writers })

@@ -131,6 +131,16 @@ impl<'a> Arm<'a> {
         )
     }
 
+    /// Has its clients put back what earlier slots have added.
+    pub(super) fn put_back(&mut self) {
+        for conn in &mut self.connections {
+            if let Err(fault) = conn.put_back() {
+                self.recorder.invalidate(fault.to_string());
+                self.broken = true;
+            }
+        }
+    }
+
     pub(super) fn toggle(&mut self, on: bool) {
         let statements = if on { &self.on } else { &self.off };
         for conn in &mut self.connections {

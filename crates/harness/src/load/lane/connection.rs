@@ -83,6 +83,14 @@ impl<'a> ClientConnection<'a> {
         self.connection()?.warm()
     }
 
+    /// Has the client put back what earlier slots have added.
+    ///
+    /// # Errors
+    /// The server's error.
+    pub(super) fn put_back(&mut self) -> Result<(), Fault> {
+        self.client.put_back(open(&mut self.session)?)
+    }
+
     /// The process that serves it, as its server numbers it, where it says so.
     pub fn serving_process(&mut self) -> Option<i32> {
         self.connection().ok()?.serving_process()

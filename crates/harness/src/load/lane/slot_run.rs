@@ -1,6 +1,7 @@
 //! One slot at one arm: the measured path.
 //!
-//! Per operation it reads the clock twice, and it neither allocates nor locks.
+//! Per request it reads the clock twice, and it neither allocates nor locks. A request is an operation, or several
+//! whose time is known only together: the rows of a batch.
 
 use tithe_machine::{
     clock::{Clock, CpuTimes},
@@ -25,6 +26,8 @@ pub(super) struct SlotRun<'a> {
     pub(super) turn: Turn,
     counts_from_ns: u64,
     open: bool,
+    /// Operations that a request stands for.
+    operations: u64,
     /// Client processor time spent waiting for an intended start: not the operation's.
     pub(super) idle_cpu_ns: u64,
     /// The same by mode.
@@ -43,11 +46,18 @@ impl<'a> SlotRun<'a> {
             turn,
             counts_from_ns: if turn.block.is_some() { turn.start_ns + settling_ns } else { u64::MAX },
             open,
+            operations: 1,
             idle_cpu_ns: 0,
             idle_cpu_times: CpuTimes::default(),
             first_ns: 0,
             last_ns: 0,
         }
+    }
+
+    /// The same, where a request stands for so many `operations`.
+    pub(super) fn of_requests(mut self, operations: u64) -> Self {
+        self.operations = operations;
+        self
     }
 }
 
@@ -59,7 +69,7 @@ impl SlotRun<'_> {
         if self.open {
             let started = self.open_loop(arm, intended)?;
             if self.turn.block.is_some() {
-                arm.recorder.unfinished += (intended.len() - started) as u64;
+                arm.recorder.unfinished += (intended.len() - started) as u64 * self.operations;
             }
             return Ok(());
         }
@@ -237,7 +247,7 @@ impl SlotRun<'_> {
             Ok(Progress::Pending) => return Ok(false),
             Ok(Progress::Done(_)) => {}
             Err(Fault::Server(message)) => {
-                recorder.fail(message);
+                recorder.fail(message, self.operations);
                 conn.busy = None;
                 self.last_ns = self.clock.now();
                 return Ok(true);
@@ -254,15 +264,15 @@ impl SlotRun<'_> {
         conn.busy = None;
         self.last_ns = end_ns;
         let latency_ns = end_ns - busy.begun_ns;
-        self.slot.operations += 1;
+        self.slot.operations += self.operations;
         if self.turn.block.is_none() {
-            recorder.lead_in += 1;
+            recorder.lead_in += self.operations;
         } else {
-            recorder.operations += 1;
+            recorder.operations += self.operations;
             recorder.phase(busy.begun_ns.saturating_sub(self.turn.start_ns), latency_ns);
         }
         if counts {
-            self.slot.counted += 1;
+            self.slot.counted += self.operations;
             self.slot.latency_sum_ns += latency_ns;
             recorder.latency(conn.client.operation(), latency_ns);
             if self.open {

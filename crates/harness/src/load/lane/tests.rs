@@ -4,6 +4,10 @@ use std::{
     io::{Read, Write as _},
     net::TcpListener,
     os::fd::BorrowedFd,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     thread::JoinHandle,
     time::Duration,
 };
@@ -67,6 +71,35 @@ impl KeyValueSession for Counting {
 /// Sends the same request again and again, after a pause where there is one.
 struct Again {
     pause_ns: u64,
+}
+
+/// The same for rows of which a request has many: counts how often it was told to put them back.
+struct Batches {
+    again: Again,
+    put_back: Arc<AtomicU64>,
+}
+
+impl Client for Batches {
+    fn seed(&mut self, _seed: u64) {}
+
+    fn put_back(&mut self, _session: &mut Session) -> Result<(), Fault> {
+        self.put_back.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn prepare(&mut self) {}
+
+    fn submit(&mut self, session: &mut Session) -> Result<(), Fault> {
+        self.again.submit(session)
+    }
+
+    fn advance(&mut self, session: &mut Session, parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
+        self.again.advance(session, parts)
+    }
+
+    fn operation(&self) -> usize {
+        0
+    }
 }
 
 impl Client for Again {
@@ -355,6 +388,31 @@ fn a_connection_is_opened_anew_after_its_operations() {
             assert!(served.iter().filter(|served| **served < 3).count() <= connections, "{served:?}");
             assert!(connects > 0, "{counted} operations");
         }
+    }
+}
+
+#[test]
+fn operations_of_a_request_are_counted_and_the_request_is_timed() {
+    for arrivals in [Arrivals::Closed, Arrivals::Even(5000.0)] {
+        let (port, servers) = serve(1, Duration::ZERO);
+        let put_back = Arc::new(AtomicU64::new(0));
+        let client = Batches { again: Again { pause_ns: 0 }, put_back: Arc::clone(&put_back) };
+        let conn = ClientConnection::new(connect(port, 10), Box::new(client), 0);
+        let recorder = Recorder::new(1, false, arrivals != Arrivals::Closed);
+        let arm = Arm::new(vec![conn], recorder, (Vec::new(), Vec::new()), Timeout::LONGEST).expect("an arm");
+        let lane = Lane::new(0, 1, Clock::Real, arrivals, vec![arm], 0).of_requests(100);
+        let Ran { counted, slots, lane } = run(lane, 4, 1);
+        let recorder = &lane.arms[0].recorder;
+        assert_eq!((recorder.operations, counted % 100), (counted, 0));
+        assert_eq!(recorded(&recorder.latencies(&["ALL"])) * 100, counted);
+        if arrivals != Arrivals::Closed {
+            // Of 50 requests a second, four fifths of a slot of 50 ms hold two.
+            assert_eq!(counted + recorder.unfinished, slots * 200);
+        }
+        assert!(put_back.load(Ordering::Relaxed) >= slots);
+        drop(lane);
+        let answered: u64 = servers.into_iter().map(|server| server.join().expect("the server ends")).sum();
+        assert_eq!(answered * 100, counted);
     }
 }
 

@@ -1,0 +1,79 @@
+//! Properties of a workload that has few, each with its default: read from a file of `name=value` lines, and resolved.
+
+use std::collections::BTreeMap;
+
+use tithe_model::catalogue::{LineProblem, Properties, PropertyFile, PropertyProblem};
+
+/// A property: its name, its default and one sentence.
+pub type Known = (&'static str, &'static str, &'static str);
+
+/// Resolves properties one by one, and keeps every problem.
+pub struct Reader<'a> {
+    known: &'static [Known],
+    properties: &'a Properties,
+    problems: Vec<PropertyProblem>,
+}
+
+impl<'a> Reader<'a> {
+    /// Of the workload called `title`, whose properties are `known`.
+    pub fn new(title: &str, known: &'static [Known], properties: &'a Properties) -> Self {
+        let unknown = properties.keys().filter(|name| known.iter().all(|(known, ..)| known != name));
+        let problem = |name: &String| {
+            let known: Vec<&str> = known.iter().map(|(known, ..)| *known).collect();
+            (name.clone(), format!("is no property of {title}"), format!("known are {}", known.join(", ")))
+        };
+        Self { known, properties, problems: unknown.map(problem).collect() }
+    }
+
+    /// The value of the property `name` as `parse` takes it.
+    pub fn get<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let (_, default, help) = self.known.iter().find(|(known, ..)| *known == name)?;
+        let written = self.properties.get(name).map_or(*default, String::as_str).trim();
+        let parsed = parse(written);
+        if parsed.is_none() {
+            self.refuse(name, format!("`{written}` is not possible"), help);
+        }
+        parsed
+    }
+
+    /// The property `name` as a number from `low` to `high`; `low` where it is none.
+    pub fn number(&mut self, name: &str, low: u64, high: u64) -> u64 {
+        self.get(name, |text| text.parse().ok().filter(|number| (low..=high).contains(number))).unwrap_or(low)
+    }
+
+    /// Keeps a problem of the property `name`.
+    pub fn refuse(&mut self, name: &str, problem: String, help: &str) {
+        self.problems.push((name.to_owned(), problem, help.to_owned()));
+    }
+
+    /// What was `resolved`.
+    ///
+    /// # Errors
+    /// Every problem.
+    pub fn end<T>(self, resolved: T) -> Result<T, Vec<PropertyProblem>> {
+        if self.problems.is_empty() { Ok(resolved) } else { Err(self.problems) }
+    }
+}
+
+/// Reads lines of `name=value`, `#` before a remark.
+///
+/// # Errors
+/// Every line that is neither.
+pub fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
+    let text = file.text()?;
+    let mut properties = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        match line.split_once('=') {
+            Some((name, value)) => {
+                properties.insert(name.trim().to_owned(), value.trim().to_owned());
+            }
+            None => problems.push((number, "is not `name=value`".to_owned(), "put a `=` between them".to_owned())),
+        }
+    }
+    if problems.is_empty() { Ok(properties) } else { Err(problems) }
+}

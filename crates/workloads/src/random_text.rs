@@ -1,0 +1,29 @@
+//! Texts of one length that follow from a number: pieces of one long random text.
+
+use tithe_model::schedule::SplitMix64;
+
+/// Letters that the texts are cut out of. Nothing in a file of rows means anything but itself.
+const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz012345";
+/// Length of the long text, beyond that of a piece.
+const ROOM: usize = 1 << 16;
+
+/// Texts of one length.
+pub struct RandomText {
+    text: Vec<u8>,
+    length: usize,
+}
+
+impl RandomText {
+    /// Texts of `length` bytes that follow from `seed`.
+    pub fn new(seed: u64, length: usize) -> Self {
+        let mut random = SplitMix64::new(seed);
+        let text = (0..ROOM + length).map(|_| LETTERS[(random.next_u64() % 32) as usize]).collect();
+        Self { text, length }
+    }
+
+    /// The text of `number`.
+    pub fn of(&self, number: u64) -> &[u8] {
+        let start = SplitMix64::new(number).next_u64() as usize % ROOM;
+        &self.text[start..start + self.length]
+    }
+}

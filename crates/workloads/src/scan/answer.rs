@@ -1,0 +1,107 @@
+//! Answers of scans, compared with what they must be.
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::session::Rows;
+
+use super::{config::Query, rows::AllRows};
+
+/// What has come of an answer.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// Rows so far.
+    rows: u64,
+    /// Sums of whole numbers, by column.
+    sums: [u64; 3],
+    /// Counts, sums and groups that are as they must be.
+    right: u64,
+    /// The values of the row before the end.
+    values: Vec<Vec<u8>>,
+}
+
+/// Takes an answer to `query`.
+pub struct Reading<'a> {
+    /// What is asked.
+    pub query: Query,
+    /// Count and sum of each group.
+    pub groups: &'a [(u64, u64)],
+    /// What has come.
+    pub answer: &'a mut Answer,
+}
+
+impl Rows for Reading<'_> {
+    fn row(&mut self, _key: Option<&[u8]>) {
+        self.answer.rows += 1;
+        self.answer.values.clear();
+    }
+
+    fn field(&mut self, field: usize, value: Option<&[u8]>) {
+        let value = value.unwrap_or_default();
+        match self.query {
+            // A client throws the text away.
+            Query::Range if field < 2 => {
+                self.answer.sums[field] = self.answer.sums[field].wrapping_add(number(value));
+            }
+            Query::Range => {}
+            Query::Group => {
+                self.answer.sums[field] = number(value);
+                let [group, count, sum] = self.answer.sums;
+                let expected = usize::try_from(group).ok().and_then(|group| self.groups.get(group));
+                self.answer.right += u64::from(field == 2 && expected == Some(&(count, sum)));
+            }
+            Query::Aggregate | Query::Sort => self.answer.values.push(value.to_vec()),
+        }
+    }
+}
+
+/// A whole number as products write it, `12` or `12.0000`; the largest for anything else.
+fn number(text: &[u8]) -> u64 {
+    let digits = text.split(|byte| *byte == b'.').next().unwrap_or_default();
+    std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(u64::MAX)
+}
+
+impl Answer {
+    /// Forgets what has come.
+    pub fn clear(&mut self) {
+        (self.rows, self.sums, self.right) = (0, [0; 3], 0);
+        self.values.clear();
+    }
+
+    /// Looks whether all of it is as it must be: of `rows`, of which the scan has read `count` from `first` on, in
+    /// so many `groups`.
+    ///
+    /// # Errors
+    /// [`Fault::Wrong`] with what is not.
+    pub fn check(&self, query: Query, rows: &AllRows, (first, count): (u64, u64), groups: usize) -> Result<(), Fault> {
+        let ids = first..first + count;
+        let (is, must_be) = match query {
+            Query::Range => {
+                let keys = count * (2 * first + count - 1) / 2;
+                (format!("{} {:?}", self.rows, &self.sums[..2]), format!("{count} {:?}", [keys, rows.sum(ids)]))
+            }
+            Query::Group => (format!("{} of {}", self.right, self.rows), format!("{groups} of {groups}")),
+            Query::Sort => (self.told(), rows.ends().2.to_string()),
+            Query::Aggregate => {
+                let (smallest, largest, _) = rows.ends();
+                let sum = rows.sum(ids);
+                (self.aggregated(), format!("{count} {sum} {} {smallest} {largest}", sum / count.max(1)))
+            }
+        };
+        if is == must_be {
+            Ok(())
+        } else {
+            Err(Fault::Wrong(format!("the scan `{}` answers {is}, and the rows make {must_be}", query.name())))
+        }
+    }
+
+    fn told(&self) -> String {
+        self.values.iter().map(|value| String::from_utf8_lossy(value)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Count, sum, the whole part of the mean, and the digits of the smallest and the largest text.
+    fn aggregated(&self) -> String {
+        let value = |at: usize| self.values.get(at).map_or(&[][..], Vec::as_slice);
+        let digits = |at: usize| String::from_utf8_lossy(&value(at)[..value(at).len().min(16)]).into_owned();
+        let [count, sum, mean] = [0, 1, 2].map(|at| number(value(at)));
+        format!("{count} {sum} {mean} {} {}", digits(3), digits(4))
+    }
+}
