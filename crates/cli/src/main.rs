@@ -338,8 +338,8 @@ pub struct DoctorArgs {
     /// administrator can paste. Changes nothing
     #[arg(value_name = "URL")]
     urls: Vec<String>,
-    /// Of the servers' protections only these
-    #[arg(long, value_name = "PROTECTION", value_delimiter = ',', requires = "urls")]
+    /// Of the servers' protections only this, written as for `tithe run`; repeat it for several
+    #[arg(long, value_name = "PROTECTION", requires = "urls")]
     protect: Vec<String>,
     #[command(flatten)]
     machine: MachineArgs,

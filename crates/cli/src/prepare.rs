@@ -3,8 +3,8 @@
 use tithe_harness::{arms, catalogue, run::learn::learn};
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
-    catalogue::Catalogue,
-    compose::QUICK_S,
+    catalogue::{Catalogue, OfferedDatabase},
+    compose::{QUICK_S, Words},
     experiment::{self, Arrivals, Experiment},
     parse,
     plan::{self, Plan},
@@ -115,6 +115,35 @@ fn planned(
 /// Reads the experiment in `source`.
 pub fn read(source: &Source, catalogue: &Catalogue) -> Result<Experiment, Stop> {
     parse::parse(&source.text, catalogue, &read_beside(source)).map_err(|diagnostics| source.complain(diagnostics))
+}
+
+/// An experiment at `url` with an arm for each of `protections`, so that mistakes are reported as everywhere.
+pub fn protected(
+    command: &str,
+    url: &str,
+    (database, protections): (&OfferedDatabase, &[String]),
+    catalogue: &Catalogue,
+) -> Result<(Source, Experiment), Stop> {
+    let words = Words {
+        command,
+        target: url,
+        plain: None,
+        protections,
+        workloads: &[],
+        files: &[],
+        scripts: &[],
+        script_keys: &[],
+        replay_keys: &[],
+        prepare: None,
+        clients: &[],
+        records: None,
+        budget: None,
+        quick: false,
+        explained: false,
+    };
+    let source = asked::of_words(&words, database, catalogue)?;
+    let experiment = read(&source, catalogue)?;
+    Ok((source, experiment))
 }
 
 /// Reads what `source` names, in its folder.

@@ -9,7 +9,7 @@ use crate::{
     DoctorArgs, asked,
     commands::inspect::{FIRST_ANSWER_S, Inspected},
     exit::{self, Stop},
-    lacking, offer, team,
+    lacking, offer, prepare, team,
 };
 
 /// Runs the command; returns the exit status.
@@ -79,14 +79,15 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<i32, Stop> {
 fn servers(urls: &[String], asked: &[String]) -> Result<i32, Stop> {
     wire::hasten(FIRST_ANSWER_S);
     let servers = urls.iter().map(|url| Inspected::of(url)).collect::<Result<Vec<_>, _>>()?;
-    for server in &servers {
-        let (database, known) = (server.database(), server.database().protections());
-        let known = || known.iter().map(|protection| protection.entry().id);
-        if let Some(other) = asked.iter().find(|id| !known().any(|one| one == id.as_str())) {
-            return Err(asked::unknown(&format!("{} has no protection", database.title()), other, known()));
-        }
+    let catalogue = offer::catalogue();
+    let mut protections = Vec::new();
+    for url in urls.iter().filter(|_| !asked.is_empty()) {
+        let Some(database) = asked::database(url, &catalogue)? else { continue };
+        asked::check_target(url, database)?;
+        let (_, experiment) = prepare::protected("doctor", url, (database, asked), &catalogue)?;
+        protections.extend(experiment.arms.into_iter().flat_map(|arm| arm.protections).map(|protection| protection.id));
     }
-    let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+    let asked: Vec<&str> = protections.iter().map(String::as_str).collect();
     let mut status = exit::OK;
     for server in &servers {
         let mut lacks = match server.lacks() {

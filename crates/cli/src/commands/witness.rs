@@ -16,7 +16,6 @@ use tithe_machine::{
     sandbox::{Sandbox, process},
 };
 use tithe_model::{
-    compose::Words,
     experiment::{Protection, Url},
     record::{Role, Verdict},
 };
@@ -103,27 +102,8 @@ fn target(url: &str, protect: &[String]) -> Result<Target, Stop> {
     let database = offer::database(offered.entry.id)?;
     let mut target = Target { url: Url::new(url), database, protections: Vec::new() };
     if !protect.is_empty() {
-        // One arm with all of them, so that mistakes are told as everywhere.
-        let protections = [protect.join("+")];
-        let words = Words {
-            command: "witness",
-            target: url,
-            plain: None,
-            protections: &protections,
-            workloads: &[],
-            files: &[],
-            scripts: &[],
-            script_keys: &[],
-            replay_keys: &[],
-            prepare: None,
-            clients: &[],
-            records: None,
-            budget: None,
-            quick: false,
-            explained: false,
-        };
-        let source = asked::of_words(&words, offered, &catalogue)?;
-        let experiment = prepare::read(&source, &catalogue)?;
+        let together = [protect.join("+")];
+        let (source, experiment) = prepare::protected("witness", url, (offered, &together), &catalogue)?;
         let refused = refusals::of_urls(database, &experiment, &source.text);
         if !refused.is_empty() {
             return Err(source.complain(refused));

@@ -51,7 +51,9 @@ pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -
         last.push(format!("DROP INDEX {0}, ADD {unique}INDEX {0} ({1})", index.name, index.columns.join(", ")));
     }
     session.run(&format!("ALTER TABLE {table} {}", beside.join(", ")))?;
-    let settle = vec![format!("ALTER TABLE {table} {}", last.join(", ")), format!("ANALYZE TABLE {table}")];
+    // By other algorithms the rows keep what is dropped.
+    let change = format!("ALTER TABLE {table} {}, ALGORITHM = COPY", last.join(", "));
+    let settle = vec![change, format!("ANALYZE TABLE {table}")];
     Ok(Opened { row: row.unwrap_or_default(), into, settle })
 }
 

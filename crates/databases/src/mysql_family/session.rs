@@ -30,6 +30,7 @@ use super::{
 
 const COM_QUIT: u8 = 0x01;
 const COM_QUERY: u8 = 0x03;
+const COM_PING: u8 = 0x0e;
 const COM_STMT_PREPARE: u8 = 0x16;
 const COM_STMT_EXECUTE: u8 = 0x17;
 /// First byte of a packet by which the server asks for a file (MariaDB documentation, "LOCAL INFILE packet").
@@ -351,26 +352,39 @@ impl SqlSession for WireSession {
     }
 
     fn prepare_text(&mut self, sql: &str) -> Result<PreparedText, Fault> {
+        // Of a statement with a parameter in ORDER BY, MySQL 8.0 defines fewer parameters than it announces. Nothing
+        // marks the last one, but the answer to a further request, which is no definition.
+        let may_lack = sql.to_ascii_uppercase().contains("ORDER BY");
         self.send(COM_STMT_PREPARE, sql.as_bytes())?;
-        let answer = self.packet()?;
-        let mut names = Vec::new();
-        if is_unprepared(&answer) {
-            self.statements.push(Prepared::Text(sql.to_owned()));
-            return Ok(PreparedText { statement: Statement(self.statements.len() - 1), columns: names });
+        if may_lack {
+            self.send(COM_PING, &[])?;
         }
+        let answer = self.packet()?;
         if answer.first() != Some(&0) {
-            return Err(server_error(&answer));
+            if may_lack {
+                self.packet()?;
+            }
+            if !is_unprepared(&answer) {
+                return Err(server_error(&answer));
+            }
+            self.statements.push(Prepared::Text(sql.to_owned()));
+            return Ok(PreparedText { statement: Statement(self.statements.len() - 1), columns: Vec::new() });
         }
         let mut body = Body::new(&answer[1..]);
         let number = body.le::<4>()? as u32;
         let (columns, parameters) = (body.le::<2>()?, body.le::<2>()?);
-        for _ in 0..parameters {
-            self.packet()?;
+        let mut definitions = Vec::new();
+        while may_lack || (definitions.len() as u64) < parameters + columns {
+            match self.packet()? {
+                answered if may_lack && answered.first() == Some(&0) => break,
+                definition => definitions.push(definition),
+            }
         }
-        for _ in 0..columns {
-            let definition = self.packet()?;
-            names.push(String::from_utf8_lossy(column_name(&definition)?).into_owned());
-        }
+        // Those of the columns come last.
+        let defined = definitions.len().checked_sub(columns as usize);
+        let defined = defined.ok_or_else(|| Fault::Protocol("a statement lacks definitions of columns".to_owned()))?;
+        let name = |definition: &Vec<u8>| Ok(String::from_utf8_lossy(column_name(definition)?).into_owned());
+        let names = definitions[defined..].iter().map(name).collect::<Result<Vec<_>, Fault>>()?;
         self.statements.push(Prepared::Number(number, parameters as usize));
         Ok(PreparedText { statement: Statement(self.statements.len() - 1), columns: names })
     }

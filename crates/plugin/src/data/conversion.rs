@@ -8,7 +8,7 @@ use crate::{
     columns::sql::{Ciphers, Place, unhexed},
     database::{Connect, Database, sql_of},
     own_tables::Opened,
-    session::{Discard, Parameter, Rows, Session, SqlSession},
+    session::{Discard, Parameter, Rows, Session, SqlSession, Statement},
     setup::{Columns, OwnColumn, Setup},
     sql::Grammar,
     workload::Workload,
@@ -16,6 +16,9 @@ use crate::{
 
 /// Rows that are updated in one request, where the product takes several.
 const AT_ONCE: usize = 256;
+
+/// Rows that are in memory, where a second session reads while the first one writes.
+const READ_AHEAD: usize = 10_000;
 
 /// Encrypts what is loaded in the columns of the user's own that `setup` encrypts.
 ///
@@ -32,9 +35,11 @@ pub fn convert(
     let sql = sql_of(database)?;
     let tables: BTreeSet<&str> = columns.own.iter().map(|column| column.table.as_str()).collect();
     let plain = Setup { columns: None, ..setup.clone() };
-    let Session::Sql(mut session) = super::connect(database, server, &plain, how, workload)? else {
-        return Err(Fault::Protocol("statements are not those of records by key".to_owned()));
+    let open = || match super::connect(database, server, &plain, how, workload)? {
+        Session::Sql(session) => Ok(session),
+        _ => Err(Fault::Protocol("statements are not those of records by key".to_owned())),
     };
+    let mut session = open()?;
     for table in tables {
         let of_table: Vec<&OwnColumn> = columns.own.iter().filter(|column| column.table == table).collect();
         let failed = |fault: Fault| match fault {
@@ -45,25 +50,24 @@ pub fn convert(
         };
         let opened = sql.open_columns(session.as_mut(), table, &of_table).map_err(failed)?;
         session.run("BEGIN")?;
-        encrypt(session.as_mut(), columns, (table, &of_table), &opened).map_err(failed)?;
+        // A server that reads for one session while another one writes need not have its rows in memory here.
+        let reader = database.entry().wire_protocol.map(|_| open()).transpose()?;
+        encrypt((reader, session.as_mut()), columns, (table, &of_table), &opened).map_err(failed)?;
         session.run("COMMIT")?;
         opened.settle.iter().try_for_each(|statement| session.run(statement).map(drop))?;
     }
     Ok(())
 }
 
-/// Encrypts every value of `columns` of a `table` whose rows `row` names.
+/// Encrypts every value of `columns` of a `table` whose rows `row` names. What `reader` reads `session` writes, which
+/// first reads everything itself where there is no such session.
 fn encrypt(
-    session: &mut dyn SqlSession,
+    (reader, session): (Option<Box<dyn SqlSession>>, &mut dyn SqlSession),
     setup: &Columns,
     (table, columns): (&str, &[&OwnColumn]),
     Opened { row, into, .. }: &Opened,
 ) -> Result<(), Fault> {
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
-    let mut ciphers = Ciphers::new(setup)?;
-    let read = session.prepare_text(&format!("SELECT {}, {} FROM {table}", names.join(", "), row.join(", ")))?;
-    let mut kept = Kept { width: names.len() + row.len(), ..Kept::default() };
-    session.call(read.statement, &[], &mut kept)?;
     let placeholder = session.dialect().placeholder;
     let equal = |(number, name): (usize, &str)| format!("{name} = {}", placeholder(number + 1));
     let sets: Vec<String> = into.iter().map(String::as_str).enumerate().map(equal).collect();
@@ -71,41 +75,94 @@ fn encrypt(
         row.iter().enumerate().map(|(number, name)| equal((names.len() + number, name.as_str()))).collect();
     let text = format!("UPDATE {table} SET {} WHERE {}", sets.join(", "), is_row.join(" AND "));
     let update = session.prepare_text(&text)?.statement;
-    let as_hex = session.dialect().grammar == Grammar::Postgres;
-    let at_once = if session.offers().pipelines { AT_ONCE } else { 1 };
-    let rows: Vec<&[Option<(usize, usize)>]> = kept.fields.chunks(kept.width).collect();
-    for several in rows.chunks(at_once) {
-        if at_once > 1 {
-            session.begin_pipeline();
-        }
-        for fields in several {
-            let mut stored = vec![Vec::new(); names.len()];
-            for ((field, column), sealed) in fields.iter().zip(columns).zip(&mut stored) {
-                let Some(value) = kept.value(*field) else { continue };
-                let bytes = if as_hex { unhexed(value) } else { None };
-                ciphers.seal(&Place::of_own(column), bytes.as_deref().unwrap_or(value), sealed);
+    let all = format!("SELECT {}, {} FROM {table}", names.join(", "), row.join(", "));
+    let mut kept = Kept { width: names.len() + row.len(), ..Kept::default() };
+    let mut writer = Writer { columns, update, ciphers: Ciphers::new(setup)?, session };
+    let Some(mut reader) = reader else {
+        let read = writer.session.prepare_text(&all)?;
+        writer.session.call(read.statement, &[], &mut kept)?;
+        return writer.write(&kept);
+    };
+    let read = reader.prepare_text(&all)?;
+    let mut through = Through { kept, writer, written: Ok(()) };
+    reader.call(read.statement, &[], &mut through)?;
+    through.written?;
+    through.writer.write(&through.kept)
+}
+
+/// Writes ciphertext in place of what was read.
+struct Writer<'a> {
+    columns: &'a [&'a OwnColumn],
+    /// Takes what is stored for the columns, and what names a row.
+    update: Statement,
+    ciphers: Ciphers,
+    session: &'a mut dyn SqlSession,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, kept: &Kept) -> Result<(), Fault> {
+        let Self { columns, update, ciphers, session } = self;
+        let as_hex = session.dialect().grammar == Grammar::Postgres;
+        let at_once = if session.offers().pipelines { AT_ONCE } else { 1 };
+        let rows: Vec<&[Option<(usize, usize)>]> = kept.fields.chunks(kept.width).collect();
+        for several in rows.chunks(at_once) {
+            if at_once > 1 {
+                session.begin_pipeline();
             }
-            let sealed = stored.iter().map(|sealed| match sealed.as_slice() {
-                [] => Parameter::Null,
-                sealed => Parameter::Bytes(sealed),
-            });
-            let of_row = fields[names.len()..].iter();
-            let of_row = of_row.map(|field| kept.value(*field).map_or(Parameter::Null, Parameter::Text));
-            let parameters: Vec<Parameter<'_>> = sealed.chain(of_row).collect();
-            session.submit(update, &parameters)?;
-            if at_once == 1 {
+            for fields in several {
+                let mut stored = vec![Vec::new(); columns.len()];
+                for ((field, column), sealed) in fields.iter().zip(*columns).zip(&mut stored) {
+                    let Some(value) = kept.value(*field) else { continue };
+                    let bytes = if as_hex { unhexed(value) } else { None };
+                    ciphers.seal(&Place::of_own(column), bytes.as_deref().unwrap_or(value), sealed);
+                }
+                let sealed = stored.iter().map(|sealed| match sealed.as_slice() {
+                    [] => Parameter::Null,
+                    sealed => Parameter::Bytes(sealed),
+                });
+                let of_row = fields[columns.len()..].iter();
+                let of_row = of_row.map(|field| kept.value(*field).map_or(Parameter::Null, Parameter::Text));
+                let parameters: Vec<Parameter<'_>> = sealed.chain(of_row).collect();
+                session.submit(*update, &parameters)?;
+                if at_once == 1 {
+                    session.finish(&mut Discard)?;
+                }
+            }
+            if at_once > 1 {
+                session.end_pipeline()?;
                 session.finish(&mut Discard)?;
             }
         }
-        if at_once > 1 {
-            session.end_pipeline()?;
-            session.finish(&mut Discard)?;
-        }
+        Ok(())
     }
-    Ok(())
 }
 
-/// The rows of a table, one value behind the other.
+/// Rows that are written while further ones are read.
+struct Through<'a> {
+    kept: Kept,
+    writer: Writer<'a>,
+    /// What became of those before.
+    written: Result<(), Fault>,
+}
+
+impl Rows for Through<'_> {
+    fn row(&mut self, _key: Option<&[u8]>) {
+        let is_full = self.kept.fields.len() >= READ_AHEAD * self.kept.width;
+        if is_full && self.written.is_ok() {
+            self.written = self.writer.write(&self.kept);
+            self.kept.bytes.clear();
+            self.kept.fields.clear();
+        }
+    }
+
+    fn field(&mut self, field: usize, value: Option<&[u8]>) {
+        if self.written.is_ok() {
+            self.kept.field(field, value);
+        }
+    }
+}
+
+/// Rows of a table, one value behind the other.
 #[derive(Default)]
 struct Kept {
     /// Values of a row.

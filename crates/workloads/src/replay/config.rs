@@ -83,6 +83,9 @@ pub struct Replayed {
     pub end_us: i64,
 }
 
+/// How files of gzip, zstd, xz and bzip2 begin.
+const COMPRESSED: [&[u8]; 4] = [b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh"];
+
 impl Config {
     /// What `properties` ask for, with what is wrong with them. No file is opened.
     pub fn resolve(properties: &Properties) -> (Self, Vec<PropertyProblem>) {
@@ -186,6 +189,9 @@ impl Config {
     pub fn read_from(&self, input: &mut dyn BufRead, name: String) -> Result<Replayed, Problem> {
         let mut head = Vec::new();
         input.take(1 << 16).read_to_end(&mut head).map_err(|error| super::lines::unreadable(1, &error))?;
+        if COMPRESSED.iter().any(|magic| head.starts_with(magic)) {
+            return Err(Problem::new(1, "the log is compressed", "unpack it first, as by `gunzip -k` or `zstd -d`"));
+        }
         if head.iter().all(u8::is_ascii_whitespace) {
             return Err(Problem::new(1, "the log is empty", "name a log with statements"));
         }

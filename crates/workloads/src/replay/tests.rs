@@ -535,6 +535,14 @@ fn databases_are_chosen() {
 }
 
 #[test]
+fn a_compressed_log_is_refused_by_its_first_bytes() {
+    expect![[r#"
+        line 1: the log is compressed
+        unpack it first, as by `gunzip -k` or `zstd -d`"#]]
+    .assert_eq(&refused(b"\x1f\x8b\x08", &[]));
+}
+
+#[test]
 fn a_foreign_prefix_is_refused_and_the_right_one_is_read() {
     let foreign = STDERR.replace("2026-11-28 ", "<app> 2026-11-28 ");
     expect![[r#"

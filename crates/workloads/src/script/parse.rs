@@ -180,6 +180,10 @@ impl<'t> Reader<'t, '_> {
                 let problem = format!("\\{command} is not carried out: Tithe starts no program for a script");
                 self.refuse(start, &problem, "compute the value by \\set, or fetch it by \\gset");
             }
+            "setrandom" => {
+                let problem = format!("invalid command \\{command}: pgbench has had none since version 9.6");
+                self.refuse(start, &problem, "write `\\set NAME random(LOW, HIGH)`");
+            }
             _ => self.refuse(
                 start,
                 &format!("invalid command \\{command}"),

@@ -76,6 +76,7 @@ fn what_is_not_understood_is_refused_by_line_and_column() {
             "\\sleep 1 week",
             "\\sleep 3x",
             "\\nosuchcommand",
+            "\\setrandom aid 1 10",
             "\\gset",
             "\\set i +1\n\\gset",
             "SELECT 1 \\gset a b",
@@ -183,6 +184,8 @@ fn what_is_not_understood_is_refused_by_line_and_column() {
                 1:9 unrecognized time unit, must be us, ms or s
             "\\nosuchcommand"
                 1:1 invalid command \nosuchcommand
+            "\\setrandom aid 1 10"
+                1:1 invalid command \setrandom: pgbench has had none since version 9.6
             "\\gset"
                 1:1 \gset must follow an SQL command
             "\\set i +1\n\\gset"

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, fs};
 
 use serde_json::Value;
-use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis, sqlite::Sqlite};
+use tithe_databases::{
+    cassandra::Cassandra, mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis, sqlite::Sqlite,
+};
 use tithe_plugin::product::Product;
 
 use super::attached::{self, CAREFUL, arm, schemas, verified};
@@ -176,6 +178,29 @@ fn commands_that_may_change_something_are_not_carried_out_on_redis() {
 }
 
 #[test]
+fn a_file_with_settings_statements_and_claims_on_cassandra() {
+    if found(&Cassandra).is_none() {
+        return;
+    }
+    let bench = Bench::new("custom-cassandra");
+    fs::create_dir(bench.path("protections")).expect("a folder");
+    let captured = "FROM system_schema.tables WHERE keyspace_name = '{space}' AND cdc = true ALLOW FILTERING";
+    bench.file(
+        "protections/change-capture.toml",
+        &format!(
+            "description = \"changes are kept for other programs\"\nsettings = {{ cdc_enabled = \"true\" }}\n\
+             statements = [\"ALTER TABLE {{space}}.{{table}} WITH cdc = true\"]\n[options]\ntable = \"usertable\"\n\
+             [[claims]]\nstatement = \"SELECT table_name {captured}\"\nequals = \"{{table}}\"\n"
+        ),
+    );
+    bench.file("e.toml", &on("cassandra", "protections = [{ use = \"change-capture\" }]"));
+    let output = bench.tithe(&["verify", "e.toml"]);
+    let told = format!("{}{}", out(&output), err(&output));
+    let said = [format!("✓ own: `SELECT table_name {captured}`"), "i own, yes: cdc_enabled = true".to_owned()];
+    assert!(status(&output) == 0 && said.iter().all(|words| told.contains(words)), "{told}");
+}
+
+#[test]
 fn what_statements_leave_on_an_attached_server_is_undone_also_after_a_kill() {
     let Some(server) = Server::start() else { return };
     let bench = Bench::new("custom-attached");
@@ -197,6 +222,21 @@ fn what_statements_leave_on_an_attached_server_is_undone_also_after_a_kill() {
     assert!(
         told.contains("✓ tenants: a client sees and changes rows of its own tenant") && told.contains("i tenants, "),
         "{told}"
+    );
+    assert_eq!(schemas(&server), "0", "{told}");
+    // Priced as on launched servers, with what each connection takes by part.
+    let tls = arm("tls", &server.url_of("careful", true), "protections = [{ use = \"tls\" }]");
+    let text = attached::at_a_rate("postgres", &(tenants + &tls)).replace("ycsb = \"a\"", "ycsb = \"c\"");
+    bench.file("e.toml", &text.replace("[measure]", "reconnect_every = 10\n[measure]"));
+    let output = bench.tithe(&["run", "e.toml"]);
+    let (told, report) = (out(&output) + &err(&output), bench.report());
+    for number in [1, 2] {
+        assert_eq!(report["cells"][0]["arms"][number]["proof"]["proof"], "proven", "{told}");
+    }
+    let whole = bench.whole_report();
+    assert!(
+        ["tls: TCP ", "; TLS ", "; login ", ", its client "].iter().all(|part| whole.contains(part)),
+        "{told}{whole}"
     );
     assert_eq!(schemas(&server), "0", "{told}");
     let roles = || server.psql("SELECT count(*) FROM pg_roles WHERE rolname = 'guest'");

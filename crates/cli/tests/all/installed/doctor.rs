@@ -73,6 +73,17 @@ fn what_it_prints_suffices_on_postgres() {
     suffices(&server.url_of("bare", false), "--", &expected, &catalogue, &mut |statements| {
         statements.iter().for_each(|statement| drop(server.psql(statement)));
     });
+    server.psql("CREATE ROLE other LOGIN");
+    let asked = |word: &str| {
+        let output = Bench::new("doctor-asked").tithe(&["doctor", &server.url_of("other", false), "--protect", word]);
+        (status(&output), out(&output) + &err(&output))
+    };
+    let (status, told) = asked("columns:names=shop.name,equal=shop.iban+pgaudit:log=read,write");
+    assert!(status == 4 && told.contains("log-statement cannot be proven") && told.contains("GRANT CREATE"), "{told}");
+    let (status, told) = asked("columns:names=shop.name");
+    assert!(status == 4 && !told.contains("log-statement cannot be proven") && told.contains("GRANT CREATE"), "{told}");
+    let (status, told) = asked("columns:namez=shop.name");
+    assert!(status == 2 && told.contains("`namez`") && told.contains("--protect columns:namez"), "{told}");
     let tls = server.url_of("bare", true);
     let authority = tls.rsplit('=').next().expect("a file");
     let places = [("careful@", "bare@"), ("db.example:5432", &server.place())];

@@ -5,12 +5,22 @@ use crate::support;
 
 use support::{
     Bench, err, out,
-    server::{OtherServer, Server},
+    server::{OtherServer, Server, found},
     status, words,
 };
+use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
+use tithe_plugin::product::Product;
 
 /// Runs `workload` once at `plain` and at `tls`, with its evidence; the exit status and all that was said.
 fn run(bench: &Bench, (plain, tls): (&str, &str), workload: &str) -> (i32, String) {
+    let database = plain.split(':').next().unwrap_or_default();
+    let arms = (format!("url = \"{plain}\""), format!("url = \"{tls}\"\nprotections = [{{ use = \"tls\" }}]"));
+    asked(bench, "verify", database, workload, arms)
+}
+
+/// Has `command` carry out `workload` with a plain arm and another one.
+fn asked(bench: &Bench, command: &str, database: &str, workload: &str, arms: (String, String)) -> (i32, String) {
+    let (plain, other) = arms;
     let text = format!(
         r#"title = "Own tables"
 database = "{database}"
@@ -30,16 +40,14 @@ precision = "50%"
 {workload}
 [[arm]]
 name = "plain"
-url = "{plain}"
+{plain}
 [[arm]]
-name = "tls"
-url = "{tls}"
-protections = [{{ use = "tls" }}]
-"#,
-        database = plain.split(':').next().unwrap_or_default()
+name = "other"
+{other}
+"#
     );
     bench.file("e.toml", &text);
-    let output = bench.tithe(&["verify", "e.toml"]);
+    let output = bench.tithe(&[command, "e.toml"]);
     (status(&output), words(&(out(&output) + &err(&output))))
 }
 
@@ -48,6 +56,39 @@ const READS: &str =
 const WRITES: &str = "\\set id random(1, 3)\nBEGIN;\nUPDATE orders SET total = total + 1 WHERE id = :id;\nINSERT INTO orders (customer, total) VALUES (1, :id);\nCOMMIT;\n";
 
 const LIKE_PRODUCTION: &str = "like_production = \"calls\"";
+
+const COLUMNS: &str = "\\set id random(1, 3)\nSELECT name AS n FROM customer WHERE id = :id \\gset\nSELECT id FROM customer WHERE name = :n;\nUPDATE customer SET name = :n WHERE id = :id;\n";
+
+/// Runs statements about a column that clients encrypt beside the same on columns as they are: on servers that hold
+/// what `prepare` brings, or on copies at a `url`.
+fn columns_are_encrypted(bench: &Bench, database: &str, keys: &str, arm: &str) {
+    bench.file("columns.sql", COLUMNS);
+    let workload = format!("script = \"columns.sql\"\nprotocol = \"prepared\"\n{keys}");
+    let encrypted = format!("{arm}\nprotections = [{{ use = \"columns\", equal = \"customer.name\" }}]");
+    let (code, told) = asked(bench, "run", database, &workload, (arm.to_owned(), encrypted));
+    assert!(code == 0 && told.contains(" of 3 claims hold"), "{code} {told}");
+    let report = bench.report();
+    assert_eq!(report["cells"][0]["arms"][1]["proof"]["proof"], "proven", "{told}");
+}
+
+#[test]
+fn columns_of_the_users_own_are_encrypted_on_servers_that_tithe_starts() {
+    for (database, collation) in
+        [(&Postgres as &'static dyn Product, ""), (&MariaDb, " COLLATE utf8mb4_bin"), (&MySql, " COLLATE utf8mb4_bin")]
+    {
+        if found(database).is_none() {
+            continue;
+        }
+        let bench = Bench::new(&format!("own-columns-{}", database.id()));
+        let rows =
+            "INSERT INTO customer VALUES (1, 'Ann of the shop'), (2, 'Bob of the shop'), (3, 'Eve of the shop');";
+        bench.file(
+            "shop.sql",
+            &format!("CREATE TABLE customer (id int PRIMARY KEY, name varchar(40){collation});\n{rows}\n"),
+        );
+        columns_are_encrypted(&bench, database.id(), "prepare = \"shop.sql\"", "");
+    }
+}
 
 /// The logs of a server's own that reads and that changes rows.
 fn logs(bench: &Bench, line: fn(&str) -> String) {
@@ -126,6 +167,7 @@ fn scripts_on_postgres_read_in_place_and_change_copies() {
         assert_eq!(server.psql(HASH), before);
     }
     like_production(&bench, &server, urls, "UPDATE orders SET total = total + 1 WHERE id = 2");
+    columns_are_encrypted(&bench, "postgres", "", &format!("url = \"{}\"", urls.0));
     assert_eq!(server.psql(HASH), before);
     assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tithe%'"), "0");
     changed_in_place(&bench, &server, urls);
@@ -172,7 +214,7 @@ fn changed_in_place(bench: &Bench, server: &Server, urls: (&str, &str)) {
 /// A shop with accounts that may do more and more: one statement in a line.
 const SHOP: &str = "
 CREATE DATABASE IF NOT EXISTS shop;
-CREATE TABLE IF NOT EXISTS shop.customer (id int PRIMARY KEY, name text);
+CREATE TABLE IF NOT EXISTS shop.customer (id int PRIMARY KEY, name varchar(9) COLLATE utf8mb4_bin);
 CREATE TABLE IF NOT EXISTS shop.orders (id int AUTO_INCREMENT PRIMARY KEY, customer int, total int, half int AS (total / 2) STORED, \
                     FOREIGN KEY (customer) REFERENCES shop.customer (id));
 INSERT IGNORE INTO shop.customer VALUES (1, 'a'), (2, 'b'), (3, 'c');
@@ -184,8 +226,10 @@ GRANT SELECT ON shop.* TO counter@'127.0.0.1';
 GRANT SELECT ON performance_schema.* TO counter@'127.0.0.1';
 GRANT SELECT ON shop.* TO copier@'127.0.0.1';
 GRANT ALL ON `tithe%`.* TO copier@'127.0.0.1';
+GRANT SELECT ON performance_schema.* TO copier@'127.0.0.1';
 GRANT SELECT, UPDATE ON shop.* TO writer@'127.0.0.1';
 GRANT ALL ON `tithe%`.* TO writer@'127.0.0.1';
+GRANT SELECT ON performance_schema.* TO writer@'127.0.0.1';
 ";
 
 fn scripts_read_in_place_and_change_copies(mysql: bool) {
@@ -223,10 +267,31 @@ fn scripts_read_in_place_and_change_copies(mysql: bool) {
     assert!(code == 4 && told.contains("GRANT SELECT, UPDATE ON `shop`.*"), "{told}");
     let (code, told) = verified("copier", "script = \"writes.sql\"");
     assert_eq!(code, 0, "{told}");
+    // What a server has counted of statements that change rows is changed on copies.
+    server.tell_mariadb(
+        "USE shop; BEGIN; UPDATE orders SET total = total + 1 WHERE id = 2; INSERT INTO orders (customer, total) VALUES \
+         (1, 5); ROLLBACK",
+    );
+    let (code, told) = verified("copier", LIKE_PRODUCTION);
+    assert_eq!(code, 0, "{told}");
+    let (code, told) = verified("writer", LIKE_PRODUCTION);
+    assert!(code == 4 && told.contains("GRANT SELECT, UPDATE ON `shop`.*"), "{told}");
+    let (scheme, place) = (if mysql { "mysql" } else { "mariadb" }, server.place("127.0.0.1"));
+    columns_are_encrypted(&bench, scheme, "", &format!("url = \"{scheme}://copier@{place}/shop\""));
     let (code, told) = verified("copier", "script = \"writes.sql\"\nwrite_in_place = \"`orders`\"");
     assert!(code == 4 && told.contains("cascades and triggers"), "{told}");
     assert_eq!(hash(), before);
     assert_eq!(server.asked("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE 'tithe%'"), "0");
+}
+
+#[test]
+fn a_server_that_counts_no_statements_is_refused_in_words() {
+    let Some(server) = OtherServer::mariadb_with(false, "", "CREATE DATABASE shop;\n") else { return };
+    let url = format!("mariadb://tithe@{}/shop", server.place("127.0.0.1"));
+    let tls = format!("{url}?ssl-mode=verify_identity&ssl-ca={}", server.authority());
+    let (code, told) = run(&Bench::new("own-tables-uncounted"), (&url, &tls), LIKE_PRODUCTION);
+    let words = "performance_schema is off, as MariaDB has it by default: write `performance_schema = ON`";
+    assert!(code == 2 && told.contains(words), "{code} {told}");
 }
 
 #[test]

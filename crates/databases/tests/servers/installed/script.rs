@@ -10,7 +10,7 @@ use tithe_plugin::{
     data,
     database::Connect,
     product::Product,
-    session::{Progress, Session, SqlSession, rows, wait_ready},
+    session::{Discard, Parameter, Progress, Session, SqlSession, rows, wait_ready},
     workload::{Client, PartRecorder, Workload},
 };
 
@@ -142,6 +142,32 @@ fn mariadb_takes_rows_as_variables() {
 #[test]
 fn mysql_runs_built_in_scripts() {
     built_in_scripts_run_by_every_protocol(&MySql, OF_MYSQL);
+}
+
+/// MySQL 8.0 announces two parameters of the first and defines one.
+#[test]
+fn statements_are_prepared_whose_order_depends_on_a_parameter() {
+    for database in [&MariaDb as &'static dyn Product, &MySql] {
+        let Some(sandbox) = Sandbox::start(database, &[]) else { continue };
+        let any = workload("SELECT 1;", &[]);
+        data::create(sandbox.database, &sandbox.server, &sandbox.setup, any.as_ref()).expect("a place for data");
+        let Session::Sql(mut session) = connect(&sandbox, any.as_ref(), true) else { panic!("no session") };
+        session.run("CREATE TABLE shop (id int PRIMARY KEY, price int)").expect("a table");
+        session.run("INSERT INTO shop VALUES (1, 30), (2, 20), (3, 10)").expect("rows");
+        for text in [
+            "SELECT id AS one, price FROM shop WHERE id > ? ORDER BY ?",
+            "SELECT id AS one, price FROM shop WHERE id > ? ORDER BY ?, price DESC LIMIT 9",
+            "SELECT id AS one, price FROM shop WHERE id > ? ORDER BY id = ?",
+        ] {
+            let prepared = session.prepare_text(text).expect(text);
+            assert_eq!(prepared.columns, ["one", "price"], "{}: {text}", database.title());
+            let parameters = [b"1", b"2"].map(|value| Parameter::Text(value));
+            assert_eq!(session.call(prepared.statement, &parameters, &mut Discard).expect(text), 2, "{text}");
+        }
+        let refused = session.prepare_text("SELECT id FROM nowhere ORDER BY ?").map(|_| ());
+        assert!(refused.expect_err("refused").to_string().contains("1146"), "{}", database.title());
+        assert_eq!(session.run("SELECT 1").expect("it goes on").len(), 1);
+    }
 }
 
 #[test]
