@@ -24,7 +24,7 @@ const CONNECTED_NS: u64 = 20_000_000;
 const WINDOWS_MAX: u32 = 10_000;
 
 /// Windows that every warm-up has, at least: the first of all connects.
-const WINDOWS_MIN: usize = 2;
+const WINDOWS_MIN: u32 = 2;
 
 /// Windows of one warm-up that may be invalid: the frames after it then keep the reason, and end the cell if it stays.
 const INVALID_MAX: u32 = 3;
@@ -59,6 +59,9 @@ impl CellRunner<'_> {
         let warmup_ns = CONNECTED_NS.min(self.context.cell.warmup_ns);
         let mut course = Course::of(self.context.arms.len());
         let enough = self.warmed_up.enough();
+        // What is known to be enough is offered in one piece: each further window would connect again.
+        let windows_each = enough.unwrap_or(1);
+        self.context.cell.blocks = self.context.cell.blocks.saturating_mul(windows_each);
         let (mut duration_ns, mut invalid) = (0, 0);
         for window in 0..WINDOWS_MAX {
             // No frame that counts has such a number, so none draws the same keys and orders.
@@ -74,12 +77,12 @@ impl CellRunner<'_> {
                 }
                 continue;
             }
-            course.add(&measured);
+            course.add(&measured, windows_each);
             for (arm, done) in measured.arms.iter().zip(&mut self.done) {
                 *done += arm.warmed_up + arm.record.all_operations();
             }
             told(duration_ns);
-            if enough.is_some_and(|windows| course.windows as usize >= windows) {
+            if enough.is_some() {
                 return Ok(Some(course.ended_as_before(start, duration_ns)));
             }
             let is_over = course.windows as usize >= WINDOWS_TELL && duration_ns >= at_most_ns;
@@ -117,9 +120,9 @@ impl WarmedUpBefore {
     }
 
     /// Windows that are enough for both quantities; `None` where that is not known.
-    fn enough(&self) -> Option<usize> {
+    fn enough(&self) -> Option<u32> {
         let each = self.relative.values().map(|warm_ups| steady::enough(warm_ups));
-        each.collect::<Option<Vec<usize>>>()?.into_iter().max().map(|windows| windows.max(WINDOWS_MIN))
+        each.collect::<Option<Vec<usize>>>()?.into_iter().max().map(|windows| (windows as u32).max(WINDOWS_MIN))
     }
 }
 
@@ -148,9 +151,9 @@ impl Course {
         Self { windows: 0, series: (0..arms).flat_map(of_arm).collect() }
     }
 
-    /// Takes in the next window.
-    fn add(&mut self, window: &Measured) {
-        self.windows += 1;
+    /// Takes in what was measured next, which is as long as so many windows.
+    fn add(&mut self, window: &Measured, windows: u32) {
+        self.windows += windows;
         for series in &mut self.series {
             let value = match series.quantity {
                 Steadied::Operations => operations_per_cpu_s(&window.slots, series.arm),
