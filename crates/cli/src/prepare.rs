@@ -302,6 +302,8 @@ fn found(text: String, plan: Plan, machine: &MachineArgs) -> Result<Planned, Sto
     let workloads = workloads(&plan.experiment)?;
     arms::check(database, &plan.experiment, &workloads)
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
+    arms::check_requests(database, &plan.experiment, &workloads)
+        .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     arms::check_programs(database, &plan.experiment, &workloads)
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     learn(database, &plan.experiment, &workloads)

@@ -137,6 +137,10 @@ findings! {
     REDIS_TLS_REPLICATION = "REDIS-TLS-REPLICATION",
         "Servers speak plaintext among themselves.",
         "Set tls-replication yes on every replica, and tls-cluster yes on every node of a cluster.";
+    // memcached.
+    MEMCACHED_TLS_OPTIONAL = "MEMCACHED-TLS-OPTIONAL",
+        "The server also answers without TLS.",
+        "Remove the `notls:` listeners, and start it with udp-port 0.";
     // Cassandra.
     CASSANDRA_AUTHN_FIRST_PASSWORD = "CASSANDRA-AUTHN-FIRST-PASSWORD",
         "The role cassandra has the password that every installation begins with.",

@@ -28,6 +28,8 @@ mod inspect;
 pub mod mariadb;
 #[cfg(any(feature = "cassandra", feature = "mysql"))]
 mod maven;
+#[cfg(feature = "memcached")]
+pub mod memcached;
 #[cfg(feature = "mongodb")]
 pub mod mongodb;
 #[cfg(feature = "mysql")]
@@ -63,6 +65,8 @@ pub fn all() -> &'static [&'static dyn Product] {
         &mysql::MySql,
         #[cfg(feature = "redis")]
         &redis::Redis,
+        #[cfg(feature = "memcached")]
+        &memcached::Memcached,
         #[cfg(feature = "cassandra")]
         &cassandra::Cassandra,
         #[cfg(feature = "mongodb")]
@@ -85,6 +89,8 @@ pub fn left_out() -> &'static [&'static str] {
         "mysql",
         #[cfg(not(feature = "redis"))]
         "redis",
+        #[cfg(not(feature = "memcached"))]
+        "memcached",
         #[cfg(not(feature = "cassandra"))]
         "cassandra",
         #[cfg(not(feature = "mongodb"))]

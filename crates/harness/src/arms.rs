@@ -270,6 +270,26 @@ fn check_rotation(
     Ok(())
 }
 
+/// Checks whether the database can answer what `workloads` ask, before anything is started.
+///
+/// # Errors
+/// The first workload's name and why not.
+pub fn check_requests(
+    product: &dyn Product,
+    experiment: &Experiment,
+    workloads: &[Box<dyn Workload>],
+) -> Result<(), String> {
+    let scanning = workloads.iter().zip(&experiment.workloads).find(|(workload, _)| workload.scans());
+    match scanning.filter(|_| !product.entry().scans) {
+        Some((_, described)) => Err(format!(
+            "workload {}: it scans, and {} finds records by their key alone: choose one without scans",
+            described.name,
+            product.title()
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Looks whether the programs of `workloads` can do what `experiment` asks of them, before anything is started.
 ///
 /// # Errors

@@ -101,6 +101,8 @@ pub struct DatabaseEntry {
     pub wire_protocol: Option<WireProtocol>,
     /// How the clients of all arms prove who they are where other machines can reach its servers.
     pub network_login: NetworkLogin,
+    /// False where records are found by their key alone, so that no workload can scan.
+    pub scans: bool,
     /// How protections of the reader's own are checked; `None` where arms cannot have one.
     pub custom: Option<AskedOfCustom>,
 }
@@ -176,6 +178,7 @@ impl DatabaseEntry {
         statement_form: StatementForm { comment: "--", end: ";" },
         wire_protocol: None,
         network_login: NetworkLogin::Refused("its servers are for clients on this machine"),
+        scans: true,
         custom: None,
     };
 

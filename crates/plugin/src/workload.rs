@@ -41,6 +41,11 @@ pub trait Workload: Send + Sync {
     /// True when it changes data.
     fn writes(&self) -> bool;
 
+    /// True when it asks for records in the order of their keys.
+    fn scans(&self) -> bool {
+        false
+    }
+
     /// The table that it works on; for a workload on SQL tables, a table beside them where evidence writes its
     /// canaries.
     fn table(&self) -> Table;

@@ -27,6 +27,7 @@ mod installed {
     mod large;
     mod load;
     mod mariadb;
+    mod memcached;
     mod misconfigured;
     #[cfg(feature = "mongodb")]
     mod mongodb;

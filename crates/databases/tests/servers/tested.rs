@@ -35,6 +35,8 @@ pub enum Again {
     Refused(&'static str),
     /// The record is written, and was no new one; so is that of an update of a record that is not there.
     Written,
+    /// Nothing is written, and nothing is by an update of a record that is not there.
+    Left,
 }
 
 /// The value of an option in a table of tests.
@@ -119,9 +121,8 @@ impl Tested {
         }
         let one = Request::Read { key: b"user1", fields: Fields::One(2) };
         assert_eq!(rows(session, &one), format!("1\n-: 2={}", "x".repeat(300_000)));
-        for (start, count, seen) in
-            [("user2", 5, "2\nuser2: 0=a\nuser3: 0=a"), ("", 2, "2\nuser1: 0=a\nuser2: 0=a"), ("v", 2, "0")]
-        {
+        let scanned = [("user2", 5, "2\nuser2: 0=a\nuser3: 0=a"), ("", 2, "2\nuser1: 0=a\nuser2: 0=a"), ("v", 2, "0")];
+        for (start, count, seen) in scanned.into_iter().filter(|_| self.database.entry().scans) {
             let scan = Request::Scan { start: start.as_bytes(), count, fields: Fields::One(0) };
             assert_eq!(rows(session, &scan), seen);
         }
@@ -131,7 +132,7 @@ impl Tested {
             (Again::Refused(words), Err(fault @ Fault::Server(_))) => {
                 assert!(fault.to_string().contains(words), "{fault}");
             }
-            (Again::Written, Ok(0)) => {}
+            (Again::Written | Again::Left, Ok(0)) => {}
             (_, other) => panic!("a duplicate: {other:?}"),
         }
         assert_eq!(call(session, Request::Update { key: b"nobody", values: &[(2, b"z")] }), 0);

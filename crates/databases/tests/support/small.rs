@@ -45,5 +45,9 @@ pub fn replace(launch: &mut Launch, right: &str, wrong: &str) {
             };
         }
     }
-    assert!(made, "no file of the server holds {right:?}");
+    for argument in launch.server.iter_mut().flat_map(|server| &mut server.arguments) {
+        made |= argument.contains(right);
+        *argument = argument.replace(right, wrong);
+    }
+    assert!(made, "nothing that the server is told holds {right:?}");
 }

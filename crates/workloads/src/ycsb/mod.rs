@@ -207,6 +207,10 @@ impl Workload for Ycsb {
         self.shared.config.weights.iter().any(|(_, kind)| kind.writes())
     }
 
+    fn scans(&self) -> bool {
+        self.shared.config.weights.iter().any(|(_, kind)| *kind == OperationKind::Scan)
+    }
+
     fn table(&self) -> Table {
         let config = &self.shared.config;
         Table { name: config.table.clone(), fields: config.fields, field_prefix: config.field_prefix.clone() }

@@ -7,6 +7,7 @@
 //! those alone whose name begins with it.
 
 mod cassandra;
+mod memcached;
 #[cfg(feature = "mongodb")]
 mod mongodb;
 mod mysql_family;
@@ -74,6 +75,7 @@ deceptions! {
     mysql: tithe_databases::mysql::MySql, 25, mysql_family::OnStage::new;
     postgres: tithe_databases::postgres::Postgres, 45, postgres::OnStage::new;
     redis: tithe_databases::redis::Redis, 20, redis::OnStage::new;
+    memcached: tithe_databases::memcached::Memcached, 8, |_| memcached::OnStage;
     cassandra: tithe_databases::cassandra::Cassandra, 12, cassandra::OnStage::new;
 }
 
@@ -92,9 +94,11 @@ struct Deceptions {
 struct Start {
     /// Protections that it has, with their defaults.
     protections: Vec<String>,
+    /// Its TLS demands a client certificate.
+    mutual: bool,
     /// Settings that it starts with.
     settings: BTreeMap<String, String>,
-    /// Texts that are replaced in the files that it is started with.
+    /// Texts that are replaced in the files and arguments that it is started with.
     replace: BTreeMap<String, String>,
 }
 
@@ -228,7 +232,9 @@ fn all_hold(
 
 /// A server of the product itself.
 fn as_launched(database: &'static dyn Product, start: &Start) -> Option<Sandbox> {
-    let protections: Vec<_> = start.protections.iter().map(|id| chosen(database, id, &[])).collect();
+    let mutual = [("mutual", OptionValue::Flag(true))];
+    let options = |id: &String| if start.mutual && id == "tls" { &mutual[..] } else { &[] };
+    let protections: Vec<_> = start.protections.iter().map(|id| chosen(database, id, options(id))).collect();
     Sandbox::start_as(database, &protections, &pairs(&start.settings), &pairs(&start.replace))
 }
 

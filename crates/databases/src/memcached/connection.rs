@@ -1,0 +1,228 @@
+//! One connection to memcached, from TCP to being let in, and commands on it that are not measured.
+//!
+//! Nothing falls back: a server that closes the connection at the first command (it speaks TLS only), asks for a
+//! password that is not at hand, or lets clients in without the one that was to be asked for, is a refusal.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::percent_decode_str;
+use tithe_machine::fault::Fault;
+use tithe_plugin::wire::{TlsFacts, Wire};
+
+use super::protocol::{Part, error, part, put_store, unexpected};
+use crate::target::Target;
+
+/// A connection that was let in; it blocks.
+pub struct MemcachedConnection {
+    wire: Wire,
+    method: &'static str,
+}
+
+/// What is to be checked where TLS does not begin.
+const PLAINTEXT: &str = "does it speak TLS at this port?";
+
+/// What is to be checked where a server hangs up on plaintext.
+const TLS_ALONE: &str = ": a listener with TLS speaks nothing else";
+
+/// What a server says to a client that has not logged in.
+const UNAUTHENTICATED: &str = "CLIENT_ERROR unauthenticated";
+
+/// Most keys that are listed: those of Tithe's own.
+const MOST_KEYS: usize = 100_000_000;
+
+impl MemcachedConnection {
+    /// Connects to `target`.
+    ///
+    /// # Errors
+    /// A refusal of either side, or a broken connection.
+    pub fn open(target: &Target) -> Result<Self, Fault> {
+        target.log_in(Self::start_up)
+    }
+
+    fn start_up(target: &Target) -> Result<Self, Fault> {
+        let mut wire = target.dial()?;
+        if let Some(tls) = &target.tls {
+            tls.start(&mut wire, &target.host, target.port).map_err(|fault| match fault {
+                // A server takes what begins TLS for a line of plaintext that it does not know.
+                Fault::Connection(words) => Fault::Connection(format!("in the handshake of TLS: {words}: {PLAINTEXT}")),
+                fault => fault,
+            })?;
+        }
+        let mut connection = Self { wire, method: "none" };
+        connection.enter(target)?;
+        Ok(connection)
+    }
+
+    /// Finds out whether the server asks for a password, and gives it.
+    fn enter(&mut self, target: &Target) -> Result<(), Fault> {
+        let asks = match self.line("version") {
+            Ok(_) => false,
+            Err(Fault::Refused(words)) if words == UNAUTHENTICATED => match target.password {
+                Some(_) => true,
+                None => return Err(Fault::Refused(format!("the server asks for a user and password: {words}"))),
+            },
+            // A listener with TLS hangs up on plaintext, and on a client without the certificate that it asks for.
+            Err(Fault::Connection(words)) => {
+                let hint = if target.tls.is_none() { TLS_ALONE } else { "" };
+                return Err(Fault::Refused(format!("at the first command: {words}{hint}")));
+            }
+            Err(fault) => return Err(fault),
+        };
+        if !asks && target.must_ask {
+            let why = "the server lets clients in without the password that it should ask for";
+            return Err(Fault::Refused(why.to_owned()));
+        }
+        let Some(password) = target.password.as_ref().filter(|_| asks) else { return Ok(()) };
+        let login = [target.user.as_bytes(), b" ", password.expose()].concat();
+        put_store(self.wire.output(), b"set", [b"auth", b"", b""], &login);
+        self.wire.flush()?;
+        match self.answer()?.as_str() {
+            "STORED" => self.method = "user and password",
+            other => return Err(unexpected(other.as_bytes())),
+        }
+        Ok(())
+    }
+
+    /// How the client said who it is: `none`, `user and password`.
+    pub fn method(&self) -> &'static str {
+        self.method
+    }
+
+    /// What TLS agreed on, as the client sees it.
+    pub fn tls_facts(&self) -> Option<TlsFacts> {
+        self.wire.tls_facts()
+    }
+
+    /// The connection as a stream, for the measured session.
+    pub fn into_wire(self) -> Wire {
+        self.wire
+    }
+
+    /// Sends one line and waits for the first line of its answer.
+    ///
+    /// # Errors
+    /// The server's error, or a broken connection.
+    pub fn line(&mut self, command: &str) -> Result<String, Fault> {
+        self.send(command)?;
+        self.answer()
+    }
+
+    /// What `stats` says of `what`: all of the server where it is empty.
+    ///
+    /// # Errors
+    /// As [`MemcachedConnection::line`].
+    pub fn stats(&mut self, what: &str) -> Result<BTreeMap<String, String>, Fault> {
+        self.send(format!("stats {what}").trim_end())?;
+        let mut stats = BTreeMap::new();
+        loop {
+            let line = self.answer()?;
+            let Some(pair) = line.strip_prefix("STAT ") else {
+                return if line == "END" { Ok(stats) } else { Err(unexpected(line.as_bytes())) };
+            };
+            let (name, value) = pair.split_once(' ').unwrap_or((pair, ""));
+            stats.insert(name.to_owned(), value.to_owned());
+        }
+    }
+
+    /// What the item `key` holds; `None` where there is none.
+    ///
+    /// # Errors
+    /// As [`MemcachedConnection::line`].
+    pub fn item(&mut self, key: &str) -> Result<Option<Vec<u8>>, Fault> {
+        self.send(&format!("get {key}"))?;
+        let mut item = None;
+        loop {
+            match self.next()? {
+                (Some(value), _) => item = Some(value),
+                (None, line) if line == b"END" => return Ok(item),
+                (None, line) => return Err(unexpected(&line)),
+            }
+        }
+    }
+
+    /// Stores `value` as the item `key`.
+    ///
+    /// # Errors
+    /// As [`MemcachedConnection::line`].
+    pub fn store(&mut self, key: &str, value: &[u8]) -> Result<(), Fault> {
+        put_store(self.wire.output(), b"set", [key.as_bytes(), b"", b""], value);
+        self.wire.flush()?;
+        match self.answer()?.as_str() {
+            "STORED" => Ok(()),
+            other => Err(unexpected(other.as_bytes())),
+        }
+    }
+
+    /// Removes the items `keys`; those that are not there are none.
+    ///
+    /// # Errors
+    /// As [`MemcachedConnection::line`].
+    pub fn delete(&mut self, keys: &[String]) -> Result<(), Fault> {
+        for some in keys.chunks(100) {
+            some.iter().for_each(|key| self.wire.output().extend_from_slice(format!("delete {key}\r\n").as_bytes()));
+            self.wire.flush()?;
+            some.iter().try_for_each(|_| self.answer().map(drop))?;
+        }
+        Ok(())
+    }
+
+    /// The keys of all items that begin with `prefix`. The server goes through everything that it has.
+    ///
+    /// # Errors
+    /// [`Fault::Server`] where it does not list its keys (`disable-dumping`, `no_lru_crawler`).
+    pub fn keys(&mut self, prefix: &str) -> Result<Vec<String>, Fault> {
+        self.send("lru_crawler metadump all")?;
+        let mut keys = Vec::new();
+        loop {
+            let line = self.answer()?;
+            if line == "END" {
+                return Ok(keys);
+            }
+            let Some(key) = line.strip_prefix("key=").and_then(|rest| rest.split(' ').next()) else {
+                // BUSY: somebody else lists them now.
+                return Err(Fault::Server(format!("the server does not list its keys: {line}")));
+            };
+            if let Ok(key) = percent_decode_str(key).decode_utf8()
+                && key.starts_with(prefix)
+                && keys.len() < MOST_KEYS
+            {
+                keys.push(key.into_owned());
+            }
+        }
+    }
+
+    fn send(&mut self, command: &str) -> Result<(), Fault> {
+        let out = self.wire.output();
+        // One line, whatever a statement of an experiment holds.
+        out.extend(command.bytes().map(|byte| if byte.is_ascii_control() { b' ' } else { byte }));
+        out.extend_from_slice(b"\r\n");
+        self.wire.flush()
+    }
+
+    /// The next line of an answer, which holds no item.
+    fn answer(&mut self) -> Result<String, Fault> {
+        let (value, line) = self.next()?;
+        if value.is_some() {
+            return Err(Fault::Protocol("an item that nothing was asked for".to_owned()));
+        }
+        match error(&line) {
+            Some(fault) => Err(fault),
+            None => Ok(String::from_utf8_lossy(&line).into_owned()),
+        }
+    }
+
+    /// The next part of an answer, copied: an item, or a line.
+    fn next(&mut self) -> Result<(Option<Vec<u8>>, Vec<u8>), Fault> {
+        loop {
+            if let Some((part, length)) = part(self.wire.unread())? {
+                let copied = match part {
+                    Part::Value { value, .. } => (Some(value.to_vec()), Vec::new()),
+                    Part::Line(line) => (None, line.to_vec()),
+                };
+                self.wire.consume(length);
+                return Ok(copied);
+            }
+            self.wire.fill()?;
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! How the shared checks reach memcached.
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::evidence::CheckContext;
+
+use super::{
+    connection::MemcachedConnection,
+    inspect::{doors_beside, plaintext},
+    store::open,
+    target::PRODUCT,
+};
+use crate::{
+    evidence::{
+        ConnectionProbes,
+        whole::{Exception, Whole},
+    },
+    target::Target,
+};
+
+/// How they do.
+pub static PROBES: ConnectionProbes = ConnectionProbes {
+    target: |context| PRODUCT.target(context.server, context.setup),
+    open: |_, target| Ok(MemcachedConnection::open(target)?.method().to_owned()),
+    names_mechanism: false,
+    plaintext,
+    tls_of_server,
+    tls_source: "the client's own view, and stats settings",
+    others,
+};
+
+/// Which doors of the server speak no TLS.
+fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
+    let doors = doors_beside(&open(context.server, context.setup)?.stats("settings")?);
+    let exceptions = doors.into_iter().map(|text| Exception { text, loopback: false }).collect();
+    Ok(Whole::of(
+        "stats settings (ssl_enabled, inter, udpport), and a listener with TLS speaks nothing else",
+        exceptions,
+    ))
+}
+
+/// memcached does not say what one connection speaks; its listeners speak TLS or plaintext, and never both.
+fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
+    let mut connection = MemcachedConnection::open(target)?;
+    let seen =
+        connection.tls_facts().map_or_else(|| "plaintext".to_owned(), |tls| format!("{} {}", tls.version, tls.cipher));
+    let settings = open(context.server, context.setup)?.stats("settings")?;
+    let told = ["ssl_enabled", "ssl_min_version", "ssl_verify_mode"]
+        .iter()
+        .filter_map(|name| Some(format!("{name} {}", settings.get(*name)?)))
+        .collect::<Vec<_>>();
+    connection.line("version")?;
+    Ok(format!("{seen}, which the client sees; the server reports {}", told.join(", ")))
+}

@@ -1,0 +1,139 @@
+//! memcached 1.6: launched on this machine, or attached to by URL.
+//!
+//! The client is Tithe's own ([`protocol`], [`session`]) and speaks the text protocol. memcached has everything in
+//! memory, so nothing is claimed of files; it has no accounts with rights, no audit log and no scans. Its SASL logins
+//! need the binary protocol, which is deprecated, and are left out.
+
+mod connection;
+mod evidence;
+mod inspect;
+mod install;
+mod launch;
+mod protection;
+mod protocol;
+mod session;
+mod store;
+mod target;
+
+use tithe_machine::{
+    fault::Fault,
+    launch::{Install, Launch, Missing, Place, Search, Server},
+};
+use tithe_model::{
+    catalogue::{DatabaseEntry, NetworkLogin, StatementForm, UrlTls},
+    experiment::Url,
+    record::ArmFacts,
+};
+use tithe_plugin::{
+    database::{Connect, Database, Lack},
+    matrix::FeatureStatus,
+    product::Product,
+    protection::Protection,
+    recording::{Recording, Sent},
+    session::{Session, Table},
+    setup::{Reach, Setup},
+};
+
+use self::{connection::MemcachedConnection, session::MemcachedSession};
+
+/// memcached.
+pub struct Memcached;
+
+static ENTRY: DatabaseEntry = DatabaseEntry {
+    id: "memcached",
+    title: target::PRODUCT.title,
+    schemes: &["memcached", "memcacheds", "memcached+unix"],
+    url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: Some(("memcacheds", "memcached")) },
+    password_variable: target::PRODUCT.password_variable,
+    identity_of_process: true,
+    reserved_settings: launch::RESERVED,
+    statement_form: StatementForm { comment: "#", end: "" },
+    server_programs: &["memcached"],
+    network_login: NetworkLogin::Password(target::AUTH_FILE),
+    scans: false,
+    start_s: 0.2,
+    ..DatabaseEntry::BARE
+};
+
+impl Database for Memcached {
+    fn entry(&self) -> &'static DatabaseEntry {
+        &ENTRY
+    }
+
+    fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
+        target::PRODUCT.check_url(url, setup)
+    }
+
+    fn remarks(&self, url: &Url, setup: &Setup) -> Vec<String> {
+        target::PRODUCT.remarks(url, setup)
+    }
+
+    fn endpoint(&self, url: &Url) -> Option<(String, u16)> {
+        target::PRODUCT.endpoint(url)
+    }
+
+    fn lacks(&self, server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
+        store::lacks(server, setup)
+    }
+
+    fn identity(&self, server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
+        store::identity(server, setup)
+    }
+
+    fn keeps_apart(&self) -> bool {
+        true
+    }
+
+    fn find(&self, search: &Search) -> Result<Install, Missing> {
+        install::find(search)
+    }
+
+    fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
+        launch::launch(install, setup, place)
+    }
+
+    fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
+        let mut connection = MemcachedConnection::open(&target::PRODUCT.target(server, setup)?)?;
+        for statement in &setup.session_statements {
+            connection.line(statement)?;
+        }
+        Ok(Session::KeyValue(Box::new(MemcachedSession::new(connection, how.blocking, &setup.space, &how.table)?)))
+    }
+
+    fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        store::create(server, setup, table)
+    }
+
+    fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        store::remove(server, setup, table)
+    }
+
+    fn quiesce(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        store::nothing_evicted(server, setup)
+    }
+
+    fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+        store::facts(server, setup)
+    }
+
+    fn inspect(&self, server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
+        inspect::inspect(server, setup)
+    }
+
+    fn recording(&self, server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Recording>, Fault> {
+        match sent {
+            Sent::Values => inspect::recording(&mut store::open(server, setup)?).map(Some),
+            Sent::Passwords => Ok(None),
+        }
+    }
+
+    fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
+        target::PRODUCT.reach(server, setup)
+    }
+}
+
+impl Product for Memcached {
+    fn protections(&self) -> &'static [&'static dyn Protection] {
+        protection::ALL
+    }
+}

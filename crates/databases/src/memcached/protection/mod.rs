@@ -1,0 +1,12 @@
+//! The protections of memcached: one file and one line in [`ALL`] each.
+
+mod auth_file;
+mod tls;
+
+use tithe_plugin::{protection::Protection, protections::COLUMNS};
+
+/// In the order of `tithe ls`.
+pub static ALL: &[&dyn Protection] = &[&tls::TLS, &auth_file::AuthFile, &COLUMNS];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! Where the records are, and everything else that is asked of a server around them.
+//!
+//! Everything that Tithe makes is called `tithe` or begins with `tithe:` (or the like, where arms on one server have a
+//! space each), and the value [`MARK`] of the item `tithe` says that these names are Tithe's. Where such items exist
+//! without the mark they are somebody else's: refused, and never removed.
+
+use std::os::fd::AsFd as _;
+
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_model::{quantity::size, record::ArmFacts};
+use tithe_plugin::{
+    database::{IDLE_AT_LEAST_S, Lack, Remedy, Without},
+    session::Table,
+    setup::Setup,
+};
+
+use super::{ENTRY, connection::MemcachedConnection, target::PRODUCT};
+use crate::{attached::unseen_process, target::is_local};
+
+/// What the item says that is called as the space is.
+const MARK: &[u8] = b"made by tithe";
+
+/// Memory that a byte of data may take, with the keys and the slack of slabs.
+const MEMORY_FACTOR: u64 = 4;
+
+/// Settings whose values go into the report (`stats settings`). None of them is a secret.
+const REPORTED: [&str; 12] = [
+    "cas_enabled",
+    "item_size_max",
+    "lru_segmented",
+    "maxbytes",
+    "maxconns",
+    "num_threads",
+    "slab_automove",
+    "ssl_enabled",
+    "ssl_kernel_tls",
+    "ssl_min_version",
+    "ssl_verify_mode",
+    "ssl_wbuf_size",
+];
+
+/// Before the key of each record of `table`.
+pub fn prefix_of(space: &str, table: &Table) -> String {
+    format!("{space}:{}:", table.name)
+}
+
+/// A connection that is not measured.
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn open(server: &Server, setup: &Setup) -> Result<MemcachedConnection, Fault> {
+    MemcachedConnection::open(&PRODUCT.target(server, setup)?)
+}
+
+/// Makes the names of `table` Tithe's own. On a server that Tithe launched, runs the arm's own commands first.
+///
+/// # Errors
+/// [`Fault::Refused`] when something is there that Tithe did not make, or the data have no room; the server's error.
+pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let mut connection = open(server, setup)?;
+    let space = &setup.space;
+    let is_ours = is_ours(&mut connection, space)?;
+    if is_local(server) {
+        setup.statements.iter().try_for_each(|statement| connection.line(statement).map(drop))?;
+    } else {
+        let stats = connection.stats("")?;
+        let told = |name: &str| stats.get(name).and_then(|value| value.parse().ok()).unwrap_or(0);
+        room(told("bytes"), told("limit_maxbytes"), setup.data_bytes)?;
+    }
+    if is_ours {
+        // Left over from a run that was killed.
+        clear(&mut connection, &prefix_of(space, table))?;
+    }
+    connection.store(space, MARK)
+}
+
+/// Checks whether data of so many bytes fit below `most_bytes` of memory, of which `used_bytes` are used: beyond it the
+/// server removes items of any client.
+fn room(used_bytes: u64, most_bytes: u64, data_bytes: u64) -> Result<(), Fault> {
+    let needed_bytes = data_bytes.saturating_mul(MEMORY_FACTOR);
+    if used_bytes.saturating_add(needed_bytes) <= most_bytes {
+        return Ok(());
+    }
+    let [used, most, needed] = [used_bytes, most_bytes, needed_bytes].map(size);
+    Err(Fault::Refused(format!(
+        "its memory has no room for the data: {used} of {most} (memory-limit) are used, the data may take {needed}, and \
+         what goes beyond removes items of others: load fewer records, or measure a server with more memory"
+    )))
+}
+
+/// Removes the records of `table`, and the mark when nothing else is left of Tithe's.
+///
+/// # Errors
+/// As [`create`].
+pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let (mut connection, space) = (open(server, setup)?, &setup.space);
+    if !is_ours(&mut connection, space)? {
+        return Ok(());
+    }
+    clear(&mut connection, &prefix_of(space, table))?;
+    if connection.keys(&format!("{space}:"))?.is_empty() {
+        connection.delete(std::slice::from_ref(space))?;
+    }
+    Ok(())
+}
+
+/// True where the mark says that what begins with `space` is Tithe's, false where nothing does.
+fn is_ours(connection: &mut MemcachedConnection, space: &str) -> Result<bool, Fault> {
+    let foreign = |key: &str| Fault::Refused(format!("an item `{key}` is on this server, and Tithe did not make it"));
+    match connection.item(space)? {
+        Some(mark) if mark == MARK => Ok(true),
+        Some(_) => Err(foreign(space)),
+        None => match connection.keys(&format!("{space}:"))?.first() {
+            Some(key) => Err(foreign(key)),
+            None => Ok(false),
+        },
+    }
+}
+
+/// Removes every item that begins with `prefix`.
+fn clear(connection: &mut MemcachedConnection, prefix: &str) -> Result<(), Fault> {
+    let keys = connection.keys(prefix)?;
+    connection.delete(&keys)
+}
+
+/// Checks that a launched server has everything that it was given.
+///
+/// # Errors
+/// [`Fault::Server`] where it has removed items to make room.
+pub fn nothing_evicted(server: &Server, setup: &Setup) -> Result<(), Fault> {
+    if !is_local(server) {
+        return Ok(());
+    }
+    match open(server, setup)?.stats("")?.get("evictions").map(String::as_str) {
+        None | Some("0") => Ok(()),
+        Some(evictions) => Err(Fault::Server(format!(
+            "it has removed {evictions} items to make room for others: give it more memory (`memory-limit` of the \
+             settings, in MB), or load fewer records"
+        ))),
+    }
+}
+
+/// The process of the server.
+///
+/// # Errors
+/// The server's error.
+pub fn identity(server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
+    let stats = open(server, setup)?.stats("")?;
+    let number = |name: &str| stats.get(name).and_then(|value| value.parse::<i64>().ok());
+    let started = number("time").zip(number("uptime")).map(|(time, uptime)| time - uptime);
+    Ok(number("pid").zip(started).map(|(pid, started)| format!("{pid} {started}")))
+}
+
+/// Everything that `server` lacks for being measured, and for proof.
+///
+/// # Errors
+/// The server's error.
+pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
+    let mut connection = open(server, setup)?;
+    let settings = connection.stats("settings")?;
+    let is = |name: &str, value: &str| settings.get(name).is_some_and(|found| found == value);
+    let mut all = Vec::new();
+    if is("dump_enabled", "no") || is("lru_crawler", "no") {
+        all.push(Lack {
+            why: "Tithe removes its items by a list of them, and the server lists no keys".to_owned(),
+            remedy: Remedy::Words("start it without disable-dumping and no_lru_crawler".to_owned()),
+            without: Without::Measurement,
+        });
+    }
+    let silent_s = settings.get("idle_timeout").and_then(|value| value.parse::<u64>().ok());
+    if let Some(silent_s) = silent_s.filter(|silent_s| (1..IDLE_AT_LEAST_S).contains(silent_s)) {
+        all.push(Lack {
+            why: format!(
+                "it closes connections that are silent for {silent_s} s, and those of an arm are silent while others are \
+                 measured"
+            ),
+            remedy: Remedy::Words("start it without idle_timeout".to_owned()),
+            without: Without::Measurement,
+        });
+    }
+    if connection.tls_facts().is_none() && is("ssl_enabled", "no") {
+        all.push(Lack {
+            why: "the server speaks no TLS".to_owned(),
+            remedy: Remedy::Words("start it with enable-ssl, ssl_chain_cert and ssl_key".to_owned()),
+            without: Without::Proof(&["tls"]),
+        });
+    }
+    all.extend(unseen_process(connection.into_wire().as_fd(), ENTRY.server_programs, None));
+    Ok(all)
+}
+
+/// What the figure depends on, as the server and the client's TLS say it.
+///
+/// # Errors
+/// The server's error.
+pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+    let mut connection = open(server, setup)?;
+    let version = connection.line("version")?;
+    let version = format!("memcached {}", version.strip_prefix("VERSION ").unwrap_or(&version));
+    let settings = connection.stats("settings")?;
+    let told = |name: &&str| Some(((*name).to_owned(), settings.get(*name)?.clone()));
+    let mut facts: std::collections::BTreeMap<String, String> = REPORTED.iter().filter_map(told).collect();
+    if let Some(libevent) = connection.stats("")?.get("libevent") {
+        facts.insert("libevent".to_owned(), libevent.clone());
+    }
+    facts.insert("authentication".to_owned(), connection.method().to_owned());
+    let tls = connection
+        .tls_facts()
+        .map(|tls| format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake));
+    facts.insert("tls as the client sees it".to_owned(), tls.unwrap_or_else(|| "off".to_owned()));
+    Ok(ArmFacts { version, facts, configuration: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::room;
+
+    #[test]
+    fn data_that_would_evict_items_of_others_are_refused() {
+        assert!(room(0, 64 << 20, 16 << 20).is_ok());
+        let refusal = room(1, 64 << 20, 16 << 20).expect_err("no room").to_string();
+        assert!(refusal.contains("removes items of others"), "{refusal}");
+    }
+}

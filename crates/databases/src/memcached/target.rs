@@ -1,0 +1,131 @@
+//! Who connects where, and as whom.
+//!
+//! URL: `memcached://[user:password@]host[:port]`, `memcached+unix:///path`, and `memcacheds://` for TLS with the
+//! system's authorities, `?ca=FILE`, or `?insecure=yes` to accept anyone's certificate, and `&cert=FILE&key=FILE` for a
+//! client's own. A password that is not in the URL is taken from `MEMCACHED_PASSWORD`.
+
+use tithe_machine::fault::Fault;
+
+use crate::target::{Authority, Host, Outside, Product, Tls, UrlParts, refused};
+
+/// Account of clients where the server asks for one.
+pub const USER: &str = "tithe";
+
+/// Mechanism of [`Authentication`](tithe_plugin::setup::Authentication): a file of users with their passwords.
+pub const AUTH_FILE: &str = "auth-file";
+
+/// memcached's port, names and URL options.
+pub const PRODUCT: Product = Product {
+    title: "Memcached",
+    port: 11211,
+    user: USER,
+    database: "",
+    url_database: Some(""),
+    password_variable: "MEMCACHED_PASSWORD",
+    tls_options: TLS_OPTIONS,
+    used: &[],
+    idle: &["timeout", "connect_timeout", "max_pool_size"],
+    refused: &[],
+    settle,
+    tls,
+    tls_hints: ["memcacheds:// with ca=FILE, or with an authority of the system", "cert=FILE and key=FILE"],
+    takes: None,
+    asked: &[],
+};
+
+/// Options of a URL that are about TLS.
+pub const TLS_OPTIONS: &[&str] = &["ca", "insecure", "cert", "key", "server_name"];
+
+/// The scheme of a Unix socket, whose path follows.
+const SOCKET: &str = "memcached+unix";
+
+/// Puts what options say of place and account where it belongs.
+fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
+    parts.password = parts.password.take().or_else(|| outside.variable(PRODUCT.password_variable).map(str::to_owned));
+    let path = parts.database.take().filter(|path| !path.is_empty());
+    if parts.scheme == SOCKET {
+        let named = parts.hosts.first().map(|host| host.name.clone()).filter(|name| name.starts_with('/'));
+        let path = named.or(path.map(|path| format!("/{}", path.trim_start_matches('/'))));
+        let Some(path) = path else { return Err(refused("it names no socket: memcached+unix:///PATH")) };
+        parts.hosts = vec![Host { name: path, ..Host::default() }];
+    } else if path.is_some() {
+        return Err(refused("memcached has no databases: nothing may follow the port"));
+    }
+    for host in parts.hosts.iter_mut().filter(|host| host.name.is_empty()) {
+        "localhost".clone_into(&mut host.name);
+    }
+    Ok(())
+}
+
+fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
+    let identity = parts.identity(&["cert"], &["key"])?;
+    let file = parts.option("ca");
+    let insecure = match parts.option("insecure") {
+        None | Some("no") => false,
+        Some("yes") => true,
+        Some(_) => return Err(refused("insecure is yes or no")),
+    };
+    let authority = match (parts.scheme.as_str(), file, insecure) {
+        ("memcacheds", Some(file), false) => Authority::named(file),
+        ("memcacheds", None, true) => Authority::Anyone,
+        ("memcacheds", None, false) => Authority::System,
+        ("memcacheds", Some(_), true) => return Err(refused("give insecure=yes alone, without ca=FILE")),
+        _ if file.is_none() && identity.is_none() && !insecure => return Ok(None),
+        _ => return Err(refused("options for TLS without memcacheds:// would not be used")),
+    };
+    Ok(Some(Tls::of_url(authority, identity)))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use tithe_model::experiment::Url;
+
+    use super::*;
+    use crate::test_setup::plain;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let told = |url: &str| {
+            let text = match PRODUCT.attached(&Url::new(url), &plain(), &Outside::of(&[])) {
+                Ok(targets) => targets
+                    .iter()
+                    .map(|target| {
+                        let tls = target.tls.as_ref().map(|tls| (&tls.authority, &tls.identity));
+                        format!("{}:{} `{}` {:?} {tls:?}", target.host, target.port, target.user, target.password)
+                    })
+                    .collect(),
+                Err(fault) => fault.to_string(),
+            };
+            format!("{url}: {text}\n")
+        };
+        let text: String = [
+            "memcached://localhost",
+            "memcached://ann:p%40ss@cache.example:21211",
+            "memcached+unix:///run/memcached.sock",
+            "memcacheds://cache?ca=/ca.pem&cert=/c.pem&key=/k.pem",
+            "memcacheds://cache",
+            "memcacheds://cache?insecure=yes",
+            "memcacheds://cache?insecure=perhaps",
+            "memcacheds://cache?ca=/ca.pem&insecure=yes",
+            "memcached://cache?ca=/ca.pem",
+            "memcached://cache/3",
+            "memcached+unix://",
+        ]
+        .map(told)
+        .concat();
+        expect![[r#"
+            memcached://localhost: localhost:11211 `` None None
+            memcached://ann:p%40ss@cache.example:21211: cache.example:21211 `ann` Some(***) None
+            memcached+unix:///run/memcached.sock: /run/memcached.sock:11211 `` None None
+            memcacheds://cache?ca=/ca.pem&cert=/c.pem&key=/k.pem: cache:11211 `` None Some((Of("/ca.pem"), Some(("/c.pem", "/k.pem"))))
+            memcacheds://cache: cache:11211 `` None Some((System, None))
+            memcacheds://cache?insecure=yes: cache:11211 `` None Some((Anyone, None))
+            memcacheds://cache?insecure=perhaps: refused: the server's URL: insecure is yes or no
+            memcacheds://cache?ca=/ca.pem&insecure=yes: refused: the server's URL: give insecure=yes alone, without ca=FILE
+            memcached://cache?ca=/ca.pem: refused: the server's URL: options for TLS without memcacheds:// would not be used
+            memcached://cache/3: refused: the server's URL: memcached has no databases: nothing may follow the port
+            memcached+unix://: refused: the server's URL: it names no socket: memcached+unix:///PATH
+        "#]].assert_eq(&text);
+    }
+}
