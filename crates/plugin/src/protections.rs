@@ -28,10 +28,13 @@ use crate::{
 };
 
 /// Column encryption, for any database that has a server: one line in its list of protections.
-pub static COLUMNS: ColumnsProtection = ColumnsProtection { wire: true };
+pub static COLUMNS: ColumnsProtection = ColumnsProtection { wire: true, files: true };
+
+/// Column encryption, for a server that writes no files.
+pub static COLUMNS_IN_MEMORY: ColumnsProtection = ColumnsProtection { wire: true, files: false };
 
 /// Column encryption, for any embedded database: there is no wire to look at.
-pub static COLUMNS_EMBEDDED: ColumnsProtection = ColumnsProtection { wire: false };
+pub static COLUMNS_EMBEDDED: ColumnsProtection = ColumnsProtection { wire: false, files: true };
 
 /// The ordinary statements of a SQL workload, for any database with SQL: one line in its list of protections.
 pub static ORDINARY_STATEMENTS: OrdinaryStatements = OrdinaryStatements;
@@ -40,6 +43,8 @@ pub static ORDINARY_STATEMENTS: OrdinaryStatements = OrdinaryStatements;
 pub struct ColumnsProtection {
     /// True where there is a server, with a wire and with recorders.
     wire: bool,
+    /// True where data are in files.
+    files: bool,
 }
 
 impl Protection for ColumnsProtection {
@@ -141,8 +146,10 @@ impl Protection for ColumnsProtection {
         let mut checks: Vec<Box<dyn Check>> = vec![
             Box::new(CiphertextSeen::new(selection.clone(), is_deterministic(chosen))),
             Box::new(WrongColumnKey::new(selection)),
-            Box::new(Strengthens(DiskCanary::new(Places::ALL, targets.clone()))),
         ];
+        if self.files {
+            checks.push(Box::new(Strengthens(DiskCanary::new(Places::ALL, targets.clone()))));
+        }
         if self.wire {
             checks.push(Box::new(Strengthens(WireCanary::new(targets))));
             checks.push(Box::new(Recorders(Sent::Values)));

@@ -34,7 +34,6 @@ proven! { MEMCACHED;
     encrypted_columns: "columns" {} => [
         "ciphertext-seen Claim Holds",
         "wrong-column-key Claim Holds",
-        "disk-canary Strengthens CannotTell",
         "wire-canary Strengthens Holds",
         "recorders Disclosure Holds",
     ];
