@@ -1,8 +1,8 @@
 //! One connection to memcached as a [`KeyValueSession`].
 //!
 //! A field of a record is an item of its own, `SPACE:TABLE:KEY:NUMBER`. A read asks for all of them with one `get`, an
-//! update replaces the items of its fields, an insert adds all of its items together and leaves a record that is there. YCSB's own binding keeps a
-//! record as one item, and its update throws the other fields away.
+//! update replaces the items of its fields, an insert adds all of its items together and leaves a record that is there.
+//! YCSB's own binding keeps a record as one item, and its update throws the other fields away.
 //!
 //! A scan is refused: memcached knows no order of keys.
 

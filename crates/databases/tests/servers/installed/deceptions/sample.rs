@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 use expect_test::expect_file;
 use tithe_machine::launch::Address;
 use tithe_plugin::{
-    matrix::{Feature, FeatureStatus},
+    matrix::{Feature, FeatureStatus, State},
     product::Product,
 };
 
@@ -29,11 +29,16 @@ pub fn check_page(database: &dyn Product, entries: &[Deception], samples: &BTree
     let cell = |cells: &[FeatureStatus], feature| cells.iter().find(|cell| cell.feature == feature).cloned();
     let mut text = format!("# A good and a bad {}\n\n| row | good | bad |\n|---|---|---|\n", database.title());
     for feature in Feature::ALL {
-        let state = |cells| cell(cells, feature).map_or("", |cell| cell.state.words());
+        let state =
+            |cells| cell(cells, feature).map_or("", |cell| cell.state.words().trim_end_matches(" by this product"));
         let _ = writeln!(text, "| {} | {} | {} |", feature.title(), state(good), state(bad));
     }
     let what = |cells: &[FeatureStatus], feature: Feature| {
         let cell = cell(cells, feature)?;
+        // The table says it; of files and logs there is more to say.
+        if cell.state == State::NotOffered && ![Feature::AtRest, Feature::Auditing].contains(&feature) {
+            return None;
+        }
         let found: String = cell.findings.iter().map(|finding| format!(" `{}`", finding.id)).collect();
         let (state, scope) = (cell.state.words(), cell.scope.words());
         Some(format!("{state}, {scope}: {}{found}", cell.seen.replace('<', "\\<")))
