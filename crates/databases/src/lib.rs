@@ -19,6 +19,8 @@ macro_rules! described {
 mod attached;
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
+#[cfg(any(feature = "cassandra", feature = "mysql", feature = "postgres", feature = "redis"))]
+mod downloads;
 #[cfg(feature = "connected")]
 mod evidence;
 pub mod findings;
@@ -26,8 +28,6 @@ pub mod findings;
 mod inspect;
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
-#[cfg(any(feature = "cassandra", feature = "mysql"))]
-mod maven;
 #[cfg(feature = "memcached")]
 pub mod memcached;
 #[cfg(feature = "mongodb")]

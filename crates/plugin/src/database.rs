@@ -283,6 +283,20 @@ pub trait Database: Sync {
     /// Where it looked, and how to install it.
     fn find(&self, search: &Search) -> Result<Install, Missing>;
 
+    /// All installations on this machine that experiments may name by their versions, what [`Database::find`] prefers
+    /// first.
+    fn find_all(&self, search: &Search) -> Vec<Install> {
+        let downloaded = self.download().map(|download| (download.folders)()).unwrap_or_default();
+        let by_name = downloaded.into_iter().map(|folder| Search { folders: vec![folder] });
+        let mut all: Vec<Install> = Vec::new();
+        for install in std::iter::once(search.clone()).chain(by_name).filter_map(|search| self.find(&search).ok()) {
+            if !all.contains(&install) {
+                all.push(install);
+            }
+        }
+        all
+    }
+
     /// How its programs are downloaded; `None` where packages of the system bring them.
     fn download(&self) -> Option<Download> {
         None
@@ -485,6 +499,10 @@ pub struct Download {
     /// Downloads a version, by default the one that Tithe was tested with, and returns the folder that it is in. Fails
     /// for what is no version, and when a program that it takes is missing or fails.
     pub get: fn(version: Option<&str>) -> Result<PathBuf, Fault>,
+    /// Folders of what was downloaded before, the newest version first.
+    pub folders: fn() -> Vec<PathBuf>,
+    /// By what name it is asked for besides the database's, where it is another product that serves as this database.
+    pub name: Option<&'static str>,
 }
 
 /// How often a server's own cache of pages has helped since it was started, or since before that.

@@ -13,7 +13,11 @@ pub fn get(arguments: &GetArgs) -> Result<i32, Stop> {
     let wanted = &arguments.database;
     let all = offer::databases();
     let refused = |status: i32, why: String| Stop::new(status, format!("{why}; {}", downloadable(&all)));
-    let Some(database) = all.iter().find(|database| database.id() == wanted) else {
+    let is_wanted = |database: &&&dyn Product| {
+        let name = database.download().and_then(|download| download.name);
+        database.id() == wanted || name == Some(wanted)
+    };
+    let Some(database) = all.iter().find(is_wanted) else {
         return Err(refused(exit::USAGE, offer::no_database(wanted)));
     };
     let Some(download) = database.download() else {
@@ -22,13 +26,13 @@ pub fn get(arguments: &GetArgs) -> Result<i32, Stop> {
     };
     crate::shown::telln!("{}: {}", database.title(), download.words);
     let folder = (download.get)(arguments.version.as_deref())?;
-    crate::shown::showln!("{} is in {}", database.title(), folder.display());
+    crate::shown::showln!("It is in {}", folder.display());
     Ok(exit::OK)
 }
 
 /// What of `databases` can be downloaded, in words.
 fn downloadable(databases: &[&'static dyn Product]) -> String {
-    let ids = databases.iter().filter(|database| database.download().is_some()).map(|database| database.id());
-    let ids: Vec<&str> = ids.collect();
+    let named = |database: &&'static dyn Product| Some(database.download()?.name.unwrap_or(database.id()));
+    let ids: Vec<&str> = databases.iter().filter_map(named).collect();
     if ids.is_empty() { "it downloads none".to_owned() } else { format!("it downloads {}", ids.join(", ")) }
 }

@@ -137,7 +137,7 @@ fn only_the_sandbox_starts_processes() {
         let allowed: &[&str] = match name.as_str() {
             "machine" => &["sandbox/process.rs"],
             // What `tithe get` calls, before there is a sandbox.
-            "databases" => &["maven.rs"],
+            "databases" => &["downloads.rs"],
             _ => &[],
         };
         nowhere_but(&format!("crates/{name}/src"), &["Command::new"], allowed);

@@ -5,16 +5,18 @@ use std::{fs, path::Path};
 use tithe_machine::fault::Fault;
 use tithe_plugin::database;
 
-use crate::maven::{self, Download};
+use crate::downloads::{self, Download};
 
 /// What `tithe get` downloads.
 pub const LIBRARIES: database::Download = database::Download {
     words: "the libraries from Maven Central, some 70 MB, Apache License 2.0",
     get: |version| DOWNLOAD.get(version),
+    folders: || DOWNLOAD.downloaded(),
+    name: None,
 };
 
 /// Cassandra's libraries.
-pub static DOWNLOAD: Download = Download { name: "cassandra", newest: "5.0.4", mark: "lib", fetch };
+pub static DOWNLOAD: Download = Download { name: "cassandra", known: &["5.0.4", "4.1.8"], mark: "lib", fetch };
 
 fn fetch(version: &str, folder: &Path) -> Result<(), Fault> {
     let project = folder.join("pom.xml");
@@ -26,7 +28,7 @@ fn fetch(version: &str, folder: &Path) -> Result<(), Fault> {
         format!("-DoutputDirectory={}", folder.join("lib").display()),
         format!("--file={}", project.display()),
     ];
-    maven::run(folder, &arguments)
+    downloads::maven(folder, &arguments)
 }
 
 /// A project that needs Cassandra and nothing else.

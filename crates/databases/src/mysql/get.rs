@@ -8,16 +8,18 @@ use std::{fs, path::Path};
 use tithe_machine::fault::Fault;
 use tithe_plugin::database;
 
-use crate::maven::{self, Download};
+use crate::downloads::{self, Download};
 
 /// What `tithe get` downloads.
 pub const SERVER: database::Download = database::Download {
     words: "MySQL Community Server (GPL-2.0) from Maven Central, 553 MB, of which some 260 MB stay",
     get: |version| DOWNLOAD.get(version),
+    folders: || DOWNLOAD.downloaded(),
+    name: None,
 };
 
 /// MySQL Community Server.
-pub static DOWNLOAD: Download = Download { name: "mysql", newest: "8.0.33.1", mark: "bin/mysqld", fetch };
+pub static DOWNLOAD: Download = Download { name: "mysql", known: &["8.0.33.1"], mark: "bin/mysqld", fetch };
 
 /// What is kept of the archive.
 const KEPT: [&str; 7] = [
@@ -37,7 +39,7 @@ fn fetch(version: &str, folder: &Path) -> Result<(), Fault> {
     let repository = folder.join("repository");
     let failed = |error| Fault::machine(repository.display(), error);
     fs::create_dir(&repository).map_err(failed)?;
-    maven::run(&repository, &arguments(version, folder, &repository))?;
+    downloads::maven(&repository, &arguments(version, folder, &repository))?;
     fs::remove_dir_all(&repository).map_err(failed)
 }
 

@@ -13,6 +13,8 @@ use tithe_machine::{
     sandbox::process,
 };
 
+use super::get::DOWNLOAD;
+
 /// Oldest major version that is launched: the oldest whose documentation was still maintained when this was written.
 pub const OLDEST: u32 = 13;
 
@@ -38,26 +40,36 @@ const FIXED: [&str; 3] = ["/usr/local/pgsql/bin", "/usr/local/bin", "/usr/bin"];
 /// Every place that was checked, when none has `initdb` and `postgres` of version 13 or newer.
 pub fn find(search: &Search) -> Result<Install, Missing> {
     let mut looked_in = Vec::new();
-    for folder in &search.folders {
-        for folder in [folder.clone(), folder.join("bin")] {
-            if let Some((_, install)) = probe(&folder, &mut looked_in) {
-                return Ok(install);
-            }
-        }
-    }
+    all(search, &mut looked_in).into_iter().next().ok_or_else(|| missing(looked_in))
+}
+
+/// All of them, in the order in which [`find`] prefers them.
+pub fn find_all(search: &Search) -> Vec<Install> {
+    all(search, &mut Vec::new())
+}
+
+/// Installations in the folders of `search`, then those that packages brought, then downloads, of each the newest
+/// first.
+fn all(search: &Search, looked_in: &mut Vec<String>) -> Vec<Install> {
+    let named = search.folders.iter().flat_map(|folder| [folder.clone(), folder.join("bin")]);
+    let named = named.filter_map(|folder| probe(&folder, looked_in)).map(|(_, install)| install).collect::<Vec<_>>();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    folders.extend(VERSIONED.iter().flat_map(|(base, prefix, below)| versioned(base, prefix, below, &mut looked_in)));
+    folders.extend(VERSIONED.iter().flat_map(|(base, prefix, below)| versioned(base, prefix, below, looked_in)));
     folders.extend(FIXED.map(PathBuf::from));
-    let mut newest: Option<((u32, u32), Install)> = None;
-    for folder in folders {
-        let found = probe(&folder, &mut looked_in);
-        newest = match (newest, found) {
-            (Some(newest), Some(found)) if found.0 > newest.0 => Some(found),
-            (newest, found) => newest.or(found),
-        };
+    let mut packaged: Vec<_> = folders.iter().filter_map(|folder| probe(folder, looked_in)).collect();
+    packaged.sort_by_key(|(version, _)| std::cmp::Reverse(*version));
+    let packaged = packaged.into_iter().map(|(_, install)| install);
+    let downloaded = DOWNLOAD.downloaded();
+    let downloaded = downloaded.iter().filter_map(|folder| probe(&folder.join("bin"), looked_in));
+    let downloaded: Vec<Install> = downloaded.map(|(_, install)| install).collect();
+    let mut all: Vec<Install> = Vec::new();
+    for install in named.into_iter().chain(packaged).chain(downloaded) {
+        if !all.contains(&install) {
+            all.push(install);
+        }
     }
-    newest.map(|(_, install)| install).ok_or_else(|| missing(looked_in))
+    all
 }
 
 /// The settings of the installed server, where it does not know one called `name`. Those with a dot belong to
@@ -92,6 +104,7 @@ fn missing(mut looked_in: Vec<String>) -> Missing {
             "Debian, Ubuntu: apt-get install postgresql".to_owned(),
             "Fedora, RHEL: dnf install postgresql-server".to_owned(),
             "macOS: brew install postgresql".to_owned(),
+            "Linux on x86-64: tithe get postgres (downloads 15 MB from Maven Central; needs mvn and java)".to_owned(),
             "elsewhere: name the folder of initdb and postgres with --pg-bin".to_owned(),
         ],
     }

@@ -10,6 +10,7 @@ mod clients;
 mod dialect;
 mod evidence;
 mod files;
+mod get;
 mod hba;
 mod inspect;
 mod install;
@@ -43,7 +44,7 @@ use tithe_model::{
 use tithe_plugin::{
     connections::ConnectionList,
     custom::Custom,
-    database::{CacheUse, Connect, Database, Lack, LogWriting, SqlDatabase},
+    database::{CacheUse, Connect, Database, Download, Lack, LogWriting, SqlDatabase},
     matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
     protection::Protection,
@@ -137,6 +138,14 @@ impl Database for Postgres {
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {
         install::find(search)
+    }
+
+    fn download(&self) -> Option<Download> {
+        Some(get::SERVER)
+    }
+
+    fn find_all(&self, search: &Search) -> Vec<Install> {
+        install::find_all(search)
     }
 
     fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {

