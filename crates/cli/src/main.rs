@@ -227,7 +227,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "script", "replay", "like_production", "quick", "against", "aa_arm", "until_decided", "profile", "design"])]
     resume: Option<PathBuf>,
     /// Compare two builds of the server instead of the experiment's arms: the programs in this folder (or beside this
-    /// program) and the installed ones, both with the first arm's set-up
+    /// program, or of this installed version) and the installed ones, both with the first arm's set-up
     #[arg(long, value_name = "PROGRAM", requires = "file")]
     against: Option<PathBuf>,
     /// Add the A/A arm, a second instance of the baseline, as a negative control

@@ -10,7 +10,7 @@ use tithe_harness::{
     folder::{self, RunFolder},
     run::{Ending, Run},
 };
-use tithe_machine::watch::host;
+use tithe_machine::{launch::Search, watch::host};
 use tithe_model::{
     ending::CellEnding,
     experiment::{Arm, Experiment},
@@ -97,10 +97,21 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
 fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
     let asked = &arguments.asked;
     let source = asked::source(asked, "run")?;
-    let against = arguments.against.as_deref().map(programs).transpose()?;
-    let change = |experiment: &mut Experiment| change(experiment, arguments, against.as_deref());
-    let prepared = prepare::prepare_source(source, &asked.experiment, asked.quick, change)?;
-    if against.is_some() && prepared.plan.experiment.is_attached() {
+    let mut refused = None;
+    let change = |experiment: &mut Experiment| {
+        let search = offer::search(&asked.experiment.machine);
+        let folder = arguments.against.as_deref().map(|path| programs(path, &experiment.database, &search));
+        match folder.transpose() {
+            Ok(folder) => change(experiment, arguments, folder.as_deref()),
+            Err(stop) => refused = Some(stop),
+        }
+    };
+    let prepared = prepare::prepare_source(source, &asked.experiment, asked.quick, change);
+    if let Some(stop) = refused {
+        return Err(stop);
+    }
+    let prepared = prepared?;
+    if arguments.against.is_some() && prepared.plan.experiment.is_attached() {
         let why = "--against is about two builds that tithe starts, and this experiment attaches to running servers";
         return Err(Stop::new(exit::USAGE, format!("{why}; nothing was started")));
     }
@@ -110,8 +121,12 @@ fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
     Ok(prepared)
 }
 
-/// The folder of the programs that `path` names, or one of which it names.
-fn programs(path: &Path) -> Result<PathBuf, Stop> {
+/// The folder of the programs that `path` names, one of which it names, or whose version it is.
+fn programs(path: &Path, database: &str, search: &Search) -> Result<PathBuf, Stop> {
+    let is_version = |words: &&str| !words.is_empty() && words.chars().all(|sign| sign.is_ascii_digit() || sign == '.');
+    if let (Some(words), false) = (path.to_str().filter(is_version), path.exists()) {
+        return offer::of_version(offer::database(database)?, words, search);
+    }
     let cannot = |error| Stop::new(exit::USAGE, format!("--against {}: {error}; nothing was started", path.display()));
     let path = path.canonicalize().map_err(cannot)?;
     let folder = if path.is_file() { path.parent().map(Path::to_owned) } else { None };
