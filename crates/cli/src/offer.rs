@@ -48,7 +48,7 @@ pub fn of_version(database: &dyn Product, words: &str, search: &Search) -> Resul
     });
     let title = database.title();
     let why = format!("there is no {title} {words}, only {there}{advice}; nothing was started");
-    Err(Stop::new(exit::MACHINE, why))
+    Err(Stop::new(exit::MISSING, why))
 }
 
 /// True where the version that a program `said` begins with the numbers `words`: 17 of `postgres (PostgreSQL) 17.11`.
