@@ -25,7 +25,7 @@ const LIKE_PRODUCTION: &str = "calls";
 /// An experiment before it is read.
 pub struct Source {
     /// What diagnostics call it.
-    name: String,
+    pub name: String,
     /// Its text.
     pub text: String,
     /// The folder that its own paths begin at.

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allowed;
 mod asked;
 mod commands;
 mod complain;
@@ -132,6 +133,9 @@ pub struct ExperimentArgs {
     /// by `tithe calibrate --starts --to FILE`
     #[arg(long, value_name = "FILE")]
     start_spread: Option<PathBuf>,
+    /// Allow what this file has run, loaded or opened, as `tithe plan` lists it, now and until that changes
+    #[arg(long)]
+    allow_commands: bool,
 }
 
 /// What to measure, as a file or in words.

@@ -21,12 +21,18 @@ pub fn place(base: &Path, path: &Path) -> PathBuf {
 
 /// The user's folder for configurations (XDG Base Directory Specification).
 fn configurations() -> Option<PathBuf> {
-    of_variables(env::var_os("XDG_CONFIG_HOME"), env::var_os("HOME"))
+    of_variables(env::var_os("XDG_CONFIG_HOME"), env::var_os("HOME"), ".config")
 }
 
-fn of_variables(configurations: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+/// The user's folder for what programs keep of their own accord, by the same specification.
+pub fn states() -> Option<PathBuf> {
+    of_variables(env::var_os("XDG_STATE_HOME"), env::var_os("HOME"), ".local/state")
+}
+
+/// The folder that a variable names, or `below` the user's home.
+fn of_variables(named: Option<OsString>, home: Option<OsString>, below: &str) -> Option<PathBuf> {
     let set = |variable: Option<OsString>| variable.map(PathBuf::from).filter(|path| path.is_absolute());
-    set(configurations).or_else(|| Some(set(home)?.join(".config")))
+    set(named).or_else(|| Some(set(home)?.join(below)))
 }
 
 /// A protection of the user's own, with the first thing that is wrong with it.
@@ -65,7 +71,7 @@ mod tests {
 
     #[test]
     fn configurations_are_where_the_specification_has_them() {
-        let of = |one: &str, home: &str| of_variables(Some(one.into()), Some(home.into()));
+        let of = |one: &str, home: &str| of_variables(Some(one.into()), Some(home.into()), ".config");
         assert_eq!(of("/c", "/h"), Some("/c".into()));
         assert_eq!(of("", "/h"), Some("/h/.config".into()));
         assert_eq!(of("relative", "/h"), Some("/h/.config".into()));

@@ -1,5 +1,12 @@
 //! From what is asked for to a plan that this machine can carry out, or every reason why not.
 
+use std::{
+    fs::{self, File},
+    io::{self, Read as _},
+    os::unix::fs::FileTypeExt as _,
+    path::Path,
+};
+
 use tithe_harness::{arms, catalogue, run::learn::learn};
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
@@ -11,15 +18,19 @@ use tithe_model::{
     quantity,
 };
 use tithe_plugin::{product::Product, workload::Workload};
-use tithe_workloads::program;
+use tithe_workloads::{production, program};
 
 use crate::{
     AskedArgs, ExperimentArgs, MachineArgs, RECORDS_MAX,
+    allowed::{self, Listing},
     asked::{self, Kind, Source},
     complain,
     exit::{self, Stop},
     offer, own_files, refusals, spread_file,
 };
+
+/// Largest file of properties, scripts or protections that is read, bytes.
+const READ_MAX: u64 = 64 << 20;
 
 /// An experiment, ready to run.
 pub struct Prepared {
@@ -55,13 +66,29 @@ pub fn prepare_unmeasured(arguments: &AskedArgs, command: &str) -> Result<Prepar
     let (source, catalogue) = (asked::source(arguments, command)?, offer::catalogue());
     let experiment = parse::parse_unmeasured(&source.text, &catalogue, &read_beside(&source));
     let experiment = experiment.map_err(|diagnostics| source.complain(diagnostics))?;
+    allowed::check(&source, &experiment, arguments.experiment.allow_commands)?;
     let afford = |experiment: &mut Experiment| plan::afford(experiment, &catalogue);
     planned(source, experiment, (&arguments.experiment, arguments.quick), afford)?.ready()
+}
+
+/// What the experiment in `source` would run, allowed where the caller says so; `None` where that is nothing of its
+/// own.
+pub fn listed(source: &Source, arguments: &AskedArgs) -> Result<Option<Listing>, Stop> {
+    let experiment = read(source, &offer::catalogue())?;
+    let listing = Listing::of(source, &experiment);
+    listing.iter().filter(|_| arguments.experiment.allow_commands).for_each(Listing::allow);
+    Ok(listing)
 }
 
 /// Reads, checks and plans the experiment in `source`, with what the command line says about it, for any machine.
 pub fn prepare_planned(source: Source, arguments: &AskedArgs) -> Result<Planned, Stop> {
     let experiment = read(&source, &offer::catalogue())?;
+    // A plan starts nothing, but the load of production is asked of its server, with the password that a URL's command
+    // says.
+    let asks = experiment.workloads.iter().any(|workload| workload.kind == production::entry().id);
+    if asks && experiment.arms.iter().filter_map(|arm| arm.url.as_ref()).any(|url| !url.commands().is_empty()) {
+        allowed::check(&source, &experiment, arguments.experiment.allow_commands)?;
+    }
     planned(source, experiment, (&arguments.experiment, arguments.quick), |_| {})
 }
 
@@ -73,6 +100,7 @@ pub fn prepare_source(
     change: impl FnOnce(&mut Experiment),
 ) -> Result<Prepared, Stop> {
     let experiment = read(&source, &offer::catalogue())?;
+    allowed::check(&source, &experiment, arguments.allow_commands)?;
     planned(source, experiment, (arguments, quick), change)?.ready()
 }
 
@@ -149,7 +177,21 @@ pub fn protected(
 /// Reads what `source` names, in its folder.
 fn read_beside(source: &Source) -> impl Fn(&str) -> std::io::Result<Vec<u8>> {
     let base = source.base.clone();
-    move |path: &str| std::fs::read(own_files::place(&base, path.as_ref()))
+    move |path: &str| bounded(&own_files::place(&base, path.as_ref()))
+}
+
+/// The content of the file at `path`, which an experiment names: no device's, and not more than anyone writes.
+fn bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let found = fs::metadata(path)?.file_type();
+    if found.is_char_device() || found.is_block_device() {
+        return Err(io::Error::other("it is a device"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(READ_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > READ_MAX {
+        return Err(io::Error::other("it is larger than 64 MiB"));
+    }
+    Ok(bytes)
 }
 
 /// Plans `experiment`, which `source` holds, and looks whether this machine can carry it out.

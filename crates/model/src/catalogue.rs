@@ -638,6 +638,8 @@ pub struct WorkloadEntry {
     /// The property that holds the path of the file where that is read when the workload is made, because it may be
     /// larger than memory; empty where the file holds properties.
     pub by_path: &'static str,
+    /// The properties that hold command lines; none for most.
+    pub commands: &'static [&'static str],
     /// Reads a property file; returns every problem.
     pub read: fn(&PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>>,
     /// Keys of an experiment whose defaults the resolved properties set.

@@ -25,6 +25,7 @@ pub mod parse;
 pub mod plan;
 pub mod profile;
 pub mod quantity;
+pub mod reach;
 pub mod record;
 pub mod records;
 pub mod run_spread;

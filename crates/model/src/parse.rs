@@ -118,23 +118,45 @@ fn experiments_of_a_matrix(document: &DeTable<'_>) -> Option<Range<usize>> {
     key("experiments").filter(|_| key("database").is_none()).map(Spanned::span)
 }
 
-/// Where in the text of an experiment the value is to which `path` leads, or the innermost around it: keys, and numbers
-/// of items, from 0. What is found out about an experiment after it was read is told with it.
+/// Where in the text of an experiment the value is to which `path` leads, or the innermost around it: keys, and of
+/// items their numbers, from 0, or what they are called. What is found out about an experiment after it was read is
+/// told with it.
 pub fn place(text: &str, path: &[&str]) -> Option<Range<usize>> {
+    walk(text, path).map(|(range, _)| range)
+}
+
+/// The number, from 1, of the line in `text` where the value is to which the whole `path` leads, as in [`place`].
+pub fn line_of(text: &str, path: &[&str]) -> Option<usize> {
+    let (range, _) = walk(text, path).filter(|(_, left)| *left == 0)?;
+    Some(text[..range.start].matches('\n').count() + 1)
+}
+
+/// The place of the innermost value on `path`, and how many steps do not lead further.
+fn walk(text: &str, path: &[&str]) -> Option<(Range<usize>, usize)> {
     let document = DeTable::parse(text).ok()?;
     let mut here = value_of(document.get_ref(), path.first()?)?;
-    for step in &path[1..] {
+    for (number, step) in path.iter().enumerate().skip(1) {
         let below = match here.get_ref() {
             DeValue::Table(table) => value_of(table, step),
-            DeValue::Array(items) => step.parse().ok().and_then(|number: usize| items.get(number)),
+            DeValue::Array(items) => match step.parse() {
+                Ok(number) => items.get::<usize>(number),
+                Err(_) => items.iter().find(|item| is_called(item, step)),
+            },
             _ => None,
         };
         match below {
             Some(below) => here = below,
-            None => break,
+            None => return Some((here.span(), path.len() - number)),
         }
     }
-    Some(here.span())
+    Some((here.span(), 0))
+}
+
+/// True for a table that `name` or `use` calls so.
+fn is_called(item: &Spanned<DeValue<'_>>, name: &str) -> bool {
+    let DeValue::Table(table) = item.get_ref() else { return false };
+    let says = |key| value_of(table, key).is_some_and(|value| value.get_ref().as_str() == Some(name));
+    says("name") || says("use")
 }
 
 fn value_of<'a>(table: &'a DeTable<'a>, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {

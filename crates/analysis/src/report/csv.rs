@@ -1,12 +1,12 @@
 //! The estimates as CSV (RFC 4180), one row each, for spreadsheets and data frames.
 //!
 //! Numbers are written in full with a decimal point and no thousands separator; an end of an interval that
-//! is not finite and a level that is not known are empty. Evidence, settings and the machine are left out:
-//! they are in the JSON report.
+//! is not finite and a level that is not known are empty. `'` stands before names that begin as a formula does.
+//! Evidence, settings and the machine are left out: they are in the JSON report.
 
 use ::csv::{Terminator, WriterBuilder};
 
-use super::{number, words};
+use super::{number, view, words};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Interval, OverRun, Proof};
 
 /// Columns in their order, each with what it holds.
@@ -136,11 +136,21 @@ pub(super) fn percent(ln_ratio: f64) -> String {
     if ln_ratio.is_finite() { finite(number::percent(ln_ratio)) } else { String::new() }
 }
 
+/// What spreadsheets take for the beginning of a formula, also as wide as a Chinese character.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+
+/// `field` in one line, and with `'` before what is no number and a spreadsheet would take for a formula.
+fn inert(mut field: String) -> String {
+    view::clean(&mut field);
+    let is_formula = field.trim_start().starts_with(FORMULA) && field.parse::<f64>().is_err();
+    if is_formula { format!("'{field}") } else { field }
+}
+
 /// A table as text, a record a line.
 pub(super) fn written<R: IntoIterator<Item = String>>(records: impl IntoIterator<Item = R>) -> String {
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
     for record in records {
-        writer.write_record(record).expect("memory takes every record of a table");
+        writer.write_record(record.into_iter().map(inert)).expect("memory takes every record of a table");
     }
     String::from_utf8(writer.into_inner().expect("memory takes all")).expect("texts are a text")
 }
@@ -193,9 +203,20 @@ mod tests {
         assert_eq!(read(&render(&sample::empty())).len(), 1);
     }
 
+    #[test]
+    fn no_text_is_a_formula_and_numbers_are_numbers() {
+        let inert = |text: &str| inert(text.to_owned());
+        assert_eq!(inert("=HYPERLINK(1)"), "'=HYPERLINK(1)");
+        assert_eq!(
+            ["+1+1", "-2+3", "@SUM(1)", "\t=1", "\r=1", "＝1"].map(|text| inert(text).starts_with('\'')),
+            [true; 6]
+        );
+        assert_eq!(["-3.25", "+1e-9", "tls+audit", "a=1", ""].map(inert), ["-3.25", "+1e-9", "tls+audit", "a=1", ""]);
+    }
+
     proptest! {
         #[test]
-        fn any_text_survives(fields in proptest::array::uniform3("[a-c,\"\r\n ]{0,6}")) {
+        fn any_text_survives(fields in proptest::array::uniform3("[a-c,\" ]{0,6}")) {
             prop_assert_eq!(read(&written([fields.clone()])), vec![fields.to_vec()]);
         }
     }

@@ -9,6 +9,7 @@ mod coverage;
 mod designs;
 mod documents;
 mod golden;
+mod hostile;
 mod hosts;
 /// What needs something that is installed: `./check --quick` leaves out modules of this name, and nothing else.
 mod installed {

@@ -33,6 +33,8 @@ use crate::{
 pub fn plan(arguments: &AskedArgs) -> Result<i32, Stop> {
     let source = asked::source(arguments, "plan")?;
     let composed = source.composed().map(str::to_owned);
+    let listing = prepare::listed(&source, arguments)?;
+    listing.iter().for_each(|listing| crate::shown::showln!("{}", listing.words()));
     let Planned { prepared, lacks } = prepare::prepare_planned(source, arguments)?;
     composed.iter().for_each(|text| crate::shown::showln!("{text}"));
     crate::shown::show!("{}", tithe_model::plan::outline(&prepared.plan, &offer::catalogue()));

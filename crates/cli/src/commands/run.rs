@@ -21,13 +21,13 @@ use tithe_model::{
 };
 
 use crate::{
-    RunArgs, asked,
+    RunArgs, allowed, asked,
     commands::child,
     exit::{self, Stop},
     interrupt, offer,
     prepare::{self, Prepared},
     progress::{self, Progress},
-    records, team,
+    records, shown, team,
 };
 
 /// Runs the command; returns the exit status.
@@ -41,6 +41,7 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
         None => {
             let prepared = new(arguments)?;
             enough_disk(&prepared.plan, &options.runs)?;
+            allowed::begin(&options.runs, &prepared.text, &prepared.plan.experiment);
             (prepared, None, None)
         }
     };
@@ -185,7 +186,7 @@ pub fn write_reports(path: &Path, analysis: &Analysis, page_data: &PageData) -> 
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Stop> {
-    std::fs::write(path, text)
+    std::fs::write(path, shown::harmless(text).as_bytes())
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display())))
 }
 
@@ -250,6 +251,7 @@ fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Opti
     let filled = plan.fit(&offer::catalogue()).map_err(|flaws| unfit(path, &flaws))?;
     complete_urls(&mut plan.experiment)?;
     let text = std::fs::read_to_string(path.join("experiment.toml")).unwrap_or_default();
+    allowed::check_records(path, &text, &plan.experiment, arguments.asked.experiment.allow_commands)?;
     let prepared = prepare::of_plan(text, plan, &arguments.asked.experiment.machine)?;
     let (mut folder, records) = RunFolder::resume(path)?;
     for what in &filled {

@@ -3,6 +3,7 @@
 //! Tests run in the order of their names: the long ones of `installed` first, the short ones last.
 
 mod agents_urls;
+mod allowed;
 mod apart;
 mod bulk;
 mod continuous;

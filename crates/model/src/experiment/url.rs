@@ -91,6 +91,15 @@ impl Url {
         !Self(place.to_owned()).is_bare() || may_hold_secret(options)
     }
 
+    /// The commands that its options have a shell run for a password.
+    pub fn commands(&self) -> Vec<String> {
+        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        // Clients read names without these signs.
+        let plain = |name: &str| decoded(name).to_ascii_lowercase().replace(['_', '-'], "");
+        let options = self.split().1.split(['?', '#', '&']).filter_map(|option| option.split_once('='));
+        options.filter(|(name, _)| plain(name).ends_with("command")).map(|(_, value)| decoded(value)).collect()
+    }
+
     /// What records keep: the URL as [`Url::redacted`], and its options where none of them may hold a secret; else
     /// `?***` stands for them.
     fn kept(&self) -> String {

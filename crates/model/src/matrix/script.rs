@@ -31,6 +31,8 @@ pub struct Names<'a> {
     pub into: &'a str,
     /// Identity of the plan.
     pub plan: &'a str,
+    /// A further option of the tasks with a space before it, or nothing.
+    pub allowed: &'a str,
 }
 
 /// The script by which `engine` carries `matrix` out.
@@ -42,7 +44,7 @@ pub fn script(matrix: &Matrix, names: Names<'_>, engine: Engine) -> String {
     }
 }
 
-fn shell(matrix: &Matrix, Names { file, into, plan }: Names<'_>) -> String {
+fn shell(matrix: &Matrix, Names { file, into, plan, allowed }: Names<'_>) -> String {
     format!(
         "#!/bin/sh\n\
          # {}: {} tasks, plan {plan}.\n\
@@ -50,7 +52,7 @@ fn shell(matrix: &Matrix, Names { file, into, plan }: Names<'_>) -> String {
          status=0\n\
          task=0\n\
          while [ \"$task\" -lt {} ]; do\n\
-         \x20   tithe matrix run {} --task \"$task\" --into {} || status=$?\n\
+         \x20   tithe matrix run {} --task \"$task\" --into {}{allowed} || status=$?\n\
          \x20   task=$((task + 1))\n\
          done\n\
          exit \"$status\"\n",
@@ -84,7 +86,7 @@ fn slurm(matrix: &Matrix, names: Names<'_>) -> String {
              #!/bin/sh\n\
              export FIRST=$(({} + SLURM_ARRAY_TASK_ID * {}))\n\
              srun --wait=0 --kill-on-bad-exit=0 sh -c \\\n\
-             \x20   'exec tithe matrix run \"$1\" --task $((FIRST + SLURM_PROCID)) --into \"$2\" --local \"$3\" --quiet' \\\n\
+             \x20   'exec tithe matrix run \"$1\" --task $((FIRST + SLURM_PROCID)) --into \"$2\" --local \"$3\" --quiet{}' \\\n\
              \x20   tithe {} {} \"${{TMPDIR:-/var/tmp}}\"\n\
              JOB\n",
             comment(&machine.name),
@@ -93,6 +95,7 @@ fn slurm(matrix: &Matrix, names: Names<'_>) -> String {
             matrix.replicates,
             matrix.first(index, 0),
             matrix.replicates,
+            names.allowed,
             quoted(names.file),
             quoted(names.into),
         ));
@@ -118,8 +121,9 @@ fn kubernetes(matrix: &Matrix, names: Names<'_>) -> String {
                 "-c",
                 &format!(
                     "exec tithe matrix run \"$1\" --task $(({} + JOB_COMPLETION_INDEX)) --into \"$2\" --local /local \
-                     --quiet",
-                    matrix.first(machine, experiment)
+                     --quiet{}",
+                    matrix.first(machine, experiment),
+                    names.allowed
                 ),
                 "tithe",
                 names.file,
@@ -207,7 +211,8 @@ fn job_name(names: Names<'_>, machine: usize, experiment: Option<usize>) -> Stri
 }
 
 /// `text` as one word of a shell (POSIX, 2.2.2).
-fn quoted(text: &str) -> String {
+/// `text` as one word of a shell.
+pub fn quoted(text: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=,:+@%".contains(letter);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();

@@ -107,6 +107,7 @@ pub fn catalogue() -> Catalogue {
             weighted: false,
             scripts: "",
             by_path: "",
+            commands: &[],
             read: read_properties,
             asks,
             check: check_properties,

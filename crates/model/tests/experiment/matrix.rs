@@ -128,7 +128,7 @@ fn examples_of_keys_are_read() {
 #[test]
 fn scripts_for_every_engine() {
     let matrix = matrix(FULL).expect("a matrix");
-    let names = Names { file: "my matrix.toml", into: "/shared/tithe", plan: "0123456789abcdef" };
+    let names = Names { file: "my matrix.toml", into: "/shared/tithe", plan: "0123456789abcdef", allowed: "" };
     for (name, engine) in ENGINES {
         let text = script(&matrix, names, *engine);
         match *name {

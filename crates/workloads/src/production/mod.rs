@@ -60,6 +60,7 @@ pub fn entry() -> WorkloadEntry {
         weighted: false,
         scripts: "",
         by_path: "",
+        commands: &[],
         read,
         asks: |_| Vec::new(),
         check: |properties| {

@@ -65,6 +65,7 @@ pub fn entry() -> WorkloadEntry {
         weighted: false,
         scripts: "",
         by_path: "",
+        commands: &["run", "prepare"],
         read,
         asks: |_| Vec::new(),
         check: |properties| Command::resolve(properties).1,

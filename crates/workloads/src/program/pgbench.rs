@@ -96,6 +96,7 @@ pub fn entry() -> WorkloadEntry {
         weighted: true,
         scripts: SCRIPT,
         by_path: "",
+        commands: &[],
         read,
         asks: |_| Vec::new(),
         check: |properties| Pgbench::resolve(properties).1,

@@ -111,6 +111,7 @@ pub fn entry() -> WorkloadEntry {
         weighted: false,
         scripts: LUA,
         by_path: "",
+        commands: &[],
         read,
         asks: |properties| options::asks(&options::canonical(properties)),
         check: |properties| Sysbench::resolve(properties).1,

@@ -71,6 +71,7 @@ pub fn entry() -> WorkloadEntry {
         weighted: false,
         scripts: "",
         by_path: LOG,
+        commands: &[],
         read,
         asks: |_| Vec::new(),
         check: |properties| Config::resolve(properties).1,

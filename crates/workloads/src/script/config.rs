@@ -37,6 +37,7 @@ pub fn entry() -> WorkloadEntry {
         weighted: true,
         scripts: SCRIPT,
         by_path: "",
+        commands: &[],
         read,
         asks: |_| Vec::new(),
         check: |properties| Config::resolve(properties).err().unwrap_or_default(),

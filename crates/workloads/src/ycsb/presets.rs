@@ -107,6 +107,7 @@ pub fn entry() -> WorkloadEntry {
         weighted: false,
         scripts: "",
         by_path: "",
+        commands: &[],
         read: properties::read,
         asks: config::asks,
         check: config::check,

@@ -91,6 +91,10 @@ fn noise() -> Markup {
     }
 }
 
+/// What a browser may do with a page: draw it in its own style and with an empty icon, and nothing else.
+pub const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
 /// A whole page of a `header` and a `body`, as text.
 fn page(title: &str, header: &Markup, body: &Markup, about: &str) -> String {
     let page = html! {
@@ -98,6 +102,7 @@ fn page(title: &str, header: &Markup, body: &Markup, about: &str) -> String {
         html lang="en" {
             head {
                 meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="viewport" content="width=device-width,initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) }

@@ -254,7 +254,13 @@ fn look(chromium: &PathBuf, pages: &[(&str, u32)], dark: bool) -> Vec<Seen> {
     std::fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("frame.html");
     let frame = |(number, (page, width)): (usize, &(&str, u32))| {
-        let inner = page.replace("</body>", &format!("{LOOK}</body>")).replace('&', "&amp;").replace('"', "&quot;");
+        // The look is a script, which the policy keeps from running.
+        let looking = format!("{}; script-src 'unsafe-inline'", html::POLICY);
+        let inner = page
+            .replace(html::POLICY, &looking)
+            .replace("</body>", &format!("{LOOK}</body>"))
+            .replace('&', "&amp;")
+            .replace('"', "&quot;");
         format!(
             "<iframe name=\"{number}\" width=\"{width}\" height=\"900\" style=\"border:0\" srcdoc=\"{inner}\"></iframe>"
         )

@@ -44,7 +44,8 @@ const LOCK: &str = "lock";
 
 /// Runs the command; returns the exit status.
 pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
-    let planned = Planned::read(&arguments.matrix.file)?;
+    let planned = Planned::read(&arguments.of.matrix.file)?;
+    planned.check(arguments.of.allow_commands)?;
     let Some(index) = arguments.task else { return all(&planned, arguments) };
     let task = planned.matrix.task(index).ok_or_else(|| {
         let told = format!("there is no task {index}: the matrix has tasks 0 to {}", planned.matrix.len() - 1);

@@ -56,10 +56,20 @@ struct FolderArgs {
     folder: PathBuf,
 }
 
+/// Which matrix, whose experiments are run here or by a job file.
+#[derive(Args)]
+struct AllowedFileArgs {
+    #[command(flatten)]
+    matrix: FileArgs,
+    /// Allow what its experiments have run, loaded or opened, as `tithe plan` lists it
+    #[arg(long)]
+    allow_commands: bool,
+}
+
 #[derive(Args)]
 struct RunArgs {
     #[command(flatten)]
-    matrix: FileArgs,
+    of: AllowedFileArgs,
     /// Number of the task; without one all tasks for machines of one kind are carried out on this host, one after the
     /// other
     #[arg(long, value_name = "INDEX")]
@@ -84,7 +94,7 @@ struct RunArgs {
 #[derive(Args)]
 struct ScriptArgs {
     #[command(flatten)]
-    matrix: FileArgs,
+    of: AllowedFileArgs,
     /// The batch engine
     #[arg(long = "for", value_name = "ENGINE", value_parser = ["shell", "slurm", "kubernetes"])]
     engine: String,
@@ -117,9 +127,12 @@ pub fn matrix(arguments: &MatrixArgs) -> Result<i32, Stop> {
 }
 
 fn written(arguments: &ScriptArgs) -> Result<i32, Stop> {
-    let planned = Planned::read(&arguments.matrix.file)?;
-    let file = arguments.matrix.file.display().to_string();
-    let names = Names { file: &file, into: &arguments.into, plan: &planned.identity };
+    let planned = Planned::read(&arguments.of.matrix.file)?;
+    let runs = planned.check(arguments.of.allow_commands)?;
+    let file = arguments.of.matrix.file.display().to_string();
+    // Hosts do not know what was allowed here.
+    let allowed = if runs { " --allow-commands" } else { "" };
+    let names = Names { file: &file, into: &arguments.into, plan: &planned.identity, allowed };
     let engine = ENGINES.iter().find(|(name, _)| *name == arguments.engine);
     let (_, engine) = engine.ok_or_else(|| Stop::new(exit::USAGE, format!("no engine {}", arguments.engine)))?;
     crate::shown::show!("{}", script(&planned.matrix, names, *engine));

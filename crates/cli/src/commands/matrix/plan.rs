@@ -15,6 +15,7 @@ use tithe_model::{
 };
 
 use crate::{
+    allowed::Listing,
     asked::Source,
     complain,
     exit::{self, Stop},
@@ -60,6 +61,17 @@ impl Planned {
             paths.iter().map(|path| PlannedExperiment::read(path, &catalogue)).collect::<Result<_, Stop>>()?;
         let identity = identity(&matrix, &experiments)?;
         Ok(Self { matrix, identity, experiments })
+    }
+
+    /// True where some experiment runs what is its own, which the caller has allowed or `allows` now.
+    ///
+    /// # Errors
+    /// What it runs, and what to type.
+    pub fn check(&self, allows: bool) -> Result<bool, Stop> {
+        let listing = |planned: &PlannedExperiment| Listing::of(&planned.source, &planned.experiment);
+        let listings: Vec<Listing> = self.experiments.iter().filter_map(listing).collect();
+        listings.iter().try_for_each(|listing| listing.check(allows))?;
+        Ok(!listings.is_empty())
     }
 
     /// The row of `task`, whose state is known.

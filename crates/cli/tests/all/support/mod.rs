@@ -68,8 +68,22 @@ impl Bench {
 
     /// The program with `arguments`, in the folder, with the simulated database.
     pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.cautious_command(arguments);
+        // The files of tests are their own.
+        if arguments.first().is_some_and(|first| ["run", "verify", "plan", "calibrate"].contains(first)) {
+            let at = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
+            let mut words = arguments.to_vec();
+            words.insert(at, "--allow-commands");
+            command = self.cautious_command(&words);
+        }
+        command
+    }
+
+    /// The same where nothing that an experiment runs is allowed beforehand.
+    pub fn cautious_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tithe"));
         command.args(arguments).current_dir(&self.folder).env("TITHE_SIMULATED", "1").env("NO_COLOR", "1");
+        command.env("XDG_STATE_HOME", self.path("state"));
         command
     }
 

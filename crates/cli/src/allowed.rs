@@ -1,0 +1,222 @@
+//! What an experiment that somebody else may have written would run here, and whether the caller has allowed it.
+//!
+//! Neither its owner nor its folder says whose an experiment is: who downloads a file owns it. What counts is that the
+//! caller has seen what it would run and has said `--allow-commands` once. The hash of that, with the content of the
+//! files that it names, is kept in the caller's own folder, and what differs from it is asked for again.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use tithe_machine::fingerprint::{sha256, sha256_of};
+use tithe_model::{
+    experiment::Experiment,
+    matrix::script::quoted,
+    parse,
+    reach::{How, Reached, reached},
+};
+
+use crate::{
+    asked::{Kind, Source},
+    exit::{self, Stop},
+    offer, own_files,
+};
+
+/// Characters of what is run that are shown of each.
+const SHOWN: usize = 160;
+
+/// What is asked for where nothing was allowed.
+const OPTION: &str = "--allow-commands";
+
+/// What an experiment would run.
+pub struct Listing {
+    /// The experiment, as messages call it.
+    name: String,
+    /// Where each is, what is done with it, and it, in words.
+    lines: Vec<[String; 3]>,
+    /// Of all of it.
+    hash: String,
+}
+
+impl Listing {
+    /// Of `experiment`, which `source` holds; `None` where it would run nothing, or nothing but what the caller's own
+    /// command line says.
+    pub fn of(source: &Source, experiment: &Experiment) -> Option<Self> {
+        let mut all = reached(experiment, &offer::catalogue());
+        match source.kind {
+            Kind::BuiltIn => return None,
+            // Files of protections are nobody's words.
+            Kind::Words(_) => all.retain(|one| one.in_protection().is_some()),
+            Kind::Text => {}
+        }
+        Self::new(&source.name, &source.text, &source.base, &all)
+    }
+
+    /// Of the `experiment` that a run folder has, with its `text`; its paths are whole.
+    fn of_records(name: &str, text: &str, experiment: &Experiment) -> Option<Self> {
+        Self::new(name, text, Path::new(""), &reached(experiment, &offer::catalogue()))
+    }
+
+    fn new(name: &str, text: &str, base: &Path, all: &[Reached]) -> Option<Self> {
+        if all.is_empty() {
+            return None;
+        }
+        let line = |one: &Reached| [line(one, text, base), one.how.word().to_owned(), shown(&one.text)];
+        let lines = all.iter().map(line).collect();
+        let whole: Vec<String> = all.iter().map(|one| whole(one, base)).collect();
+        Some(Self { name: name.to_owned(), lines, hash: sha256(whole.join("\0").as_bytes()) })
+    }
+
+    /// What it would run, in lines.
+    pub fn words(&self) -> String {
+        let widths: [usize; 2] =
+            std::array::from_fn(|column| self.lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0));
+        let line = |[place, how, text]: &[String; 3]| format!("  {place:0$}  {how:1$}  {text}\n", widths[0], widths[1]);
+        let state = if self.is_allowed() { "allowed before" } else { "not allowed yet" };
+        format!("This file runs ({state})\n{}", self.lines.iter().map(line).collect::<String>())
+    }
+
+    /// True where the caller has allowed it.
+    pub fn is_allowed(&self) -> bool {
+        kept().is_some_and(|kept| kept.lines().any(|line| line.split(' ').next() == Some(&self.hash)))
+    }
+
+    /// Keeps that the caller allows it. Where that cannot be kept it is asked for again.
+    pub fn allow(&self) {
+        if self.is_allowed() {
+            return;
+        }
+        if let Err(error) = keep(&format!("{} {}\n", self.hash, shown(&self.name))) {
+            crate::shown::telln!("tithe: that this is allowed cannot be kept ({error}), so it is asked for again");
+        }
+    }
+
+    /// Fails unless it is allowed, or the caller `allows` it now.
+    ///
+    /// # Errors
+    /// What it would run, and what to type.
+    pub fn check(&self, allows: bool) -> Result<(), Stop> {
+        if allows {
+            self.allow();
+        }
+        if allows || self.is_allowed() { Ok(()) } else { Err(self.refusal()) }
+    }
+
+    /// What it would run, and what to type to have it run.
+    pub fn refusal(&self) -> Stop {
+        let words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
+        let message = format!(
+            "{}\ntithe: {} would run this with your rights, or in a server with the server's; read it, and if you trust \
+             it, say so once:\n  tithe {} {OPTION}\nnothing was started\n",
+            self.words(),
+            shown(&self.name),
+            words.join(" ")
+        );
+        Stop { message, status: exit::USAGE }
+    }
+}
+
+/// Fails where `source` would have `experiment` run what the caller has not allowed.
+///
+/// # Errors
+/// As [`Listing::check`].
+pub fn check(source: &Source, experiment: &Experiment, allows: bool) -> Result<(), Stop> {
+    Listing::of(source, experiment).map_or(Ok(()), |listing| listing.check(allows))
+}
+
+/// The same for the `experiment` of the run folder at `path`, whose file has `text`.
+///
+/// # Errors
+/// As [`Listing::check`].
+pub fn check_records(path: &Path, text: &str, experiment: &Experiment, allows: bool) -> Result<(), Stop> {
+    let name = path.join("plan.json").display().to_string();
+    Listing::of_records(&name, text, experiment).map_or(Ok(()), |listing| listing.check(allows))
+}
+
+/// Keeps that a run of `experiment` has begun, so that it can go on without being asked for again.
+pub fn begin(path: &Path, text: &str, experiment: &Experiment) {
+    if let Some(listing) = Listing::of_records(&path.display().to_string(), text, experiment) {
+        listing.allow();
+    }
+}
+
+/// Where `one` of an experiment with this `text` in the folder `base` is.
+fn line(one: &Reached, text: &str, base: &Path) -> String {
+    let steps: Vec<&str> = one.place.iter().map(String::as_str).collect();
+    if let Some(line) = parse::line_of(text, &steps) {
+        return format!("line {line}");
+    }
+    let in_file = one.in_protection().and_then(|(id, rest)| {
+        let steps: Vec<&str> = rest.iter().map(String::as_str).collect();
+        let file = |path: String| {
+            let text = fs::read_to_string(own_files::place(base, path.as_ref())).ok()?;
+            Some(format!("{path}:{}", parse::line_of(&text, &steps).unwrap_or(1)))
+        };
+        parse::protection_files(id).into_iter().find_map(file)
+    });
+    let around = || {
+        let range = parse::place(text, &steps)?;
+        Some(format!("line {}", text[..range.start].matches('\n').count() + 1))
+    };
+    in_file.or_else(around).unwrap_or_else(|| one.place.join(" "))
+}
+
+/// `text` in one line that no terminal obeys.
+fn shown(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let plain = |sign: char| if sign.is_control() { sign.escape_unicode().to_string() } else { sign.to_string() };
+    let count = line.chars().count();
+    let cut: String = line.chars().take(SHOWN).map(plain).collect();
+    if count > SHOWN { format!("{cut}… ({count} characters)") } else { cut }
+}
+
+/// All that counts of `one`: what it says, and the files that it names.
+fn whole(one: &Reached, base: &Path) -> String {
+    let places = |path: &Path| [path.to_owned(), base.join(path)];
+    let mut files: Vec<PathBuf> = one.files().into_iter().flat_map(places).collect();
+    files.dedup();
+    // Nothing that a device or a pipe says, which may have no end.
+    let content = |path: &PathBuf| match fs::metadata(path) {
+        Ok(found) if found.is_file() => File::open(path).and_then(sha256_of).ok(),
+        Ok(found) if found.is_dir() && one.how == How::File => folder(path).ok(),
+        _ => None,
+    };
+    let contents: Vec<String> = files.iter().filter_map(content).collect();
+    format!("{}\u{1}{}\u{1}{}", one.how.word(), one.text, contents.join(" "))
+}
+
+/// Of the names and content of all files in the folder at `path`.
+fn folder(path: &Path) -> io::Result<String> {
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(path)?.map(|entry| entry.map(|it| it.path())).collect::<Result<_, _>>()?;
+    entries.sort();
+    let mut all = String::new();
+    for entry in entries.iter().filter(|entry| entry.is_file()) {
+        all += &format!("{:?} {}\n", entry.file_name(), sha256_of(File::open(entry)?)?);
+    }
+    Ok(sha256(all.as_bytes()))
+}
+
+/// Where what was allowed is kept.
+fn record() -> Option<PathBuf> {
+    Some(own_files::states()?.join("tithe/allowed"))
+}
+
+/// What was allowed; `None` where nothing was, or others could have written it.
+fn kept() -> Option<String> {
+    let path = record()?;
+    let found = fs::metadata(&path).ok()?;
+    let is_own = found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o022 == 0;
+    if is_own { fs::read_to_string(path).ok() } else { None }
+}
+
+fn keep(line: &str) -> io::Result<()> {
+    let path = record().ok_or_else(|| io::Error::other("neither XDG_STATE_HOME nor HOME is set"))?;
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let mut file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
+    file.write_all(line.as_bytes())
+}
