@@ -19,6 +19,16 @@ pub enum Fault {
     Machine(String),
 }
 
+/// Longest text of a server's that is kept, characters.
+const LONGEST: usize = 400;
+
+/// What a server has said, fit for a terminal and a report: no control characters, not too long.
+pub fn said(text: &[u8]) -> String {
+    // Four bytes are a character at the most.
+    let text = String::from_utf8_lossy(&text[..text.len().min(4 * LONGEST)]);
+    text.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).take(LONGEST).collect()
+}
+
 impl Fault {
     /// A file or process operation that failed, with what was attempted.
     pub fn machine(attempt: impl fmt::Display, error: impl fmt::Display) -> Self {
@@ -64,6 +74,12 @@ impl From<std::io::Error> for Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_server_says_steers_no_terminal_and_fills_no_memory() {
+        assert_eq!(said(b"a\x1b[2J\xc2\x9bb\r\n\xff"), "a [2J b  \u{fffd}");
+        assert_eq!(said(&"é".repeat(10_000_000).into_bytes()), "é".repeat(400));
+    }
 
     #[test]
     fn a_fault_is_told_of_what_it_befell_and_stays_of_its_kind() {

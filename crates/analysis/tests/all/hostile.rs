@@ -103,8 +103,8 @@ fn fault(form: &str, text: &str) -> Option<String> {
     let plain = text.replace("\r\n", "\n");
     let steers = |sign: &char| sign.is_control() && !['\n', '\t'].contains(sign) || turns(*sign);
     let is_json = form.starts_with("json");
-    // A document keeps every sign, and the program escapes these where it is written.
-    if let Some(sign) = plain.chars().filter(|sign| !is_json || sign.is_control()).find(steers) {
+    // A document keeps every sign, and the program writes out those that are not of ASCII.
+    if let Some(sign) = plain.chars().filter(|sign| !is_json || sign.is_ascii()).find(steers) {
         return Some(format!("it holds {}", sign.escape_unicode()));
     }
     if is_json {
@@ -118,8 +118,7 @@ fn fault(form: &str, text: &str) -> Option<String> {
         })
     };
     match form.split(' ').next().unwrap_or_default() {
-        "page" | "junit" => held(&["<script", "<img", "]]>", "\"><", "</textarea", "-->"], text)
-            .filter(|_| true)
+        "page" | "junit" => held(&["<script", "<img", "]]>", "+1\">", "</textarea", "-->"], text)
             .or_else(|| (text.matches("</style>").count() > 2).then(|| "its style ends early".to_owned())),
         "markdown" => {
             let outside = without_code(text);
@@ -188,7 +187,7 @@ fn harm_is_seen() {
         ("text", "\u{1b}[2J"),
         ("text", "\u{202e}"),
         ("page", "<script>"),
-        ("page", "a\"><b>"),
+        ("page", "<p title=\"+1\"><b>"),
         ("junit", "\u{0}"),
         ("markdown", "a ![p](http://evil.example)"),
         ("markdown", "`a` <img src=x> `b`"),

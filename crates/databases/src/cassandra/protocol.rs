@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use tithe_machine::fault::Fault;
+use tithe_machine::fault::{Fault, said};
 use tithe_plugin::wire::{Cursor, Format};
 
 /// Kinds of messages (section 2.4).
@@ -283,7 +283,7 @@ pub fn server_error(message: &[u8]) -> Fault {
     const UNAUTHORIZED: u32 = 0x2100;
     let mut body = Body::new(message);
     let (Ok(code), Ok(words)) = (body.be_u32(), take_string(&mut body)) else { return Body::cut_short() };
-    let text = format!("0x{code:04x}: {}", String::from_utf8_lossy(words));
+    let text = format!("0x{code:04x}: {}", said(words));
     if matches!(code, BAD_CREDENTIALS | UNAUTHORIZED) { Fault::Refused(text) } else { Fault::Server(text) }
 }
 

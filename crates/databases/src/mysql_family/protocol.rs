@@ -3,7 +3,7 @@
 //! Source: MariaDB documentation, "Client/Server Protocol"; MySQL internals, "Client/Server Protocol". Left out:
 //! packets of 16 MB and more, compression, several statements in one request.
 
-use tithe_machine::fault::Fault;
+use tithe_machine::fault::{Fault, said};
 use tithe_plugin::wire::{Cursor, Format};
 
 /// Capabilities that are asked for (MariaDB documentation, "Connection", "Capabilities").
@@ -189,7 +189,7 @@ pub fn server_error(body: &[u8]) -> Fault {
     let Ok(code) = body.le::<2>() else { return Body::cut_short() };
     let state = body.rest().strip_prefix(b"#").and_then(|rest| rest.split_at_checked(5));
     let (state, words) = state.map_or((&b"?"[..], body.rest()), |(state, words)| (state, words));
-    let text = format!("{code} ({}): {}", String::from_utf8_lossy(state), String::from_utf8_lossy(words));
+    let text = format!("{code} ({}): {}", said(state), said(words));
     if EXPIRED.contains(&code) {
         return Fault::Refused(format!(
             "{text}; the password of the account has expired: an administrator runs `ALTER USER … IDENTIFIED BY '…'`, with \

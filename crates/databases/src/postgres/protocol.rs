@@ -5,7 +5,7 @@
 //! sends is foreign input: every length is checked, and nothing is allocated because a length says so.
 //! Left out: COPY, function calls, cancelling, replication.
 
-use tithe_machine::fault::Fault;
+use tithe_machine::fault::{Fault, said};
 use tithe_plugin::wire::{Cursor, Format};
 
 /// Largest message that is taken, bytes. PostgreSQL itself sends up to 1 GiB; no record of a benchmark is
@@ -16,8 +16,6 @@ pub const LARGEST_MESSAGE: usize = 256 * 1024 * 1024;
 const PROTOCOL_VERSION: i32 = 196_608;
 /// The number that asks for TLS in place of a protocol version.
 const TLS_REQUEST: i32 = 80_877_103;
-/// Longest text of a server error that is kept, characters.
-const LONGEST_ERROR: usize = 400;
 
 /// A message of the server: its type and where its body lies in the received bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,17 +141,11 @@ pub fn server_error(body: &[u8]) -> Result<ServerError, Fault> {
         match field {
             // `V` is the severity that is never translated.
             b'V' => error.fatal = matches!(text, b"FATAL" | b"PANIC"),
-            b'C' => error.sqlstate = readable(text),
-            b'M' => error.message = readable(text),
+            b'C' => error.sqlstate = said(text),
+            b'M' => error.message = said(text),
             _ => {}
         }
     }
-}
-
-/// Foreign text made fit for a terminal and a report: no control characters, not too long.
-fn readable(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    text.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).take(LONGEST_ERROR).collect()
 }
 
 impl ServerError {

@@ -3,7 +3,7 @@
 //! Source: Redis documentation, "Redis serialization protocol specification". Left out: version 3 with its pushed
 //! messages, and inline commands.
 
-use tithe_machine::fault::Fault;
+use tithe_machine::fault::{Fault, said};
 
 /// Longest simple line that is believed: errors quote commands, which are short here.
 const LONGEST_LINE: usize = 64 * 1024;
@@ -162,7 +162,7 @@ pub fn unexpected(head: Head<'_>) -> Fault {
 /// An error of the server as a fault: who may not come in or do something is refused.
 pub fn error(text: &[u8]) -> Fault {
     const REFUSALS: [&[u8]; 5] = [b"NOAUTH", b"WRONGPASS", b"NOPERM", b"DENIED", b"ERR AUTH"];
-    let words = String::from_utf8_lossy(text).into_owned();
+    let words = said(text);
     if REFUSALS.iter().any(|refusal| text.starts_with(refusal)) { Fault::Refused(words) } else { Fault::Server(words) }
 }
 
