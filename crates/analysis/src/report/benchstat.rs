@@ -4,6 +4,8 @@
 //! interval behind the delta, a word where the protection was not proven to be on or the set-up is not symmetric, and
 //! what an A/A arm is.
 
+use tithe_model::direction::turns;
+
 use super::{number, table};
 use crate::{Analysis, ArmAnalysis, Estimate, Outcome, Proof};
 
@@ -32,7 +34,8 @@ pub fn render(analysis: &Analysis) -> String {
 
 /// Scripts split lines at blanks.
 fn one_word(name: &str) -> String {
-    name.chars().map(|letter| if letter.is_whitespace() || letter.is_control() { '-' } else { letter }).collect()
+    let apart = |letter: char| letter.is_whitespace() || letter.is_control() || turns(letter);
+    name.chars().map(|letter| if apart(letter) { '-' } else { letter }).collect()
 }
 
 fn delta(estimate: &Estimate) -> String {

@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use tithe_model::direction::turns;
+
 use crate::Analysis;
 
 /// The stacks of `analysis`; empty where nothing was profiled.
@@ -30,5 +32,5 @@ pub fn render(analysis: &Analysis) -> String {
 
 /// A name as a part of a line, which neither ends it nor divides it.
 fn frame(name: &str) -> String {
-    name.replace([';', '\n', '\r'], ":")
+    name.replace(|letter: char| letter == ';' || letter.is_control() || turns(letter), ":")
 }
