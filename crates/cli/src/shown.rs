@@ -1,7 +1,7 @@
 //! The one way out: what is shown on a terminal, whatever format it has, passes here.
 //!
-//! Servers, files and their authors choose much of that text. Characters that change the direction of writing could make
-//! it read as something else, and terminals obey controls beyond ASCII, which JSON does not escape. None is shown:
+//! Servers, files and their authors choose much of that text. Characters that change the direction of writing could
+//! make it read as something else, and terminals obey controls beyond ASCII, which JSON does not escape. None is shown:
 //! `\u202e` replaces it, which is the same text in JSON.
 
 use std::borrow::Cow;
