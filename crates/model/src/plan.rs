@@ -80,10 +80,8 @@ const FRAME_EMBEDDED_NS: u64 = 2_000 * MS;
 /// (block, lane) pairs of a frame, at least: the frame's value is a trimmed mean over them.
 const PAIRS_MIN: u32 = 8;
 
-/// Warm-up of an arm's fresh connections: of any number, more for each, at most, and of all arms of a frame together.
-const WARMUP_NS: u64 = 50 * MS;
-const WARMUP_PER_CLIENT_NS: u64 = MS;
-const WARMUP_MAX_NS: u64 = 100 * MS;
+/// Warm-up of an arm's fresh connections, and of all arms of a frame together.
+const WARMUP_NS: u64 = 100 * MS;
 const WARMUP_TOTAL_NS: u64 = 1000 * MS;
 
 /// Frames at the end in which nothing is bound to a processor, where there are at least [`FREE_FROM`].
@@ -406,7 +404,7 @@ fn cell(
         seed,
         slot_ns,
         settling_ns: if program { 0 } else { SETTLING_NS.min(slot_ns / 4) },
-        warmup_ns: if program { 0 } else { warmup_ns(clients).min(WARMUP_TOTAL_NS / arms) },
+        warmup_ns: if program { 0 } else { WARMUP_NS.min(WARMUP_TOTAL_NS / arms) },
         blocks,
         frames_max: 0,
         epochs: 1,
@@ -417,11 +415,6 @@ fn cell(
         free_frames: 0,
         program,
     }
-}
-
-/// Warm-up of an arm's fresh connections, which are so many.
-fn warmup_ns(clients: u32) -> u64 {
-    (WARMUP_NS + WARMUP_PER_CLIENT_NS * u64::from(clients)).min(WARMUP_MAX_NS)
 }
 
 /// What planning knows about a workload; `None` for a kind that this build does not have.

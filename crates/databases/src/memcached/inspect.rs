@@ -34,7 +34,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         [] => "items are in memory alone".to_owned(),
         written => format!("Memcached encrypts no file; {}", written.join("; ")),
     };
-    let logins = authentication(&target, method, |target| opened(target)).with_rules(Ok(logins(&settings)), "");
+    let logins = authentication(&target, method, opened).with_rules(Ok(logins(&settings)), "");
     let mut seen = vec![logins.of(Feature::Authentication)];
     let offers = Ok(is_on(&settings, "ssl_enabled"));
     let clients = transport(&target, &tls, offers, plaintext).with_rules(Ok(listeners(&settings)), "");

@@ -2,7 +2,7 @@
 //!
 //! Source: memcached, `doc/protocol.txt` (1.6). Left out: the binary protocol, meta commands, and UDP.
 
-use tithe_machine::fault::Fault;
+use tithe_machine::fault::{Fault, said};
 
 /// Longest line that is believed: keys have at most 250 bytes, words of errors and lists not many more.
 const LONGEST_LINE: usize = 8 * 1024;
@@ -71,7 +71,7 @@ pub fn error(line: &[u8]) -> Option<Fault> {
     const REFUSALS: [&[u8]; 2] = [b"CLIENT_ERROR unauthenticated", b"CLIENT_ERROR authentication failure"];
     let is_error = line == b"ERROR" || line.starts_with(b"CLIENT_ERROR") || line.starts_with(b"SERVER_ERROR");
     is_error.then(|| {
-        let words = String::from_utf8_lossy(line).into_owned();
+        let words = said(line);
         if REFUSALS.contains(&line) { Fault::Refused(words) } else { Fault::Server(words) }
     })
 }

@@ -54,7 +54,7 @@ fn cells_of_everything() {
                 "seed": 10451216379200822465,
                 "slot_ns": 250000000,
                 "settling_ns": 1000000,
-                "warmup_ns": 54000000,
+                "warmup_ns": 100000000,
                 "blocks": 4,
                 "frames_max": 75,
                 "epochs": 3,
@@ -76,7 +76,7 @@ fn cells_of_everything() {
                 "seed": 13757245211066428519,
                 "slot_ns": 250000000,
                 "settling_ns": 1000000,
-                "warmup_ns": 52000000,
+                "warmup_ns": 100000000,
                 "blocks": 4,
                 "frames_max": 75,
                 "epochs": 3,
@@ -98,7 +98,7 @@ fn cells_of_everything() {
                 "seed": 17911839290282890590,
                 "slot_ns": 250000000,
                 "settling_ns": 1000000,
-                "warmup_ns": 54000000,
+                "warmup_ns": 100000000,
                 "blocks": 4,
                 "frames_max": 75,
                 "epochs": 3,
@@ -125,7 +125,7 @@ fn cells_of_everything() {
                 "seed": 8196980753821780235,
                 "slot_ns": 250000000,
                 "settling_ns": 1000000,
-                "warmup_ns": 52000000,
+                "warmup_ns": 100000000,
                 "blocks": 4,
                 "frames_max": 75,
                 "epochs": 3,
@@ -160,7 +160,7 @@ fn reads_of_one_client() {
                 "seed": 10451216379200822465,
                 "slot_ns": 20000000,
                 "settling_ns": 1000000,
-                "warmup_ns": 51000000,
+                "warmup_ns": 100000000,
                 "blocks": 25,
                 "frames_max": 300,
                 "epochs": 1,
@@ -288,7 +288,7 @@ fn outline_of_attached_arms() {
 
             A cell ends when net time per operation (processor time where net time is unknown) is known to ±1.00 %, or with its last frame.
             Measured load     at most 5 min
-            Everything else   roughly 60 s: starting, loading, warming up, evidence
+            Everything else   roughly 2 min: starting, loading, warming up, evidence
             Disk              roughly 5.0 MB at a time
         "#]],
     );
@@ -560,7 +560,7 @@ fn sides_of_a_switched_server_are_told_with_their_switches() {
                 off:   aws rds off
                 ready: SELECT true
             Measured load     at most 10 min
-            Everything else   roughly 3 min: starting, loading, warming up, evidence; the switches come on top
+            Everything else   roughly 4 min: starting, loading, warming up, evidence; the switches come on top
             Disk              roughly 5.0 MB at a time
         "#]],
     );

@@ -176,6 +176,7 @@ pub fn entry() -> WorkloadEntry {
         weighted: false,
         scripts: "",
         by_path: "",
+        commands: &[],
         read,
         asks: |_| Vec::new(),
         check: |properties| Config::resolve(properties).err().unwrap_or_default(),
