@@ -9,6 +9,7 @@
 //! is an error.
 
 mod cursor;
+pub mod decimal;
 mod der;
 mod opening;
 mod tls;

@@ -3,6 +3,7 @@
 //! Source: memcached, `doc/protocol.txt` (1.6). Left out: the binary protocol, meta commands, and UDP.
 
 use tithe_machine::fault::{Fault, said};
+use tithe_plugin::wire::decimal;
 
 /// Longest line that is believed: keys have at most 250 bytes, words of errors and lists not many more.
 const LONGEST_LINE: usize = 8 * 1024;
@@ -84,7 +85,7 @@ pub fn put_store(out: &mut Vec<u8>, verb: &[u8], key: [&[u8]; 3], value: &[u8]) 
     key.iter().for_each(|piece| out.extend_from_slice(piece));
     // Neither flags nor a time at which it ends.
     out.extend_from_slice(b" 0 0 ");
-    out.extend_from_slice(value.len().to_string().as_bytes());
+    decimal::put(out, value.len());
     out.extend_from_slice(b"\r\n");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");

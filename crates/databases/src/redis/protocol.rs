@@ -4,6 +4,7 @@
 //! messages, and inline commands.
 
 use tithe_machine::fault::{Fault, said};
+use tithe_plugin::wire::decimal;
 
 /// Longest simple line that is believed: errors quote commands, which are short here.
 const LONGEST_LINE: usize = 64 * 1024;
@@ -170,7 +171,7 @@ pub fn error(text: &[u8]) -> Fault {
 #[inline]
 pub fn put_command(out: &mut Vec<u8>, parts: usize) {
     out.push(b'*');
-    put_number(out, parts);
+    decimal::put(out, parts);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -178,26 +179,11 @@ pub fn put_command(out: &mut Vec<u8>, parts: usize) {
 #[inline]
 pub fn put_part(out: &mut Vec<u8>, prefix: &[u8], rest: &[u8]) {
     out.push(b'$');
-    put_number(out, prefix.len() + rest.len());
+    decimal::put(out, prefix.len() + rest.len());
     out.extend_from_slice(b"\r\n");
     out.extend_from_slice(prefix);
     out.extend_from_slice(rest);
     out.extend_from_slice(b"\r\n");
-}
-
-#[inline]
-fn put_number(out: &mut Vec<u8>, mut number: usize) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
 }
 
 #[cfg(test)]
