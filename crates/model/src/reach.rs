@@ -62,8 +62,10 @@ pub fn setting_reaches(name: &str, value: &str) -> bool {
     let plain = name.to_lowercase().replace('-', "_");
     let is_odd = |sign: char| !sign.is_ascii_alphanumeric() && !"_.".contains(sign);
     let value = value.trim();
+    // Of a command such a word is the name of a program.
+    let is_command = plain.ends_with("_command") || plain.ends_with("_cmd");
     let names_nothing = value.is_empty()
-        || WORDS.contains(&value.to_lowercase().as_str())
+        || WORDS.contains(&value.to_lowercase().as_str()) && !is_command
         || value.chars().all(|sign| sign.is_ascii_digit() || "+-.".contains(sign)) && !value.contains("..");
     // It forgets a command of the server's own language, or calls it otherwise.
     let is_renaming = plain == "rename_command";
