@@ -30,10 +30,12 @@ impl Run {
         std::fs::create_dir_all(&folder).expect("a folder");
         std::fs::write(folder.join("e.toml"), experiment).expect("the experiment is written");
         let child = Command::new(env!("CARGO_BIN_EXE_tithe"))
-            .args(["run", "e.toml", "--quiet", "--json"])
+            .args(["run", "e.toml", "--quiet", "--json", "--allow-commands"])
             .args(arguments)
             .current_dir(&folder)
             .env("TITHE_SIMULATED", "1")
+            // What is allowed here is forgotten with the folder.
+            .env("XDG_STATE_HOME", &folder)
             .stdout(Stdio::null())
             .spawn()
             .expect("tithe starts");
