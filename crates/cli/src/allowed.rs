@@ -13,7 +13,7 @@ use std::{
 
 use tithe_machine::fingerprint::{sha256, sha256_of};
 use tithe_model::{
-    experiment::Experiment,
+    experiment::{Experiment, Url},
     matrix::script::quoted,
     parse,
     reach::{How, Reached, reached},
@@ -107,7 +107,7 @@ impl Listing {
 
     /// What it would run, and what to type to have it run.
     pub fn refusal(&self) -> Stop {
-        let words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
+        let words: Vec<String> = std::env::args().skip(1).map(|word| typed(&word)).collect();
         let message = format!(
             "{}\ntithe: {} would run this with your rights, or in a server with the server's; read it, and if you trust \
              it, say so once:\n  tithe {} {OPTION}\nnothing was started\n",
@@ -141,6 +141,11 @@ pub fn begin(path: &Path, text: &str, experiment: &Experiment) {
     if let Some(listing) = Listing::of_records(&path.display().to_string(), text, experiment) {
         listing.allow();
     }
+}
+
+/// A word of the command line, to be typed again; a URL that may hold a password is not repeated.
+fn typed(word: &str) -> String {
+    if Url::is_url(word) && Url::new(word).holds_secret() { "URL".to_owned() } else { quoted(word) }
 }
 
 /// Where `one` of an experiment with this `text` in the folder `base` is.
@@ -219,4 +224,24 @@ fn keep(line: &str) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mut file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
     file.write_all(line.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::typed;
+
+    #[test]
+    fn no_password_is_repeated() {
+        for word in [
+            "postgres://me:secret@db/shop",
+            "--plain=postgres://me:secret@db/shop",
+            "redis://db?password=secret",
+            "host=db user=me password=secret",
+        ] {
+            assert_eq!(typed(word), "URL", "{word}");
+        }
+        for word in ["run", "e.toml", "--protect", "postgres://me@db/shop"] {
+            assert_eq!(typed(word), word);
+        }
+    }
 }

@@ -32,7 +32,7 @@ pub enum How {
     Setting,
     /// A server, a program or the data get the content of a file.
     File,
-    /// A server is told it.
+    /// A server runs it.
     Statement,
     /// Clients, or a program that Tithe starts, carry it out.
     Script,

@@ -67,7 +67,7 @@ pub fn unexpected(line: &[u8]) -> Fault {
     error(line).unwrap_or_else(|| Fault::Protocol(format!("the answer `{}` has no place here", line.escape_ascii())))
 }
 
-/// The server's error that `line` is, if it is one: who may not come in is refused.
+/// The fault of an error line, `None` for any other line. A refused login is [`Fault::Refused`].
 pub fn error(line: &[u8]) -> Option<Fault> {
     const REFUSALS: [&[u8]; 2] = [b"CLIENT_ERROR unauthenticated", b"CLIENT_ERROR authentication failure"];
     let is_error = line == b"ERROR" || line.starts_with(b"CLIENT_ERROR") || line.starts_with(b"SERVER_ERROR");

@@ -49,5 +49,5 @@ pub fn replace(launch: &mut Launch, right: &str, wrong: &str) {
         made |= argument.contains(right);
         *argument = argument.replace(right, wrong);
     }
-    assert!(made, "nothing that the server is told holds {right:?}");
+    assert!(made, "no file and no argument of the server holds {right:?}");
 }

@@ -88,7 +88,7 @@ fn computed(name: &str, lists: &[Vec<f64>]) -> Vec<f64> {
         "infer_over_starts" => {
             let asked = IntervalOptions { alpha: number(2), by_decision: false, known: None };
             let found = infer_over_starts(&of_starts(first, &lists[1]), asked);
-            let rest = vec![found.p, found.trend_p, found.count as f64, found.within.expect("it is told")];
+            let rest = vec![found.p, found.trend_p, found.count as f64, found.within.expect("an interval")];
             [ends(found.inference.interval), rest].concat()
         }
         "widened" => {

@@ -22,7 +22,7 @@ fn bulk(properties: &[(&str, &str)]) -> Box<dyn Workload> {
     make(&described, &Data { records: 1, values: Values::Ycsb }, 7).expect("possible properties")
 }
 
-/// A session that writes down what it gets, and answers what it was told to.
+/// A session that records its statements, and gives prepared answers.
 struct Told {
     sent: Arc<Mutex<String>>,
     answers: VecDeque<Result<u64, Fault>>,
@@ -215,7 +215,7 @@ fn rows_of_one_insert_or_of_several_under_way_at_once() {
             Ok(Done(2))
             4 statements"#]],
     );
-    // All that was sent is answered before the error is told, so that the session can go on.
+    // The error is returned after all answers have arrived, so that the session can go on.
     let failing = Told::new(&[Ok(0), Err("first"), Err("second"), Ok(0), Ok(0), Ok(1), Ok(1), Ok(0)], true);
     check(
         &[("way", "single")],

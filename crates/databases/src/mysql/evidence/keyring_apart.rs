@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(told("Data_file", "/s/data/keys"), words("the server's keys are in /s/data/keys"));
         assert_eq!(told("Other_file", "/s/keyring/keys"), words("the server's keys are in no file"));
         assert_eq!(elsewhere(Some(&[]), file), words("the server's keys are in no file"));
-        // A server that does not say it is told apart by what the file holds.
+        // Where the server does not report it, the content of the file decides.
         assert_eq!(elsewhere(None, file), None);
     }
 

@@ -73,7 +73,7 @@ struct Again {
     pause_ns: u64,
 }
 
-/// The same for rows of which a request has many: counts how often it was told to put them back.
+/// The same where a request has many rows; counts the calls of `put_back`.
 struct Batches {
     again: Again,
     put_back: Arc<AtomicU64>,
