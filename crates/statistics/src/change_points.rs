@@ -1,35 +1,35 @@
-//! Where a series changes its level, with a false-alarm rate that is given.
+//! Where a series changes its level, with a given false-alarm rate.
 //!
 //! Binary segmentation (Vostrikova 1981, "Detecting 'disorder' in multidimensional random processes"): the series is
 //! split where the likelihood-ratio statistic of a change in mean is largest (Worsley 1979, "On the likelihood ratio
-//! test for a shift in location of normal populations"), and each part is split again, until a permutation test finds
-//! no change (Antoch and Hušková 2001, "Permutation tests in change point analysis"; Matteson and James 2014 end
-//! E-divisive in the same way). The test is exact whatever the noise: it asks only that without a change every order of
-//! the values is as likely as any other. Its p is that of Monte Carlo tests, (1 + exceeded) ÷ (1 + drawn).
+//! test for a shift in location of normal populations"). Each part is split again, until a permutation test finds no
+//! change (Antoch and Hušková 2001, "Permutation tests in change point analysis"; Matteson and James 2014 end
+//! E-divisive in the same way). The test is exact for any noise: it only requires that without a change every order of
+//! the values is equally likely. Its p is that of Monte Carlo tests, (1 + exceeded) ÷ (1 + drawn).
 //!
-//! Values weigh by the inverse of their variance: of the square of their standard error and of what the true values
-//! differ by, τ² of [`random_effects`](super::random_effects). The weight is permuted with its value.
+//! Values are weighted by the inverse of their variance: the square of their standard error plus the variance of the
+//! true values, τ² of [`random_effects`](super::random_effects). The weight is permuted with its value.
 //!
-//! Left out: slow drifts, which end as a few steps; periods; changes of the spread alone. Two opposite changes that
-//! nearly cancel can hide each other from the first split, as is known of binary segmentation.
+//! Not detected: slow drifts, which appear as a few steps; periods; changes of the spread alone. Two opposite changes
+//! that nearly cancel can hide each other from the first split, a known weakness of binary segmentation.
 
 use tithe_model::schedule::{SplitMix64, shuffle};
 
 use crate::random_effects::{Errors, Unit, pooled};
 
-/// Values on either side of a change at least: fewer are told from outliers by nobody.
+/// Minimum number of values on either side of a change: fewer cannot be distinguished from outliers.
 pub const SIDE_MIN: usize = 3;
 
-/// Orders that are drawn for each test, times the level that it is held to.
+/// Number of orders drawn for each test, times the level of the test.
 const DRAWN: f64 = 100.0;
 
-/// The smallest level that a test is held to: a smaller one takes more orders than are worth drawing.
+/// The smallest level of a test: a smaller one would need too many orders.
 pub const LEVEL_MIN: f64 = 1e-6;
 
-/// Where every test begins to draw: the same series has the same answer.
+/// Every test starts from the same seed, so the same series always has the same answer.
 const SEED: u64 = 0x7469_7468_6563_7074;
 
-/// The smallest variance of a value: a standard error of a millionth is below everything that is told.
+/// The smallest variance of a value: a standard error of a millionth is smaller than any difference that is reported.
 const VARIANCE_MIN: f64 = 1e-12;
 
 /// A place where the level changes.
@@ -37,20 +37,20 @@ const VARIANCE_MIN: f64 = 1e-12;
 pub struct ChangePoint {
     /// Index of the first value of the new level.
     pub place: usize,
-    /// p of no change in the stretch that is split here.
+    /// p of no change in the part of the series that is split here.
     pub p: f64,
 }
 
-/// A value and how much it weighs.
+/// A value and its weight.
 #[derive(Debug, Clone, Copy)]
 struct Weighted {
     value: f64,
     weight: f64,
 }
 
-/// Values from which a change can be told at `level`: eight for 0.05. However clear a step is, of all orders of its
-/// values two show it as clearly, with the smaller half in front or behind. None suffice for a level below
-/// [`LEVEL_MIN`].
+/// The smallest number of values with which a change can be found at `level`: eight for 0.05. Even for the clearest
+/// step, two of all orders show it as clearly: with the smaller half in front or behind. No number is enough for a
+/// level below [`LEVEL_MIN`].
 pub fn values_min(level: f64) -> usize {
     let splits = |values: usize| {
         let half = values / 2;
@@ -61,8 +61,8 @@ pub fn values_min(level: f64) -> usize {
     enough.filter(|_| level >= LEVEL_MIN).unwrap_or(usize::MAX)
 }
 
-/// The changes of level in `series`, in its order. Of series without one, a share of at most `level` has any; none is
-/// found at a level below [`LEVEL_MIN`], nor where a value is not finite.
+/// The changes of level in `series`, in its order. At most a share `level` of all series without a change gets one.
+/// None is found at a level below [`LEVEL_MIN`] or if a value is not finite.
 pub fn change_points(series: &[Unit], level: f64) -> Vec<ChangePoint> {
     let between = pooled(series, Errors::Own, 0.5).spread.estimate.powi(2);
     let weight = |unit: &Unit| 1.0 / (unit.variance + between).max(VARIANCE_MIN);
@@ -84,7 +84,8 @@ pub fn change_points(series: &[Unit], level: f64) -> Vec<ChangePoint> {
     found
 }
 
-/// The split of `values` with the largest statistic, by the first value behind it; `None` where they are too few.
+/// The split of `values` with the largest statistic, as the index of the first value behind it; `None` if there are too
+/// few.
 fn largest(values: &[Weighted]) -> Option<(usize, f64)> {
     let last = values.len().checked_sub(SIDE_MIN).filter(|last| *last >= SIDE_MIN)?;
     let all = values.iter().map(|it| it.weight).sum::<f64>();
@@ -93,7 +94,7 @@ fn largest(values: &[Weighted]) -> Option<(usize, f64)> {
     for (index, it) in values.iter().enumerate().take(last) {
         weight += it.weight;
         sum += it.weight * (it.value - mean);
-        // The square of the difference of both means over its variance, as the left sum alone says it.
+        // The square of the difference of both means over its variance, written in terms of the left sum alone.
         let statistic = sum * sum * all / (weight * (all - weight));
         if index + 1 >= SIDE_MIN && statistic > best.1 {
             best = (index + 1, statistic);
@@ -102,19 +103,19 @@ fn largest(values: &[Weighted]) -> Option<(usize, f64)> {
     Some(best)
 }
 
-/// p of a split of `values` with `statistic`, where it is at most `level`.
+/// p of a split of `values` with `statistic`, if it is at most `level`.
 fn significant(values: &[Weighted], statistic: f64, level: f64) -> Option<f64> {
     let drawn = (DRAWN / level).ceil();
     let exceeded_most = (level * (drawn + 1.0)).floor() - 1.0;
     let (mut random, mut order, mut exceeded) = (SplitMix64::new(SEED), values.to_vec(), 0.0);
-    // Orders that differ in nothing but the last bits of their sums are equal.
+    // Orders whose statistics differ only in rounding count as equal.
     let as_large = statistic * (1.0 - 1e-9);
     for _ in 0..drawn as u64 {
         shuffle(&mut order, &mut random);
         if largest(&order).is_some_and(|(_, other)| other >= as_large) {
             exceeded += 1.0;
         }
-        // The answer is certain however the rest comes out (Besag and Clifford 1991).
+        // The remaining draws cannot change the answer (Besag and Clifford 1991).
         if exceeded > exceeded_most {
             return None;
         }
@@ -135,7 +136,7 @@ mod tests {
         change_points(&series, LEVEL).iter().map(|change| change.place).collect()
     }
 
-    /// A number of a distribution with heavy tails (Student's t with three degrees of freedom).
+    /// A random number with heavy tails (Student's t with three degrees of freedom).
     fn heavy(random: &mut SplitMix64) -> f64 {
         let mut normal = || {
             let [one, other] = [random.next_f64(), random.next_f64()];
@@ -145,8 +146,8 @@ mod tests {
         normal() / (squares / 3.0).sqrt()
     }
 
-    /// The annual flow of the Nile at Aswan, 1871 to 1970, 10^8 m³ (Cobb 1978, "The problem of the Nile"): it fell when
-    /// the first dam was built, from 1899 on.
+    /// The annual flow of the Nile at Aswan, 1871 to 1970, 10^8 m³ (Cobb 1978, "The problem of the Nile"): it fell in
+    /// 1899, when the first dam was built.
     #[test]
     fn the_nile_changed_its_level_in_1899() {
         let flow = [
@@ -164,7 +165,7 @@ mod tests {
     fn of_series_without_a_change_at_most_the_level_has_one() {
         let mut random = SplitMix64::new(7);
         let alarms = |length: u64, random: &mut SplitMix64| {
-            // Values of different precision, at random: an order is as likely as any other.
+            // Values with random precision: without a change all orders are equally likely.
             let unit = |random: &mut SplitMix64| {
                 let error = 0.2 + 2.0 * random.next_f64();
                 Unit { effect: heavy(random) * error, variance: error * error }
@@ -173,7 +174,7 @@ mod tests {
             std::iter::repeat_with(series).take(200).filter(|series| !change_points(series, LEVEL).is_empty()).count()
         };
         let alarms: Vec<usize> = [8, 12, 30].map(|length| alarms(length, &mut random)).to_vec();
-        // Of 600 series 30 are expected at the most; 46 is three standard deviations more.
+        // At most 30 of 600 series are expected; 46 is three standard deviations more.
         assert!(alarms.iter().sum::<usize>() <= 46, "{alarms:?}");
         assert!(alarms.iter().sum::<usize>() >= 5, "it never alarms: {alarms:?}");
     }
@@ -182,7 +183,7 @@ mod tests {
     fn a_constant_series_has_no_change_and_a_short_one_cannot_have() {
         assert!(places(&[3.0; 40]).is_empty());
         assert!(places(&[]).is_empty());
-        // Of the 35 splits of seven values into three and four, two show a step as clearly as it can be.
+        // Of the 35 splits of seven values into three and four, two show the step at its clearest.
         assert!(places(&[0.0, 0.1, 0.2, 9.0, 9.1, 9.2, 9.3]).is_empty());
         assert_eq!(places(&[0.0, 0.1, 0.2, 9.0, 9.1, 9.2, 9.3, 9.4]), [3]);
         assert_eq!([0.05, 0.01, 0.001].map(values_min), [8, 10, 14]);
@@ -207,7 +208,7 @@ mod tests {
             change_points(&(0..11).map(unit).collect::<Vec<_>>(), LEVEL).len()
         };
         assert_eq!(step(1e-6), 1);
-        // Three values that may as well be the level before are no new one.
+        // Three values that could belong to the level before are not a new one.
         assert_eq!(step(4.0), 0);
     }
 

@@ -1,9 +1,8 @@
 //! Tails and quantiles of the normal, t, χ² and binomial distributions.
 //!
-//! Written here and not taken from a crate: two incomplete functions and a bisection are all that is needed,
-//! and a quantile that is solved from the tail itself is as accurate as the tail (about 1e-13). Quantiles are
-//! named by their *upper* tail, because that is the number an interval starts from and it loses no digits
-//! when it is small.
+//! Written here and not taken from a crate: two incomplete functions and a bisection are enough, and a quantile that is
+//! solved from the tail is as accurate as the tail (about 1e-13). Quantiles are named by their *upper* tail: intervals
+//! start from it, and it loses no digits when it is small.
 
 use std::{
     cell::RefCell,
@@ -14,10 +13,10 @@ use std::{
 /// Degrees of freedom from which the expansion of the t quantile is exact to 1e-12.
 const MANY_DEGREES: f64 = 1000.0;
 
-/// Degrees of freedom from which the incomplete beta function has fewer digits than an approximation.
+/// From this many degrees of freedom on, the incomplete beta function has fewer digits than an approximation.
 const DEGREES_MAX: f64 = 1e7;
 
-/// Of the powers 1, 2, … of 1/degrees: the factors of z, z³, z⁵, … and what divides them.
+/// For each power 1, 2, … of 1/degrees: the factors of z, z³, z⁵, … and the divisor.
 const EXPANSION: [(&[f64], f64); 4] = [
     (&[1.0, 1.0], 4.0),
     (&[3.0, 16.0, 5.0], 96.0),
@@ -25,7 +24,7 @@ const EXPANSION: [(&[f64], f64); 4] = [
     (&[-945.0, -1920.0, 1482.0, 776.0, 79.0], 92_160.0),
 ];
 
-/// Steps after which a series or a continued fraction is given up: what has not ended then has no value.
+/// A series or a continued fraction that has not converged after this many steps has no value.
 const STEPS_MAX: u32 = 100_000;
 
 /// P(Z > x) of the standard normal distribution.
@@ -44,8 +43,8 @@ pub fn normal_upper(tail: f64) -> f64 {
 
 /// P(|T| > |t|) of Student's t distribution with `degrees` degrees of freedom.
 ///
-/// From ten million degrees on by the normal distribution (Abramowitz and Stegun, 26.7.8): the incomplete beta function
-/// loses a digit with each further one, and all of them at 10¹⁶.
+/// From ten million degrees on, the normal distribution is used (Abramowitz and Stegun, 26.7.8): the incomplete beta
+/// function loses one digit for each further factor of ten, and all of them at 10¹⁶.
 pub fn t_two_sided(t: f64, degrees: f64) -> f64 {
     let square = t * t;
     if degrees >= DEGREES_MAX {
@@ -56,8 +55,8 @@ pub fn t_two_sided(t: f64, degrees: f64) -> f64 {
 
 /// The t with P(T > t) = `tail`, for `tail` in (0, 0.5].
 ///
-/// From 1,000 degrees on by the expansion in 1/degrees of Abramowitz and Stegun, 26.7.5: planning asks for
-/// as many as a million, where the incomplete beta function is slow and loses digits.
+/// From 1,000 degrees on, the expansion in 1/degrees of Abramowitz and Stegun, 26.7.5, is used: planning needs up to a
+/// million degrees, where the incomplete beta function is slow and loses digits.
 pub fn t_upper(tail: f64, degrees: f64) -> f64 {
     if degrees < MANY_DEGREES {
         return remembered(Family::T, tail, degrees, || falling_root(tail, |t| 0.5 * t_two_sided(t, degrees)));
@@ -74,7 +73,8 @@ pub fn chi_squared_upper(tail: f64, degrees: f64) -> f64 {
     remembered(Family::ChiSquared, tail, degrees, || falling_root(tail, |x| gamma_tail(degrees / 2.0, x / 2.0)))
 }
 
-/// The smallest k with P(X ≤ k) ≥ `probability`, where X counts successes of `trials` trials of chance `chance`.
+/// The smallest k with P(X ≤ k) ≥ `probability`, where X counts the successes in `trials` trials of probability
+/// `chance`.
 pub fn binomial_quantile(probability: f64, trials: u64, chance: f64) -> u64 {
     let at_most = |k: u64| beta_share((trials - k) as f64, k as f64 + 1.0, 1.0 - chance, chance);
     let (mut low, mut high) = (0, trials);
@@ -90,8 +90,7 @@ pub fn binomial_quantile(probability: f64, trials: u64, chance: f64) -> u64 {
 }
 
 thread_local! {
-    /// Quantiles that were solved before, by distribution, tail and degrees: a report asks for the same ones hundreds
-    /// of times.
+    /// Quantiles already solved, by distribution, tail and degrees: a report needs the same ones hundreds of times.
     static QUANTILES: RefCell<BTreeMap<(Family, u64, u64), f64>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -104,17 +103,17 @@ enum Family {
     ChiSquared,
 }
 
-/// The quantile of that many degrees; `solve` finds it once.
+/// The quantile for these degrees; `solve` computes it once.
 fn remembered(family: Family, tail: f64, degrees: f64, solve: impl FnOnce() -> f64) -> f64 {
     let key = (family, tail.to_bits(), degrees.to_bits());
     QUANTILES.with_borrow_mut(|known| *known.entry(key).or_insert_with(solve))
 }
 
-/// The x ≥ 0 at which the falling function `tail` has the value `target`, to the last bit that `tail` can tell; ∞ where
-/// it is nowhere as small.
+/// The x ≥ 0 at which the falling function `tail` has the value `target`, to the last bit that `tail` can resolve; ∞ if
+/// `tail` never falls to it.
 ///
-/// By bisection over all floating-point numbers: 63 steps, whatever `tail` says. What cannot be compared (NaN) counts
-/// as too large, so that it makes an interval infinite and none narrow.
+/// By bisection over all floating-point numbers: always 63 steps. NaN counts as too large, so it makes an interval
+/// infinite and never narrow.
 pub(super) fn falling_root(target: f64, tail: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0_f64.to_bits(), f64::INFINITY.to_bits());
     while low < high {
@@ -152,12 +151,12 @@ fn gamma_tail(a: f64, x: f64) -> f64 {
     front / continued_fraction(x + 1.0 - a, |k| (-k * (k - a), x + 1.0 - a + 2.0 * k))
 }
 
-/// True where the series of the incomplete gamma function takes fewer steps than its continued fraction.
+/// True if the series of the incomplete gamma function takes fewer steps than its continued fraction.
 fn settles_as_series(a: f64, x: f64) -> bool {
     x < a + 1.0
 }
 
-/// I_x(a, b), with `y` = 1 − x given apart so that neither loses digits (Abramowitz and Stegun, 26.5.8).
+/// I_x(a, b), with `y` = 1 − x passed separately so that neither loses digits (Abramowitz and Stegun, 26.5.8).
 fn beta_share(a: f64, b: f64, x: f64, y: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -178,7 +177,7 @@ fn beta_share(a: f64, b: f64, x: f64, y: f64) -> f64 {
     front / fraction
 }
 
-/// True where the continued fraction of I_y(b, a) takes fewer steps than that of I_x(a, b).
+/// True if the continued fraction of I_y(b, a) takes fewer steps than that of I_x(a, b).
 fn settles_mirrored(a: f64, b: f64, x: f64) -> bool {
     x > (a + 1.0) / (a + b + 2.0)
 }
@@ -258,7 +257,7 @@ mod tests {
         assert!(series(1.0, |_| 1.0).is_nan() && series(1.0, |_| f64::NAN).is_nan());
         assert!((series(2.0, |_| 0.5) - 4.0).abs() < 1e-15);
         assert_eq!(series(3.0, |k| if k < 2.0 { 1.0 } else { 0.0 }), 6.0);
-        // 1 + 1/(2 + 1/(2 + …)) is √2; with signs in turn it wanders for ever.
+        // 1 + 1/(2 + 1/(2 + …)) is √2; with alternating signs it never converges.
         assert!((continued_fraction(1.0, |_| (1.0, 2.0)) - SQRT_2).abs() < 1e-15);
         assert!(continued_fraction(1.0, |_| (-1.0, 1.0)).is_nan());
         assert!(continued_fraction(1.0, |_| (f64::NAN, 1.0)).is_nan());

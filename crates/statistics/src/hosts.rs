@@ -1,25 +1,23 @@
-//! From what several hosts have shown to what the next host of their kind will, and from the repeats on one host to its
-//! next hour.
+//! From the results of several hosts to the next host of their kind, and from the repeats on one host to its next hour.
 //!
-//! The model and its sources are in [`random_effects`](super::random_effects): hosts are units whose errors are
-//! estimates of their own, so that the interval of the mean is the modified one of Knapp and Hartung (2003, "Improved
-//! tests for a random effects meta-regression with a single covariate"), as Röver, Knapp and Friede (2015) advise for
-//! few units, and the spread has Viechtbauer's. What another host will see is the interval of Higgins, Thompson and
-//! Spiegelhalter (2009, "A re-evaluation of random-effects meta-analysis") with the standard error of that mean, as
-//! Partlett and Riley (2017) have it: the variance of a host's true effect and the error of the mean add, and Student's
-//! t has two degrees of freedom less than there are hosts. With one less it would be exact for hosts that are measured
-//! without error; where errors are as large as the spread, the spread is found to be none too often, and the second
-//! degree makes up for a part of that (docs/method/hosts.md).
+//! See [`random_effects`](super::random_effects) for the model and its sources. Hosts are units whose errors are
+//! estimates of their own. So the interval of the mean is the modified one of Knapp and Hartung (2003, "Improved tests
+//! for a random effects meta-regression with a single covariate"), as Röver, Knapp and Friede (2015) advise for few
+//! units, and the interval of the spread is Viechtbauer's. The interval for another host is that of Higgins, Thompson
+//! and Spiegelhalter (2009, "A re-evaluation of random-effects meta-analysis") with the standard error of that mean, as
+//! in Partlett and Riley (2017): the variance of a host's true effect and the error of the mean add, and Student's t
+//! has two degrees of freedom less than there are hosts. With one less it would be exact for hosts that are measured
+//! without error. If errors are as large as the spread, the spread is too often estimated as zero, and the second
+//! degree compensates for a part of that (docs/method/hosts.md).
 //!
-//! Where hosts are of very different precision, weights by estimated precisions let one host speak for all, and that
-//! interval misses too often. A mean that weighs all alike does not: Student's interval for values that are normal and
-//! of unequal variances holds at 95 % whatever the variances are (Bakirov and Székely 2005, "Student's t-test for
-//! Gaussian scale mixtures"; Ibragimov and Müller 2010, "t-statistic based correlation and heterogeneity robust
-//! inference").
+//! If hosts have very different precision, weights by estimated precision let one host decide the mean, and the
+//! interval misses too often. An unweighted mean does not: Student's interval for normal values of unequal variances
+//! holds at 95 % whatever the variances are (Bakirov and Székely 2005, "Student's t-test for Gaussian scale mixtures";
+//! Ibragimov and Müller 2010, "t-statistic based correlation and heterogeneity robust inference").
 //!
-//! One host says nothing of the next, and two say so little (t with one degree of freedom is 12.7) that an interval
-//! would read as an answer: below [`POOLED_FROM`] nothing is pooled. Who a host is, and which figures belong together,
-//! is not decided here.
+//! One host shows nothing about the next. Two show so little (t with one degree of freedom is 12.7) that an interval
+//! would be misleading: below [`POOLED_FROM`] nothing is pooled. The caller decides what counts as one host and which
+//! figures belong together.
 
 use crate::{
     distribution::{normal_upper, t_upper},
@@ -29,53 +27,53 @@ use crate::{
     variance,
 };
 
-/// Fewest units that are pooled.
+/// Minimum number of units for pooling.
 pub const POOLED_FROM: usize = 3;
 
-/// Fewest units from which the next one is told: of four, t has two degrees of freedom, and the interval is wider than
-/// anything that was seen by far.
+/// Minimum number of units for a prediction of the next one. With four, t has two degrees of freedom, and the interval
+/// is far wider than anything that was seen.
 pub const NEXT_FROM: usize = 5;
 
-/// What one unit, a host or a repeat, has shown.
+/// Result of one unit, a host or a repeat.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UnitEffect {
     /// Its effect, natural-log ratio.
     pub effect: f64,
     /// The square of the effect's standard error.
     pub variance: f64,
-    /// Degrees of freedom that the standard error rests on; infinite where it is known.
+    /// Degrees of freedom of the standard error; infinite if it is known.
     pub degrees: f64,
 }
 
 impl UnitEffect {
-    /// As a unit that knows its own error.
+    /// As a unit whose error is known.
     fn unit(&self) -> Unit {
         Unit { effect: self.effect, variance: self.variance }
     }
 
-    /// As a unit whose error is so large that the normal distribution's quantile says what Student's would say of its
-    /// own.
+    /// As a unit with a larger error: the normal quantile times it is Student's quantile times the original error.
     fn unsure(&self) -> Unit {
-        /// The quantile's tail; the ratio of the two is compared where intervals end.
+        /// Tail of the quantiles whose ratio is used; intervals end there.
         const TAIL: f64 = 0.025;
         let student = if self.degrees.is_finite() { t_upper(TAIL, self.degrees) } else { normal_upper(TAIL) };
         Unit { effect: self.effect, variance: self.variance * (student / normal_upper(TAIL)).powi(2) }
     }
 }
 
-/// What several units, hosts or repeats, show together.
+/// Result of several units, hosts or repeats, together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PooledEffect {
-    /// The mean effect over units of their kind.
+    /// The mean effect of units of this kind.
     pub effect: Interval,
-    /// The standard deviation of their true effects. Its lower end holds even if every unit takes its own error for
-    /// smaller than it is, as a few starts make it do.
+    /// The standard deviation of their true effects. Its lower end holds even if every unit underestimates its own
+    /// error, as happens with few starts.
     pub spread: Interval,
-    /// Where the true effect of another unit lies; `None` for fewer than [`NEXT_FROM`]. Its estimate is the mean.
+    /// Interval for the true effect of another unit, with the mean as its estimate; `None` for fewer than
+    /// [`NEXT_FROM`].
     pub next: Option<Interval>,
 }
 
-/// What `units` show together, each interval of confidence 1 − `alpha`; `None` for fewer than [`POOLED_FROM`].
+/// The result of `units` together, each interval of confidence 1 − `alpha`; `None` for fewer than [`POOLED_FROM`].
 pub fn together(units: &[UnitEffect], alpha: f64) -> Option<PooledEffect> {
     if units.len() < POOLED_FROM {
         return None;
@@ -89,11 +87,11 @@ pub fn together(units: &[UnitEffect], alpha: f64) -> Option<PooledEffect> {
     Some(PooledEffect { effect, spread, next })
 }
 
-/// How many times as large the error of one unit may be as that of another, the spread in both, for them to be weighed
-/// by it.
+/// Largest ratio between the errors of two units, both including the spread, at which units are weighted by their
+/// error.
 const ALIKE: f64 = 3.0;
 
-/// True where every unit says about as much of the mean as the others.
+/// True if every unit contributes about as much to the mean as the others.
 fn alike(units: &[UnitEffect], spread: &Interval) -> bool {
     let errors = units.iter().map(|unit| unit.variance.sqrt().hypot(spread.estimate));
     let (least, most) =
@@ -101,7 +99,7 @@ fn alike(units: &[UnitEffect], spread: &Interval) -> bool {
     most <= ALIKE * least
 }
 
-/// The mean of `units`, all weighed alike, with Student's interval.
+/// The unweighted mean of `units`, with Student's interval.
 fn unweighted(units: &[UnitEffect], alpha: f64) -> Interval {
     let effects: Vec<f64> = units.iter().map(|unit| unit.effect).collect();
     let (mean, count) = (mean(&effects), effects.len() as f64);
@@ -109,22 +107,22 @@ fn unweighted(units: &[UnitEffect], alpha: f64) -> Interval {
     Interval { estimate: mean, low: mean - half, high: mean + half }
 }
 
-/// Where the true effect of another unit lies.
+/// Interval for the true effect of another unit.
 fn next(count: usize, effect: &Interval, spread: &Interval, alpha: f64) -> Interval {
     let half = t_upper(alpha / 2.0, count as f64 - 2.0) * spread.estimate.hypot(error_of(count, effect, alpha));
     Interval { low: effect.estimate - half, high: effect.estimate + half, ..*effect }
 }
 
-/// The standard error of the mean of so many units, by its interval.
+/// The standard error of the mean of `count` units, from its interval.
 fn error_of(count: usize, effect: &Interval, alpha: f64) -> f64 {
     effect.half_width() / t_upper(alpha / 2.0, count as f64 - 1.0)
 }
 
-/// The repeats on one host as one unit, so that a host counts once however often it was measured; `None` of nothing.
+/// The repeats on one host as one unit, so a host counts once however often it was measured; `None` without repeats.
 ///
-/// Its variance is that of the mean of its repeats, with what differs from one repeat to the next in it.
+/// Its variance is that of the mean of its repeats, including their variation.
 pub fn combined(repeats: &[UnitEffect]) -> Option<UnitEffect> {
-    /// Of the interval from which the error is taken back, whatever it is.
+    /// Error of the interval from which the standard error is computed; any value gives the same result.
     const ALPHA: f64 = 0.05;
     match repeats {
         [] => None,

@@ -1,4 +1,4 @@
-//! From the effects of the frames to an interval, and what many intervals at once need.
+//! From the effects of the frames to an interval, and the corrections for many intervals at once.
 
 use crate::{
     distribution::{t_two_sided, t_upper},
@@ -8,7 +8,7 @@ use crate::{
     variance,
 };
 
-/// Averaging neighbours stops when fewer than this many values would be left.
+/// Averaging consecutive values stops when fewer than this many would be left.
 pub const FEWEST_MERGED: usize = 8;
 
 /// From this many values on the signed-rank interval is used, below it the t interval.
@@ -17,24 +17,24 @@ const RANKS_FROM: usize = 10;
 /// One-sided 5 % point of the normal distribution: the lag-1 correlation of n independent values stays below this/√n.
 const CORRELATED: f64 = 1.645;
 
-/// An interval with what led to it.
+/// An interval and how it was computed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inference {
     /// Estimate and interval.
     pub interval: Interval,
-    /// Values that the interval stands on, after averaging neighbours.
+    /// Values that the interval is computed from, after averaging consecutive ones.
     pub merged: Vec<f64>,
-    /// Values averaged into one; 1 is none.
+    /// Number of values averaged into one; 1 means no averaging.
     pub batch: usize,
-    /// Correlation of neighbours that is left.
+    /// Remaining correlation of consecutive values.
     pub lag1: f64,
 }
 
-/// The interval of confidence 1 − `alpha` of the centre of `effects`, which are in the order of time.
+/// The interval of confidence 1 − `alpha` of the centre of `effects`, in the order of time.
 ///
-/// Neighbours are averaged in pairs while they are correlated, so that slow noise cannot pass for
-/// precision. Then Hodges–Lehmann with the interval of ranks, or the t interval for fewer than 10 values. Values that
-/// are not finite are left out. Two values or more have a finite interval, however small `alpha` is.
+/// Consecutive values are averaged in pairs while they are correlated, so that slow noise does not look like precision.
+/// Then Hodges–Lehmann with the interval of ranks, or the t interval for fewer than 10 values. Values that are not
+/// finite are left out. Two or more values have a finite interval for every `alpha`.
 pub fn infer(effects: &[f64], alpha: f64) -> Inference {
     let mut merged: Vec<f64> = effects.iter().copied().filter(|effect| effect.is_finite()).collect();
     let mut batch = 1;
@@ -47,16 +47,16 @@ pub fn infer(effects: &[f64], alpha: f64) -> Inference {
     Inference { interval, merged, batch, lag1 }
 }
 
-/// Hodges–Lehmann with the interval of ranks, and with Student's where `alpha` is smaller than ranks can promise.
+/// Hodges–Lehmann with the interval of ranks, combined with Student's if `alpha` is too small for ranks.
 fn rank_interval(values: &[f64], alpha: f64) -> Interval {
     let ranks = hodges_lehmann(values, alpha);
     if ranks.half_width().is_finite() {
         return ranks;
     }
-    // All n values lie on one side of the truth by chance once in 2ⁿ⁻¹ times, so ranks promise no smaller error, and an
-    // error that is divided over many comparisons may be smaller. Student's interval has no such limit. It reaches from
-    // the smallest to the largest value at least, as ranks do at their smallest error: more confidence is never
-    // narrower.
+    // All n values lie on one side of the truth by chance once in 2ⁿ⁻¹ times, so ranks allow no smaller error. An error
+    // that is divided over many comparisons may be smaller. Student's interval has no such limit. The result reaches at
+    // least from the smallest to the largest value, as ranks do at their smallest error: more confidence never makes an
+    // interval narrower.
     let (student, sorted) = (t_interval(values, alpha), sorted(values));
     Interval { low: student.low.min(sorted[0]), high: student.high.max(sorted[sorted.len() - 1]), ..ranks }
 }
@@ -74,7 +74,7 @@ pub fn t_interval(values: &[f64], alpha: f64) -> Interval {
     }
 }
 
-/// Correlation of each value with the one before; 0 for fewer than three values or none that differ.
+/// Correlation of each value with the one before; 0 for fewer than three values or if all are equal.
 pub fn lag1(values: &[f64]) -> f64 {
     let mean = mean(values);
     let square: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -87,8 +87,8 @@ pub fn lag1(values: &[f64]) -> f64 {
 /// Two-sided p of Spearman's rank correlation between the values and their order, by Student's
 /// approximation t = r·√((n − 2)/(1 − r²)) with n − 2 degrees of freedom; 1 for fewer than 10 values.
 ///
-/// Answers whether an effect moved while it was measured. Give it merged values: neighbours that are correlated
-/// count as a trend.
+/// Shows whether an effect changed while it was measured. Pass merged values: correlation of consecutive values counts
+/// as a trend.
 pub fn trend_p(values: &[f64]) -> f64 {
     let n = values.len();
     if n < RANKS_FROM {
@@ -131,7 +131,7 @@ fn mean_ranks(values: &[f64]) -> Vec<f64> {
 
 /// The error of each of `comparisons` intervals that makes all of them right with probability 1 − `alpha` (Šidák 1967).
 ///
-/// At least as wide as Dunnett's intervals against a common baseline, and needs no table.
+/// At least as wide as Dunnett's intervals against a common baseline, without needing a table.
 pub fn sidak(alpha: f64, comparisons: usize) -> f64 {
     1.0 - (1.0 - alpha).powf(1.0 / comparisons.max(1) as f64)
 }
@@ -206,9 +206,9 @@ mod tests {
     fn a_smaller_error_than_ranks_promise_has_students_interval() {
         let values = [0.3, -0.1, 0.25, 0.4, 0.05, 0.2, -0.3, 0.15, 0.35, 0.1, 0.45];
         let at = |alpha: f64| infer(&values, alpha).interval;
-        // Of 11 values ranks give no error below 2/2¹¹ = 0.00098: there they reach from the smallest to the largest.
+        // For 11 values, ranks give no error below 2/2¹¹ = 0.00098; there they reach from the smallest to the largest.
         assert_eq!((at(0.00098).low, at(0.00098).high), (-0.3, 0.45));
-        // 0.04 over six cells of seven protected arms: Student's interval is wider on one side only.
+        // 0.04 over six cells with seven protected arms: Student's interval is wider on one side only.
         let (divided, student) = (at(0.04 / 42.0), t_interval(&values, 0.04 / 42.0));
         assert_eq!((divided.low, divided.high), (-0.3, student.high));
         assert_eq!(divided.estimate, at(0.05).estimate);

@@ -1,4 +1,4 @@
-//! What an estimate is told as.
+//! An estimate with its interval, and the answer that it gives.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +8,8 @@ use crate::null;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interval {
-    /// Estimate; NaN where nothing was measured, which JSON shows as null; ∞ where only the protected arm has any and
-    /// −∞ where only the plain one has.
+    /// Estimate. NaN if nothing was measured, which JSON shows as null; ∞ if only the protected arm has any; −∞ if only
+    /// the plain one has.
     #[serde(with = "null::or_unknown")]
     pub estimate: f64,
     /// Lower end; may be −∞, which JSON shows as null.
@@ -21,12 +21,12 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// True where `effect` lies in it. One that is open to both sides holds everything.
+    /// True if `effect` lies in it. An interval that is open on both sides contains everything.
     pub fn holds(&self, effect: f64) -> bool {
         self.low <= effect && effect <= self.high
     }
 
-    /// The interval in a unit that is so many times as large.
+    /// The interval multiplied by `times`, to convert its unit.
     pub fn in_unit(&self, times: f64) -> Self {
         Self { estimate: self.estimate / times, low: self.low / times, high: self.high / times }
     }
@@ -36,13 +36,13 @@ impl Interval {
         (self.high - self.low) / 2.0
     }
 
-    /// The interval of an estimate that errs by `more` besides, independently: squares add.
+    /// The interval of an estimate with a further, independent error of `more`: squares add.
     pub fn widened(&self, more: f64) -> Self {
         let further = |end: f64| (end - self.estimate).hypot(more);
         Self { low: self.estimate - further(self.low), high: self.estimate + further(self.high), ..*self }
     }
 
-    /// The interval with either end `factor` times as far from the estimate.
+    /// The interval with each end `factor` times as far from the estimate.
     pub fn scaled(&self, factor: f64) -> Self {
         let further = |end: f64| self.estimate + factor * (end - self.estimate);
         Self { low: further(self.low), high: further(self.high), ..*self }
@@ -57,8 +57,8 @@ pub enum Outcome {
     Costs,
     /// The interval lies below zero: check the set-up.
     Gains,
-    /// The interval holds zero and ends below the margin.
+    /// The interval contains zero and ends below the margin.
     NoneFound,
-    /// The interval is too wide to say.
+    /// The interval is too wide for an answer.
     TooNoisy,
 }

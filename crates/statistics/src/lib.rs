@@ -1,15 +1,14 @@
-//! The estimator: slots in, an interval of the cost out. Pure functions on numbers, no records of whole runs.
+//! The estimator: slots in, an interval of the cost out. Pure functions on numbers that know nothing of runs.
 //!
-//! The chain is short. The costs of two slots of the same block and lane are compared as a natural-log ratio
-//! ([`pairing`]), a frame's ratios are averaged robustly ([`order`]), and the frames' values carry the inference
-//! ([`inference`]), by start of the servers where several frames share one ([`starts`], by [`random_effects`]).
-//! Where a provider switches one server, pairs of sides do ([`sides`]).
-//! Over hosts the same model carries what each of them has shown ([`hosts`]). Percentiles take the same way as costs,
-//! over groups of frames ([`percentile`]). When to stop is in [`precision`], what the answer is called in [`verdict`].
-//! Where the costs of many runs change their level is in [`change_points`], whether identical arms differ in all starts
-//! alike in [`persistence`].
+//! The steps: [`pairing`] compares the costs of two slots of the same block and lane as a natural-log ratio. [`order`]
+//! averages a frame's ratios robustly. [`inference`] makes an interval from the frames' values; if several frames share
+//! a start of the servers, [`starts`] does so from the starts, by [`random_effects`]. If a provider switches one
+//! server, pairs of sides take the place of frames ([`sides`]). The same model combines hosts ([`hosts`]). Percentiles
+//! are treated like costs, over groups of frames ([`percentile`]). [`precision`] decides when to stop, [`verdict`]
+//! names the answer. [`change_points`] finds where the costs of many runs change their level, [`persistence`] whether
+//! identical arms differ in all starts alike.
 //!
-//! Left out on purpose: models of the noise, outlier removal, bootstrap. A frame's label swap is a symmetry
+//! Left out on purpose: models of the noise, outlier removal, bootstrap. Exchanging the labels of a frame is a symmetry
 //! of the randomised design, so the signed-rank interval needs no model.
 
 #![forbid(unsafe_code)]
@@ -32,7 +31,7 @@ pub mod sides;
 pub mod starts;
 pub mod verdict;
 
-/// Arithmetic mean; NaN of nothing.
+/// Arithmetic mean; NaN for no values.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }

@@ -1,9 +1,9 @@
 //! Figures in JSON, which has no infinity.
 //!
-//! Where a figure is not known, or its interval is open at an end, `null` stands for that: of an estimate for NaN, of a
-//! lower end for −∞, of an upper end for ∞. Anything else that is not finite, such as the estimate ∞ of what only the
-//! protected arm has, is the text `Infinity`, `-Infinity` or `NaN`, as in the JSON of Protocol Buffers. So everything
-//! comes back as it was.
+//! `null` stands for a figure that is not known or for an open end of an interval: NaN as an estimate, −∞ as a lower
+//! end, ∞ as an upper end. Any other value that is not finite is the text `Infinity`, `-Infinity` or `NaN`, as in the
+//! JSON of Protocol Buffers; an example is the estimate ∞ of an amount that only the protected arm has. So every value
+//! survives a round trip.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use serde::{
     de::{Error, Visitor},
 };
 
-/// What is not finite and is not what `null` stands for.
+/// Values that are not finite and that `null` does not stand for.
 const WORDS: [(&str, f64); 3] = [("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY), ("NaN", f64::NAN)];
 
-/// A module for `#[serde(with)]` of figures of which `null` is `$null`.
+/// A module for `#[serde(with)]` of figures whose `null` means `$null`.
 macro_rules! figure {
     ($name:ident, $null:expr) => {
         /// For `#[serde(with)]`.
@@ -23,7 +23,7 @@ macro_rules! figure {
             /// Writes a figure.
             ///
             /// # Errors
-            /// Those of `serializer`.
+            /// The errors of `serializer`.
             pub fn serialize<S: serde::Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
                 super::write(*value, $null, serializer)
             }
@@ -31,7 +31,7 @@ macro_rules! figure {
             /// Reads a figure.
             ///
             /// # Errors
-            /// When something else is there, and those of `deserializer`.
+            /// If the value is neither a figure nor one of the words, and the errors of `deserializer`.
             pub fn deserialize<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
                 deserializer.deserialize_any(super::Reader { null: $null })
             }
@@ -43,7 +43,7 @@ figure!(or_unknown, f64::NAN);
 figure!(or_minus_infinity, f64::NEG_INFINITY);
 figure!(or_infinity, f64::INFINITY);
 
-/// NaN is the same as NaN here.
+/// Compares with NaN equal to NaN.
 fn same(one: f64, other: f64) -> bool {
     one == other || (one.is_nan() && other.is_nan())
 }

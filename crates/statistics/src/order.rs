@@ -13,10 +13,10 @@ const EXACT_UP_TO: usize = 200;
 /// The share that the midmean drops at each end.
 const TRIM: f64 = 0.25;
 
-/// The midmean: the mean of what is left when the lowest and the highest quarter (rounded down) are dropped.
+/// The midmean: the mean without the lowest and the highest quarter (rounded down) of the values.
 ///
-/// Narrowest of mean, trimmed mean, midmean and median on measured frames; a stall in one slot cannot move it.
-/// NaN of nothing.
+/// On measured frames it gives narrower intervals than mean, trimmed mean and median, and a stall in one slot cannot
+/// move it. NaN for no values.
 pub fn midmean(values: &[f64]) -> f64 {
     let sorted = sorted(values);
     let cut = (TRIM * sorted.len() as f64).floor() as usize;
@@ -25,7 +25,7 @@ pub fn midmean(values: &[f64]) -> f64 {
 
 /// The `share` quantile, linear between order statistics at (n − 1)·share: Hyndman and Fan's type 7, numpy's default.
 ///
-/// NaN of nothing.
+/// NaN for no values.
 pub fn quantile7(values: &[f64], share: f64) -> f64 {
     let sorted = sorted(values);
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
@@ -38,7 +38,7 @@ pub fn quantile7(values: &[f64], share: f64) -> f64 {
 /// Ranks from 1 whose order statistics enclose the `share` quantile of `n` independent values with confidence
 /// 1 − `alpha`; `None` when there are too few.
 ///
-/// For one arm's display only: latencies of neighbouring operations are not independent.
+/// For display of one arm only: latencies of consecutive operations are not independent.
 pub fn order_statistic_ranks(n: u64, share: f64, alpha: f64) -> Option<(u64, u64)> {
     let low = binomial_quantile(alpha / 2.0, n, share);
     let high = binomial_quantile(1.0 - alpha / 2.0, n, share) + 1;
@@ -47,7 +47,7 @@ pub fn order_statistic_ranks(n: u64, share: f64, alpha: f64) -> Option<(u64, u64
 
 /// The median of `values` with the order-statistic interval of confidence 1 − `alpha`.
 ///
-/// The ends are infinite when there are too few values, NaN stands for the median of nothing.
+/// The ends are infinite when there are too few values. The median of no values is NaN.
 pub fn median_interval(values: &[f64], alpha: f64) -> Interval {
     let estimate = quantile7(values, 0.5);
     let sorted = sorted(values);
@@ -102,12 +102,12 @@ pub fn signed_rank_p(values: &[f64]) -> f64 {
 
 /// The Hodges–Lehmann estimate (median of the Walsh averages) with the exact signed-rank interval.
 ///
-/// Hodges and Lehmann 1963; the interval is Tukey's. Values that are not finite are left out. Nothing gives
-/// NaN, too few values for `alpha` give infinite ends.
+/// Hodges and Lehmann 1963; the interval is Tukey's. Values that are not finite are left out. No values give NaN; too
+/// few values for `alpha` give infinite ends.
 ///
-/// The n(n + 1)/2 averages are never made: the k-th smallest is found by bisection over all floating-point
-/// numbers, counting averages below in one pass over the sorted values. That is 64 passes at most, exact to
-/// the bit, and takes a millisecond for an hour's 3,600 frames.
+/// The n(n + 1)/2 averages are never computed: bisection over all floating-point numbers finds the k-th smallest,
+/// counting the averages below in one pass over the sorted values. That is at most 64 passes and exact to the bit. It
+/// takes a millisecond for the 3,600 frames of an hour.
 pub fn hodges_lehmann(values: &[f64], alpha: f64) -> Interval {
     let sorted = sorted_finite(values);
     let estimate = walsh_median(&sorted);
@@ -122,7 +122,7 @@ pub fn hodges_lehmann(values: &[f64], alpha: f64) -> Interval {
     Interval { estimate, low, high }
 }
 
-/// The estimate of [`hodges_lehmann`] alone, without the work that its interval takes.
+/// The estimate of [`hodges_lehmann`] alone, without the cost of its interval.
 pub fn hodges_lehmann_estimate(values: &[f64]) -> f64 {
     walsh_median(&sorted_finite(values))
 }
@@ -142,7 +142,7 @@ pub fn sorted(values: &[f64]) -> Vec<f64> {
 /// P(W = 0), P(W = 1), … of the signed-rank statistic of `n` values, at most [`EXACT_UP_TO`]: each rank joins the sum
 /// with probability one half.
 ///
-/// Made once for each `n`, as it takes n³/6 steps and every figure of a report asks for it.
+/// Computed once for each `n`: it takes n³/6 steps, and every figure of a report needs it.
 fn signed_rank_distribution(n: usize) -> &'static [f64] {
     static MADE: [OnceLock<Vec<f64>>; EXACT_UP_TO + 1] = [const { OnceLock::new() }; EXACT_UP_TO + 1];
     MADE[n].get_or_init(|| {
@@ -172,7 +172,7 @@ fn walsh_averages(sorted: &[f64]) -> u64 {
     sorted.len() as u64 * (sorted.len() as u64 + 1) / 2
 }
 
-/// The median of the Walsh averages; NaN of nothing.
+/// The median of the Walsh averages; NaN for no values.
 fn walsh_median(sorted: &[f64]) -> f64 {
     let averages = walsh_averages(sorted);
     if averages == 0 {

@@ -6,21 +6,21 @@ use tithe_model::{experiment::Metric, record::Slot};
 
 use crate::{distribution::t_upper, interval::Interval, order::midmean, variance};
 
-/// A slot with fewer successful operations says too little about the cost of one.
+/// A slot with fewer successful operations gives no cost per operation.
 pub const MIN_OPERATIONS: u64 = 20;
 
 /// A frame with fewer pairs of slots has no effect, unless fewer were planned.
 pub const MIN_PAIRS: usize = 8;
 
-/// The fewest pairs of slots that make the effect of the frame with these `slots`: [`MIN_PAIRS`], or as many as it has
-/// (blocks times `lanes`) where that is fewer, and at least one. The frame itself says how many blocks it has: slots
-/// that were made longer are fewer than planned.
+/// The smallest number of pairs of slots with which the frame with these `slots` has an effect: [`MIN_PAIRS`], or as
+/// many as it has (blocks times `lanes`) if that is fewer, and at least one. The number of blocks is counted in the
+/// frame itself: it is lower than planned if slots were made longer.
 pub fn fewest_pairs(slots: &[Slot], lanes: usize) -> usize {
     let blocks = slots.iter().map(|slot| slot.block + 1).max().unwrap_or(0);
     MIN_PAIRS.min(blocks as usize * lanes).max(1)
 }
 
-/// Cost in ns and the number of operations that it was spent on.
+/// Cost in ns and the number of operations that caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Spent {
     /// Cost, ns (or bytes, switches: whatever is divided).
@@ -58,12 +58,12 @@ impl std::iter::Sum for Spent {
     }
 }
 
-/// What `slot` spent, in the sense of `metric`, ns; `None` where that is unknown.
+/// The cost of `slot` by `metric`, ns; `None` if unknown.
 ///
-/// `Time` counts the operations that started after the settling time. `Net` is wall time less the time in which
-/// other programs had the processor and client or server could have run: what an operation takes when nobody is in the
-/// way. It is never less than the processor time of both, but for the part of who writes the server's log, which may
-/// work on another processor. It is unknown where other programs are not seen.
+/// `Time` counts the operations that started after the settling time. `Net` is wall time less the time in which other
+/// programs had the processor while client or server could have run: the duration of an operation without background
+/// load. It is never less than the processor time of both, except for the process that writes the server's log, which
+/// may run on another processor. It is unknown if other programs cannot be observed.
 pub fn spent(slot: &Slot, metric: Metric) -> Option<Spent> {
     let all = |cost: f64| Spent { cost, operations: slot.operations as f64 };
     Some(match metric {
@@ -75,7 +75,7 @@ pub fn spent(slot: &Slot, metric: Metric) -> Option<Spent> {
     })
 }
 
-/// ns per operation of a slot; `None` where it has too few operations or no cost can be seen.
+/// ns per operation of a slot; `None` if it has too few operations or its cost is unknown.
 pub fn slot_cost(slot: &Slot, metric: Metric) -> Option<f64> {
     let cost = spent(slot, metric)?.per_operation();
     (slot.operations >= MIN_OPERATIONS && slot.counted >= 1 && cost > 0.0).then_some(cost)
@@ -83,9 +83,8 @@ pub fn slot_cost(slot: &Slot, metric: Metric) -> Option<f64> {
 
 /// The effect of one frame: the midmean over blocks and lanes of ln(cost of `protected` / cost of `plain`).
 ///
-/// `slots` are those of the frame, in any order. `None` when fewer than `fewest` pairs can be used, or when more than a
-/// tenth of the slots show no cost: where waiting takes nearly all of the time, what is left of it would be chosen by
-/// chance.
+/// `slots` are those of the frame, in any order. `None` if fewer than `fewest` pairs can be used, or if more than a
+/// tenth of the slots have no cost: if nearly all of the time is waiting, chance decides which slots are left.
 pub fn frame_effect(slots: &[Slot], plain: u32, protected: u32, metric: Metric, fewest: usize) -> Option<f64> {
     let pairs = pairs(slots, plain, protected, metric, fewest)?;
     Some(midmean(&pairs.into_iter().map(|(plain, protected)| protected.ln() - plain.ln()).collect::<Vec<_>>()))
@@ -94,14 +93,14 @@ pub fn frame_effect(slots: &[Slot], plain: u32, protected: u32, metric: Metric, 
 /// The difference of one frame, ns per operation: the midmean over blocks and lanes of cost of `protected` − cost of
 /// `plain`.
 ///
-/// Made of the same pairs as [`frame_effect`], and exchanging the labels turns its sign in the same way, so that the
-/// same inference holds for it. `None` where that is `None`.
+/// It uses the same pairs as [`frame_effect`]. Exchanging the labels changes its sign too, so the same inference holds
+/// for it. `None` where that is `None`.
 pub fn frame_difference(slots: &[Slot], plain: u32, protected: u32, metric: Metric, fewest: usize) -> Option<f64> {
     let pairs = pairs(slots, plain, protected, metric, fewest)?;
     Some(midmean(&pairs.into_iter().map(|(plain, protected)| protected - plain).collect::<Vec<_>>()))
 }
 
-/// What an operation cost in the slots of both arms that share a block and a lane, ns: plain, protected.
+/// Cost of an operation in the slots of both arms that share a block and a lane, ns: plain, protected.
 fn pairs(slots: &[Slot], plain: u32, protected: u32, metric: Metric, fewest: usize) -> Option<Vec<(f64, f64)>> {
     let costs = |arm: u32| {
         let of_arm = slots.iter().filter(|slot| slot.arm == arm);
@@ -128,31 +127,31 @@ fn pairs(slots: &[Slot], plain: u32, protected: u32, metric: Metric, fewest: usi
     (pairs.len() >= fewest).then_some(pairs)
 }
 
-/// What `arm` spent in a frame, every slot counted of which that can be told; `None` when there is none in `slots`.
+/// The cost of `arm` in a frame, over every slot whose cost is known; `None` if there is none in `slots`.
 pub fn frame_spent(slots: &[Slot], arm: u32, metric: Metric) -> Option<Spent> {
     slots.iter().filter(|slot| slot.arm == arm).filter_map(|slot| spent(slot, metric)).reduce(Spent::add)
 }
 
-/// The total effect: ln of protected over plain, each a ratio of sums over all frames, every stall counted.
+/// The total effect: ln of protected over plain, each a ratio of sums over all frames, including every stall.
 ///
 /// `frames` are (plain, protected) pairs; the interval is that of [`jackknife`].
 pub fn ratio_effect(frames: &[(Spent, Spent)], alpha: f64) -> Interval {
     jackknife(frames, alpha, |plain, protected| (protected.per_operation() / plain.per_operation()).ln())
 }
 
-/// The total difference: protected less plain, each a ratio of sums over all frames, every stall counted, in the costs'
-/// unit.
+/// The total difference: protected less plain, each a ratio of sums over all frames, including every stall, in the
+/// costs' unit.
 ///
 /// `frames` are (plain, protected) pairs; the interval is that of [`jackknife`].
 pub fn total_difference(frames: &[(Spent, Spent)], alpha: f64) -> Interval {
     jackknife(frames, alpha, |plain, protected| protected.per_operation() - plain.per_operation())
 }
 
-/// What `of` makes of the sums over all frames, with the interval of confidence 1 − `alpha` from the jackknife that
+/// The value of `of` for the sums over all frames, with the interval of confidence 1 − `alpha` from the jackknife that
 /// leaves out one frame at a time, with Student's t (Quenouille 1956, Tukey 1958).
 ///
-/// Its ends are infinite for fewer than two frames and where leaving one out leaves nothing to divide; the estimate is
-/// NaN of nothing.
+/// Its ends are infinite for fewer than two frames, and if leaving one out leaves nothing to divide. The estimate is
+/// NaN without frames.
 fn jackknife(frames: &[(Spent, Spent)], alpha: f64, of: impl Fn(Spent, Spent) -> f64) -> Interval {
     let plain: Spent = frames.iter().map(|(plain, _)| *plain).sum();
     let protected: Spent = frames.iter().map(|(_, protected)| *protected).sum();
@@ -190,8 +189,8 @@ mod tests {
 
     #[test]
     fn a_frames_difference_is_the_midmean_of_its_pairs() {
-        // By hand: the protected arm costs 3, 5, 9, 7, 100, −20, 6 and 8 µs more than 20.5 µs; the lowest and the
-        // highest two are dropped, (5 + 6 + 7 + 8) / 4 = 6.5 µs.
+        // By hand: the protected arm costs 3, 5, 9, 7, 100, −20, 6 and 8 µs more than 20.5 µs. Without the lowest and
+        // the highest two, (5 + 6 + 7 + 8) / 4 = 6.5 µs.
         let more = [3, 5, 9, 7, 100, -20, 6, 8];
         let slot = |block: usize, arm: u32, cost_ns: i64| Slot {
             block: block as u32,
@@ -211,8 +210,8 @@ mod tests {
 
     #[test]
     fn a_total_difference_is_that_of_the_sums() {
-        // By hand: plain 10, 10, 10 and protected 12, 14, 16 a frame of one operation; leaving one out moves the
-        // difference as the mean of 2, 4 and 6 moves, whose standard error is 2/√3, and t(0.975, 2) = 4.302653.
+        // By hand: plain 10, 10, 10 and protected 12, 14, 16, each frame with one operation. The jackknife of the
+        // difference equals that of the mean of 2, 4 and 6: standard error 2/√3, and t(0.975, 2) = 4.302653.
         let spent = |cost: f64| Spent { cost, operations: 1.0 };
         let frames = [12.0, 14.0, 16.0].map(|protected| (spent(10.0), spent(protected)));
         let Interval { estimate, low, high } = total_difference(&frames, 0.05);

@@ -1,4 +1,4 @@
-//! Latency percentiles: compared over groups of frames, because one frame says little about its tail.
+//! Latency percentiles: compared over groups of frames, because one frame has too few samples in its tail.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::{
     starts::{IntervalOptions, OverStarts, StartEffect, infer_over_starts},
 };
 
-/// Samples beyond the percentile that each arm of a group must have.
+/// Samples that each arm of a group must have beyond the percentile.
 pub const SAMPLES_BEYOND: f64 = 50.0;
 
-/// Groups below which no interval is given.
+/// With fewer groups no interval is given.
 pub const MIN_GROUPS: usize = 8;
 
 /// The histograms of one frame.
@@ -22,9 +22,9 @@ pub const MIN_GROUPS: usize = 8;
 pub struct Pair<'a> {
     /// Number of the start that it was measured on.
     pub start: u32,
-    /// Of the plain arm.
+    /// Histogram of the plain arm.
     pub plain: &'a Histogram,
-    /// Of the protected arm.
+    /// Histogram of the protected arm.
     pub protected: &'a Histogram,
 }
 
@@ -39,8 +39,8 @@ pub struct Samples {
 
 /// Consecutive frames (first, last) that hold at least `beyond` samples above the `share` quantile in both arms.
 ///
-/// A group lies within one start, or is of whole starts: two groups that shared one would share its effect. A rest that
-/// is too short for a group belongs to the one before it in the same start, else to none.
+/// A group lies within one start or consists of whole starts: two groups that shared a start would share its effect.
+/// Frames left over at the end of a start join the previous group of that start; without one they are dropped.
 pub fn group_frames(frames: &[Samples], share: f64, beyond: f64) -> Vec<(usize, usize)> {
     let mut groups: Vec<(usize, usize)> = Vec::new();
     let (mut first, mut plain, mut protected) = (0, 0, 0);
@@ -70,8 +70,8 @@ pub fn quantile_effect(frames: &[Pair<'_>], share: f64, asked: IntervalOptions) 
     over_groups(frames, share, asked, quantile_ratio)
 }
 
-/// The difference of the `share` quantiles, protected − plain in ns, as [`quantile_effect`] from the same groups of
-/// frames.
+/// The difference of the `share` quantiles, protected − plain in ns, from the same groups of frames as
+/// [`quantile_effect`].
 pub fn quantile_difference(frames: &[Pair<'_>], share: f64, asked: IntervalOptions) -> OverStarts {
     over_groups(frames, share, asked, |frames, share| {
         let (plain, protected) = quantiles(frames, share)?;
@@ -95,7 +95,7 @@ fn over_groups(
     let groups = group_frames(&samples, share, SAMPLES_BEYOND);
     let effects: Vec<StartEffect> = groups.iter().copied().filter_map(of_group).collect();
     if effects.len() >= MIN_GROUPS {
-        // A group may hold several starts, and is then one value of the interval.
+        // A group may hold several starts; it is then one value of the interval.
         let grouped = groups.iter().flat_map(|(first, last)| &frames[*first..=*last]);
         let starts = grouped.map(|frame| frame.start).collect::<BTreeSet<_>>().len();
         return OverStarts { starts, ..infer_over_starts(&effects, asked) };
@@ -116,7 +116,7 @@ fn over_groups(
     }
 }
 
-/// ln(protected/plain) of the `share` quantiles of all `frames` together; `None` where an arm has no sample.
+/// ln(protected/plain) of the `share` quantiles of all `frames` together; `None` if an arm has no sample.
 pub fn quantile_ratio(frames: &[Pair<'_>], share: f64) -> Option<f64> {
     let (plain, protected) = quantiles(frames, share)?;
     let ratio = (protected / plain).ln();

@@ -1,31 +1,31 @@
-//! Does what identical arms differ by persist over the starts of a cell?
+//! Does the difference between identical arms persist over the starts of a cell?
 //!
-//! An interval over starts holds where what makes a start differ is drawn again for each of them. Something that is
-//! drawn once a cell, such as where on a disk an arm's files lie, shifts all starts alike, and no number of starts
-//! averages it. Between arms that do the same it shows as a mean over the starts that is large against their standard
-//! error: Student's *t*.
+//! An interval over starts holds if everything that makes a start different is drawn again for each start. Something
+//! that is drawn once per cell, such as the place of an arm's files on a disk, shifts all starts alike, and more starts
+//! do not average it out. Between identical arms it shows as a mean over the starts that is large against their
+//! standard error: Student's *t*.
 
 use crate::{distribution::t_two_sided, mean, variance};
 
-/// Starts that a test needs at least.
+/// Minimum number of starts for a test.
 pub const STARTS_MIN: usize = 4;
 
-/// What a difference over starts comes to.
+/// Result of the test for one difference over starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Persistence {
     /// Its mean over the starts, in the unit of the differences.
     pub mean: f64,
     /// The mean over its standard error.
     pub t: f64,
-    /// Starts that it stands on.
+    /// Number of starts.
     pub starts: usize,
-    /// Two-sided probability of such a *t* where arms are exchangeable from start to start.
+    /// Two-sided probability of a *t* at least as large, if arms are exchangeable from start to start.
     pub p: f64,
 }
 
 impl Persistence {
-    /// Of the `differences` between two arms, one a start; `None` for fewer than [`STARTS_MIN`] and where all are
-    /// alike.
+    /// Tests the `differences` between two arms, one per start; `None` for fewer than [`STARTS_MIN`] or if all are
+    /// equal.
     pub fn of(differences: &[f64]) -> Option<Self> {
         let starts = differences.len();
         let error = (variance(differences) / starts as f64).sqrt();

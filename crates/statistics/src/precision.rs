@@ -7,28 +7,27 @@ use crate::{
     mean, variance,
 };
 
-/// Frame counts at which the precision is checked, about a fifth apart: few looks keep the interval honest.
+/// Frame counts at which the precision is checked, about a fifth apart: few checks keep the interval honest.
 const INTERIM_ANALYSES: [usize; 23] =
     [10, 12, 15, 18, 22, 27, 33, 40, 48, 58, 70, 84, 101, 122, 147, 177, 213, 256, 308, 370, 444, 533, 640];
 
 /// Nothing is stopped before this many frames.
 pub const MIN_FRAMES: usize = 15;
 
-/// The error is reduced by this factor where the width decides when to stop: stopping at a narrow moment costs
-/// about one point of coverage, and this pays for it.
+/// Factor on the error when the width decides when to stop: stopping at a narrow moment costs about one point of
+/// coverage, and the smaller error compensates for it.
 pub const STOPPING_FACTOR: f64 = 0.8;
 
-/// Share of chi-square that the planned scatter is taken from: four of five promises are kept.
+/// Probability of the chi-square bound on the scatter used for planning: four of five predictions are kept.
 const ASSURANCE: f64 = 0.8;
 
 /// The frame count at which the confidence sequence is tightest.
 const TIGHTEST_AT: f64 = 30.0;
 
-/// Frames beyond which a prediction is not worth a number.
+/// Predictions of more frames than this are not given.
 const NEVER: usize = 1_000_000;
 
-/// The frame counts at which to look, in ascending order: a fixed list, after it steps of a fifth for as long as there
-/// are numbers.
+/// The frame counts at which to check, in ascending order: a fixed list, then steps of a fifth without end.
 pub fn looks() -> impl Iterator<Item = usize> {
     let last = INTERIM_ANALYSES[INTERIM_ANALYSES.len() - 1];
     let further = std::iter::successors(Some(last), |look| look.checked_add(look / 5)).skip(1);
@@ -40,7 +39,7 @@ pub fn may_stop_at(frames: usize) -> bool {
     frames >= MIN_FRAMES && looks().take_while(|look| *look <= frames).any(|look| look == frames)
 }
 
-/// The first look at which the half-width is at most `target`: the number of frames and the interval there.
+/// The first check at which the half-width is at most `target`: the number of frames and the interval there.
 ///
 /// Only the width decides, never the estimate. The interval is computed at [`STOPPING_FACTOR`]·`alpha` and
 /// reported with confidence 1 − `alpha`.
@@ -52,8 +51,8 @@ pub fn stop_by_precision(effects: &[f64], target: f64, alpha: f64) -> Option<(us
         .find(|(_, interval)| interval.half_width() <= target)
 }
 
-/// A confidence sequence: an interval that holds at all frame counts at once, so that one may look after every
-/// frame and stop when it excludes 0.
+/// A confidence sequence: an interval that holds at all frame counts at once, so you may check after every frame and
+/// stop when it excludes 0.
 ///
 /// Robbins' normal mixture in its asymptotic form (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, arXiv
 /// 2103.06476), tightest at 30 frames, widened by the ratio of the t to the normal quantile for few frames.
@@ -72,10 +71,10 @@ pub fn confidence_sequence(effects: &[f64], alpha: f64) -> Interval {
     Interval { estimate, low: estimate - half, high: estimate + half }
 }
 
-/// Seconds of load still needed for a half-width of at most `target`, where each value took `seconds_each`.
+/// Seconds of load still needed for a half-width of at most `target`, if each value took `seconds_each`.
 ///
-/// The scatter is taken at its upper 80 % bound (χ²), so that the promise is kept about four times in five.
-/// `None` for fewer than two values, where no number can be told, and where a million would not do.
+/// The scatter is taken at its upper 80 % bound (χ²), so the prediction is kept about four times in five. `None` for
+/// fewer than two values, and if a million would not be enough.
 pub fn predict_more(effects: &[f64], target: f64, seconds_each: f64, alpha: f64) -> Option<f64> {
     let n = effects.len();
     if n < 2 {

@@ -1,13 +1,13 @@
-//! Levels of repetition: from the effects of several starts of a server (or of several hosts) to one cost that holds
-//! for the next of them too.
+//! Levels of repetition: from the effects of several starts of a server (or of several hosts) to one cost that also
+//! holds for the next of them.
 //!
-//! Each unit has a true effect of its own, which varies around the one that is wanted with the variance τ², and shows
-//! it with an error of its own: the model of a random-effects meta-analysis. τ² is estimated by Paule and Mandel (1982,
+//! Each unit has its own true effect, which varies around the mean effect with the variance τ², and the unit shows it
+//! with an error of its own: the model of a random-effects meta-analysis. τ² is estimated by Paule and Mandel (1982,
 //! "Consensus values and weighting factors"), its interval by Viechtbauer's Q-profile (2007, "Confidence intervals for
 //! the amount of heterogeneity in meta-analysis"), the interval of the mean by Hartung and Knapp (2001, "On tests of
 //! the overall treatment effect in meta-analysis with normally distributed responses"): Student's t with one degree of
-//! freedom less than there are units. With errors that are alike it is the t interval of the units' effects, and exact.
-//! Why repetition is needed on every level that varies: Kalibera and Jones (2013), "Rigorous benchmarking in reasonable
+//! freedom less than there are units. If all errors are equal, this is the t interval of the units' effects, and exact.
+//! On why every level that varies must be repeated: Kalibera and Jones (2013), "Rigorous benchmarking in reasonable
 //! time".
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     variance,
 };
 
-/// What one start or one host showed.
+/// Result of one start or one host.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unit {
     /// Its effect.
@@ -26,27 +26,27 @@ pub struct Unit {
     pub variance: f64,
 }
 
-/// What units show together.
+/// Result of all units together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pooled {
-    /// The effect over units such as these; its ends are infinite for fewer than two units.
+    /// The mean effect of such units; its ends are infinite for fewer than two units.
     pub effect: Interval,
     /// The standard deviation τ of the units' true effects; an end that is not known is infinite.
     pub spread: Interval,
 }
 
-/// How far the interval of the mean trusts the errors that the units state.
+/// How far the interval of the mean trusts the errors of the units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Errors {
-    /// They differ by how much was measured alone, as those of starts that share one error: the plain interval.
+    /// The errors differ only by the amount measured, as those of starts that share one variance: the plain interval.
     Shared,
-    /// Each is an estimate of its own, as those of hosts. The interval is never narrower than the errors say, because
-    /// the plain one errs where units are few and precise by accident (Röver, Knapp and Friede 2015,
-    /// "Hartung-Knapp-Sidik- Jonkman approach and its modification for random-effects meta-analysis with few studies").
+    /// Each error is an estimate of its own, as those of hosts. The interval is then never narrower than the errors
+    /// imply, because the plain one fails if units are few and agree by chance (Röver, Knapp and Friede 2015,
+    /// "Hartung-Knapp-Sidik-Jonkman approach and its modification for random-effects meta-analysis with few studies").
     Own,
 }
 
-/// The effect over `units` with an interval of confidence 1 − `alpha`, and their spread with another.
+/// The mean effect of `units` and their spread, each with an interval of confidence 1 − `alpha`.
 pub fn pooled(units: &[Unit], errors: Errors, alpha: f64) -> Pooled {
     let degrees = units.len() as f64 - 1.0;
     let between = solve(units, degrees);
@@ -66,11 +66,11 @@ pub fn pooled(units: &[Unit], errors: Errors, alpha: f64) -> Pooled {
     }
 }
 
-/// One unit for each start, from the effects of its frames, of which each has one at least.
+/// One unit for each start, from the effects of its frames; each start must have at least one.
 ///
-/// A start's effect is the Hodges–Lehmann centre of its frames. The variance of a frame is taken from all starts
-/// together, because a few frames say little of it and weights that rest on chance would favour starts by chance. It is
-/// 0 where no start has two frames; then starts weigh alike.
+/// A start's effect is the Hodges–Lehmann centre of its frames. The variance of a frame comes from all starts together:
+/// an estimate from a few frames is poor, and weights that depend on chance would favour starts by chance. It is 0 if
+/// no start has two frames; then all starts weigh the same.
 pub fn of_starts(starts: &[Vec<f64>]) -> Vec<Unit> {
     let of_frame = variance_within(starts);
     starts
@@ -79,7 +79,7 @@ pub fn of_starts(starts: &[Vec<f64>]) -> Vec<Unit> {
         .collect()
 }
 
-/// The variance of a frame's effect within its start, from all `starts` together; 0 where none has two frames.
+/// The variance of a frame's effect within its start, from all `starts` together; 0 if none has two frames.
 pub fn variance_within(starts: &[Vec<f64>]) -> f64 {
     let degrees: f64 = starts.iter().map(|start| start.len() as f64 - 1.0).sum();
     let squares: f64 = starts.iter().map(|start| deviations(start)).sum();
@@ -91,25 +91,25 @@ fn deviations(values: &[f64]) -> f64 {
     if values.len() < 2 { 0.0 } else { variance(values) * (values.len() as f64 - 1.0) }
 }
 
-/// The mean of `units` and the sum of their weights, where their true effects vary by `between`.
+/// The mean of `units` and the sum of their weights, if their true effects have the variance `between`.
 fn weighted(units: &[Unit], between: f64) -> (f64, f64) {
     let sum: f64 = weights(units, between).map(|(_, weight)| weight).sum();
     (weights(units, between).map(|(unit, weight)| weight * unit.effect).sum::<f64>() / sum, sum)
 }
 
-/// Each unit with one over the variance of its effect, or with 1 where no unit has any.
+/// Each unit with its weight: one over the variance of its effect, or 1 if no unit has a variance.
 fn weights(units: &[Unit], between: f64) -> impl Iterator<Item = (&Unit, f64)> {
     let known = between > 0.0 || units.iter().any(|unit| unit.variance > 0.0);
     units.iter().map(move |unit| (unit, if known { 1.0 / (unit.variance + between) } else { 1.0 }))
 }
 
-/// Cochran's Q: how far effects lie from their mean, each square in units of the variance that is expected.
+/// Cochran's Q: how far effects lie from their mean, each square divided by its expected variance.
 fn scatter(units: &[Unit], between: f64) -> f64 {
     let (mean, _) = weighted(units, between);
     weights(units, between).map(|(unit, weight)| weight * (unit.effect - mean).powi(2)).sum()
 }
 
-/// The variance between units at which Q has the value `expected`; 0 where it is below that already.
+/// The variance between units at which Q has the value `expected`; 0 if Q is below that without any.
 fn solve(units: &[Unit], expected: f64) -> f64 {
     if units.len() < 2 || scatter(units, 0.0) <= expected {
         return 0.0;

@@ -1,4 +1,4 @@
-//! From how many clients on does a server not get faster?
+//! The number of clients at which a server stops getting faster.
 
 use crate::{distribution::normal_upper, mean, variance};
 
@@ -6,10 +6,10 @@ use crate::{distribution::normal_upper, mean, variance};
 const GAIN: f64 = 0.05;
 
 /// The smallest number of clients whose next step gains less than 5 % throughput, by the upper end of the one-sided 95
-/// % interval of the gain; `None` when every step gains more, or is not known to gain less.
+/// % interval of the gain. `None` if every step gains more or may gain more.
 ///
-/// `steps` are (clients, ln throughput by frame), by rising clients. The frames of two steps are not paired: steps are
-/// measured one after the other, and so this finds a number of clients and no cost.
+/// `steps` are (clients, ln throughput by frame), by rising clients. The frames of two steps are not paired, because
+/// steps are measured one after the other. So this finds a number of clients, not a cost.
 pub fn saturation(steps: &[(u32, Vec<f64>)]) -> Option<u32> {
     let error = |values: &[f64]| variance(values) / values.len() as f64;
     steps.windows(2).find_map(|pair| {

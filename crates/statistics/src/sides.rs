@@ -1,26 +1,26 @@
-//! Pairs of sides of one server that its provider switches: a value of each pair.
+//! Pairs of sides of one server whose protection the provider switches: one value per pair.
 //!
-//! Frames of one side share the background load of these minutes and the effect of one switch, so they say how well the
-//! side is known and nothing about the next one. Both sides of a pair are next to each other in time and in an order
-//! that is drawn, so exchanging their labels turns the sign of the pair's value: what holds for the effects of frames
-//! holds for these.
+//! Frames of one side share the background load of these minutes and the effect of one switch, so they show how well
+//! this side is known and nothing about the next one. The two sides of a pair follow each other in a random order. So
+//! exchanging their labels changes the sign of the pair's value, and the inference for effects of frames holds for
+//! pairs too.
 
 use std::collections::BTreeMap;
 
 use crate::{order::midmean, starts::StartEffect};
 
-/// What an operation cost in one frame of a side.
+/// Cost of an operation in one frame of a side.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SideFrame {
     /// Number of the pair.
     pub pair: u32,
-    /// Index of the arm that the side is.
+    /// Index of the side's arm.
     pub arm: u32,
     /// Cost of an operation, in any unit; more than 0.
     pub cost: f64,
 }
 
-/// The effect of each pair that has both sides: midmean of ln(cost) of the protected side less that of the plain one.
+/// The effect of each pair with both sides: midmean of ln(cost) of the protected side less that of the plain one.
 pub fn pair_effects(frames: impl IntoIterator<Item = SideFrame>) -> Vec<StartEffect> {
     of_pairs(frames, |cost| cost.ln())
 }
@@ -57,13 +57,13 @@ mod tests {
             frame(0, 0, 1.0),
             frame(0, 1, e),
             frame(0, 1, e),
-            // A stall of one frame in four moves no side.
+            // A stall in one of four frames does not move a side.
             frame(1, 1, 2.0 * e),
             frame(1, 1, 2.0 * e),
             frame(1, 1, 2.0 * e),
             frame(1, 1, 900.0),
             frame(1, 0, 2.0),
-            // Half a pair says nothing.
+            // Half a pair is ignored.
             frame(2, 0, 7.0),
         ];
         let effects: Vec<(u32, f64)> = pair_effects(frames).iter().map(|it| (it.start, it.effect)).collect();

@@ -1,10 +1,10 @@
-//! From the effects of frames to an interval that holds for the next start of the servers, too.
+//! From the effects of frames to an interval that also holds for the next start of the servers.
 //!
-//! Where every frame has a start of its own, frames carry the inference ([`infer`]). Where several frames share a
-//! start, starts do: the model and its sources are in [`random_effects`]. Fewer than four starts say too little of
-//! their spread; then the interval is that of the frames, widened by the spread that is known of the product from
-//! elsewhere, and by that of a cost of this size. What is widened holds where starts differ as they did there, which
-//! nothing in the records can show.
+//! If every frame has a start of its own, the interval comes from the frames ([`infer`]). If several frames share a
+//! start, it comes from the starts: see [`random_effects`] for the model and its sources. Fewer than four starts are
+//! too few to estimate their spread. Then the interval is that of the frames, widened by the product's known spread and
+//! by that of a cost of this size. A widened interval holds if starts differ as they did in the runs that the spread is
+//! known from, which the records cannot show.
 
 use std::collections::BTreeMap;
 
@@ -38,27 +38,26 @@ pub struct StartEffect {
 pub struct KnownSpread {
     /// Standard deviation of the effect from start to start, in the effect's unit.
     pub spread: f64,
-    /// Degrees of freedom that it stands on.
+    /// Degrees of freedom of that spread.
     pub degrees: f64,
-    /// What how much a protection differs from start to start adds; `None` where identical arms are all that is
-    /// compared.
+    /// The additional start-to-start variation of a protection's cost; `None` if only identical arms are compared.
     pub of_cost: Option<CostShare>,
 }
 
-/// How much the cost of a protection differs from one start to the next, beside what identical arms do.
+/// How much more the cost of a protection varies from start to start than identical arms do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CostShare {
     /// Standard deviation of ln(protected ÷ plain) as a share of its mean.
     pub share: f64,
-    /// Degrees of freedom that it stands on.
+    /// Degrees of freedom of that share.
     pub degrees: f64,
-    /// Level of the protected arm, where the effect is a difference in its unit and no logarithm.
+    /// Level of the protected arm, if the effect is a difference in its unit and not a logarithm.
     pub level: Option<f64>,
 }
 
 impl CostShare {
-    /// Standard deviation of `effect`, in its unit. A difference d of the protected arm's level p is a ratio of
-    /// p/(p − d), and where the ratio's logarithm moves by s, the difference moves by p·s.
+    /// Standard deviation of `effect`, in its unit. A difference d at the protected arm's level p is a ratio of p/(p −
+    /// d). If the ratio's logarithm moves by s, the difference moves by p·s.
     fn spread_of(self, effect: f64) -> f64 {
         match self.level {
             Some(level) if level > 0.0 && effect < level => self.share * level * (level / (level - effect)).ln().abs(),
@@ -68,20 +67,20 @@ impl CostShare {
 }
 
 impl KnownSpread {
-    /// What `spreads` say of `metric`; `None` where its starts do not differ.
+    /// The spread of `metric` in `spreads`; `None` if its starts do not differ.
     pub fn of_metric(spreads: &[StartSpread], metric: Metric) -> Option<Self> {
         let known = start_spread::of_metric(spreads, metric)?;
         Some(Self { spread: known.spread, degrees: known.degrees, of_cost: None })
     }
 
-    /// The same with what is known of how much protections differ from start to start.
+    /// Adds the known start-to-start variation of protections.
     #[must_use]
     pub fn with_costs(self, costs: Option<&CostSpread>) -> Self {
         let of_cost = costs.map(|costs| CostShare { share: costs.share, degrees: costs.degrees, level: None });
         Self { of_cost, ..self }
     }
 
-    /// The same of an arm whose cost is `effect`. Variances add; the degrees are Satterthwaite's ("An approximate
+    /// The spread for an arm whose cost is `effect`. Variances add; the degrees are Satterthwaite's ("An approximate
     /// distribution of estimates of variance components", Biometrics Bulletin 2, 1946).
     #[must_use]
     pub fn at_cost(self, effect: f64) -> Self {
@@ -91,38 +90,37 @@ impl KnownSpread {
         Self { spread: (own + cost).sqrt(), degrees, of_cost: None }
     }
 
-    /// By how much it widens either side of an interval of error `alpha` on so many starts, which their frames widen
-    /// further; in the effect's unit.
+    /// How far it widens either side of an interval of error `alpha` over `starts` starts, in the effect's unit.
     pub fn widening(&self, starts: usize, alpha: f64) -> f64 {
         self.widening_by(1.0 / starts.max(1) as f64, alpha)
     }
 
-    /// The same where each start has so many of the `frames` and weighs as much in the estimate.
+    /// The same if each start has the given number of `frames` and weighs accordingly in the estimate.
     pub fn widening_over(&self, frames: &[usize], alpha: f64) -> f64 {
         let all = frames.iter().sum::<usize>() as f64;
         self.widening_by(frames.iter().map(|of_start| (*of_start as f64 / all).powi(2)).sum(), alpha)
     }
 
-    /// The same where the squares of the starts' shares in the estimate add up to `squares`.
+    /// The same if the squares of the starts' shares in the estimate add up to `squares`.
     fn widening_by(&self, squares: f64, alpha: f64) -> f64 {
         t_upper(alpha / 2.0, self.degrees) * self.spread * squares.sqrt()
     }
 }
 
-/// How an interval is asked for.
+/// Options of an interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IntervalOptions {
-    /// Its error.
+    /// Error: 1 − confidence.
     pub alpha: f64,
-    /// The answers were checked again and again, so only an interval that holds at all looks at once may be read.
+    /// The answers were checked repeatedly, so only an interval that holds at all checks at once is valid.
     pub by_decision: bool,
-    /// For fewer than four starts; `None` where they do not differ.
+    /// For fewer than four starts; `None` if they do not differ.
     pub known: Option<KnownSpread>,
 }
 
 impl IntervalOptions {
-    /// The same for a difference in an amount whose level is `level` with the protection: a start that makes an arm
-    /// more expensive by a hundredth adds a hundredth of its level.
+    /// The options for a difference in an amount whose level with the protection is `level`: a start that makes an arm
+    /// 1 % more expensive adds 1 % of its level.
     #[must_use]
     pub fn at_level(self, level: f64) -> Self {
         let at = |known: KnownSpread| KnownSpread {
@@ -134,30 +132,30 @@ impl IntervalOptions {
     }
 }
 
-/// An interval over starts with what led to it.
+/// An interval over starts and how it was computed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverStarts {
-    /// Its values are frames where each has a start of its own and where starts are few, else the starts' effects.
+    /// Its values are frames if each has a start of its own or if starts are few, else the starts' effects.
     pub inference: Inference,
-    /// Frames, or groups of frames, behind it.
+    /// Number of frames, or groups of frames.
     pub count: usize,
-    /// Starts of the servers behind it.
+    /// Number of starts of the servers.
     pub starts: usize,
-    /// Standard deviation of the true effect from start to start; `None` where frames do not tell it from their own.
+    /// Standard deviation of the true effect from start to start; `None` if frames cannot separate it from their own.
     pub spread: Option<Interval>,
-    /// Variance of a frame's effect within its start; `None` where `spread` is.
+    /// Variance of a frame's effect within its start; `None` if `spread` is `None`.
     pub within: Option<f64>,
-    /// The interval was widened by what is known from elsewhere.
+    /// The interval was widened by a spread known from other runs.
     pub widened: bool,
-    /// Degrees of freedom of the spread that it was widened by.
+    /// Degrees of freedom of that spread.
     pub known_degrees: Option<f64>,
-    /// Two-sided p of no effect; NaN of nothing.
+    /// Two-sided p of no effect; NaN without values.
     pub p: f64,
-    /// Two-sided p of an effect that did not move with the frames.
+    /// Two-sided p of an effect that did not change over time.
     pub trend_p: f64,
 }
 
-/// The interval over starts from `effects`, which are in the order of time. Values that are not finite are left out.
+/// The interval over starts from `effects`, in the order of time. Values that are not finite are left out.
 pub fn infer_over_starts(effects: &[StartEffect], asked: IntervalOptions) -> OverStarts {
     let finite: Vec<StartEffect> = effects.iter().copied().filter(|it| it.effect.is_finite()).collect();
     let mut starts: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
@@ -170,7 +168,7 @@ pub fn infer_over_starts(effects: &[StartEffect], asked: IntervalOptions) -> Ove
     }
 }
 
-/// Each frame has a start of its own.
+/// For frames with a start of their own each.
 fn by_frames(effects: &[StartEffect], asked: IntervalOptions) -> OverStarts {
     let effects: Vec<f64> = effects.iter().map(|it| it.effect).collect();
     let inference = inferred(&effects, asked);
@@ -196,8 +194,8 @@ fn inferred(values: &[f64], asked: IntervalOptions) -> Inference {
     inference
 }
 
-/// Starts that are too few for their own spread: the frames' interval about the mean of the starts, each weighed by its
-/// frames, wider by the known spread of that mean. Both parts are independent, so that their squares add.
+/// For too few starts to estimate their spread: the frames' interval about the mean of the starts, each weighted by its
+/// frames, widened by the known spread of that mean. Both parts are independent, so their squares add.
 fn widened(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
     let centres: Vec<f64> = starts.iter().map(|start| hodges_lehmann_estimate(start)).collect();
     let of_starts: Vec<usize> = starts.iter().map(Vec::len).collect();
@@ -233,7 +231,7 @@ fn widened(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
     of_frames(inference, p.max(p_of_frames), Some(known.degrees))
 }
 
-/// Starts with several frames: random effects.
+/// For starts with several frames: random effects.
 fn by_starts(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
     let units = of_starts(starts);
     let found = pooled(&units, Errors::Shared, asked.alpha);
@@ -256,8 +254,8 @@ fn by_starts(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
     }
 }
 
-/// Two-sided p of effects that do not move while a start lasts: the frames of all starts by their place within the
-/// start, each less its start's centre, so that start-to-start variation is no trend.
+/// Two-sided p of effects that do not change during a start: the frames of all starts by their place within the start,
+/// each less its start's centre, so that start-to-start variation does not count as a trend.
 fn trend_within(starts: &[Vec<f64>]) -> f64 {
     let mut placed: Vec<(usize, f64)> = Vec::new();
     for start in starts {

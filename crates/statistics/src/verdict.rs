@@ -9,7 +9,7 @@ pub fn percent(effect: f64) -> f64 {
     100.0 * effect.exp_m1()
 }
 
-/// A percentage with as many digits as are worth reading: none from 20 on, one from 0.95 on, else two.
+/// A percentage with the useful number of digits: none from 20 on, one from 0.95 on, else two.
 pub fn digits(percentage: f64) -> String {
     let decimals = match percentage.abs() {
         size if size >= 20.0 => 0,
@@ -19,7 +19,7 @@ pub fn digits(percentage: f64) -> String {
     fixed(percentage, decimals)
 }
 
-/// The one-word answer of an interval, where a cost up to `margin` (natural-log ratio) counts as none.
+/// The one-word answer of an interval; a cost up to `margin` (natural-log ratio) counts as none.
 pub fn outcome(interval: Interval, margin: f64) -> Outcome {
     if !(interval.low.is_finite() && interval.high.is_finite()) {
         Outcome::TooNoisy
@@ -34,7 +34,7 @@ pub fn outcome(interval: Interval, margin: f64) -> Outcome {
     }
 }
 
-/// The answer in one word and in words: `costs 3.1 % [2.6, 3.7]`. `what` is what was not found: `cost`.
+/// The answer in one word and as a text: `costs 3.1 % [2.6, 3.7]`. `what` names what was not found: `cost`.
 pub fn verdict(interval: Interval, margin: f64, what: &str) -> (Outcome, String) {
     let Interval { estimate, low, high } = interval;
     let of = |effect: f64| digits(percent(effect));

@@ -30,10 +30,10 @@ fn trials() -> Vec<UnitEffect> {
     TRIALS.map(unit).to_vec()
 }
 
-/// The interval of the spread is what metafor prints of these trials (`confint`, τ² from 0.1302 to 1.1812, on its page
-/// "van Houwelingen et al. (2002)"); spread, mean and the half-width of the mean are those of statsmodels 0.14 (the
-/// function `combine_effects` with `method_re="iterated"`, the standard error of Hartung and Knapp times scipy's
-/// quantile of t); the next unit is by a program of its own in Python, written from the formula.
+/// The interval of the spread is the one that metafor prints for these trials (`confint`, τ² from 0.1302 to 1.1812, on
+/// its page "van Houwelingen et al. (2002)"). Spread, mean and the half-width of the mean are from statsmodels 0.14
+/// (the function `combine_effects` with `method_re="iterated"`, the standard error of Hartung and Knapp times scipy's
+/// quantile of t). The next unit is from a separate Python program, written from the formula.
 #[test]
 fn golden_vectors() {
     let near = |actual: f64, expected: f64, by: f64| assert!((actual - expected).abs() < by, "{actual}, {expected}");
@@ -46,7 +46,7 @@ fn golden_vectors() {
     near(next.expect("of thirteen").half_width(), 1.349_790_343_570_231, 1e-9);
 }
 
-/// Of units of very unequal precision each counts alike: mean and half-width are scipy's of 0.1, 0.2 and 0.4.
+/// Units of very unequal precision count alike: mean and half-width are scipy's for 0.1, 0.2 and 0.4.
 #[test]
 fn one_sure_unit_does_not_speak_for_all() {
     let unit = |(effect, error): (f64, f64)| UnitEffect { effect, variance: error * error, degrees: 7.0 };
@@ -67,10 +67,10 @@ fn repeats_of_one_host_are_one_unit() {
     assert_eq!(combined(&[]), None);
     let one = UnitEffect { effect: 0.1, variance: 1e-4, degrees: 7.0 };
     assert_eq!(combined(&[one]), Some(one));
-    // Repeats that agree are as sure as their errors say, and no surer: variance 1e-4 / 4.
+    // Repeats that agree are exactly as precise as their errors imply: variance 1e-4 / 4.
     let four = combined(&[one; 4]).expect("a unit");
     assert!((four.effect - 0.1).abs() < 1e-12 && (four.variance - 0.25e-4).abs() < 1e-12, "{four:?}");
-    // Of repeats that differ, what differs is in the variance.
+    // If repeats differ, the variance includes the difference.
     let apart = combined(&[UnitEffect { effect: 0.0, ..one }, UnitEffect { effect: 0.2, ..one }]).expect("a unit");
     assert!((apart.effect - 0.1).abs() < 1e-12 && (apart.variance - 0.01).abs() < 1e-9, "{apart:?}");
     assert_eq!([four.degrees, apart.degrees], [3.0, 1.0]);
@@ -85,7 +85,7 @@ fn errors_that_rest_on_few_starts_lower_the_end_of_the_spread_alone() {
 }
 
 proptest! {
-    /// The next unit is never known better than their mean.
+    /// The next unit's interval is never narrower than that of the mean.
     #[test]
     fn the_next_is_wider_than_the_mean(
         of in prop::collection::vec((-0.1f64..0.1, 1e-8f64..1e-4), 5..20),

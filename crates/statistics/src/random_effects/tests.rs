@@ -47,7 +47,7 @@ fn one_start_says_nothing_of_the_next() {
 }
 
 proptest! {
-    /// Starts with as many frames each: Student's interval of the starts' effects, which is exact.
+    /// Starts with equally many frames: the result is Student's interval of the starts' effects, which is exact.
     #[test]
     fn starts_of_one_length_give_the_t_interval(
         starts in prop::collection::vec(prop::collection::vec(-0.1f64..0.1, 4), 2..12),
@@ -60,7 +60,7 @@ proptest! {
         prop_assert!((effect.half_width() - plain.half_width()).abs() < 1e-6 * plain.half_width().max(1e-6));
     }
 
-    /// What is added to every effect is added to the result, and what scales every effect scales it.
+    /// Adding a constant to every effect adds it to the result; scaling every effect scales the result.
     #[test]
     fn shifts_and_scales_pass_through(
         of in prop::collection::vec((-0.1f64..0.1, 1e-8f64..1e-4), 2..10),

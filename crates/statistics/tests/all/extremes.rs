@@ -1,4 +1,4 @@
-//! Whatever the numbers are: everything ends, and what is unknown makes no interval narrow.
+//! For all numbers: every function ends, and unknown values never make an interval narrow.
 
 use tithe_statistics::{
     change_points::{change_points, values_min},
@@ -35,17 +35,17 @@ const STRANGE: [f64; 14] = [
     0.05,
 ];
 
-/// Lists of four values: two that are usual, and every pair that is not.
+/// Lists of four values: two usual ones and every pair of strange ones.
 fn lists() -> impl Iterator<Item = Vec<f64>> {
     STRANGE.iter().flat_map(|one| STRANGE.iter().map(|other| vec![0.1, *one, 0.3, *other]))
 }
 
-/// Has its estimate between its ends, as far as there are any.
+/// The estimate lies between the ends, as far as they are known.
 fn ordered(Interval { estimate, low, high }: Interval) -> bool {
     [(low, high), (low, estimate), (estimate, high)].iter().all(|(one, other)| one <= other || (one - other).is_nan())
 }
 
-/// Is a chance, or is not known.
+/// A probability, or unknown.
 fn chance(p: f64) -> bool {
     p.is_nan() || (0.0..=1.0).contains(&p)
 }
@@ -64,7 +64,7 @@ fn distributions_end() {
                 assert!(order_statistic_ranks(trials, one, other).is_none_or(|(_, high)| high <= trials));
             }
         }
-        // A tail that is not known, or that nothing is below, is infinitely far away.
+        // The quantile of an unknown or impossible tail is infinite.
         assert_eq!(t_upper(f64::NAN, 5.0), f64::INFINITY);
         assert_eq!([normal_upper(-1.0), chi_squared_upper(-1.0, 3.0), t_upper(-0.1, 3.0)], [f64::INFINITY; 3]);
     }
@@ -116,7 +116,7 @@ fn what_is_asked_of_strange_values_ends() {
         let _ = (infer(&values.repeat(9), 0.05), stop_by_precision(&values.repeat(9), 0.1, 0.05));
         for strange in STRANGE {
             let _ = (quantile7(&values, strange.clamp(0.0, 1.0)), signed_rank_cut(4, strange));
-            // Nothing is promised of what is not known.
+            // There is no prediction from unknown values.
             let more = predict_more(&values, strange, 1.0, 0.05);
             assert!(
                 more.is_none_or(|more| more >= 0.0 && values.iter().all(|it| it.is_finite())),

@@ -1,4 +1,4 @@
-//! Slots to effects: which slots count, for what, and what exchanging the arms does.
+//! Slots to effects: which slots count, for which cost, and the effect of exchanging the arms.
 
 use tithe_model::{experiment::Metric, record::Slot};
 use tithe_statistics::pairing::{
@@ -40,7 +40,7 @@ fn a_slot_that_says_too_little_has_no_cost() {
     assert!(!none(Slot { operations: MIN_OPERATIONS, ..slot() }));
     assert!(none(Slot { counted: 0, ..slot() }));
     assert!(!none(Slot { counted: 1, ..slot() }));
-    // Nothing is no cost, and less than nothing is none either.
+    // A cost of zero or less is no cost.
     assert_eq!(slot_cost(&Slot { client_cpu_ns: 0, ..slot() }, Metric::ClientCpu), None);
     for stalled_ns in [1000, 1001] {
         assert_eq!(slot_cost(&Slot { stalled_ns: Some(stalled_ns), ..slot() }, Metric::Net), None);
@@ -85,8 +85,8 @@ fn effects(slots: &[Slot]) -> [Option<f64>; 2] {
 fn pairs_are_of_one_block_and_lane_in_any_order() {
     let slots = pairs(&COSTS);
     let [effect, difference] = effects(&slots);
-    // By hand, of ten pairs without the two smallest and the two largest. Of the costs: 5, 5, 7, 7, 10, 20. Of their
-    // logarithms: those of 205/200, 137/130, 95/90, 107/100, 230/210, 110/100.
+    // By hand, from ten pairs without the two smallest and the two largest. Costs: 5, 5, 7, 7, 10, 20. Logarithms:
+    // those of 205/200, 137/130, 95/90, 107/100, 230/210, 110/100.
     let logarithms: f64 = [205.0 / 200.0, 137.0 / 130.0, 95.0 / 90.0, 107.0 / 100.0, 230.0 / 210.0, 1.1_f64]
         .iter()
         .map(|it| it.ln())
@@ -96,14 +96,14 @@ fn pairs_are_of_one_block_and_lane_in_any_order() {
     let mut turned: Vec<Slot> = slots.iter().rev().copied().collect();
     turned.swap(3, 11);
     assert_eq!(effects(&turned), [effect, difference]);
-    // Exchanging the arms turns the sign, and a unit scales.
+    // Exchanging the arms changes the sign, and another unit scales the difference.
     assert_eq!(frame_difference(&slots, 1, 3, Metric::Net, 8), Some(-9.0));
     let other = frame_effect(&slots, 1, 3, Metric::Net, 8).expect("an effect");
     assert!((other + effect.expect("an effect")).abs() < 1e-15);
     let longer: Vec<Slot> = slots.iter().map(|it| Slot { wall_ns: 8 * it.wall_ns, ..*it }).collect();
     let scaled = effects(&longer);
     assert!((scaled[0].expect("an effect") - effect.expect("an effect")).abs() < 1e-12 && scaled[1] == Some(72.0));
-    // Half a pair says nothing, and neither does another arm.
+    // Half a pair and other arms are ignored.
     let more = [Slot { block: 77, arm: 1, ..slots[0] }, Slot { block: 78, arm: 3, ..slots[0] }];
     let third = slots.iter().map(|it| Slot { arm: 2, wall_ns: 5, ..*it });
     let more: Vec<Slot> = slots.iter().copied().chain(more).chain(third).collect();
@@ -118,7 +118,7 @@ fn a_frame_has_so_many_pairs_or_none() {
 
 #[test]
 fn a_tenth_of_the_slots_may_show_no_cost() {
-    // Of 20 slots two may be lost; a slot that says too little is not lost, and those of other arms do not count.
+    // Of 20 slots two may be lost. A slot with too few operations is not lost, and slots of other arms do not count.
     let lost = |count: usize, lose: fn(&mut Slot)| {
         let mut slots = pairs(&COSTS);
         slots.iter_mut().step_by(2).take(count).for_each(lose);

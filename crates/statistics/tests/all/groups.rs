@@ -1,4 +1,4 @@
-//! Percentiles: which frames make a group, and what groups say.
+//! Percentiles: which frames make a group, and the results of groups.
 
 use tithe_model::histogram::Histogram;
 use tithe_statistics::{
@@ -10,7 +10,7 @@ use tithe_statistics::{
 
 const ASKED: IntervalOptions = IntervalOptions { alpha: 0.05, by_decision: false, known: None };
 
-/// Groups of frames that are given as start, samples of the plain and of the protected arm; ten samples above the half.
+/// Groups of frames given as start, samples of the plain and of the protected arm; ten samples above the median needed.
 fn groups(frames: &[(u32, u64, u64)]) -> Vec<(usize, usize)> {
     let frame = |&(start, plain, protected): &(u32, u64, u64)| Samples { start, count: (plain, protected) };
     group_frames(&frames.iter().map(frame).collect::<Vec<_>>(), 0.5, 10.0)
@@ -22,7 +22,7 @@ fn a_group_has_enough_samples_of_both_arms() {
     assert_eq!(groups(&[(0, 19, 90)]), []);
     assert_eq!(groups(&[(0, 90, 19)]), []);
     assert_eq!(groups(&[(0, 20, 20)]), [(0, 0)]);
-    // Samples of one group are not counted for the next.
+    // Samples of one group do not count for the next.
     assert_eq!(groups(&[(0, 15, 30), (0, 5, 30), (0, 20, 20)]), [(0, 1), (2, 2)]);
     assert_eq!(groups(&[(0, 30, 15), (0, 30, 5), (0, 20, 20)]), [(0, 1), (2, 2)]);
 }
@@ -30,22 +30,22 @@ fn a_group_has_enough_samples_of_both_arms() {
 #[test]
 fn a_group_lies_within_a_start_or_is_of_whole_starts() {
     let frame = |start: u32| (start, 10, 10);
-    // The rest of a start belongs to the group before it in the same start.
+    // The rest of a start belongs to the previous group of the same start.
     assert_eq!(groups(&[frame(0), frame(0), frame(0)]), [(0, 2)]);
     assert_eq!(groups(&[frame(0), frame(0), frame(0), frame(1), frame(1)]), [(0, 2), (3, 4)]);
-    // Starts that are too short alone are one group together, which ends where a start does.
+    // Starts that are too short alone form one group together, which ends where a start ends.
     assert_eq!(groups(&[frame(0), frame(1)]), [(0, 1)]);
     assert_eq!(groups(&[frame(0), frame(1), frame(1)]), [(0, 2)]);
     assert_eq!(groups(&[frame(0), frame(1), frame(1), frame(2)]), [(0, 2)]);
-    // Such a group takes no further start.
+    // A group of several starts takes no further start.
     assert_eq!(groups(&[frame(0), frame(1), frame(2), frame(3), frame(4)]), [(0, 1), (2, 3)]);
-    // Neither does one within a start: what is left over of a later start is dropped.
+    // A group of several starts takes no part of a start either: the rest of a later start is dropped.
     assert_eq!(groups(&[frame(0), frame(0), frame(1)]), [(0, 1)]);
-    // After a group of this start the rest that is long enough is a group.
+    // After a group of this start, the rest is a group if it is long enough.
     assert_eq!(groups(&[(0, 25, 25), frame(0), frame(0), (1, 20, 20)]), [(0, 0), (1, 2), (3, 3)]);
 }
 
-/// Frames of two arms: each has a hundred values from `level` µs on, the protected arm's a share higher.
+/// Frames of two arms: each has a hundred values from `level` µs on; the protected arm's are higher by a share.
 fn histograms(count: u32) -> Vec<(u32, Histogram, Histogram)> {
     let of = |level: u64| {
         let mut histogram = Histogram::default();
@@ -64,7 +64,7 @@ fn paired(frames: &[(u32, Histogram, Histogram)]) -> Vec<Pair<'_>> {
 fn each_group_is_one_value_and_too_few_have_no_ends() {
     let histograms = histograms(2 * MIN_GROUPS as u32);
     let frames = paired(&histograms);
-    // 75 % of 200 samples leave 50.
+    // For the 75 % quantile, 200 samples leave 50 beyond it.
     let of_group = |group: &[Pair<'_>]| {
         let [plain, protected] = [|pair: &Pair<'_>| pair.plain.clone(), |pair: &Pair<'_>| pair.protected.clone()].map(
             |arm: fn(&Pair<'_>) -> Histogram| {

@@ -1,4 +1,4 @@
-//! What must hold of the estimator, by other programs' numbers and by laws.
+//! Tests of the estimator against other programs' numbers and against laws.
 
 mod extremes;
 mod frames;

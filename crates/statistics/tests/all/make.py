@@ -84,7 +84,7 @@ many = np.round(random.standard_t(3, 260) + 0.15, 9)
 for n in [1, 2, 5, 9, 20, 49, 200, 201, 202, 260]:
     test = stats.wilcoxon(many[:n], method="exact" if n <= 200 else "approx", correction=n > 200)
     say("signed_rank_p", [many[:n]], test.pvalue)
-# With ties ranks are shared, and a sum between two whole numbers counts as the lower one.
+# Ties share their rank, and a sum between two whole numbers counts as the lower one.
 for tied in [[1, 1, -1], [0, 0], [0, 2, 2, 2, -3, 1, 1], [-1, -1, 2, 2, -2, 3, 3, 3, 0], list(np.round(many[:30]))]:
     kept = np.array([x for x in tied if x != 0])
     p = 1.0
@@ -169,7 +169,7 @@ def more(x, target, each, alpha):
 for n, target, each, alpha in [(2, 9.0, 1, 0.1), (5, 0.5, 2, 0.05), (40, 0.5, 1, 0.05), (40, 0.1, 0.25, 0.01), (40, 0.02, 3, 0.05)]:
     say("predict_more", [values[:n], target, each, alpha], more(values[:n], target, each, alpha))
 
-# Sums of frames, and starts alike.
+# Sums of frames, and interchangeable starts.
 for n, alpha in itertools.product([2, 3, 12], [0.05, 0.2]):
     costs, counts = np.exp(values).round(3), np.round(50 + 10 * values)
     sums = [costs[:n], counts[:n], costs[12 : 12 + n], counts[20 : 20 + n]]
@@ -180,7 +180,7 @@ for n, alpha in itertools.product([2, 3, 12], [0.05, 0.2]):
         estimate = of(*sums)
         without = np.array([of(*(np.delete(it, i) for it in sums)) for i in range(n)])
         error = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
-        # The estimate less the pseudo-values' mean is the bias; the interval is about the estimate.
+        # The estimate minus the mean of the pseudo-values is the bias; the interval is centred on the estimate.
         half = stats.t.isf(alpha / 2, n - 1) * error
         say(name, [*sums, alpha], [estimate, estimate - half, estimate + half])
 for n in [4, 5, 30]:
@@ -218,7 +218,7 @@ for k, own, alpha in itertools.product([2, 3, 9], [0, 1], [0.05, 0.2]):
 
 hl = lambda x: np.median([(x[i] + x[j]) / 2 for i in range(len(x)) for j in range(i, len(x))])
 t_two = lambda t, degrees: 2 * stats.t.sf(abs(t), degrees)
-# Effects with their start: centre, ends, p, trend, number of values, variance within (-1 where it is not told).
+# Effects with their start: centre, ends, p, trend, number of values, variance within (-1 if unknown).
 for lengths, alpha in itertools.product([[4, 4, 4, 4], [3, 5, 2, 4, 4, 6], [1, 1, 2, 1, 1]], [0.05, 0.2]):
     starts = np.split(values[: sum(lengths)], np.cumsum(lengths)[:-1])
     effects = np.array([hl(x) for x in starts])
@@ -231,7 +231,7 @@ for lengths, alpha in itertools.product([[4, 4, 4, 4], [3, 5, 2, 4, 4, 6], [1, 1
     names = np.repeat(np.arange(len(lengths)), lengths)
     expected = [mean, low, high, t_two(mean / error, len(lengths) - 1), trend, len(placed), within]
     say("infer_over_starts", [names, values[: sum(lengths)], alpha], expected)
-# One to three starts: the frames' interval about the mean of the starts, wider by a spread that is known.
+# One to three starts: the frames' interval about the mean of the starts, widened by a known spread.
 for lengths, alpha, known, degrees in [([9], 0.05, 0.4, 7), ([4, 5], 0.05, 0.1, 11), ([2, 3, 3], 0.1, 1.5, 4), ([6, 2], 0.05, 0, 3)]:
     starts = np.split(values[: sum(lengths)], np.cumsum(lengths)[:-1])
     shares = np.array(lengths) / sum(lengths)

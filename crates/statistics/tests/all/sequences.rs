@@ -1,4 +1,4 @@
-//! When to look and to stop, what an answer is called, where a level changes, how starts are divided.
+//! When to check and to stop, how an answer is named, where a level changes, how starts are divided.
 
 use tithe_model::schedule::SplitMix64;
 use tithe_statistics::{
@@ -23,7 +23,7 @@ fn looks_are_about_a_fifth_apart_and_stops_are_among_them() {
     assert!(first.windows(2).all(|pair| (1.15..1.26).contains(&(pair[1] as f64 / pair[0] as f64))), "{first:?}");
     let stops: Vec<usize> = (0..1000).filter(|frames| may_stop_at(*frames)).collect();
     assert_eq!(stops, looks().filter(|look| *look >= MIN_FRAMES).take_while(|look| *look < 1000).collect::<Vec<_>>());
-    // They end with the numbers.
+    // They continue to the largest number.
     assert!(looks().last().is_some_and(|last| last > usize::MAX / 2));
     assert!(!may_stop_at(usize::MAX));
 }
@@ -45,7 +45,7 @@ fn a_measurement_stops_where_it_is_narrow_enough_and_not_before() {
 fn what_would_take_too_long_has_no_number() {
     assert_eq!(predict_more(&[1.0], 1.0, 1.0, 0.05), None);
     assert_eq!(predict_more(&[1.0, 1.0], 0.0, 7.0, 0.05), Some(0.0));
-    // A half-width falls with the root: a thousandth of the scatter takes above a million values.
+    // A half-width falls with the square root: a thousandth of the scatter takes more than a million values.
     let effects: Vec<f64> = (0..30).map(|it| f64::from(it % 3)).collect();
     let more = predict_more(&effects, 0.002, 1.0, 0.05).expect("below a million");
     assert!((5e5..1e6).contains(&more), "{more}");
@@ -85,7 +85,7 @@ fn an_answer_is_called_by_where_its_interval_lies() {
     ] {
         assert_eq!((found.0, found.1.replace('−', "-")), (outcome, text.to_owned()));
     }
-    // The margin itself is within it.
+    // The margin itself counts as no cost.
     assert_eq!(say((0.005, -0.01, 0.01)).0, Outcome::NoneFound);
     assert!(say((0.005, 0.001, 0.01)).1.ends_with("(below your margin)"));
     assert!((percent(0.01) - 1.005_016_708_416_805_6).abs() < 1e-12);
@@ -103,7 +103,7 @@ fn every_change_of_a_series_is_found_in_its_order() {
     let values: Vec<f64> = (0..36).map(value).collect();
     let found = steps(&values);
     assert_eq!(found.iter().map(|it| it.place).collect::<Vec<_>>(), [12, 24]);
-    // The smallest p that 2,000 orders can say.
+    // The smallest p that is possible with 2,000 orders.
     assert!(found.iter().all(|it| it.p == 1.0 / 2001.0), "{found:?}");
     let backward: Vec<f64> = values.iter().rev().copied().collect();
     assert_eq!(steps(&backward).iter().map(|it| it.place).collect::<Vec<_>>(), [12, 24]);
@@ -120,12 +120,12 @@ fn the_shortest_side_has_three_values() {
     assert!(!step(2, 10).contains(&2) && !step(10, 2).contains(&10));
 }
 
-/// By counting all orders: of eight values in two halves 70, of which two are as clear.
+/// By counting all orders: eight values in two halves have 70, of which two show the step as clearly.
 #[test]
 fn p_of_a_step_is_the_share_of_orders_that_are_as_clear() {
     let found = steps(&[1.0, 2.0, 3.0, 4.0, 90.0, 91.0, 92.0, 93.0]);
     assert_eq!(found.len(), 1);
-    // 2,000 orders of chance 2/70: 57 and four times 7.5.
+    // 2,000 orders with probability 2/70: 57, and four standard deviations of 7.5.
     assert!((found[0].p - 2.0 / 70.0).abs() < 0.015, "{found:?}");
     assert_eq!(
         [2.0 / 20.0, 2.0 / 21.0, 0.05, 2.0 / 252.0, 1e-6, 0.9e-6].map(values_min),
@@ -135,7 +135,7 @@ fn p_of_a_step_is_the_share_of_orders_that_are_as_clear() {
 
 #[test]
 fn weights_are_of_the_inverse_variance() {
-    // Nine values at 0 and nine at 1, of which the late ones are as unsure as they are many: no change to be told.
+    // Nine values at 0 and nine at 1. If the late ones are very imprecise, no change is found.
     let series = |variance: f64| -> Vec<Unit> {
         let value = |place: usize| f64::from(u8::from(place >= 9)) + 0.1 * ((place * 5 % 7) as f64 - 3.0);
         (0..18).map(|place| Unit { effect: value(place), variance: if place < 9 { 0.01 } else { variance } }).collect()
@@ -144,7 +144,7 @@ fn weights_are_of_the_inverse_variance() {
     assert_eq!(change_points(&series(9.0), 0.05), []);
 }
 
-/// What is measured in another unit changes at the same places, and its p is the same.
+/// Another unit of the values gives the same places and the same p.
 #[test]
 fn the_unit_of_values_and_errors_does_not_matter() {
     let mut random = SplitMix64::new(5);
@@ -170,12 +170,13 @@ fn starts_are_as_many_as_frames_have_room_for() {
     let seen = VarianceComponents { within: 9.0, between: 1.0, start_s: 4.0, frame_s: 1.0 };
     assert_eq!(seen.frames_per_start(), 6.0);
     assert_eq!([0, 3, 20, 21, 600].map(|frames| seen.starts(frames, 2, 50)), [2, 2, 3, 4, 50].map(Some));
-    // A start has one frame at least.
+    // A start has at least one frame.
     let dear = VarianceComponents { start_s: 1e-9, ..seen };
     assert_eq!(dear.starts(30, 2, 50), Some(30));
 }
 
-/// Intervals hold as often as they say: of normal effects with an error of 5 %, and of 5 % over three of them at once.
+/// Intervals have their nominal coverage: for normal effects with an error of 5 %, and with 5 % over three of them at
+/// once.
 #[test]
 fn intervals_hold_as_often_as_they_say() {
     let mut random = SplitMix64::new(11);
@@ -187,7 +188,7 @@ fn intervals_hold_as_often_as_they_say() {
         let alpha = sidak(0.05, comparisons);
         let mut holds = || infer(&(0..frames).map(|_| 0.3 + normal()).collect::<Vec<_>>(), alpha).interval.holds(0.3);
         let missed = (0..2000).filter(|_| !(0..comparisons).all(|_| holds())).count();
-        // Of 2,000 a hundred; four standard deviations are 39.
+        // 100 of 2,000 are expected; four standard deviations are 39.
         assert!((61..=139).contains(&missed), "{frames} {comparisons}: {missed}");
     }
     let mut holds = || {

@@ -1,4 +1,4 @@
-//! Which starts carry an interval, and what is known of their spread from elsewhere.
+//! Which starts give an interval, and what is known of their spread from other runs.
 
 use proptest::{collection::vec, prelude::*};
 use tithe_model::{
@@ -20,7 +20,7 @@ fn asked(by_decision: bool) -> IntervalOptions {
     IntervalOptions { alpha: 0.05, by_decision, known: Some(KNOWN) }
 }
 
-/// So many effects on so many starts in turn.
+/// `count` effects, assigned to `starts` starts in turn.
 fn effects(count: u32, starts: u32) -> Vec<StartEffect> {
     let effect = |it: u32| StartEffect { start: it % starts, effect: 0.1 + 0.01 * f64::from(it * 5 % 7) };
     (0..count).map(effect).collect()
@@ -42,7 +42,7 @@ fn frames_with_a_start_each_carry_the_inference_by_themselves() {
     }
     let slow: Vec<StartEffect> = (0..40).map(|it| StartEffect { start: it, effect: f64::from(it) }).collect();
     let found = infer_over_starts(&slow, asked(false));
-    // Neighbours are averaged while more than seven pairs would be left; a rest of a pair is dropped.
+    // Consecutive values are averaged while more than seven pairs would be left; an incomplete pair is dropped.
     assert_eq!((found.inference.batch, found.inference.merged.len(), found.count), (4, 10, 40));
     assert!(found.trend_p < 1e-9);
 }
@@ -95,19 +95,19 @@ fn a_spread_that_is_known_widens_by_the_starts_shares() {
 fn a_cost_adds_its_share_by_variances_and_degrees_by_satterthwaite() {
     let of_cost = CostShare { share: 0.1, degrees: 5.0, level: None };
     let known = KnownSpread { of_cost: Some(of_cost), ..KNOWN };
-    // Of an effect of 0.3: 0.03, and (0.0004 + 0.0009)² ÷ (0.0004² ÷ 6 + 0.0009² ÷ 5).
+    // For an effect of 0.3: 0.03, and (0.0004 + 0.0009)² ÷ (0.0004² ÷ 6 + 0.0009² ÷ 5).
     for effect in [0.3, -0.3] {
         let found = known.at_cost(effect);
         assert!((found.spread - 0.0013_f64.sqrt()).abs() < 1e-15, "{found:?}");
         assert!((found.degrees - 0.0013_f64.powi(2) / (1.6e-7 / 6.0 + 8.1e-7 / 5.0)).abs() < 1e-9, "{found:?}");
         assert_eq!(found.of_cost, None);
     }
-    // An amount of 4 of a level of 10: ln(10 / 6) of the level.
+    // An amount of 4 at a level of 10: ln(10 / 6) of the level.
     let at = |level: f64| KnownSpread { of_cost: Some(CostShare { level: Some(level), ..of_cost }), ..KNOWN };
     let spread = |known: KnownSpread, effect: f64| (known.at_cost(effect).spread.powi(2) - 0.0004).sqrt();
     assert!((spread(at(10.0), 4.0) - (10.0_f64 / 6.0).ln()).abs() < 1e-12);
     assert!((spread(at(10.0), -4.0) - (14.0_f64 / 10.0).ln()).abs() < 1e-12);
-    // Where that is no ratio, the share of the effect is.
+    // If that ratio does not exist, the share of the effect is used.
     for (level, effect) in [(10.0, 10.0), (10.0, 11.0), (0.0, -4.0), (-1.0, -4.0)] {
         assert!((spread(at(level), effect) - 0.1 * effect.abs()).abs() < 1e-12, "{level} {effect}");
     }
@@ -140,7 +140,7 @@ fn what_is_known_is_that_of_the_metric() {
     assert_eq!(with.with_costs(None), KNOWN);
 }
 
-/// The p of a widened interval and the interval say the same of no effect.
+/// The p of a widened interval and the interval agree about no effect.
 #[test]
 fn p_is_below_the_error_where_the_interval_excludes_zero() {
     for (centre, known) in [(0.3, 0.02), (0.3, 0.2), (-0.3, 0.02), (-0.3, 0.2), (0.0, 0.1)] {
@@ -154,7 +154,7 @@ fn p_is_below_the_error_where_the_interval_excludes_zero() {
 }
 
 proptest! {
-    /// Exchanging the arms turns signs and ends and keeps everything else.
+    /// Exchanging the arms changes signs and swaps the ends; everything else stays.
     #[test]
     fn exchanging_the_arms_turns_the_sign(
         values in vec(-0.1..0.1f64, 1..40),
@@ -174,7 +174,7 @@ proptest! {
         prop_assert!(a.low <= a.estimate && a.estimate <= a.high, "{:?}", a);
     }
 
-    /// Hosts that are equally sure, in whatever order: Student's interval about their mean, and one for the next.
+    /// Equally precise hosts, in any order: Student's interval about their mean, and one for the next host.
     #[test]
     fn equally_sure_hosts_are_in_students_interval(effects in vec(-0.1..0.1f64, 5..12)) {
         let unit = |effect: &f64| UnitEffect { effect: *effect, variance: 1e-12, degrees: f64::INFINITY };

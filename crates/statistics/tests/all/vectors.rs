@@ -1,4 +1,4 @@
-//! Numbers of which an independent implementation has said the same: `values.txt`, made by `make.py`.
+//! Numbers that an independent implementation also computed: `values.txt`, made by `make.py`.
 
 use tithe_statistics::{
     distribution::{binomial_quantile, chi_squared_upper, normal_tail, normal_upper, t_two_sided, t_upper},
@@ -34,9 +34,9 @@ fn frames(lists: &[Vec<f64>]) -> Vec<(Spent, Spent)> {
     of(0).map(spent).zip(of(2).map(spent)).collect()
 }
 
-/// What `name` makes of `lists`.
+/// The result of `name` for `lists`.
 fn computed(name: &str, lists: &[Vec<f64>]) -> Vec<f64> {
-    // A list of one number where a number is meant.
+    // Some arguments are single numbers, written as lists of one.
     let number = |index: usize| lists[index][0];
     let first = &lists[0];
     match name {
@@ -114,7 +114,7 @@ fn an_independent_implementation_says_the_same() {
         let [name, lists, expected] = line.split(" | ").collect::<Vec<_>>()[..] else { panic!("three parts: {line}") };
         let lists: Vec<Vec<f64>> = lists.split(';').map(numbers).collect();
         let (found, expected) = (computed(name, &lists), numbers(expected));
-        // `trend_p` and what rests on roots of roots is as exact as eleven digits; 0 is exact.
+        // Eleven digits are enough for `trend_p` and for roots of roots; 0 must be exact.
         let near = |(one, other): (&f64, &f64)| one == other || (one - other).abs() <= 1e-10 * other.abs();
         if found.len() != expected.len() || !found.iter().zip(&expected).all(near) {
             wrong.push(format!("{line}\n  found {found:?}"));
