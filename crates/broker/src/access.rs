@@ -1,4 +1,4 @@
-//! What is used to be let in: files that nobody but their owner may read, and never an argument or a variable.
+//! Credentials: only from files that only their owner may read, never from an argument or a variable.
 
 use std::{
     fs::File,
@@ -19,16 +19,16 @@ use tithe_plugin::{
 
 use crate::address::BrokerUrl;
 
-/// Longest file of credentials that is read, bytes.
+/// Largest file of credentials that is read, bytes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// Longest name of an account.
 const NAME_LENGTH_MAX: usize = 64;
 
-/// Letters of an NKey's seed.
+/// Length of an NKey's seed.
 const SEED_LENGTH: usize = 58;
 
-/// Files that say who somebody is and whom he trusts. At most one of the first three.
+/// Files with the account's identity and its trusted authority. At most one of the first three.
 #[derive(Debug, Clone, Default)]
 pub struct AccessFiles {
     /// An account's JWT and seed, as `nsc generate creds` writes them.
@@ -37,13 +37,13 @@ pub struct AccessFiles {
     pub nkey: Option<PathBuf>,
     /// A user in the first line, its password in the second.
     pub password: Option<PathBuf>,
-    /// The authority that signed the broker's certificate, PEM; the system's where there is none.
+    /// The authority that signed the broker's certificate, PEM; the system's authorities if `None`.
     pub authority: Option<PathBuf>,
     /// A client's certificate and its key, PEM, for a broker that asks for one.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// What an account is let in by.
+/// How an account authenticates.
 #[derive(Debug, Clone)]
 pub struct Access {
     name: String,
@@ -54,7 +54,7 @@ pub struct Access {
 
 #[derive(Debug, Clone)]
 enum Account {
-    /// A broker that lets in everybody, or whom the client's certificate says.
+    /// For a broker that accepts everyone, or identifies accounts by the client's certificate.
     Unnamed,
     Credentials(Secret),
     Seed(Secret),
@@ -65,12 +65,12 @@ enum Account {
 }
 
 impl Access {
-    /// Reads `files`. `name` is what the broker lists the connection as, and a part of the subject where its answers
-    /// come, `tithe.inbox.NAME.>`, by which a broker tells accounts apart.
+    /// Reads `files`. The broker lists the connection as `name`. It is also a part of the subject of its answers,
+    /// `tithe.inbox.NAME.>`, by which a broker distinguishes accounts.
     ///
     /// # Errors
-    /// [`Fault::Refused`], when others than its owner may read a file; [`Fault::Machine`], when it cannot be read or is
-    /// not of its kind, or when the name is none. What is in a file is in no error.
+    /// [`Fault::Refused`], if others than its owner may read a file. [`Fault::Machine`], if it cannot be read or is not
+    /// of its kind, or if the name is not valid. No error contains text from a file.
     pub fn read(name: &str, files: &AccessFiles) -> Result<Self, Fault> {
         let is_name = |delivery: char| delivery.is_ascii_alphanumeric() || matches!(delivery, '-' | '_');
         if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(is_name) {
@@ -167,7 +167,7 @@ fn password(path: &Path) -> Result<Account, Fault> {
     }
 }
 
-/// The text in the file at `path`, which nobody but its owner may read.
+/// The text in the file at `path`, which only its owner may read.
 fn secret(path: &Path) -> Result<Secret, Fault> {
     let file = open(path)?;
     owners_alone(&file, path)?;
@@ -194,7 +194,7 @@ mod tests {
 
     const SEED: &str = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
 
-    /// A file with `text` that those may read whom `mode` says.
+    /// A file with `text` and the permissions `mode`.
     fn file(folder: &Path, name: &str, text: &str, mode: u32) -> Option<PathBuf> {
         let path = folder.join(name);
         fs::write(&path, text).unwrap();

@@ -1,4 +1,4 @@
-//! Where the broker is. An address holds no secret: it stands in arguments, messages and records.
+//! The broker's address. It holds no secret: addresses appear in arguments, messages and records.
 
 use std::{
     fmt,
@@ -8,7 +8,7 @@ use std::{
 
 use tithe_machine::fault::Fault;
 
-/// The port where an address names none.
+/// The default port.
 const PORT: u16 = 4222;
 
 /// `tls://host:4222`, or `nats://host:4222` for a broker on this machine.
@@ -20,7 +20,7 @@ pub struct BrokerUrl {
 }
 
 impl BrokerUrl {
-    /// Name or address of its machine, without the brackets of IPv6.
+    /// Name or address of the machine, without the brackets of IPv6.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -30,15 +30,15 @@ impl BrokerUrl {
         self.port
     }
 
-    /// True where everything that is said to it is encrypted.
+    /// True if all traffic to it is encrypted.
     pub fn has_tls(&self) -> bool {
         self.has_tls
     }
 
-    /// Refuses it where what it says to `addresses`, which its name stands for, could be heard by others.
+    /// Refuses an unencrypted broker whose name resolves to `addresses` outside this machine: others could listen.
     ///
     /// # Errors
-    /// [`Fault::Refused`], when it is plain and one of the addresses is not this machine's own.
+    /// [`Fault::Refused`], if it is unencrypted and one of the addresses is not a loopback address.
     pub fn heard_by_nobody(&self, addresses: &[SocketAddr]) -> Result<(), Fault> {
         let outside = addresses.iter().find(|address| !address.ip().to_canonical().is_loopback());
         match outside {
@@ -53,8 +53,8 @@ impl BrokerUrl {
         }
     }
 
-    /// What is called: the name where a certificate is held against it, and `addresses` themselves where it is plain,
-    /// so that what was checked is what is called.
+    /// What to connect to: the name if a certificate is checked against it. If unencrypted, the `addresses` themselves,
+    /// so that exactly the checked addresses are used.
     pub(crate) fn servers(&self, addresses: &[SocketAddr]) -> Vec<String> {
         if self.has_tls {
             return vec![self.to_string()];
@@ -67,7 +67,7 @@ impl FromStr for BrokerUrl {
     type Err = String;
 
     /// # Errors
-    /// What is wrong and what to write. What is in front of an `@` is not repeated: it may be a secret.
+    /// Returns what is wrong and what to write. Text before an `@` is not repeated: it may be a secret.
     fn from_str(text: &str) -> Result<Self, String> {
         if text.contains('@') {
             return Err(

@@ -1,4 +1,4 @@
-//! The link itself: every call is work for the engine's thread, with a bound on its time.
+//! The link itself: every call is work for the engine's thread, with a time limit.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,30 +16,31 @@ use crate::{
     times, words,
 };
 
-/// Most that all answers to one question may come to, bytes.
+/// Maximum total size of all answers to one question, bytes.
 const ANSWERS_BYTES_MAX: usize = 8 * MESSAGE_BYTES_MAX;
 
 /// Longest subject.
 const SUBJECT_LENGTH_MAX: usize = 255;
 
-/// A connection to a broker, used by any thread. It is closed when dropped, and what listens by it hears nothing more.
+/// A connection to a broker, usable from any thread. It is closed when dropped, and its subscriptions then receive
+/// nothing more.
 pub struct Broker {
-    // In this order: the engine's thread ends last.
+    // The order matters: the engine's thread must end last.
     line: Arc<Line>,
     engine: Engine,
-    /// How long calls may take that name no time.
+    /// Timeout of calls that have none of their own.
     timeout: Duration,
 }
 
 impl Broker {
-    /// Connects to the broker `at` with `access`. `within` also bounds each later [`Link::publish`],
+    /// Connects to the broker `at` with `access`. `within` is also the timeout of each later [`Link::publish`],
     /// [`Link::subscribe`] and [`Link::tell_time`].
     ///
     /// # Errors
-    /// [`Fault::Refused`], when the address is plain and leads off this machine, the broker shows no certificate that
-    /// is trusted here or no TLS at all, it does not let this account in, or gives it no right to its inbox
-    /// (`tithe.inbox.NAME.>`); [`Fault::Connection`], when it is not there or does not answer; [`Fault::Machine`], when
-    /// a file of certificates cannot be used.
+    /// [`Fault::Refused`], if the address is unencrypted and not on this machine, if the broker has no trusted
+    /// certificate or no TLS at all, if it rejects this account, or gives it no right to its inbox
+    /// (`tithe.inbox.NAME.>`). [`Fault::Connection`], if it is not there or does not answer. [`Fault::Machine`], if a
+    /// certificate file cannot be used.
     pub fn connect(at: &BrokerUrl, access: &Access, within: Duration) -> Result<Self, Fault> {
         let engine = Engine::start()?;
         let (called, access) = (at.clone(), access.clone());
@@ -53,7 +54,7 @@ impl Broker {
         Ok(Self { line, engine, timeout: within })
     }
 
-    /// What comes of `work` on the line about `subject`, within the timeout of this link.
+    /// The result of `work` on the line about `subject`, within the timeout of this link.
     fn patiently<T: Send + 'static, W>(
         &self,
         subject: &str,
@@ -68,7 +69,7 @@ impl Broker {
         self.engine.call(at, timeout, async move { tokio::time::timeout(timeout, work).await.unwrap_or(Err(late)) })
     }
 
-    /// What comes of `work`, which keeps the deadline itself.
+    /// The result of `work`, which keeps the deadline itself.
     fn until<T: Send + 'static, W>(
         &self,
         within: Duration,
@@ -77,7 +78,7 @@ impl Broker {
     where
         W: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        // A caller that waits for ever waits for a day.
+        // "For ever" means a day.
         let within = within.min(Duration::from_secs(86_400));
         let work = work(Arc::clone(&self.line), Instant::now() + within);
         self.engine.call(self.line.pending.at(), within, work)
@@ -141,22 +142,22 @@ impl Link for Broker {
     }
 }
 
-/// A question under way.
+/// A pending question.
 struct Question<'a> {
     own: Expected,
     line: &'a Line,
     deadline: Instant,
 }
 
-/// What came to a question.
+/// What arrived for a question.
 enum Came {
     /// A whole answer.
     Answer(Vec<u8>),
-    /// A part of one.
+    /// A part of an answer.
     Part,
-    /// That nobody listens.
+    /// The broker reports that there is no subscriber.
     Nobody,
-    /// Nothing more in time.
+    /// Nothing more before the deadline.
     Nothing,
 }
 
@@ -186,7 +187,7 @@ impl Question<'_> {
                     answers.push(answer);
                 }
                 Ok(Came::Nobody | Came::Nothing) => return Ok(answers),
-                // A torn answer is none; who gave it is missing among those who answered.
+                // A torn answer does not count: its sender is missing from the answers.
                 Ok(Came::Part) | Err(Fault::Protocol(_)) => {}
                 Err(fault) => return Err(fault),
             }
@@ -215,7 +216,7 @@ impl Question<'_> {
         sent.unwrap_or_else(|_| Err(words::silent(self.line.pending.at())))
     }
 
-    /// [`Fault::Protocol`] where what came is torn: something else may come.
+    /// [`Fault::Protocol`] if a message is torn: others may still come.
     async fn next(&mut self) -> Result<Came, Fault> {
         let Ok(arrival) = timeout_at(self.deadline, self.own.next()).await else { return Ok(Came::Nothing) };
         let arrival = arrival?;
@@ -226,12 +227,13 @@ impl Question<'_> {
     }
 }
 
-/// Refuses a `subject` to which nothing can be sent.
+/// Refuses a `subject` that is not valid for sending.
 fn one(subject: &str) -> Result<(), Fault> {
     well_formed(subject, |part| !part.contains(['*', '>']))
 }
 
-/// Refuses a `subject` to which nobody can listen: `*` may stand for one part, `>` at its end for all that are left.
+/// Refuses a `subject` that is not valid for a subscription: `*` may replace one part, `>` at the end all further
+/// parts.
 fn several(subject: &str) -> Result<(), Fault> {
     well_formed(subject.strip_suffix(".>").unwrap_or(subject), |part| part == "*" || !part.contains(['*', '>']))
 }

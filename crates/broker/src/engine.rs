@@ -1,4 +1,4 @@
-//! The thread in which everything towards the broker happens. Others hand it work, and wait no longer than they said.
+//! The thread that does all work with the broker. Other threads hand it work and wait for a bounded time.
 
 use std::{
     future::Future,
@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::{address::BrokerUrl, words};
 
-/// How much longer a caller waits than its work may take: the thread may have been kept from the processor.
+/// Extra time that a caller waits for its work: the thread may not have had a processor.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A thread with a runtime; ended when dropped.
@@ -30,7 +30,7 @@ impl Engine {
     /// Starts one.
     ///
     /// # Errors
-    /// When the kernel gives no thread or no descriptor.
+    /// If the kernel gives no thread or no descriptor.
     pub fn start() -> Result<Self, Fault> {
         let failed = |error| Fault::machine("cannot start the thread of the link", error);
         let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
@@ -38,17 +38,17 @@ impl Engine {
         let (stop, stopped) = oneshot::channel();
         let work = move || {
             let _ = runtime.block_on(stopped);
-            // A name that is being looked up must not keep anybody waiting.
+            // A pending name lookup must not block the drop.
             runtime.shutdown_background();
         };
         let thread = thread::Builder::new().name("broker".to_owned()).spawn(work).map_err(failed)?;
         Ok(Self { runtime: handle, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// What comes of `work` with the broker `at`, which ends by itself after `within`.
+    /// The result of `work` with the broker `at`, which ends by itself after `within`.
     ///
     /// # Errors
-    /// Those of `work`, and that it did not end. The library panics over some of what no broker should say: that ends
+    /// The errors of `work`, or that it did not end. The library panics on some invalid input of a broker: that ends
     /// the work, not the thread.
     pub fn call<T: Send + 'static>(
         &self,
@@ -58,7 +58,7 @@ impl Engine {
     ) -> Result<T, Fault> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let task = self.runtime.spawn(async move {
-            // Where nobody waits any more, what came of it is dropped here, in the runtime.
+            // If the caller no longer waits, the result is dropped here, in the runtime.
             let _ = sender.try_send(work.await);
         });
         match receiver.recv_timeout(within.saturating_add(GRACE)) {
@@ -83,11 +83,11 @@ impl Drop for Engine {
     }
 }
 
-/// Something that goes on in an engine's thread; ended when dropped.
+/// Background work in an engine's thread; ended when dropped.
 pub(crate) struct Task(AbortHandle);
 
 impl Task {
-    /// Begins `work`. Only called by work of an engine.
+    /// Starts `work`. Only to be called from work of an engine.
     pub fn begin(work: impl Future<Output = ()> + Send + 'static) -> Self {
         Self(tokio::spawn(work).abort_handle())
     }

@@ -1,4 +1,4 @@
-//! Messages in parts: split into what a broker carries in one piece, and put together again. No clock, no socket.
+//! Messages in parts: split into what a broker carries in one piece, and reassembled. No clock, no socket.
 //!
 //! Each part begins with a header of [`HEADER_BYTES`], numbers in network order:
 //!
@@ -12,9 +12,9 @@
 //! | 8 | the length of the whole message, bytes |
 //! | 32 | SHA-256 of the whole message |
 //!
-//! All parts but the last are of one length, the least that does with so many parts; so the header says how long each
-//! is, and a part of another length is refused. The hash is against parts that were mixed up. It is none against the
-//! broker, which could make its own: who may be the broker is TLS's business.
+//! All parts but the last have the same length, the smallest possible for their number. So the header determines each
+//! length, and a part of another length is refused. The hash protects against mixed-up parts. It does not protect
+//! against the broker, which could compute its own: TLS authenticates the broker.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -26,28 +26,28 @@ use ring::digest::{SHA256, digest};
 use tithe_harness::agents::link::MESSAGE_BYTES_MAX;
 use tithe_machine::fault::Fault;
 
-/// Length of what each part begins with, bytes.
+/// Length of the header of each part, bytes.
 pub const HEADER_BYTES: usize = 76;
 
-/// Least that a part must have room for beside its header, bytes.
+/// Minimum room that a part must have in addition to its header, bytes.
 pub const ROOM_BYTES_MIN: usize = 1024;
 
-/// Shortest part that a message of several can have, bytes: of one that is a byte longer than the least room.
+/// Shortest possible part of a message of several parts, bytes: the message is one byte longer than the least room.
 const PART_BYTES_MIN: usize = ROOM_BYTES_MIN / 2;
 
-/// What a part that waits for others costs beside its bytes.
+/// Memory of a waiting part in addition to its bytes.
 const PART_OVERHEAD_BYTES: usize = 64;
 
-/// Of how many messages of a sender is known that they came; an older one counts as come.
+/// Number of messages of a sender whose arrival is remembered; older ones count as arrived.
 const WINDOW: u64 = 1024;
 
-/// How many senders are known at once. One more, and the one not heard of for the longest time is forgotten.
+/// Maximum number of senders remembered at once. For one more, the one that was silent for longest is forgotten.
 const SENDERS_MAX: usize = 1024;
 
-/// How many messages of one sender may wait for their parts.
+/// Maximum number of incomplete messages of one sender.
 const OPEN_MAX: usize = 64;
 
-/// Time between two looks for messages whose parts do not come any more, ns.
+/// Interval of the check for incomplete messages that have timed out, ns.
 const EXPIRY_INTERVAL_NS: u64 = 500_000_000;
 
 const TAG: [u8; 4] = *b"TTP1";
@@ -61,7 +61,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender that is known by `id`, which nobody else has.
+    /// A sender with the unique `id`.
     pub fn new(id: [u8; 16]) -> Self {
         Self { id, sent: AtomicU64::new(0) }
     }
@@ -69,7 +69,7 @@ impl Sender {
     /// The parts of `message`, each no longer than `room` bytes.
     ///
     /// # Errors
-    /// When it is longer than [`MESSAGE_BYTES_MAX`], or `room` is less than [`HEADER_BYTES`] + [`ROOM_BYTES_MIN`].
+    /// If it is longer than [`MESSAGE_BYTES_MAX`], or `room` is less than [`HEADER_BYTES`] + [`ROOM_BYTES_MIN`].
     pub fn split<'a>(&self, message: &'a [u8], room: usize) -> Result<impl Iterator<Item = Vec<u8>> + use<'a>, Fault> {
         if message.len() > MESSAGE_BYTES_MAX {
             let length = message.len();
@@ -87,7 +87,7 @@ impl Sender {
     }
 }
 
-/// How a message is divided.
+/// The division of a message into parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Shape {
     length: usize,
@@ -95,13 +95,13 @@ struct Shape {
 }
 
 impl Shape {
-    /// Parts of no more than `body` bytes for a message of `length` bytes, as few as possible.
+    /// As few parts as possible of at most `body` bytes for a message of `length` bytes.
     fn with(length: usize, body: usize) -> Self {
         let size = length.div_ceil(length.div_ceil(body).max(1));
         Self { length, parts: parts_of(length, size) }
     }
 
-    /// As a header says it; `None` where no [`Sender`] would divide so.
+    /// From the values of a header; `None` if no [`Sender`] would divide a message like this.
     fn read(length: u64, parts: u32) -> Option<Self> {
         let length = usize::try_from(length).ok().filter(|length| *length <= MESSAGE_BYTES_MAX)?;
         let shape = Self { length, parts };
@@ -114,19 +114,19 @@ impl Shape {
         self.length.div_ceil(self.parts as usize)
     }
 
-    /// What of the message is in `part`.
+    /// The range of the message that `part` holds.
     fn range(self, part: u32) -> Range<usize> {
         let begin = part as usize * self.size();
         begin..(begin + self.size()).min(self.length)
     }
 }
 
-/// How many parts of `size` bytes a message of `length` bytes has; one where it is empty.
+/// Number of parts of `size` bytes for a message of `length` bytes; one if it is empty.
 fn parts_of(length: usize, size: usize) -> u32 {
     if size == 0 { 1 } else { length.div_ceil(size) as u32 }
 }
 
-/// What all parts of a message say alike.
+/// The header fields that all parts of a message share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Whole {
     shape: Shape,
@@ -155,7 +155,7 @@ impl Header {
         bytes
     }
 
-    /// The header of `part` and what follows it; `None` where it is none that a [`Sender`] writes.
+    /// The header of `part` and its data; `None` if no [`Sender`] writes such a header.
     fn read(mut part: &[u8]) -> Option<(Self, &[u8])> {
         if take::<4>(&mut part)? != TAG {
             return None;
@@ -171,7 +171,7 @@ impl Header {
     }
 }
 
-/// The first bytes of `bytes`, which is left without them.
+/// Removes the first bytes of `bytes` and returns them.
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (first, rest) = bytes.split_first_chunk::<N>()?;
     *bytes = rest;
@@ -184,19 +184,19 @@ fn sha256(message: &[u8]) -> [u8; 32] {
     bytes
 }
 
-/// How much may wait for its other parts, and for how long.
+/// Limits on incomplete messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Of one sender, bytes.
+    /// For one sender, bytes.
     pub sender_bytes: usize,
-    /// Of all senders, bytes.
+    /// For all senders, bytes.
     pub bytes: usize,
-    /// Without a further part, ns.
+    /// Maximum time without a further part, ns.
     pub timeout_ns: u64,
 }
 
 impl Limits {
-    /// Two of the longest messages of one sender, eight of all of them, ten seconds.
+    /// Two of the longest messages for one sender, eight for all together, ten seconds.
     pub const USUAL: Self = Self {
         sender_bytes: 2 * (MESSAGE_BYTES_MAX + (1 << 20)),
         bytes: 8 * (MESSAGE_BYTES_MAX + (1 << 20)),
@@ -204,16 +204,16 @@ impl Limits {
     };
 }
 
-/// Puts parts together. What is handed over is whole, is what was sent, and was not handed over before.
+/// Reassembles messages. Each message that it returns is complete, unchanged, and returned only once.
 pub struct Reassembler {
     limits: Limits,
     senders: HashMap<Id, Known>,
-    /// What waits, of all senders.
+    /// Size of all waiting parts of all senders.
     bytes: usize,
     looked_ns: u64,
 }
 
-/// What is known of a sender.
+/// State of a sender.
 #[derive(Default)]
 struct Known {
     came: Came,
@@ -222,10 +222,10 @@ struct Known {
     heard_ns: u64,
 }
 
-/// Which messages of a sender came already.
+/// Which messages of a sender have already arrived.
 #[derive(Default)]
 struct Came {
-    /// One more than the highest number that came.
+    /// One more than the highest number that arrived.
     next: u64,
     recent: BTreeSet<u64>,
 }
@@ -246,7 +246,7 @@ impl Came {
     }
 }
 
-/// A message of which not all parts have come.
+/// An incomplete message.
 struct Open {
     whole: Whole,
     parts: BTreeMap<u32, Box<[u8]>>,
@@ -266,16 +266,15 @@ impl Open {
 }
 
 impl Reassembler {
-    /// One that keeps `limits`.
+    /// A reassembler with these `limits`.
     pub fn new(limits: Limits) -> Self {
         Self { limits, senders: HashMap::new(), bytes: 0, looked_ns: 0 }
     }
 
-    /// Takes the part that came at `now_ns`; the message, where it is the last of one.
+    /// Takes the part that came at `now_ns`. Returns the message if the part completes it.
     ///
     /// # Errors
-    /// [`Fault::Protocol`] when it is not as a [`Sender`] writes it, came before, contradicts another part, or is too
-    /// much.
+    /// [`Fault::Protocol`] if it is not valid, came before, contradicts another part, or exceeds a limit.
     pub fn take(&mut self, part: &[u8], now_ns: u64) -> Result<Option<Vec<u8>>, Fault> {
         let (header, body) =
             Header::read(part).ok_or_else(|| protocol("what came is no part of a message of Tithe's"))?;
@@ -295,7 +294,7 @@ impl Reassembler {
         self.finish(&header)
     }
 
-    /// Forgets messages of which no part came for long; one fault for each.
+    /// Forgets messages that had no new part for too long; one fault for each.
     pub fn expire(&mut self, now_ns: u64) -> Vec<Fault> {
         if now_ns < self.looked_ns.saturating_add(EXPIRY_INTERVAL_NS) {
             return Vec::new();
@@ -313,12 +312,12 @@ impl Reassembler {
         torn
     }
 
-    /// True where no message waits for further parts.
+    /// True if no message is incomplete.
     pub fn is_idle(&self) -> bool {
         self.bytes == 0
     }
 
-    /// What waits for further parts, bytes.
+    /// Size of the parts that wait for others, bytes.
     pub fn waiting_bytes(&self) -> usize {
         self.bytes
     }
@@ -348,7 +347,7 @@ impl Reassembler {
         Ok(())
     }
 
-    /// The message that `header` is of, where all of it is there.
+    /// The message of `header`, if it is complete.
     fn finish(&mut self, header: &Header) -> Result<Option<Vec<u8>>, Fault> {
         let known = self.senders.entry(header.sender).or_default();
         if !known.open.get(&header.number).is_some_and(Open::is_complete) {
@@ -377,7 +376,7 @@ impl Reassembler {
     }
 }
 
-/// `message`, where it is the one that its parts said.
+/// `message`, if it has the hash in its parts.
 fn checked(message: Vec<u8>, whole: &Whole) -> Result<Vec<u8>, Fault> {
     if sha256(&message) == whole.digest {
         return Ok(message);

@@ -1,30 +1,31 @@
-//! The link between a coordinator and its agents over NATS: the only crate with an asynchronous runtime of its own, and
-//! in no build without the feature `agents`.
+//! The link between a coordinator and its agents over NATS: the only crate with an asynchronous runtime of its own.
+//! Only builds with the feature `agents` contain it.
 //!
 //! ```text
 //! coordinator ── tls://broker:4222 ── nats-server ── tls://broker:4222 ── agent
 //! ```
 //!
-//! Both sides only call out. [`Broker::connect`] connects and shows who it is ([`Access`]); from then on a [`Broker`]
-//! is a [`Link`](tithe_harness::agents::link::Link). A thread of its own, `broker`, has the runtime and the socket:
-//! other threads hand it work and wait no longer than they said. It computes nothing but hashes, and sleeps while
-//! nothing comes.
+//! Both sides only make outgoing connections. [`Broker::connect`] connects and authenticates ([`Access`]); from then on
+//! a [`Broker`] is a [`Link`](tithe_harness::agents::link::Link). A thread `broker` has the runtime and the socket:
+//! other threads hand it work and wait for a bounded time. It computes nothing but hashes, and sleeps while nothing
+//! arrives.
 //!
-//! * **Addresses** ([`BrokerUrl`]): `tls://` everywhere, `nats://` only where every address of the name is a loopback
-//!   one. TLS asked for and not obtained is an error. Servers that a broker recommends are never called: what
-//!   recommends them can be said by anybody who stands between, before TLS begins.
-//! * **Access** comes from files that nobody but their owner may read. Nothing of it is in an error or a `Debug`.
-//! * **Messages** go in parts ([`fragments`]) with a hash over the whole, and come out whole, once, or not at all.
-//! * **Answers** come to `tithe.inbox.NAME.ID.…`, NAME being the account's ([`Access::read`]) and ID drawn when it
-//!   connects. Nothing outside of `tithe.inbox.` is ever answered, whatever a question asks for.
-//! * **Rights**: every call that sends waits until the broker has read what it sent, which it tells by a message to its
-//!   own inbox. What the broker refuses is therefore an error of the call that caused it.
-//! * **A broker that goes away** ends every call under way with an error, and is connected to again for ever, with all
-//!   subscriptions. A call that failed so may still arrive later: what must not happen twice says in its message what
-//!   it belongs to.
+//! * **Addresses** ([`BrokerUrl`]): `tls://` everywhere; `nats://` only if every address of the name is a loopback one.
+//!   If TLS is requested and not available, that is an error. Servers that a broker recommends are never used: the
+//!   recommendation comes before TLS begins, so an attacker on the network could forge it.
+//! * **Access** comes from files that only their owner may read. No error and no `Debug` output contains any of it.
+//! * **Messages** are sent in parts ([`fragments`]) with a hash over the whole. They are delivered whole and once, or
+//!   not at all.
+//! * **Answers** arrive at `tithe.inbox.NAME.ID.…`, where NAME is the account's ([`Access::read`]) and ID is random for
+//!   each connection. Answers are never sent to a subject outside of `tithe.inbox.`, whatever a question asks for.
+//! * **Rights**: every call that sends waits until the broker has read everything; a message to the caller's own inbox
+//!   shows that. So if the broker refuses something, the call that caused it fails.
+//! * **A broker that goes away** ends every pending call with an error. The client then reconnects without limit and
+//!   restores all subscriptions. A message of a failed call may still arrive later: messages that must not take effect
+//!   twice have to name what they belong to.
 //!
-//! How a broker is started safely is in `docs/agents.md`. Left out: what the messages say (`tithe_harness::agents`),
-//! anything that a broker stores, clusters of brokers.
+//! See `docs/agents.md` for starting a broker safely. Not in this crate: the contents of messages
+//! (`tithe_harness::agents`), storage in a broker, clusters of brokers.
 
 #![forbid(unsafe_code)]
 

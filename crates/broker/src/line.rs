@@ -23,32 +23,32 @@ use crate::{
     words,
 };
 
-/// Longest part, bytes: what brokers take unless they are told otherwise.
+/// Longest part, bytes: the default limit of brokers.
 const PART_BYTES_MAX: usize = 1 << 20;
 
-/// How far a message may run ahead of what the broker has read, bytes: what is sent waits in memory.
+/// Maximum data sent ahead of what the broker has read, bytes: it waits in memory.
 const AHEAD_BYTES: usize = 4 << 20;
 
-/// Time between two looks whether a broker that says nothing is still there. It counts as lost after two in vain.
+/// Interval of pings to a silent broker. After two without an answer, it counts as lost.
 const PING: Duration = Duration::from_secs(5);
 
-/// Longest pause before a broker is called again.
+/// Longest pause before a new attempt to connect.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// A connection, which comes back by itself.
+/// A connection that reconnects by itself.
 pub(crate) struct Line {
     client: Client,
-    /// Who waits for what.
+    /// Pending calls and answers.
     pub pending: Arc<PendingCalls>,
     sender: Sender,
     answers: Mutex<Reassembler>,
 }
 
 impl Line {
-    /// Connects to `at`, and makes sure that this account may send to itself and hear it.
+    /// Connects to `at`, and makes sure that this account may send to itself and receive it.
     ///
     /// # Errors
-    /// Why it is not let in, or why it is not called at all.
+    /// Why the connection was refused, by the broker or by us.
     pub async fn open(at: &BrokerUrl, access: &Access, within: Duration) -> Result<Arc<Self>, Fault> {
         let mut id = [0; 16];
         id.copy_from_slice(Secret::random(16).expose());
@@ -68,8 +68,8 @@ impl Line {
         self.client.connection_state() == State::Connected
     }
 
-    /// What comes of `work`, or why it fails: because it is about a `subject` to which this account has no right, or
-    /// because the broker is lost.
+    /// The result of `work`. Fails if it is about a `subject` to which this account has no right, or if the broker is
+    /// lost.
     pub async fn about<T>(&self, subject: &str, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         let mut watch = self.pending.watch(subject);
         if !self.is_there() {
@@ -98,7 +98,7 @@ impl Line {
         Ok(())
     }
 
-    /// Sends `payload` as it is.
+    /// Sends `payload` unchanged.
     pub async fn publish(&self, subject: &str, reply: Option<&str>, payload: Vec<u8>) -> Result<(), Fault> {
         let subject = subject.to_owned();
         let sent = match reply {
@@ -108,7 +108,8 @@ impl Line {
         sent.map_err(|error| self.failed(&error))
     }
 
-    /// Returns once the broker has read everything that was sent before: it hands on in the order in which it reads.
+    /// Returns once the broker has read everything that was sent before: it forwards messages in the order in which it
+    /// reads.
     pub async fn echo(&self) -> Result<(), Fault> {
         let mut own = self.pending.own_subject();
         let subject = own.subject.clone();
@@ -119,7 +120,7 @@ impl Line {
         self.about(&subject, round).await
     }
 
-    /// What is published at `subject` from when this returns.
+    /// The messages published at `subject` from the moment this returns.
     pub async fn subscribe(&self, subject: &str) -> Result<Subscriber, Fault> {
         let subscribed = async {
             let told = self.listen_to(subject).await?;
@@ -132,7 +133,7 @@ impl Line {
     /// The message that `arrival` completes, if any.
     pub fn join(&self, arrival: &Arrival) -> Result<Option<Vec<u8>>, Fault> {
         let mut answers = locked(&self.answers);
-        // Callers that waited for a torn message have had an error.
+        // Callers that waited for a torn message have already had an error.
         answers.expire(arrival.at_ns);
         answers.take(&arrival.message.payload, arrival.at_ns)
     }
@@ -146,12 +147,12 @@ impl Line {
     }
 }
 
-/// True where the broker itself says that nobody listens.
+/// True if the broker itself reports that there is no subscriber.
 pub(crate) fn is_nobody(arrival: &Arrival) -> bool {
     arrival.message.status == Some(StatusCode::NO_RESPONDERS)
 }
 
-/// CLOCK_MONOTONIC, ns: the clock by which lanes work.
+/// CLOCK_MONOTONIC, ns: the clock of the lanes.
 pub(crate) fn now_ns() -> u64 {
     Clock::Real.now()
 }
@@ -166,7 +167,7 @@ async fn connected(
     let addresses = if at.has_tls() { Vec::new() } else { addresses(at).await? };
     at.heard_by_nobody(&addresses)?;
     options
-        // What a broker says before TLS begins anybody could have said: also that there are other brokers.
+        // Before TLS begins, an attacker could forge what the broker sends, including a list of other brokers.
         .ignore_discovered_servers()
         .max_reconnects(None::<usize>)
         .reconnect_delay_callback(|tries| PAUSE_MAX.min(Duration::from_millis(100) * tries.min(100) as u32))
@@ -190,6 +191,6 @@ async fn deliver(mut arriving: Subscriber, pending: Arc<PendingCalls>) {
     while let Some(message) = arriving.next().await {
         pending.deliver(Arrival { at_ns: now_ns(), message });
     }
-    // The library has given up, and waits for nobody any more.
+    // The library has given up reconnecting.
     pending.heard(Event::Closed);
 }

@@ -1,4 +1,4 @@
-//! What is waited for: calls under way, answers, queues. What a broker says outside of messages reaches them from here.
+//! Pending calls, answers and queues. Errors and events of the broker's connection reach them from here.
 
 use std::{
     collections::HashMap,
@@ -14,10 +14,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{address::BrokerUrl, queue::QueueSender, words};
 
-/// What all subjects begin with where anybody is answered.
+/// Prefix of all subjects to which answers may be sent.
 pub(crate) const INBOXES: &str = "tithe.inbox.";
 
-/// A message that came for a call, and when.
+/// A message for a call, with its time of arrival.
 pub(crate) struct Arrival {
     /// CLOCK_MONOTONIC, ns.
     pub at_ns: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Arrival {
 /// The registry of one connection.
 pub(crate) struct PendingCalls {
     at: BrokerUrl,
-    /// Where answers come: `tithe.inbox.NAME.ID`.
+    /// Prefix of the subjects for answers: `tithe.inbox.NAME.ID`.
     home: String,
     number: AtomicU64,
     calls: Mutex<HashMap<u64, Call>>,
@@ -43,7 +43,7 @@ struct Call {
 }
 
 impl PendingCalls {
-    /// Of the connection of the account `name` to `at`; `id` is drawn for it.
+    /// For the connection of the account `name` to `at`; `id` is random.
     pub fn new(at: BrokerUrl, name: &str, id: &str) -> Self {
         Self {
             at,
@@ -61,17 +61,17 @@ impl PendingCalls {
         &self.at
     }
 
-    /// All subjects where answers come.
+    /// The subject of all answers.
     pub fn home(&self) -> String {
         format!("{}.*", self.home)
     }
 
-    /// The fault of a connection that is lost.
+    /// The fault of a lost connection.
     pub fn lost(&self) -> Fault {
         words::lost(&self.at, locked(&self.trouble).as_deref())
     }
 
-    /// A call about `subject` is under way, and fails with what the broker says of it.
+    /// Registers a call about `subject`, which fails if the broker reports an error about it.
     pub fn watch(self: &Arc<Self>, subject: &str) -> Watch {
         let (failed, fault) = oneshot::channel();
         let number = self.next();
@@ -79,7 +79,7 @@ impl PendingCalls {
         Watch { number, fault, pending: Arc::clone(self) }
     }
 
-    /// A subject of its own, and what comes there.
+    /// A new subject and the messages that arrive at it.
     pub fn own_subject(self: &Arc<Self>) -> Expected {
         let (sender, arrivals) = mpsc::unbounded_channel();
         let subject = format!("{}.{}", self.home, self.next());
@@ -87,7 +87,7 @@ impl PendingCalls {
         Expected { subject, arrivals, pending: Arc::clone(self) }
     }
 
-    /// `queue` is told when messages may have been lost.
+    /// From now on `queue` receives a fault when messages may have been lost.
     pub fn add(&self, queue: &Arc<QueueSender>) {
         let mut queues = locked(&self.queues);
         queues.retain(|queue| queue.strong_count() > 0);
@@ -102,7 +102,7 @@ impl PendingCalls {
         }
     }
 
-    /// What the client tells of its connection.
+    /// Handles an event of the client's connection.
     pub fn heard(&self, event: Event) {
         match event {
             Event::Connected => *locked(&self.trouble) = None,
@@ -148,8 +148,8 @@ impl PendingCalls {
     }
 }
 
-/// The right that an account is told not to have, and the subject: `Permissions Violation for Publish to "tithe.go"`,
-/// as nats-server says it.
+/// The missing right and its subject in a message of nats-server, such as `Permissions Violation for Publish to
+/// "tithe.go"`.
 fn missing_right(words: &str) -> Option<(&'static str, &str)> {
     let rest = words.strip_prefix("Permissions Violation for ")?;
     let (right, rest) = match rest.split_once(" to \"")? {
@@ -160,7 +160,7 @@ fn missing_right(words: &str) -> Option<(&'static str, &str)> {
     Some((right, rest.split_once('"')?.0))
 }
 
-/// A call under way.
+/// A pending call.
 pub(crate) struct Watch {
     number: u64,
     fault: oneshot::Receiver<Fault>,
@@ -168,7 +168,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Why the call fails, once it does.
+    /// Waits until the call fails, and returns why.
     pub async fn failed(&mut self) -> Fault {
         match (&mut self.fault).await {
             Ok(fault) => fault,
@@ -183,7 +183,7 @@ impl Drop for Watch {
     }
 }
 
-/// What comes to a subject of one call's own.
+/// The messages that arrive at one call's own subject.
 pub(crate) struct Expected {
     /// The subject.
     pub subject: String,
@@ -192,7 +192,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// The next that comes.
+    /// The next message.
     pub async fn next(&mut self) -> Result<Arrival, Fault> {
         self.arrivals.recv().await.ok_or_else(|| self.pending.lost())
     }
@@ -204,7 +204,7 @@ impl Drop for Expected {
     }
 }
 
-/// What `mutex` holds, also where a thread ended while it held it: each change is one step.
+/// Locks `mutex`, even if a thread panicked while it held the lock: each change is one step.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What came for somebody and was not fetched yet, with a bound on what it may hold.
+//! Messages that arrived and were not fetched yet, with a bound on their size.
 
 use std::sync::{
     Arc,
@@ -10,21 +10,21 @@ use std::time::Duration;
 use tithe_harness::agents::link::{Delivery, MESSAGE_BYTES_MAX};
 use tithe_machine::fault::Fault;
 
-/// Most that waits to be fetched, bytes.
+/// Maximum size of the waiting messages, bytes.
 const BYTES_MAX: usize = 8 * MESSAGE_BYTES_MAX;
 
-/// What a message or a fault takes beside its bytes.
+/// Memory of a message or a fault in addition to its bytes.
 const OVERHEAD_BYTES: usize = 512;
 
 type Item = Result<Delivery, Fault>;
 
-/// Where messages are put in.
+/// The sending end.
 pub(crate) struct QueueSender {
     items: mpsc::Sender<Item>,
     bytes: Arc<AtomicUsize>,
 }
 
-/// Where they are taken out.
+/// The receiving end.
 pub(crate) struct QueueReceiver {
     items: Receiver<Item>,
     bytes: Arc<AtomicUsize>,
@@ -38,7 +38,7 @@ pub(crate) fn queue() -> (QueueSender, QueueReceiver) {
 }
 
 impl QueueSender {
-    /// Puts `item` in, or a fault where there is no room for it: the reader learns that something is missing.
+    /// Puts `item` in, or a fault if there is no room for it: the reader learns that something is missing.
     pub fn put(&self, item: Item) {
         let has_room = |bytes: usize| self.bytes.load(Ordering::Relaxed) + bytes <= BYTES_MAX;
         if has_room(cost(&item)) {
@@ -50,16 +50,16 @@ impl QueueSender {
 
     fn add(&self, item: Item) {
         self.bytes.fetch_add(cost(&item), Ordering::Relaxed);
-        // Nobody may be there to fetch it any more.
+        // The receiver may be gone.
         let _ = self.items.send(item);
     }
 }
 
 impl QueueReceiver {
-    /// The next item; `None` when none came `within` that time.
+    /// The next item; `None` if none came `within` that time.
     ///
     /// # Errors
-    /// When none will come any more.
+    /// If no more will come.
     pub fn next(&self, within: Duration) -> Result<Option<Item>, Ended> {
         match self.items.recv_timeout(within) {
             Ok(item) => {
@@ -72,7 +72,7 @@ impl QueueReceiver {
     }
 }
 
-/// Nobody puts anything in any more.
+/// The sender is gone.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ended;
 
@@ -88,7 +88,7 @@ mod tests {
         Ok(Delivery { body: vec![0; length], reply_to: None })
     }
 
-    /// Lengths of all messages that are there, and words of faults.
+    /// Lengths of all messages in the queue, and texts of the faults.
     fn all(receiver: &QueueReceiver) -> Vec<String> {
         let next = || receiver.next(Duration::ZERO).ok().flatten();
         let say = |item: Item| item.map_or_else(|fault| fault.to_string(), |delivery| delivery.body.len().to_string());

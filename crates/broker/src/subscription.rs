@@ -1,4 +1,4 @@
-//! What is published at one subject, for its reader.
+//! A subscription to one subject, for its reader.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,13 +16,13 @@ use crate::{
     words,
 };
 
-/// Time between two looks for messages whose parts do not come any more, while there are any.
+/// Interval of the check for incomplete messages that have timed out, while there are any.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Longer than anybody waits.
+/// Longer than any wait.
 const LONG: Duration = Duration::from_secs(86_400);
 
-/// A subscription by a broker. It stops listening when dropped.
+/// A subscription of a broker. It ends when dropped.
 pub(crate) struct BrokerSubscription {
     receiver: QueueReceiver,
     line: Arc<Line>,
@@ -30,7 +30,7 @@ pub(crate) struct BrokerSubscription {
 }
 
 impl BrokerSubscription {
-    /// Listens to `subject` from when this returns.
+    /// Subscribes to `subject`; messages are received from the moment this returns.
     pub async fn of(line: Arc<Line>, subject: &str) -> Result<Self, Fault> {
         let told = line.subscribe(subject).await?;
         let (queue, receiver) = queue();
@@ -41,8 +41,8 @@ impl BrokerSubscription {
 }
 
 impl Subscription for BrokerSubscription {
-    /// Also told as an error, once each: a message that was torn, came twice or is none of Tithe's; that some were
-    /// lost.
+    /// These are also errors, once each: a message that was torn, came twice or does not come from Tithe; lost
+    /// messages.
     fn next(&mut self, within: Duration) -> Result<Option<Delivery>, Fault> {
         match self.receiver.next(within) {
             Ok(Some(item)) => item.map(Some),
@@ -73,7 +73,7 @@ async fn collect(mut told: Subscriber, queue: Arc<QueueSender>) {
 /// The delivery that `message` completes, if any.
 fn delivery(reassembler: &mut Reassembler, message: &Message, now_ns: u64) -> Result<Option<Delivery>, Fault> {
     let reply_to = message.reply.as_ref().map(ToString::to_string);
-    // Else every account that may ask could have this account, which may do more, say something anywhere.
+    // Otherwise any account that may ask could make this account, which has more rights, publish to any subject.
     if let Some(elsewhere) = reply_to.as_deref().filter(|subject| !subject.starts_with(INBOXES)) {
         let words = format!("a message wants its answer at {}, which is no inbox", words::quoted(elsewhere));
         return Err(Fault::Protocol(words));

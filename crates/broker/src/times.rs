@@ -1,8 +1,8 @@
-//! Readings of clocks, as they travel: `TTC1`, then when a question arrived and when it was answered, ns, eight bytes
+//! Clock readings in messages: `TTC1`, then the times at which a question arrived and was answered, ns, eight bytes
 //! each in network order. A question is the first four bytes alone.
 //!
-//! They are read in the thread of the socket, with nothing between but the library's own hand-over: no other thread has
-//! to wake up between a reading and its message.
+//! The clock is read in the thread of the socket, directly before or after the library's own hand-over: no other thread
+//! has to wake up between a reading and its message.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::{
     pending::INBOXES,
 };
 
-/// What asks for the time.
+/// The message that asks for the time.
 pub(crate) const QUESTION: [u8; 4] = *b"TTC1";
 
-/// Answers every question while it is kept.
+/// Answers every question until dropped.
 pub(crate) async fn answer(line: Arc<Line>, mut asked: Subscriber) {
     while let Some(question) = asked.next().await {
         let arrived_ns = now_ns();
         let reply = question.reply.filter(|reply| reply.starts_with(INBOXES));
         if let Some(reply) = reply.filter(|_| *question.payload == QUESTION) {
-            // Whom the answer does not reach asks again.
+            // If the answer is lost, the other side asks again.
             let _ = line.publish(&reply, None, written(arrived_ns, now_ns())).await;
         }
     }
@@ -33,7 +33,7 @@ fn written(arrived_ns: u64, answered_ns: u64) -> Vec<u8> {
     [&QUESTION[..], &arrived_ns.to_be_bytes(), &answered_ns.to_be_bytes()].concat()
 }
 
-/// When the question arrived and when it was answered, ns; `None` where `answer` is none.
+/// When the question arrived and when it was answered, ns; `None` if `answer` is not an answer.
 pub(crate) fn read(answer: &[u8]) -> Option<(u64, u64)> {
     let rest = answer.strip_prefix(&QUESTION)?;
     let (arrived, answered) = rest.split_first_chunk()?;

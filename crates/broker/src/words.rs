@@ -1,5 +1,5 @@
-//! What users are told of what happens between them and a broker. What a broker says is shortened, and no line break or
-//! sequence for terminals is in it.
+//! Messages for users about a broker. Text from a broker is shortened, and line breaks and terminal escape sequences
+//! are removed.
 
 use std::{error::Error, io};
 
@@ -10,7 +10,7 @@ use tithe_plugin::wire::tls_fault;
 
 use crate::address::BrokerUrl;
 
-/// Most letters that are repeated of what a broker says.
+/// Maximum number of characters that are quoted from a broker.
 const QUOTE_LENGTH: usize = 160;
 
 /// Why `at` could not be connected to.
@@ -34,7 +34,7 @@ fn not_connected_by(kind: ConnectErrorKind, error: &(dyn Error + 'static)) -> Fa
     }
 }
 
-/// Said of a broker that took too long.
+/// Text for a broker that took too long.
 const SILENT: &str = "it does not answer in time: is this a NATS server, and does a firewall block it?";
 
 /// A broker that took too long.
@@ -42,35 +42,35 @@ pub(crate) fn silent(at: &BrokerUrl) -> Fault {
     Fault::Connection(SILENT.to_owned()).of(broker(at))
 }
 
-/// A broker that says what the library cannot take.
+/// A broker that sends what the library cannot process.
 pub(crate) fn broken(at: &BrokerUrl) -> Fault {
     Fault::Protocol("its answer is not that of a NATS server".to_owned()).of(broker(at))
 }
 
-/// A broker that was connected to, and is not any more; `trouble` is what the last try to connect again came to.
+/// A broker whose connection was lost; `trouble` is the error of the last attempt to reconnect.
 pub(crate) fn lost(at: &BrokerUrl, trouble: Option<&str>) -> Fault {
     let trouble = trouble.map(|trouble| format!("; last try: {}", quoted(trouble))).unwrap_or_default();
     Fault::Connection(format!("the connection was lost and is being opened again{trouble}")).of(broker(at))
 }
 
-/// A link that has ended and does not come back.
+/// A link that has ended for good.
 pub(crate) fn closed(at: &BrokerUrl) -> Fault {
     Fault::Connection("the link to it has ended".to_owned()).of(broker(at))
 }
 
-/// A right that an account does not have: `right` is `publish` or `subscribe`.
+/// A right that an account lacks: `right` is `publish` or `subscribe`.
 pub(crate) fn no_right(at: &BrokerUrl, right: &str, subject: &str) -> Fault {
     let words =
         format!("this account has no right to {right} {subject}: its permissions are in the broker's configuration");
     Fault::Refused(words).of(broker(at))
 }
 
-/// How errors call a broker.
+/// The name of a broker in errors.
 pub(crate) fn broker(at: &BrokerUrl) -> String {
     format!("broker {at}")
 }
 
-/// `text` as it may be shown.
+/// `text` made safe for display.
 pub(crate) fn quoted(text: &str) -> String {
     let escaped =
         |delivery: char| if delivery.is_control() { delivery.escape_debug().to_string() } else { delivery.into() };
@@ -103,7 +103,7 @@ fn of_tls(error: &rustls::Error) -> Fault {
     }
 }
 
-/// The innermost error's words.
+/// The innermost error's text.
 fn cause(error: &(dyn Error + 'static)) -> String {
     let mut innermost = error;
     while let Some(inner) = inner(innermost) {
@@ -124,7 +124,7 @@ fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a 
     None
 }
 
-/// What caused `error`. An I/O error holds its cause itself, and names as its source the cause of that.
+/// The cause of `error`. An I/O error holds its cause itself, but its `source` is the cause of that cause.
 fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(held) => Some(held),

@@ -13,7 +13,7 @@ fn split(sender: &Sender, message: &[u8], room: usize) -> Vec<Vec<u8>> {
     sender.split(message, room).expect("it can be sent").collect()
 }
 
-/// What a joiner says of `parts`, in their order: of each message its length, of each fault its words.
+/// The results of a reassembler for `parts`, in their order: the length of each message, the text of each fault.
 fn said(reassembler: &mut Reassembler, parts: &[Vec<u8>]) -> Vec<String> {
     let say = |part: &Vec<u8>| match reassembler.take(part, 0) {
         Ok(Some(message)) => format!("{} bytes", message.len()),
@@ -111,7 +111,7 @@ fn neither_one_sender_nor_all_of_them_can_fill_the_memory() {
     for number in 0..200_u8 {
         let sender = Sender::new([number % 20; 16]);
         sender.sent.store(number.into(), Ordering::Relaxed);
-        // Of each message the last part is missing.
+        // The last part of each message is missing.
         for part in &split(&sender, &[number; 4000], 1100)[..3] {
             refused += usize::from(reassembler.take(part, 0).is_err());
         }
@@ -146,7 +146,7 @@ fn a_message_is_known_to_have_come_however_old_it_is() {
     assert!(reassembler.senders[&[7; 16]].came.recent.len() <= WINDOW as usize);
 }
 
-/// Messages with the room for their parts, and an order of all parts.
+/// Messages with the room for their parts, and an order for all parts.
 fn messages() -> impl Strategy<Value = (Vec<(Vec<u8>, usize)>, Vec<prop::sample::Index>)> {
     let message = (vec(any::<u8>(), 0..9000), HEADER_BYTES + ROOM_BYTES_MIN..4000_usize);
     (vec(message, 1..5), vec(any::<prop::sample::Index>(), 64))
@@ -161,7 +161,7 @@ fn shuffled(mut parts: Vec<Vec<u8>>, order: &[prop::sample::Index]) -> Vec<Vec<u
     parts
 }
 
-/// Headers that are nearly right, with something behind them.
+/// Headers that are nearly valid, with some data behind them.
 fn nearly() -> impl Strategy<Value = Vec<u8>> {
     let length = prop_oneof![0..5000_u64, any::<u64>()];
     let parts = prop_oneof![0..6_u32, any::<u32>()];
@@ -211,7 +211,7 @@ proptest! {
         let mut reassembler = Reassembler::new(limits);
         for (number, part) in parts.iter().enumerate() {
             let now_ns = number as u64 * SECOND_NS / 3;
-            // Their hashes are no hashes of anything.
+            // Their hashes match nothing.
             prop_assert!(!matches!(reassembler.take(part, now_ns), Ok(Some(_))));
             reassembler.expire(now_ns);
             prop_assert!(reassembler.waiting_bytes() <= limits.bytes);

@@ -1,4 +1,4 @@
-//! Brokers that mean harm: each call ends with an error or with nothing in its time, and no secret is said to them.
+//! Malicious brokers: each call ends in time, with an error or without a result, and no secret is sent to them.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -21,13 +21,13 @@ use crate::{LONG, at_last, connected, connected_within, eventually, private, ref
 const INFO: &str =
     "INFO {\"server_id\":\"x\",\"version\":\"2.9.10\",\"max_payload\":1048576,\"headers\":true,\"nonce\":\"abc\"}\r\n";
 
-/// Time for what never ends by itself.
+/// Timeout for calls that never end by themselves.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// What every connection has said.
+/// Everything that was received on all connections.
 type Said = Arc<Mutex<Vec<u8>>>;
 
-/// Serves each connection by `serve` in a thread of its own, as long as the test runs; the port.
+/// Serves each connection by `serve` in a thread of its own, as long as the test runs. Returns the port.
 fn listening(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
     listening_at(0, serve)
 }
@@ -45,7 +45,7 @@ fn listening_at(port: u16, serve: impl Fn(TcpStream) + Send + Sync + 'static) ->
     port
 }
 
-/// Says `greeting`, and keeps what is said to it until the other side ends; answers each time with `answer`.
+/// Sends `greeting`, then records everything received until the other side ends, and answers each time with `answer`.
 fn recording(greeting: String, answer: &'static [u8]) -> (u16, Said) {
     recording_at(0, greeting, answer)
 }
@@ -64,7 +64,7 @@ fn recording_at(port: u16, greeting: String, answer: &'static [u8]) -> (u16, Sai
     (port, said)
 }
 
-/// Files with a password, trusting an authority of the test's own.
+/// Files with a password that trust the test's own authority.
 fn files(folder: &tempfile::TempDir) -> AccessFiles {
     let credentials = certificates::prepare(&folder.path().join("certificates"), std::net::Ipv4Addr::LOCALHOST.into())
         .expect("certificates");
@@ -75,7 +75,7 @@ fn files(folder: &tempfile::TempDir) -> AccessFiles {
     }
 }
 
-/// No secret was said, nor anything else in the clear that comes after TLS.
+/// No secret was sent, and nothing in clear text that belongs after TLS.
 fn assert_nothing_said(said: &Said) {
     let said = String::from_utf8_lossy(&said.lock().expect("a list")).into_owned();
     assert!(!said.contains("hunter2") && !said.contains("CONNECT") && !said.contains("agent"), "{said}");
@@ -87,11 +87,11 @@ fn where_tls_was_asked_for_nothing_is_said_without_it() {
     let files = files(&folder);
     let info = |more: &str| INFO.replace("\"nonce\"", &format!("{more},\"nonce\""));
     let greetings = [
-        // Offers none and takes whatever comes for a good password.
+        // Offers no TLS and accepts every password.
         (info("\"tls_required\":false"), &b"+OK\r\nPONG\r\n"[..]),
-        // Says that it has TLS, and answers in the clear.
+        // Announces TLS, and answers in clear text.
         (info("\"tls_required\":true"), b"+OK\r\nPONG\r\n"),
-        // Says that it refuses TLS.
+        // Refuses TLS.
         (INFO.to_owned(), b"-ERR 'Unknown Protocol Operation'\r\n"),
         ("HTTP/1.1 400 Bad Request\r\n\r\n".to_owned(), b""),
         ("\u{1b}[2J\0\u{ff}\u{fe}\r\n".to_owned(), b""),
@@ -126,7 +126,7 @@ fn where_tls_was_asked_for_nothing_is_said_without_it() {
         connection: broker tls://localhost:PORT: it does not answer in time: is this a NATS server, and does a firewall block it?"#]].assert_eq(&told.join("\n"));
 }
 
-/// Something takes the place of the broker that was there, and offers no TLS.
+/// A program takes the place of the previous broker, and offers no TLS.
 pub fn takes_the_place_of_a_broker(port: u16, is_over: impl FnOnce()) {
     let (_, said) = recording_at(port, INFO.to_owned(), b"+OK\r\nPONG\r\n");
     eventually("that it is called", || !said.lock().expect("a list").is_empty());
@@ -139,7 +139,7 @@ fn off_this_machine_nothing_is_called_without_tls() {
     expect!["refused: nats://192.0.2.1:PORT leads to 192.0.2.1, off this machine, and everybody between could read it: give the broker a certificate and call it tls://192.0.2.1:PORT"].assert_eq(&refused("nats://192.0.2.1:4222", &AccessFiles::default()));
 }
 
-/// async-nats 0.51 panics over both, in the thread of the link.
+/// async-nats 0.51 panics on both, in the thread of the link.
 #[test]
 fn what_the_library_does_not_survive_is_an_error_as_well() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -177,7 +177,7 @@ fn brokers_that_are_recommended_are_not_called() {
     let folder = tempfile::tempdir().expect("a folder");
     let (elsewhere, said) = recording(INFO.to_owned(), b"PONG\r\n");
     let recommending = INFO.replace("\"nonce\"", &format!("\"connect_urls\":[\"127.0.0.1:{elsewhere}\"],\"nonce\""));
-    // The first connection is ended below, and no other is taken.
+    // The first connection is ended below, and no other is accepted.
     let (called, first) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(None)));
     let (count, keep) = (Arc::clone(&called), Arc::clone(&first));
     let port = listening(move |stream| {
@@ -192,31 +192,31 @@ fn brokers_that_are_recommended_are_not_called() {
     assert!(said.lock().expect("a list").is_empty());
 }
 
-/// What a broker does that otherwise works.
+/// The fault of a broker that works otherwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Harm {
     None,
-    /// Hands each message out twice.
+    /// Delivers each message twice.
     Twice,
     /// Cuts the last byte off.
     Cut,
     /// Changes a byte.
     Change,
-    /// Keeps the second part of all to itself.
+    /// Withholds the second part of every message.
     Half,
-    /// Says nonsense in place of a message.
+    /// Sends nonsense in place of a message.
     Nonsense,
     /// Announces a message of 100 GB.
     Huge,
-    /// Says this in place of a message.
+    /// Sends this in place of a message.
     Deadly(&'static str),
-    /// Refuses what nobody asked for, with words that are no words.
+    /// Reports refusals that belong to no call, with invalid text.
     Complaints,
-    /// Has the answer sent elsewhere.
+    /// Asks for the answer at another subject.
     Elsewhere,
 }
 
-/// One connection to a broker of the test's own, which knows as much of the protocol as a link needs.
+/// One connection to the test's own broker, which implements as much of the protocol as a link needs.
 struct Fake {
     stream: TcpStream,
     greeting: String,
@@ -293,22 +293,22 @@ fn next_line(reader: &mut BufReader<TcpStream>) -> Option<String> {
     reader.read_line(&mut line).ok().filter(|length| *length > 0).map(|_| line)
 }
 
-/// True where `subject` is one of `own`, a subject with wildcards.
+/// True if `subject` matches `own`, a subject with wildcards.
 fn matches(own: &str, subject: &str) -> bool {
     let (own, subject): (Vec<&str>, Vec<&str>) = (own.split('.').collect(), subject.split('.').collect());
     let is_same = |(own, part): (&&str, &&str)| *own == "*" || own == part;
     own.len() == subject.len() && own.iter().zip(&subject).all(is_same)
 }
 
-/// A link to a fake broker that does `harm`.
+/// A link to a fake broker with the fault `harm`.
 fn linked(harm: Harm, timeout: Duration) -> Result<Broker, Fault> {
     let folder = tempfile::tempdir().expect("a folder");
     let port = listening(move |stream| Fake { stream, greeting: INFO.to_owned(), harm }.serve());
     connected_within(&format!("nats://127.0.0.1:{port}"), "rack7", &files(&folder), timeout)
 }
 
-/// What a listener hears of two messages, the second in several parts: `expected` messages or faults, and what else
-/// comes soon; and what a question then comes to.
+/// What a listener receives of two messages, the second in several parts: `expected` messages or faults, and anything
+/// else that arrives soon; then the result of a question.
 fn heard((harm, expected): (Harm, usize)) -> String {
     let link = linked(harm, LONG).expect("connected");
     let mut subscription = link.subscribe("tithe.go").expect("it listens");

@@ -1,4 +1,4 @@
-//! Against `nats-server`.
+//! Tests against `nats-server`.
 
 use std::{fs, path::Path, thread, time::Duration};
 
@@ -16,22 +16,22 @@ use crate::{
     server::Server, without_port,
 };
 
-/// What a broker needs to speak TLS.
+/// Configuration of TLS for a broker.
 const TLS: &str = "tls { cert_file: \"CERTIFICATE\", key_file: \"KEY\" }\n";
 
-/// A server without accounts, and a link to it for whoever.
+/// A server without accounts, and a link to it.
 fn open(configuration: &str) -> Option<(Server, Broker)> {
     let server = Server::start(configuration)?;
     let link = connected(&server.tls(), "coordinator", &server.trusting()).expect("connected");
     Some((server, link))
 }
 
-/// The next message, which comes.
+/// The next message, which must come.
 fn next(subscription: &mut Box<dyn Subscription>) -> Delivery {
     subscription.next(LONG).expect("connected").expect("a message")
 }
 
-/// Answers each question at `subject` with what `answer` makes of it, as long as the thread runs.
+/// Answers each question at `subject` with the result of `answer`, as long as the thread runs.
 fn answering(link: Broker, subject: &str, answer: fn(&[u8]) -> Vec<u8>) -> thread::JoinHandle<()> {
     let mut subscription = link.subscribe(subject).expect("it listens");
     thread::spawn(move || {
@@ -73,7 +73,7 @@ fn questions_are_answered_or_it_is_said_that_nobody_listens() {
         .map(|agent| answering(agent, "tithe.ask", |question| [question, b"!"].concat()))
         .collect();
     assert_eq!(link.request("tithe.ask", b"you", LONG), Ok(Answer::Reply(b"you!".to_vec())));
-    // Who asks all waits for the whole of its time, and on a busy machine a second may be too short.
+    // `request_all` always takes its full time, and on a busy machine a second may be too short.
     let answers = [1, 5, 60].map(Duration::from_secs).into_iter().find_map(|within| {
         let answers = link.request_all("tithe.ask", b"all", within).expect("answers");
         (answers.len() >= 3).then_some(answers)
@@ -118,7 +118,7 @@ fn clocks_are_read_on_both_sides_of_an_exchange() {
     let telling = agent.tell_time("tithe.clock.rack7").expect("it tells");
     for _ in 0..16 {
         let exchange = link.ask_time("tithe.clock.rack7", LONG).expect("connected").expect("an exchange");
-        // It is one clock on both sides.
+        // Both sides have the same clock.
         let readings = [exchange.asked_ns, exchange.arrived_ns, exchange.answered_ns, exchange.heard_ns];
         assert!(readings.is_sorted() && readings[0] > 0, "{readings:?}");
     }
@@ -126,7 +126,7 @@ fn clocks_are_read_on_both_sides_of_an_exchange() {
     let _deaf = link.subscribe("tithe.clock.deaf").expect("it listens");
     assert_eq!(link.ask_time("tithe.clock.deaf", Duration::from_secs(1)), Ok(None));
     drop(telling);
-    // A question that crosses the end of the telling is answered by nobody, and not refused either.
+    // A question sent while the telling ends gets no answer and is not refused either.
     let within = Duration::from_secs(10);
     eventually("that it tells no more", || link.ask_time("tithe.clock.rack7", within) == Ok(None));
 }
@@ -140,7 +140,7 @@ fn certificates_are_held_against_authority_and_name() {
         refused(&server.tls(), &untrusted),
         // The system's authorities have not signed it.
         refused(&server.tls(), &AccessFiles::default()),
-        // A name of 127.0.0.1 that the certificate does not bear.
+        // A name of 127.0.0.1 that is not in the certificate.
         refused(&server.url("tls", "0x7f000001"), &server.trusting()),
         refused(&server.url("tls", "nowhere.invalid"), &server.trusting()),
     ];
@@ -160,7 +160,7 @@ fn a_broker_without_tls_is_told_nothing_where_tls_was_asked_for() {
     expect!["refused: broker tls://localhost:PORT: it answers without TLS, so nothing is sent to it: give it a certificate (`tls` in its configuration)"]
         .assert_eq(&refused(&server.tls(), &files));
     assert!(!server.log().contains("CONNECT"), "{}", server.log());
-    // On this machine it may be called so.
+    // On this machine an unencrypted connection is allowed.
     let link = connected(&server.url("nats", "127.0.0.1"), "rack7", &files).expect("connected");
     assert_eq!(link.request("tithe.nobody", b"?", LONG), Ok(Answer::NoResponders));
     assert!(server.log().contains("CONNECT"));
@@ -173,11 +173,11 @@ fn a_client_s_certificate_is_shown_where_it_is_asked_for() {
     let identity = Some((server.credentials.client_certificate.clone(), server.credentials.client_key.clone()));
     assert!(connected(&server.tls(), "rack7", &AccessFiles { identity, ..server.trusting() }).is_ok());
     let said = refused(&server.tls(), &server.trusting());
-    // The server says so and closes; where it was told more meanwhile, the kernel may say only the latter.
+    // The server reports this and closes. If it received more in the meantime, the kernel may report only a reset.
     assert!(said.contains("it asks for a client's certificate") || said.contains("reset"), "{said}");
 }
 
-/// Two accounts: one that may do everything below `tithe.`, one that may do what an agent must.
+/// Two accounts: one with all rights below `tithe.`, one with the rights that an agent needs.
 fn accounts(agent: &str) -> String {
     format!(
         "{TLS}authorization {{ users = [
@@ -197,7 +197,7 @@ fn rights_that_are_missing_are_errors_of_the_calls_that_need_them() {
     let agent = AccessFiles { password: password("agent", "agent\nhunter3"), ..server.trusting() };
     let coordinator = connected(&server.tls(), "coordinator", &coordinator).expect("connected");
     let mut reports = coordinator.subscribe("tithe.run.4").expect("it listens");
-    // It has no right to another's inbox.
+    // It has no right to the inbox of another agent.
     let said =
         without_port(&connected(&server.tls(), "rack8", &agent).err().expect("refused").to_string(), &server.tls());
     expect!["refused: broker tls://localhost:PORT: this account has no right to subscribe tithe.inbox.rack8.ID.*: its permissions are in the broker's configuration"]
@@ -219,7 +219,7 @@ fn rights_that_are_missing_are_errors_of_the_calls_that_need_them() {
         refused: broker tls://localhost:PORT: this account has no right to publish tithe.go: its permissions are in the broker's configuration
         refused: broker tls://localhost:PORT: this account has no right to subscribe tithe.>: its permissions are in the broker's configuration
         refused: broker tls://localhost:PORT: this account has no right to subscribe tithe.clock.rack8.1: its permissions are in the broker's configuration"#]].assert_eq(&said.join("\n"));
-    // What it may do it still can, asked by the coordinator and answering it.
+    // Its permitted actions still work: it is asked by the coordinator, and asks it.
     let mut told = agent.subscribe("tithe.agent.rack7.1").expect("it listens");
     coordinator.publish("tithe.agent.rack7.1", b"plan").expect("told");
     assert_eq!(next(&mut told).body, b"plan");
@@ -231,7 +231,7 @@ fn rights_that_are_missing_are_errors_of_the_calls_that_need_them() {
     assert_eq!(next(&mut reports).body, b"here");
 }
 
-/// `words` with ID in place of what was drawn for a connection, behind `prefix`.
+/// `words` with ID in place of the random part behind `prefix`.
 fn without_id(words: &str, prefix: &str) -> String {
     let (before, rest) = words.split_once(prefix).expect("an inbox");
     format!("{before}{prefix}ID{}", &rest[32..])
@@ -268,11 +268,11 @@ fn an_nkey_is_let_in_and_another_is_not() {
     agent.publish("tithe.run.4", b"here").expect("told");
     let said = refused(&server.tls(), &with("other.nk", &KeyPair::new_user()));
     assert!(said.contains("Authorization Violation"), "{said}");
-    // The seed stays here.
+    // The seed was never sent.
     assert!(!server.log().contains(&key.seed().expect("a seed")));
 }
 
-/// The JWT that says `claims` of `subject`, signed by `issuer`.
+/// The JWT with `claims` about `subject`, signed by `issuer`.
 fn jwt(issuer: &KeyPair, subject: &KeyPair, name: &str, nats: &serde_json::Value) -> String {
     let header = json!({ "typ": "JWT", "alg": "ed25519-nkey" });
     let claims = json!({ "jti": name, "iat": 1_700_000_000, "iss": issuer.public_key(), "name": name, "sub": subject.public_key(), "nats": nats });
@@ -418,7 +418,7 @@ fn a_broker_that_hangs_is_late_and_not_for_ever() {
     assert_eq!(link.request("tithe.nobody", b"x", LONG), Ok(Answer::NoResponders));
 }
 
-/// A server that is paused (SIGSTOP), and goes on when this is dropped.
+/// A server that is paused (SIGSTOP) until this is dropped.
 struct Paused(Pid);
 
 impl Paused {

@@ -1,4 +1,4 @@
-//! A NATS server of a test's own.
+//! A NATS server for one test.
 
 use std::{
     env, fs,
@@ -22,7 +22,7 @@ pub struct Server {
     process: Option<Child>,
 }
 
-/// `nats-server` as it is installed; without it the test says so and is skipped, and fails where `CI` is set.
+/// The installed `nats-server`. Without it the test prints that and is skipped; if `CI` is set, it fails.
 fn program() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/bin".into()]);
@@ -38,8 +38,8 @@ fn program() -> Option<PathBuf> {
 }
 
 impl Server {
-    /// Starts one with `configuration`, in which CERTIFICATE, KEY, AUTHORITY and FOLDER stand for its own; `None` where
-    /// there is no NATS.
+    /// Starts one with `configuration`, in which CERTIFICATE, KEY, AUTHORITY and FOLDER are replaced by its own; `None`
+    /// if NATS is not installed.
     pub fn start(configuration: &str) -> Option<Self> {
         let program = program()?;
         let folder = tempfile::tempdir().expect("a folder");
@@ -97,7 +97,7 @@ impl Server {
         self.process.as_ref().map(Child::id).expect("it runs")
     }
 
-    /// What it has logged.
+    /// Its log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -107,12 +107,12 @@ impl Server {
         format!("{scheme}://{host}:{}", self.port)
     }
 
-    /// Its address by TLS.
+    /// Its address with TLS.
     pub fn tls(&self) -> String {
         self.url("tls", "localhost")
     }
 
-    /// Files of somebody who trusts its authority, and has nothing else.
+    /// Files of an account that trusts its authority and has no credentials.
     pub fn trusting(&self) -> AccessFiles {
         AccessFiles { authority: Some(self.credentials.authority.clone()), ..AccessFiles::default() }
     }
