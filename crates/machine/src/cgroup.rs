@@ -1,8 +1,8 @@
-//! Control groups: what a server may use of processors and memory, whatever its clients use, and what all its processes
-//! have used together, ended ones included.
+//! Control groups: limits on a server's processors and memory, independent of its clients, and the total usage of all
+//! its processes, including ended ones.
 //!
-//! Both versions of Linux's interface (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/) as plain files. Groups
-//! carry the name of their sandbox, and are removed with it or by the next start.
+//! Supports both versions of Linux's interface (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/) as plain files.
+//! Groups have the name of their sandbox, and are removed with it or by the next start.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -20,46 +20,46 @@ use tithe_model::{fact::BY_CONTROL_GROUPS, quantity};
 
 use crate::{fault::Fault, proc::value};
 
-/// Processor time is shared out again this often, µs. The kernel's own 100 ms are longer than a slot: a server would
-/// use up its share in one and find none in the next.
+/// Period of the processor quota, µs. The kernel's default of 100 ms is longer than a slot: a server would use up its
+/// share in one slot and have none in the next.
 const PERIOD_US: u64 = 10_000;
 
-/// How long processes that were killed may take to leave a group.
+/// Time that killed processes get to leave a group.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What precedes the number of processes that were ended for lack of memory, in both versions' files.
+/// Prefix of the number of processes killed for lack of memory, in both versions' files.
 const KILLS: &str = "oom_kill ";
 
-/// What a group of processes may use.
+/// Limits of a group of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GroupLimits {
     /// Processors.
     pub cpus: Option<f64>,
     /// Memory, page cache included, bytes.
     pub memory_bytes: Option<u64>,
-    /// Nothing is limited by this: processor time is counted for the whole group.
+    /// Counts the processor time of the whole group; limits nothing.
     pub account: bool,
 }
 
 impl GroupLimits {
-    /// True when something is limited.
+    /// True if something is limited.
     pub fn confine(&self) -> bool {
         self.cpus.is_some() || self.memory_bytes.is_some()
     }
 }
 
-/// Where groups are made on this machine.
+/// Folders for new groups on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Controllers {
-    /// The folder that groups of the controller `cpu` are made in.
+    /// For groups of the controller `cpu`.
     cpu: Option<PathBuf>,
-    /// That of `memory`.
+    /// For groups of the controller `memory`.
     memory: Option<PathBuf>,
-    /// The folder whose groups count processor time: that of `cpuacct`, or any of version 2.
+    /// For groups that count processor time: that of `cpuacct`, or any of version 2.
     account: Option<PathBuf>,
-    /// True where `account` is one of version 2.
+    /// `account` is one of version 2.
     account_unified: bool,
-    /// Both are those of version 2.
+    /// `cpu` and `memory` are those of version 2.
     unified: bool,
 }
 
@@ -80,7 +80,7 @@ impl Controllers {
             let [_, point, kind, options, ..] = fields[..] else { continue };
             let point = Path::new(point);
             match kind {
-                // Version 1 has a hierarchy for each controller; a group may lie below the one that Tithe is in.
+                // Version 1 has one hierarchy per controller; new groups may be made below Tithe's own.
                 "cgroup" => {
                     for option in options.split(',') {
                         let place = match option {
@@ -95,7 +95,8 @@ impl Controllers {
                         *place = Some(below.unwrap_or_else(|| point.to_owned()));
                     }
                 }
-                // Version 2: only the top may hold processes and groups at once, and it must hand its controllers on.
+                // Version 2: only the root may contain both processes and groups, and it must enable its controllers
+                // for them.
                 "cgroup2" => {
                     let handed_on = read(&point.join("cgroup.subtree_control"));
                     let has = |name: &str| handed_on.split_ascii_whitespace().any(|found| found == name);
@@ -109,7 +110,7 @@ impl Controllers {
                 _ => {}
             }
         }
-        // Version 2 counts for every group, whatever it hands on.
+        // Version 2 counts the time of every group, whatever is enabled.
         if controllers.account.is_none() {
             controllers.account_unified = version_2.is_some();
             controllers.account = version_2;
@@ -118,7 +119,7 @@ impl Controllers {
     }
 }
 
-/// The group of version 1 that this process is in, relative to the top of the hierarchy of `controller`.
+/// The version 1 group of this process, relative to the root of the hierarchy of `controller`.
 fn own_group<'a>(own: &'a str, controller: &str) -> Option<&'a str> {
     own.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -127,16 +128,16 @@ fn own_group<'a>(own: &'a str, controller: &str) -> Option<&'a str> {
     })
 }
 
-/// True when this machine can count the processor time of a group.
+/// True if this machine can count the processor time of a group.
 pub fn counts() -> bool {
     // In containers the folder may be read-only.
     Controllers::find().account.is_some_and(|place| access(place, Access::WRITE_OK).is_ok())
 }
 
-/// The processor time of a control group, all processes that were ever in it together.
+/// The processor time of a control group: of all processes that were ever in it.
 pub struct Account {
     file: File,
-    /// Length of what the file counts, ns.
+    /// Unit of the file's counter, ns.
     unit_ns: u64,
 }
 
@@ -149,12 +150,12 @@ impl Account {
     }
 }
 
-/// The first number in `cpuacct.usage` (ns) or `cpu.stat` (`usage_usec 17…`, µs); 0 where there is none.
+/// The first number in `cpuacct.usage` (ns) or `cpu.stat` (`usage_usec 17…`, µs); 0 if there is none.
 fn first_number(text: &str) -> u64 {
     text.split_ascii_whitespace().find_map(|word| word.parse().ok()).unwrap_or(0)
 }
 
-/// The account of the group that `process` is in; `None` where it is in the same one as Tithe.
+/// The account of the group of `process`; `None` if Tithe is in the same group.
 pub fn account_of(process: i32) -> Option<Account> {
     let found = Controllers::find();
     let controller = if found.account_unified { "" } else { "cpuacct" };
@@ -171,7 +172,7 @@ pub fn account_of(process: i32) -> Option<Account> {
     Some(Account { file: File::open(folder.join(name)).ok()?, unit_ns })
 }
 
-/// What is in the way of `limits` on this machine, one sentence; `None` where nothing does.
+/// Why this machine cannot apply `limits`, one sentence; `None` if it can.
 pub fn lacks(limits: GroupLimits) -> Option<String> {
     let found = Controllers::find();
     let missing = [
@@ -188,13 +189,13 @@ pub fn lacks(limits: GroupLimits) -> Option<String> {
     (limits.confine() && !geteuid().is_root()).then(|| "only root makes control groups".to_owned())
 }
 
-/// What limits swap, in version 2 and version 1 of control groups.
+/// Files that limit swap, in version 2 and version 1 of control groups.
 const SWAP_FILES: [&str; 2] = ["memory.swap.max", "memory.memsw.limit_in_bytes"];
 
 /// Control groups of one server; removed when dropped.
 #[derive(Debug)]
 pub struct Group {
-    /// One folder with version 2, one a controller with version 1.
+    /// One folder with version 2, one per controller with version 1.
     folders: Vec<PathBuf>,
     limits: GroupLimits,
     unified: bool,
@@ -228,7 +229,7 @@ impl Group {
         Ok(group)
     }
 
-    /// Puts a running process in.
+    /// Puts a running process into the groups.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -237,7 +238,7 @@ impl Group {
         self.task_files()?.into_iter().try_for_each(write).map_err(|error| Fault::machine("control group", error))
     }
 
-    /// What a process is put in by writing to.
+    /// The files that a process writes to, to enter the groups.
     ///
     /// # Errors
     /// When the groups are gone.
@@ -246,14 +247,14 @@ impl Group {
         self.folders.iter().map(open).collect::<io::Result<_>>().map_err(|error| Fault::machine("control group", error))
     }
 
-    /// What the kernel did because the memory was too little, in words; `None` where it did nothing.
+    /// A message if the kernel killed processes for lack of memory; `None` if it did not.
     pub fn short_of_memory(&self) -> Option<String> {
         let limit = quantity::size(self.limits.memory_bytes?);
         // Version 2 and version 1 of control groups.
         let files = ["memory.events", "memory.oom_control"];
         let all = self.folders.iter().flat_map(|folder| files.map(|file| folder.join(file)));
         let killed: u64 = all.filter_map(|file| value(&fs::read_to_string(file).ok()?, KILLS)).sum();
-        // The number is of no use: a process that is slow to end is counted again.
+        // The number is not reported: a process that is slow to end is counted again.
         (killed > 0).then(|| {
             format!("{limit} of memory were not enough, and the kernel ended what the server ran: raise its `memory`")
         })
@@ -277,8 +278,8 @@ impl Drop for Group {
     }
 }
 
-/// Writes `value` to `file` of the group in `folder`; false where the file is missing that limits swap, which not every
-/// kernel counts.
+/// Writes `value` to `file` of the group in `folder`; false if the file limits swap and is missing, because not every
+/// kernel counts swap.
 fn set(folder: &Path, file: &str, value: &str) -> io::Result<bool> {
     match OpenOptions::new().write(true).open(folder.join(file)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && SWAP_FILES.contains(&file) => Ok(false),
@@ -299,7 +300,7 @@ fn settings(found: &Controllers, limits: GroupLimits) -> Vec<(PathBuf, Vec<(&'st
         all.push((place.clone(), files));
     }
     if let (Some(bytes), Some(place)) = (limits.memory_bytes, &found.memory) {
-        // What does not fit must not go to swap instead.
+        // Memory above the limit must not go to swap.
         let files = match found.unified {
             true => vec![("memory.max", bytes.to_string()), (SWAP_FILES[0], "0".to_owned())],
             false => {
@@ -314,13 +315,13 @@ fn settings(found: &Controllers, limits: GroupLimits) -> Vec<(PathBuf, Vec<(&'st
     all
 }
 
-/// Writes the calling process into the group behind `door`. Async-signal-safe.
+/// Moves the calling process into the group behind `door`. Async-signal-safe.
 pub fn enter(mut door: &File) -> io::Result<()> {
     // 0 means the caller.
     door.write_all(b"0")
 }
 
-/// Removes the groups of a sandbox whose maker is gone. A group with processes in it cannot be removed.
+/// Removes the groups of a sandbox whose maker is gone. A group that contains processes cannot be removed.
 pub fn remove_abandoned(sandbox: &Path) {
     let Some(name) = sandbox.file_name().and_then(|name| name.to_str()) else { return };
     let prefix = format!("{name}.");

@@ -1,7 +1,7 @@
-//! Time as the load loop sees it: the machine's clock, or invented time in the simulated database.
+//! Time in the load loop: the machine's clock, or invented time in the simulated database.
 //!
-//! With a [`Clock::Virtual`] the whole program runs on times that a test chose, thousands of times faster
-//! than they say and the same on every machine.
+//! With a [`Clock::Virtual`] the whole program runs on times that a test chose, thousands of times faster than real
+//! time and identical on every machine.
 
 use std::sync::{
     Arc,
@@ -11,7 +11,7 @@ use std::sync::{
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// Where "now" and "processor time so far" come from.
+/// Source of "now" and "processor time so far".
 #[derive(Debug, Clone)]
 pub enum Clock {
     /// CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID, /proc.
@@ -51,10 +51,10 @@ impl Clock {
         }
     }
 
-    /// Processor time of the calling thread in user mode and in the kernel, ns; `None` where time is invented.
+    /// Processor time of the calling thread in user mode and in the kernel, ns; `None` with invented time.
     ///
-    /// getrusage(2). Where the kernel counts by ticks, one reading is a guess and the sum over many slots is not: a
-    /// tick falls into either mode as often as the thread is in it.
+    /// getrusage(2). If the kernel counts by ticks, one reading is a guess, but the sum over many slots is accurate:
+    /// ticks fall into a mode as often as the thread is in it.
     pub fn thread_cpu_times(&self) -> Option<CpuTimes> {
         match self {
             Self::Real => CpuTimes::of_this_thread(),
@@ -62,7 +62,7 @@ impl Clock {
         }
     }
 
-    /// Processor time of a simulated server on behalf of this lane, ns; 0 where time is the machine's.
+    /// Processor time of a simulated server on behalf of this lane, ns; 0 with the machine's clock.
     pub fn simulated_server_cpu(&self) -> u64 {
         match self {
             Self::Real => 0,
@@ -70,13 +70,13 @@ impl Clock {
         }
     }
 
-    /// True where time is invented: then nothing of the machine is checked.
+    /// True with invented time: then nothing of the machine is checked.
     pub fn is_virtual(&self) -> bool {
         matches!(self, Self::Virtual(_))
     }
 
-    /// Returns at `deadline` or a little later; sleeps through what is far away, and spins through the rest
-    /// so that the wake-up of a sleeping thread does not land in the measured slot.
+    /// Returns at `deadline` or a little later. It sleeps until shortly before and spins for the rest, so that the
+    /// wake-up of a sleeping thread does not fall into the measured slot.
     pub fn wait_until(&self, deadline: u64) {
         match self {
             Self::Real => {
@@ -157,9 +157,9 @@ impl CpuClock {
     /// That of the calling thread.
     pub const THREAD: Self = Self(libc::CLOCK_THREAD_CPUTIME_ID);
 
-    /// That of `process`, all its threads together; `None` where there is no such process.
+    /// The clock of `process`, all its threads together; `None` if there is no such process.
     pub fn of_process(process: i32) -> Option<Self> {
-        // The kernel's own numbering (`include/linux/posix-timers_types.h`): the complement of the process, then
+        // The kernel's own encoding (`include/linux/posix-timers_types.h`): the complement of the process, then
         // CPUCLOCK_SCHED.
         let clock = Self(!process << 3 | 2);
         // A process that exists has run, if only to start.
@@ -169,8 +169,8 @@ impl CpuClock {
     /// The time so far, ns; 0 once the process is gone.
     pub fn read(self) -> u64 {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: rustix reads no clocks of other processes. `time` is a valid timespec, which a call that fails leaves
-        // as it is.
+        // SAFETY: rustix reads no clocks of other processes. `time` is a valid timespec, which a failed call leaves
+        // unchanged.
         unsafe { libc::clock_gettime(self.0, &raw mut time) };
         time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }

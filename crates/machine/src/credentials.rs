@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use crate::secret::Secret;
 
-/// Name of the file that [`Credentials::untrusted_client`] is, beside that of its authority.
+/// File name of [`Credentials::untrusted_client`], in the folder of its authority.
 pub const UNTRUSTED_CLIENT: &str = "untrusted-client.pem";
 
-/// Kind of the key that a server's certificate is for.
+/// Kind of the key of a server's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeyType {
-    /// ECDSA over the curve P-256, which all servers have where nothing else is asked for.
+    /// ECDSA over the curve P-256, the default for all servers.
     EcdsaP256,
     /// RSA with 2,048 bits.
     Rsa2048,
@@ -24,7 +24,7 @@ impl KeyType {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::EcdsaP256, Self::Rsa2048, Self::Rsa4096, Self::Ed25519];
 
-    /// Its name in experiments and in what evidence sees.
+    /// Its name in experiments and in evidence.
     pub fn name(self) -> &'static str {
         match self {
             Self::EcdsaP256 => "ecdsa-p256",
@@ -35,17 +35,17 @@ impl KeyType {
     }
 }
 
-/// What a server shows to prove who it is.
+/// A server's certificates and key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServerIdentity {
-    /// Kind of its key, and of those of the authorities between.
+    /// Kind of its key and of the keys of intermediate authorities.
     pub key: KeyType,
-    /// Certificates that it shows: its own, and those of authorities between it and the run's.
+    /// Number of certificates: its own, and those of authorities between it and the run's.
     pub chain: usize,
 }
 
 impl ServerIdentity {
-    /// That of every server where nothing else is asked for.
+    /// The default for every server.
     pub const USUAL: Self = Self { key: KeyType::EcdsaP256, chain: 1 };
 }
 
@@ -62,7 +62,7 @@ pub struct Credentials {
     pub client_certificate: PathBuf,
     /// Its key, PEM.
     pub client_key: PathBuf,
-    /// Certificate of another authority, which the server's certificate does not chain to: for the negative check.
+    /// Certificate of another authority, which has not signed the server's certificate: for the negative check.
     pub untrusted_authority: PathBuf,
     /// Password of the clients' account.
     pub password: Secret,
@@ -73,8 +73,8 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Credentials that name no file: for what needs no certificate, as an embedded database or a server that Tithe
-    /// does not start.
+    /// Credentials without files, for cases that need no certificate: an embedded database, or a server that Tithe does
+    /// not start.
     pub fn without_files(password: Secret, key: Secret) -> Self {
         let none = PathBuf::new;
         Self {
@@ -90,7 +90,7 @@ impl Credentials {
         }
     }
 
-    /// Has the server show `identity`: its files are those of [`Step::Identity`](crate::launch::Step::Identity).
+    /// Makes the server use `identity`: its files are those of [`Step::Identity`](crate::launch::Step::Identity).
     pub fn show(&mut self, identity: ServerIdentity) {
         if identity != ServerIdentity::USUAL {
             let file = |ending| format!("server-{}-{}.{ending}", identity.key.name(), identity.chain);

@@ -1,6 +1,6 @@
-//! Raises the limit of open files of this process to what the connections of a plan need: it is 1,024 on many systems.
+//! Raises this process's limit of open files for the connections of a plan: the limit is 1,024 on many systems.
 //!
-//! Servers inherit the raised limit. What they need beyond it they ask for themselves.
+//! Servers inherit the raised limit. If they need more, they raise it themselves.
 
 use std::io;
 
@@ -8,20 +8,20 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::fault::Fault;
 
-/// Files that one connection may hold open: a socket, or an embedded database's file, its journal and the index of
-/// that.
+/// Files that one connection may hold open: a socket, or an embedded database's file, its journal and the journal's
+/// index.
 const PER_CONNECTION: u64 = 3;
 
-/// Files beside connections: records, logs, what checks and administrators open.
+/// Other open files: records, logs, files of checks and administrators.
 const BESIDE: u64 = 512;
 
-/// Lets this process hold `connections` at a time.
+/// Allows this process `connections` at a time.
 ///
 /// # Errors
-/// When the limit that only root can raise is lower.
+/// When the hard limit, which only root can raise, is too low.
 pub fn allow(connections: u64) -> Result<(), Fault> {
     let limit = getrlimit(Resource::Nofile);
-    // One that is absent is not reached.
+    // An absent limit is infinite.
     let or_endless = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
     let Some(raised) = raised(or_endless(limit.current), or_endless(limit.maximum), connections)? else {
         return Ok(());
@@ -30,7 +30,7 @@ pub fn allow(connections: u64) -> Result<(), Fault> {
         .map_err(|error| Fault::machine("cannot raise the limit of open files", io::Error::from(error)))
 }
 
-/// The limit that is to be set where `soft` and `hard` are the present ones; `None` where it is enough.
+/// The new limit, if `soft` and `hard` are the present ones; `None` if it is high enough.
 fn raised(soft: u64, hard: u64, connections: u64) -> Result<Option<u64>, Fault> {
     let needed = connections * PER_CONNECTION + BESIDE;
     if needed > hard {

@@ -1,4 +1,4 @@
-//! What can go wrong between Tithe and a database.
+//! Errors between Tithe and a database.
 
 use std::fmt;
 
@@ -11,20 +11,20 @@ pub enum Fault {
     Refused(String),
     /// The server answered with an error.
     Server(String),
-    /// The server answered something that is not true: a missing row, another value.
+    /// The server answered something wrong: a missing row, another value.
     Wrong(String),
-    /// The server speaks something that this client does not understand.
+    /// The server's answer does not follow the protocol that this client knows.
     Protocol(String),
-    /// The machine did not do it: file, process, memory.
+    /// The machine failed: file, process, memory.
     Machine(String),
 }
 
-/// Longest text of a server's that is kept, characters.
+/// Maximum length of a server's text that is kept, characters.
 const LONGEST: usize = 400;
 
-/// What a server has said, fit for a terminal and a report: no control characters, not too long.
+/// A server's text, made safe for a terminal and a report: no control characters, limited length.
 pub fn said(text: &[u8]) -> String {
-    // Four bytes are a character at the most.
+    // A character has at most four bytes.
     let text = String::from_utf8_lossy(&text[..text.len().min(4 * LONGEST)]);
     text.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).take(LONGEST).collect()
 }
@@ -35,7 +35,7 @@ impl Fault {
         Self::Machine(format!("{attempt}: {error}"))
     }
 
-    /// The same, told of `what`: an arm, a statement.
+    /// The fault with `what` in front: an arm, a statement.
     #[must_use]
     pub fn of(self, what: impl fmt::Display) -> Self {
         let said = |words: String| format!("{what}: {words}");

@@ -1,4 +1,4 @@
-//! A short name for bytes that are equal wherever they are and differ where anything differs: of a boot, of a plan.
+//! A short name for bytes, equal only for equal bytes: of a boot, of a plan.
 
 use std::io::{self, Read};
 
@@ -6,7 +6,7 @@ use ring::digest::{Context, SHA256, digest};
 
 use crate::secret::hex;
 
-/// Bytes of the digest that are kept: 64 bits, of which a million differ with a chance of error of one in 10⁷.
+/// Bytes of the digest that are kept: with 64 bits, the probability that two of a million collide is one in 10⁷.
 const BYTES: usize = 8;
 
 /// The first bytes of the SHA-256 of `bytes`, in hexadecimal.
@@ -19,10 +19,10 @@ pub fn sha256(bytes: &[u8]) -> String {
     hex(digest(&SHA256, bytes).as_ref())
 }
 
-/// The SHA-256 of all that `content` says, in hexadecimal.
+/// The SHA-256 of all of `content`, in hexadecimal.
 ///
 /// # Errors
-/// When it cannot be read to its end.
+/// When it cannot be read completely.
 pub fn sha256_of(mut content: impl Read) -> io::Result<String> {
     let (mut context, mut bytes) = (Context::new(&SHA256), vec![0; 1 << 16]);
     loop {

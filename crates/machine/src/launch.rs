@@ -1,6 +1,6 @@
-//! What starts a server, and where it then is, as plain data.
+//! How a server is started, and where it then is, as plain data.
 //!
-//! A database says what is to be done ([`Launch`]); the sandbox does it. Nothing here acts.
+//! A database describes what to do ([`Launch`]); the sandbox does it. Nothing here has side effects.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use tithe_model::experiment::Url;
 
 use crate::{credentials::ServerIdentity, paths::Paths, remote::RemoteServer, secret::Secret};
 
-/// Where to look for an installation.
+/// Where to search for an installation.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
     /// Folders that the user named, checked first.
@@ -25,7 +25,7 @@ pub struct Search {
 pub struct Install {
     /// Folder of the programs; empty for an embedded database.
     pub programs: PathBuf,
-    /// Version as the program says it.
+    /// Version as the program reports it.
     pub version: String,
     /// Further facts that launching needs (folder of extensions, …).
     pub facts: BTreeMap<String, String>,
@@ -38,14 +38,14 @@ pub struct Missing {
     pub what: String,
     /// Every place that was checked.
     pub looked_in: Vec<String>,
-    /// What to do, one line a system.
+    /// How to install it, one line per system.
     pub how_to_install: Vec<String>,
 }
 
 /// The folder, port and account of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Folder of this server alone; everything that it writes is below it.
+    /// Folder of this server only; it writes everything below it.
     pub folder: PathBuf,
     /// The address of this machine that it listens on.
     pub listen: IpAddr,
@@ -59,7 +59,7 @@ impl Place {
         Self { folder: folder.into(), listen: IpAddr::V4(Ipv4Addr::LOCALHOST), port }
     }
 
-    /// Where a server in this place answers.
+    /// The address of a server in this place.
     pub fn address(&self) -> Address {
         Address::Tcp { host: self.listen.to_string(), port: self.port }
     }
@@ -68,18 +68,17 @@ impl Place {
 /// Everything that starts one server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
-    /// Done in order, before the server: files and one-off commands.
+    /// Steps before the server's start, in this order: files and one-off commands.
     pub steps: Vec<Step>,
     /// The server; `None` for an embedded database.
     pub server: Option<Command>,
     /// Signal that stops it cleanly.
     pub stop_signal: Signal,
-    /// Signal that ends it soonest, where its data are about to be replaced; whatever the server would still write is
-    /// lost.
+    /// The fastest signal to end it, when its data are about to be replaced; unwritten data of the server are lost.
     pub discard_signal: Signal,
-    /// Where it answers.
+    /// The server's address.
     pub address: Address,
-    /// Everything that it writes, by kind.
+    /// All files that it writes, by kind.
     pub paths: Paths,
 }
 
@@ -103,7 +102,7 @@ pub enum Step {
     Write {
         /// Where.
         path: PathBuf,
-        /// What. A secret's file is written like any other, and shown as `***` in the configuration.
+        /// Its content. A secret is written like any other, and shown as `***` in the configuration.
         content: Content,
         /// Permissions, octal.
         mode: u32,
@@ -115,7 +114,7 @@ pub enum Step {
         /// The file.
         from: PathBuf,
     },
-    /// Add to a file that a command made.
+    /// Append to a file that a command made.
     Append {
         /// Where.
         path: PathBuf,
@@ -124,16 +123,16 @@ pub enum Step {
     },
     /// Make a folder, mode 0700.
     Folder(PathBuf),
-    /// Make a symbolic link: what a program reads beside itself then stands in a folder of Tithe's.
+    /// Make a symbolic link, for a program that reads files next to itself: they are then in a folder of Tithe's.
     Link {
         /// Where.
         path: PathBuf,
-        /// What it leads to.
+        /// Its target.
         to: PathBuf,
     },
-    /// Make a key and have the run's authority sign what a server shows, unless it is there.
+    /// Make a key and have the run's authority sign its certificates, unless they exist.
     Identity {
-        /// What it shows.
+        /// The kind of key and chain.
         identity: ServerIdentity,
         /// The certificates, PEM, the server's own first.
         certificate: PathBuf,
@@ -142,11 +141,11 @@ pub enum Step {
     },
     /// Run a command to its end; a status other than 0 is an error with the command's own words.
     Run(Command),
-    /// As [`Step::Run`], for the command that makes the data: left out where the data are a copy.
+    /// Like [`Step::Run`], for the command that makes the data: skipped if the data are a copy.
     MakeData(Command),
 }
 
-/// What goes into a file.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// Shown in the configuration.
@@ -162,11 +161,11 @@ pub struct Command {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// Its environment, beside a minimal one.
+    /// Its environment, in addition to a minimal one.
     pub environment: BTreeMap<String, String>,
 }
 
-/// Where a server answers.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Address {
     /// A TCP port.
@@ -180,8 +179,8 @@ pub enum Address {
     File(PathBuf),
     /// A server that was running before: attached.
     Attached(Url),
-    /// The same through a relay of Tithe's own on this machine, for evidence. Certificates are held to the server's own
-    /// name.
+    /// The same through a relay of Tithe's own on this machine, for evidence. Certificates are checked against the
+    /// server's own name.
     Relayed {
         /// The server.
         url: Url,
@@ -200,28 +199,28 @@ impl Address {
     }
 }
 
-/// What a cleanly stopped server leaves, as far as another one needs it.
+/// The part of a cleanly stopped server's data that another server needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// Files and folders that hold all data, relative to [`Place::folder`]; those that are not there are not needed.
+    /// Files and folders that hold all data, relative to [`Place::folder`]; missing ones are not needed.
     pub paths: Vec<String>,
-    /// Everything of the set-up that decides how rows are stored there and who may ask for them, but for keys and for
-    /// what clients encrypt. Where in doubt a setting belongs to it: servers for which it is the same are started on
-    /// copies of each other's data.
+    /// All settings that decide how rows are stored there and who may read them, except for keys and client-side
+    /// encryption. If in doubt, include a setting: servers with equal settings are started on copies of each other's
+    /// data.
     pub storage_settings: Vec<String>,
 }
 
 /// A running server of one arm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
-    /// Where it answers.
+    /// Its address.
     pub address: Address,
-    /// Its main process; `None` when it is embedded, or attached and not seen on this machine.
+    /// Its main process; `None` if it is embedded, or attached and not visible on this machine.
     pub process: Option<i32>,
-    /// What it writes on this machine; empty when it is attached.
+    /// Files that it writes on this machine; empty if it is attached.
     pub paths: Paths,
-    /// Where it is, when it is attached and seen by somebody on its own machine, which is another one.
+    /// The server on another machine, if it is attached and an observer runs there.
     pub remote: Option<RemoteServer>,
-    /// Where the evidence may leave files of its own.
+    /// Folder for files of the evidence.
     pub folder: PathBuf,
 }

@@ -1,9 +1,9 @@
-//! The machine under a measurement: what may be started, stopped, limited and watched on it.
+//! The machine under a measurement: starts, stops, limits and watches processes on it.
 //!
 //! [`sandbox`] is the only place that starts anything; [`cgroup`] limits and counts; [`proc`], [`watch`] and [`clock`]
-//! look at processor time, memory, bytes, pressure and clocks, and [`perf`] samples what processors run. [`launch`],
-//! [`credentials`] and [`observation`] are plain data that are handed to it and come back. It knows no database, no
-//! protection and no workload.
+//! read processor time, memory, bytes, pressure and clocks, and [`perf`] samples what processors run. [`launch`],
+//! [`credentials`] and [`observation`] are plain data for its input and results. It knows no database, no protection
+//! and no workload.
 
 pub mod cgroup;
 pub mod clock;

@@ -1,17 +1,17 @@
-//! What a look at one arm saw.
+//! The result of a check of one arm.
 
 use crate::fault::Fault;
 
-/// What a check saw on one arm, with a quotation.
+/// The result of a check of one arm, with a quotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Observation {
     /// The claim holds here.
     Protected(String),
     /// The claim does not hold here.
     Exposed(String),
-    /// It could not look, or what it looked for was not where it must be.
+    /// The check was not possible, or its control was missing.
     Unknown(String),
-    /// It could not look because of where an attached server is.
+    /// The check was not possible because of the location of an attached server.
     OutOfReach(String),
 }
 
@@ -25,7 +25,7 @@ impl Observation {
 }
 
 impl From<Fault> for Observation {
-    /// A check that failed on its way saw nothing.
+    /// A check that failed gives no result.
     fn from(fault: Fault) -> Self {
         Self::Unknown(fault.to_string())
     }

@@ -1,10 +1,10 @@
-//! What a server writes, and where.
+//! Files that a server writes.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What a server writes, by kind. Files or folders; a folder stands for everything below it.
+/// Files that a server writes, by kind. Files or folders; a folder stands for everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Paths {
     /// Tables and indexes.

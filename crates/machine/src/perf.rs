@@ -1,8 +1,8 @@
-//! Samples what the processors run: one event of the kernel's clock (`cpu-clock`) per processor.
+//! Samples what the processors run: one kernel software clock (`cpu-clock`) per processor.
 //!
-//! The clock is one of software, so it works in virtual machines that have no performance counters. Its samples carry
-//! the time of `CLOCK_MONOTONIC`, as slots do. Stacks of user space follow frame pointers: in a program that was
-//! compiled without them only the function that ran is sure.
+//! It is a software clock, so it works in virtual machines without performance counters. Its samples carry the time of
+//! `CLOCK_MONOTONIC`, as slots do. User-space stacks are followed by frame pointers: in a program that was compiled
+//! without them only the topmost function is reliable.
 
 pub mod symbols;
 
@@ -13,10 +13,10 @@ use perf_event::{Builder, Clock, SampleFlag, data::Record, events::Software};
 use crate::watch::process;
 
 /// Time between two samples of a processor, ns: about 1,000 a second, because in a virtual machine each costs tens of
-/// microseconds. No slot is a multiple of it, so that samples fall on all its phases.
+/// microseconds. No slot length is a multiple of it, so samples fall on all phases of a slot.
 pub const PERIOD_NS: u64 = 991_873;
 
-/// Bytes that samples of one processor take in a second, about.
+/// Approximate size of the samples of one processor for a second, bytes.
 const BYTES_A_SECOND: u64 = 1 << 20;
 
 /// The largest buffer of one processor, bytes.
@@ -28,7 +28,7 @@ const CONTEXTS: u64 = -4095_i64 as u64;
 /// The marker after which the addresses are those of user space (`PERF_CONTEXT_USER`).
 const CONTEXT_USER: u64 = -512_i64 as u64;
 
-/// The marker after which they are those of the kernel (`PERF_CONTEXT_KERNEL`).
+/// The marker after which the addresses are those of the kernel (`PERF_CONTEXT_KERNEL`).
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
 
 /// Why processors cannot be sampled.
@@ -61,22 +61,22 @@ pub struct Sample {
     pub thread: i32,
     /// The processor.
     pub processor: u32,
-    /// Addresses in the kernel, where it ran first.
+    /// Addresses of the kernel stack, innermost first.
     pub kernel: Vec<u64>,
-    /// Addresses in user space, the same way.
+    /// Addresses of the user-space stack, innermost first.
     pub user: Vec<u64>,
 }
 
-/// What was sampled.
+/// The result of sampling.
 #[derive(Debug, Default)]
 pub struct Sampled {
     /// In no order.
     pub samples: Vec<Sample>,
-    /// Those that found no room.
+    /// Number of samples that were lost for lack of buffer space.
     pub lost: u64,
 }
 
-/// A clock on every processor that this process may use.
+/// A sampling clock on every processor that this process may use.
 pub struct Sampler(Vec<perf_event::Sampler>);
 
 impl Sampler {
@@ -102,11 +102,11 @@ impl Sampler {
         process::processors().into_iter().map(sampler).collect::<Result<_, _>>().map(Self).map_err(Refused)
     }
 
-    /// Ends it: what was sampled.
+    /// Ends sampling and returns the samples.
     pub fn end(mut self) -> Sampled {
         let mut sampled = Sampled::default();
         for ring in &mut self.0 {
-            // A clock that cannot be stopped adds some samples after the frame, which belong to no slot.
+            // A clock that cannot be stopped only adds samples after the frame, which belong to no slot.
             let _ = ring.disable();
             while let Some(record) = ring.next_record() {
                 match record.parse_record() {
@@ -121,7 +121,7 @@ impl Sampler {
     }
 }
 
-/// A record of the kernel; `None` where it lacks something.
+/// Converts a record of the kernel; `None` if it is incomplete.
 fn taken(sample: &perf_event::data::Sample<'_>) -> Option<Sample> {
     let (kernel, user) = divided(sample.callchain()?);
     Some(Sample {
@@ -149,7 +149,7 @@ fn divided(chain: &[u64]) -> (Vec<u64>, Vec<u64>) {
     (kernel, user)
 }
 
-/// Why processors cannot be sampled here; `None` where they can.
+/// Why processors cannot be sampled here; `None` if they can.
 pub fn refused() -> Option<Refused> {
     Sampler::begin(0).err()
 }

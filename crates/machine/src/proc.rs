@@ -1,5 +1,5 @@
-//! What the kernel tells of processes: who serves a connection, who descends from whom, and what a server with all its
-//! descendants has used.
+//! Processes as the kernel reports them: the task that serves a connection, descendants, and the usage of a server with
+//! all its descendants.
 
 use std::{collections::HashMap, ops::Add as _};
 
@@ -33,7 +33,7 @@ pub enum ServerTask {
 }
 
 impl ServerTask {
-    /// The thread that works for the connection, where it is not the caller's; a process by its first one.
+    /// The thread that serves the connection, unless it is the caller's; for a process its first one.
     pub fn thread(&self) -> Option<i32> {
         match self {
             Self::Process(thread) | Self::Thread { thread, .. } => Some(*thread),
@@ -42,7 +42,7 @@ impl ServerTask {
     }
 }
 
-/// One look at every process of the machine, to sum up servers with all their descendants.
+/// One scan of all processes of the machine, to sum up servers with all their descendants.
 pub struct ProcessSnapshot {
     children: HashMap<i32, Vec<i32>>,
     own_ns: HashMap<i32, u64>,
@@ -50,12 +50,12 @@ pub struct ProcessSnapshot {
     cpu_times: HashMap<i32, CpuTimes>,
 }
 
-/// What a server with all its descendants has used so far. Levels and sums, not growth.
+/// Usage of a server with all its descendants so far. Levels and sums, not growth.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeUsage {
-    /// Processor time, ended children included, ns.
+    /// Processor time, including ended children, ns.
     pub cpu_ns: u64,
-    /// The same by mode, in ticks of 10 ms as a rule (proc(5), `utime` and `stime`); `None` where it is not checked.
+    /// The same by mode, usually in ticks of 10 ms (proc(5), `utime` and `stime`); `None` if unknown.
     pub cpu_times: Option<CpuTimes>,
     /// Bytes fetched from storage.
     pub read_bytes: Option<u64>,
@@ -68,7 +68,7 @@ pub struct TreeUsage {
 }
 
 impl ProcessSnapshot {
-    /// Looks at `/proc`.
+    /// Reads `/proc`.
     pub fn take() -> Self {
         let mut snapshot = Self {
             children: HashMap::new(),
@@ -115,7 +115,7 @@ impl ProcessSnapshot {
             if let Some(cpu_times) = self.cpu_times.get(&member) {
                 *usage.cpu_times.get_or_insert_default() += *cpu_times;
             }
-            // A process that has gone since was not yet among those that its parent has outlived.
+            // A process that has ended since the scan is not yet in its parent's sum of ended children.
             let gone_ns = || self.own_ns.get(&member).copied().unwrap_or(0);
             usage.cpu_ns += CpuClock::of_process(member).map_or_else(gone_ns, CpuClock::read);
             if let Ok(io) = std::fs::read_to_string(format!("/proc/{member}/io")) {
@@ -133,37 +133,37 @@ impl ProcessSnapshot {
     }
 }
 
-/// Context switches of all threads that `process` has now; what the kernel says of a process itself is its first
-/// thread's alone (proc(5)). `None` where nobody may look.
+/// Context switches of all current threads of `process`; the kernel's figure for a process covers only its first thread
+/// (proc(5)). `None` if access is denied.
 fn switches(process: i32) -> Option<u64> {
     let threads = std::fs::read_dir(format!("/proc/{process}/task")).ok()?.flatten();
     let of_thread = |status: String| {
         Some(value(&status, "voluntary_ctxt_switches:")? + value(&status, "nonvoluntary_ctxt_switches:")?)
     };
-    // A thread that has ended since it was listed has none.
+    // A thread that has ended since it was listed is skipped.
     threads.filter_map(|thread| of_thread(std::fs::read_to_string(thread.path().join("status")).ok()?)).reduce(u64::add)
 }
 
-/// The processes of this machine, as far as they are shown to this user.
+/// The processes of this machine that this user can see.
 pub fn processes() -> impl Iterator<Item = i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Adds to a sum that exists only once something was seen.
+/// Adds to a sum that is `None` until the first value.
 fn add(sum: &mut Option<u64>, more: Option<u64>) {
     if let Some(more) = more {
         *sum = Some(sum.unwrap_or(0) + more);
     }
 }
 
-/// The fields of a process's or thread's `stat` from the third on, its state (proc(5)). The name before may hold spaces
-/// and brackets, so they are counted from the last bracket.
+/// The fields of a process's or thread's `stat` from the third on, its state (proc(5)). The name before may contain
+/// spaces and brackets, so fields are counted from the last bracket.
 pub fn stat_fields(stat: &str) -> impl Iterator<Item = &str> {
     stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace()
 }
 
-/// The process that has started `process`; `None` where there is none, or nobody may look.
+/// The parent of `process`; `None` if there is none, or access is denied.
 pub fn parent_of(process: i32) -> Option<i32> {
     // State, then parent (proc(5)).
     stat_fields(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?).nth(1)?.parse().ok()
@@ -175,7 +175,7 @@ pub fn value(text: &str, name: &str) -> Option<u64> {
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// True where `signal` is in `set` (`SigIgn:`) of the text of a process's or thread's `status` (proc(5)).
+/// True if `signal` is in `set` (`SigIgn:`) of the text of a process's or thread's `status` (proc(5)).
 pub fn has_signal(status: &str, set: &str, signal: Signal) -> bool {
     let set = status.lines().find_map(|line| line.strip_prefix(set));
     let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
@@ -185,9 +185,9 @@ pub fn has_signal(status: &str, set: &str, signal: Signal) -> bool {
 /// Sends `signal` to one process.
 ///
 /// # Errors
-/// What the kernel says, and [`Errno::SRCH`] of a number that is no process's.
+/// The kernel's error, and [`Errno::SRCH`] for a number that cannot be a process.
 pub fn signal(process: i32, signal: Signal) -> Result<(), Errno> {
-    // A negative number would mean a group, and 0 this program's own.
+    // A negative number would mean a group, and 0 this program's own group.
     let process = Some(process).filter(|number| *number > 0).and_then(Pid::from_raw);
     kill_process(process.ok_or(Errno::SRCH)?, signal)
 }
@@ -206,8 +206,8 @@ mod tests {
         assert!(tree.contains(&(child.id() as i32)), "{tree:?}");
     }
 
-    /// The thread that sleeps is not the process's first one, which is all that its own `status` counts. Threads of
-    /// other tests come and go with theirs.
+    /// The sleeping thread is not the process's first one, which is the only one in its own `status`. Threads of other
+    /// tests come and go.
     #[test]
     fn switches_of_all_threads_count() {
         let meeting = std::sync::Barrier::new(2);
@@ -215,7 +215,7 @@ mod tests {
             scope.spawn(|| {
                 (0..500).for_each(|_| std::thread::sleep(std::time::Duration::from_micros(10)));
                 meeting.wait();
-                // It is there as long as it is checked.
+                // The thread exists until it was checked.
                 meeting.wait();
             });
             meeting.wait();
@@ -229,11 +229,10 @@ mod tests {
         assert!(of_all.is_some_and(|of_all| of_all >= of_first + 500), "{of_first} {of_all:?}");
     }
 
-    /// A tick more or less stands between the clocks. They are read one after the other, so the process is paused
-    /// then.
+    /// The clocks may differ by a tick. They are read one after the other, so the process is paused for it.
     #[test]
     fn cpu_times_add_up_to_the_processor_time() {
-        // Should this test die, the kernel ends the shell after a minute of its processor time.
+        // If this test dies, the kernel ends the shell after a minute of its processor time.
         let script = "ulimit -t 60; while :; do :; done";
         let mut child = std::process::Command::new("sh").args(["-c", script]).spawn().expect("sh starts");
         let process = child.id() as i32;

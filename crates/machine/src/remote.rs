@@ -1,6 +1,6 @@
-//! The machine of an attached server where it is another one than this: what somebody who is there sees and says.
+//! The machine of an attached server, if it is another machine: reports of an observer there.
 //!
-//! Who that is and how it is asked is not known here.
+//! This module does not know who the observer is or how it is asked.
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
@@ -11,54 +11,54 @@ use crate::{fault::Fault, paths::Paths, proc::TreeUsage};
 /// Both ends of a connection, as its client sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
-    /// The client's.
+    /// The client's end.
     pub client: SocketAddr,
-    /// The server's.
+    /// The server's end.
     pub server: SocketAddr,
 }
 
-/// What a server is known by, beside a connection to it.
+/// Facts that identify a server, in addition to a connection to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     /// Names of its program, as the kernel has them (proc(5), `comm`).
     pub programs: &'a [&'a str],
-    /// The process that serves the connection, as the server itself numbers it on its own machine.
+    /// The process that serves the connection, by the server's own report, numbered on its own machine.
     pub serving: Option<i32>,
 }
 
-/// Another machine, through somebody who is there. Every question is bounded by a time.
+/// Another machine, through an observer there. Every question has a time limit.
 pub trait ServerMachine: fmt::Debug + Send + Sync {
-    /// What the observer there is called.
+    /// Name of the observer.
     fn name(&self) -> &str;
 
-    /// The main process of the server that has the other of the `ends` of a connection from here; the reason where it
-    /// cannot be seen.
+    /// The main process of the server at the other of the `ends` of a connection from here; the reason if it cannot be
+    /// seen.
     ///
     /// # Errors
-    /// When nobody answers.
+    /// When the observer does not answer.
     fn server_at(&self, ends: Ends, known: Known<'_>) -> Result<Result<i32, String>, Fault>;
 
-    /// What the server with the main process `process` has used, and what its `paths` hold.
+    /// Usage of the server with the main process `process`, and the size of its `paths`.
     ///
     /// # Errors
-    /// When nobody answers, or it may not be checked.
+    /// When the observer does not answer, or access is denied.
     fn usage(&self, process: i32, paths: &Paths) -> Result<RemoteUsage, Fault>;
 
-    /// Looks for `needles` in the files of `paths`.
+    /// Searches the files of `paths` for `needles`.
     ///
     /// # Errors
-    /// When nobody answers, or they may not be opened.
+    /// When the observer does not answer, or the files may not be opened.
     fn search(&self, needles: &[(&'static str, &[u8])], paths: &Paths) -> Result<RemoteMatches, Fault>;
 }
 
 /// A server on another machine.
 #[derive(Debug, Clone)]
 pub struct RemoteServer {
-    /// Who sees it there.
+    /// The observer there.
     pub by: Arc<dyn ServerMachine>,
-    /// Its main process, as that machine numbers it.
+    /// Its main process, numbered on that machine.
     pub process: i32,
-    /// What it writes, as far as the experiment says; that machine's paths.
+    /// Files that it writes, as far as the experiment names them; paths on that machine.
     pub paths: Paths,
 }
 
@@ -68,25 +68,25 @@ impl PartialEq for RemoteServer {
     }
 }
 
-/// What a server on another machine has used so far.
+/// Usage of a server on another machine so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteUsage {
     /// The server with all its descendants.
     pub tree: TreeUsage,
-    /// Length of its logs, bytes; `None` where no path of one is known.
+    /// Total size of its logs, bytes; `None` if no log's path is known.
     pub log_bytes: Option<u64>,
-    /// Space that its data take on disk, bytes; `None` where no path is known.
+    /// Size of its data on disk, bytes; `None` if no path is known.
     pub disk_bytes: Option<u64>,
 }
 
-/// What was found in files of another machine.
+/// Search results in files of another machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteMatches {
-    /// Files that were read to their end.
+    /// Number of files that were read completely.
     pub files: u64,
     /// Bytes that were read.
     pub bytes: u64,
-    /// Files in which something was found.
+    /// Files with matches.
     pub found: Vec<RemoteFile>,
     /// Files that could not be read, with the reason.
     pub unreadable: Vec<String>,
@@ -99,10 +99,10 @@ pub struct RemoteFile {
     pub name: String,
     /// It is one of the data files, and not of a journal or log.
     pub holds_data: bool,
-    /// How often any needle was found.
+    /// Number of matches of all needles.
     pub hits: u64,
-    /// Which, by their place in what was asked for.
+    /// The needles found, by index in the request.
     pub needles: Vec<usize>,
-    /// How they were written: `raw`, `hexadecimal`, `base64`.
+    /// Encodings of the matches: `raw`, `hexadecimal`, `base64`.
     pub forms: Vec<String>,
 }

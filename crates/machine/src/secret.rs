@@ -1,4 +1,4 @@
-//! Passwords and keys that cannot be printed by accident, and what files of keys have in common.
+//! Passwords and keys that cannot be printed by accident, and functions for key files.
 
 use std::{fs::File, os::unix::fs::PermissionsExt, path::Path};
 
@@ -49,7 +49,7 @@ impl Secret {
         hex(&self.0)
     }
 
-    /// The secret that [`Secret::expose_hex`] has given; `None` of any other text.
+    /// The inverse of [`Secret::expose_hex`]; `None` for any other text.
     pub fn of_hex(text: &str) -> Option<Self> {
         let pairs = text.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).ok());
         let byte = |pair: Option<&str>| pair.and_then(unhex::<1>).map(|[byte]| byte);
@@ -63,12 +63,12 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Refuses `file`, which was opened at `path`, when others than its owner may do anything with it.
+/// Refuses `file`, opened at `path`, if others than its owner have any access to it.
 ///
 /// # Errors
-/// [`Fault::Refused`] then; [`Fault::Machine`] when the kernel does not say.
+/// [`Fault::Refused`] in that case; [`Fault::Machine`] if the kernel reports no permissions.
 pub fn owners_alone(file: &File, path: &Path) -> Result<(), Fault> {
-    // Asked of the open file, not of the name: what is checked is what is read.
+    // Checks the open file, not its name: so the checked file is the one that is read.
     let metadata = file.metadata().map_err(|error| Fault::machine(path.display(), error))?;
     let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o077 == 0 {
@@ -77,12 +77,12 @@ pub fn owners_alone(file: &File, path: &Path) -> Result<(), Fault> {
     Err(Fault::Refused(format!("{} is readable by others than its owner (mode {mode:o}): chmod 600", path.display())))
 }
 
-/// `bytes` in hexadecimal digits, the letters small.
+/// `bytes` in lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes that `text` says in hexadecimal digits of either case; `None` where it says anything else.
+/// The bytes of `text` in hexadecimal digits of either case; `None` for anything else.
 pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * N {
@@ -95,7 +95,7 @@ pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// The byte that two hexadecimal `digits` say; `None` for anything else.
+/// The byte of two hexadecimal `digits`; `None` for anything else.
 pub fn unhex_byte(digits: &[u8]) -> Option<u8> {
     let &[high, low] = digits else { return None };
     let digit = |digit: u8| char::from(digit).to_digit(16);

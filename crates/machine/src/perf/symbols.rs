@@ -1,5 +1,4 @@
-//! Names for addresses: functions of the kernel, of programs and libraries, and of code that a virtual machine has
-//! compiled.
+//! Names for addresses: functions of the kernel, of programs and libraries, and of just-in-time compiled code.
 
 use std::{
     collections::HashMap,
@@ -15,7 +14,7 @@ use blazesym::{
 };
 use tithe_model::profile::{Function, KERNEL};
 
-/// What this process has found out about addresses.
+/// The names found so far.
 pub struct Symbols {
     symbolizer: Symbolizer,
     known: HashMap<(Option<i32>, u64), Function>,
@@ -37,8 +36,8 @@ impl Default for Symbols {
 }
 
 impl Symbols {
-    /// Finds the names of `addresses` of one process, or of the kernel where that is `None`, all at once. The process
-    /// must be there still.
+    /// Finds the names of `addresses` of one process, or of the kernel if `process` is `None`, all at once. The process
+    /// must still exist.
     pub fn learn(&mut self, process: Option<i32>, addresses: impl Iterator<Item = u64>) {
         let mut new: Vec<u64> = addresses.filter(|address| !self.known.contains_key(&(process, *address))).collect();
         new.sort_unstable();
@@ -69,7 +68,7 @@ impl Symbols {
         }
     }
 
-    /// The function at `address`, which was [learnt](Self::learn).
+    /// The function at `address`, which must have been [learnt](Self::learn).
     pub fn function(&self, process: Option<i32>, address: u64) -> Function {
         self.known.get(&(process, address)).cloned().unwrap_or_default()
     }
@@ -86,13 +85,13 @@ impl Symbols {
     }
 }
 
-/// The parts of `process` that hold code; none where they cannot be read.
+/// The parts of `process` that hold code; none if they cannot be read.
 fn mappings(process: i32) -> Vec<Mapping> {
     let text = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
     text.lines().filter_map(mapping).collect()
 }
 
-/// A line of `/proc/…/maps` (proc(5)), where it is of code.
+/// Parses a line of `/proc/…/maps` (proc(5)) if it is of code.
 fn mapping(line: &str) -> Option<Mapping> {
     let mut fields = line.split_ascii_whitespace();
     let (from, to) = fields.next()?.split_once('-')?;
@@ -109,13 +108,13 @@ fn mapping(line: &str) -> Option<Mapping> {
 }
 
 /// The name of `thread` of `process`: the title that a process gives itself (`postgres: logger`), or the kernel's name
-/// for it. Empty where it has ended.
+/// for it. Empty if it has ended.
 pub fn name_of(process: i32, thread: i32) -> String {
     let read = |name: &str| std::fs::read_to_string(PathBuf::from(format!("/proc/{process}")).join(name));
     let title = read("cmdline").unwrap_or_default();
     let title = title.split('\0').next().unwrap_or_default().trim();
     match title.split_once(": ") {
-        // What follows are users and addresses.
+        // The rest is users and addresses.
         Some((program, title)) => format!("{program}: {}", title.split(' ').next().unwrap_or_default()),
         None => read(&format!("task/{thread}/comm")).unwrap_or_default().trim().to_owned(),
     }

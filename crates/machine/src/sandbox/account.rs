@@ -1,4 +1,4 @@
-//! The account that servers run under when Tithe itself is started by root.
+//! The account of servers if Tithe itself is started by root.
 
 use std::{
     os::unix::fs::{MetadataExt, lchown},
@@ -37,7 +37,7 @@ impl Account {
         })
     }
 
-    /// True when every folder on the way to `path` lets this account pass.
+    /// True if every folder on the way to `path` can be entered by this account.
     pub fn can_reach(&self, path: &Path) -> bool {
         path.ancestors().all(|folder| {
             std::fs::metadata(folder).is_ok_and(|metadata| {
@@ -47,7 +47,7 @@ impl Account {
         })
     }
 
-    /// Makes `path` this account's own.
+    /// Gives `path` to this account.
     ///
     /// # Errors
     /// When the kernel refuses.

@@ -1,11 +1,11 @@
 //! Certificates, keys and passwords of one run.
 //!
-//! Each run has an authority of its own, whose key is in memory alone and gone with the run: nobody can sign for it
-//! later. All keys are ECDSA over P-256, which every TLS library of the last ten years speaks, but for those of servers
-//! that an arm wants otherwise: what a handshake costs depends on this choice, so it is the same for every database.
+//! Each run has its own authority. The authority's key is only in memory and gone after the run, so it cannot sign
+//! later. All keys are ECDSA over P-256, which every TLS library of the last ten years supports, except where an arm
+//! asks for another kind. The cost of a handshake depends on the kind, so it is the same for every database.
 //!
 //! The data key and the password are in [`Credentials`] only and never on disk, unless a database's own launch writes
-//! them there. Revocation is left out.
+//! them there. Revocation is not used.
 
 use std::{
     fs,
@@ -29,20 +29,20 @@ use crate::{
     secret::Secret,
 };
 
-/// Name of the client in its certificate, and of the account that it stands for.
+/// Name of the client in its certificate, and of its account.
 pub const CLIENT_NAME: &str = "tithe";
 
-/// Further loopback addresses, 127.0.0.N, that nodes of a cluster on this machine have for clients and for each other.
+/// Further loopback addresses, 127.0.0.N, which nodes of a cluster on this machine use for clients and for each other.
 const NODE_ADDRESSES: [u8; 7] = [2, 3, 4, 11, 12, 13, 14];
 
-/// How long the certificates are valid, beginning an hour before they were made: clocks differ.
+/// Validity of the certificates. It begins an hour before they were made, because clocks differ.
 const VALIDITY: Duration = Duration::days(365);
 
-/// Makes the credentials of one run, whose servers listen on `address`, and writes their certificates and keys into
-/// `folder`, which is made with mode 0700 where it does not exist.
+/// Makes the credentials of one run, whose servers listen on `address`. Writes their certificates and keys into
+/// `folder`, which is made with mode 0700 if it does not exist.
 ///
 /// # Errors
-/// When a certificate cannot be made, or a file cannot be written or is there already.
+/// When a certificate cannot be made, or a file cannot be written or already exists.
 pub fn prepare(folder: &Path, address: IpAddr) -> Result<Credentials, Fault> {
     Certificates::make(address, OffsetDateTime::now_utc())?.write(folder)
 }
@@ -57,7 +57,7 @@ pub struct Certificates {
     untrusted_client: Identity,
 }
 
-/// A certificate, with those of authorities between behind it, and its key, PEM.
+/// A certificate, followed by those of intermediate authorities, and its key, PEM.
 pub struct Identity {
     /// The certificates.
     pub certificate: String,
@@ -65,7 +65,7 @@ pub struct Identity {
     pub key: Secret,
 }
 
-/// The authority of a run with its key, and what it signs for servers.
+/// The authority of a run with its key, and the certificates that it signs for servers.
 pub struct Signer {
     issuer: Issuer<'static, KeyPair>,
     server: CertificateParams,
@@ -73,8 +73,8 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// What a server shows with a key of `make_key`: `chain` certificates, each but the last signed by the next, and
-    /// the last by the run's authority.
+    /// A server's identity with keys of `make_key`: `chain` certificates, each but the last signed by the next, and the
+    /// last signed by the run's authority.
     ///
     /// # Errors
     /// When a key cannot be made or cannot sign.
@@ -98,7 +98,7 @@ impl Signer {
     }
 }
 
-/// A key of `kind`, made by `openssl` where the library that signs makes none of it that others can read.
+/// A key of `kind`; `openssl` makes it if the signing library cannot make this kind in a readable form.
 ///
 /// # Errors
 /// When the program is missing or fails.
@@ -116,9 +116,9 @@ pub fn key(kind: KeyType, openssl: impl Fn(&[&str]) -> Result<String, Fault>) ->
 }
 
 impl Certificates {
-    /// Makes an authority, a server certificate for `localhost`, 127.0.0.1, ::1 and `address`, a client certificate for
-    /// [`CLIENT_NAME`], and another authority, which has signed none of them, but a client certificate of its own for
-    /// the same name; valid around `now`.
+    /// Makes certificates that are valid around `now`: an authority, a server certificate for `localhost`, 127.0.0.1,
+    /// ::1 and `address`, and a client certificate for [`CLIENT_NAME`]. Also an untrusted authority, which has signed
+    /// none of them, with its own client certificate for the same name.
     ///
     /// # Errors
     /// When the operating system gives no random bytes.
@@ -130,7 +130,7 @@ impl Certificates {
         let (authority, issuer) = authority("Tithe run authority", now)?;
         let (untrusted_authority, untrusted_issuer) = untrusted_authority(now)?;
         let mut server = leaf("localhost", ExtendedKeyUsagePurpose::ServerAuth, now);
-        // The nodes of a cluster are each other's clients, and show the certificate that they serve with.
+        // The nodes of a cluster are each other's clients, and authenticate with their server certificate.
         server.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
         server.subject_alt_names = vec![
             SanType::DnsName("localhost".try_into()?),
@@ -154,7 +154,7 @@ impl Certificates {
         })
     }
 
-    /// The authority, which goes on signing what servers show.
+    /// The authority, to sign further server certificates.
     pub fn into_signer(self) -> Signer {
         self.signer
     }
@@ -162,7 +162,7 @@ impl Certificates {
     /// Writes them into `folder`, keys with mode 0600, and adds a password and two data keys.
     ///
     /// # Errors
-    /// When a file cannot be written or is there already.
+    /// When a file cannot be written or already exists.
     pub fn write(&self, folder: &Path) -> Result<Credentials, Fault> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|error| Fault::machine(folder.display(), error))?;
@@ -193,7 +193,7 @@ impl Identity {
         Ok(Self { certificate: pem_of(&certificate), key: Secret::new(pem("PRIVATE KEY", &key.serialize_der())) })
     }
 
-    /// Certificate and key in one text, as some drivers want them.
+    /// Certificate and key in one text, as some drivers need them.
     fn in_one(&self) -> Secret {
         Secret::new(format!("{}{}", self.certificate, self.key.expose_text()))
     }
@@ -222,7 +222,8 @@ fn authority(name: &str, now: OffsetDateTime) -> Result<(Certificate, Issuer<'st
     Ok((certificate, Issuer::new(params, key)))
 }
 
-/// The other authority has a name of its own, so that a refusal is about who signed and not about a bad signature.
+/// The untrusted authority has a different name, so a refusal is about the unknown authority and not about a bad
+/// signature.
 fn untrusted_authority(now: OffsetDateTime) -> Result<(Certificate, Issuer<'static, KeyPair>), rcgen::Error> {
     authority("Tithe untrusted authority", now)
 }
@@ -321,7 +322,7 @@ mod tests {
             .unwrap()
     }
 
-    /// Shakes hands in memory until both sides are content.
+    /// Does the handshake in memory, until both sides have completed it.
     fn shake_hands(server: ServerConfig, client: ClientConfig, name: &str) -> Result<(), rustls::Error> {
         let name = ServerName::try_from(name.to_owned()).unwrap();
         let mut client = ClientConnection::new(Arc::new(client), name).unwrap();

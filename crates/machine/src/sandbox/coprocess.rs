@@ -1,8 +1,8 @@
-//! A program that Tithe asks and that answers, a line each, over its standard input and output.
+//! A program that answers Tithe's requests, one line each, over its standard input and output.
 //!
-//! It is a child of Tithe's own that leads a process group: ctrl-C reaches Tithe alone, which then asks it to end, and
-//! the parent-death signal ends it with Tithe. What it is told stands in no argument, environment or file. What it says
-//! on its standard error is kept in memory, for the words of a fault.
+//! It is a direct child of Tithe and leads a process group: ctrl-C reaches only Tithe, which then asks the child to
+//! end, and the parent-death signal ends it with Tithe. Requests appear in no argument, environment or file. Its
+//! standard error is kept in memory, for the text of a fault.
 
 use std::{
     fs::File,
@@ -24,39 +24,40 @@ use rustix::{
 use super::process::{ended_within, kill, memory_file, prepared, read_again, tail};
 use crate::{fault::Fault, launch::Command};
 
-/// How long it may take to answer once it was asked to end what it does: hundreds of connections that derive their keys
-/// are opened to the last.
+/// Time that it gets to answer after it was asked to end its current work: hundreds of connections that derive keys are
+/// still being opened.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long it may take to end when it is asked nothing more: a storage engine writes what it holds.
+/// Time that it gets to end after the last request: a storage engine writes its data.
 const END_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long one whose answers have ended may take to be gone itself.
+/// Time that it gets to disappear after it closed its output.
 const GONE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time between two looks whether Tithe was asked to stop; a signal is seen at once.
+/// Interval of the check whether Tithe was asked to stop; a signal is noticed at once.
 const POLL_TIME: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Longest answer that is believed, bytes.
+/// Longest accepted answer, bytes.
 const ANSWER_MAX: usize = 1 << 30;
 
-/// A running co-process; killed when dropped before it was told to [end](Coprocess::end).
+/// A running co-process; killed if it is dropped before [`end`](Coprocess::end).
 pub struct Coprocess {
     child: Child,
-    /// `None` once there is nothing more to ask.
+    /// `None` after the last request.
     requests: Option<ChildStdin>,
     answers: ChildStdout,
-    /// What has come of the next answer.
+    /// The part of the next answer that has arrived.
     arrived: Vec<u8>,
     /// Its standard error.
     said: File,
-    /// What it is, for messages.
+    /// Its name in messages.
     name: String,
     has_ended: bool,
 }
 
 impl Coprocess {
-    /// Starts `command` in `folder`, under Tithe's own account. Messages call it `name`; it is listed as `tithe`.
+    /// Starts `command` in `folder`, under Tithe's own account. Messages call it `name`; in process lists it is
+    /// `tithe`.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -65,7 +66,7 @@ impl Coprocess {
         let said = memory_file().map_err(failed)?;
         let mut prepared = prepared(command, None, folder);
         prepared.arg0("tithe").stdin(Stdio::piped()).stdout(Stdio::piped());
-        // `folder` is the caller's, and no place for temporary files.
+        // `folder` belongs to the caller and is no place for temporary files.
         prepared.env_remove("TMPDIR");
         prepared.stderr(said.try_clone().map_err(failed)?);
         let mut child = prepared.spawn().map_err(failed)?;
@@ -80,10 +81,10 @@ impl Coprocess {
         self.child.id() as i32
     }
 
-    /// Tells it `line`, which must hold no line break.
+    /// Sends it `line`, which must not contain a line break.
     ///
     /// # Errors
-    /// How it ended, when it is not there any more.
+    /// How it ended, if it is gone.
     pub fn send(&mut self, line: &[u8]) -> Result<(), Fault> {
         let told = match &mut self.requests {
             Some(requests) => requests.write_all(line).and_then(|()| requests.write_all(b"\n")),
@@ -92,11 +93,11 @@ impl Coprocess {
         if told.is_err() { Err(self.gone()) } else { Ok(()) }
     }
 
-    /// The next line that it answers, without its end. Once `cancelled` is set it is asked to end what it does
-    /// (SIGTERM), and has two minutes to answer.
+    /// Its next line, without the line break. Once `cancelled` is set, it gets SIGTERM to end its current work, and has
+    /// two minutes to answer.
     ///
     /// # Errors
-    /// How it ended, with its last words, when it does not answer any more.
+    /// How it ended, with its last words, if no answer comes any more.
     pub fn answer(&mut self, cancelled: &AtomicBool) -> Result<Vec<u8>, Fault> {
         let mut deadline = None;
         let mut looked_at = 0;
@@ -121,10 +122,10 @@ impl Coprocess {
         }
     }
 
-    /// Asks nothing more, and waits until it has ended; what it said on its standard error.
+    /// Sends no further request and waits until it has ended; returns its standard error.
     ///
     /// # Errors
-    /// When it did not end well, with its last words; when it had to be killed.
+    /// When it failed, with its last words; when it had to be killed.
     pub fn end(mut self) -> Result<String, Fault> {
         self.requests = None;
         match ended_within(&mut self.child, END_TIMEOUT) {
@@ -137,7 +138,7 @@ impl Coprocess {
         }
     }
 
-    /// True when something can be read, or never will.
+    /// True if something can be read, or the output has ended.
     fn has_something(&self) -> io::Result<bool> {
         match poll(&mut [PollFd::new(&self.answers, PollFlags::IN)], Some(&POLL_TIME)) {
             Ok(found) => Ok(found > 0),
@@ -146,7 +147,7 @@ impl Coprocess {
         }
     }
 
-    /// Takes in what has come; false where nothing will any more.
+    /// Reads what has arrived; false if the output has ended.
     fn read_on(&mut self) -> Result<bool, Fault> {
         let mut buffer = [0; 1 << 16];
         let length = self.answers.read(&mut buffer).map_err(|error| self.failed(error))?;
@@ -158,7 +159,7 @@ impl Coprocess {
     }
 
     fn signal(&self, signal: Signal) {
-        // The child has not been waited for, so its number is still its own.
+        // The child was not waited for yet, so its process number was not reused.
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
@@ -166,7 +167,7 @@ impl Coprocess {
         Fault::machine(format!("cannot hear {}", self.name), error)
     }
 
-    /// How it ended, although it was still asked.
+    /// How it ended, before it answered.
     fn gone(&mut self) -> Fault {
         let ended = ended_within(&mut self.child, GONE_TIMEOUT);
         self.has_ended = ended.is_some();
@@ -189,7 +190,7 @@ impl Coprocess {
         }
     }
 
-    /// What it has said on its standard error.
+    /// Its standard error so far.
     fn words(&mut self) -> String {
         String::from_utf8_lossy(&read_again(&mut self.said).unwrap_or_default()).into_owned()
     }
@@ -230,7 +231,7 @@ mod tests {
         coprocess.send(b"one").expect("told");
         assert_eq!(coprocess.answer(&GOES_ON), Ok(b"got one".to_vec()));
         assert_eq!(coprocess.answer(&GOES_ON), Ok(b"and more".to_vec()));
-        // Longer than a pipe holds, and than one read takes.
+        // Longer than a pipe's buffer and than one read.
         let long = vec![b'x'; 300_000];
         coprocess.send(&long).expect("told");
         assert_eq!(coprocess.answer(&GOES_ON).map(|line| line.len()), Ok(300_004));

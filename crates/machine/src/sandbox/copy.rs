@@ -1,7 +1,6 @@
-//! Copies what a server left behind: by reference where the file system lets files share their blocks, else byte by
-//! byte.
+//! Copies a stopped server's data: by reference if the file system lets files share their blocks, else byte by byte.
 //!
-//! Holes in files are filled, and extended attributes are left out: the data folders that are copied have neither.
+//! Holes in files are filled, and extended attributes are not copied: the copied data folders have neither.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -31,11 +30,11 @@ impl CopyMethod {
     }
 }
 
-/// Copies the file, link or folder `from` to `to`, where nothing may be, with owners and modes. Sockets and pipes are
+/// Copies the file, link or folder `from` to `to`, which must not exist, with owners and modes. Sockets and pipes are
 /// left out: they belong to a process that has ended. Returns the most expensive way that a file was copied.
 ///
 /// # Errors
-/// The first thing that cannot be read or written; what was copied by then stays.
+/// The first path that cannot be read or written; the copies made so far stay.
 pub fn tree(from: &Path, to: &Path) -> io::Result<CopyMethod> {
     let metadata = fs::symlink_metadata(from)?;
     let mut how = CopyMethod::Reflink;
@@ -54,7 +53,7 @@ pub fn tree(from: &Path, to: &Path) -> io::Result<CopyMethod> {
     }
     lchown(to, Some(metadata.uid()), Some(metadata.gid()))?;
     if !metadata.is_symlink() {
-        // Last: a folder may not let its own owner write.
+        // Last: without this order a read-only folder could not be filled.
         fs::set_permissions(to, metadata.permissions())?;
     }
     Ok(how)
@@ -70,8 +69,8 @@ fn file(from: &Path, to: &Path) -> io::Result<CopyMethod> {
     Ok(CopyMethod::Bytes)
 }
 
-/// Brings everything on the file system of `path` to the disk: what is still to be written would be written while arms
-/// are measured.
+/// Writes all dirty pages on the file system of `path` to disk: otherwise the kernel would write them while arms are
+/// measured.
 ///
 /// # Errors
 /// When the disk refuses.

@@ -24,7 +24,7 @@ pub const AES_256_CTS: u8 = 4;
 /// Names are padded to a multiple of 32 bytes: `FSCRYPT_POLICY_FLAGS_PAD_32`.
 const PAD_32: u8 = 3;
 
-/// `FS_IOC_SET_ENCRYPTION_POLICY`: its length is that of version 1, whatever the version of the policy.
+/// `FS_IOC_SET_ENCRYPTION_POLICY`: its length is that of version 1 for every version of the policy.
 const SET_POLICY: Opcode = opcode::read::<[u8; 12]>(b'f', 19);
 /// `FS_IOC_GET_ENCRYPTION_POLICY_EX`: the number of bytes and the first one of the policy.
 const GET_POLICY: Opcode = opcode::read_write::<[u8; 9]>(b'f', 22);
@@ -78,15 +78,15 @@ pub fn add_key(folder: &Path, key: &Secret) -> io::Result<KeyName> {
     Ok(name)
 }
 
-/// Has everything below the empty folder `folder` encrypted with the key of this name: contents with AES-256-XTS, names
-/// with AES-256-CTS.
+/// Encrypts everything below the empty folder `folder` with the key of this name: contents with AES-256-XTS, names with
+/// AES-256-CTS.
 pub fn set_policy(folder: &Path, key: KeyName) -> io::Result<()> {
     let mut policy =
         PolicyV2 { version: 2, contents: AES_256_XTS, names: AES_256_CTS, flags: PAD_32, key, ..PolicyV2::default() };
     request::<SET_POLICY, _>(folder, &mut policy)
 }
 
-/// How `path` is encrypted: the modes of contents and names. `None` where it is not.
+/// How `path` is encrypted: the modes of contents and names. `None` if it is not.
 pub fn policy(path: &Path) -> io::Result<Option<(u8, u8)>> {
     let mut asked = GetPolicy { size: size_of::<PolicyV2>() as u64, ..GetPolicy::default() };
     match request::<GET_POLICY, _>(path, &mut asked) {
@@ -98,9 +98,9 @@ pub fn policy(path: &Path) -> io::Result<Option<(u8, u8)>> {
 
 fn request<const REQUEST: Opcode, T>(path: &Path, asked: &mut T) -> io::Result<()> {
     let file = File::open(path)?;
-    // SAFETY: the three callers, which are in this file, hand each request its own structure. The kernel reads as much
-    // as that says itself: the version of a policy, the length of the key behind `AddKey`; and writes no more than
-    // `GetPolicy` has room for.
+    // SAFETY: the three callers, which are in this file, pass each request its own structure. The kernel reads only the
+    // size given in the structure: the version of a policy, the length of the key behind `AddKey`. It writes no more
+    // than `GetPolicy` has room for.
     Ok(unsafe { ioctl(file, Updater::<REQUEST, T>::new(asked)) }?)
 }
 

@@ -1,7 +1,7 @@
-//! Folders and files that one process holds for as long as it lives, and what is left of those whose holder is gone.
+//! Folders and files that a process holds as long as it lives, and the clean-up of those whose holder is gone.
 //!
-//! The kernel gives a lock back when its holder ends, however it ends. A clean-up removes nothing whose lock it
-//! does not have, and the lock's file last.
+//! The kernel releases a lock when its holder ends, however it ends. A clean-up removes nothing whose lock it does not
+//! hold, and it removes the lock's file last.
 
 use std::{
     fs::{self, File},
@@ -20,16 +20,16 @@ use rustix::{
 use super::{SANDBOX_PREFIX, is_sandbox, journal, leave_behind, paused};
 use crate::{cgroup, fault::Fault, proc::has_signal};
 
-/// Marks a folder as made by Tithe; locked while its maker lives.
+/// Marks a folder as made by Tithe; locked while the process that made it lives.
 const LOCK: &str = "tithe-sandbox.lock";
 
-/// How often a folder that others remove at once is made again.
+/// Number of attempts to make a folder that other processes remove at once.
 const MAKE_TRIES: u32 = 100;
 
-/// How long a maker that was killed may take to be gone once nothing holds it any more.
+/// Time that a killed maker gets to disappear once nothing blocks it any more.
 const MAKER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long something that was undone may still be listed as mounted or looped.
+/// Time that a removed mount or loop device may still be listed.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Makes a sandbox's folder below `parent`, with its lock taken.
@@ -46,25 +46,25 @@ pub(super) fn make_locked(parent: &Path) -> Result<(PathBuf, File), Fault> {
     Err(Fault::Machine(format!("cannot make a sandbox in {}: others remove it at once", parent.display())))
 }
 
-/// Makes `folder` and takes its lock. `None` where that was lost to somebody else: another start that cleans up removes
-/// a folder that is empty, or whose lock nobody holds yet.
+/// Makes `folder` and takes its lock. `None` if another process was faster: a clean-up removes folders that are empty
+/// or whose lock is not held yet.
 fn lock_new(folder: &Path) -> io::Result<Option<File>> {
     let made = fs::create_dir(folder).and_then(|()| File::create(folder.join(LOCK)));
     let lock = match made {
         Ok(lock) => lock,
         Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => {
-            // Without its parent no folder can be made by anybody.
+            // If the parent is missing, another attempt cannot help.
             return if folder.parent().is_some_and(Path::is_dir) { Ok(None) } else { Err(error) };
         }
         Err(error) => return Err(error),
     };
-    // A clean-up holds the lock until the file is gone: a file that is still there is nobody else's.
+    // A clean-up holds the lock until the file is gone, so a file that still exists is ours.
     let is_ours = try_lock(&lock) && has_name(&lock)?;
     Ok(is_ours.then_some(lock))
 }
 
-/// Removes sandboxes whose makers are gone: those below `parent`, and those that left volumes or paused processes
-/// behind, wherever they are.
+/// Removes sandboxes whose makers are gone: those below `parent`, and all others that left volumes or paused processes
+/// behind.
 pub fn remove_abandoned(parent: &Path) {
     let below = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut folders = journal::sandboxes_in_use();
@@ -74,28 +74,29 @@ pub fn remove_abandoned(parent: &Path) {
         if let Some(lock) = its_lock(&folder)
             && (try_lock(&lock) || release(&folder, &lock))
         {
-            // Volumes are busy until their users are gone.
+            // Volumes are busy until the processes that use them are gone.
             paused::end_abandoned(&folder);
             journal::undo_all(&folder);
             cgroup::remove_abandoned(&folder);
             remove(&folder);
         } else if maker(&folder).is_some() {
-            // Killed before its lock was there. Only a folder that is empty goes, and a maker who lives makes another.
+            // The maker was killed before its lock existed. This removes only empty folders, and a maker that still
+            // lives makes another.
             let _ = fs::remove_dir(&folder);
         }
     }
 }
 
-/// The file of the lock in the sandbox `folder`. Anybody may make such a folder where all may write: what is no file
-/// there is not waited for, and a link is not followed.
+/// The lock file in the sandbox `folder`. In a world-writable place any user may make such a folder: so this does not
+/// block on special files and does not follow links.
 fn its_lock(folder: &Path) -> Option<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = File::from(open(folder.join(LOCK), flags, Mode::empty()).ok()?);
     lock.metadata().is_ok_and(|seen| seen.is_file()).then_some(lock)
 }
 
-/// Takes the lock of a sandbox whose maker was killed and cannot go, because it waits for a file system in user space
-/// that does not answer: that is taken away from under it. False where the maker lives.
+/// Takes the lock of a sandbox whose maker was killed but cannot end, because it waits for a file system in user space
+/// that does not answer. That file system is unmounted by force. False if the maker is alive.
 fn release(folder: &Path, lock: &File) -> bool {
     if !maker(folder).is_some_and(is_dying) {
         return false;
@@ -118,26 +119,26 @@ fn release(folder: &Path, lock: &File) -> bool {
     }
 }
 
-/// The process that made the sandbox `folder`, by its name.
+/// The process that made the sandbox `folder`, from the folder's name.
 fn maker(folder: &Path) -> Option<i32> {
     let name = folder.file_name()?.to_str()?.strip_prefix(SANDBOX_PREFIX)?;
     name.split_once('-')?.0.parse().ok()
 }
 
-/// True for a process that was killed and has threads that are not gone yet.
+/// True for a process that was killed and still has threads.
 fn is_dying(process: i32) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok()).any(|status| is_killed(&status))
 }
 
-/// True where the text of a thread's `/proc/…/status` says that SIGKILL waits for it.
+/// True if the text of a thread's `/proc/…/status` has SIGKILL pending.
 fn is_killed(status: &str) -> bool {
     has_signal(status, "SigPnd:", Signal::KILL)
 }
 
-/// Removes a sandbox, its lock last, unless something stays mounted in it: then the next run tries again. A loop
-/// device goes shortly after it was detached, with its last reader. That is waited for: a folder in which nothing is
-/// mounted is found again only by a run that puts its sandbox beside it.
+/// Removes a sandbox, its lock last, unless something stays mounted in it: then the next run tries again. A detached
+/// loop device disappears only with its last reader, so this waits for it. A sandbox in which nothing is mounted is
+/// found only by later runs with the same parent folder.
 pub(super) fn remove(folder: &Path) {
     let deadline = Instant::now() + REMOVE_TIMEOUT;
     while journal::in_use(folder) {
@@ -146,7 +147,7 @@ pub(super) fn remove(folder: &Path) {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    // A process killed on the way leaves a folder that is still known as a sandbox.
+    // If the process is killed during this, the folder can still be recognised as a sandbox.
     for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
         if path != folder.join(LOCK) {
             let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
@@ -155,13 +156,14 @@ pub(super) fn remove(folder: &Path) {
     let _ = fs::remove_dir_all(folder);
 }
 
-/// Takes the lock of `file` for as long as the file stays open; `false` when another process has it.
+/// Takes the lock of `file` for as long as the file stays open; `false` if another process has it.
 pub fn try_lock(file: &File) -> bool {
     file.try_lock().is_ok()
 }
 
-/// Makes the file at `path` and takes its lock for as long as it stays open; `None` when another process has it. Who
-/// had it may remove the file before its end: a file without a name keeps nobody away, and another one is made.
+/// Makes the file at `path` and takes its lock for as long as it stays open; `None` if another process has it. The
+/// previous holder may remove the file before it ends. A lock on a removed file protects nothing, so another file is
+/// made then.
 ///
 /// # Errors
 /// The file cannot be made or checked.
@@ -177,7 +179,7 @@ pub fn hold_file(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// True while nobody has removed `file`.
+/// True if `file` was not removed.
 fn has_name(file: &File) -> io::Result<bool> {
     Ok(file.metadata()?.nlink() > 0)
 }
@@ -196,8 +198,8 @@ mod tests {
 
     use super::{super::Sandbox, *};
 
-    /// A process that opened the file before it was removed takes a lock that excludes no other, unless that is
-    /// checked.
+    /// Without that check, a process that opened the file before it was removed would take a lock that excludes no
+    /// other process.
     #[test]
     fn one_holds_a_file_though_every_holder_removes_it() {
         let path = std::env::temp_dir().join(format!("tithe-held-{}", std::process::id()));
@@ -244,7 +246,7 @@ mod tests {
         fs::remove_dir_all(&parent).expect("clean up");
     }
 
-    /// A folder for the sandboxes of one test, which every account may pass.
+    /// A folder for the sandboxes of one test, which every account may enter.
     fn parent(name: &str) -> PathBuf {
         let parent = std::env::temp_dir().join(format!("tithe-test-{name}-{}", std::process::id()));
         fs::create_dir_all(&parent).expect("folder");

@@ -1,10 +1,10 @@
-//! What volumes and encrypted swap made outside their sandbox's folder, written down before it is made, and how it is
-//! undone.
+//! Records what volumes and encrypted swap create outside of their sandbox's folder, before it is created, and undoes
+//! it.
 //!
-//! A sandbox that is gone without having cleaned up leaves mounts, loop devices and mappings behind. The next start
-//! finds them by the kernel's own lists and undoes them, but only what the sandbox's journal names *and* what lies
-//! inside that sandbox: a mount point in its folder, a loop device of an image in its folder, a mapping over such a
-//! loop device, swap on such a mapping.
+//! A sandbox that ended without a clean-up leaves mounts, loop devices and mappings behind. The next start finds them
+//! in the kernel's own lists and undoes them, but only those that the sandbox's journal names *and* that lie inside
+//! that sandbox: a mount point in its folder, a loop device of an image in its folder, a mapping over such a loop
+//! device, swap on such a mapping.
 
 use std::{
     collections::BTreeSet,
@@ -26,13 +26,13 @@ use crate::{
     },
 };
 
-/// File in the sandbox's folder: one [`JournalEntry`] a line, as JSON.
+/// File in the sandbox's folder: one [`JournalEntry`] per line, as JSON.
 const FILE: &str = "volumes.jsonl";
 
-/// How long a file system may stay busy, ended servers being on their way out.
+/// Time that a file system may stay busy while its servers end.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Something that outlives the process that made it.
+/// An object that outlives the process that made it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "made", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum JournalEntry {
@@ -62,12 +62,12 @@ pub enum JournalEntry {
     },
 }
 
-/// The journal of one sandbox, open for one volume; what it noted is undone when it is dropped.
+/// The journal of one sandbox, open for one volume; when dropped, it undoes everything that it noted.
 pub struct Journal {
     file: File,
     sandbox: PathBuf,
     made: Vec<JournalEntry>,
-    /// Programs that serve a mount, by where that is.
+    /// Programs that serve a mount, by mount point.
     serving: Vec<(PathBuf, Running)>,
 }
 
@@ -83,10 +83,10 @@ impl Journal {
         Ok(Self { file, sandbox: sandbox.to_owned(), made: Vec::new(), serving: Vec::new() })
     }
 
-    /// Notes that `made` is about to be made. It is on disk when this returns.
+    /// Notes that `made` is about to be made. The entry is on disk when this returns.
     ///
     /// # Errors
-    /// When it cannot be written: then it must not be made.
+    /// When it cannot be written: then `made` must not be made.
     pub fn note(&mut self, made: JournalEntry) -> Result<(), Fault> {
         let failed = |error: std::io::Error| Fault::machine("cannot write the journal of volumes", error);
         let line = serde_json::to_string(&made).map_err(|error| failed(error.into()))?;
@@ -96,23 +96,23 @@ impl Journal {
         Ok(())
     }
 
-    /// Takes over the program that serves what is mounted at `at`: it is ended after that was unmounted, and before
-    /// what it stands on is.
+    /// Takes over the program that serves the mount at `at`. It is ended after unmounting, and before the objects below
+    /// it are removed.
     pub fn serve(&mut self, at: PathBuf, program: Running) {
         self.serving.push((at, program));
     }
 
-    /// How the program that was taken over last ended, and its last words, once it has.
+    /// How the program that was taken over last has ended, and its last words; `None` while it runs.
     pub fn ended(&mut self) -> Option<String> {
         self.serving.last_mut().and_then(|(_, program)| program.ended())
     }
 
-    /// The process that serves a mount, where one does.
+    /// The process that serves a mount, if there is one.
     pub fn process(&self) -> Option<i32> {
         self.serving.first().map(|(_, program)| program.process())
     }
 
-    /// Undoes everything noted here, the last first.
+    /// Undoes everything noted here, in reverse order.
     pub fn undo(&mut self) {
         let made = std::mem::take(&mut self.made);
         wake_all(&self.sandbox, &made);
@@ -135,13 +135,13 @@ pub fn undo_all(sandbox: &Path) {
     undo(sandbox, &parse(&text));
 }
 
-/// The lines of a journal; the last one may be torn, and is then nothing that was made.
+/// The entries of a journal. The last line may be torn; its object was then never made.
 fn parse(text: &str) -> Vec<JournalEntry> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Undoes what of `made` is there and lies inside `sandbox`, the last first, once all of it answers. What cannot be
-/// undone stays, and with it the sandbox: see [`in_use`].
+/// Undoes all existing objects of `made` inside `sandbox`, in reverse order, after waking suspended mappings. If an
+/// object cannot be undone, it stays, and the sandbox with it: see [`in_use`].
 fn undo(sandbox: &Path, made: &[JournalEntry]) {
     wake_all(sandbox, made);
     made.iter().rev().for_each(|made| undo_one(sandbox, made));
@@ -167,27 +167,28 @@ fn undo_one(sandbox: &Path, made: &JournalEntry) {
     }
 }
 
-/// Has everything that waits for a file system in user space that the journal of the sandbox at `sandbox` names go on,
-/// with an error.
+/// Aborts the file systems in user space that the journal of the sandbox at `sandbox` names: every process that waits
+/// for one continues with an error.
 pub fn abort_all(sandbox: &Path) {
     let text = std::fs::read_to_string(sandbox.join(FILE)).unwrap_or_default();
     for made in parse(&text).iter().rev() {
         if let JournalEntry::Mount { at } = made
             && inside(sandbox, at)
         {
-            // Refused as busy where it is in use, which it is; that it is let go of is all that is wanted.
+            // This fails as busy, because the file system is in use; it is only needed to release the waiting
+            // processes.
             let _ = mounts::unmount(at, false);
         }
     }
 }
 
-/// True for a path below `sandbox` that says so without detours.
+/// True for a path below `sandbox` without `.` or `..`.
 fn inside(sandbox: &Path, path: &Path) -> bool {
     let plain = |path: &Path| path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     is_sandbox(sandbox) && plain(path) && path != sandbox && path.starts_with(sandbox)
 }
 
-/// Unmounts all that is mounted at `at`; what stays busy is put out of sight, and goes when its last user does.
+/// Unmounts everything at `at`. If it stays busy, it is detached lazily and disappears with its last user.
 fn unmount(at: &Path) {
     let deadline = Instant::now() + TIMEOUT;
     while mounts::mount_points().iter().any(|point| point == at) {
@@ -201,7 +202,7 @@ fn unmount(at: &Path) {
 }
 
 /// The mappings over a loop device of `image`: the one called `name`, and those that cryptsetup puts below it while it
-/// encrypts again, called `NAME-overlay` and the like.
+/// re-encrypts, called `NAME-overlay` and similar.
 fn standing(name: &str, image: &Path) -> Vec<mounts::Mapping> {
     let loops: Vec<_> = mounts::loops().into_iter().filter(|device| device.image == image).collect();
     let loops: Vec<&str> = loops.iter().filter_map(|device| device.device.file_name()?.to_str()).collect();
@@ -211,8 +212,8 @@ fn standing(name: &str, image: &Path) -> Vec<mounts::Mapping> {
     all.iter().filter(ours).cloned().collect()
 }
 
-/// Lets those of them go on that cryptsetup had suspended when it was killed: unmounting what is on one would wait for
-/// ever.
+/// Resumes mappings that cryptsetup had suspended when it was killed: unmounting a file system on a suspended mapping
+/// would block for ever.
 fn wake(name: &str, image: &Path) {
     for mapping in standing(name, image).iter().filter(|mapping| mapping.suspended) {
         tool("dmsetup", &["resume", &mapping.name]);
@@ -221,12 +222,12 @@ fn wake(name: &str, image: &Path) {
 
 fn swap_off(name: &str, image: &Path) {
     if !standing(name, image).is_empty() {
-        // Refused where it was never switched on; where memory is too short for it, the mapping stays and is seen.
+        // Fails if swap was never switched on. If memory is too short for it, the mapping stays and is reported.
         tool("swapoff", &[&format!("/dev/mapper/{name}")]);
     }
 }
 
-/// Closes the mapping called `name`, and with it those that cryptsetup has put in between.
+/// Closes the mapping called `name`, and with it those that cryptsetup has put below it.
 fn close(name: &str, image: &Path) {
     if !standing(name, image).is_empty() {
         tool("cryptsetup", &["close", name]);
@@ -239,21 +240,21 @@ fn detach(image: &Path) {
     }
 }
 
-/// Runs a tool whose failure leaves behind what it should have undone, which is then seen.
+/// Runs a tool. Failures are ignored: the object that stays is detected later.
 fn tool(program: &str, arguments: &[&str]) {
     let Some(program) = super::tools::tool(program) else { return };
     let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     let _ = process::run(&Command { program, arguments, ..Command::default() }, None, Path::new("/"));
 }
 
-/// Folders that are named like sandboxes and have mounts or loop devices inside, wherever they are.
+/// All folders with the name of a sandbox that have mounts or loop devices inside, anywhere on the machine.
 pub fn sandboxes_in_use() -> BTreeSet<PathBuf> {
     let points = mounts::mount_points().into_iter();
     let images = mounts::loops().into_iter().map(|device| device.image);
     points.chain(images).filter_map(|path| path.ancestors().find(|path| is_sandbox(path)).map(Path::to_owned)).collect()
 }
 
-/// True while something is mounted or looped inside `sandbox`: removing its files would then remove more than it seems.
+/// True while something is mounted or looped inside `sandbox`: removing its files could then remove files of a mount.
 pub fn in_use(sandbox: &Path) -> bool {
     sandboxes_in_use().contains(sandbox)
 }

@@ -1,9 +1,9 @@
-//! The only place that starts processes, and the folders that they write in.
+//! The only place that starts processes, and the folders that they write to.
 //!
-//! A [`Sandbox`] is one folder that Tithe made, with a lock that the kernel releases when Tithe ends, however
-//! it ends. Servers run in it under an account without privileges, in a process group of their own (ctrl-C
-//! does not reach them), and die with Tithe (parent-death signal), also on `kill -9`. What a killed run left
-//! behind is removed by the next one; nothing is removed that does not hold a lock file of Tithe's.
+//! A [`Sandbox`] is one folder that Tithe made, with a lock that the kernel releases when Tithe ends, however it ends.
+//! Its servers run under an unprivileged account, in a process group of their own (ctrl-C does not reach them), and die
+//! with Tithe (parent-death signal), also on `kill -9`. The next run removes what a killed run left behind. It removes
+//! nothing without a lock file of Tithe's.
 
 pub mod account;
 pub mod certificates;
@@ -45,22 +45,21 @@ use crate::{
     launch::{Command, Content, Launch, Place, Step},
 };
 
-/// The program that makes keys which other programs read.
+/// The program that makes keys in a form that other programs can read.
 pub const OPENSSL: &str = "openssl";
 
-/// What the names of sandboxes start with.
+/// Prefix of the names of sandboxes.
 pub const SANDBOX_PREFIX: &str = "tithe-sandbox-";
 
-/// What could be neither ended nor undone, in words.
+/// Messages about processes and objects that could be neither ended nor undone.
 static LEFT_BEHIND: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Keeps `words` about what could be neither ended nor undone, for callers of [`left_behind`]: cleaning up has
-/// nobody to give an error to.
+/// Keeps a message for callers of [`left_behind`]: a clean-up has no caller that could get an error.
 pub fn leave_behind(words: String) {
     LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner).push(words);
 }
 
-/// What could be neither ended nor undone since this was asked before, in words.
+/// Messages since the last call about processes and objects that could be neither ended nor undone.
 pub fn left_behind() -> Vec<String> {
     std::mem::take(&mut LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -73,16 +72,16 @@ pub struct Sandbox {
     /// The address that its servers listen on.
     listen: IpAddr,
     servers: u32,
-    /// The authority of its servers' certificates, once it was made.
+    /// The authority of its servers' certificates, once made.
     signer: Mutex<Option<Signer>>,
-    /// The port that was last given to the server in each folder.
+    /// The latest port of the server in each folder.
     ports: Mutex<BTreeMap<PathBuf, Port>>,
-    /// Control groups of servers that are kept to limits, by the servers' folders.
+    /// Control groups of servers with limits, by the servers' folders.
     groups: BTreeMap<PathBuf, Group>,
 }
 
 impl Sandbox {
-    /// Makes a sandbox: below `preferred`, or in `/var/tmp` when the servers' account cannot reach that.
+    /// Makes a sandbox below `preferred`, or in `/var/tmp` if the servers' account cannot reach `preferred`.
     ///
     /// # Errors
     /// When no folder can be made.
@@ -93,7 +92,7 @@ impl Sandbox {
         let parent = if reachable { preferred } else { PathBuf::from("/var/tmp") };
         remove_abandoned(&parent);
         let (folder, lock) = make_locked(&parent)?;
-        // The servers' account must pass through, others need not see what is inside.
+        // The servers' account must be able to enter; others cannot list it.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o711))
             .map_err(|error| Fault::machine("sandbox", error))?;
         let listen = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -110,7 +109,7 @@ impl Sandbox {
         })
     }
 
-    /// The same for servers that listen on `address`, in place of 127.0.0.1.
+    /// The sandbox with servers that listen on `address` in place of 127.0.0.1.
     #[must_use]
     pub fn listening_on(mut self, address: IpAddr) -> Self {
         self.listen = address;
@@ -122,7 +121,7 @@ impl Sandbox {
         &self.folder
     }
 
-    /// Fresh certificates, password and key, given to the servers' account.
+    /// Fresh certificates, password and key, owned by the servers' account.
     ///
     /// # Errors
     /// When they cannot be made or written.
@@ -149,7 +148,7 @@ impl Sandbox {
         self.place_again(folder)
     }
 
-    /// The same `folder` for a server that is restarted, with another free port. The one before is given up.
+    /// The same `folder` for a server that is restarted, with another free port. The previous port is released.
     ///
     /// # Errors
     /// When no port is free.
@@ -160,7 +159,7 @@ impl Sandbox {
         Ok(place)
     }
 
-    /// Carries out everything that precedes the server's start.
+    /// Does all steps before the server's start.
     ///
     /// # Errors
     /// The first step that failed, with its own words.
@@ -168,7 +167,8 @@ impl Sandbox {
         launch.steps.iter().try_for_each(|step| self.take(step))
     }
 
-    /// As [`Sandbox::prepare`] where the data folder is a copy: what made the data and was added to them is in it.
+    /// Like [`Sandbox::prepare`] for a copied data folder: it already contains the created data and the lines appended
+    /// to it.
     ///
     /// # Errors
     /// The first step that failed.
@@ -181,7 +181,7 @@ impl Sandbox {
         launch.steps.iter().filter(needed).try_for_each(|step| self.take(step))
     }
 
-    /// As [`Sandbox::prepare_on_copy`] for a server that was started here before: what commands made beside the data is
+    /// Like [`Sandbox::prepare_on_copy`] for a server that was started here before: results of commands are still
     /// there, and files are written again.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl Sandbox {
         for step in &launch.steps {
             match step {
                 Step::Write { path, .. } => {
-                    // One that nobody may write, its owner included, is there as well.
+                    // The file may be read-only even for its owner.
                     remove_file(path)?;
                     self.take(step)?;
                 }
@@ -233,9 +233,9 @@ impl Sandbox {
         }
     }
 
-    /// Makes `key` and what the run's authority signs for it, unless another server has had it made.
+    /// Makes `key` and its certificates by the run's authority, unless they already exist for another server.
     fn certify(&self, identity: ServerIdentity, certificate: &Path, key: &Path) -> Result<(), Fault> {
-        // Held until the files are whole: arms are started together.
+        // Locked until the files are complete: arms start concurrently.
         let signer = self.signer.lock().unwrap_or_else(PoisonError::into_inner);
         let (Some(signer), false) = (signer.as_ref(), certificate.exists()) else { return Ok(()) };
         let openssl = |arguments: &[&str]| {
@@ -249,18 +249,18 @@ impl Sandbox {
         self.write(certificate, made.certificate.as_bytes(), 0o644)
     }
 
-    /// How the memory of a server was too little, in words; `None` where none's was.
+    /// A message if the memory of a server was too little; `None` if it was enough for all.
     pub fn short_of_memory(&self) -> Option<String> {
         self.groups.values().find_map(Group::short_of_memory)
     }
 
-    /// Starts the server of `launch`, its output going to `log`; `None` for an embedded database.
+    /// Starts the server of `launch` with its output in `log`; `None` for an embedded database.
     ///
     /// # Errors
     /// When the program cannot be started.
     pub fn start(&self, launch: &Launch, log: &Path) -> Result<Option<process::Running>, Fault> {
         let Some(command) = &launch.server else { return Ok(None) };
-        // A server that is started again goes on with its log.
+        // A restarted server appends to its log.
         if !log.exists() {
             self.write(log, b"", 0o600)?;
         }
@@ -268,8 +268,8 @@ impl Sandbox {
         process::start(command, self.account.as_ref(), group, log, launch.stop_signal).map(Some)
     }
 
-    /// Keeps every server that is started in `folder` from now on to `limits`, and the process `helper` from now on;
-    /// returns what keeps them.
+    /// Applies `limits` to every server that is started in `folder` from now on, and to the running process `helper`.
+    /// Returns a description of the limits.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -311,12 +311,12 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next run: the lock is free then.
+        // If something cannot be removed now, the next run removes it: the lock is then free.
         remove(&self.folder);
     }
 }
 
-/// Makes a folder that only `account` reads, where there is one.
+/// Makes a folder that only `account` can read, if there is one.
 pub fn make_folder(path: &Path, account: Option<&Account>) -> Result<(), Fault> {
     fs::create_dir(path).map_err(|error| Fault::machine(format!("cannot make {}", path.display()), error))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
@@ -324,11 +324,11 @@ pub fn make_folder(path: &Path, account: Option<&Account>) -> Result<(), Fault> 
     account.map_or(Ok(()), |account| account.own(path))
 }
 
-/// Writes a file of `account`, where there is one.
+/// Writes a file owned by `account`, if there is one.
 pub fn write(path: &Path, bytes: &[u8], mode: u32, account: Option<&Account>) -> Result<(), Fault> {
     use std::io::Write;
     let failed = |error| Fault::machine(format!("cannot write {}", path.display()), error);
-    // Created with its final permissions: a secret is never readable by others, not for a moment.
+    // Created with its final permissions: a secret is never readable by others, not even briefly.
     let mut file =
         fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
@@ -336,7 +336,7 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32, account: Option<&Account>) ->
     account.map_or(Ok(()), |account| account.own(path))
 }
 
-/// Gives the file or folder `path`, with all that is in it, to `account`, where there is one, and to nobody else.
+/// Gives the file or folder `path` and everything in it to `account`, if there is one, and denies access to all others.
 pub fn give(path: &Path, account: Option<&Account>) -> Result<(), Fault> {
     let failed = |error| Fault::machine(path.display(), error);
     let is_folder = path.is_dir();
@@ -350,7 +350,7 @@ pub fn give(path: &Path, account: Option<&Account>) -> Result<(), Fault> {
     account.map_or(Ok(()), |account| account.own(path))
 }
 
-/// Removes the file `path`, where there is one.
+/// Removes the file `path`, if it exists.
 fn remove_file(path: &Path) -> Result<(), Fault> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Fault::machine(path.display(), error)),
@@ -358,12 +358,12 @@ fn remove_file(path: &Path) -> Result<(), Fault> {
     }
 }
 
-/// True for a path that is named like a sandbox's folder.
+/// True for a path with the name of a sandbox's folder.
 pub fn is_sandbox(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(SANDBOX_PREFIX))
 }
 
-/// True when `address` is one of this machine's, so that a server can listen on it.
+/// True if `address` belongs to this machine, so that a server can listen on it.
 pub fn is_own(address: IpAddr) -> bool {
     TcpListener::bind((address, 0)).is_ok()
 }
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn no_two_servers_of_a_sandbox_are_given_one_port() {
         let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
-        // So many that some port is drawn twice.
+        // Enough draws that some port would be drawn twice.
         let places: Vec<Place> = (0..500).map(|_| sandbox.place("one").expect("a place")).collect();
         let ports: BTreeSet<u16> = places.iter().map(|place| place.port).collect();
         assert_eq!(ports.len(), places.len());

@@ -1,5 +1,4 @@
-//! What is mounted on this machine, and which loop devices and mappings there are, by the kernel's own lists; and how
-//! something is unmounted.
+//! Mounts, loop devices and mappings of this machine, from the kernel's own lists; and unmounting.
 
 use std::{
     ffi::OsString,
@@ -10,25 +9,24 @@ use std::{
 
 use rustix::mount::UnmountFlags;
 
-/// Unmounts what is at `at`, itself and not what a link there points to. `lazily`: out of sight at once, and let go of
-/// by the kernel once nobody uses it.
+/// Unmounts what is at `at`, without following a link there. With `lazily`, it is detached at once, and the kernel
+/// releases it once it is unused.
 ///
-/// A file system in user space is aborted first, as `/sys/fs/fuse/connections/N/abort` would do where that is mounted:
-/// what waits for it is answered with an error (umount2(2), `MNT_FORCE`; the kernel's `fuse_umount_begin`). Nothing of
-/// the file system itself is checked, which would wait, too. Others know no force.
+/// A file system in user space is aborted first, as `/sys/fs/fuse/connections/N/abort` would do if that is mounted:
+/// every process that waits for it gets an error (umount2(2), `MNT_FORCE`; the kernel's `fuse_umount_begin`). The file
+/// system itself is not accessed, because that would block too. Other file systems ignore the flag.
 pub fn unmount(at: &Path, lazily: bool) -> io::Result<()> {
     let lazy = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     Ok(rustix::mount::unmount(at, UnmountFlags::NOFOLLOW | UnmountFlags::FORCE | lazy)?)
 }
 
-/// Where file systems are mounted, in the order in which they were mounted.
+/// All mount points, in the order in which they were mounted.
 pub fn mount_points() -> Vec<PathBuf> {
     parse_mountinfo(&fs::read("/proc/self/mountinfo").unwrap_or_default())
 }
 
-/// The mount points of the text of `/proc/self/mountinfo`: the fifth field of each line, in which the kernel writes
-/// white space and backslashes as three octal digits (proc_pid_mountinfo(5)). Lines without such a field are passed
-/// over.
+/// The mount points in the text of `/proc/self/mountinfo`: the fifth field of each line, in which the kernel writes
+/// white space and backslashes as three octal digits (proc_pid_mountinfo(5)). Lines without such a field are skipped.
 pub fn parse_mountinfo(text: &[u8]) -> Vec<PathBuf> {
     let point = |line: &[u8]| line.split(|byte| *byte == b' ').nth(4).map(unescaped);
     text.split(|byte| *byte == b'\n').filter_map(point).collect()
@@ -64,7 +62,7 @@ pub struct LoopDevice {
     pub device: PathBuf,
     /// The file behind it.
     pub image: PathBuf,
-    /// It reads and writes past the page cache of the file.
+    /// It bypasses the page cache of the file.
     pub direct: bool,
 }
 
@@ -91,7 +89,7 @@ pub struct Mapping {
     pub name: String,
     /// Kernel names of the devices below it: `loop0`.
     pub below: Vec<String>,
-    /// Processes that read or write it wait.
+    /// Processes that read or write it are blocked.
     pub suspended: bool,
 }
 
@@ -107,7 +105,7 @@ pub fn mappings() -> Vec<Mapping> {
     block_devices("dm-").into_iter().filter_map(|(device, folder)| of(device, &folder)).collect()
 }
 
-/// True when the device called `device` is one of `loops` or stands on one, itself or over other `mappings`.
+/// True if the device called `device` is one of `loops` or lies on one, directly or over other `mappings`.
 pub fn stands_on(device: &str, loops: &[&str], mappings: &[Mapping]) -> bool {
     let of_device = |mapping: &&Mapping| mapping.device == device;
     let mut below = mappings.iter().filter(of_device).flat_map(|mapping| &mapping.below);

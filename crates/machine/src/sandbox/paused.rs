@@ -1,14 +1,14 @@
-//! Servers that are paused while another one is measured.
+//! Pauses servers while another one is measured.
 //!
-//! A server that is not asked anything is not idle: it vacuums, flushes pages, compiles its own code. So all its
-//! processes are paused (SIGSTOP), and go on (SIGCONT) when it is its turn. Signals need no control group and are the
-//! same for processes and for threads.
+//! A server without requests is not idle: it vacuums, flushes pages, compiles its own code. So all its processes are
+//! paused (SIGSTOP) and continue (SIGCONT) when it is their server's turn. Signals need no control group and work for
+//! processes and threads alike.
 //!
-//! A process killed with Tithe would stay paused for ever: the parent-death signal reaches the process that Tithe
-//! started, and its children only hear of it when they run. So each process is written down in the sandbox before it is
-//! paused, and the next start kills those of a sandbox whose maker is gone.
+//! If Tithe is killed, the paused processes would stay paused for ever: the parent-death signal reaches only the
+//! process that Tithe started, and its children notice only when they run. So each process is recorded in the sandbox
+//! before it is paused, and the next start kills those of a sandbox whose maker is gone.
 //!
-//! Left out: what works for a server outside its processes (kernel threads, the process of a FUSE mount).
+//! Not covered: work for a server outside of its processes (kernel threads, the process of a FUSE mount).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,17 +28,17 @@ use crate::{
     proc::{ProcessSnapshot, signal, stat_fields},
 };
 
-/// File in the sandbox's folder: the machine's boot, then a process that may be paused with its start, one a line.
+/// File in the sandbox's folder: the machine's boot, then one line for each process that may be paused, with its start.
 const FILE: &str = "paused-processes";
 
 /// The kernel's name for this boot (random(4)).
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Looks that may find further processes of a server that is being paused. A process whose parent is paused already
-/// starts no others, so each look but the last goes one generation deeper.
+/// Number of scans for further processes of a server that is being paused. A process whose parent is already paused
+/// starts no others, so each scan but the last goes one generation deeper.
 const SCANS: usize = 8;
 
-/// Paused servers; all go on when it is dropped.
+/// Paused servers; all continue when this is dropped.
 pub struct PausedServers {
     journal: File,
     noted: BTreeSet<Member>,
@@ -46,7 +46,7 @@ pub struct PausedServers {
     processes: BTreeMap<i32, Vec<i32>>,
 }
 
-/// A process and when it started, in ticks since the machine did: numbers are given again, the two together are not.
+/// A process and when it started, in ticks since the machine did: numbers are reused, the pair is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Member {
     process: i32,
@@ -57,7 +57,7 @@ impl PausedServers {
     /// For servers of the sandbox in `folder`.
     ///
     /// # Errors
-    /// When nothing can be written there: then nothing may be paused.
+    /// When the file cannot be written: then nothing may be paused.
     pub fn new(folder: &Path) -> Result<Self, Fault> {
         let failed = |error| Fault::machine(folder.join(FILE).display(), error);
         let mut journal = File::create(folder.join(FILE)).map_err(failed)?;
@@ -69,10 +69,10 @@ impl PausedServers {
     /// Pauses the server whose main process is `server`, with all its descendants.
     ///
     /// # Errors
-    /// When a process cannot be written down or the kernel refuses to pause it; what was paused until then goes on at
-    /// the end, as if it had not failed.
+    /// When a process cannot be recorded or the kernel refuses to pause it. The processes paused so far are resumed
+    /// like all others.
     pub fn pause(&mut self, server: i32) -> io::Result<()> {
-        // Before any look, which takes a while: servers without children are paused at once.
+        // Before the first scan, which takes a while: servers without children are paused at once.
         if !self.processes.contains_key(&server) {
             self.pause_one(server, server)?;
         }
@@ -90,7 +90,7 @@ impl PausedServers {
         Ok(())
     }
 
-    /// False for a process that has ended meanwhile.
+    /// False for a process that has ended in the meantime.
     fn pause_one(&mut self, server: i32, process: i32) -> io::Result<bool> {
         let Some(start) = start_of(process) else { return Ok(false) };
         let member = Member { process, start };
@@ -106,11 +106,11 @@ impl PausedServers {
         Ok(true)
     }
 
-    /// Lets the server go on whose main process is `server`; nothing happens to one that runs.
+    /// Resumes the server whose main process is `server`; does nothing if it is not paused.
     pub fn resume(&mut self, server: i32) {
-        // The main process last: it finds its children as they were.
+        // The main process last: all its children then run already.
         for process in self.processes.remove(&server).into_iter().flatten().rev() {
-            // Refused only where somebody has killed it: there is nobody left to go on.
+            // Fails only if the process was killed; then there is nothing to resume.
             let _ = signal(process, Signal::CONT);
         }
     }
@@ -121,18 +121,18 @@ impl Drop for PausedServers {
         for server in self.processes.keys().copied().collect::<Vec<i32>>() {
             self.resume(server);
         }
-        // None is paused: what is left in the file names nobody.
+        // No process is paused any more, so a failure leaves only unused entries.
         let _ = self.journal.set_len(0);
     }
 }
 
-/// Kills the processes that still are paused in the sandbox `folder`, whose maker is gone.
+/// Kills the processes that are still paused in the sandbox `folder`, whose maker is gone.
 pub fn end_abandoned(folder: &Path) {
     use std::os::unix::fs::MetadataExt;
     let user = geteuid().as_raw();
     let own = |path: &Path| path.symlink_metadata().is_ok_and(|metadata| metadata.uid() == user);
     let path = folder.join(FILE);
-    // What another user wrote is no reason to kill anything.
+    // Files of other users must not make us kill processes.
     if !own(folder) || !own(&path) {
         return;
     }
@@ -145,7 +145,7 @@ pub fn end_abandoned(folder: &Path) {
     }
 }
 
-/// Sandboxes in which a paused process works, wherever they are.
+/// All sandboxes with a paused process working in them, anywhere on the machine.
 pub fn sandboxes_in_use() -> BTreeSet<PathBuf> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
     processes
@@ -162,8 +162,8 @@ fn line(Member { process, start }: Member) -> String {
     format!("{process} {start}\n")
 }
 
-/// The processes of a journal that was written since this `boot`. The last line may be torn: a process is paused only
-/// after its line is whole.
+/// The processes of a journal that was written during this `boot`. The last line may be torn: a process is paused only
+/// after its line is complete.
 fn parse(text: &str, boot: &str) -> Vec<Member> {
     let Some((first, rest)) = text.split_once('\n') else { return Vec::new() };
     if first != boot || boot.is_empty() {
@@ -178,7 +178,7 @@ fn parse(text: &str, boot: &str) -> Vec<Member> {
     lines.filter_map(member).collect()
 }
 
-/// When a process started, in ticks since the machine did; `None` for one that is gone.
+/// When a process started, in ticks since the machine did; `None` if it is gone.
 fn start_of(process: i32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // Field 22 of proc(5); the state is the third.
@@ -204,7 +204,7 @@ mod tests {
         folder
     }
 
-    /// A process with a child in a session of its own, as PostgreSQL's have.
+    /// A process with a child in a session of its own, like PostgreSQL's.
     fn server(folder: &Path) -> (Child, Vec<i32>) {
         let mut command = Command::new("sh");
         command.args(["-c", "setsid sleep 600 & wait"]).current_dir(folder).process_group(0);
@@ -224,7 +224,7 @@ mod tests {
         stat_fields(&stat).next().unwrap_or("gone").to_owned()
     }
 
-    /// Waits until all are in one of `states`: a signal takes effect when its receiver runs.
+    /// Waits until all are in one of `states`: a signal takes effect only when its receiver runs.
     fn await_states(tree: &[i32], states: &[&str]) {
         let begun = Instant::now();
         while !tree.iter().all(|process| states.contains(&state(*process).as_str())) {
@@ -266,7 +266,7 @@ mod tests {
         let mut paused = PausedServers::new(&folder).expect("a journal");
         paused.pause(tree[0]).expect("it is paused");
         await_states(&tree, &["T"]);
-        // As if Tithe had been killed: nobody lets them go on.
+        // As if Tithe had been killed: they are not resumed.
         std::mem::forget(paused);
         assert!(sandboxes_in_use().contains(&folder));
         end_abandoned(&folder);

@@ -1,8 +1,8 @@
 //! Ports for servers that are about to be started.
 //!
-//! Between the choice of a port and the server's own `bind` lies its start, a second or more. Meanwhile the kernel
-//! gives ports of its ephemeral range (RFC 6056, section 2.1) to every client that opens a connection, so ports are
-//! drawn below that range; and each is marked as taken, so that another process of Tithe draws another one.
+//! A server binds its port a second or more after the port was chosen. In the meantime the kernel gives ports of its
+//! ephemeral range (RFC 6056, section 2.1) to every client that opens a connection. So ports are drawn below that
+//! range, and each is marked as taken, so that another process of Tithe draws another one.
 
 use std::{
     fs,
@@ -17,32 +17,31 @@ use std::{
 
 use crate::{fault::Fault, secret::Secret};
 
-/// The lowest port that is drawn: most ports that services are known by (IANA) lie below.
+/// The lowest port that is drawn: most well-known ports (IANA) are lower.
 const LOWEST: u16 = 10_000;
 
-/// Fewer ports than these below the ephemeral range are no choice: then its own are drawn from.
+/// If fewer ports than this lie below the ephemeral range, all ports from [`LOWEST`] on are used.
 const FEWEST: u16 = 1_000;
 
-/// How often a port is drawn before none is said to be free.
+/// Number of draws before the search for a free port fails.
 const TRIES: u32 = 1_000;
 
-/// Where the kernel says which ports it gives to connections that are opened.
+/// The kernel's range of ports for outgoing connections.
 const EPHEMERAL: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
-/// A port that nobody listens on. Until this is dropped, no other process of Tithe in this network namespace is given
-/// it.
+/// A free port. Until this is dropped, no other process of Tithe in this network namespace gets it.
 #[derive(Debug)]
 pub struct Port {
     number: u16,
-    /// A socket without a file, in the same namespace as ports are; the kernel takes it away with its process.
+    /// An abstract socket in the same namespace as ports; the kernel removes it when its process ends.
     _mark: UnixListener,
 }
 
 impl Port {
-    /// Draws one of `address`.
+    /// Draws a free port of `address`.
     ///
     /// # Errors
-    /// When none is found free.
+    /// When none is free.
     pub fn draw(address: IpAddr) -> Result<Self, Fault> {
         let range = fs::read_to_string(EPHEMERAL).unwrap_or_default();
         Self::draw_of(address, beside(&range))
@@ -68,12 +67,12 @@ impl Port {
     }
 }
 
-/// Takes the mark of `port`; fails where somebody has it.
+/// Takes the mark of `port`; fails if another process has it.
 fn mark(port: u16) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(format!("tithe-port-{port}"))?)
 }
 
-/// The ports below the `ephemeral` ones, or all above [`LOWEST`] where those leave too few.
+/// The ports below the `ephemeral` ones, or all above [`LOWEST`] if those are too few.
 fn beside(ephemeral: &str) -> Range<u16> {
     let first = ephemeral.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0);
     let end = if first >= LOWEST + FEWEST { first } else { u16::MAX };
@@ -97,7 +96,7 @@ mod tests {
     #[test]
     fn no_port_is_given_twice_or_while_somebody_listens() {
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        // Three ports in a row that nobody has, found as any port is.
+        // Three free ports in a row.
         let (ports, first) = loop {
             let ports = Port::draw(address).expect("a port").number;
             let ports = ports..ports.saturating_add(3);

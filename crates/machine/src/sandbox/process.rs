@@ -25,23 +25,23 @@ use crate::{
     launch::Command,
 };
 
-/// How long a server may take to stop cleanly before it is killed.
+/// Time that a server gets to stop cleanly before it is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a process that was killed may take to be gone. One that waits in the kernel for a disk or a file system
-/// goes only when that answers, and may never.
+/// Time that a killed process gets to disappear. One that waits in the kernel for a disk or a file system ends only
+/// when that answers, possibly never.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long one of the system's or a server's own tools may work: making a database takes minutes on a busy machine.
+/// Time that a tool of the system or of a server may run: creating a database takes minutes on a busy machine.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(900);
 
-/// How long a program may take to tell its version: a virtual machine that starts on a busy machine takes seconds.
+/// Time that a program gets to print its version: a virtual machine takes seconds to start on a busy machine.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Time between two looks whether a process has ended.
+/// Interval of the check whether a process has ended.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The same where more is checked than the process.
+/// Interval if more than the process is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A running server; stopped when dropped.
@@ -57,25 +57,25 @@ impl Running {
         self.child.id() as i32
     }
 
-    /// How it ended and its last words, once it has ended by itself.
+    /// How it ended and its last words, if it has ended by itself.
     pub fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
         Some(format!("the server ended ({status}); its log ends with: {}", last_lines(&self.log)))
     }
 
-    /// Sends `signal` to the server's main process; false where that has ended, and nothing is sent.
+    /// Sends `signal` to the server's main process; false if it has ended: then nothing is sent.
     pub fn signal(&mut self, signal: Signal) -> bool {
-        // One that has ended may have been waited for, and then its number may be another process's by now. Only this
-        // value waits for it.
+        // If it has ended and was waited for, its number may belong to another process by now. Only this value waits
+        // for it.
         matches!(self.child.try_wait(), Ok(None)) && kill_process(Pid::from_child(&self.child), signal).is_ok()
     }
 
-    /// Tells the server to stop, without waiting for it.
+    /// Asks the server to stop, without waiting for it.
     pub fn ask_to_stop(&mut self) {
         self.signal(self.stop_signal);
     }
 
-    /// Tells the server to end by `signal`, from now on and without waiting for it, in place of stopping cleanly.
+    /// Ends the server by `signal` instead of a clean stop, without waiting for it. Later stops use `signal`, too.
     pub fn discard(&mut self, signal: Signal) {
         self.stop_signal = signal;
         self.ask_to_stop();
@@ -84,10 +84,10 @@ impl Running {
     /// Stops the server and waits until it has ended by itself.
     ///
     /// # Errors
-    /// When it had to be killed, or did not end well: then nothing may be copied of what it left.
+    /// When it had to be killed or failed: then its data must not be copied.
     pub fn stop_cleanly(mut self) -> Result<(), Fault> {
         self.stop();
-        // A virtual machine that was told to stop and has says by which signal it was told, as shells do.
+        // A virtual machine that was stopped by a signal exits with 128 plus the signal's number, as shells do.
         let told = 128 + self.stop_signal.as_raw();
         let ended = match self.child.try_wait() {
             Ok(Some(ended)) if ended.success() || ended.code() == Some(told) => return Ok(()),
@@ -104,7 +104,7 @@ impl Running {
             return;
         }
         self.signal(self.stop_signal);
-        // One that is paused would not act on it.
+        // A paused process would not handle the signal.
         self.signal(Signal::CONT);
         if ended_within(&mut self.child, STOP_TIMEOUT).is_none() {
             kill(&mut self.child, &self.log.display());
@@ -118,7 +118,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts a server, in `group` from its first instruction on.
+/// Starts a server. It is in `group` from its first instruction on.
 pub fn start(
     command: &Command,
     account: Option<&Account>,
@@ -131,7 +131,7 @@ pub fn start(
     let folder = log.parent().unwrap_or(Path::new("/"));
     let mut prepared = prepared(command, account, folder);
     prepared.stdin(Stdio::null()).stdout(output).stderr(errors);
-    // Opened by this account: the server's may not join a group.
+    // Opened by this account: the server's account may not join a group.
     let task_files = group.map(Group::task_files).transpose()?.unwrap_or_default();
     before_exec(&mut prepared, move || task_files.iter().try_for_each(cgroup::enter));
     let child = prepared
@@ -158,26 +158,26 @@ pub fn output(command: &Command, account: Option<&Account>, folder: &Path) -> Re
     Err(Fault::Machine(format!("{name} failed ({}): {}", output.status, tail(&said))))
 }
 
-/// What `program` says about its version when it is called with `argument`.
+/// The output of `program` for its version, called with `argument`.
 ///
 /// # Errors
-/// When it cannot be started, or does not end in time: it is killed then.
+/// When it cannot be started, or does not end in time: then it is killed.
 pub fn version(program: &Path, argument: &str) -> Result<Output, Fault> {
     ask(program, &[argument])
 }
 
-/// What `program` says when it is called with `arguments`, by which it tells something about itself.
+/// The output of `program`, called with `arguments`, about itself.
 ///
 /// # Errors
-/// When it cannot be started, or does not end in time: it is killed then.
+/// When it cannot be started, or does not end in time: then it is killed.
 pub fn ask(program: &Path, arguments: &[&str]) -> Result<Output, Fault> {
     ask_within(program, arguments, VERSION_TIMEOUT)
 }
 
-/// What `program` says when it is called with `arguments`; it leads a process group of its own.
+/// The output of `program`, called with `arguments`, in a process group of its own.
 ///
 /// # Errors
-/// When it cannot be started, or does not end within `timeout`: it is killed then, with all that it has started.
+/// When it cannot be started, or does not end within `timeout`: then it is killed with all its children.
 pub fn ask_within(program: &Path, arguments: &[&str], timeout: Duration) -> Result<Output, Fault> {
     let name = program.display();
     let output = finish(std::process::Command::new(program).args(arguments).process_group(0), timeout);
@@ -185,13 +185,13 @@ pub fn ask_within(program: &Path, arguments: &[&str], timeout: Duration) -> Resu
     output.ok_or_else(|| late(&name, timeout))
 }
 
-/// Runs `command` to its end; how it ended and what it said. `None` when it did not end within `timeout`: it is killed
-/// then, with all that it has started.
+/// Runs `command` to its end; returns its status and output. `None` if it did not end within `timeout`: then it is
+/// killed with all its children.
 ///
 /// # Errors
 /// When it cannot be started.
 pub fn finish(command: &mut std::process::Command, timeout: Duration) -> io::Result<Option<Output>> {
-    // Not pipes: what a program has started and left behind would keep them open.
+    // Not pipes: background processes that a program leaves behind would keep them open.
     let (mut said, mut complained) = (memory_file()?, memory_file()?);
     command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(complained.try_clone()?);
     let mut child = command.spawn()?;
@@ -218,7 +218,7 @@ fn late(name: &dyn std::fmt::Display, timeout: Duration) -> Fault {
     Fault::Machine(format!("{name} did not end within {} s and was killed", timeout.as_secs()))
 }
 
-/// How `child` ended, once it has; `None` when it has not after `timeout`.
+/// The status of `child`; `None` if it has not ended after `timeout`.
 pub(super) fn ended_within(child: &mut Child, timeout: Duration) -> Option<ExitStatus> {
     let deadline = Instant::now() + timeout;
     loop {
@@ -230,10 +230,10 @@ pub(super) fn ended_within(child: &mut Child, timeout: Duration) -> Option<ExitS
     }
 }
 
-/// Kills `child`, with its process group where it leads one, and waits until it is gone. One that does not go is left
-/// behind, and said to be.
+/// Kills `child`, with its process group if it leads one, and waits until it is gone. If it does not end, it is left
+/// behind and reported.
 pub(super) fn kill(child: &mut Child, name: &dyn std::fmt::Display) {
-    // The child has not been waited for, so its number is still its own.
+    // The child was not waited for yet, so its process number was not reused.
     let process = Pid::from_child(child);
     let leads_group = getpgid(Some(process)) == Ok(process);
     let _ = if leads_group { kill_process_group(process, Signal::KILL) } else { kill_process(process, Signal::KILL) };
@@ -251,14 +251,14 @@ pub(super) fn kill(child: &mut Child, name: &dyn std::fmt::Display) {
 pub struct Ended {
     /// Its exit status.
     pub status: ExitStatus,
-    /// Processor time of the program and of the children that it has waited for.
+    /// Processor time of the program and of the children that it waited for.
     pub cpu_times: CpuTimes,
 }
 
-/// Runs a command to its end, both its outputs going to the file `output`; `None` when `cancelled` ended it before.
+/// Runs a command to its end and writes both its outputs to the file `output`; `None` if `cancelled` ended it before.
 ///
 /// # Errors
-/// When it cannot be started, or does not end within `timeout`: it is killed then, with all that it has started.
+/// When it cannot be started, or does not end within `timeout`: then it is killed with all its children.
 pub fn run_counted(
     command: &Command,
     account: Option<&Account>,
@@ -291,9 +291,9 @@ pub fn run_counted(
     }
 }
 
-/// Runs somebody's own command to its end as a shell would: in this folder, with this program's input, outputs and
-/// environment and the command's own beside it. Its output goes to standard error where it is to stand `aside`. `look`
-/// is called again and again meanwhile. `None` when `cancelled` ended it before.
+/// Runs a user's command to its end as a shell would: in this folder, with this program's input, outputs and
+/// environment plus the command's own environment. With `aside` its output goes to standard error. `look` is called
+/// regularly while it runs. `None` if `cancelled` ended it before.
 ///
 /// # Errors
 /// When it cannot be started.
@@ -315,7 +315,7 @@ pub fn accompany(
             return Ok(Some(status));
         }
         if cancelled.load(Ordering::SeqCst) {
-            // The child has not been waited for, so its number is still its own.
+            // The child was not waited for yet, so its process number was not reused.
             let _ = kill_process(Pid::from_child(&child), Signal::TERM);
             if ended_within(&mut child, STOP_TIMEOUT).is_none() {
                 kill(&mut child, &command.program.display());
@@ -327,13 +327,13 @@ pub fn accompany(
     }
 }
 
-/// Runs somebody's own command to its end as a shell would: in this folder, as the user of this program and with its
-/// environment, but for the variables `hidden`, in which there are secrets of its own. It reads nothing; returns what
-/// it said. `look` is called again and again meanwhile.
+/// Runs a user's command to its end as a shell would: in this folder, as the user of this program and with its
+/// environment, except for the variables `hidden`, which hold secrets. It gets no input. Returns its output. `look` is
+/// called regularly while it runs.
 ///
 /// # Errors
-/// When it cannot be started, does not end well, with its last words, or not within `timeout`: it is killed then, with
-/// all that it has started.
+/// When it cannot be started, fails, with its last words, or does not end within `timeout`: then it is killed with all
+/// its children.
 pub fn run_own(
     command: &Command,
     hidden: &[String],
@@ -374,11 +374,11 @@ pub fn run_own(
     }
 }
 
-/// How the child `process` has ended, if it has; it is waited for then.
+/// How the child `process` has ended, if it has; this reaps it.
 fn reap(process: i32) -> std::io::Result<Option<Ended>> {
     let mut status = 0;
-    // SAFETY: rustix waits without the processor time. `usage` is zeroed plain data, and like `status` it lives through
-    // the call.
+    // SAFETY: rustix waits without the processor time. `usage` is zeroed plain data; it and `status` live through the
+    // call.
     let (found, usage) = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         (libc::wait4(process, &raw mut status, libc::WNOHANG, &raw mut usage), usage)
@@ -395,8 +395,8 @@ fn reap(process: i32) -> std::io::Result<Option<Ended>> {
 /// The command with account, environment, process group and parent-death signal set.
 pub(super) fn prepared(command: &Command, account: Option<&Account>, folder: &Path) -> std::process::Command {
     let mut prepared = outliving(command, folder);
-    // PATH for what a server starts itself; the C locale so that messages can be read by programs; TMPDIR so that what
-    // is left behind is removed with the folder.
+    // PATH for programs that a server starts itself; the C locale so that programs can parse messages; TMPDIR so that
+    // files left behind are removed with the folder.
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
     prepared.env("PATH", path).env("LC_ALL", "C").env("HOME", folder).env("TMPDIR", folder).envs(&command.environment);
     if let Some(account) = account {
@@ -406,23 +406,22 @@ pub(super) fn prepared(command: &Command, account: Option<&Account>, folder: &Pa
     prepared
 }
 
-/// As [`prepared`], of what does not end with Tithe, has no account of its own, and is told of nothing but its
-/// arguments.
+/// Like [`prepared`], for a program that outlives Tithe: no account of its own, and an empty environment.
 pub(crate) fn outliving(command: &Command, folder: &Path) -> std::process::Command {
     let mut prepared = std::process::Command::new(&command.program);
     prepared.args(&command.arguments).current_dir(folder).process_group(0).env_clear();
     prepared
 }
 
-/// Has what is started end with the thread that starts it.
+/// Ends the started process together with the thread that started it.
 fn die_with_tithe(prepared: &mut std::process::Command) {
-    // After the account was changed, which would have cleared the signal.
+    // After the change of account, which would clear the signal.
     before_exec(prepared, || Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
 }
 
-/// Has `work` done between fork and exec.
+/// Runs `work` between fork and exec.
 fn before_exec(prepared: &mut std::process::Command, work: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
-    // SAFETY: both callers, which are in this file, do system calls alone, that are async-signal-safe: they neither
+    // SAFETY: both callers, which are in this file, only do system calls that are async-signal-safe: they neither
     // allocate nor take a lock. Descriptors that they use are open until the child has been started.
     unsafe { prepared.pre_exec(work) };
 }
@@ -431,7 +430,7 @@ fn last_lines(log: &Path) -> String {
     tail(&String::from_utf8_lossy(&std::fs::read(log).unwrap_or_default()))
 }
 
-/// The last three lines with something in them.
+/// The last three lines that are not empty.
 pub fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(3)..].join(" | ")
@@ -449,7 +448,7 @@ mod tests {
 
     #[test]
     fn a_program_is_waited_for_and_what_it_leaves_running_is_not() {
-        // The child that stays has both outputs open, for longer than anybody waits here.
+        // The background child keeps both outputs open for longer than this test waits.
         let script = "echo said; echo complained >&2; sleep 600 & echo $!; exit 3";
         let output = finish(&mut shell(script), Duration::from_secs(300)).expect("a shell").expect("it ends");
         assert_eq!(output.status.code(), Some(3));
@@ -507,7 +506,7 @@ mod tests {
         let failed = "/bin/sh failed (exit status: 3); it said: no such group";
         assert_eq!(run("echo no such group >&2; exit 3", long), Err(failed.to_owned()));
         assert_eq!(run("exit 4", long), Err("/bin/sh failed (exit status: 4); it printed nothing".to_owned()));
-        // On a busy machine a shell may need more than a second for its first word.
+        // On a busy machine a shell may need more than a second for its first output.
         let late = [1, 10, 100].into_iter().find_map(|within_s| {
             let late = run("echo waiting; sleep 600", Duration::from_secs(within_s)).expect_err("it does not end");
             let said = late.strip_prefix(&format!("/bin/sh did not end within {within_s} s and was killed; it said"));
@@ -530,7 +529,7 @@ mod tests {
         let (mut running, log) = server("ended", "exec sleep 600");
         assert!(running.signal(Signal::KILL), "it runs");
         running.child.wait().expect("it ends");
-        // Its number is free for others from here on.
+        // From here on its process number may be reused.
         assert!(!running.signal(Signal::TERM));
         running.discard(Signal::KILL);
         assert!(!running.signal(Signal::CONT));

@@ -1,7 +1,7 @@
-//! A program that works for an arm beside its server, and is paused when the server does.
+//! A helper program of an arm, which is paused together with the arm's server.
 //!
-//! It is a child of Tithe's own and leads no others, so that the parent-death signal ends it, also where it stands
-//! still: nobody need write it down.
+//! It is a direct child of Tithe without children of its own, so the parent-death signal ends it even while it is
+//! stopped. It needs no record on disk.
 
 use std::{
     fs::File,
@@ -25,32 +25,32 @@ use super::{
 };
 use crate::{fault::Fault, launch::Command};
 
-/// How long a program that is asked to end may go on.
+/// Time that a program gets to end after it was asked to.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long one that was killed may take to be gone; see the same in [`super::process`].
+/// Time that a killed program gets to disappear; see the same in [`super::process`].
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a program may work, the time that it is paused counted: encrypting a large disk again takes hours.
+/// Time that a program may run, pauses included: re-encrypting a large disk takes hours.
 const WORK_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 
-/// The place of one program of an arm, one after the other.
+/// Runs the programs of an arm, one at a time.
 #[derive(Debug, Clone, Default)]
 pub struct Sidecar(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Its number, which is its own until it is taken out of here.
+    /// Its process number, valid until it is removed here.
     process: Option<Pid>,
     is_paused: bool,
     dismissed: bool,
 }
 
 impl Sidecar {
-    /// Runs `command` in `folder` to its end, both its outputs going to the file `log`.
+    /// Runs `command` in `folder` to its end and writes both its outputs to the file `log`.
     ///
     /// # Errors
-    /// When it cannot be started or fails, in its last words; when it works for longer than six hours; when
+    /// When it cannot be started or fails, with its last words; when it runs for longer than six hours; when
     /// [`Sidecar::dismiss`] was called before.
     pub fn run(&self, command: &Command, folder: &Path, log: &Path) -> Result<(), Fault> {
         self.run_within(command, folder, log, WORK_TIMEOUT)
@@ -81,7 +81,7 @@ impl Sidecar {
         let errors = output.try_clone().map_err(|error| Fault::machine(log.display(), error))?;
         let mut prepared = prepared(command, None, folder);
         prepared.stdin(Stdio::null()).stdout(output).stderr(errors);
-        // Held until the program is known: pausing the arm meanwhile pauses it too.
+        // Locked until the process is known: pausing the arm in the meantime then pauses it too.
         let mut state = self.state();
         let name = command.program.display();
         if state.dismissed {
@@ -95,21 +95,21 @@ impl Sidecar {
         Ok(child)
     }
 
-    /// Pauses the program, and one that is started meanwhile as well.
+    /// Pauses the program, also one that is just being started.
     pub fn pause(&self) {
         let mut state = self.state();
         state.is_paused = true;
         state.signal(Signal::STOP);
     }
 
-    /// Lets it go on.
+    /// Lets the program continue.
     pub fn resume(&self) {
         let mut state = self.state();
         state.is_paused = false;
         state.signal(Signal::CONT);
     }
 
-    /// Asks the program to end, and waits until it has; none is started any more.
+    /// Asks the program to end, and waits until it has; no further one is started.
     pub fn dismiss(&self) {
         self.state().dismissed = true;
         self.resume();
@@ -134,7 +134,7 @@ impl Sidecar {
         true
     }
 
-    /// A thread that panicked has left its program to itself: what is known of it still holds.
+    /// The state is still valid if a thread panicked while it held the lock.
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,15 +143,15 @@ impl Sidecar {
 impl State {
     fn signal(&self, signal: Signal) {
         if let Some(process) = self.process {
-            // Nobody has waited for the child yet, so its number is still its own.
+            // The child was not waited for yet, so its process number was not reused.
             let _ = kill_process(process, signal);
         }
     }
 }
 
-/// True when `child` has ended, whose number is left to it; false when it has not after `timeout`.
+/// True if `child` has ended (it is not reaped); false if it has not after `timeout`.
 fn await_end(child: &Child, timeout: Duration) -> io::Result<bool> {
-    // The child has not been waited for, so the number is its own.
+    // The child was not waited for yet, so its process number was not reused.
     let descriptor = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let deadline = Instant::now() + timeout;
     loop {
@@ -179,7 +179,7 @@ mod tests {
         stat_fields(&stat).next().unwrap_or("gone").to_owned()
     }
 
-    /// Waits until it is so: a signal takes effect when its receiver runs.
+    /// Waits for one of the states: a signal takes effect only when its receiver runs.
     fn await_state(process: Pid, expected: &[&str]) {
         let begun = Instant::now();
         while !expected.contains(&state_of(process).as_str()) {

@@ -1,4 +1,4 @@
-//! Where one volume is made: the steps that several kinds share, each in the journal before it is done.
+//! Builds one volume: the steps that several kinds share, each recorded in the journal before it is done.
 
 use std::{
     ffi::CStr,
@@ -23,19 +23,19 @@ use super::{
 };
 use crate::{fault::Fault, launch::Command};
 
-/// How long a file system in user space may take until it is ready.
+/// Time that a file system in user space gets to become ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A volume under construction; what was done is undone when it is dropped unfinished.
+/// A volume under construction; if it is dropped unfinished, all steps are undone.
 pub struct VolumeBuilder<'a> {
-    /// Where its parts are.
+    /// Paths of its parts.
     pub layout: Layout,
     sandbox: &'a Path,
     journal: Journal,
 }
 
 impl<'a> VolumeBuilder<'a> {
-    /// A place to work on the volume of `layout`, which lies in `sandbox`.
+    /// For the volume of `layout`, which lies in `sandbox`.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -52,7 +52,7 @@ impl<'a> VolumeBuilder<'a> {
         make(&self.layout.image()).map_err(|error| failed(&self.layout.image(), &error))
     }
 
-    /// Makes an image that has its room on the disk: what is short of memory must not have to look for it.
+    /// Makes an image whose space is allocated on the disk: swapping must not have to allocate it.
     ///
     /// # Errors
     /// When the disk is full.
@@ -69,7 +69,7 @@ impl<'a> VolumeBuilder<'a> {
         self.attach(&["--direct-io=on"])
     }
 
-    /// A second loop device of the image that writes nothing.
+    /// A second, read-only loop device of the image.
     ///
     /// # Errors
     /// When none is free.
@@ -81,14 +81,14 @@ impl<'a> VolumeBuilder<'a> {
         let image = self.layout.image();
         self.journal.note(JournalEntry::Loop { image: image.clone() })?;
         let image = text(&image);
-        // Direct: otherwise every page would be cached twice, once in memory that no limit of the server's counts.
+        // Direct I/O: otherwise every page would be cached twice, once in memory outside of the server's limit.
         let mut arguments = vec!["--find", "--show"];
         arguments.extend(options);
         arguments.push(&image);
         Ok(PathBuf::from(self.run("losetup", &arguments)?.trim()))
     }
 
-    /// Lets the loop device go when its last user does: no mount can then leave one behind.
+    /// Releases the loop device together with its last user, so that no mount can leave one behind.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -96,8 +96,7 @@ impl<'a> VolumeBuilder<'a> {
         self.run("losetup", &["--detach", &text(device)]).map(drop)
     }
 
-    /// Makes an ext4 file system on `device`. Nothing is left for the kernel to initialise later: it would do so while
-    /// measuring.
+    /// Makes an ext4 file system on `device`. Nothing is left for the kernel to initialise later, during measurement.
     ///
     /// # Errors
     /// When the tool fails.
@@ -109,7 +108,7 @@ impl<'a> VolumeBuilder<'a> {
         self.run("mkfs.ext4", &arguments).map(drop)
     }
 
-    /// Mounts the ext4 file system of `device` at `at`.
+    /// Mounts the ext4 file system on `device` at `at`.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -117,7 +116,7 @@ impl<'a> VolumeBuilder<'a> {
         self.mount(device, at, MountFlags::empty(), c"")
     }
 
-    /// Mounts it for reading, without the journal that another mount writes.
+    /// Mounts it read-only, without the journal, which another mount writes.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -132,7 +131,7 @@ impl<'a> VolumeBuilder<'a> {
         })
     }
 
-    /// Makes the folder `from` appear at `at`.
+    /// Bind-mounts the folder `from` at `at`.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -149,7 +148,7 @@ impl<'a> VolumeBuilder<'a> {
         self.journal.note(JournalEntry::Mapping { name: name.to_owned(), image: self.layout.image() })
     }
 
-    /// Swaps to `device`, the mapping called `name` over the image, before any other: by the highest priority there is.
+    /// Swaps to `device`, the mapping called `name` over the image, with the highest priority, so it is used first.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -158,17 +157,17 @@ impl<'a> VolumeBuilder<'a> {
         self.run("swapon", &["--priority", "32767", &text(device)]).map(drop)
     }
 
-    /// What was done here, to be undone when it is dropped.
+    /// The journal of these steps; dropping it undoes them.
     pub fn into_journal(self) -> Journal {
         self.journal
     }
 
-    /// Starts a program that mounts a file system at `at` and serves it until it is unmounted; waits until it has
-    /// written `ready`. That the mount is there says too little: the program may still be at work inside it, and
-    /// a process that comes too early and the program can end up waiting for each other.
+    /// Starts a program that mounts a file system at `at` and serves it until it is unmounted. Waits until it has
+    /// written `ready`. An existing mount is not enough: the program may still be working inside it, and a process that
+    /// comes too early and the program could wait for each other.
     ///
     /// # Errors
-    /// Its last words when it ends before, or does not say so in time.
+    /// Its last words if it ends before, or does not become ready in time.
     pub fn serve(&mut self, program: &str, arguments: &[&str], at: &Path, ready: &str) -> Result<(), Fault> {
         self.journal.note(JournalEntry::Mount { at: at.to_owned() })?;
         let log = self.layout.log();
@@ -195,7 +194,7 @@ impl<'a> VolumeBuilder<'a> {
         }
     }
 
-    /// Makes a folder that only root enters.
+    /// Makes a folder that only root can enter.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -204,7 +203,7 @@ impl<'a> VolumeBuilder<'a> {
         made.map_err(|error| failed(path, &error))
     }
 
-    /// Writes a key in hexadecimal, one line, to a file that only root reads.
+    /// Writes a key in hexadecimal, one line, to a file that only root can read.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -213,15 +212,15 @@ impl<'a> VolumeBuilder<'a> {
         file.and_then(|mut file| file.write_all(key.expose_hex().as_bytes())).map_err(|error| failed(path, &error))
     }
 
-    /// Runs one of the system's tools to its end; returns what it said.
+    /// Runs one of the system's tools to its end; returns its output.
     ///
     /// # Errors
-    /// When it is missing or fails, in its own words.
+    /// When it is missing or fails, with its own words.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String, Fault> {
         process::output(&command(program, arguments)?, None::<&Account>, self.sandbox)
     }
 
-    /// Undoes what was done here so far, so that it can be done again.
+    /// Undoes all steps so far, so that they can be repeated.
     pub fn undo(&mut self) {
         self.journal.undo();
     }
@@ -249,10 +248,10 @@ fn failed(path: &Path, error: &io::Error) -> Fault {
     Fault::machine(path.display(), error)
 }
 
-/// Where the parts of a volume are: beside the folder that it is mounted at, all below the sandbox.
+/// Paths of the parts of a volume: next to the folder that it is mounted at, all below the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// Where the server finds its data: [`crate::launch::Place::folder`].
+    /// The folder of the server's data: [`crate::launch::Place::folder`].
     pub folder: PathBuf,
 }
 
@@ -267,7 +266,7 @@ impl Layout {
         self.beside("img")
     }
 
-    /// Where the file system of the image is mounted when something lies between it and the folder.
+    /// Where the image's file system is mounted if another layer lies between it and the folder.
     pub fn below(&self) -> PathBuf {
         self.beside("below")
     }
@@ -277,22 +276,22 @@ impl Layout {
         self.beside("key")
     }
 
-    /// A wrong key, for a moment.
+    /// A temporary wrong key.
     pub fn wrong_key(&self) -> PathBuf {
         self.beside("wrong-key")
     }
 
-    /// Where a second look is mounted, for a moment.
+    /// A temporary second mount point.
     pub fn second(&self) -> PathBuf {
         self.beside("second")
     }
 
-    /// What a tool that stays says.
+    /// Log of a tool that keeps running.
     pub fn log(&self) -> PathBuf {
         self.beside("log")
     }
 
-    /// Name of the mapping over the image, below `/dev/mapper`: no two sandboxes share a name.
+    /// Name of the mapping over the image, below `/dev/mapper`; unique for each sandbox.
     pub fn mapping(&self) -> String {
         let name =
             |path: Option<&Path>| path.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();

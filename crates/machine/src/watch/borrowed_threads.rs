@@ -1,11 +1,11 @@
-//! Threads of a server that Tithe did not start, bound to a processor while they serve Tithe's clients.
+//! Binds threads of a server that Tithe did not start to a processor while they serve Tithe's clients.
 //!
-//! Such a thread may serve somebody else afterwards, so it must be let go again, and by somebody who outlives Tithe:
-//! the *keeper*, a process that Tithe starts for this alone. It is told which processors a thread might use before the
-//! thread is bound, and gives them back when Tithe has ended, however that ended. A thread that has gone meanwhile is
-//! left alone, even if another thread has its number by then.
+//! Such a thread may later serve other clients, so it must be unbound again, even if Tithe is killed. That is the task
+//! of the *keeper*, a separate process that Tithe starts only for this. The keeper receives a thread's allowed
+//! processors before the thread is bound, and restores them when Tithe has ended, however it ended. A thread that has
+//! ended in the meantime is left alone, even if another thread has its number by then.
 //!
-//! Left out: threads that serve several clients at once. What they do for others is not Tithe's to slow down.
+//! Not covered: threads that serve several clients at once. Tithe must not slow down their work for others.
 
 use std::{
     collections::BTreeMap,
@@ -21,39 +21,39 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use super::process;
 use crate::{launch::Command, proc::stat_fields, sandbox::process::outliving};
 
-/// The threads that were bound, each until the keeper gives it its processors back.
+/// The bound threads, until the keeper restores their processors.
 pub struct BorrowedThreads {
-    /// How this program is started again, with the arguments by which it calls [`keep`].
+    /// This program with the arguments that call [`keep`].
     program: Command,
     keeper: Mutex<Option<Keeper>>,
 }
 
 struct Keeper {
     child: Child,
-    /// `None` once there is nothing more to tell.
+    /// `None` after the last message.
     told: Option<ChildStdin>,
     /// By the thread's number.
     threads: BTreeMap<i32, BorrowedThread>,
 }
 
-/// A thread as it was before.
+/// A thread's original state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BorrowedThread {
     number: i32,
-    /// When it began, in ticks since the machine was started: with the number it names one thread for ever.
+    /// When it began, in ticks since the machine's start: together with the number it identifies one thread for ever.
     began: u64,
-    /// The logical processors that it might use.
+    /// Its allowed logical processors.
     processors: Vec<usize>,
 }
 
 impl BorrowedThreads {
-    /// None yet. `program` starts the keeper when the first is bound.
+    /// Without threads. `program` starts the keeper when the first thread is bound.
     pub fn new(program: Command) -> Self {
         Self { program, keeper: Mutex::new(None) }
     }
 
-    /// Binds `thread` to one logical processor. `false` where the kernel refuses, and where nobody would give the
-    /// thread its processors back.
+    /// Binds `thread` to one logical processor. `false` if the kernel refuses, or if there is no keeper to restore its
+    /// processors.
     pub fn bind(&self, thread: i32, processor: usize) -> bool {
         let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         if keeper.is_none() {
@@ -62,7 +62,7 @@ impl BorrowedThreads {
         keeper.as_mut().is_some_and(|keeper| keeper.knows(thread)) && process::pin(thread, processor)
     }
 
-    /// Gives `thread` its processors back, where it was bound.
+    /// Restores the processors of `thread`, if it was bound.
     pub fn give_back(&self, thread: i32) {
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = keeper.as_ref().and_then(|keeper| keeper.threads.get(&thread)) {
@@ -70,7 +70,7 @@ impl BorrowedThreads {
         }
     }
 
-    /// Gives all that were bound their processors back.
+    /// Restores the processors of all bound threads.
     pub fn give_back_all(&self) {
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         keeper.iter().flat_map(|keeper| keeper.threads.values()).for_each(BorrowedThread::give_back);
@@ -84,7 +84,7 @@ impl Keeper {
         Ok(Self { told: child.stdin.take(), child, threads: BTreeMap::new() })
     }
 
-    /// True once the keeper has been told of `thread`, as it was before it was bound for the first time.
+    /// True once the keeper has received the state of `thread` before it was bound for the first time.
     fn knows(&mut self, thread: i32) -> bool {
         let Some(now) = BorrowedThread::as_it_is(thread) else { return false };
         if self.threads.get(&thread).is_some_and(|known| known.began == now.began) {
@@ -101,7 +101,7 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         drop(self.told.take());
-        // It has nothing to wait for. Were it lost, nobody could do more than it.
+        // It ends at once. If it was lost, nothing more can be done.
         let _ = self.child.wait();
     }
 }
@@ -111,20 +111,20 @@ impl BorrowedThread {
         Some(Self { number, began: began(number)?, processors: process::processors_of(number)? })
     }
 
-    /// Gives it its processors back, unless it has gone.
+    /// Restores its processors, unless it has ended.
     fn give_back(&self) {
         if began(self.number) == Some(self.began) {
             process::bind(self.number, &self.processors);
         }
     }
 
-    /// As the keeper is told.
+    /// Its line for the keeper.
     fn line(&self) -> String {
         let processors: Vec<String> = self.processors.iter().map(usize::to_string).collect();
         format!("{} {} {}\n", self.number, self.began, processors.join(","))
     }
 
-    /// What such a line says; `None` of any other.
+    /// Parses such a line; `None` for any other.
     fn of_line(line: &str) -> Option<Self> {
         let mut fields = line.split_ascii_whitespace();
         let (number, began) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
@@ -134,18 +134,18 @@ impl BorrowedThread {
     }
 }
 
-/// When a thread began, in ticks since the machine was started (proc(5), `starttime`); `None` where there is none.
+/// When a thread began, in ticks since the machine's start (proc(5), `starttime`); `None` if it does not exist.
 fn began(thread: i32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
     stat_fields(&stat).nth(19)?.parse().ok()
 }
 
-/// The keeper's work: takes in what it is told by `input` to its end, and then gives all threads their processors back.
+/// The keeper's work: reads `input` to its end, then restores the processors of all threads.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When `input` cannot be read.
 pub fn keep(input: &mut dyn BufRead) -> io::Result<()> {
-    // What ends Tithe by a signal to all of its processes is what the keeper is there for.
+    // Signals that end all processes of Tithe must not end the keeper.
     static UNHEEDED: AtomicBool = AtomicBool::new(false);
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, &UNHEEDED)?;
@@ -153,7 +153,7 @@ pub fn keep(input: &mut dyn BufRead) -> io::Result<()> {
     keep_to_the_end(input)
 }
 
-/// As [`keep`], for whom signals end.
+/// Like [`keep`], but signals end it.
 fn keep_to_the_end(input: &mut dyn BufRead) -> io::Result<()> {
     let mut threads = Vec::new();
     let read = input.lines().try_for_each(|line| {
@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// A thread that stands still, its number, and what ends it.
+    /// An idle thread: its number, and the sender that ends it.
     fn standing() -> (i32, mpsc::Sender<()>) {
         let (number_to, number) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
@@ -197,7 +197,7 @@ mod tests {
         let (first, _end) = standing();
         let (second, _end) = standing();
         let of = |number| BorrowedThread::as_it_is(number).expect("it is there");
-        // As if the number of the second were somebody else's by now.
+        // As if the second thread's number had been reused.
         let later = BorrowedThread { began: of(second).began + 1, ..of(second) };
         let told = [of(first).line(), "what nobody can read\n".to_owned(), later.line()].concat();
         assert!(process::pin(first, all[0]) && process::pin(second, all[0]));
@@ -219,7 +219,7 @@ mod tests {
     fn a_thread_is_bound_until_all_is_over() {
         let all = process::processors();
         let (thread, _end) = standing();
-        // A keeper that keeps nothing, to see what is done without one.
+        // A keeper that restores nothing, to see what happens without one.
         let program = Command { program: "/bin/cat".into(), arguments: Vec::new(), environment: BTreeMap::new() };
         let borrowed = BorrowedThreads::new(program);
         assert!(borrowed.bind(thread, all[0]) && process::is_bound(thread, all[0]));

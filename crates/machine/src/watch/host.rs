@@ -1,4 +1,4 @@
-//! The machine: what it is, and how busy others keep it.
+//! The machine: its description, and its background load.
 
 use std::{fs, path::Path};
 
@@ -14,7 +14,7 @@ use tithe_model::{
 use super::{process, swap};
 use crate::{clock, fingerprint::fingerprint, proc};
 
-/// Counters of the machine at one moment; two of them give a [`Host`].
+/// Counters of the machine at one moment; the difference between two is a [`Host`].
 pub struct HostSample {
     at: std::time::Instant,
     cpu_stall_us: Option<u64>,
@@ -40,7 +40,7 @@ impl HostSample {
         }
     }
 
-    /// What happened since.
+    /// The change since this sample.
     pub fn until_now(&self) -> Host {
         let now = Self::take();
         let elapsed_us = (now.at - self.at).as_micros().max(1) as f64;
@@ -64,7 +64,7 @@ impl HostSample {
         }
     }
 
-    /// Why times since then cannot be trusted; `None` when they can.
+    /// Why times since then are not reliable; `None` if they are.
     pub fn clock_fault(&self) -> Option<String> {
         self.clocks.fault(&Clocks::read())
     }
@@ -73,11 +73,11 @@ impl HostSample {
 /// The kernel's clocks at one moment, ns.
 #[derive(Debug, Clone, Copy)]
 struct Clocks {
-    /// What everything is timed with; slewed by time servers, is paused while the machine sleeps.
+    /// The clock for all measurements; time servers slew it, and it stops while the machine sleeps.
     monotonic: u64,
-    /// The hardware's own.
+    /// The hardware's own clock.
     raw: u64,
-    /// Goes on while the machine sleeps.
+    /// Continues while the machine sleeps.
     boot: u64,
     /// The time of day.
     real: u64,
@@ -93,10 +93,10 @@ impl Clocks {
         }
     }
 
-    /// What happened to the clocks until `later`.
+    /// A problem of the clocks between `self` and `later`.
     ///
-    /// Time servers slew by 500 parts in a million at most (adjtimex(2)); the four are not read at the same instant,
-    /// and a busy machine may keep the reader waiting in between.
+    /// Time servers slew by at most 500 parts in a million (adjtimex(2)). The four clocks are not read at the same
+    /// instant, and a busy machine may delay the reader in between.
     fn fault(&self, later: &Self) -> Option<String> {
         const APART_NS: u64 = 100_000_000;
         let elapsed = later.monotonic.saturating_sub(self.monotonic);
@@ -115,7 +115,7 @@ impl Clocks {
     }
 }
 
-/// How long each control group that this process is in was kept from running by its quota since it was made, µs.
+/// How long the quota of each control group of this process has throttled it since the group was made, µs.
 ///
 /// cgroup v2: `throttled_usec` of `cpu.stat`, in every group from ours to the root (Linux, cgroup-v2.rst, "CPU
 /// Interface Files").
@@ -130,8 +130,8 @@ fn throttled_us() -> Option<Vec<u64>> {
     totals.iter().any(Option::is_some).then(|| totals.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// The most that any group was kept from running between two readings of the same groups, µs: one that has been there
-/// for long may have the largest total, and another be throttled now.
+/// The largest increase of throttled time of any group between two readings, µs. Totals cannot be compared directly: an
+/// old group may have the largest total while another one is being throttled.
 fn longest(before: Option<&[u64]>, after: Option<&[u64]>) -> Option<u64> {
     before?.iter().zip(after?).map(|(before, after)| after.saturating_sub(*before)).max()
 }
@@ -179,8 +179,8 @@ pub fn machine(data: &Path) -> Machine {
     }
 }
 
-/// The fingerprint of a boot by the identity that the kernel gives it (random(4)), which is the same in all containers
-/// of a host. The identity itself may be a key elsewhere, so it is not kept. Empty where there is none.
+/// The fingerprint of a boot, from the kernel's boot identity (random(4)), which is the same in all containers of a
+/// host. The identity itself is not kept, because other programs may use it as a key. Empty if there is none.
 fn boot(id: &str) -> String {
     if id.is_empty() { String::new() } else { fingerprint(format!("tithe boot {id}").as_bytes()) }
 }
@@ -204,7 +204,7 @@ fn kernel_crypto(text: &str) -> Vec<String> {
     drivers
 }
 
-/// Type of the file system that holds `path`: the longest mount point above it.
+/// Type of the file system that holds `path`: that of the longest mount point above it.
 fn file_system(path: &Path, mounts: &str) -> String {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut best = (0, String::new());
@@ -218,7 +218,7 @@ fn file_system(path: &Path, mounts: &str) -> String {
     best.1
 }
 
-/// The disk that holds `path`, in words; `None` where no disk of this kernel's does.
+/// A description of the disk that holds `path`; `None` if it is on no disk of this kernel.
 ///
 /// What the kernel knows of a block device is in `/sys/dev/block/MAJOR:MINOR` (Documentation/ABI/stable/sysfs-block).
 fn storage(path: &Path) -> Option<String> {
@@ -230,13 +230,13 @@ fn storage(path: &Path) -> Option<String> {
     disk_in_words(if is_partition { device.parent()? } else { &device })
 }
 
-/// What the folder of a disk says of it.
+/// A description of a disk from its folder in `/sys`.
 fn disk_in_words(disk: &Path) -> Option<String> {
     let line = |file: &str| Some(fs::read_to_string(disk.join(file)).ok()?.trim().to_owned());
     let driver = || Some(fs::read_link(disk.join("device/driver")).ok()?.file_name()?.to_string_lossy().into_owned());
     let name = || Some(disk.file_name()?.to_string_lossy().into_owned());
     let called = line("device/model").filter(|model| !model.is_empty()).or_else(driver).or_else(name)?;
-    // The kernel counts sectors of 512 bytes whatever the disk's are.
+    // The kernel counts sectors of 512 bytes for every disk.
     let size = quantity::memory(512 * line("size")?.parse::<u64>().ok()?);
     let rotates = match line("queue/rotational").as_deref() {
         Some("1") => ", rotating",
@@ -246,7 +246,7 @@ fn disk_in_words(disk: &Path) -> Option<String> {
     Some(format!("{called}, {size}{rotates}"))
 }
 
-/// Free bytes on the file system that holds `path`; `None` when it is unknown.
+/// Free bytes on the file system that holds `path`; `None` if unknown.
 pub fn free_bytes(path: &Path) -> Option<u64> {
     statvfs(path).ok().map(|status| status.f_bavail * status.f_frsize)
 }

@@ -1,8 +1,8 @@
-//! Watches processes and the machine: processor time, waits, pressure, clocks, swap; [`peer`] finds the process that
-//! a connection leads to. Reads `/proc` and changes nothing, but that [`stalls`] puts lanes into control groups that
-//! limit nothing, and that [`process`] and [`borrowed_threads`] bind threads to processors.
+//! Watches processes and the machine: processor time, waits, pressure, clocks, swap; [`peer`] finds the process that a
+//! connection leads to. It reads `/proc` and changes nothing, with two exceptions: [`stalls`] puts lanes into control
+//! groups that limit nothing, and [`process`] and [`borrowed_threads`] bind threads to processors.
 //!
-//! What a container, a hypervisor or another user hides is told as `None`, never as 0.
+//! Values hidden by a container, a hypervisor or another user are `None`, never 0.
 
 pub mod borrowed_threads;
 pub mod host;

@@ -1,14 +1,14 @@
-//! Which server of this machine a connection leads to.
+//! Finds the server on this machine that a connection leads to.
 //!
-//! A server that Tithe did not start is found by a connection to it: the kernel lists both ends of a connection within
-//! one network (proc(5), `/proc/net/tcp`) with the number of each end's socket, and a process's open files show which
-//! sockets are its own. Where they may not be checked, a process is believed that the server itself has named, if
-//! what anybody may see of it agrees: its program, and the user whose socket it is.
+//! A server that Tithe did not start is found through a connection to it. The kernel lists both ends of a connection
+//! within one network (proc(5), `/proc/net/tcp`) with the inode of each socket, and a process's open files show its
+//! sockets. If these files may not be read, the process named by the server itself is accepted, provided that two facts
+//! visible to every user match: its program, and the user that owns the socket.
 //!
-//! At a Unix socket the kernel says at once which process began to listen there (unix(7), `SO_PEERCRED`).
+//! For a Unix socket the kernel directly reports the process that listens there (unix(7), `SO_PEERCRED`).
 //!
-//! Left out: servers in a network of their own, as containers have one. Where something else holds the other end, as
-//! a pooler or a forwarded port, nobody can tell from here what follows it.
+//! Not covered: servers in a network of their own, such as containers. If a pooler or a forwarded port holds the other
+//! end, the server behind it cannot be found from here.
 
 use std::{
     fs,
@@ -27,14 +27,14 @@ use crate::{
 /// Both ends of the connected socket `descriptor`.
 ///
 /// # Errors
-/// Where it does not tell them, in words.
+/// A message if they are unknown.
 pub fn ends(descriptor: BorrowedFd<'_>) -> Result<Ends, String> {
     let stream = descriptor.try_clone_to_owned().map(TcpStream::from);
     let ends = stream.and_then(|stream| Ok(Ends { client: stream.local_addr()?, server: stream.peer_addr()? }));
     ends.map_err(|error| format!("its connection does not say where it leads ({error})"))
 }
 
-/// True when `process` runs the program of a server that is `known`.
+/// True if `process` runs the program of a server that is `known`.
 fn runs(known: Known<'_>, process: i32) -> bool {
     program_of(process).is_some_and(|program| known.programs.contains(&program.as_str()))
 }
@@ -42,7 +42,7 @@ fn runs(known: Known<'_>, process: i32) -> bool {
 /// The main process of the server that the connected socket `descriptor` leads to.
 ///
 /// # Errors
-/// Why it cannot be seen, as what follows "cannot be seen:".
+/// Why it cannot be seen: the text after "cannot be seen:".
 pub fn server_of(descriptor: BorrowedFd<'_>, known: Known<'_>) -> Result<i32, String> {
     if let Some(listening) = listening(descriptor) {
         return at_socket(listening, known);
@@ -52,7 +52,7 @@ pub fn server_of(descriptor: BorrowedFd<'_>, known: Known<'_>) -> Result<i32, St
         .ok_or_else(|| "it is on another machine, or in a container with a network of its own".to_owned())
 }
 
-/// The process that listens at the other end of `descriptor`, where that is a Unix socket.
+/// The process that listens at the other end of `descriptor`, if that is a Unix socket.
 fn listening(descriptor: BorrowedFd<'_>) -> Option<i32> {
     let local = rustix::net::getsockname(descriptor).ok()?;
     let peer = || rustix::net::sockopt::socket_peercred(descriptor).ok();
@@ -71,11 +71,11 @@ fn at_socket(listening: i32, known: Known<'_>) -> Result<i32, String> {
     Ok(main_process(listening, known))
 }
 
-/// The files of the server on this machine that the connected socket `descriptor` leads to: its
-/// process, and where its own paths begin, which is elsewhere than ours where it is in a container.
+/// The files of the server on this machine that the connected socket `descriptor` leads to: its process, and the root
+/// of its own paths, which differs from ours if it is in a container.
 ///
 /// # Errors
-/// Why they cannot be seen, with what to change.
+/// Why they cannot be seen, and what to change.
 pub fn files_of_server(descriptor: BorrowedFd<'_>, programs: &[&str]) -> Result<(i32, PathBuf), String> {
     let unseen = |why: String| {
         format!("the server's files cannot be seen: {why}; run Tithe on its machine, as root or as the server's user")
@@ -88,7 +88,7 @@ pub fn files_of_server(descriptor: BorrowedFd<'_>, programs: &[&str]) -> Result<
 }
 
 /// The main process on this machine of the server at one of the `ends` of a connection, wherever its client is; `None`
-/// where this network does not know the connection.
+/// if this network does not have the connection.
 ///
 /// # Errors
 /// As [`server_of`].
@@ -102,7 +102,7 @@ pub fn server_at(ends: Ends, known: Known<'_>) -> Result<Option<i32>, String> {
 fn process_of(socket: &Socket, known: Known<'_>) -> Result<i32, String> {
     let holders = holders(socket.inode);
     let serving = match (holders.first(), known.serving) {
-        // While a server begins to serve a connection, its main process may hold it as well.
+        // When a server begins to serve a connection, its main process may hold it as well.
         (Some(_), Some(said)) if holders.contains(&said) => said,
         (Some(holder), _) => *holder,
         (None, said) => believed(socket, said, known)?,
@@ -127,7 +127,7 @@ struct Socket {
     user: u64,
 }
 
-/// The socket at the other end of the connection from `ours` to `theirs`; `None` where it is not in this network.
+/// The socket at the other end of the connection from `ours` to `theirs`; `None` if it is not in this network.
 fn other_end(ours: End, theirs: End) -> Option<Socket> {
     tables().find_map(|table| {
         let mut listed = table.lines().filter_map(entry);
@@ -135,7 +135,7 @@ fn other_end(ours: End, theirs: End) -> Option<Socket> {
     })
 }
 
-/// True where `process` has a socket that waits for connections to `port`.
+/// True if `process` has a socket that listens on `port`.
 pub fn listens(process: i32, port: u16) -> bool {
     let waits = |line: &str| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -146,7 +146,7 @@ pub fn listens(process: i32, port: u16) -> bool {
     open_sockets(process).any(|inode| inodes.contains(&inode))
 }
 
-/// The state of a socket that waits for connections, as the kernel's list has it.
+/// The state of a listening socket in the kernel's list.
 const LISTEN: &str = "0A";
 
 /// The kernel's lists of the sockets of this network.
@@ -154,7 +154,7 @@ fn tables() -> impl Iterator<Item = String> {
     ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|path| fs::read_to_string(path).ok())
 }
 
-/// Numbers of the sockets that `process` has open, as far as this user may see that.
+/// Inodes of the sockets that `process` has open, as far as this user may see them.
 fn open_sockets(process: i32) -> impl Iterator<Item = u64> {
     let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     files.filter_map(|file| {
@@ -163,7 +163,7 @@ fn open_sockets(process: i32) -> impl Iterator<Item = u64> {
     })
 }
 
-/// A line of `/proc/net/tcp`: both ends, and whose socket is at the first.
+/// A line of `/proc/net/tcp`: both ends, and the socket at the first.
 fn entry(line: &str) -> Option<(End, End, Socket)> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let [_, local, remote, _, _, _, _, user, _, inode, ..] = fields[..] else { return None };
@@ -182,13 +182,13 @@ fn end(text: &str) -> Option<End> {
     Some((address, u16::from_str_radix(port, 16).ok()?))
 }
 
-/// The processes that have the socket `inode` open, as far as this user may see that.
+/// The processes that have the socket `inode` open, as far as this user may see them.
 fn holders(inode: u64) -> Vec<i32> {
     processes().filter(|process| open_sockets(*process).any(|open| open == inode)).collect()
 }
 
-/// The process that the server has `said` to serve the connection, where it runs the server's program for the user
-/// whose `socket` it is.
+/// The process `said` by the server to serve the connection, if it runs the server's program for the user that owns
+/// `socket`.
 fn believed(socket: &Socket, said: Option<i32>, known: Known<'_>) -> Result<i32, String> {
     let user_of = |process: i32| value(&fs::read_to_string(format!("/proc/{process}/status")).ok()?, "Uid:");
     said.filter(|said| runs(known, *said) && user_of(*said) == Some(socket.user)).ok_or_else(|| {
@@ -200,7 +200,7 @@ fn believed(socket: &Socket, said: Option<i32>, known: Known<'_>) -> Result<i32,
     })
 }
 
-/// The first process of the server that `serving` belongs to.
+/// The topmost process of the server that `serving` belongs to.
 fn main_process(serving: i32, known: Known<'_>) -> i32 {
     let mut main = serving;
     while let Some(parent) = parent_of(main).filter(|parent| runs(known, *parent)) {
@@ -240,7 +240,7 @@ mod tests {
             let _served = listener.accept().expect("accepted");
             let program = program_of(own_process()).expect("a name");
             let found = |programs: &[&str], serving| server_of(stream.as_fd(), Known { programs, serving });
-            // The process that started the tests may run the same program; no more is known than that it is above.
+            // The process that started the tests may run the same program; it is only known to be an ancestor.
             let main = main_process(own_process(), Known { programs: &[&program], serving: None });
             assert_eq!(found(&[&program], None), Ok(main));
             assert_eq!(found(&[&program], Some(own_process())), Ok(main));
@@ -299,7 +299,7 @@ mod tests {
         let remote = (IpAddr::from([127, 0, 0, 1]), 54176);
         let expected = cfg!(target_endian = "little").then_some((local, remote, Socket { inode: 4711, user: 106 }));
         assert_eq!(entry(line).filter(|_| expected.is_some()), expected);
-        // An IPv4 address within IPv6, as a server that listens for both has it.
+        // An IPv4 address within IPv6, as in a server that listens for both.
         let mapped = end("0000000000000000FFFF00000100007F:1538");
         assert!(cfg!(target_endian = "big") || mapped == Some(local), "{mapped:?}");
         for wrong in

@@ -1,5 +1,5 @@
-//! Processor time and waits of one thread, one process or a whole server, read again and again; and to which processors
-//! threads are bound.
+//! Processor time and waits of one thread, one process or a whole server, read repeatedly; and binding of threads to
+//! processors.
 
 use std::{
     fs::File,
@@ -18,28 +18,28 @@ use crate::{
     proc::{ProcessSnapshot, ServerTask},
 };
 
-/// Reads the processor time, and where it can be seen the run-queue wait, of the same task or tasks again and again,
-/// without allocating.
+/// Reads the processor time, and the run-queue wait if it can be seen, of the same tasks repeatedly, without
+/// allocating.
 pub enum TaskWatch {
     /// A thread, or a process with one thread at work.
     Task {
-        /// Its clock, which counts up to this instant; `None` where only `schedstat` tells.
+        /// Its clock, which is exact at the moment of reading; `None` if only `schedstat` is available.
         cpu_clock: Option<CpuClock>,
-        /// Its waits, and its processor time up to the last tick; `None` where the kernel does not keep them.
+        /// Its waits, and its processor time up to the last tick; `None` if the kernel does not count them.
         schedstat: Option<File>,
     },
-    /// One of equal parts of all threads of some processes.
+    /// One of several equal parts of all threads of some processes.
     Processes {
         /// The clock of each process.
         clocks: Vec<CpuClock>,
-        /// How many parts there are.
+        /// Number of parts.
         parts: u64,
     },
-    /// One of equal parts of all processes of a control group, ended ones included.
+    /// One of several equal parts of all processes of a control group, including ended ones.
     Group {
-        /// What the group has used.
+        /// The group's usage.
         account: Account,
-        /// How many parts there are.
+        /// Number of parts.
         parts: u64,
     },
     /// The client side of a simulated lane: its waits are those of the whole lane.
@@ -63,16 +63,16 @@ impl TaskWatch {
     }
 
     /// Watches one of `parts` equal parts of all threads of `process` and of its descendants, which are the nodes of a
-    /// cluster; its waits cannot be seen. `None` when there is no such process.
+    /// cluster. Its waits cannot be seen. `None` if the process does not exist.
     pub fn whole(process: i32, parts: usize) -> Option<Self> {
         let mut clocks = vec![CpuClock::of_process(process)?];
         clocks.extend(ProcessSnapshot::take().tree(process).into_iter().skip(1).filter_map(CpuClock::of_process));
         Some(Self::Processes { clocks, parts: parts.max(1) as u64 })
     }
 
-    /// Watches one of `parts` equal parts of a server whose connections come and go, each served as `task` says; its
-    /// waits cannot be seen. A process for each connection that has ended is found in the server's control group alone:
-    /// `None` where it has none of its own. Threads that have ended are counted by their process.
+    /// Watches one of `parts` equal parts of a server whose connections come and go, each served by a `task` of the
+    /// given kind. Its waits cannot be seen. If each connection has its own process, ended ones are counted only in the
+    /// server's control group: `None` if it has none of its own. Ended threads are counted by their process.
     pub fn of_changing(process: i32, task: &ServerTask, parts: usize) -> Option<Self> {
         match (cgroup::account_of(process), task) {
             (Some(account), _) => Some(Self::Group { account, parts: parts.max(1) as u64 }),
@@ -81,7 +81,7 @@ impl TaskWatch {
         }
     }
 
-    /// Watches the task that serves a connection; `None` when that cannot be seen or is the caller itself.
+    /// Watches the task that serves a connection; `None` if it cannot be seen or is the caller itself.
     pub fn server(task: &ServerTask) -> Option<Self> {
         match task {
             ServerTask::Process(process) => {
@@ -97,12 +97,12 @@ impl TaskWatch {
         }
     }
 
-    /// What the tasks have used so far; zeros once they are gone.
+    /// Usage of the tasks so far; zeros once they are gone.
     pub fn read(&self) -> TaskUsage {
         match self {
             Self::Task { cpu_clock, schedstat } => {
                 let mut usage = schedstat.as_ref().map(scheduled).unwrap_or_default();
-                // The clock counts up to this instant; schedstat may lag by a tick while the task runs.
+                // The clock is exact at this moment; schedstat may lag by a tick while the task runs.
                 if let Some(cpu_clock) = cpu_clock {
                     usage.cpu_ns = cpu_clock.read();
                 }
@@ -120,7 +120,7 @@ impl TaskWatch {
     }
 }
 
-/// What a `schedstat` file says (Documentation/scheduler/sched-stats.rst).
+/// The contents of a `schedstat` file (Documentation/scheduler/sched-stats.rst).
 fn scheduled(file: &File) -> TaskUsage {
     let mut buffer = [0u8; 96];
     let Ok(length) = file.read_at(&mut buffer, 0) else { return TaskUsage::default() };
@@ -129,13 +129,13 @@ fn scheduled(file: &File) -> TaskUsage {
     TaskUsage { cpu_ns: fields.next().unwrap_or(0), wait_ns: fields.next().unwrap_or(0) }
 }
 
-/// Binds a thread or process (all its later threads) to one logical processor. Best effort: `false` when the
-/// kernel refuses, as for another user's process.
+/// Binds a thread or process (with all its later threads) to one logical processor. Best effort: `false` if the kernel
+/// refuses, as for another user's process.
 pub fn pin(task: i32, processor: usize) -> bool {
     bind(task, &[processor])
 }
 
-/// Lets a thread run on any of `processors`, and on no other. Best effort, as [`pin`].
+/// Restricts a thread to `processors`. Best effort, as [`pin`].
 pub fn bind(task: i32, processors: &[usize]) -> bool {
     let mut set = CpuSet::new();
     processors.iter().for_each(|processor| set.set(*processor));
@@ -152,17 +152,18 @@ pub fn processors() -> Vec<usize> {
     processors_of(0).unwrap_or_else(|| vec![0])
 }
 
-/// The logical processors that `task` may use, 0 being the calling thread; `None` where that cannot be seen.
+/// The logical processors that `task` may use, 0 being the calling thread; `None` if unknown.
 pub fn processors_of(task: i32) -> Option<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(task)).ok()?;
     Some((0..CpuSet::MAX_CPU).filter(|processor| set.is_set(*processor)).collect())
 }
 
-/// Has the calling thread run as soon as it is due, where that is allowed; else it comes in turn.
+/// Gives the calling thread real-time priority, so that it runs as soon as it is due. No effect if not permitted.
 pub fn come_first() {
     let priority: libc::c_int = 1;
-    // SAFETY: rustix does not have this call, and musl's function of this name does nothing, so it goes by its number.
-    // To the kernel the parameters are the priority, which lives through the call; it concerns this thread alone.
+    // SAFETY: rustix does not have this call, and musl's function of this name does nothing, so the call uses its
+    // number. The kernel reads the priority, which lives through the call, as the parameters. It affects only this
+    // thread.
     unsafe {
         libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &raw const priority)
     };

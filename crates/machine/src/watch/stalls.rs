@@ -1,18 +1,17 @@
-//! How long other programs kept a lane's client and servers from their processor.
+//! How long other programs kept a lane's client and servers off their processor.
 //!
-//! Client and server of a lane share one processor. In a slot its time is that of the client, of the server, of
-//! neighbours, and of nobody. What is wanted is the time in which *none of the lane ran though one could*: a
-//! neighbour's doing. The waits of the tasks for a processor (`schedstat`) are not that time: while the server ends its
-//! work after an answer, the client waits for it; and both may wait at once.
+//! Client and server of a lane share one processor. In a slot its time goes to the client, to the server, to background
+//! load, or it is idle. The wanted figure is the time in which *none of the lane ran though one could*: that is caused
+//! by background load. It is not the sum of the tasks' waits for a processor (`schedstat`): while the server finishes
+//! its work after an answer, the client waits for it; and both may wait at once.
 //!
-//! * *By pressure.* The kernel keeps that very time for a control group: the line `full` of `cpu.pressure`
-//!   (Documentation/accounting/psi.rst). [`Lanes`] puts each lane into a group of its own, with the tasks that serve
-//!   it.
-//! * *By waits*, where no group can be made and the lane has one connection an arm: their sum, which is too long by the
-//!   time in which both of the pair were awake.
+//! * *By pressure.* The kernel keeps exactly that time for a control group: the line `full` of `cpu.pressure`
+//!   (Documentation/accounting/psi.rst). [`Lanes`] puts each lane into its own group, with the tasks that serve it.
+//! * *By waits*, if no group can be made and the lane has one connection per arm: the sum of the waits, which is too
+//!   long by the time in which both of the pair were awake.
 //!
-//! Both hold the time that an idle processor takes to wake up, which is nobody's doing. So neither may be longer than
-//! what others ran on that processor, where that can be seen, nor longer than what the pair did not run.
+//! Both include the time that an idle processor takes to wake up, which no other program causes. So each is limited to
+//! the time that others ran on that processor, if that can be seen, and to the time that the pair did not run.
 
 use std::{
     fs::{self, File},
@@ -27,14 +26,14 @@ use std::{
 
 use crate::clock::VirtualTime;
 
-/// What every group of lanes is called, before the number of the process that made it.
+/// Prefix of the names of all groups of lanes, before the number of the process that made them.
 const PREFIX: &str = "tithe-lanes-";
 
-/// The part of the processor's time since the start of the machine that the topmost group must have, or it is not the
-/// machine's but a container's.
+/// Share of the processor's time since the machine's start that the topmost group must have; with less it is the group
+/// of a container.
 const WHOLE_MACHINE: f64 = 0.9;
 
-/// What one lane reads before and after each slot.
+/// The source that a lane reads before and after each slot.
 pub enum StallWatch {
     /// Invented time.
     Virtual(Arc<VirtualTime>),
@@ -42,18 +41,18 @@ pub enum StallWatch {
     Pressure(File, Option<ProcessorUse>),
     /// The waits of its tasks, and the use of its processor.
     Waits(Option<ProcessorUse>),
-    /// It is unknown.
+    /// It cannot be observed.
     Unseen,
 }
 
-/// What [`StallWatch::read`] saw; only the difference of two means anything.
+/// A reading of [`StallWatch::read`]; only the difference between two is meaningful.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stalls {
     stalled_ns: u64,
     processor_ns: Option<u64>,
 }
 
-/// What the tasks of a lane did in a slot, ns.
+/// Times of the tasks of a lane in a slot, ns.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Shares {
     /// Length of the slot.
@@ -65,7 +64,7 @@ pub struct Shares {
 }
 
 impl StallWatch {
-    /// What is known at this moment.
+    /// Reads the current counters.
     pub fn read(&self) -> Stalls {
         match self {
             Self::Virtual(time) => Stalls { stalled_ns: time.wait.load(Ordering::Relaxed), processor_ns: None },
@@ -77,7 +76,7 @@ impl StallWatch {
         }
     }
 
-    /// Time since `before` in which other programs ran and the lane could have, ns; `None` where it is unknown.
+    /// Time since `before` in which other programs ran and the lane could have, ns; `None` if unknown.
     pub fn since(&self, before: Stalls, shares: Shares) -> Option<u64> {
         let now = self.read();
         let ready_ns = match self {
@@ -91,14 +90,14 @@ impl StallWatch {
     }
 }
 
-/// `ready_ns` of waiting, as far as other programs can have caused it: of a processor that ran for `of_processor` ns,
-/// those that the lane did not run; of the slot likewise.
+/// `ready_ns` of waiting, limited to what other programs can have caused: the `of_processor` ns that the processor ran
+/// less the lane's own time, and the slot less the lane's own time.
 fn neighbours_ns(ready_ns: u64, of_processor: Option<u64>, shares: Shares) -> u64 {
     let others_ns = of_processor.map_or(u64::MAX, |ns| ns.saturating_sub(shares.cpu_ns));
     ready_ns.min(others_ns).min(shares.wall_ns.saturating_sub(shares.cpu_ns))
 }
 
-/// The line `full` of a group's `cpu.pressure`, ns; 0 where there is none.
+/// The line `full` of a group's `cpu.pressure`, ns; 0 if there is none.
 fn full_ns(file: &File) -> u64 {
     let mut buffer = [0; 256];
     let length = file.read_at(&mut buffer, 0).unwrap_or(0);
@@ -110,13 +109,13 @@ fn full_us(text: &str) -> Option<u64> {
     full.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
 }
 
-/// The account of what each processor of the machine has run: control groups of version 1 keep it.
+/// Time that each processor of the machine was busy, as control groups of version 1 count it.
 pub struct ProcessorAccounts {
     file: PathBuf,
 }
 
 impl ProcessorAccounts {
-    /// Those of this machine; `None` where it does not tell them, or tells a container's part only.
+    /// The counters of this machine; `None` if it has none, or shows only those of a container.
     pub fn find() -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
         let folder = mount_point(&mounts, "cgroup", "cpuacct")?;
@@ -126,14 +125,14 @@ impl ProcessorAccounts {
         (all as f64 / 1e9 >= WHOLE_MACHINE * busy_s).then(|| Self { file: folder.join("cpuacct.usage_percpu") })
     }
 
-    /// The use of `processor`; `None` when the account is gone.
+    /// The counter of `processor`; `None` if the file is gone.
     pub fn of(&self, processor: usize) -> Option<ProcessorUse> {
-        // A file for each reader: lanes read at the same moment, and the kernel lets one after the other read a file.
+        // One file for each reader: lanes read at the same moment, and the kernel serialises readers of one open file.
         Some(ProcessorUse { file: File::open(&self.file).ok()?, processor })
     }
 }
 
-/// The time for which one processor has run anything at all.
+/// Total busy time of one processor.
 pub struct ProcessorUse {
     file: File,
     processor: usize,
@@ -148,13 +147,13 @@ impl ProcessorUse {
     }
 }
 
-/// Ticks in which some program or the kernel on its behalf ran: `user`, `nice` and `system` of `/proc/stat` (proc(5)).
+/// Ticks of programs and of the kernel on their behalf: `user`, `nice` and `system` of `/proc/stat` (proc(5)).
 fn busy_ticks(stat: &str) -> Option<u64> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
     fields.take(3).map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// Where a file system of `kind` is mounted whose options hold `option`.
+/// Where a file system of `kind` is mounted with `option` among its options.
 fn mount_point(mounts: &str, kind: &str, option: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|mount| {
         let fields: Vec<&str> = mount.split_ascii_whitespace().collect();
@@ -166,25 +165,25 @@ fn mount_point(mounts: &str, kind: &str, option: &str) -> Option<PathBuf> {
 
 /// Control groups of version 2 for the lanes of this process.
 ///
-/// A thread may be in another group than its process only below a group that holds the whole process ("threaded"
+/// A thread may be in another group than its process only below a group that contains the whole process ("threaded"
 /// groups, Documentation/admin-guide/cgroup-v2.rst): the [`Home`].
 pub struct Lanes {
     folders: Vec<PathBuf>,
     _home: Home,
 }
 
-/// A hold on the group that this process and what it starts are in, below the group that the process was in before.
-/// Nothing is limited by it. The process goes back when the last hold ends.
+/// Keeps this process and its children in a group below the original one. It limits nothing. The process returns to the
+/// original group when the last `Home` is dropped.
 pub struct Home {
     folder: PathBuf,
 }
 
-/// The home of this process, and how many hold it.
+/// The home of this process, and the number of holders.
 #[derive(Default)]
 struct Held {
     holds: usize,
     folder: PathBuf,
-    /// The group that the process was in before.
+    /// The original group of the process.
     before: PathBuf,
 }
 
@@ -194,11 +193,11 @@ static HELD: Mutex<Option<Held>> = Mutex::new(None);
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Home {
-    /// Holds the home of this process, which is made where there is none. To be held from before the first server is
-    /// started until the last has ended: servers are born into it.
+    /// Holds the home of this process and makes it if needed. Hold it from before the first server is started until the
+    /// last has ended: servers start in it.
     ///
     /// # Errors
-    /// Where the kernel has no such groups, or does not let this process make them.
+    /// When the kernel has no such groups, or does not let this process make them.
     pub fn hold() -> io::Result<Self> {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         let mut home = match held.take() {
@@ -235,7 +234,7 @@ impl Held {
         if !folder.exists() {
             fs::create_dir(&folder)?;
         }
-        // From here on the folder goes again, whatever fails.
+        // From here on the folder is removed on every failure.
         let home = Self { holds: 0, folder, before };
         let told = fs::read_to_string(home.folder.join("cpu.pressure"))?;
         full_us(&told).ok_or_else(|| missing("this kernel keeps no pressure of groups"))?;
@@ -245,9 +244,10 @@ impl Held {
 }
 
 impl Drop for Held {
-    /// Servers end before the last run does; what still lives keeps its group, which a later start removes.
+    /// Servers normally end before the last run does. A process that still lives keeps its group, which a later start
+    /// removes.
     fn drop(&mut self) {
-        // Without this the group cannot go; there is nobody to tell if it fails.
+        // Without this the group cannot be removed; a failure has no one to be reported to.
         let _ = write(&self.before.join("cgroup.procs"), std::process::id() as i32);
         remove(&self.folder);
     }
@@ -257,7 +257,7 @@ impl Lanes {
     /// A group for each of `count` lanes.
     ///
     /// # Errors
-    /// Where the kernel has no such groups, or does not let this process make them.
+    /// When the kernel has no such groups, or does not let this process make them.
     pub fn make(count: usize) -> io::Result<Self> {
         let home = Home::hold()?;
         let folder = |_| home.folder.join(format!("lane{}", NEXT.fetch_add(1, Ordering::Relaxed)));
@@ -272,13 +272,12 @@ impl Lanes {
     /// Puts one thread into the group of `lane`: the calling one with 0, or one of a server that Tithe has started.
     ///
     /// # Errors
-    /// When the thread belongs to a process outside of Tithe's group: one that Tithe has not started, or whose use is
-    /// limited.
+    /// When the thread belongs to a process outside of Tithe's group: one that Tithe did not start, or one with limits.
     pub fn join(&self, lane: usize, thread: i32) -> io::Result<()> {
         write(&self.folders[lane].join("cgroup.threads"), thread)
     }
 
-    /// What the pressure of `lane` is read from.
+    /// The pressure file of `lane`.
     ///
     /// # Errors
     /// When the group is gone.
@@ -288,7 +287,7 @@ impl Lanes {
 }
 
 impl Drop for Lanes {
-    /// A group in which a server keeps a thread for later stays until the home goes.
+    /// A group in which a server keeps an idle thread stays until the home is dropped.
     fn drop(&mut self) {
         for folder in &self.folders {
             let _ = fs::remove_dir(folder);
@@ -296,7 +295,7 @@ impl Drop for Lanes {
     }
 }
 
-/// The group of version 2 that a process is in, relative to where groups are mounted.
+/// The version 2 group of a process, relative to the mount point of the groups.
 fn group_of(process: &str) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
     text.lines().find_map(|line| line.strip_prefix("0::/")).map(str::to_owned)
@@ -306,7 +305,7 @@ fn write(file: &Path, task: i32) -> io::Result<()> {
     fs::OpenOptions::new().write(true).open(file)?.write_all(task.to_string().as_bytes())
 }
 
-/// Removes the groups of processes that were killed. One that still holds a process cannot be removed, and stays.
+/// Removes the groups of processes that were killed. A group that still contains a process cannot be removed and stays.
 fn remove_abandoned(place: &Path) {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     let maker = |entry: &fs::DirEntry| Some(entry.file_name().to_str()?.strip_prefix(PREFIX)?.to_owned());

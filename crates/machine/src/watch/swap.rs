@@ -1,7 +1,7 @@
-//! Whether memory that a server gives back to the kernel reaches a disk in the clear.
+//! Checks whether swapped-out memory of a server reaches a disk unencrypted.
 //!
-//! Swap that Tithe did not make is checked and left alone; what Tithe sets up where an experiment asks for it is
-//! recognised by the name of its mapping.
+//! Swap that Tithe did not make is checked and left alone. Swap that Tithe set up for an experiment is recognised by
+//! the name of its mapping.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use rustix::fs::{major, minor};
 
 use crate::sandbox::SANDBOX_PREFIX;
 
-/// One place that the kernel swaps to.
+/// One swap device or file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swap {
     /// Device or file.
@@ -22,57 +22,57 @@ pub struct Swap {
     pub exposure: Exposure,
 }
 
-/// What is known about the encryption of a swap place.
+/// Encryption of a swap place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exposure {
     /// dm-crypt lies below it.
     Encrypted,
-    /// Tithe set it up for a run.
+    /// Encrypted swap that Tithe set up for a run.
     Own,
     /// It is compressed memory and reaches no disk.
     Memory,
     /// Nothing encrypts the device.
     Open,
-    /// A file: as open as its file system.
+    /// A file: encrypted only if its file system is.
     File,
 }
 
-/// The places that this machine swaps to.
+/// The swap places of this machine.
 pub fn swaps() -> Vec<Swap> {
     parse(&fs::read_to_string("/proc/swaps").unwrap_or_default(), &crypt_name, &written_back_to)
 }
 
-/// The name of a mapping of dm-crypt that `device` is or lies on; `None` where it reaches a disk by any other way.
+/// The name of a dm-crypt mapping that `device` is or lies on; `None` if any part of it reaches a disk without one.
 fn crypt_name(device: &Path) -> Option<String> {
     let number = fs::metadata(device).ok()?.rdev();
     crypt_name_at(Path::new(&format!("/sys/dev/block/{}:{}", major(number), minor(number))))
 }
 
-/// The same of the device that the kernel describes in `folder`.
+/// The same for the device that the kernel describes in `folder`.
 fn crypt_name_at(folder: &Path) -> Option<String> {
     let line = |file: &str| fs::read_to_string(folder.join("dm").join(file)).ok();
-    // libcryptsetup names mappings that protect integrity alone in the same way.
+    // libcryptsetup gives mappings that only protect integrity the same prefix.
     let hides = |kind: &str| !kind.starts_with("INTEGRITY-") && !kind.starts_with("VERITY-");
     if line("uuid").is_some_and(|uuid| uuid.strip_prefix("CRYPT-").is_some_and(hides)) {
         return Some(line("name").unwrap_or_default());
     }
-    // A logical volume or an array is as encrypted as each of the devices that it lies on.
+    // A logical volume or an array is encrypted only if all devices below it are.
     let below = fs::read_dir(folder.join("slaves")).into_iter().flatten().flatten();
     let names: Option<Vec<String>> = below.map(|device| crypt_name_at(&device.path())).collect();
     names?.into_iter().next()
 }
 
-/// The device that compressed memory is written to where it does not fit; `None` where there is none
-/// (Linux, blockdev/zram.rst, "writeback").
+/// The device that compressed memory is written to if it does not fit; `None` if there is none (Linux,
+/// blockdev/zram.rst, "writeback").
 fn written_back_to(zram: &Path) -> Option<PathBuf> {
     let device = fs::read_to_string(Path::new("/sys/block").join(zram.file_name()?).join("backing_dev")).ok()?;
     let device = device.trim();
     (!device.is_empty() && device != "none").then(|| PathBuf::from(device))
 }
 
-/// The places in the text of `/proc/swaps`: path and type are the first two fields, below a line of titles.
-/// `crypt_name` names a mapping of dm-crypt that a device is or lies on, if there is one, and `written_back_to` where
-/// compressed memory goes.
+/// The places in the text of `/proc/swaps`: path and type are the first two fields, below a heading line. `crypt_name`
+/// returns the dm-crypt mapping of a device, if there is one, and `written_back_to` the device behind compressed
+/// memory.
 fn parse(
     text: &str,
     crypt_name: &dyn Fn(&Path) -> Option<String>,
@@ -97,7 +97,7 @@ fn parse(
     text.lines().skip(1).filter_map(place).collect()
 }
 
-/// `none`, or each place with what is known about it.
+/// `none`, or each place with its encryption.
 pub fn in_words(swaps: &[Swap]) -> String {
     let one = |swap: &Swap| {
         let exposure = match swap.exposure {
@@ -112,8 +112,7 @@ pub fn in_words(swaps: &[Swap]) -> String {
     if swaps.is_empty() { "none".to_owned() } else { swaps.iter().map(one).collect::<Vec<_>>().join(", ") }
 }
 
-/// What the reader of a report should know where data are protected at rest; `None` where every place is known to be
-/// encrypted or reaches no disk.
+/// A warning for reports on data protected at rest; `None` if every place is encrypted or reaches no disk.
 pub fn warning(swaps: &[Swap]) -> Option<String> {
     let open = |swap: &&Swap| matches!(swap.exposure, Exposure::Open | Exposure::File);
     let open: Vec<Swap> = swaps.iter().filter(open).cloned().collect();

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What is in a folder.
+/// Contents of a folder.
 #[derive(Debug, Clone, PartialEq)]
 enum Entry {
     File(Vec<u8>, u32),

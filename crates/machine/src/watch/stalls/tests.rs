@@ -1,11 +1,11 @@
-//! Schedules of one processor are drawn, so that the truth is known; then the kernel itself is asked.
+//! Simulates random schedules of one processor, for which the truth is known; then tests the kernel itself.
 
 use proptest::prelude::*;
 use tithe_model::schedule::SplitMix64;
 
 use super::*;
 
-/// One task of the pair: what it has left to do before it sleeps, and for how long it then sleeps by itself, in ticks.
+/// One task of the pair: its remaining work before it sleeps, and how long it ran and waited, in ticks.
 #[derive(Default)]
 struct Task {
     work: u64,
@@ -13,7 +13,7 @@ struct Task {
     waited: u64,
 }
 
-/// What a drawn schedule came to, ticks.
+/// The true times of a random schedule, ticks.
 #[derive(Debug, Default)]
 struct Truth {
     shares: Shares,
@@ -27,8 +27,9 @@ struct Truth {
     processor: u64,
 }
 
-/// A client that asks a server again and again, on a processor with `hogs` that always want it. Either end goes on
-/// working for a while after it has woken the other, and the server sleeps for `disk` ticks within each operation.
+/// A client that sends requests to a server in a loop, on a processor with `hogs` that are always ready. Each side
+/// continues to work for a while after it has woken the other, and the server sleeps for `disk` ticks within each
+/// operation.
 fn draw(seed: u64, hogs: u64, disk: u64) -> Truth {
     let mut random = SplitMix64::new(seed);
     let (mut client, mut server) = (Task { work: 5, ..Task::default() }, Task::default());
@@ -39,8 +40,7 @@ fn draw(seed: u64, hogs: u64, disk: u64) -> Truth {
             (server.work, wakes_at) = (4 + random.below(6), None);
         }
         let ready = [client.work > 0, server.work > 0];
-        // A waking task or a hog takes the processor when the one that runs has had its share; 2 stands for hogs, 3 for
-        // nobody.
+        // The next task is drawn when the running one has used its share; 2 stands for hogs, 3 for idle.
         let runs = |who: u64| if who < 2 { ready[who as usize] } else { who == 2 && hogs > 0 };
         if left == 0 || !runs(turn) {
             let able: Vec<u64> = (0..2).filter(|who| runs(*who)).chain((0..hogs).map(|_| 2)).collect();
@@ -61,7 +61,7 @@ fn draw(seed: u64, hogs: u64, disk: u64) -> Truth {
                 task.waited += u64::from(ready[who]);
             }
         }
-        // The request goes out two ticks before the client sleeps, and the answer likewise.
+        // The client sends the request two ticks before it sleeps, and the server its answer likewise.
         if turn == 0 && client.work == 2 {
             (server.work, asked) = (server.work + 4, true);
         }
@@ -92,20 +92,19 @@ fn a_slot_is_the_pair_its_neighbours_and_sleep() {
 }
 
 proptest! {
-    /// Pressure is the truth and the time in which an idle processor wakes up; the bounds take that away again.
+    /// Pressure is the truth plus the wake-up time of an idle processor; the limits remove that time again.
     #[test]
     fn by_pressure_the_truth_is_found(seed: u64, hogs in 0u64..9, disk in 0u64..200, waking in 0u64..500) {
         let truth = draw(seed, hogs, disk);
         let waking = if hogs == 0 { waking } else { 0 };
         let found = neighbours_ns(truth.neighbours + waking, Some(truth.processor), truth.shares);
         prop_assert_eq!(found, truth.neighbours, "{:?}", truth);
-        // Where nobody tells what others ran, waking up is taken for another program's doing and nothing else is.
+        // If the time of other programs is unknown, only the wake-up time is wrongly attributed to them.
         let found = neighbours_ns(truth.neighbours + waking, None, truth.shares);
         prop_assert!((truth.neighbours..=truth.neighbours + waking).contains(&found));
     }
 
-    /// Waits are too long by the time in which both were awake, and net time too short by no more, nor by more than
-    /// sleep.
+    /// Waits are too long by at most the time in which both were awake, and by no more than sleep.
     #[test]
     fn by_waits_the_error_is_bounded(seed: u64, hogs in 0u64..9, disk in 0u64..200, seen: bool) {
         let truth = draw(seed, hogs, disk);
@@ -133,7 +132,7 @@ fn the_line_full_is_the_one_that_counts() {
     assert_eq!(busy_ticks("cpu  10 20 30 400 5 6 7 8 9 0\ncpu0 1 2 3"), Some(60));
 }
 
-/// What is read while two threads of a lane and another program share one processor.
+/// The reading while two threads of a lane and another program share one processor.
 #[test]
 #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 fn a_lane_waits_for_its_neighbour_and_not_for_itself() {
@@ -165,8 +164,8 @@ fn a_lane_waits_for_its_neighbour_and_not_for_itself() {
         let shares = Shares { wall_ns: u64::MAX, ..Shares::default() };
         watch.since(before, shares).expect("seen")
     };
-    // Two threads of one lane leave no moment in which one could run and none does, but for what else runs on this
-    // machine meanwhile: by turns that is more or less, and counting waits for each other would show in every turn.
+    // Two threads of one lane always keep the processor busy, except for other programs on this machine, whose load
+    // varies from try to try. An error of counting waits for each other would show in every try.
     let tells_apart = |_| {
         let (together, apart) = (measured(true), measured(false));
         // Half of 200 ms goes to the other program, unless a busy machine let neither run.
