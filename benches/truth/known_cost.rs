@@ -7,7 +7,8 @@
 //! from what their own servers counted, and from the level of their own plain arm.
 //!
 //! What the servers counted is added to processor time and to net time alike, and to the latency where nobody waits.
-//! Where clients wait the latency has no known truth: whoever uses the processor longer also waits longer for it.
+//! Where clients wait, the latency has no known truth: a client that uses the processor longer also waits longer for
+//! it.
 
 use std::{
     fs,
@@ -200,7 +201,7 @@ impl Measured {
     }
 
     /// What the server has counted that a statement costs arm `arm` beyond the plain arm, ns: the loop, and the rest
-    /// that the loop made dearer.
+    /// that the loop made more expensive.
     fn extra_ns(&self, arm: usize) -> f64 {
         self.loop_ns(arm) + self.rest_ns(arm)
     }

@@ -27,7 +27,7 @@
 //! | `pairs` | product, runs, seconds a run, hogs, workload | the same experiment again and again | how many pairs
 //! `compare` calls different, and how much they differ |
 //! | `pairs-again` | folders of runs | the same, of runs that are there | the same |
-//! | `neighbours` | seconds, clients, workload, product | unknown, but the same whoever else runs | what a protection
+//! | `neighbours` | seconds, clients, workload, product | unknown, but the same under background load | what a protection
 //! costs beside hogs and walkers |
 //!
 //! Nothing is asserted: the figures are for a reader. docs/evaluation.md and docs/method/writes.md show some.

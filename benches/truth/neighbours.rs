@@ -1,4 +1,4 @@
-//! What a protection costs, measured in quiet and beside others: an operation's cost is the same whoever else runs, or
+//! What a protection costs, measured alone and under background load: an operation's cost is the same in both, or
 //! it is not, and then by how much.
 
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::{
 /// Who is beside the measurement, one after the other.
 const SETTINGS: [Beside; 5] = [Beside::Hogs(0), Beside::Hogs(2), Beside::Hogs(4), Beside::Hogs(8), Beside::Walkers(2)];
 
-/// Each product with the protection whose cost is looked at.
+/// Each product with the protection whose cost is measured.
 const PROTECTIONS: [(&str, &str); 2] =
     [("sqlite", "{ use = \"page-encryption\", cipher = \"aegis\" }"), ("postgres", "{ use = \"tls\" }")];
 

@@ -138,7 +138,7 @@ fn nothing_is_run_that_was_not_allowed_and_nothing_is_asked_for_twice() {
     assert_eq!(verify(&["other.toml"]).0, Some(0));
     bench.file("e.toml", &own("PRAGMA secure_delete; SELECT 1", 500));
     assert_eq!(verify(&["e.toml"]).0, Some(2), "another statement");
-    // Whoever else can write there has not allowed anything.
+    // Another user who can write there has not allowed anything.
     let record = bench.path("state/tithe/allowed");
     assert_eq!(fs::metadata(&record).expect("a record").permissions().mode() & 0o777, 0o600);
     fs::set_permissions(&record, fs::Permissions::from_mode(0o622)).expect("changed");

@@ -163,7 +163,7 @@ fn a_run_that_is_stopped_keeps_what_was_measured_and_leaves_no_process() {
     let bench = Bench::new("apart-stopped");
     bench.file("e.toml", &experiment("a", "1 h", "0.01%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    // Whoever has these tests outlive their terminal has told them to ignore it.
+    // A user who lets these tests outlive their terminal had them ignore it.
     begins_with(&mut command, libc::SIGHUP, libc::SIG_DFL);
     let mut tithe = Process::heard(&mut command);
     let process = await_measuring(&bench, &mut tithe);

@@ -136,7 +136,7 @@ fn replicates_of_one_host_begin_apart_whatever_was_done_before() {
     assert_eq!(names(&bench.path("all")), ["task-00000", "task-00001"]);
 }
 
-/// Whoever adds a host finds those before it: records that are kept stay records of the matrix that is kept.
+/// A run that adds a host finds those before it: records that are kept stay records of the matrix that is kept.
 #[test]
 fn hosts_that_are_kept_are_read_with_the_matrix_that_they_are_of() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     crate_names, root,
-    source::{Source, sources},
+    source::{Source, files, sources},
 };
 
 /// Phrases that readers stumble over, each with its replacement.
@@ -169,11 +169,11 @@ fn in_prose() -> Vec<(&'static str, &'static str)> {
     BANNED.iter().chain(BANNED_IN_PROSE).copied().collect()
 }
 
-/// The comments of a source, those of consecutive lines as one.
-fn comments(source: &str) -> Vec<String> {
+/// The comments of `text` that begin with `mark`, those of consecutive lines as one.
+fn comments(text: &str, mark: &str) -> Vec<String> {
     let mut comments = vec![String::new()];
-    for line in source.lines().map(str::trim) {
-        match line.strip_prefix("//") {
+    for line in text.lines().map(str::trim) {
+        match line.strip_prefix(mark) {
             Some(text) => {
                 let last = comments.last_mut().expect("there is one");
                 *last = format!("{last} {}", text.trim_start_matches(['/', '!']).trim());
@@ -183,6 +183,19 @@ fn comments(source: &str) -> Vec<String> {
     }
     comments.retain(|comment| !comment.is_empty());
     comments
+}
+
+/// Where scripts and settings are, whose comments begin with `#`.
+const SCRIPTS: [&str; 8] = ["check", "ci", "tools", "experiments", "docs/agents", "Cargo.toml", "deny.toml", ".cargo"];
+
+/// The files at or below `path`, except pages and pictures.
+fn scripts(path: &Path) -> Vec<PathBuf> {
+    if path.is_dir() {
+        let entries = fs::read_dir(path).expect("a folder").flatten();
+        return entries.flat_map(|entry| scripts(&entry.path())).collect();
+    }
+    let other = ["md", "svg", "png"].iter().any(|kind| path.extension().is_some_and(|extension| extension == *kind));
+    if other { Vec::new() } else { vec![path.to_owned()] }
 }
 
 #[test]
@@ -198,15 +211,18 @@ fn documents_keep_to_plain_words() {
 
 #[test]
 fn comments_keep_to_plain_words() {
-    let mut found = Vec::new();
-    for name in crate_names() {
-        let folder = root().join("crates").join(&name).join("src");
-        for source in sources(&folder) {
-            let text = fs::read_to_string(folder.join(&source.path)).expect("a source");
-            let wrong = comments(&text).into_iter().flat_map(|comment| banned_in(&comment, BANNED));
-            found.extend(wrong.map(|wrong| format!("{}: {wrong}", source.path.display())));
-        }
-    }
+    let rust = ["crates", "benches"].iter().flat_map(|folder| files(&root().join(folder)));
+    let scripts = SCRIPTS.iter().flat_map(|path| scripts(&root().join(path)));
+    let scripts: Vec<(PathBuf, String)> =
+        scripts.map(|path| (path.clone(), fs::read_to_string(path).expect("a text"))).collect();
+    let of_rust = rust.map(|(path, text)| (path, comments(&text, "//")));
+    let all: Vec<_> = of_rust.chain(scripts.into_iter().map(|(path, text)| (path, comments(&text, "#")))).collect();
+    assert!(all.len() > 500, "{} files with comments", all.len());
+    let found = all.into_iter().flat_map(|(path, comments)| {
+        let wrong: Vec<String> = comments.iter().flat_map(|comment| banned_in(comment, BANNED)).collect();
+        wrong.into_iter().map(move |wrong| format!("{}: {wrong}", path.display()))
+    });
+    let found: Vec<String> = found.collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
@@ -297,7 +313,7 @@ fn what_is_banned_is_found() {
     assert!(wrong("This told; dearers, `is-dearer`. Who asks? Whose?", &banned).is_empty());
     assert_eq!(wrong("So. Who reads waits.", &banned).len(), 1);
     assert!(wrong("`dearer` is a name", &banned).is_empty());
-    assert_eq!(comments("//! Is\n//! told.\nlet a = 1;\n    // dearer\n"), [" Is told.", " dearer"]);
+    assert_eq!(comments("//! Is\n//! told.\nlet a = 1;\n    // dearer\n", "//"), [" Is told.", " dearer"]);
     let text =
         "# A heading\n\nOne here. Two\nhere? Three e.g.\n\n| a | b |\n\n```console\n$ code\n```\n* four\n* five\n";
     let prose = prose(text);

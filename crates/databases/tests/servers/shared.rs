@@ -65,7 +65,7 @@ fn start(tested: &'static Tested) -> Option<Sandbox> {
 
 fn end() {
     for server in std::mem::take(&mut *locked(&PLAIN)).into_values() {
-        // Whoever has it still is being killed, and its server with it.
+        // The process that still has it is being killed, and its server with it.
         drop(server.try_lock().map(|mut server| server.take()));
     }
 }

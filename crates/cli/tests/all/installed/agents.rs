@@ -1,4 +1,4 @@
-//! Load machines over a real broker: the same operations whoever offers them, a protection proven, and what is refused
+//! Load machines over a real broker: the same operations from any machine, a protection proven, and what is refused
 //! before anything starts.
 //!
 //! Without `nats-server` these tests say that they are skipped; with `CI` set they fail.

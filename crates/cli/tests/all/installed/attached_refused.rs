@@ -167,7 +167,7 @@ impl Network {
     /// Ends every connection, and lets no further one begin.
     fn cut(&self) {
         self.is_cut.store(true, Ordering::SeqCst);
-        // Whoever waits for the next connection looks then.
+        // The thread that waits for the next connection checks it then.
         drop(TcpStream::connect(("127.0.0.1", self.port)));
         self.streams.lock().expect("no panic").iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
     }

@@ -24,7 +24,7 @@ use tithe_machine::proc::signal;
 
 use super::process::Process;
 
-/// Waits for the end of its input, then kills whoever else is in its network namespace, until nobody is.
+/// Waits for the end of its input, then kills the other processes of its network namespace, until none is left.
 const HOLDER: &str = r#"while read -r _; do :; done
 left=1
 while [ "$left" = 1 ]; do

@@ -187,7 +187,7 @@ struct Claim {
 
 /// A running server on which entries are tried one after the other.
 pub trait Stage {
-    /// Brings the server into the state of `entry`; returns the URL of whoever asks.
+    /// Brings the server into the state of `entry`; returns the URL of the account that asks.
     fn arrange(&mut self, sandbox: &Sandbox, entry: &Deception) -> Result<String, String>;
 
     /// Undoes it.

@@ -19,7 +19,7 @@ fn administrator(sandbox: &Sandbox) -> Box<dyn SqlSession> {
     sandbox.database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how(true)).expect("a session")
 }
 
-/// What `rows`, all where none is named, say to whoever comes by `url`.
+/// What `rows`, or all if none is named, report to the account of `url`.
 fn check(sandbox: &Sandbox, url: String, rows: &[&str], expected: Expect) {
     let server = attached(sandbox, &url);
     let mut text = String::new();

@@ -158,7 +158,7 @@ fn refused_beside(plain: &Sandbox, tls: &Sandbox) {
     }
 }
 
-/// The stand-in has neither accounts nor an audit log: whoever believes that it has is told.
+/// The stand-in has neither accounts nor an audit log: an arm that needs them is unproven.
 #[test]
 fn a_server_that_asks_nobody_is_caught() {
     with_plain(&MONGODB, asks_nobody);

@@ -1,5 +1,5 @@
 //! MongoDB's wire on stage: the stand-in, which each entry tells what it is to pretend (`Pretence.java`). A real server
-//! is not to be had from package registries.
+//! is not available from package registries.
 
 use std::{fs, path::Path};
 
