@@ -1,29 +1,29 @@
-//! What a figure is, and the name under which tables, CSV and JSON tell it.
+//! Figures, and their names in tables, CSV and JSON.
 //!
-//! A [`Figure`] is printed in one place, its `Display`, and read in one, its `FromStr`. Everything else matches on it.
-//! Matrices tell the metric that decides by its title: [`metric_title`] prints it, and [`by_title`] reads it.
+//! A [`Figure`] is printed in one place, its `Display`, and parsed in one, its `FromStr`. All other code matches on it.
+//! Matrices name the deciding metric by its title: [`metric_title`] prints it, and [`by_title`] parses it.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use tithe_model::experiment::Metric;
 
-/// What is told: a cost, or the level of one arm.
+/// A cost, or the level of one arm.
 ///
 /// Most costs have the name of the level that they compare; costs per operation do not ([`Figure::level`]).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
-    /// What an operation costs by a metric of slots: `net`, `time`, `client_cpu`.
+    /// Cost of an operation by a metric of slots: `net`, `time`, `client_cpu`.
     Metric(Metric),
-    /// The same where nothing was bound to a processor: `free_time`, `free_cpu`.
+    /// The same without binding to processors: `free_time`, `free_cpu`.
     Free(Metric),
     /// The level of a metric: `net_per_op`, `client_cpu_per_op`; that of the time is `latency_mean`.
     MetricLevel(Metric),
-    /// Operations per second, or the share of those that an open loop intended: `throughput`.
+    /// Operations per second, or their share of those that an open loop intended: `throughput`.
     Throughput,
     /// Operations per second of an open loop: `operations`.
     Operations,
-    /// New-Orders a minute, by which workloads derived from TPC-C are usually told: `new_orders`.
+    /// New-Orders per minute, the usual figure of workloads derived from TPC-C: `new_orders`.
     NewOrders,
     /// Time to open a connection: `connect`.
     Connect,
@@ -33,14 +33,14 @@ pub enum Figure {
     Counter(Counter),
     /// The level of a counter: `wal_bytes_per_op`.
     CounterLevel(Counter),
-    /// What an arm takes, and no operation: `memory_bytes`.
+    /// A cost of an arm, not of an operation: `memory_bytes`.
     Size(Size),
 }
 
 /// A percentile of the latencies of one operation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Percentile {
-    /// When latency begins.
+    /// The start of the latency.
     pub start: Start,
     /// Which percentile.
     pub rank: Rank,
@@ -57,7 +57,7 @@ pub enum Start {
     Intended,
 }
 
-/// The percentiles that are told.
+/// The percentiles in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     /// The median.
@@ -72,7 +72,7 @@ pub enum Rank {
     P999,
 }
 
-/// What is counted over a frame and told per operation.
+/// Counters over a frame, reported per operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
     /// Processor time of all server processes.
@@ -103,7 +103,7 @@ pub enum Counter {
     Switches,
 }
 
-/// What an arm takes as a whole, at the end of a frame.
+/// Sizes of an arm as a whole, at the end of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Size {
     /// Memory of the server.
@@ -113,7 +113,7 @@ pub enum Size {
 }
 
 impl Figure {
-    /// The level that this cost compares; a level is its own.
+    /// The level that this cost compares; for a level, the level itself.
     pub fn level(&self) -> Self {
         match self {
             Self::Metric(metric) => Self::MetricLevel(*metric),
@@ -122,7 +122,7 @@ impl Figure {
         }
     }
 
-    /// The percentile that it is, if it is one.
+    /// The percentile, if this is one.
     pub fn percentile(&self) -> Option<&Percentile> {
         match self {
             Self::Percentile(percentile) => Some(percentile),
@@ -158,7 +158,7 @@ fn metric_name(metric: Metric) -> &'static str {
     }
 }
 
-/// How a cost in `metric` reads in tables and in files of matrices: `net time per op`.
+/// The title of a cost in `metric` in tables and in files of matrices: `net time per op`.
 pub fn metric_title(metric: Metric) -> &'static str {
     match metric {
         Metric::Time => "time per op",
@@ -169,14 +169,14 @@ pub fn metric_title(metric: Metric) -> &'static str {
     }
 }
 
-/// For fields that hold a metric by its title.
+/// For fields that store a metric by its title.
 pub mod by_title {
     use super::{Deserialize, Deserializer, Error, METRICS, Metric, Serializer, UnknownFigure, metric_title};
 
     /// Writes the title.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// The errors of the serializer.
     pub fn serialize<S: Serializer>(metric: &Metric, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(metric_title(*metric))
     }
@@ -184,7 +184,7 @@ pub mod by_title {
     /// Reads the title.
     ///
     /// # Errors
-    /// When it is no metric's.
+    /// If it is not the title of a metric.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Metric, D::Error> {
         let title = String::deserialize(deserializer)?;
         let metric = METRICS.into_iter().find(|metric| metric_title(*metric) == title);
@@ -193,7 +193,7 @@ pub mod by_title {
 }
 
 impl Percentile {
-    /// `None` where `name` is no percentile's.
+    /// `None` if `name` is not a percentile.
     fn parse(name: &str) -> Option<Self> {
         let (start, rest) = name.split_once('_')?;
         let (rank, operation) = rest.split_once('_')?;
@@ -345,7 +345,7 @@ mod tests {
     fn figures() -> impl Strategy<Value = Figure> {
         let fixed: Vec<Figure> = Figure::all_but_percentiles().collect();
         let start = prop_oneof![Just(Start::Actual), Just(Start::Intended)];
-        // Names of other figures and names within names are the ones that could be mistaken.
+        // Names of other figures and names within names could be confused most easily.
         let operation = prop_oneof![".*", "[A-Za-z_0-9.]{0,12}", "(latency_|intended_|p99_|mean|_per_op){0,3}"];
         let percentile = (start, proptest::sample::select(Rank::ALL.to_vec()), operation)
             .prop_map(|(start, rank, operation)| Figure::Percentile(Percentile { start, rank, operation }));

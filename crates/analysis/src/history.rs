@@ -1,12 +1,12 @@
-//! Costs over many runs, in the order in which they were measured, and where they changed.
+//! Costs over many runs, in the order of their measurement, and their changes.
 //!
-//! A series is one arm of one cell in all runs that did the same work with it on the same machine. What is not the same
-//! stands in a series of its own, which says what is different; the version of the server is not part of that, because
-//! its changes are what a history is kept for. A cost whose protection was not proven, whose set-up was not symmetric,
-//! or that has no interval, keeps its place and is not counted.
+//! A series is one arm of one cell in all runs that did the same work on the same machine. Runs that differ get a
+//! series of their own, which names the difference. The version of the server may differ within a series, because a
+//! history is kept to show the effect of new versions. A cost keeps its place but does not count if its protection was
+//! not proven, its set-up was not symmetric, or it has no interval.
 //!
-//! Changes are found by [`change_points`]: of the series of a history that has none, at most one in twenty names one,
-//! whatever the number of series.
+//! [`change_points`] finds the changes: of all series without a change, at most one in twenty shows one, for any number
+//! of series.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ use crate::{
 pub struct History {
     /// The series, in the order of their first runs.
     pub series: Vec<Series>,
-    /// What the reader should know, whole sentences.
+    /// Notes for the reader, whole sentences.
     pub notes: Vec<String>,
 }
 
@@ -39,26 +39,26 @@ pub struct Series {
     pub cell: String,
     /// The arm's name.
     pub arm: String,
-    /// What is told: `net time per op`.
+    /// The title of the figure: `net time per op`.
     pub title: String,
-    /// In what it differs from the first series of this cell and arm; empty of the first.
+    /// The difference from the first series of this cell and arm; empty for the first.
     pub apart: String,
     /// The runs, in order.
     pub points: Vec<Point>,
     /// Where the cost changed, in order.
     pub changes: Vec<Change>,
-    /// Runs that count from which on a change could be told.
+    /// Smallest number of counted runs with which a change could be found.
     pub runs_min: usize,
 }
 
 /// The cost in one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// What the run is called.
+    /// The name of the run.
     pub run: String,
-    /// When its first frame began, `2026-03-03T02:07:09Z`; empty where that is not known.
+    /// When its first frame began, `2026-03-03T02:07:09Z`; empty if unknown.
     pub time: String,
-    /// The server as it says it.
+    /// The server's version as it reports it.
     pub version: String,
     /// The cost, with its interval.
     pub estimate: Estimate,
@@ -67,7 +67,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// True where the cost is known and is that of the protection.
+    /// True if the cost is known and is the cost of the protection.
     pub fn counts(&self) -> bool {
         let Interval { low, high, .. } = self.estimate.effect;
         let known = low.is_finite() && high.is_finite();
@@ -80,15 +80,15 @@ impl Point {
 pub struct Change {
     /// Index of the first point of the new level.
     pub point: usize,
-    /// p of no change in the stretch of the series that was split here.
+    /// p of no change in the part of the series that was split here.
     pub p: f64,
-    /// The cost over the runs up to it, back to the change before; natural-log ratio.
+    /// The cost over the runs before it, back to the previous change; natural-log ratio.
     pub before: Interval,
     /// The cost over the runs from it on, up to the next change; natural-log ratio.
     pub after: Interval,
     /// The cost as a share of the plain arm, after less before.
     pub points: Interval,
-    /// The version of the server before and after, where it changed at the same place.
+    /// The version of the server before and after, if it changed at the same place.
     pub versions: Option<(String, String)>,
 }
 
@@ -98,13 +98,13 @@ impl Series {
         (0..self.points.len()).filter(|index| self.points[*index].counts()).collect()
     }
 
-    /// True where so few runs count that no change could be told.
+    /// True if too few runs count to find a change.
     pub fn too_short(&self) -> bool {
         self.counted().len() < self.runs_min
     }
 
-    /// The level of each stretch between two changes, by the indexes of its first point and of the one behind its last;
-    /// its ends are infinite where it has one run.
+    /// The level of each part between two changes, with the index of its first point and of the one after its last. Its
+    /// ends are infinite if it has one run.
     pub fn levels(&self) -> Vec<(usize, usize, Interval)> {
         let changes = self.changes.iter().map(|change| change.point);
         let ends: Vec<usize> = std::iter::once(0).chain(changes).chain([self.points.len()]).collect();
@@ -112,7 +112,7 @@ impl Series {
         stretches.map(|(start, end)| (start, end, level(&self.points[start..end]))).collect()
     }
 
-    /// Looks for changes with the error `level`.
+    /// Searches changes with the error `level`.
     fn find(&mut self, level: f64) {
         self.runs_min = values_min(level);
         let counted = self.counted();
@@ -142,17 +142,17 @@ fn level(points: &[Point]) -> Interval {
     pooled(&units, Errors::Own, 1.0 - CONFIDENCE).effect
 }
 
-/// A run as one value: its standard error from the half-width of its interval.
+/// A run as one value; its standard error comes from the half-width of its interval.
 fn unit(point: &Point) -> Unit {
     let error = point.estimate.effect.half_width() / normal_upper((1.0 - CONFIDENCE) / 2.0);
     Unit { effect: point.estimate.effect.estimate, variance: error * error }
 }
 
-/// What has to be the same for costs to make one series: by name, and as it is.
+/// Conditions that must be equal for costs in one series: name and value.
 type Conditions = Vec<(String, String)>;
 
-/// The history of `runs`, each with what it is called. They are put in the order of their first frames; where one of
-/// them does not know it, they keep the order in which they are named.
+/// The history of `runs`, each with its name. They are sorted by the time of their first frames; if that is unknown for
+/// one of them, they keep the given order.
 pub fn history(runs: &[(String, Analysis)]) -> History {
     let mut order: Vec<&(String, Analysis)> = runs.iter().collect();
     let mut notes = Vec::new();
@@ -188,7 +188,7 @@ pub fn history(runs: &[(String, Analysis)]) -> History {
     History { series, notes }
 }
 
-/// What the A/A arms of `runs` read, cell by cell: how far costs go where there is none.
+/// The costs of the A/A arms of `runs`, cell by cell: how large costs are without a reason.
 fn controls(runs: &[&(String, Analysis)]) -> Vec<String> {
     let mut read: BTreeMap<&str, Vec<Interval>> = BTreeMap::new();
     for cell in runs.iter().flat_map(|(_, analysis)| &analysis.cells) {
@@ -210,7 +210,7 @@ fn controls(runs: &[&(String, Analysis)]) -> Vec<String> {
     told.collect()
 }
 
-/// The runs whose costs of a cell are not counted because their set-up was not symmetric.
+/// The runs whose costs of a cell do not count because their set-up was not symmetric.
 fn not_symmetric(runs: &[&(String, Analysis)]) -> Vec<String> {
     let mut cells: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (run, analysis) in runs {
@@ -231,7 +231,7 @@ fn not_symmetric(runs: &[&(String, Analysis)]) -> Vec<String> {
     told.collect()
 }
 
-/// The protected arms of a run with the cost that decides.
+/// The protected arms of a run with their deciding cost.
 fn deciding(analysis: &Analysis) -> impl Iterator<Item = (&CellAnalysis, &ArmAnalysis, &Estimate)> {
     let arms = analysis.cells.iter().flat_map(|cell| cell.arms.iter().map(move |arm| (cell, arm)));
     arms.filter(|(_, arm)| !arm.aa).filter_map(|(cell, arm)| arm.primary().map(|estimate| (cell, arm, estimate)))
@@ -252,7 +252,7 @@ fn conditions(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estim
     same.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(asked_notes(cell).cloned()).collect()
 }
 
-/// The name of a figure that decides. Series are distinguished by it, whatever a document calls the figure.
+/// The name of a deciding figure. It distinguishes series, whatever title a document has for the figure.
 fn decided(figure: &Figure) -> String {
     match figure {
         Figure::Metric(metric) => metric_title(*metric).to_owned(),
@@ -270,7 +270,7 @@ fn point(run: &str, analysis: &Analysis, (cell, arm, estimate): (&CellAnalysis, 
     }
 }
 
-/// A series that begins with `first`, beside those that are `known`.
+/// A series that begins with `first`, given the `known` ones.
 fn begun(
     known: &[(Conditions, Series)],
     conditions: &Conditions,
@@ -290,7 +290,7 @@ fn begun(
     }
 }
 
-/// In what `one` and `other` differ: `clients 2 and 4; records 1000 and 5`.
+/// The differences between `one` and `other`: `clients 2 and 4; records 1000 and 5`.
 fn unlike(one: &Conditions, other: &Conditions) -> String {
     let value = |of: &Conditions, name: &str| {
         let found = of.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
@@ -327,8 +327,8 @@ pub(crate) mod tests {
         (format!("commit-{day}"), analysis)
     }
 
-    /// Twelve days, on the seventh of which TLS became more expensive by five points, as the server's version changed;
-    /// the fourth is not proven, and the last ran with more clients.
+    /// Twelve days. On the seventh, TLS became more expensive by five points with a new version of the server. The
+    /// fourth is not proven, and the last ran with more clients.
     pub(crate) fn sample() -> History {
         let wobble = |day: u64| [0.1, -0.2, 0.0, 0.2, -0.1][day as usize % 5];
         let mut runs: Vec<(String, Analysis)> = (0..12)

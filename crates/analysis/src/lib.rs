@@ -1,7 +1,7 @@
 //! Records in, estimates and reports out. Pure: no clock, no process, no printing, no files.
 //!
-//! [`assess::assess`] turns what a run folder holds into an [`Analysis`]; every report is a function of
-//! that. The same records give the same bytes.
+//! [`assess::assess`] turns the contents of a run folder into an [`Analysis`]; every report is a function of that. The
+//! same records give the same bytes.
 
 #![forbid(unsafe_code)]
 
@@ -27,10 +27,10 @@ pub use figures::Figure;
 pub use profiled::{ArmProfile, CellProfile, Part};
 pub use tithe_statistics::interval::{Interval, Outcome};
 
-/// Confidence of every interval, simultaneous over the arms of a cell, and of what headlines say of a whole run.
+/// Confidence of every interval, simultaneous over the arms of a cell, and of a whole run's headlines.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// What the records say.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Analysis {
@@ -42,11 +42,11 @@ pub struct Analysis {
     pub database: String,
     /// Version of the program that measured.
     pub tithe: String,
-    /// Seed of every order.
+    /// Seed of every random order.
     pub seed: u64,
     /// Records of the data set that the experiment asks for.
     pub records: u64,
-    /// When the first frame began, s since 1970; `None` where there is none, and in documents of earlier versions.
+    /// When the first frame began, s since 1970; `None` without a frame, and in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_unix_s: Option<u64>,
     /// Confidence of every interval, 0–1, simultaneous over the arms of a cell.
@@ -57,13 +57,13 @@ pub struct Analysis {
     pub machine: Machine,
     /// The cells, in the plan's order.
     pub cells: Vec<CellAnalysis>,
-    /// What the cells with different numbers of clients say together.
+    /// Results over cells with different numbers of clients.
     pub sweeps: Vec<Sweep>,
-    /// What the reader should know, whole sentences.
+    /// Warnings for the reader, whole sentences.
     pub warnings: Vec<String>,
 }
 
-/// Cells that differ in the number of clients only.
+/// Cells that differ only in the number of clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
@@ -77,29 +77,28 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// What its cells have in common: `a`, `a, small`.
+    /// The common name of its cells: `a`, `a, small`.
     pub(crate) fn name(&self) -> String {
         if self.resources.is_empty() { self.workload.clone() } else { format!("{}, {}", self.workload, self.resources) }
     }
 }
 
-/// How one arm took more and more clients.
+/// The throughput of one arm with more and more clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SweepArm {
     /// Name.
     pub name: String,
-    /// The smallest number of clients from which the next larger gains less than 5 %; `None` when every step gained
-    /// more.
+    /// The smallest number of clients whose next larger number gains less than 5 %; `None` if every step gained more.
     #[serde(deserialize_with = "Option::deserialize")]
     pub saturated_at: Option<u32>,
     /// Operations per second at saturation, or with the most clients.
     #[serde(with = "null::or_unknown")]
     pub most: f64,
-    /// Throughput with each number of clients that was measured, the fewest first.
+    /// Throughput with each measured number of clients, the fewest first.
     pub steps: Vec<SweepStep>,
     /// Identifiers of the cells with the fewest clients, at saturation, and at a rate below it, as far as they were
-    /// measured, each with the arm's deciding cost there in words.
+    /// measured, each with the arm's deciding cost there as a text.
     pub costs: Vec<(String, String)>,
 }
 
@@ -113,11 +112,11 @@ pub struct SweepStep {
     pub clients: u32,
     /// Median over frames with its interval, op/s.
     pub throughput: Interval,
-    /// Frames behind it.
+    /// Number of frames.
     pub frames: usize,
 }
 
-/// What the records say about one cell.
+/// The result of one cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellAnalysis {
@@ -129,7 +128,7 @@ pub struct CellAnalysis {
     pub resources: String,
     /// Clients.
     pub clients: u32,
-    /// How operations were offered, in words: `closed loop`, `2,000/s, Poisson arrivals`.
+    /// A description of the load: `closed loop`, `2,000/s, Poisson arrivals`.
     pub arrivals: String,
     /// Lines about the workload.
     pub notes: Vec<(String, String)>,
@@ -137,18 +136,18 @@ pub struct CellAnalysis {
     pub mode: String,
     /// Slot length, ms.
     pub slot_ms: f64,
-    /// Frames that count.
+    /// Number of frames that count.
     pub frames: usize,
-    /// Starts of the servers that they were measured on.
+    /// Number of starts of the servers on which they were measured.
     pub starts: usize,
-    /// Pairs of sides of a server that its provider switches; 0 of any other.
+    /// Pairs of sides of a server that its provider switches; 0 for any other.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub pairs: usize,
     /// Frames that were invalid, with the reason.
     pub invalid: Vec<(u32, String)>,
-    /// Epochs seen.
+    /// Number of epochs.
     pub epochs: u32,
-    /// Why the cell ended; `None` while it has not.
+    /// Why the cell ended; `None` if it has not.
     #[serde(with = "ending::or_empty")]
     pub ending: Option<CellEnding>,
     /// Mean of the machine's state over the frames.
@@ -156,27 +155,27 @@ pub struct CellAnalysis {
     /// Share of the clients' wall time spent waiting for a processor, 0–1.
     #[serde(with = "null::or_unknown")]
     pub wait_share: f64,
-    /// Load after each start before the first frame, and what it came to, in words; empty where there was none.
+    /// A description of the load after each start before the first frame, and of its result; empty without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub warm_up: String,
-    /// The log per operation from the first frame of a start to the last, where it changes by more than a tenth; else
+    /// The log per operation from the first frame of a start to the last, if it changes enough to be reported; else
     /// empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log_over_start: Vec<LogAt>,
-    /// The statements of the user's own that clients sent; none of a workload that has none.
+    /// The user's statements that clients sent; none if the workload has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<StatementUse>,
-    /// The machines that offered the load, in the order of their lanes; empty where Tithe's own process did.
+    /// The machines that offered the load, in the order of their lanes; empty if Tithe's own process did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentAnalysis>,
     /// The arms, the baseline first.
     pub arms: Vec<ArmAnalysis>,
-    /// Where the costs come from; `None` where nothing was profiled.
+    /// The components of the costs; `None` if nothing was profiled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<CellProfile>,
 }
 
-/// What one load machine did in a cell.
+/// Load and clock of one load machine in a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentAnalysis {
@@ -184,32 +183,32 @@ pub struct AgentAnalysis {
     pub name: String,
     /// Its lanes.
     pub lanes: u32,
-    /// Operations that it did.
+    /// Number of operations.
     pub operations: u64,
-    /// Share of its wall time spent waiting for a processor of its own, 0–1.
+    /// Share of its wall time spent waiting for a processor, 0–1.
     pub wait_share: f64,
-    /// By how much its clock was ahead of the coordinator's before the last frame, ns.
+    /// How far its clock was ahead of the coordinator's before the last frame, ns.
     pub clock_offset_ns: i64,
-    /// Within what its clock was known in the worst frame, ns.
+    /// The largest uncertainty of its clock over all frames, ns.
     pub clock_bound_ns: u64,
 }
 
-/// What is left out where there is none of it.
+/// True if a field is left out because it is zero.
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// How much a statement of the user's own was used.
+/// Usage of one of the user's statements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatementUse {
-    /// The operation under which it is recorded, which is its place: `app.sql:3`.
+    /// The operation under which it is recorded: its place in the file, `app.sql:3`.
     pub operation: String,
     /// Its text, shortened and without values.
     pub text: String,
-    /// Calls in all arms together.
+    /// Number of calls in all arms together.
     pub calls: u64,
-    /// Share of the time of all statements that it took in the baseline, 0–1.
+    /// Its share of the time of all statements in the baseline, 0–1.
     pub time_share: f64,
 }
 
@@ -219,132 +218,130 @@ pub struct StatementUse {
 pub struct LogAt {
     /// The place: `first frame`, `half way`, `last frame`.
     pub place: String,
-    /// Bytes of log per operation of each arm there, over all starts together; `None` where it cannot be seen.
+    /// Bytes of log per operation of each arm there, over all starts together; `None` if unknown.
     pub arms: Vec<Option<f64>>,
 }
 
-/// What the records say about one arm of one cell.
+/// The result of one arm of one cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArmAnalysis {
     /// Name.
     pub name: String,
-    /// True of the A/A arm, Tithe's own second instance of the baseline, whose true cost is zero.
+    /// True for the A/A arm, Tithe's own second instance of the baseline, whose true cost is zero.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aa: bool,
     /// Identifiers of its protections; empty for the baseline.
     pub protections: Vec<String>,
     /// Version, ciphers, configuration.
     pub facts: ArmFacts,
-    /// Lines of the configuration that the baseline does not have, and those that only the baseline has (`+`/`-` in
-    /// front).
+    /// Lines of the configuration that the baseline does not have, and those that only the baseline has (with `+`/`-`).
     pub difference: Vec<String>,
     /// Was the protection proven to be on?
     pub proof: Proof,
-    /// What the checks saw.
+    /// The results of the checks.
     pub findings: Vec<Finding>,
-    /// Absolute levels of this arm: for orientation, they hold for this machine and this time.
+    /// Absolute levels of this arm, for orientation: they are valid only for this machine and this time.
     pub levels: Vec<Level>,
     /// The costs against the baseline, the primary first; empty for the baseline and in a cell without frames.
     pub estimates: Vec<Estimate>,
-    /// What others published about this arm under these conditions, in the experiment's order.
+    /// Costs that others published about this arm under these conditions, in the experiment's order.
     pub published: Vec<PublishedCost>,
-    /// The deciding cost frame by frame, in the order of time; empty for the baseline and where it is not known.
+    /// The deciding cost frame by frame, in the order of time; empty for the baseline and if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub course: Vec<StartCourse>,
-    /// What its server used without clients; `None` where it was not watched.
+    /// Usage of its server without clients; `None` if it was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleUse>,
-    /// What its clients' connections took to open, by part; `None` where that was not seen.
+    /// Time to open its clients' connections, by part; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connecting: Option<ConnectUse>,
 }
 
 impl ArmAnalysis {
-    /// The estimate that was declared to decide before the run; `None` of an arm that is compared with nothing.
+    /// The estimate that was declared to decide before the run; `None` if the arm is not compared.
     pub fn primary(&self) -> Option<&Estimate> {
         self.estimates.iter().find(|estimate| estimate.primary)
     }
 }
 
-/// What a connection of one arm takes to open. The client is Tithe's own.
+/// Time to open a connection of one arm. The client is Tithe's own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectUse {
-    /// Connections that were opened in the frames that count.
+    /// Number of connections opened in the frames that count.
     pub connections: u64,
-    /// Its parts, in their order.
+    /// Its parts, in their order in time.
     pub parts: Vec<ConnectPartUse>,
 }
 
-/// One part of it.
+/// One part of opening a connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectPartUse {
     /// `TCP`, `TLS` or `login`.
     pub part: String,
-    /// How long it takes, µs.
+    /// Duration, µs.
     pub us: Interval,
-    /// The same less that of the baseline, frame by frame; `None` of the baseline.
+    /// The difference from the baseline, frame by frame; `None` for the baseline.
     #[serde(deserialize_with = "Option::deserialize")]
     pub more_us: Option<Interval>,
-    /// Processor time of the client in it, µs.
+    /// Processor time of the client for it, µs.
     pub client_us: Interval,
 }
 
-/// What the server of one arm uses without clients. Amounts are those of a minute.
+/// Usage of the server of one arm without clients. Amounts are per minute.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IdleUse {
-    /// Windows of equal length that the intervals rest on.
+    /// Number of windows of equal length behind the intervals.
     pub windows: usize,
-    /// Length of all of them together, s.
+    /// Total length, s.
     pub seconds: f64,
     /// Processor time, µs.
     pub cpu_us: Interval,
-    /// The same less that of the baseline, compared window by window; `None` of the baseline and where that is not
-    /// seen.
+    /// Its difference from the baseline, window by window; `None` for the baseline and if unknown.
     #[serde(deserialize_with = "Option::deserialize")]
     pub more_cpu_us: Option<Interval>,
-    /// Bytes written to storage; `None` where they are not seen.
+    /// Bytes written to storage; `None` if unknown.
     #[serde(deserialize_with = "Option::deserialize")]
     pub written_bytes: Option<Interval>,
-    /// The same less those of the baseline.
+    /// Their difference from the baseline.
     #[serde(deserialize_with = "Option::deserialize")]
     pub more_written_bytes: Option<Interval>,
     /// Private resident memory at the end.
     #[serde(deserialize_with = "Option::deserialize")]
     pub memory_bytes: Option<u64>,
-    /// What the further processor time would be for each operation at the rate of this cell, µs, where it is certain
-    /// and more than a tenth of the deciding figure.
+    /// The additional processor time divided by the operations at the rate of this cell, µs; only if it is certain and
+    /// more than a tenth of the deciding figure.
     #[serde(deserialize_with = "Option::deserialize")]
     pub more_us_per_op: Option<f64>,
 }
 
-/// The deciding cost of one arm over one start of the servers, or over several where they are very many.
+/// The deciding cost of one arm over one start of the servers, or over several if there are very many.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartCourse {
-    /// Number of the start within the cell, of the first where they are several.
+    /// Number of the start within the cell; of the first if there are several.
     pub start: u32,
-    /// The cost in each of its frames, in the order of time, natural-log ratio; of very many frames neighbours are
-    /// averaged.
+    /// The cost in each of its frames, in the order of time, natural-log ratio; if there are very many frames,
+    /// consecutive ones are averaged.
     pub effects: Vec<f64>,
 }
 
-/// A cost that somebody else published, beside the estimate that it can be compared with. It decides nothing.
+/// A cost that others published, with the estimate to compare it with. It has no influence on answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedCost {
-    /// Who said so, where and when.
+    /// Author, place and date.
     pub source: String,
-    /// The estimate that it stands beside: `time`.
+    /// The estimate to compare it with: `time`.
     pub estimate: Figure,
-    /// What was printed: `time 32.4 → 40.9 µs`, `throughput −5 % to −20 %`.
+    /// The figures as printed: `time 32.4 → 40.9 µs`, `throughput −5 % to −20 %`.
     pub printed: String,
-    /// The least cost that was published, natural-log ratio; positive is a cost.
+    /// The smallest published cost, natural-log ratio; positive is a cost.
     pub low: f64,
-    /// The most; the same where one figure was published.
+    /// The largest; the same if one figure was published.
     pub high: f64,
 }
 
@@ -356,23 +353,23 @@ pub enum Proof {
     Baseline,
     /// Every claim holds, before and after measuring.
     Proven,
-    /// The same, and all of them are the reader's own.
+    /// The same, and all of them are the user's own claims.
     ByClaim,
-    /// Nothing is claimed of what the arm differs by: a setting.
+    /// The arm differs by a setting, for which there are no claims.
     Setting,
-    /// Some claim could not be decided, or was not checked: why.
+    /// Some claim could not be decided, or was not checked; the reasons.
     Unproven(Vec<String>),
-    /// Nothing failed, what would prove it cannot be seen, and the provider of the server reports that it was on: what
-    /// is open.
+    /// Nothing failed, but a proof is not possible; the provider of the server reports that the protection was on. The
+    /// open claims.
     #[serde(rename = "told")]
     ToldByProvider(Vec<String>),
-    /// Some claim failed: which.
+    /// Some claim failed; the failed claims.
     Disproven(Vec<String>),
 }
 
 impl Proof {
-    /// True where nothing is left to be proven: the figures of the arm are those of its protection, of a setting, or of
-    /// the baseline.
+    /// True if nothing is left to prove: the figures of the arm are those of its protection, of a setting, or of the
+    /// baseline.
     pub fn stands(&self) -> bool {
         matches!(self, Self::Baseline | Self::Proven | Self::ByClaim | Self::Setting)
     }
@@ -382,61 +379,61 @@ impl Proof {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
-    /// What it is: `throughput`, `latency_p99_READ`, `cpu_per_op`.
+    /// Its name: `throughput`, `latency_p99_READ`, `cpu_per_op`.
     pub name: Figure,
     /// Unit, as printed: `op/s`, `µs`, `bytes/op`, `MB`.
     pub unit: Cow<'static, str>,
     /// Median over frames (over groups of frames for percentiles).
     #[serde(with = "null::or_unknown")]
     pub value: f64,
-    /// Lower end of the interval of the median over frames; −∞, which JSON shows as null, when they are too few.
+    /// Lower end of the interval of the median over frames; −∞, which JSON shows as null, if there are too few.
     #[serde(with = "null::or_minus_infinity")]
     pub low: f64,
-    /// Upper end; ∞ when they are too few.
+    /// Upper end; ∞ if there are too few.
     #[serde(with = "null::or_infinity")]
     pub high: f64,
-    /// Frames or operations behind it.
+    /// Number of frames or operations.
     pub count: u64,
 }
 
-/// A cost against the baseline, with everything a number must not travel without.
+/// A cost against the baseline, with all facts that belong to the number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
-    /// What it is: `net`, `time`, `cpu`, `latency_p99_READ`, `wal_bytes`.
+    /// Its name: `net`, `time`, `cpu`, `latency_p99_READ`, `wal_bytes`.
     pub name: Figure,
-    /// How it reads in a table: `net time per op`.
+    /// Its title in a table: `net time per op`.
     pub title: String,
-    /// Declared before the run as what decides.
+    /// Declared before the run as the deciding figure.
     pub primary: bool,
-    /// Natural-log ratio protected/plain; positive is a cost. Of throughput it is that of what an operation takes, so
-    /// that it is a cost there, too: [`Self::change`] is that of the level.
+    /// Natural-log ratio protected/plain; positive is a cost. For throughput it is that of the time per operation, so
+    /// positive is a cost there, too; [`Self::change`] is that of the level.
     pub effect: Interval,
-    /// The same with every stall counted (ratio of sums, jackknife), where it differs in meaning.
+    /// The same including every stall (ratio of sums, jackknife), if that is different.
     #[serde(deserialize_with = "Option::deserialize")]
     pub total: Option<Interval>,
-    /// Protected less plain in `unit`, from the same frames by the same inference; positive is a cost. `None` of a
+    /// Protected less plain in `unit`, from the same frames by the same inference; positive is a cost. `None` for a
     /// figure that is not an amount per operation.
     #[serde(deserialize_with = "Option::deserialize")]
     pub difference: Option<Interval>,
-    /// The difference with every stall counted, beside `total`.
+    /// The difference including every stall, as in `total`.
     #[serde(deserialize_with = "Option::deserialize")]
     pub total_difference: Option<Interval>,
-    /// Frames, or groups of frames, behind it.
+    /// Number of frames, or groups of frames.
     pub count: usize,
-    /// Frames averaged together because neighbours in time were correlated; 1 is none.
+    /// Number of frames averaged together because consecutive ones were correlated; 1 means no averaging.
     pub batch: usize,
-    /// Starts of the servers behind it.
+    /// Number of starts of the servers.
     pub starts: usize,
-    /// Standard deviation of the true effect from one start to the next, natural-log ratio; `None` where each frame has
-    /// a start of its own, where starts are fewer than four, and of a figure that is no series of frames.
+    /// Standard deviation of the true effect from one start to the next, natural-log ratio; `None` if each frame has a
+    /// start of its own, if there are fewer than four starts, and for a figure that is not a series of frames.
     #[serde(deserialize_with = "Option::deserialize")]
     pub spread: Option<Interval>,
-    /// Its starts are too few to tell their own spread: the interval is wider by the spread that is known of the
+    /// There are too few starts to estimate their own spread, so the interval is widened by the known spread of the
     /// product.
     pub widened: bool,
-    /// Degrees of freedom that the known spread stands on; `None` where the interval is not widened, and in documents
-    /// of earlier versions.
+    /// Degrees of freedom of the known spread; `None` if the interval is not widened, and in documents of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_degrees: Option<f64>,
     /// Plain and protected levels in `unit`, for orientation.
@@ -448,23 +445,23 @@ pub struct Estimate {
     pub verdict: Outcome,
     /// The answer in words: `costs 3.1 % [2.6, 3.7]`.
     pub text: String,
-    /// What limits it.
+    /// Its limits.
     pub flags: Vec<Flag>,
-    /// Seconds of measured load still needed for the asked precision; `None` when reached or not to be told.
+    /// Seconds of measured load still needed for the requested precision; `None` if reached or unknown.
     #[serde(deserialize_with = "Option::deserialize")]
     pub more_s: Option<f64>,
-    /// p of no effect (signed-rank test, Student's over starts), adjusted over the arms by Holm's procedure; `None`
-    /// where the figure is no series of frames.
+    /// p of no effect (signed-rank test, Student's over starts), adjusted over the arms by Holm's procedure; `None` if
+    /// the figure is not a series of frames.
     #[serde(deserialize_with = "Option::deserialize")]
     pub p: Option<f64>,
-    /// What headlines and statuses go by: of a primary estimate in a run of several cells, where it has an interval.
+    /// The basis of headlines and statuses: for a primary estimate with an interval, in a run of several cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_run: Option<OverRun>,
 }
 
 impl Estimate {
-    /// What every sentence about it says where its starts are too few to tell their own spread: ` on this start`,
-    /// ` on these 3 starts`; nothing elsewhere.
+    /// The text to add to every sentence about it if there are too few starts to estimate their own spread: ` on this
+    /// start`, ` on these 3 starts`; else empty.
     pub fn on_starts(&self) -> String {
         match (self.widened, self.starts) {
             (false, _) => String::new(),
@@ -473,13 +470,13 @@ impl Estimate {
         }
     }
 
-    /// The effect on the level that the figure has, as figures and levels are printed side by side: throughput falls
-    /// where an operation takes longer.
+    /// The effect on the level of the figure, as figures and levels are printed side by side: throughput falls if an
+    /// operation takes longer.
     pub fn change(&self) -> Interval {
         self.on_level(self.effect)
     }
 
-    /// The same with every stall counted.
+    /// The same including every stall.
     pub fn total_change(&self) -> Option<Interval> {
         self.total.map(|total| self.on_level(total))
     }
@@ -494,51 +491,51 @@ impl Estimate {
         }
     }
 
-    /// What it adds to an operation, in its `unit`, by the difference or else by the effect on the plain level.
+    /// The cost added to an operation, in its `unit`: the difference, or else the effect on the plain level.
     pub fn amount(&self) -> Option<f64> {
         let by_effect = || self.levels.map(|(plain, _)| plain * self.effect.estimate.exp_m1());
         self.difference.map(|difference| difference.estimate).or_else(by_effect).filter(|amount| amount.is_finite())
     }
 
-    /// False where the plain arm of the same cell differs from itself, so that the cost is no answer.
+    /// False if the plain arm of the same cell differs from itself, so that the cost is no answer.
     pub fn is_symmetric(&self) -> bool {
         !self.flags.contains(&Flag::Asymmetric)
     }
 
-    /// The values behind the interval: frames, or groups of neighbours that were averaged.
+    /// Number of values behind the interval: frames, or groups of consecutive frames that were averaged.
     pub fn values(&self) -> usize {
         self.count / self.batch.max(1)
     }
 
-    /// The estimate as headlines and statuses judge it.
+    /// The estimate for headlines and statuses.
     pub fn headline(&self) -> OverRun {
         let Self { effect, difference, verdict, .. } = *self;
         self.over_run.unwrap_or(OverRun { effect, difference, verdict })
     }
 }
 
-/// A deciding estimate, judged so that all of a run's are right together with [`CONFIDENCE`].
+/// A deciding estimate, judged so that all of a run's are right simultaneously with [`CONFIDENCE`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OverRun {
     /// The effect with its interval, simultaneous over the arms of all cells; natural-log ratio.
     pub effect: Interval,
-    /// The difference likewise, in the estimate's `unit`.
+    /// The same for the difference, in the estimate's `unit`.
     #[serde(deserialize_with = "Option::deserialize")]
     pub difference: Option<Interval>,
     /// The answer in one word.
     pub verdict: Outcome,
 }
 
-/// What limits a figure.
+/// A limit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Flag {
-    /// Typical and stall-inclusive effect disagree: the cost sits in rare stalls.
+    /// Typical and stall-inclusive effect disagree: the cost is in rare stalls.
     TailDriven,
     /// More than 20 % of wall time was waiting for a processor: tails are diluted by other programs.
     NeighboursInTail,
-    /// The effect moved with the frames.
+    /// The effect changed over the frames.
     Drift,
     /// Fewer than the needed samples for this percentile.
     NotEnoughData,
@@ -546,19 +543,19 @@ pub enum Flag {
     NotEnoughFrames,
     /// The open loop did not sustain its rate.
     NotAtRate,
-    /// The client was busy most of the time: the figure may be the client's.
+    /// The client was busy most of the time: the figure may describe the client.
     ClientSaturated,
-    /// The server's processes could not be seen: client processor time only.
+    /// The server's processes could not be seen: only client processor time is included.
     ServerUnseen,
-    /// Operations soon after a change of arms cost more than 1 % more than those after them.
+    /// Operations soon after a change of arms cost over 1 % more than later ones.
     CarryOver,
     /// A second instance of the baseline differs from it: the set-up is not symmetric.
     Asymmetric,
-    /// A control group kept Tithe from running for more than 1 % of the time.
+    /// A control group throttled Tithe for more than 1 % of the time.
     Throttled,
-    /// The hypervisor took more than 2 % of the processor time.
+    /// Steal time was more than 2 % of the processor time.
     Stolen,
-    /// The kernel encrypted without instructions that processors have for it.
+    /// The kernel encrypted without the processor's cipher instructions.
     SlowCipher,
     /// The A/A arm differs from the baseline by as much.
     WithinControl,

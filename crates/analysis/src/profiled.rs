@@ -1,4 +1,4 @@
-//! Where a cost comes from: what profiled frames say of each arm.
+//! The components of a cost: the results of profiled frames for each arm.
 
 use serde::{Deserialize, Serialize};
 use tithe_model::profile::Side;
@@ -6,61 +6,61 @@ use tithe_statistics::null;
 
 use crate::Interval;
 
-/// Fewer starts tell too little of how starts differ: intervals are over frames then.
+/// With fewer starts their differences are poorly known: intervals are then over frames.
 pub(crate) const STARTS_MIN: usize = 8;
 
-/// What the profiled frames of one cell say.
+/// The result of the profiled frames of one cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellProfile {
-    /// Profiled frames that count.
+    /// Number of profiled frames that count.
     pub frames: usize,
-    /// Starts of the servers behind them.
+    /// Number of starts of the servers.
     pub starts: usize,
-    /// Those that do not, with the reason.
+    /// Frames that do not count, with the reason.
     pub invalid: Vec<(u32, String)>,
     /// Samples of the arms.
     pub samples: u64,
-    /// Samples that the kernel could not keep.
+    /// Samples that the kernel had to drop.
     pub lost: u64,
     /// Samples of other programs, which are left out.
     pub elsewhere: u64,
-    /// Samples a second and processor.
+    /// Samples per second and processor.
     pub rate: f64,
-    /// Processor time that an operation took more in sampled frames than in those beside them that were not sampled, as
-    /// a share of it: what sampling costs. `None` where it is not known.
+    /// The cost of sampling: how much more processor time an operation took in sampled frames than in the adjacent ones
+    /// without sampling, as a share of it. `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Interval>,
     /// The protected arms, in the experiment's order.
     pub arms: Vec<ArmProfile>,
 }
 
-/// Where the cost of one arm comes from. Differences are protected less plain, µs per operation.
+/// The components of the cost of one arm. Differences are protected less plain, µs per operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArmProfile {
     /// Name of the arm.
     pub name: String,
-    /// The cost in processor time by the measured frames; `None` where it is not known.
+    /// The cost in processor time, from the measured frames; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Interval>,
-    /// The sum of all parts of the sides that this cost is about.
+    /// The sum of all parts on the sides that this cost includes.
     pub sum: Interval,
-    /// True where sum and cost differ by no more than their intervals allow; `None` where the cost is not known.
+    /// True if sum and cost differ by no more than their intervals allow; `None` if the cost is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adds_up: Option<bool>,
-    /// Half the width of the widest interval of a component, as a share of the sum: what the profile resolves.
+    /// The resolution of the profile: half the width of the widest interval of a component, as a share of the sum.
     #[serde(with = "null::or_unknown")]
     pub resolves: f64,
     /// The difference by side.
     pub sides: Vec<Part>,
-    /// By side and component: those that differ significantly from zero, the largest first.
+    /// By side and component: parts that differ significantly from zero, the largest first.
     pub components: Vec<Part>,
     /// The sum of all other components.
     pub elsewhere: Interval,
-    /// By side, component and function: those that differ significantly from zero, the largest first.
+    /// By side, component and function: parts that differ significantly from zero, the largest first.
     pub functions: Vec<Part>,
-    /// Every stack, the function that ran first at the end: what pictures are drawn from.
+    /// Every stack, innermost function last: the source of flame graphs.
     pub stacks: Vec<StackPart>,
 }
 
@@ -68,22 +68,22 @@ pub struct ArmProfile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// Whose time it is.
+    /// The side whose time it is.
     pub side: Side,
     /// The component; empty for a whole side.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub component: String,
-    /// The function with its object: `tcp_sendmsg ([kernel])`; of a component the one in which most of its difference
-    /// is. Empty for a whole side.
+    /// The function with its object: `tcp_sendmsg ([kernel])`; for a component the one with most of its difference.
+    /// Empty for a whole side.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub function: String,
-    /// What it takes on the plain arm, µs per operation.
+    /// Its time on the plain arm, µs per operation.
     pub plain: f64,
-    /// How much more on this arm, µs per operation.
+    /// The additional time on this arm, µs per operation.
     pub difference: Interval,
     /// p of no difference (signed-rank test, Student's over starts).
     pub p: f64,
-    /// The protection by which less of it can be tried: `pgaudit:log=read`; empty where none is known.
+    /// The protection option that can reduce it: `pgaudit:log=read`; empty if none is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub lever: String,
 }
@@ -92,10 +92,10 @@ pub struct Part {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackPart {
-    /// Whose time it is, then the functions, each called by the one before it.
+    /// The side, then the functions, each called by the one before it.
     pub frames: Vec<String>,
-    /// What it takes on the plain arm, µs per operation.
+    /// Its time on the plain arm, µs per operation.
     pub plain: f64,
-    /// What it takes on this arm, µs per operation.
+    /// Its time on this arm, µs per operation.
     pub protected: f64,
 }

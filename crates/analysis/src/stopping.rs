@@ -1,11 +1,11 @@
 //! Live: is a cell measured precisely enough, and how much longer would it take?
 //!
-//! [`Live`] takes the slots of each complete frame as they come, keeps the frame's effects only, and can be
-//! asked after every frame. What it shows after any frame is an estimate for display; that it is *enough* it
-//! says only at the frame counts of [`precision::looks`], from 15 frames on, or, where frames share starts, when as
-//! many have begun as are planned, eight at most; and by the width of the intervals alone. While frames are added the
-//! intervals are those that the analysis of a cell ended by precision gives; once the cell has ended, [`Live::ended`]
-//! gives the intervals of the analysis itself.
+//! [`Live`] takes the slots of each complete frame as they come, keeps only the frame's effects, and can be asked after
+//! every frame. Its intervals after any frame are estimates for display. Only the width of the intervals decides when
+//! it is *enough*, and only at certain times: at the frame counts of [`precision::looks`], from 15 frames on; if frames
+//! share starts, once as many starts have begun as are planned, at most eight. While frames are added, the intervals
+//! are those of the analysis of a cell that ended by precision. Once the cell has ended, [`Live::ended`] gives the
+//! intervals of the analysis itself.
 
 use std::{
     borrow::Cow,
@@ -31,20 +31,20 @@ use tithe_statistics::{
 
 use crate::{CONFIDENCE, Interval, Outcome};
 
-/// How the moment at which a cell ends is chosen. A smaller error pays for choosing it.
+/// How the end of a cell is chosen. Choosing it by results requires a smaller error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndsBy {
-    /// By its budget: nothing that was measured is checked.
+    /// By its budget: results are not checked.
     Budget,
     /// By the width of its intervals.
     Width,
-    /// By its answers, or, where they do not come, by its budget. Half of the error is for the answers on the way,
-    /// which stand on confidence sequences, and half for the intervals at the end (Bonferroni).
+    /// By its answers, or by its budget if there are none. Half of the error is for the answers on the way, which use
+    /// confidence sequences, and half for the intervals at the end (Bonferroni).
     Answers,
 }
 
 impl EndsBy {
-    /// Of a cell that answers were waited for in, or that has ended for the reason `ending`.
+    /// For a cell that waits for its answers, or that has ended for the reason `ending`.
     pub fn of(until_decided: bool, ending: Option<&CellEnding>) -> Self {
         match ending {
             _ if until_decided => Self::Answers,
@@ -53,7 +53,7 @@ impl EndsBy {
         }
     }
 
-    /// What is left of the error.
+    /// The remaining share of the error.
     fn share(self) -> f64 {
         match self {
             Self::Budget => 1.0,
@@ -63,46 +63,46 @@ impl EndsBy {
     }
 }
 
-/// The error of each arm's interval, so that all `protected` arms together are right with [`CONFIDENCE`] in a cell that
-/// `ends_by` this.
+/// The error of each arm's interval, so that the intervals of all `protected` arms hold simultaneously with
+/// [`CONFIDENCE`] in a cell that `ends_by` this.
 pub fn alpha(protected: usize, ends_by: EndsBy) -> f64 {
     sidak(ends_by.share() * (1.0 - CONFIDENCE), protected)
 }
 
-/// How many lanes (client threads) there are in `slots`.
+/// Number of lanes (client threads) in `slots`.
 pub fn lanes<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> usize {
     slots.into_iter().map(|slot| slot.lane).collect::<BTreeSet<_>>().len()
 }
 
-/// Of net time, the largest part that clients may have slept through because other programs held up others.
+/// The largest share of net time that clients may have slept because other programs stalled other clients.
 const SLEPT_MOST: f64 = 0.1;
 
-/// What the slots of a cell can tell, frame by frame.
+/// Totals over the slots of a cell, added frame by frame.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SlotTotals {
-    /// Some slot says what other programs took of it.
+    /// Some slot has a measured background load.
     neighbours: bool,
     /// Some slot has processor time of the server.
     server: bool,
     /// Net time of the slots, ns.
     net_ns: u64,
-    /// Of that, the most that clients slept because another program had the processor of another lane, ns.
+    /// Upper bound of the part of it that clients slept because another program had the processor of another lane, ns.
     slept_ns: u64,
 }
 
 impl SlotTotals {
-    /// What `frames` can tell, each the slots of one frame.
+    /// The totals of `frames`, each the slots of one frame.
     pub fn of<'a>(frames: impl IntoIterator<Item = &'a [Slot]>) -> Self {
         let mut seen = Self::default();
         frames.into_iter().for_each(|slots| seen.push(slots));
         seen
     }
 
-    /// Takes the slots of one more frame.
+    /// Adds the slots of one frame.
     pub fn push(&mut self, slots: &[Slot]) {
         self.neighbours |= slots.iter().any(|slot| slot.stalled_ns.is_some());
         self.server |= slots.iter().any(|slot| slot.server_cpu_ns > 0);
-        // Slots of which nobody saw the background load have no net time that clients could have slept through.
+        // Slots with unknown background load are left out: they have no net time.
         let told = || slots.iter().filter_map(|slot| Some((slot, slot.stalled_ns?)));
         let mut stalled_together: BTreeMap<(u32, u32), u64> = BTreeMap::new();
         for (slot, stalled_ns) in told() {
@@ -116,34 +116,33 @@ impl SlotTotals {
         }
     }
 
-    /// True when the processor time of the server is seen.
+    /// True if the processor time of the server is known.
     pub fn server(&self) -> bool {
         self.server
     }
 
-    /// True when net time can be told: slots say what other programs took of them, and clients cannot have slept for
-    /// long because another program had the processor of another lane. A client that waits for a lock whose holder is
-    /// kept from its processor sleeps, as far as anybody can see, so that its lane's own slots do not say whose doing
-    /// it is.
+    /// True if net time is known: slots have a measured background load, and clients cannot have slept for long because
+    /// another program had the processor of another lane. If a client waits for a lock and another program keeps the
+    /// lock's holder off its processor, the client just sleeps. Then its own lane's slots do not show the cause.
     pub fn net(&self) -> bool {
         self.neighbours && self.slept_share() <= SLEPT_MOST
     }
 
-    /// True when slots say what other programs took of them.
+    /// True if slots have a measured background load.
     pub fn neighbours(&self) -> bool {
         self.neighbours
     }
 
-    /// The largest share of net time that clients can have slept because another program had the processor of another
+    /// Upper bound of the share of net time that clients slept because another program had the processor of another
     /// lane.
     pub fn slept_share(&self) -> f64 {
         self.slept_ns as f64 / self.net_ns.max(1) as f64
     }
 
-    /// The metric that decides where `asked` was asked for.
+    /// The metric that decides if `asked` was requested.
     ///
-    /// Net time gives way to the processor time where it is unknown, and so does the server's processor time where
-    /// the server cannot be seen.
+    /// Processor time replaces net time if that is unknown, and the server's processor time if the server cannot be
+    /// seen.
     pub fn deciding(&self, asked: Metric) -> Metric {
         match asked {
             Metric::Net if !self.net() => Metric::Cpu,
@@ -152,33 +151,32 @@ impl SlotTotals {
         }
     }
 
-    /// True when `metric` can be told.
+    /// True if `metric` is known.
     pub fn tells(&self, metric: Metric) -> bool {
         self.deciding(metric) == metric
     }
 }
 
-/// What is known after the frames so far.
+/// The result after the frames so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
-    /// True at a look at which every protected arm has reached the precision.
+    /// True if this is a check and every protected arm has reached the precision.
     pub enough: bool,
-    /// Index of the arm with the widest interval; 0 before anything is known.
+    /// Index of the arm with the widest interval; 0 without results.
     pub widest: usize,
     /// The deciding metric of each protected arm (arm 1 first): natural-log ratio against the baseline.
     pub arms: Vec<Interval>,
-    /// Seconds of measured load until the widest arm is precise enough; 0 when it is, `None` when it is unknown.
+    /// Seconds of measured load until the widest arm is precise enough; 0 if it is, `None` if unknown.
     pub more_s: Option<f64>,
-    /// Half-width that the widest arm would have after the last frame that the budget buys; `None` where there is no
-    /// width.
+    /// Half-width of the widest arm after the last frame within the budget; `None` without a width.
     pub bought: Option<f64>,
-    /// Starts that the cell's load is best divided among, those so far included; `None` to leave the plan as it is.
+    /// The best number of starts for the cell's load, including those so far; `None` to leave the plan as it is.
     pub starts: Option<u32>,
-    /// Seconds that restarting will still take at most, beside the load; 0 before it is known how long that takes.
+    /// Maximum time for further restarts in addition to the load, s; 0 before their duration is known.
     pub starting_s: f64,
 }
 
-/// The frame effects of one cell, as they come.
+/// The effects of one cell, frame by frame.
 #[derive(Debug, Clone)]
 pub struct Live {
     asked: Metric,
@@ -186,37 +184,37 @@ pub struct Live {
     margin: f64,
     until_decided: bool,
     cell: Cell,
-    /// Cells of the run, over which answers hold together.
+    /// Number of cells of the run, over which answers hold simultaneously.
     cells: usize,
     /// Index of the A/A arm among the protected ones.
     aa: Option<usize>,
     frame_s: f64,
-    /// How long restarting took the last time, s; `None` before it was seen.
+    /// Duration of the last restart, s; `None` before the first.
     start_s: Option<f64>,
-    /// How long the first servers of the cell were warmed up, s; `None` where they were not.
+    /// Warm-up time of the first servers of the cell, s; `None` without a warm-up.
     first_s: Option<f64>,
-    /// How long restarts have taken so far, s.
+    /// Total duration of restarts so far, s.
     starting_s: f64,
-    /// Starts that were begun, the first of the cell aside.
+    /// Number of starts begun after the first of the cell.
     started: u32,
     /// The experiment asks for a number of starts.
     starts_asked: bool,
     seen: SlotTotals,
     frames: usize,
-    /// What is known of the spread between starts.
+    /// The known spread between starts.
     start_spread: Vec<StartSpread>,
-    /// What is known of how much protections differ from start to start.
+    /// The known start-to-start variation of the costs of protections.
     cost_spread: Option<CostSpread>,
-    /// Of each protected arm, in the metric that was asked for and in processor time, which decides where that cannot.
+    /// Effects of each protected arm, in the requested metric and in processor time, which decides if that one cannot.
     by_metric: [Vec<Vec<StartEffect>>; 2],
-    /// Of a server that its provider switches, what operations cost in each frame: in the same metrics.
+    /// For a server that its provider switches: the costs of operations in each frame, in the same metrics.
     sides: [Vec<SideFrame>; 2],
-    /// Of such a server, the pair of sides that is measured.
+    /// For such a server: the current pair of sides.
     pair: u32,
 }
 
 impl Live {
-    /// Nothing seen yet of cell `number` of `plan`.
+    /// For cell `number` of `plan`, without frames.
     pub fn new(plan: &Plan, number: usize) -> Self {
         let (cell, measure, arms) = (&plan.cells[number], &plan.experiment.measure, plan.experiment.arms.len());
         Self {
@@ -243,12 +241,12 @@ impl Live {
         }
     }
 
-    /// Says that arms share start-to-start variation, for which `plan` knows another spread.
+    /// Declares that arms share starts, for which `plan` has another known spread.
     pub fn starts_shared(&mut self, plan: &Plan) {
         self.start_spread = plan.spread_between_starts(true).to_vec();
     }
 
-    /// Takes the slots of one complete frame that is not invalid, measured on the start of this number.
+    /// Adds the slots of one complete and valid frame, measured on the start with this number.
     pub fn push(&mut self, start: u32, slots: &[Slot]) {
         let pairs = fewest_pairs(slots, lanes(slots));
         self.seen.push(slots);
@@ -263,7 +261,7 @@ impl Live {
         }
     }
 
-    /// Takes the slots of one frame of a side of `pair`.
+    /// Adds the slots of one frame of a side of `pair`.
     fn push_side(&mut self, pair: u32, slots: &[Slot]) {
         self.pair = pair;
         for (frames, metric) in self.sides.iter_mut().zip([self.asked, Metric::Cpu]) {
@@ -273,8 +271,8 @@ impl Live {
         }
     }
 
-    /// The effects of each protected arm in the metric that decides. A pair of sides is a value when they have all
-    /// their frames, or `is_over`.
+    /// The effects of each protected arm in the deciding metric. A pair of sides has an effect when all its frames are
+    /// there, or if `is_over`.
     fn effects(&self, is_over: bool) -> Cow<'_, [Vec<StartEffect>]> {
         let metric = usize::from(self.seen.deciding(self.asked) != self.asked);
         let Design::Switched { frames_a_side } = self.cell.design else { return (&self.by_metric[metric]).into() };
@@ -284,31 +282,32 @@ impl Live {
         vec![pair_effects(frames().filter(|frame| is_whole || frame.pair < self.pair))].into()
     }
 
-    /// What `effects` of one arm say with an error of `alpha`.
+    /// The result of `effects` of one arm with an error of `alpha`.
     fn infer(&self, effects: &[StartEffect], alpha: f64, by_decision: bool) -> OverStarts {
         infer_over_starts(effects, self.asking(alpha, by_decision))
     }
 
-    /// Says how long frames are now, s, and how many the budget buys at that length, those so far included.
+    /// Sets the current length of a frame, s, and the number of frames within the budget at that length, including
+    /// those so far.
     pub fn expect(&mut self, frame_s: f64, frames_max: u32) {
         (self.frame_s, self.cell.frames_max) = (frame_s, frames_max);
     }
 
-    /// Says how long restarting took, with all that comes before a frame counts, s.
+    /// Adds a restart and its duration until a frame counts, s.
     pub fn started_anew(&mut self, took_s: f64) {
         self.starting_s += took_s;
         self.started += 1;
         self.start_s = Some(took_s);
     }
 
-    /// Says for how long servers have been warmed up since they were started, s.
+    /// Sets how long the servers have been warmed up since their start, s.
     pub fn warming_up(&mut self, done_s: f64) {
         if self.started == 0 {
             self.first_s = Some(done_s);
         }
     }
 
-    /// Frames taken so far.
+    /// Number of frames so far.
     pub fn frames(&self) -> usize {
         self.frames
     }
@@ -318,15 +317,15 @@ impl Live {
         (self.frames > 0).then(|| self.seen.deciding(self.asked))
     }
 
-    /// The deciding metric of each protected arm now that the cell has ended for `reason`: the figures of the report.
-    /// `None` where the frames are too few for an interval; where they are too few for one arm, its ends are infinite.
+    /// The deciding metric of each protected arm, after the cell has ended for `reason`: the figures of the report.
+    /// `None` if there are too few frames for an interval; if only one arm has too few, its ends are infinite.
     pub fn ended(&self, reason: &CellEnding) -> Option<Vec<Interval>> {
-        // A pair whose last frame does not count is whole all the same, unless somebody or something ended it.
+        // A pair whose last frame does not count is still complete, unless it was interrupted or failed.
         let effects = self.effects(!matches!(reason, CellEnding::Interrupted | CellEnding::Failed(_)));
         let alpha = alpha(effects.len(), EndsBy::of(self.until_decided, Some(reason)));
         let of = |effects: &Vec<StartEffect>| {
             let interval = self.infer(effects, alpha, *reason == CellEnding::Decided).inference.interval;
-            // Of a server that its provider switches an effect is a pair of sides.
+            // For a server that its provider switches, each effect is one pair of sides.
             match effects.len() < precision::MIN_FRAMES && !self.cell.design.is_switched() {
                 true => Interval { low: f64::NEG_INFINITY, high: f64::INFINITY, ..interval },
                 false => interval,
@@ -335,7 +334,7 @@ impl Live {
         (self.frames >= precision::MIN_FRAMES).then(|| effects.iter().map(of).collect())
     }
 
-    /// How the interval of the deciding metric is asked for.
+    /// Options for the interval of the deciding metric.
     fn asking(&self, alpha: f64, by_decision: bool) -> IntervalOptions {
         let known = KnownSpread::of_metric(&self.start_spread, self.seen.deciding(self.asked));
         let known = known.map(|known| known.with_costs(self.cost_spread.as_ref()));
@@ -343,8 +342,8 @@ impl Live {
         IntervalOptions { alpha, by_decision, known: known.filter(|_| !self.cell.design.is_switched()) }
     }
 
-    /// May the width end the cell now? Looked at so seldom that looking costs little: at a list of frame counts where
-    /// each has its start or all have one, else after any start from the usual number on.
+    /// May the width end the cell now? Such checks are rare, so that they cost little confidence: at a list of frame
+    /// counts if each frame has its own start or all share one, else after any start from the usual number on.
     fn is_look(&self, starts: usize) -> bool {
         match self.cell.planned_starts() {
             None | Some(0..=1) => precision::may_stop_at(self.frames),
@@ -352,9 +351,9 @@ impl Live {
         }
     }
 
-    /// Are all answers certain, as the report will judge them: over all cells of the run, and a saving against the A/A
-    /// arm? `alpha` is the error of each arm of this cell alone. Not before there are as many starts as tell their own
-    /// spread, where that many are planned: what is known of starts from elsewhere holds for one look.
+    /// Are all answers certain by the report's rules: over all cells of the run, and a saving against the A/A arm?
+    /// `alpha` is the error of each arm of this cell alone. If enough starts are planned to estimate their spread, this
+    /// is false before they are reached, because the known spread of other starts is valid for a single check only.
     fn is_decided(&self, effects: &[Vec<StartEffect>], starts: usize, alpha: f64) -> bool {
         if self.cell.planned_starts().is_some_and(|planned| starts < planned.min(STARTS_MIN) as usize) {
             return false;
@@ -371,7 +370,7 @@ impl Live {
         arms.iter().enumerate().all(decided)
     }
 
-    /// Starts that are still to come, by the plan or as is `advised` for a cell of one epoch.
+    /// Number of starts to come, by the plan, or as `advised` for a cell of one epoch.
     fn starts_to_come(&self, so_far: usize, advised: Option<u32>) -> u32 {
         let planned = self.cell.planned_starts().unwrap_or(self.cell.frames_max);
         let all = match self.cell.starts {
@@ -381,8 +380,8 @@ impl Live {
         all.saturating_sub(so_far as u32)
     }
 
-    /// Starts that the cell's load is best divided among, by what the `widest` arm shows of them. Never fewer than were
-    /// planned, or than are usual; never more than the load pays for.
+    /// The best number of starts for the cell's load, from the results of the `widest` arm. Never fewer than planned,
+    /// or than usual; never more than the load allows.
     fn starts(&self, widest: &OverStarts) -> Option<u32> {
         let Starts::Several(planned) = self.cell.starts else { return None };
         let start_s = self.start_s.filter(|start_s| *start_s > 0.0 && !self.starts_asked)?;
@@ -392,7 +391,7 @@ impl Live {
         let more = self.cell.after_start.starts_still_borne(load_s, start_s, spent_s);
         let borne = (1 + self.started).saturating_add(more);
         let (Some(within), Some(spread)) = (widest.within, widest.spread) else {
-            // Too few starts to tell; those that are too dear are left out all the same.
+            // Too few starts to estimate the variances; starts that cost too much time are left out all the same.
             return Some(planned.min(borne).max(least));
         };
         let seen =
@@ -408,7 +407,7 @@ impl Live {
         }
     }
 
-    /// What the frames so far say.
+    /// The result of the frames so far.
     pub fn decide(&self) -> Decision {
         let effects = self.effects(false);
         let alpha = alpha(effects.len(), if self.until_decided { EndsBy::Answers } else { EndsBy::Width });
@@ -426,7 +425,7 @@ impl Live {
             };
         };
         let reached = width(&arms[widest]) <= self.precision;
-        // Every arm must stand on as many frames as the look asks for: a frame may have no effect for one of them.
+        // Every arm must have as many effects as the check requires: a frame may have none for one of them.
         let fewest = effects.iter().map(Vec::len).min().unwrap_or(0);
         let starts_so_far = arms[widest].starts;
         let enough = fewest >= precision::MIN_FRAMES
@@ -439,7 +438,7 @@ impl Live {
         let starts = self.starts(&arms[widest]);
         Decision {
             enough,
-            // Further frames narrow nothing of what is known of other starts.
+            // Further frames do not narrow the part from the known spread of other starts.
             bought: (now.is_finite() && !arms[widest].widened).then_some(bought),
             more_s: if reached { Some(0.0) } else { more_s(&arms[widest], self.precision, self.value_s(), alpha) },
             starts,
@@ -450,13 +449,13 @@ impl Live {
     }
 }
 
-/// Seconds of measured load that `over_starts` still needs for `target`, at least one value's worth.
+/// Seconds of measured load that `over_starts` still needs for `target`, at least for one value.
 ///
-/// `seconds_each` is the length of one frame, or group of frames. `None` when it is unknown, and where only further
-/// starts would narrow the interval.
+/// `seconds_each` is the length of one frame, or group of frames. `None` if unknown, and if only further starts would
+/// narrow the interval.
 pub fn more_s(over_starts: &OverStarts, target: f64, seconds_each: f64, alpha: f64) -> Option<f64> {
     let OverStarts { inference: Inference { merged, batch, .. }, count, widened, .. } = over_starts;
-    // A value may stand for several frames: neighbours that were averaged, or those of one start.
+    // A value may cover several frames: consecutive ones that were averaged, or those of one start.
     let frames_each = (*count as f64 / merged.len().max(1) as f64).max((*batch).max(1) as f64);
     let seconds_each = seconds_each * frames_each;
     let more_s = if *widened { None } else { precision::predict_more(merged, target, seconds_each, alpha) };
@@ -467,7 +466,8 @@ pub fn more_s(over_starts: &OverStarts, target: f64, seconds_each: f64, alpha: f
 mod tests {
     use super::*;
 
-    /// A slot of 100 ns of one arm on `lane`: 40 ns of processor time, `stalled_ns` of neighbours, the rest asleep.
+    /// A slot of 100 ns of one arm on `lane`: 40 ns of processor time, `stalled_ns` of background load, the rest
+    /// asleep.
     fn slot(lane: u32, block: u32, stalled_ns: u64) -> Slot {
         let ran = Slot { wall_ns: 100, client_cpu_ns: 25, server_cpu_ns: 15, ..Slot::default() };
         Slot { lane, block, operations: 1, counted: 1, stalled_ns: Some(stalled_ns), ..ran }
@@ -480,17 +480,17 @@ mod tests {
 
     #[test]
     fn net_time_is_told_unless_clients_may_have_slept_for_a_neighbour_of_another_lane() {
-        // Of 70 and 100 ns of net time the first lane slept 30 and the second 60, of which 30 while the first was
+        // Of 70 and 100 ns of net time the first lane slept 30 and the second 60, 30 of them while the first was
         // stalled.
         assert_eq!(slept(&[slot(0, 0, 30), slot(1, 0, 0)]), (30.0 / 170.0, false));
         // The first lane was stalled in another block.
         assert_eq!(slept(&[slot(0, 0, 30), slot(1, 1, 0)]), (0.0, true));
-        // A lane's own stall is no reason for its own sleep.
+        // A lane's own stall is no cause of its own sleep.
         assert_eq!(slept(&[slot(0, 0, 30), slot(0, 1, 10)]), (0.0, true));
         // Both lanes were stalled whenever they did not run.
         assert_eq!(slept(&[slot(0, 0, 60), slot(1, 0, 60)]), (0.0, true));
         assert_eq!(slept(&[slot(0, 0, 0), slot(1, 0, 0)]), (0.0, true));
-        // What nobody saw makes the share no smaller.
+        // Slots with unknown background load do not reduce the share.
         let unseen = |lane| Slot { stalled_ns: None, ..slot(lane, 1, 0) };
         assert_eq!(slept(&[slot(0, 0, 30), slot(1, 0, 0), unseen(0), unseen(1)]), (30.0 / 170.0, false));
     }

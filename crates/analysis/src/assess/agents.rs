@@ -1,12 +1,12 @@
-//! The load machines of a cell side by side: what each has offered, and how well its clock was known.
+//! The load machines of a cell: the load that each has offered, and how well its clock was known.
 
 use super::measured::Measured;
 use crate::AgentAnalysis;
 
-/// Share of its time for which an agent may wait for a processor: beyond it is too slow for its lanes.
+/// Largest share of its time that an agent may wait for a processor; beyond that it is too slow for its lanes.
 const WAIT_MAX: f64 = 0.2;
 
-/// Each agent of the cell, in the order of its lanes; none where Tithe's own process offered the load.
+/// Each agent of the cell, in the order of its lanes; none if Tithe's own process offered the load.
 pub(super) fn agents(measured: &Measured<'_>) -> Vec<AgentAnalysis> {
     let Some(last) = measured.frames.last() else { return Vec::new() };
     let mut first = 0;
@@ -29,7 +29,7 @@ pub(super) fn agents(measured: &Measured<'_>) -> Vec<AgentAnalysis> {
     last.record.agents.iter().enumerate().map(of).collect()
 }
 
-/// What the reader should know of them, without the final full stop.
+/// Warnings about them, without the final full stop.
 pub(super) fn warnings(agents: &[AgentAnalysis]) -> impl Iterator<Item = String> {
     agents.iter().filter(|agent| agent.wait_share > WAIT_MAX).map(|agent| {
         format!(

@@ -1,10 +1,10 @@
-//! Does what an arm leaves behind for the next one move a figure?
+//! Does the work that an arm leaves behind move a figure of the next arm?
 //!
-//! Every frame has, for each arm, ln(median latency) by the time from the slot's start to the operation's. What
-//! operations cost more, on average, than those of the slot's last phase is what the arm before may have left them.
-//! Where all arms find the same, the ratio of two of them does not move; so the baseline's is taken off. That also
-//! takes off what slots do by themselves: a thread that has slept is not preempted for a while, and a slot that nobody
-//! disturbs has more operations in its late phases.
+//! Every frame has, for each arm, ln(median latency) by the time from the slot's start to the operation's start. The
+//! additional cost of operations, on average, over those in the slot's last phase is what the previous arm may have
+//! left to them. If it is the same for all arms, it does not change the ratio of two arms; so the baseline's is
+//! subtracted. That also removes effects of slots themselves: a thread that has slept is not preempted for a while, and
+//! an undisturbed slot has more operations in its late phases.
 
 use tithe_model::record::{ArmFrame, PHASES_NS};
 use tithe_statistics::inference::infer;
@@ -12,14 +12,14 @@ use tithe_statistics::inference::infer;
 use super::measured::Measured;
 use crate::CONFIDENCE;
 
-/// A figure that is moved further, natural-log ratio, is flagged: half a percent is what Tithe sets out to resolve.
+/// A figure that is moved by more, natural-log ratio, is flagged: half a percent is the resolution that Tithe aims at.
 const FELT: f64 = 0.005;
 
-/// A phase of a frame with fewer operations says nothing.
+/// A phase of a frame with fewer operations is ignored.
 const FEWEST: u64 = 20;
 
-/// True when a figure of arm `arm`, over operations that began `from_ns` after their slot or later, is certain to be
-/// moved by more than half a percent.
+/// True if it is certain that a figure of arm `arm` is moved by more than half a percent; the figure covers operations
+/// that began at least `from_ns` after their slot.
 pub(super) fn is_felt(measured: &Measured<'_>, arm: usize, from_ns: u64) -> bool {
     let moved =
         |(baseline, protected): (&ArmFrame, &ArmFrame)| Some(left(protected, from_ns)? - left(baseline, from_ns)?);
@@ -28,7 +28,7 @@ pub(super) fn is_felt(measured: &Measured<'_>, arm: usize, from_ns: u64) -> bool
     interval.low > FELT || interval.high < -FELT
 }
 
-/// By how much operations from `from_ns` on are more expensive than those of the last phase alone, natural-log ratio.
+/// How much more expensive operations from `from_ns` on are than those of the last phase alone, natural-log ratio.
 fn left(frame: &ArmFrame, from_ns: u64) -> Option<f64> {
     // Phase i begins where phase i - 1 ends.
     let first = if from_ns == 0 { 0 } else { PHASES_NS.iter().position(|end| *end >= from_ns)? + 1 };

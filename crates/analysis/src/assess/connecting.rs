@@ -1,4 +1,4 @@
-//! What opening a connection takes, by part, from the frames.
+//! Time to open a connection, by part, from the frames.
 
 use tithe_model::connecting::{ConnectPart, Connecting};
 use tithe_statistics::inference::t_interval;
@@ -6,16 +6,16 @@ use tithe_statistics::inference::t_interval;
 use super::measured::Measured;
 use crate::{CONFIDENCE, ConnectPartUse, ConnectUse};
 
-/// Frames that an interval needs.
+/// Minimum number of frames for an interval.
 const FRAMES_MIN: usize = 4;
 
-/// A part of connecting: its name, and where frames have it.
+/// A part of connecting: its name, and its place in frames.
 type Part = (&'static str, fn(&Connecting) -> ConnectPart);
 
-/// In their order.
+/// In their order in time.
 const PARTS: [Part; 3] = [("TCP", |it| it.tcp), ("TLS", |it| it.tls), ("login", |it| it.login)];
 
-/// What a connection of arm `arm` took to open; `None` where no frame or too few say it.
+/// Time to open a connection of arm `arm`; `None` if too few frames have it.
 pub(super) fn connecting(measured: &Measured<'_>, arm: usize) -> Option<ConnectUse> {
     let of_arm = |arm| -> Vec<&Connecting> {
         measured.arm(arm).map(|frame| &frame.connecting).filter(|it| !it.is_empty()).collect()
@@ -33,7 +33,7 @@ pub(super) fn connecting(measured: &Measured<'_>, arm: usize) -> Option<ConnectU
     })
 }
 
-/// One part over `frames`, and less that of the same frames of the baseline.
+/// One part over `frames`, and its difference from the same frames of the baseline.
 fn part_use(frames: &[&Connecting], plain: Option<&[&Connecting]>, (name, of): &Part) -> ConnectPartUse {
     let us = |frames: &[&Connecting], ns: fn(ConnectPart) -> u64| -> Vec<f64> {
         frames.iter().map(|it| ns(of(it)) as f64 / 1e3 / it.connections as f64).collect()

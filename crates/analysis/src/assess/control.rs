@@ -1,8 +1,8 @@
-//! The A/A arm as the negative control: what differences mean in this cell.
+//! The A/A arm as the negative control: how far arms differ in this cell without a reason.
 //!
-//! The baseline and its second instance do the same, so what they differ by nevertheless is what two arms may differ by
-//! for no reason. Hardly any protection can save anything; whatever looks like a saving must therefore be larger than
-//! that. A cost is likely and stands, with a flag where the A/A arm differs by as much.
+//! The baseline and its second instance do the same, so their difference shows how much two arms may differ for no
+//! reason. Hardly any protection can save anything, so an apparent saving must be larger than that. A cost is plausible
+//! and is kept, with a flag if the A/A arm differs by as much.
 
 use tithe_model::experiment::Metric;
 use tithe_statistics::{
@@ -13,12 +13,12 @@ use tithe_statistics::{
 use super::{measured::Measured, over_run};
 use crate::{ArmAnalysis, Estimate, Flag, Interval, Outcome};
 
-/// Error of saying of any cell of a run that its A/A arm differs from the baseline, where it does not.
+/// Probability of wrongly reporting, for any cell of a run, that its A/A arm differs from the baseline.
 const DIFFERS: f64 = 0.01;
 
-/// Said where Tithe's own second instance of the baseline differs from it in `primary`, in one of `cells` cells. An arm
-/// of the experiment's that protects nothing may differ for a reason that Tithe does not know, and says nothing about
-/// the others.
+/// A warning if Tithe's own second instance of the baseline differs from it in `primary`, in one of `cells` cells. An
+/// unprotected arm of the experiment is not used: it may differ for a reason that Tithe does not know, and shows
+/// nothing about the other arms.
 pub(super) fn asymmetry(
     measured: &mut Measured<'_>,
     arms: &[ArmAnalysis],
@@ -37,7 +37,7 @@ pub(super) fn asymmetry(
     })
 }
 
-/// Holds each figure of `arms` against the same figure of their A/A arm; without one nothing changes.
+/// Compares each figure of `arms` with the same figure of their A/A arm; does nothing without one.
 pub(super) fn hold(arms: &mut [ArmAnalysis]) {
     let Some(control) = arms.iter().find(|arm| arm.aa).map(|arm| arm.estimates.clone()) else { return };
     for estimate in arms.iter_mut().filter(|arm| !arm.aa).flat_map(|arm| &mut arm.estimates) {
@@ -50,7 +50,7 @@ pub(super) fn hold(arms: &mut [ArmAnalysis]) {
 fn hold_against(estimate: &mut Estimate, control: &Estimate) {
     let doubtful = match estimate.verdict {
         Outcome::Gains => !is_below(&estimate.effect, &control.effect),
-        // Of a control that saw nothing it cannot be said that it differs by as much.
+        // A control without an interval cannot show that it differs by as much.
         Outcome::Costs => control.effect.half_width().is_finite() && control.effect.holds(estimate.effect.estimate),
         Outcome::NoneFound | Outcome::TooNoisy => false,
     };
@@ -60,7 +60,7 @@ fn hold_against(estimate: &mut Estimate, control: &Estimate) {
     if doubtful && estimate.verdict == Outcome::Gains {
         (estimate.verdict, estimate.text) = (Outcome::TooNoisy, no_more_than(&control.change()));
     }
-    // Of an A/A arm with too few frames nothing is known over all cells.
+    // An A/A arm with too few frames has no interval over all cells.
     let is_below_control =
         |effect: &Interval| control.over_run.as_ref().is_some_and(|control| is_below(effect, &control.effect));
     if let Some(over_run) = &mut estimate.over_run
@@ -74,7 +74,7 @@ fn hold_against(estimate: &mut Estimate, control: &Estimate) {
     }
 }
 
-/// True where all of `effect` lies below all of `control`; an interval of which nothing is known is below nothing.
+/// True if all of `effect` lies below all of `control`; an unknown interval is below nothing.
 fn is_below(effect: &Interval, control: &Interval) -> bool {
     effect.high < control.low
 }
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(held(of(-2.2, -1.0), &of(-2.0, -0.4)), (noisy, noisy, true, words.to_owned()));
         let (single, over_run, flagged, _) = held(of(-3.2, -2.1), &of(-2.0, -0.4));
         assert_eq!((single, over_run, flagged), (gains, gains, false));
-        // A control that saw nothing takes nothing for a saving.
+        // A control without an interval confirms no saving.
         let unknown = Interval { estimate: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
         let (single, _, _, text) = held(of(-3.2, -2.1), &Estimate { effect: unknown, ..of(0.0, 0.1) });
         assert_eq!((single, text.ends_with("A/A has not enough data")), (noisy, true));
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!((single, over_run, flagged), (Outcome::Gains, Outcome::TooNoisy, true));
         let (single, over_run, ..) = held(of(-3.2, -2.1), &Estimate { over_run: None, ..of(-2.0, -0.4) });
         assert_eq!((single, over_run), (Outcome::Gains, Outcome::TooNoisy), "too few frames for all cells");
-        // In its cell, too, it is no larger; the flag is there once.
+        // It is within the control in its own cell too; the flag appears only once.
         let mut both = of(-1.2, -0.6);
         hold_against(&mut both, &Estimate { over_run: wide, ..of(-2.0, -0.4) });
         assert_eq!(both.flags, [Flag::WithinControl]);

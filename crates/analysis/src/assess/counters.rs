@@ -1,6 +1,6 @@
 //! Counters as ratios per operation: bytes of log and wire, context switches, the whole server's processor time.
 //!
-//! They are nearly free of noise and resolve in seconds. The interval is from the jackknife over frames.
+//! They have almost no noise and are precise after seconds. The interval is from the jackknife over frames.
 
 use tithe_model::{experiment::Metric, record::ArmFrame};
 use tithe_statistics::{
@@ -18,18 +18,18 @@ use crate::{Estimate, Figure, Interval, Outcome, figures::Counter};
 
 /// A counter that is divided by the operations.
 pub(super) struct Counted {
-    /// Which one it is.
+    /// Which counter it is.
     pub counter: Counter,
     title: &'static str,
     /// Unit of the level.
     pub unit: &'static str,
-    /// The level's unit in a sentence.
+    /// The level's unit in words.
     noun: &'static str,
-    /// From the counter's base unit to the level's.
+    /// Factor from the counter's base unit to the level's.
     pub scale: f64,
-    /// It is counted in ticks, so that nothing counted is not nothing.
+    /// It is counted in ticks, so a count of zero does not mean zero time.
     sampled: bool,
-    /// Takes it from the record.
+    /// Reads it from the record.
     pub read: Read,
 }
 
@@ -83,19 +83,19 @@ pub(super) const COUNTERS: [Counted; 13] = [
 ];
 
 impl Counted {
-    /// What `frame` counted; `None` where it cannot be seen.
+    /// The count in `frame`; `None` if unknown.
     pub fn spent(&self, frame: &ArmFrame) -> Option<Spent> {
         let cost = (self.read)(&frame.counters)? as f64 * self.scale;
         Some(Spent { cost, operations: frame.all_operations() as f64 })
     }
 
-    /// `interval`, wider where starts are few, as it is `asked` for: processor time varies with them, an amount that is
-    /// counted has not.
+    /// `interval`, widened by `asked` if starts are few. This is only for processor time, which varies from start to
+    /// start; counted amounts do not.
     fn over_starts(&self, sums: &Sums, interval: Interval, asked: IntervalOptions) -> Interval {
         if self.has_luck() { sums.widened(interval, asked) } else { interval }
     }
 
-    /// It is processor time.
+    /// True for processor time.
     fn has_luck(&self) -> bool {
         self.scale < 1.0
     }
@@ -112,8 +112,8 @@ impl Counted {
         let asked = measured.asked(Metric::Cpu);
         let difference = self.over_starts(&sums, in_all, asked.at_level(protected.per_operation()));
         let with_difference = |estimate| Estimate { difference: Some(difference), unit: self.unit.into(), ..estimate };
-        // Of what only one arm has there is no ratio. The difference says whether it has it by more than an accident,
-        // such as one page read in one frame.
+        // If only one arm has any, there is no ratio. The difference shows whether this is more than an accident, such
+        // as one page read in one frame.
         let state = |ratio: f64, outcome, text: String| {
             let open = Interval { estimate: ratio, low: f64::NEG_INFINITY, high: f64::INFINITY };
             let (effect, outcome, text) = match difference.holds(0.0) {
@@ -156,12 +156,12 @@ impl Counted {
     }
 }
 
-/// Every counter that arm `arm` has something of.
+/// Every counter of which arm `arm` has any.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
     COUNTERS.iter().filter_map(|counter| counter.estimate(measured, arm)).collect()
 }
 
-/// Three significant digits where they matter: `156`, `15.6`, `1.56`, `0.16`.
+/// Three significant digits, but no more than two decimals: `156`, `15.6`, `1.56`, `0.16`.
 fn significant(value: f64) -> String {
     match value {
         value if value >= 100.0 => format!("{value:.0}"),

@@ -1,6 +1,6 @@
-//! The deciding cost frame by frame, so that a reader can see whether it moved while it was measured.
+//! The deciding cost frame by frame, to show whether it changed during the measurement.
 //!
-//! Nothing is decided by it: the interval and its flags come from [`super::slots`].
+//! For display only: the interval and its flags come from [`super::slots`].
 
 use tithe_model::experiment::Metric;
 use tithe_statistics::{mean, starts::StartEffect};
@@ -8,12 +8,13 @@ use tithe_statistics::{mean, starts::StartEffect};
 use super::{measured::Measured, slots};
 use crate::StartCourse;
 
-/// Values up to which every frame has its own; of more, neighbours are averaged until they are at most twice as many.
+/// Up to this number of frames each has its own value; with more, consecutive ones are averaged to at most twice as
+/// many.
 const VALUES: usize = 240;
 
-/// The course of the cost of arm `arm` by `metric`; empty where no frame tells it.
+/// The course of the cost of arm `arm` by `metric`; empty if no frame has it.
 pub(super) fn course(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<StartCourse> {
-    // A frame of this design holds one arm only, so that it says nothing of a cost.
+    // A frame of this design holds one arm only, so it has no cost.
     if arm == 0 || measured.cell.design.has_one_arm_a_frame() {
         return Vec::new();
     }
@@ -21,7 +22,7 @@ pub(super) fn course(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec
     averaged(&effects.into_iter().filter(|it| it.effect.is_finite()).collect::<Vec<_>>())
 }
 
-/// `effects`, which are in the order of time, start by start; of very many, neighbours together.
+/// `effects`, in the order of time, start by start; if there are very many, consecutive ones are averaged.
 fn averaged(effects: &[StartEffect]) -> Vec<StartCourse> {
     let together = effects.len().div_ceil(VALUES).max(1);
     let of_start = |effects: &[StartEffect]| StartCourse {
@@ -35,7 +36,7 @@ fn averaged(effects: &[StartEffect]) -> Vec<StartCourse> {
     effects.chunks(together).map(of_start).collect()
 }
 
-/// The mean of at least one effect, to six decimals: no drawing shows more.
+/// The mean of at least one effect, to six decimals: enough for every chart.
 fn of_neighbours(effects: &[StartEffect]) -> f64 {
     let mean = mean(&effects.iter().map(|it| it.effect).collect::<Vec<_>>());
     (mean * 1e6).round() / 1e6

@@ -1,8 +1,8 @@
-//! What a protection changed in the configuration.
+//! The differences in configuration that a protection makes.
 
 use tithe_model::record::ArmFacts;
 
-/// The lines that only the plain arm has (`-` in front), then those that only the protected arm has (`+`).
+/// The lines that only the plain arm has (with `-`), then those that only the protected arm has (with `+`).
 pub(super) fn difference(plain: &ArmFacts, protected: &ArmFacts) -> Vec<String> {
     let only = |here: &ArmFacts, there: &ArmFacts, sign: char| -> Vec<String> {
         let lines = here.configuration.iter().filter(|line| !there.configuration.contains(line));

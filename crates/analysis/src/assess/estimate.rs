@@ -1,15 +1,15 @@
-//! From an interval to an estimate with its words, flags and the time it still needs.
+//! From an interval to an estimate with its text, flags and the time still needed.
 
 use tithe_statistics::{percentile, precision, starts::OverStarts, verdict::verdict};
 
 use super::measured::Measured;
 use crate::{Estimate, Figure, Flag, Interval, Outcome, stopping};
 
-/// An effect that moved with the frames at this p is flagged.
+/// An effect that changes over the frames with a smaller p is flagged.
 const DRIFT_P: f64 = 0.01;
 
-/// The estimate of a series of paired effects, in the order of time. They took `seconds_each` before neighbours were
-/// averaged.
+/// The estimate of a series of paired effects, in the order of time. Each took `seconds_each`, before consecutive
+/// values were averaged.
 ///
 /// [`Flag::Drift`]: Spearman's rank correlation of the effects with their order has p < 0.01 (`trend_p`).
 pub(super) fn paired(
@@ -33,8 +33,8 @@ pub(super) fn paired(
     estimate
 }
 
-/// The estimate of a ratio of sums over `frames` frames of `starts` starts: its width shrinks with the root of the
-/// time.
+/// The estimate of a ratio of sums over `frames` frames of `starts` starts: its width shrinks with the square root of
+/// the time.
 pub(super) fn ratio(
     measured: &Measured<'_>,
     name: Figure,
@@ -44,13 +44,13 @@ pub(super) fn ratio(
     widened: bool,
 ) -> Estimate {
     let times = (interval.half_width() / measured.precision).powi(2);
-    // What is known of starts from elsewhere no further frame makes narrower.
+    // Further frames do not narrow the part that comes from a known spread of starts.
     let narrows = times.is_finite() && !widened;
     let more_s = || narrows.then_some((times - 1.0) * frames as f64 * measured.frame_s);
     Estimate { starts, widened, ..judged(measured, name, title, interval, frames, more_s) }
 }
 
-/// An estimate with its verdict. `more_s` is asked only where the precision is not reached.
+/// An estimate with its verdict. `more_s` is called only if the precision is not reached.
 fn judged(
     measured: &Measured<'_>,
     name: Figure,
@@ -65,7 +65,7 @@ fn judged(
     with_resolution(measured, estimate)
 }
 
-/// An estimate whose answer is already known.
+/// An estimate with a given answer.
 pub(crate) fn stated(
     name: Figure,
     title: &str,
@@ -99,21 +99,21 @@ pub(crate) fn stated(
     }
 }
 
-/// Says of a figure that is too noisy how long it would take to tell.
+/// Adds to a figure that is too noisy how long a measurement must take to resolve it.
 pub(super) fn with_resolution(measured: &Measured<'_>, mut estimate: Estimate) -> Estimate {
     if let (Outcome::TooNoisy, Some(more_s)) = (estimate.verdict, estimate.more_s) {
         let minutes = (more_s / 60.0).ceil().max(1.0);
         let plural = if minutes > 1.0 { "s" } else { "" };
-        // The precision was asked for as a percentage; two digits after the point give it back as it was written.
+        // The precision was given as a percentage; rounding to two decimals restores it as written.
         let resolution = (measured.precision * 1e4).round() / 100.0;
         estimate.text += &format!("; about {minutes:.0} more minute{plural} would resolve {resolution} %");
     }
     estimate
 }
 
-/// Takes the interval from a figure that stands on fewer frames than one needs, and says so.
+/// Removes the interval of a figure with too few frames, and adds that to its text.
 ///
-/// What only one arm has, or what can be seen in one only, is told all the same.
+/// A figure that only one arm has, or that is known for one only, keeps its text.
 pub(super) fn without_interval(measured: &Measured<'_>, estimate: &mut Estimate) {
     if estimate.effect.estimate.is_infinite() || (estimate.effect.estimate.is_nan() && !estimate.primary) {
         return;
@@ -125,7 +125,7 @@ pub(super) fn without_interval(measured: &Measured<'_>, estimate: &mut Estimate)
         .flatten()
         .for_each(open);
     let behind = measured.frames_behind(estimate);
-    // Where only some frames say anything, no more of the next ones will.
+    // If only some frames have the figure, the same share of future frames will.
     let each_s = measured.frame_s * measured.frames.len() as f64 / behind as f64;
     let missing_s = (precision::MIN_FRAMES - behind) as f64 * each_s;
     estimate.more_s = missing_s.is_finite().then_some(estimate.more_s.unwrap_or(0.0).max(missing_s));
@@ -140,7 +140,7 @@ fn too_few(frames: usize) -> String {
     format!("not enough frames: {frames} of {}", precision::MIN_FRAMES)
 }
 
-/// Seconds of load until a percentile of `share` has enough groups of frames, when `frames` frames gave `samples`.
+/// Seconds of load until a percentile of `share` has enough groups of frames, if `frames` frames gave `samples`.
 pub(super) fn until_enough_groups(measured: &Measured<'_>, share: f64, samples: u64, frames: usize) -> f64 {
     let beyond_per_frame = samples as f64 / frames as f64 * (1.0 - share);
     let frames_per_group = (percentile::SAMPLES_BEYOND / beyond_per_frame).ceil().max(1.0);

@@ -1,15 +1,15 @@
-//! What servers use without clients, from the windows of an idle stretch.
+//! Usage of servers without clients, from the windows of an idle period.
 
 use tithe_model::{idle::IdleWindow, record::Counters};
 use tithe_statistics::inference::t_interval;
 
 use crate::{ArmAnalysis, CONFIDENCE, Estimate, Figure, IdleUse, Interval};
 
-/// Windows that an interval needs.
+/// Minimum number of windows for an interval.
 const WINDOWS_MIN: usize = 4;
 
-/// What the server of each arm used over `windows`; `None` where it cannot be seen. Differences from the baseline hold
-/// together over the arms.
+/// Usage of the server of each arm over `windows`; `None` if unknown. Differences from the baseline hold simultaneously
+/// for all arms.
 pub(super) fn idle(windows: &[IdleWindow], arms: usize) -> Vec<Option<IdleUse>> {
     let alpha = (1.0 - CONFIDENCE) / arms.saturating_sub(1).max(1) as f64;
     let of_arm = |arm: usize| {
@@ -35,17 +35,17 @@ pub(super) fn idle(windows: &[IdleWindow], arms: usize) -> Vec<Option<IdleUse>> 
     if windows.len() < WINDOWS_MIN { vec![None; arms] } else { (0..arms).map(of_arm).collect() }
 }
 
-/// What `read` takes of arm `arm`, per minute, window by window; `None` where any window lacks it.
+/// The value of `read` for arm `arm`, per minute, for each window; `None` if any window lacks it.
 fn per_minute(windows: &[IdleWindow], arm: usize, read: fn(&Counters) -> Option<u64>) -> Option<Vec<f64>> {
     let of = |window: &IdleWindow| Some(read(window.arms.get(arm)?)? as f64 * 60e9 / window.duration_ns as f64);
     windows.iter().map(of).collect()
 }
 
-/// An idle cost above this share of the deciding figure is reported with it.
+/// An idle cost above this share of the deciding figure is reported with that figure.
 const REPORTED_ABOVE: f64 = 0.1;
 
-/// Says how much an operation would cost more if it carried what the idle server of `arm` uses more than the plain one,
-/// where that is certain and more than a tenth of the deciding figure.
+/// Computes how much more an operation would cost if it included the additional usage of the idle server of `arm` over
+/// the plain one. Only set if that usage is certain and more than a tenth of the deciding figure.
 pub(super) fn weigh(arm: &mut ArmAnalysis) {
     let deciding = arm.primary().filter(|it| it.unit.starts_with("µs")).and_then(Estimate::amount);
     let rate = [Figure::Operations, Figure::Throughput]
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::report::sample;
 
-    /// Windows of a second in which plain and protected server took so many ms, and in which nothing else is known.
+    /// Windows of a second in which the plain and the protected server used the given ms; nothing else is known.
     fn windows(ms: &[[u64; 2]]) -> Vec<IdleWindow> {
         let counters = |ms: &u64| Counters { server_cpu_ns: Some(ms * 1_000_000), ..Counters::default() };
         let window = |ms: &[u64; 2]| IdleWindow { duration_ns: 1_000_000_000, arms: ms.iter().map(counters).collect() };
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn windows_become_a_minute_and_are_compared_one_by_one() {
-        // Both servers do more in the last window: the difference does not.
+        // Both servers do more in the last window; the difference is the same.
         let seen = idle(&windows(&[[1, 11], [1, 11], [1, 11], [1, 11], [6, 16]]), 2);
         let (plain, protected) = (seen[0].as_ref().expect("seen"), seen[1].as_ref().expect("seen"));
         assert_eq!((plain.cpu_us.estimate, plain.more_cpu_us), (120_000.0, None));

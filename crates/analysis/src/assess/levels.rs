@@ -1,4 +1,4 @@
-//! How each arm did by itself: medians over frames, for orientation only.
+//! The levels of each arm by itself: medians over frames, for orientation only.
 
 use tithe_model::{experiment::Metric, histogram::Histogram, operation::NEW_ORDER, record::Slot};
 use tithe_statistics::{
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{CONFIDENCE, Figure, Interval, Level, figures::Rank};
 
-/// Every level of arm `arm` that can be seen.
+/// Every known level of arm `arm`.
 pub(super) fn levels(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
     let mut levels = of_slots(measured, arm);
     levels.extend(of_percentiles(measured, arm));
@@ -32,7 +32,7 @@ pub(super) fn levels(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
     levels
 }
 
-/// The median of `values` with its interval; `None` of nothing.
+/// The median of `values` with its interval; `None` without values.
 fn level(name: Figure, unit: &'static str, values: impl Iterator<Item = f64>) -> Option<Level> {
     let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
     let Interval { estimate, low, high } = median_interval(&values, 1.0 - CONFIDENCE);
@@ -44,13 +44,13 @@ fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
     let per_op = |metric: Metric, unit: &'static str| {
         let spent = measured.frames.iter().filter_map(|frame| frame_spent(&frame.slots, arm as u32, metric));
         let values: Vec<f64> = spent.map(|spent| spent.per_operation() / 1e3).collect();
-        // Net time of frames in which nearly all was waiting may come out below zero: then there is no level to state.
+        // Net time of frames that were nearly all waiting may be below zero: then no level is given.
         let shown = values.iter().filter(|value| **value > 0.0).count() * 10 >= values.len() * 9;
         shown.then(|| level(Figure::MetricLevel(metric), unit, values.into_iter())).flatten()
     };
     let rates = measured.frames.iter().filter_map(|frame| throughput(&frame.slots, arm));
     let done = measured.arm(arm).map(|frame| 100.0 * frame.operations as f64 / intended(frame) as f64);
-    // In an open loop the rate is given; what was done of it is the figure that compares.
+    // In an open loop the rate is given; the operations done are the figure to compare.
     let mut levels = if measured.open_loop() {
         vec![level(Figure::Throughput, "% of intended", done), level(Figure::Operations, "op/s", rates)]
     } else {
@@ -70,7 +70,7 @@ fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
     levels.into_iter().flatten().collect()
 }
 
-/// Operations per second of all lanes of `arm` together, in its own slots; `None` when it has none.
+/// Operations per second of all lanes of `arm` together, in its own slots; `None` without any.
 pub(super) fn throughput(slots: &[Slot], arm: usize) -> Option<f64> {
     let of_arm = || slots.iter().filter(|slot| slot.arm as usize == arm);
     let (operations, wall_ns) = of_arm().fold((0, 0), |sum, slot| (sum.0 + slot.operations, sum.1 + slot.wall_ns));
@@ -78,15 +78,15 @@ pub(super) fn throughput(slots: &[Slot], arm: usize) -> Option<f64> {
     (wall_ns > 0).then(|| operations as f64 * lanes as f64 * 1e9 / wall_ns as f64)
 }
 
-/// New-Orders of `arm` a minute; `None` where the workload has none. What share of the operations they are is known of
-/// those behind the settling time.
+/// New-Orders of `arm` per minute; `None` if the workload has none. Their share of the operations is known for
+/// operations after the settling time.
 fn new_orders_a_minute(frame: &MeasuredFrame<'_>, arm: usize) -> Option<f64> {
     let new_orders = frame.record.arms[arm].latency.get(NEW_ORDER)?.total();
     let all: u64 = frame.slots.iter().filter(|slot| slot.arm as usize == arm).map(|slot| slot.counted).sum();
     Some(throughput(&frame.slots, arm)? * 60.0 * new_orders as f64 / all as f64)
 }
 
-/// Percentiles over groups of frames large enough for them, over all frames together where there is no group.
+/// Percentiles over groups of frames that are large enough for them, or over all frames together if there is no group.
 fn of_percentiles(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
     let source = Source::of(measured);
     let mut levels = Vec::new();

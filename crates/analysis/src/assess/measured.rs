@@ -1,4 +1,4 @@
-//! What counts of one cell: its complete and valid frames with their slots.
+//! The data of one cell that count: its complete and valid frames with their slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,36 +28,36 @@ pub(super) struct MeasuredFrame<'a> {
     pub slots: Vec<Slot>,
 }
 
-/// Everything that the figures of one cell are made of.
+/// The input of all figures of one cell.
 pub(super) struct Measured<'a> {
     pub cell: &'a Cell,
     arms: &'a [Arm],
     pub frames: Vec<MeasuredFrame<'a>>,
-    /// Frames in which nothing was bound to a processor.
+    /// Frames in which no thread was bound to a processor.
     pub free: Vec<MeasuredFrame<'a>>,
     /// Frames that do not count, with the reason.
     pub invalid: Vec<(u32, String)>,
-    /// Epochs that any record of the cell belongs to.
+    /// All epochs of the cell's records.
     pub epochs: BTreeSet<u32>,
     /// Client threads.
     pub lanes: usize,
-    /// What its slots can tell.
+    /// What is known from its slots.
     pub seen: SlotTotals,
-    /// There is no wire: the database runs inside the client.
+    /// The database runs inside the client: there is no network.
     pub embedded: bool,
-    /// The cell was ended by its answers, so that only confidence sequences may be read.
+    /// The cell was ended by its answers, so only confidence sequences are valid.
     pub by_decision: bool,
-    /// The metric that was to decide.
+    /// The metric that the experiment asks to decide by.
     asked_metric: Metric,
-    /// What is known of the spread between starts.
+    /// The known spread between starts.
     start_spread: &'a [StartSpread],
-    /// What is known of how much protections differ from start to start.
+    /// The known start-to-start variation of the costs of protections.
     cost_spread: Option<&'a CostSpread>,
     /// Error of each interval.
     pub alpha: f64,
-    /// Largest cost that counts as none, natural-log ratio.
+    /// The largest cost that counts as none, natural-log ratio.
     pub margin: f64,
-    /// Asked half-width, natural-log ratio.
+    /// Requested half-width, natural-log ratio.
     pub precision: f64,
     /// Slot of the last frame, ns.
     pub slot_ns: u64,
@@ -81,18 +81,18 @@ impl<'a> Measured<'a> {
         let of_cell = |cell: u32| cell as usize == index;
         let frame_epochs = || records.frames.iter().filter(|frame| of_cell(frame.cell)).map(|frame| frame.epoch);
         let findings = || records.findings.iter().filter(|it| of_cell(it.cell));
-        // One that was given up while it was checked before its first frame has none that anything would have to be
-        // proven of.
+        // An epoch that was given up during the checks before its first frame has no frames, so nothing has to be
+        // proven for it.
         let has_frames = frame_epochs().next().is_some();
         let given_up = |it: &&Finding| it.phase == Phase::Before && has_frames;
         Self {
             lanes: stopping::lanes(slots()),
             seen: SlotTotals::of(frames.iter().map(|frame| frame.slots.as_slice())),
-            // What another program sends is not counted. Clients of a server count, though one whose driver does not
-            // tell what it sends counts nothing.
+            // Traffic of another program is not counted, so it does not show whether there is a network. A driver that
+            // does not report what it sends counts as embedded.
             embedded: !cell.program
                 && frames.iter().flat_map(|frame| &frame.record.arms).all(|arm| arm.counters.sent_bytes.is_none()),
-            // Every pair of sides is an epoch of its own, and counts whole or not at all.
+            // Every pair of sides is an epoch of its own, and counts completely or not at all.
             epochs: match cell.design.is_switched() {
                 true => frames.iter().map(|frame| frame.record.epoch).collect(),
                 false => frame_epochs().chain(findings().filter(|it| !given_up(it)).map(|it| it.epoch)).collect(),
@@ -120,34 +120,34 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// The start of the servers that each frame was measured on.
+    /// For each frame the number of its start of the servers.
     pub fn start_numbers(&self) -> impl Iterator<Item = u32> {
         self.frames.iter().map(|frame| frame.record.start)
     }
 
-    /// Starts of the servers that the frames were measured on.
+    /// Number of starts of the servers on which frames were measured.
     pub fn starts(&self) -> usize {
         self.start_numbers().collect::<BTreeSet<_>>().len()
     }
 
-    /// Frames that `estimate` stands on, which may be fewer than count: a frame in which one of both arms has too few
-    /// pairs of slots has no effect.
+    /// Number of frames with a value for `estimate`, which may be smaller than the number that counts: a frame in which
+    /// an arm has too few pairs of slots has no effect.
     pub fn frames_behind(&self, estimate: &Estimate) -> usize {
         match estimate.name {
             // Their values are groups of frames, ends of frames, and frames that are few on purpose.
             Figure::Percentile(_) | Figure::Size(_) | Figure::Free(_) => self.frames.len(),
-            // Theirs are pairs of sides, and frames of one arm.
+            // Their values are pairs of sides, and frames of one arm.
             _ if self.cell.design.has_one_arm_a_frame() => self.frames.len(),
             _ => estimate.count,
         }
     }
 
-    /// True where `estimate` stands on as many frames as an interval needs.
+    /// True if `estimate` has as many frames as an interval needs.
     pub fn has_enough_frames(&self, estimate: &Estimate) -> bool {
         self.frames_behind(estimate) >= precision::MIN_FRAMES
     }
 
-    /// How the interval of a figure is asked for that varies from start to start as `metric` does.
+    /// Options for the interval of a figure whose variation between starts is that of `metric`.
     pub fn asked(&self, metric: Metric) -> IntervalOptions {
         let known = KnownSpread::of_metric(self.start_spread, metric).map(|known| known.with_costs(self.cost_spread));
         IntervalOptions { alpha: self.alpha, by_decision: self.by_decision, known }
@@ -158,18 +158,18 @@ impl<'a> Measured<'a> {
         self.arms
     }
 
-    /// Load of all frames that count, s.
+    /// Total load time of all frames that count, s.
     pub fn load_s(&self) -> f64 {
         let load_ns = |frame: &MeasuredFrame<'_>| self.cell.load_ns(frame.record, &frame.slots, self.arms.len());
         self.frames.iter().map(load_ns).sum::<u64>() as f64 / 1e9
     }
 
-    /// True when operations were offered at a rate of their own.
+    /// True if operations were offered at a fixed rate.
     pub fn open_loop(&self) -> bool {
         self.cell.arrivals != Arrivals::Closed
     }
 
-    /// Why `asked` cannot decide, without the final full stop; `None` where it can.
+    /// Why `asked` cannot decide, without the final full stop; `None` if it can.
     pub fn cannot_decide(&self, asked: Metric) -> Option<String> {
         let unseen = self.frames.iter().find_map(|frame| match &frame.record.stalls {
             Stalls::Unseen(reason) => Some(reason.as_str()),
@@ -189,7 +189,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// The server was there but could not be seen.
+    /// There was a server, but its usage is unknown.
     pub fn server_unseen(&self) -> bool {
         !self.seen.server() && !self.embedded
     }
@@ -204,7 +204,7 @@ impl<'a> Measured<'a> {
         self.arm(0).zip(self.arm(arm))
     }
 
-    /// Share of the lanes' wall time in which client or server waited for another program; where background load is
+    /// Share of the lanes' wall time in which client or server waited for another program; if background load is
     /// unknown, for any program.
     pub fn wait_share(&self) -> f64 {
         self.share_of_wall(|_| true, |slot| slot.stalled_ns.unwrap_or(slot.wait_ns))
@@ -222,13 +222,13 @@ impl<'a> Measured<'a> {
         unfinished as f64 / intended.max(1) as f64
     }
 
-    /// Mean over the frames of what the machine did, as far as it could be seen.
+    /// Mean over the frames of a state of the machine, as far as it is known.
     fn mean_of_host(&self, read: fn(&Host) -> Option<f64>) -> Option<f64> {
         let seen: Vec<f64> = self.frames.iter().filter_map(|frame| read(&frame.record.host)).collect();
         (!seen.is_empty()).then(|| tithe_statistics::mean(&seen))
     }
 
-    /// What the machine did to every figure that depends on time.
+    /// Flags about the machine that apply to every figure that depends on time.
     pub fn disturbances(&self) -> Vec<Flag> {
         const THROTTLED: f64 = 0.01;
         const STOLEN: f64 = 0.02;
@@ -242,7 +242,7 @@ impl<'a> Measured<'a> {
         flags
     }
 
-    /// What the reader of any figure of this cell should know, without the final full stop.
+    /// Warnings about all figures of this cell, without the final full stop.
     pub fn diagnostics(&self) -> Vec<String> {
         let mut diagnostics = Vec::new();
         let begun = !self.frames.is_empty() || !self.invalid.is_empty();
@@ -273,7 +273,7 @@ impl<'a> Measured<'a> {
 
     /// Printed where figures rest on too few starts to estimate how much starts differ.
     fn few_starts(&self) -> Option<String> {
-        // Both sides are one server, or the intervals are no sum of frames and starts.
+        // Both sides are one server, or the intervals are not made of frames and starts.
         if self.cell.design.has_one_arm_a_frame() {
             return None;
         }
@@ -304,7 +304,7 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// The frames that are of none of the starts that are `left_out`.
+/// The frames whose start is not in `left_out`.
 fn of_steady_starts<'a>(
     left_out: &BTreeSet<u32>,
     frames: Vec<MeasuredFrame<'a>>,
@@ -314,8 +314,8 @@ fn of_steady_starts<'a>(
     kept((frames, invalid), is_steady, "its servers were not steady yet")
 }
 
-/// Of a server that its provider switches, the frames of those pairs that have both sides to their end; the frames of
-/// others do not count.
+/// For a server that its provider switches: the frames of pairs whose two sides are both complete. Other frames do not
+/// count.
 fn whole_pairs<'a>(
     cell: &Cell,
     records: &Records,
@@ -335,7 +335,7 @@ fn whole_pairs<'a>(
     kept((frames, invalid), is_of_whole, "the other side of its pair was not measured to its end")
 }
 
-/// The frames of which `keeps` is true, and the invalid ones with all others, which do not count for this reason.
+/// The frames for which `keeps` is true; all others are added to the invalid ones with this reason.
 fn kept<'a>(
     (frames, mut invalid): (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>),
     keeps: impl Fn(&MeasuredFrame<'a>) -> bool,
@@ -347,12 +347,12 @@ fn kept<'a>(
     (frames, invalid)
 }
 
-/// Operations that an arm was to do in a frame.
+/// Number of intended operations of an arm in a frame.
 pub(super) fn intended(frame: &ArmFrame) -> u64 {
     frame.operations + frame.failed + frame.unfinished
 }
 
-/// The frames of a cell that count, and those that do not with the reason.
+/// The frames of a cell that count, and the others with the reason.
 fn frames(records: &Records, index: usize) -> (Vec<MeasuredFrame<'_>>, Vec<(u32, String)>) {
     let arms = records.plan.experiment.arms.len();
     let mut by_number = BTreeMap::new();
@@ -370,7 +370,7 @@ fn frames(records: &Records, index: usize) -> (Vec<MeasuredFrame<'_>>, Vec<(u32,
         match number - next {
             0 => {}
             1 => invalid.push((next, "its record is missing".to_owned())),
-            // One row and not one a frame: a damaged number must not make us write billions.
+            // One line in total and not one per frame: a damaged number must not produce billions of lines.
             gap => invalid.push((next, format!("the records of {gap} frames from here on are missing"))),
         }
         next = number.saturating_add(1);

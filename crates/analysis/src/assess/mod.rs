@@ -1,12 +1,12 @@
 //! Records → analysis.
 //!
-//! [`assess`] looks at each cell alone: `measured` picks the frames and slots that count, `levels` says how
-//! each arm did, `slots`, `percentiles`, `counters` and `sizes` compare the protected arms with the
-//! baseline, `proof` and `difference` tell what the arm was; `control` holds the others against the A/A arm, and
-//! `over_run` judges what headlines say of all cells, and `persistence` guards figures that hold waiting. All of it is
-//! a pure function of the records.
+//! [`assess`] treats each cell alone. `measured` selects the frames and slots that count, and `levels` describes each
+//! arm. `slots`, `percentiles`, `counters` and `sizes` compare the protected arms with the baseline. `proof` and
+//! `difference` describe the arms' protections and configuration. `control` compares the other arms with the A/A arm,
+//! `over_run` judges headlines over all cells, and `persistence` guards figures that include waiting. All of it is a
+//! pure function of the records.
 //!
-//! Left out: absolute comparisons between cells, and any figure of a frame that is invalid or has no record.
+//! Left out: absolute comparisons between cells, and figures of frames that are invalid or have no record.
 
 mod agents;
 mod carry_over;
@@ -46,7 +46,7 @@ use tithe_model::{
 use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Figure, Flag, Level};
 use measured::Measured;
 
-/// What the records say. The same records give the same analysis.
+/// The analysis of records. The same records always give the same analysis.
 pub fn assess(records: &Records) -> Analysis {
     let mut assessor = Assessor::new(records);
     (0..records.plan.cells.len()).for_each(|_| assessor.next_cell(records));
@@ -57,19 +57,19 @@ pub fn assess(records: &Records) -> Analysis {
 pub struct Assessor {
     cells: Vec<CellAnalysis>,
     warnings: Vec<String>,
-    /// ln(operations per second) by cell, arm and frame, for what several cells say together.
+    /// ln(operations per second) by cell, arm and frame, for results over several cells.
     throughputs: Vec<Vec<Vec<f64>>>,
     /// When the first frame began, ns since 1970.
     began_unix_ns: Option<u64>,
 }
 
 impl Assessor {
-    /// For a run; frames and slots are not checked.
+    /// For a run; this does not read frames and slots.
     pub fn new(records: &Records) -> Self {
         Self { cells: Vec::new(), warnings: records.warnings(), throughputs: Vec::new(), began_unix_ns: None }
     }
 
-    /// Assesses the next cell in the plan's order, of which `records` hold at least the frames and slots.
+    /// Assesses the next cell in the plan's order. `records` must hold at least its frames and slots.
     pub fn next_cell(&mut self, records: &Records) {
         let index = self.cells.len();
         let of_cell = records.frames.iter().filter(|frame| frame.cell as usize == index);
@@ -110,7 +110,7 @@ fn assess_cell(
     let (cell, experiment) = (measured.cell, &records.plan.experiment);
     let asked = experiment.measure.primary;
     let (primary, because) = if measured.frames.is_empty() {
-        // Nothing is known that could speak against the metric that was asked for.
+        // Without data there is no reason against the requested metric.
         (asked, None)
     } else {
         let cells = records.plan.cells.len();
@@ -146,7 +146,7 @@ fn assess_cell(
     let asymmetry = control::asymmetry(&mut measured, &arms, primary, cells);
     if asymmetry.is_some() {
         let estimates = arms.iter_mut().flat_map(|arm| &mut arm.estimates);
-        // A figure that decides is flagged even where no p goes with it.
+        // A deciding figure is flagged even without a p value.
         let flagged = estimates.filter(|estimate| estimate.p.is_some() || estimate.primary);
         flagged.for_each(|estimate| estimate.flags.push(Flag::Asymmetric));
     }
@@ -168,7 +168,7 @@ fn assess_cell(
         mode: records.cells[index].mode.clone(),
         slot_ms: measured.slot_ns as f64 / 1e6,
         frames: measured.frames.len(),
-        // The server is one; how often its provider starts it nobody counts.
+        // There is one server; how often its provider starts it is unknown.
         starts: if cell.design.is_switched() { measured.starts().min(1) } else { measured.starts() },
         pairs: if cell.design.is_switched() { measured.starts() } else { 0 },
         epochs: if cell.design.is_switched() { 1 } else { measured.epochs.len() as u32 },
@@ -210,7 +210,7 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
             } else {
                 proof::proof(arm, &findings, &measured.epochs)
             },
-            // Of a cell without frames there is no figure, not even one that decides.
+            // A cell without frames has no figures, not even a deciding one.
             estimates: if index == 0 || measured.frames.is_empty() {
                 Vec::new()
             } else {
@@ -228,7 +228,7 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
     arms.iter().enumerate().map(assess_arm).collect()
 }
 
-/// `estimates`, with a flag where `findings` say that they hold for machines like this one only.
+/// `estimates`, with a flag if `findings` limit them to machines like this one.
 fn flagged(mut estimates: Vec<Estimate>, findings: &[Finding]) -> Vec<Estimate> {
     let slow = |finding: &Finding| finding.check == CIPHER_DRIVER && finding.verdict == Verdict::Fails;
     if findings.iter().any(slow) {
@@ -237,7 +237,7 @@ fn flagged(mut estimates: Vec<Estimate>, findings: &[Finding]) -> Vec<Estimate> 
     estimates
 }
 
-/// Everything that can be said of arm `arm` against the baseline, the primary first.
+/// All estimates of arm `arm` against the baseline, the primary first.
 fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric, levels: &[Vec<Level>]) -> Vec<Estimate> {
     let mut estimates = match measured.cell.design {
         // A frame holds one arm only: there are no pairs.
@@ -262,7 +262,7 @@ fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric, levels: &[Vec
 }
 
 /// Holm's adjustment of the p of each figure over the arms: the smallest error at which this arm's effect would still
-/// be called one (Holm 1979).
+/// be reported (Holm 1979).
 fn adjust_p(arms: &mut [ArmAnalysis]) {
     let names: Vec<Figure> = arms.iter().flat_map(|arm| &arm.estimates).map(|estimate| estimate.name.clone()).collect();
     for name in std::collections::BTreeSet::from_iter(names) {
@@ -275,12 +275,12 @@ fn adjust_p(arms: &mut [ArmAnalysis]) {
     }
 }
 
-/// True of the figures that are the spread over the frames and no interval.
+/// True for figures whose range is the spread over the frames and not an interval.
 fn is_spread(estimate: &Estimate) -> bool {
     matches!(estimate.name, Figure::Size(_))
 }
 
-/// Mean of the machine's state; a figure that no frame has stays unknown.
+/// Mean of the machine's state; a figure that is in no frame stays unknown.
 fn mean_host<'a>(hosts: impl Iterator<Item = &'a Host> + Clone) -> Host {
     let mean = |read: fn(&Host) -> Option<f64>| {
         let seen: Vec<f64> = hosts.clone().filter_map(read).collect();

@@ -1,9 +1,9 @@
-//! Headlines: what the deciding figures of all cells say together.
+//! Headlines: the deciding figures of all cells together.
 //!
-//! The intervals of a cell hold together over its arms. A run of several cells has more answers than that, and a reader
-//! of the largest cost, or of a status, has checked all of them. So the deciding figure of every arm
-//! is judged a second time, at an error that Šidák's inequality divides over arms and cells; headlines and statuses go
-//! by this interval alone. The other figures of a cell are not adjusted: reports say so.
+//! The intervals of a cell hold simultaneously for its arms. A run of several cells has more answers, and a reader of
+//! the largest cost, or of a status, has looked at all of them. So the deciding figure of every arm is judged a second
+//! time, at an error that Šidák's inequality divides over arms and cells; headlines and statuses use only this
+//! interval. The other figures of a cell are not adjusted: reports note this.
 
 use tithe_model::experiment::{Design, Metric};
 use tithe_statistics::inference::sidak;
@@ -11,12 +11,12 @@ use tithe_statistics::inference::sidak;
 use super::{measured::Measured, sequential, slots, switched};
 use crate::{ArmAnalysis, Estimate, OverRun};
 
-/// Judges the deciding figure of each of `arms` over all `cells` of the run. Alone a cell is the run.
+/// Judges the deciding figure of each of `arms` over all `cells` of the run. A single cell is the whole run.
 pub(super) fn judge(measured: &mut Measured<'_>, arms: &mut [ArmAnalysis], primary: Metric, cells: usize) {
     if cells < 2 {
         return;
     }
-    // An error that is divided over the arms of its cell already is divided further.
+    // The error is already divided over the arms of the cell; this divides it over the cells.
     measured.alpha = sidak(measured.alpha, cells);
     for (index, arm) in arms.iter_mut().enumerate() {
         if let Some(estimate) = arm.estimates.iter_mut().find(|estimate| estimate.primary) {

@@ -1,24 +1,23 @@
-//! How the log per operation changes from the first frame of a start to the last.
+//! Change of the log per operation from the first frame of a start to the last.
 //!
-//! What a start changes for a while shows there: pages that are logged whole after a checkpoint, tables that have no
-//! room for updates yet. Frames are placed by their share of the start, so that starts of different length are seen
-//! together.
+//! It shows temporary effects of a start: pages that are logged whole after a checkpoint, tables that have no room for
+//! updates yet. Frames are placed by their share of the start, so that starts of different length can be combined.
 
 use tithe_model::{plan::STARTS_MIN, record::ArmFrame};
 
 use super::measured::{Measured, MeasuredFrame};
 use crate::LogAt;
 
-/// Change from the first to the last frame that is told, natural-log ratio: a tenth; of starts that are too few for
-/// single frames to say much, by half.
+/// Smallest change from the first to the last frame that is reported, natural-log ratio: a tenth, or a half if starts
+/// are so few that single frames are unreliable.
 const CHANGE_MIN: f64 = 0.095_310_179_804_324_9;
 const CHANGE_MIN_OF_FEW: f64 = 0.405_465_108_108_164_4;
 
-/// Places that are checked, as shares of a start; those between the ends only where starts have a frame for each.
+/// Places that are compared, as shares of a start; those between the ends only if starts have a frame for each.
 const PLACES: [(&str, f64); 5] =
     [("first frame", 0.0), ("a quarter", 0.25), ("half way", 0.5), ("three quarters", 0.75), ("last frame", 1.0)];
 
-/// The log per operation over a start, where that of some arm changes by more than a tenth; else empty.
+/// The log per operation over a start, if it changes enough to be reported on some arm; else empty.
 pub(super) fn log_over_start(measured: &Measured<'_>) -> Vec<LogAt> {
     let same = |one: &MeasuredFrame<'_>, other: &MeasuredFrame<'_>| one.record.start == other.record.start;
     let starts: Vec<&[MeasuredFrame<'_>]> = measured.frames.chunk_by(same).filter(|frames| frames.len() > 1).collect();
@@ -32,10 +31,10 @@ pub(super) fn log_over_start(measured: &Measured<'_>) -> Vec<LogAt> {
 }
 
 /// The arm whose log per operation changes most over a start, and the natural-log ratio of its last place to its first;
-/// `None` where no log is seen.
+/// `None` if no log is known.
 fn change(course: &[LogAt]) -> Option<(usize, f64)> {
     let (first, last) = (course.first()?, course.last()?);
-    // Of a log that holds less than a byte an operation at either end it is other work that moves.
+    // A log of less than a byte per operation at both ends changes because of other work.
     let of_arm = |(from, to): (&Option<f64>, &Option<f64>)| {
         let (from, to) = ((*from)?, (*to)?);
         (from.max(to) >= 1.0).then(|| (to / from).ln())
@@ -45,7 +44,7 @@ fn change(course: &[LogAt]) -> Option<(usize, f64)> {
     seen.max_by(|one, other| one.1.abs().total_cmp(&other.1.abs()))
 }
 
-/// What is told of it beside the figures.
+/// The text about it, in addition to the figures.
 pub(super) fn words(course: &[LogAt], arms: &[tithe_model::experiment::Arm], starts: usize) -> Option<String> {
     let (arm, change) = change(course)?;
     let (from, to) = (course.first()?.arms[arm]?, course.last()?.arms[arm]?);

@@ -1,4 +1,4 @@
-//! Latency percentiles per operation, from the intended start where there was one.
+//! Latency percentiles per operation, from the intended start if there was one.
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::LazyLock};
 
@@ -15,13 +15,13 @@ use crate::{
     figures::{Percentile, Rank, Start},
 };
 
-/// From this share on, interference of other programs is flagged: preemption sits in the tail.
+/// From this percentile on, interference of other programs is flagged: preemption shows in the tail.
 const TAIL_FROM: f64 = 0.99;
 
 /// A larger share of wall time spent waiting for a processor dilutes the tail.
 const MUCH_WAIT: f64 = 0.2;
 
-/// Which of an arm's two sets of histograms counts: the one from the intended start, where there is any.
+/// The set of histograms that counts: the one from the intended start, if there is one.
 pub(super) struct Source {
     start: Start,
     title: &'static str,
@@ -29,7 +29,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// The one that `measured` has.
+    /// The set in `measured`.
     pub fn of(measured: &Measured<'_>) -> Self {
         let intended = measured.frames.iter().flat_map(|frame| &frame.record.arms).any(|arm| !arm.intended.is_empty());
         if intended {
@@ -44,8 +44,7 @@ impl Source {
         Figure::Percentile(Percentile { start: self.start, rank, operation: operation.to_owned() })
     }
 
-    /// The operations that arm `arm` did, the most frequent in all arms together first: that is the order of every
-    /// report.
+    /// The operations of arm `arm`, by falling frequency over all arms together, which is the order of every report.
     pub fn operations<'a>(&self, measured: &Measured<'a>, arm: usize) -> Vec<&'a str> {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for (name, histogram) in measured.frames.iter().flat_map(|frame| &frame.record.arms).flat_map(self.read) {
@@ -53,12 +52,12 @@ impl Source {
         }
         let done = |name: &str| measured.arm(arm).any(|frame| (self.read)(frame).contains_key(name));
         let mut names: Vec<&str> = counts.keys().copied().filter(|name| done(name)).collect();
-        // Stable: what is as frequent stays in the order of the alphabet.
+        // Stable: operations of equal frequency stay in alphabetical order.
         names.sort_by_key(|name| Reverse(counts[name]));
         names
     }
 
-    /// The histograms of `operation` by frame; frames without it are empty ones.
+    /// The histograms of `operation` by frame; empty ones for frames without it.
     pub fn histograms<'a>(&self, measured: &Measured<'a>, arm: usize, operation: &str) -> Vec<&'a Histogram> {
         static NONE: LazyLock<Histogram> = LazyLock::new(Histogram::default);
         measured.arm(arm).map(|frame| (self.read)(frame).get(operation).unwrap_or(&NONE)).collect()
@@ -99,7 +98,7 @@ fn estimate(
     let groups = over_starts.count;
     let enough = groups >= MIN_GROUPS;
     if !enough {
-        // With few groups or none, all samples together say more than the median of the groups.
+        // With few groups or none, all samples together are more reliable than the median of the groups.
         over_starts.inference.interval.estimate = quantile_ratio(frames, share)?;
     }
     let title = format!("{} {} of {operation}", rank.name(), source.title);

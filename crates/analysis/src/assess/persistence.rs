@@ -1,10 +1,10 @@
 //! Waiting that differs between arms without a protection, in all starts alike.
 //!
-//! How long an arm waits (wall time without processor time) depends on the disk as well: where its files lie, and what
-//! is near them. Tithe draws that again for each start where it can. Where it cannot, or where something else stays for
-//! a whole cell, an interval over starts does not hold it. An arm that does what the plain arm does shows it; then
-//! processor time decides, which the disk does not touch. A saving in waiting alone is believed only over several
-//! loads.
+//! How long an arm waits (wall time without processor time) also depends on the disk: on the place of its files, and on
+//! their surroundings. If possible, Tithe draws that again for each start. If it cannot, or if something else stays for
+//! a whole cell, an interval over starts does not include it. An arm that does the same as the plain arm shows the
+//! effect; then processor time decides, which the disk does not affect. A saving of waiting alone is accepted only over
+//! several loads.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ use tithe_statistics::{
 use super::measured::Measured;
 use crate::{ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome};
 
-/// Error of saying of any cell of a run that waiting persists, where it does not.
+/// Probability of wrongly reporting, for any cell of a run, that a difference in waiting persists.
 const PERSISTS: f64 = 0.01;
 
-/// Why `asked`, which holds waiting, cannot decide in a cell of so many, without the final full stop; `None` where it
-/// can, as far as arms without a protection show it.
+/// Why `asked`, which includes waiting, cannot decide in one of `cells` cells, without the final full stop; `None` if
+/// arms without a protection show no reason.
 pub(super) fn cannot_decide(measured: &Measured<'_>, asked: Metric, cells: usize) -> Option<String> {
     if !holds_waiting(asked) || measured.cell.design.has_one_arm_a_frame() {
         return None;
@@ -42,7 +42,7 @@ pub(super) fn cannot_decide(measured: &Measured<'_>, asked: Metric, cells: usize
     ))
 }
 
-/// How the waiting of `arm` differs from the plain arm's from start to start, µs per operation; `None` where starts are
+/// The difference in waiting between `arm` and the plain arm, start by start, µs per operation; `None` if starts are
 /// too few.
 fn of_arm(measured: &Measured<'_>, arm: usize, metric: Metric) -> Option<Persistence> {
     let mut starts: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
@@ -56,12 +56,12 @@ fn of_arm(measured: &Measured<'_>, arm: usize, metric: Metric) -> Option<Persist
     Persistence::of(&starts.values().map(|frames| mean(frames)).collect::<Vec<_>>())
 }
 
-/// Time in which an operation waits is part of it.
+/// True if the metric includes the time that an operation waits.
 fn holds_waiting(metric: Metric) -> bool {
     matches!(metric, Metric::Net | Metric::Time)
 }
 
-/// Takes back each saving of `arms` that is one of waiting alone, unless the cell has several loads.
+/// Withdraws each saving of `arms` that is one of waiting alone, unless the cell has several loads.
 pub(super) fn hold(measured: &Measured<'_>, arms: &mut [ArmAnalysis]) {
     if measured.epochs.len() >= STARTS_MIN as usize {
         return;

@@ -1,15 +1,15 @@
 //! Where costs come from: the profiled frames of a cell, by side, component and function.
 //!
-//! Samples say what processor time went into, and not how much it was: sampling itself takes some. The samples of a
-//! frame's clients and of what serves them are scaled together to the time that the kernel has accounted for these in
-//! the slots of the frame beside it that was not sampled. What slows a machine down slows both arms of a frame, so each
-//! frame is brought to the level of the measured frames: its parts are shares of the plain arm's processor time in the
-//! frame, times that time in the measured frames. In each frame a part has a difference, protected less plain. Over the
-//! starts, or over the frames where starts are few, it has their mean with Student's interval, because means add up:
-//! the parts of a cost are the cost.
+//! Samples show how processor time was used, but not how much it was, because sampling itself takes some. So the
+//! samples of a frame's clients and servers are scaled together to the time that the kernel counted for them in the
+//! adjacent frame without sampling. A slow phase of the machine affects both arms of a frame, so each frame is scaled
+//! to the level of the measured frames: its parts are shares of the plain arm's processor time in the frame, times that
+//! time in the measured frames. In each frame a part has a difference, protected less plain. The result is the mean of
+//! the differences over the starts, or over the frames if starts are few, with Student's interval. Means add up, so the
+//! parts of a cost add up to the cost.
 //!
-//! Parts are many. Those that are named are chosen so that at most one in twenty of them is expected to be nothing
-//! (Benjamini and Hochberg 1995); the others go together.
+//! There are many parts. Named parts are chosen so that at most one in twenty is expected to be no real difference
+//! (Benjamini and Hochberg 1995); the others are summed up.
 
 mod components;
 
@@ -31,16 +31,16 @@ use crate::{
     profiled::{ArmProfile, CellProfile, Part, STARTS_MIN, StackPart},
 };
 
-/// Fewer samples of a function, on both arms together, tell nothing.
+/// A function with fewer samples, on both arms together, is ignored.
 const SAMPLES_MIN: u64 = 10;
 
-/// Stacks that take a smaller share of an operation's processor time are added up.
+/// Stacks that take a smaller share of an operation's processor time are summed up.
 const STACK_MIN: f64 = 0.0005;
 
-/// Share of parts that are named although they are nothing.
+/// Expected share of named parts without a real difference.
 const FALSE_DISCOVERIES: f64 = 0.05;
 
-/// What the profiled frames say of cell `index`, whose `arms` are assessed; `None` where none was profiled.
+/// The result of the profiled frames of cell `index`, whose `arms` are assessed; `None` if none was profiled.
 pub(super) fn profile(records: &Records, index: usize, arms: &[ArmAnalysis]) -> Option<CellProfile> {
     let all: Vec<&ProfiledFrame> = records.profile.iter().filter(|frame| frame.cell as usize == index).collect();
     let period_ns = all.iter().find(|frame| frame.sampled)?.period_ns;
@@ -64,13 +64,13 @@ pub(super) fn profile(records: &Records, index: usize, arms: &[ArmAnalysis]) -> 
     })
 }
 
-/// True where every arm of the frame has operations to divide by.
+/// True if every arm of the frame has operations.
 fn is_used(frame: &ProfiledFrame) -> bool {
     frame.invalid.is_none() && frame.arms.iter().all(|arm| arm.operations > 0)
 }
 
-/// Processor time of client and server that an operation took more in frames that were sampled than in those beside
-/// them that were not, as a share of it.
+/// How much more processor time of client and server an operation took in sampled frames than in the adjacent ones
+/// without sampling, as a share of it.
 fn overhead(pairs: &[Pair<'_>]) -> Option<Interval> {
     let share = |pair: &Pair<'_>| {
         let ratio = |(sampled, other): (&ProfiledArm, &ProfiledArm)| (sampled.cpu_per_op() / other.cpu_per_op()).ln();
@@ -81,13 +81,13 @@ fn overhead(pairs: &[Pair<'_>]) -> Option<Interval> {
     (shares.len() > 1).then(|| mean(&shares))
 }
 
-/// What a part of a cost is of: side, component, function; less of it for a coarser part.
+/// The key of a part of a cost: side, component, function; coarser parts leave some of it empty.
 type Key = (Side, String, String);
 
-/// What each start, or each frame where starts are few, says of a part.
+/// The values of a part: one for each start, or for each frame if starts are few.
 #[derive(Default)]
 struct Series {
-    /// µs per operation of the plain arm, one after the other.
+    /// µs per operation of the plain arm, in order.
     plain: Vec<f64>,
     /// The same of the protected arm.
     protected: Vec<f64>,
@@ -113,14 +113,14 @@ fn mean(values: &[f64]) -> Interval {
     t_interval(values, 1.0 - CONFIDENCE)
 }
 
-/// A frame that was sampled, and the one beside it that was not: the samples say what processor time went into, the
-/// other frame how much it is without the cost of sampling.
+/// A sampled frame, and the adjacent one without sampling: samples show how processor time was used, the other frame
+/// how much it is without the cost of sampling.
 struct Pair<'a> {
     sampled: &'a ProfiledFrame,
     other: &'a ProfiledFrame,
 }
 
-/// The pairs of `frames` that count, in the order of time: neighbours, one of which was sampled. A run that was
+/// The pairs of `frames` that count, in the order of time: consecutive frames, one of which was sampled. A run that was
 /// interrupted may have left half a pair.
 fn pairs<'a>(frames: &[&'a ProfiledFrame]) -> Vec<Pair<'a>> {
     let mut pairs = Vec::new();
@@ -139,12 +139,12 @@ fn pairs<'a>(frames: &[&'a ProfiledFrame]) -> Vec<Pair<'a>> {
     pairs
 }
 
-/// The cost of an arm in processor time by the measured frames.
+/// The cost of an arm in processor time, from the measured frames.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     /// Protected less plain, µs per operation.
     us: Interval,
-    /// What an operation takes on the plain arm, µs.
+    /// Processor time of an operation on the plain arm, µs.
     plain_us: f64,
 }
 
@@ -153,7 +153,7 @@ fn starts(pairs: &[Pair<'_>]) -> BTreeSet<u32> {
     pairs.iter().map(|pair| pair.sampled.start).collect()
 }
 
-/// Which value of a series each of the `pairs` belongs to: its start's where there are enough of them, else its own.
+/// The index in a series for each of the `pairs`: that of its start if there are enough starts, else its own.
 fn values(pairs: &[Pair<'_>]) -> Vec<usize> {
     let starts = starts(pairs);
     if starts.len() < STARTS_MIN {
@@ -162,17 +162,18 @@ fn values(pairs: &[Pair<'_>]) -> Vec<usize> {
     pairs.iter().map(|pair| starts.range(..pair.sampled.start).count()).collect()
 }
 
-/// By what the amounts of a `pair` are multiplied to be at the level of the measured frames.
+/// The factor that scales the amounts of a `pair` to the level of the measured frames.
 fn to_measured_level(pair: &Pair<'_>, cost: Option<Cost>) -> f64 {
     let factor = cost.map(|cost| cost.plain_us * 1e3 / pair.other.arms[0].cpu_per_op());
     factor.filter(|factor| factor.is_finite() && *factor > 0.0).unwrap_or(1.0)
 }
 
-/// What a sample on each side of `arm` is worth, ns per operation: the time that the kernel has accounted for in the
-/// frame that was not sampled, divided among the samples.
+/// The value of a sample on each side of `arm`, ns per operation: the time that the kernel counted in the frame without
+/// sampling, divided by the number of samples.
 ///
-/// Client and server together: while the kernel switches from one to the other it takes no interrupt, and a sample that
-/// falls into it is the next task's. Samples move from one side to the other by this, and their sum is right.
+/// Client and server share one value: while the kernel switches from one to the other it takes no interrupt, so a
+/// sample due then is attributed to the next task. This moves samples from one side to the other, but their sum is
+/// right.
 fn weights(pair: &Pair<'_>, arm: usize) -> impl Fn(Side) -> f64 + use<> {
     let (accounted, sampled) = (pair.other.arms[arm], pair.sampled.arms[arm]);
     let is_accounted = move |side| match side {
@@ -183,7 +184,7 @@ fn weights(pair: &Pair<'_>, arm: usize) -> impl Fn(Side) -> f64 + use<> {
     let stacks = pair.sampled.stacks.iter().filter(|stack| stack.arm as usize == arm && is_accounted(stack.side));
     let samples: u64 = stacks.map(|stack| stack.samples).sum();
     let of_accounted = accounted.cpu_per_op() / samples as f64;
-    // A sample that nothing is accounted for stands for the time between two, without what sampling took of it.
+    // If the kernel counted no time for the samples, each is worth the sampling period less the cost of sampling.
     let slowed = (accounted.cpu_per_op() / sampled.cpu_per_op()).min(1.0);
     let unaccounted = slowed * pair.sampled.period_ns as f64 / sampled.operations as f64;
     move |side| if is_accounted(side) { of_accounted } else { unaccounted }
@@ -201,9 +202,9 @@ fn name(function: &Function) -> String {
 struct Parts {
     functions: BTreeMap<Key, Series>,
     stacks: BTreeMap<Vec<String>, Series>,
-    /// Values of each series.
+    /// Number of values in each series.
     count: usize,
-    /// Each value is of a start, and not of a frame.
+    /// Each value is of a start, not of a frame.
     by_start: bool,
 }
 
@@ -245,7 +246,7 @@ impl Parts {
         self.stacks.entry(path).or_default().add(place, protected, us, stack.samples);
     }
 
-    /// The parts added up by what `coarser` makes of their keys.
+    /// The sums of all parts whose keys become equal by `coarser`.
     fn coarser(&self, coarser: impl Fn(&Key) -> Key) -> BTreeMap<Key, Series> {
         let mut coarse: BTreeMap<Key, Series> = BTreeMap::new();
         for (key, series) in &self.functions {
@@ -267,7 +268,7 @@ fn student_p(values: &[f64]) -> f64 {
     if mean > 0.0 { t_two_sided(mean / error, values.len() as f64 - 1.0) } else { 1.0 }
 }
 
-/// A part of `series`, whose values are one a start or one a frame.
+/// A part of `series`, which has one value per start or per frame.
 fn part((side, component, function): &Key, series: &Series, by_start: bool) -> Part {
     let differences = series.differences();
     Part {
@@ -292,7 +293,7 @@ fn told(parts: &BTreeMap<Key, Series>, by_start: bool) -> Vec<Part> {
     told
 }
 
-/// The sum of the `parts` that `of` chooses.
+/// The sum of the `parts` for which `of` is true.
 fn sum(parts: &BTreeMap<Key, Series>, count: usize, of: impl Fn(&Key) -> bool) -> Interval {
     let mut sums = vec![0.0; count];
     for (_, series) in parts.iter().filter(|(key, _)| of(key)) {
@@ -301,7 +302,7 @@ fn sum(parts: &BTreeMap<Key, Series>, count: usize, of: impl Fn(&Key) -> bool) -
     mean(&sums)
 }
 
-/// Where the cost of the arm with index `number` comes from, which is `cost` by the measured frames.
+/// The components of the cost of the arm with index `number`; the measured frames give `cost` for it.
 fn of_arm(pairs: &[Pair<'_>], number: usize, (name, protections): (&str, &[String]), cost: Option<Cost>) -> ArmProfile {
     let sees_server = pairs.iter().any(|pair| pair.other.arms.iter().any(|arm| arm.server_cpu_ns > 0))
         || pairs
@@ -341,16 +342,16 @@ fn of_arm(pairs: &[Pair<'_>], number: usize, (name, protections): (&str, &[Strin
     }
 }
 
-/// What adding up rounds off, as a share of an amount: of some thousand parts each in 52 bits.
+/// Rounding error of sums, as a share of an amount: some thousand parts with 52 bits each.
 const ROUNDING: f64 = 1e-12;
 
-/// True where two independent estimates differ by no more than their intervals allow.
+/// True if two independent estimates differ by no more than their intervals allow.
 fn agree(one: &Interval, other: &Interval) -> bool {
     let rounding = ROUNDING * one.estimate.abs();
     (one.estimate - other.estimate).abs() <= one.half_width().hypot(other.half_width()) + rounding
 }
 
-/// The function in which most of the difference of the component `part` is.
+/// The function with most of the difference of the component `part`.
 fn mostly(parts: &Parts, part: &Part) -> String {
     let of_part =
         parts.functions.iter().filter(|((side, component, _), _)| *side == part.side && *component == part.component);
@@ -360,7 +361,7 @@ fn mostly(parts: &Parts, part: &Part) -> String {
     most.map(|(_, (.., function))| function.clone()).unwrap_or_default()
 }
 
-/// The stacks that take at least `least` µs per operation on some arm; of the others those of one task together.
+/// The stacks that take at least `least` µs per operation on some arm; the others are summed up by task.
 fn stacks(all: BTreeMap<Vec<String>, Series>, least: f64) -> Vec<StackPart> {
     let mut parts: BTreeMap<Vec<String>, (f64, f64)> = BTreeMap::new();
     for (frames, series) in all {

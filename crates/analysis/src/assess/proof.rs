@@ -9,13 +9,13 @@ use tithe_model::{
 
 use crate::Proof;
 
-/// What `findings` prove about `arm`, which was measured in `epochs`.
+/// The proof of `arm`, which was measured in `epochs`, from `findings`.
 ///
-/// Every protection needs a claim before each epoch's frames, all of these again after them, and every claim must
-/// hold. A claim that fails outweighs one that could not be decided. One that only strengthens a proof is not missed
-/// where nobody can look at it. Disclosures prove nothing either way. Where nothing fails and what is needed is open, a
-/// provider who says that it is on is named for it, and that is no proof. An epoch that was killed and followed by
-/// another need not have every look after it: see [`cut_short`]. Of a setting nobody claims anything.
+/// Every protection needs a claim before each epoch's frames, and all of these claims again after them; every claim
+/// must hold. A claim that fails outweighs one that could not be decided. A claim that only strengthens a proof may be
+/// out of reach. Disclosures do not count. If nothing fails but needed claims are open, and the provider reports that
+/// the protection is on, the result names the provider; that is no proof. An epoch that was killed and followed by
+/// another needs no checks after it: see [`cut_short`]. A setting needs no proof.
 pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> Proof {
     if arm.is_setting() {
         return Proof::Setting;
@@ -47,7 +47,7 @@ pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> 
     }
 }
 
-/// True where the provider's word was had for both sides of every pair, at both their ends.
+/// True if the provider reported the state of both sides of every pair, before and after each.
 fn is_told_by_provider(claims: &[&Finding], epochs: &BTreeSet<u32>) -> bool {
     let told = |epoch: u32, phase: Phase| {
         claims.iter().any(|it| {
@@ -83,7 +83,7 @@ fn not_looked_at(arm: &Arm, claims: &[&Finding], epochs: &BTreeSet<u32>) -> Vec<
     missing
 }
 
-/// The checks of needed claims about `protection` that were carried out in this phase of an epoch.
+/// The checks of needed claims about `protection` that were done in this phase of an epoch.
 fn checks<'a>(claims: &[&'a Finding], protection: &str, (epoch, phase): (u32, Phase)) -> BTreeSet<&'a str> {
     let such = claims
         .iter()
@@ -91,7 +91,7 @@ fn checks<'a>(claims: &[&'a Finding], protection: &str, (epoch, phase): (u32, Ph
     such.map(|it| it.check.as_str()).collect()
 }
 
-/// Epochs in which not everything was checked again after the frames, though a later epoch was measured: the run was
+/// Epochs in which not everything was checked again after the frames, although a later epoch was measured: the run was
 /// killed in them and resumed.
 pub(super) fn cut_short(findings: &[Finding], epochs: &BTreeSet<u32>) -> Vec<u32> {
     let claims: Vec<&Finding> = findings.iter().filter(|finding| finding.role.is_claim()).collect();
@@ -119,7 +119,7 @@ fn quote(finding: &Finding) -> String {
     }
 }
 
-/// Epochs are told from 1, as people count.
+/// Epochs are shown from 1.
 fn when(phase: Phase, epoch: u32) -> String {
     let word = match phase {
         Phase::Before => "before",

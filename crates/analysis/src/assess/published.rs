@@ -1,4 +1,4 @@
-//! What others published about an arm of a cell, as costs that can stand beside the measured ones.
+//! Figures that others published about an arm of a cell, as costs that can be compared with the measured ones.
 
 use tithe_model::{
     experiment::{Experiment, Published, PublishedValue},
@@ -7,7 +7,7 @@ use tithe_model::{
 
 use crate::{Figure, PublishedCost};
 
-/// What the experiment quotes about the arm called `arm` under the conditions of `cell`.
+/// The experiment's quotations about the arm called `arm` under the conditions of `cell`.
 pub(super) fn of(experiment: &Experiment, cell: &Cell, arm: &str) -> Vec<PublishedCost> {
     let workload = experiment.workloads.get(cell.workload).map_or("", |workload| &workload.name);
     let resources = experiment.resources.get(cell.resources).map_or("", |resources| &resources.name);
@@ -37,7 +37,7 @@ fn printed(value: &PublishedValue) -> String {
     }
 }
 
-/// `−16 %`, `+26.5 %`; as many decimals as were given, up to two.
+/// `−16 %`, `+26.5 %`; with the given number of decimals, up to two.
 fn change(share: f64) -> String {
     let percent = (share.abs() * 1e4).round() / 1e2;
     format!("{}{percent} %", if share < 0.0 { "−" } else { "+" })

@@ -1,5 +1,5 @@
-//! What a baseline against its own second instance says about the instrument: how finely it tells apart, how often it
-//! is wrong.
+//! Calibration of the instrument by a baseline against its own second instance: which difference it can detect, and how
+//! often it is wrong.
 
 pub mod spread;
 
@@ -21,10 +21,10 @@ use crate::{
     figures::{METRICS, metric_title},
 };
 
-/// Experiments drawn from the frames of one.
+/// Number of experiments drawn from the frames of one.
 const DRAWN: u32 = 2000;
 
-/// What was found in one cell.
+/// Result of one cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellResolution {
     /// The cell's short name.
@@ -33,7 +33,7 @@ pub struct CellResolution {
     pub mode: String,
     /// Slot, ms.
     pub slot_ms: f64,
-    /// Frames that count.
+    /// Number of frames that count.
     pub frames: usize,
     /// Seconds of measured load.
     pub load_s: f64,
@@ -42,49 +42,50 @@ pub struct CellResolution {
 }
 
 impl CellResolution {
-    /// True when the deciding metric found no difference where there is none, could have told one beyond the margin,
-    /// and has an interval that errs as often as it may.
+    /// True if the deciding metric found no difference where there is none, could have detected one beyond the margin,
+    /// and has an interval with its nominal error.
     pub fn passes(&self) -> bool {
         self.metrics.first().is_some_and(|metric| metric.answer() == Answer::None)
     }
 }
 
-/// What a calibration says of its deciding metric.
+/// The result of a calibration for its deciding metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Intervals leave out the truth more often than they may.
+    /// Intervals miss the truth more often than they may.
     Dishonest,
     /// A difference was found where there is none.
     Difference,
-    /// None was found, but one larger than the margin could not have been told from none.
+    /// No difference was found, but one larger than the margin could have been missed.
     TooNoisy,
-    /// None was found, and none beyond the margin is possible.
+    /// No difference was found, and none beyond the margin is possible.
     None,
 }
 
-/// What one metric resolves.
+/// The resolution of one metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolution {
-    /// How it reads in a table.
+    /// Its title in a table.
     pub title: String,
-    /// Second instance against the first, natural-log ratio; the truth is 0. The intervals of all cells together hold
-    /// it with [`CONFIDENCE`], so that a calibration of many cells gives no more false alarms than one of a single
-    /// cell.
+    /// Second instance against the first, natural-log ratio; the truth is 0. The intervals of all cells contain it
+    /// simultaneously with [`CONFIDENCE`], so a calibration of many cells gives no more false alarms than one of a
+    /// single cell.
     pub effect: Interval,
-    /// Half-width of the interval of two arms after a minute of load, natural-log ratio, as far as load narrows it.
+    /// Half-width of the interval of two arms after a minute of load, natural-log ratio; only the part that more load
+    /// narrows.
     pub frames_per_minute: f64,
-    /// What is known of starts that were not measured; it widens the interval whatever the load, natural-log ratio. 0
-    /// where starts tell their own spread.
+    /// The part of the half-width from the known spread of other starts, which load does not narrow, natural-log ratio.
+    /// 0 if there are enough starts to estimate their spread.
     pub widening: f64,
-    /// Share of drawn experiments without any effect in which one was found, 0–1; `None` where nothing can be drawn
-    /// that would tell.
+    /// Share of drawn experiments without any effect in which one was found, 0–1; `None` if no useful experiments can
+    /// be drawn.
     pub false_alarms: Option<f64>,
     /// The largest difference that counts as none, natural-log ratio.
     pub margin: f64,
 }
 
 impl Resolution {
-    /// What it says.
+    /// The result.
     pub fn answer(&self) -> Answer {
         match (self.is_honest(), self.finds_nothing()) {
             (false, _) => Answer::Dishonest,
@@ -94,7 +95,7 @@ impl Resolution {
         }
     }
 
-    /// The largest difference that the interval leaves possible, natural-log ratio.
+    /// The largest difference that is compatible with the interval, natural-log ratio.
     pub fn largest(&self) -> f64 {
         self.effect.low.abs().max(self.effect.high.abs())
     }
@@ -104,19 +105,19 @@ impl Resolution {
         self.frames_per_minute.hypot(self.widening)
     }
 
-    /// Seconds of load after which the interval of two arms is about as narrow as the margin; `None` where no load on
-    /// these starts makes it so.
+    /// Seconds of load after which the interval of two arms is about as narrow as the margin; `None` if no load on
+    /// these starts is enough.
     pub fn needed_s(&self) -> Option<f64> {
         let left = self.margin.powi(2) - self.widening.powi(2);
         (left > 0.0).then(|| 60.0 * self.frames_per_minute.powi(2) / left)
     }
 
-    /// True when the interval holds the truth.
+    /// True if the interval contains the truth.
     pub fn finds_nothing(&self) -> bool {
         self.effect.low <= 0.0 && self.effect.high >= 0.0
     }
 
-    /// True unless false alarms are more than 5 %, beyond three standard errors of the drawing.
+    /// False if false alarms are more than 5 %, by more than three standard errors of the drawing.
     pub fn is_honest(&self) -> bool {
         let alpha = 1.0 - CONFIDENCE;
         let most = alpha + 3.0 * (alpha * CONFIDENCE / f64::from(DRAWN)).sqrt();
@@ -124,8 +125,7 @@ impl Resolution {
     }
 }
 
-/// What the records of a calibration say, cell by cell. Cells whose deciding metric has too few frames have no
-/// metrics.
+/// The results of a calibration, cell by cell. Cells whose deciding metric has too few frames have no metrics.
 pub fn resolutions(records: &Records) -> Vec<CellResolution> {
     (0..records.plan.cells.len()).map(|index| of_cell(records, index)).collect()
 }
@@ -139,7 +139,7 @@ fn of_cell(records: &Records, index: usize) -> CellResolution {
     metrics.sort_by_key(|metric| *metric != primary);
     let cells = records.plan.cells.len();
     let mut metrics: Vec<_> = metrics.into_iter().map(|metric| of_metric(&measured, metric, cells)).collect();
-    // The first is the one that decides: where it has too few frames, no other decides in its place.
+    // The first decides. If it has too few frames, no other metric replaces it.
     if metrics.first().is_some_and(Option::is_none) {
         metrics.clear();
     }
@@ -176,16 +176,16 @@ fn of_metric(measured: &Measured<'_>, metric: Metric, cells: usize) -> Option<Re
 }
 
 /// Draws experiments from the starts of `effects`, each with a random sign, so that there is no effect whatever the
-/// noise is, and counts those whose interval leaves out 0. What is known of starts from elsewhere is left out: it only
-/// widens.
+/// noise is, and counts those whose interval excludes 0. The known spread of other starts is not used: it would only
+/// widen.
 ///
-/// Checks the interval under the design's own symmetry. That the two instances are alike is the effect's to show.
-/// `None` without effects, and of four to seven starts: the values and signs that can be drawn of those are too few to
-/// tell 5 % (all signs of four agree once in eight times).
+/// Tests the interval under the symmetry of the design. Whether the two instances are alike is tested by the effect.
+/// `None` without effects, and for four to seven starts: they allow too few combinations of values and signs to test 5
+/// % (all signs of four agree once in eight times).
 pub fn false_alarms(effects: &[StartEffect], seed: u64) -> Option<f64> {
     let starts: Vec<&[StartEffect]> = effects.chunk_by(|a, b| a.start == b.start).collect();
     let units: Vec<&[StartEffect]> = match starts.len() as u32 {
-        // Of few starts their frames are drawn, as their interval stands on them.
+        // If starts are few, frames are drawn, because the interval is then based on frames.
         1..STARTS_MIN => effects.chunks(1).collect(),
         0 | STARTS_MIN..STARTS_USUAL => return None,
         STARTS_USUAL.. => starts,
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!([1, 3, 4, 7, 8].map(told), [true, true, false, false, true]);
     }
 
-    /// What is known of other starts is not narrowed by load: half a percent after a minute, or after an hour.
+    /// Load does not narrow the known spread of other starts: half a percent after a minute and after an hour.
     #[test]
     fn load_narrows_what_frames_scatter_and_nothing_else() {
         let of = |frames_per_minute, widening| Resolution {

@@ -1,8 +1,8 @@
 //! One arm after the other, as is common practice: for comparison only.
 //!
-//! Each arm has its own stretch of time, one frame a second or two. The interval is what a reader would compute from
-//! the two series: Welch's t interval of the difference of the means of ln(cost). It takes the frames of an arm for
-//! independent, which they are not where the machine drifts; that is the point of having it.
+//! Each arm has its own period of time, with one frame every second or two. The interval is what a reader would compute
+//! from the two series: Welch's t interval of the difference of the means of ln(cost). It treats the frames of an arm
+//! as independent, which is wrong if the machine drifts; this mode exists to show that.
 
 use tithe_model::experiment::Metric;
 use tithe_statistics::{distribution::t_upper, mean, pairing::frame_spent, variance};

@@ -1,4 +1,4 @@
-//! Memory, size on disk, time to connect: what an arm takes, not what an operation costs.
+//! Memory, size on disk, time to connect: costs of an arm, not of an operation.
 
 use tithe_model::{
     experiment::Metric,
@@ -17,16 +17,16 @@ use super::{
 };
 use crate::{Estimate, Figure, Interval, figures::Size};
 
-/// Takes a counter from the record; `None` where it cannot be seen.
+/// Reads a counter from the record; `None` if unknown.
 pub(super) type Read = fn(&Counters) -> Option<u64>;
 
-/// What is compared at the end of the last frame, with its title and source.
+/// The sizes compared at the end of the last frame, with title and source.
 pub(super) const SIZES: [(Size, &str, Read); 2] = [
     (Size::Memory, "memory of the server", |counters| counters.memory_bytes),
     (Size::Disk, "size on disk", |counters| counters.disk_bytes),
 ];
 
-/// Memory, disk and connecting of arm `arm`, as far as they can be seen.
+/// Memory, disk and connecting of arm `arm`, as far as they are known.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
     let sizes = SIZES.into_iter().filter_map(|(size, title, read)| {
         let ratios = ratios(measured, arm, |frame| read(&frame.counters).unwrap_or(0));
@@ -35,7 +35,7 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
     sizes.chain(connecting(measured, arm)).collect()
 }
 
-/// What a connection takes; `None` where nobody connects.
+/// Time to open a connection; `None` if there are no connections.
 fn connecting(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
     let both: Vec<_> = both(measured, arm, |frame| frame.connect_ns).collect();
     let of = |effect: fn(f64, f64) -> f64| {
@@ -62,7 +62,7 @@ fn ratios(measured: &Measured<'_>, arm: usize, read: impl Fn(&ArmFrame) -> u64) 
     both(measured, arm, read).map(|(_, plain, protected)| (protected / plain).ln()).collect()
 }
 
-/// What `read` takes from every frame in which both arms have some: start, plain, protected.
+/// The value of `read` in every frame in which both arms have one: start, plain, protected.
 fn both<'a>(
     measured: &'a Measured<'_>,
     arm: usize,
@@ -75,7 +75,7 @@ fn both<'a>(
 
 /// The ratio at the end of the last frame, between the 2.5 % and 97.5 % quantiles of all frames.
 ///
-/// That is the spread over the frames and no interval of confidence: sizes of neighbouring frames are not independent.
+/// That is the spread over the frames and not a confidence interval: sizes of consecutive frames are not independent.
 fn at_the_end(measured: &Measured<'_>, size: Size, title: &str, ratios: &[f64]) -> Option<Estimate> {
     let estimate = *ratios.last()?;
     let (low, high) = (quantile7(ratios, 0.025).min(estimate), quantile7(ratios, 0.975).max(estimate));

@@ -1,4 +1,4 @@
-//! Estimates from slots: time, net time and processor time per operation, and the throughput that follows.
+//! Estimates from slots: time, net time and processor time per operation, and the resulting throughput.
 
 use tithe_model::{experiment::Metric, record::Slot};
 use tithe_statistics::{
@@ -21,10 +21,10 @@ use crate::{
 /// A client that ran for a larger share of its wall time is saturated.
 const SATURATED: f64 = 0.9;
 
-/// An open loop that left a larger share of its operations undone was not at its rate.
+/// An open loop with a larger share of unfinished operations did not reach its rate.
 const UNFINISHED: f64 = 0.01;
 
-/// The slot metrics of arm `arm` that have a meaning here, `primary` first, and the throughput after them.
+/// The slot metrics of arm `arm` that apply here, `primary` first, then the throughput.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
     let mut estimates = Vec::new();
     let mut of_time = None;
@@ -41,7 +41,7 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
         }
         estimate.flags.extend(limits(measured, arm, metric));
         estimate.flags.extend(measured.disturbances());
-        // Latencies count from the end of the settling time on, processor and wall time over the whole slot.
+        // Latencies count from the end of the settling time, processor and wall time over the whole slot.
         let from_ns = if metric == Metric::Time { measured.settling_ns } else { 0 };
         if carry_over::is_felt(measured, arm, from_ns) {
             estimate.flags.push(Flag::CarryOver);
@@ -82,13 +82,13 @@ fn of_metric(
     }
 }
 
-/// What an operation of `arm` takes in `frames`, µs.
+/// Cost of an operation of `arm` in `frames`, µs.
 fn level_us(frames: &[MeasuredFrame<'_>], arm: usize, metric: Metric) -> f64 {
     let spent = frames.iter().filter_map(|frame| frame_spent(&frame.slots, arm as u32, metric));
     spent.sum::<Spent>().per_operation() / 1e3
 }
 
-/// The same where nothing was bound to a processor: few frames, shown beside because a server in use is not bound
+/// The same without binding to processors: a few frames, shown in addition because servers in production are not bound
 /// either.
 fn free(measured: &Measured<'_>, arm: usize) -> impl Iterator<Item = Estimate> {
     let of = |(metric, title): (Metric, &str)| {
@@ -105,21 +105,21 @@ pub(super) fn deciding(measured: &Measured<'_>, arm: usize, metric: Metric) -> E
     of_metric(measured, &measured.frames, arm, metric, (Figure::Metric(metric), metric_title(metric)))
 }
 
-/// What limits a figure that depends on how fast the clients are served.
+/// Limits of a figure that depends on how fast the clients are served.
 pub(super) fn limits_of_time(measured: &Measured<'_>, arm: usize) -> Vec<Flag> {
     let either = |holds: &dyn Fn(usize) -> bool| holds(0) || holds(arm);
     let mut flags = Vec::new();
     if measured.open_loop() && either(&|arm| measured.unfinished_share(arm) > UNFINISHED) {
         flags.push(Flag::NotAtRate);
     }
-    // Another program has as many threads as it likes: how much one of them runs is not known.
+    // Another program may have any number of threads, so the share of one of them is unknown.
     if !measured.embedded && !measured.cell.program && either(&|arm| measured.client_share(arm) > SATURATED) {
         flags.push(Flag::ClientSaturated);
     }
     flags
 }
 
-/// What limits the figure of `metric`.
+/// Limits of the figure of `metric`.
 pub(super) fn limits(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<Flag> {
     let mut flags = match metric {
         Metric::Time | Metric::Net => limits_of_time(measured, arm),
@@ -131,12 +131,12 @@ pub(super) fn limits(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec
     flags
 }
 
-/// The effect of each frame that has enough pairs.
+/// The effect of each frame with enough pairs.
 pub(super) fn effects(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<StartEffect> {
     of_frames(&measured.frames, measured.lanes, arm, metric, frame_effect)
 }
 
-/// What a frame's slots say of two arms: [`frame_effect`] or [`frame_difference`].
+/// Compares two arms in the slots of a frame: [`frame_effect`] or [`frame_difference`].
 type OfFrame = fn(&[Slot], u32, u32, Metric, usize) -> Option<f64>;
 
 fn of_frames(frames: &[MeasuredFrame<'_>], lanes: usize, arm: usize, metric: Metric, of: OfFrame) -> Vec<StartEffect> {
@@ -146,7 +146,7 @@ fn of_frames(frames: &[MeasuredFrame<'_>], lanes: usize, arm: usize, metric: Met
     frames.iter().filter_map(of_frame).collect()
 }
 
-/// Effect and difference (µs) with every stall counted; `None` where no frame has both arms or nothing was spent.
+/// Effect and difference (µs) including every stall; `None` if no frame has both arms or the cost is zero.
 fn total(measured: &Measured<'_>, arm: usize, metric: Metric) -> (Option<Interval>, Option<Interval>) {
     let spent = |frame: &MeasuredFrame<'_>| {
         Some((frame_spent(&frame.slots, 0, metric)?, frame_spent(&frame.slots, arm as u32, metric)?))
@@ -167,9 +167,9 @@ fn disjoint(a: Interval, b: Interval) -> bool {
     a.high < b.low || b.high < a.low
 }
 
-/// What the time per operation means for the throughput of a closed loop: 1 − exp(−effect) fewer operations.
+/// The throughput of a closed loop that follows from the time per operation: 1 − exp(−effect) fewer operations.
 ///
-/// The effect stays that of the time, so that a positive one is a cost here too.
+/// The effect is still that of the time, so a positive one is a cost here too.
 pub(super) fn throughput(measured: &Measured<'_>, time: &Estimate) -> Estimate {
     let Interval { estimate, low, high } = time.effect;
     // Fewer operations: −percent(−effect); more: percent(−effect).

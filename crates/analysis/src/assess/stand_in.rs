@@ -1,10 +1,10 @@
-//! Was the product measured, or something that only speaks its language?
+//! Was the product itself measured, or a substitute that speaks its protocol?
 
 use std::collections::BTreeSet;
 
 use tithe_model::{fact::Fact, record::ArmFacts};
 
-/// What answered in place of the product on any arm: a sentence each.
+/// One sentence for each substitute that answered in place of the product on any arm.
 pub(super) fn stand_ins<'a>(arms: impl Iterator<Item = &'a ArmFacts>) -> Vec<String> {
     let named: BTreeSet<&str> = arms.filter_map(|arm| arm.reported(Fact::StandIn)).collect();
     named.into_iter().map(|stand_in| format!("{stand_in}: no figure here is the product's")).collect()

@@ -1,4 +1,4 @@
-//! What each statement of the user's own takes of the time, beside what protections add to it.
+//! The share of each of the user's statements in the total time, and the cost that protections add to it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tithe_model::{
 use super::measured::Measured;
 use crate::StatementUse;
 
-/// The statements of a cell, the one that took most of the baseline's time first; none of a workload that has none.
+/// The statements of a cell, the one with most of the baseline's time first; none if the workload has no statements.
 pub(super) fn statements(measured: &Measured<'_>, facts: &CellFacts) -> Vec<StatementUse> {
     let mut sums: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
     for (arm, record) in measured.frames.iter().flat_map(|frame| frame.record.arms.iter().enumerate()) {
@@ -35,7 +35,7 @@ pub(super) fn statements(measured: &Measured<'_>, facts: &CellFacts) -> Vec<Stat
     all
 }
 
-/// The sum of the values of `seen`, each taken as the middle of its bucket.
+/// The sum of the values of `seen`; each counts as the middle of its bucket.
 fn sum_ns(seen: &Histogram) -> f64 {
     let middle = |bucket: usize| {
         let (low, high) = histogram::bounds(bucket);

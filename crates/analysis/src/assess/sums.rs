@@ -1,4 +1,4 @@
-//! What plain and protected spent, summed by what varies: the frames of a start vary together.
+//! Sums of plain and protected costs by the unit that varies: the frames of a start vary together.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::Interval;
 
 /// The values that a jackknife leaves out one at a time: (plain, protected).
 pub(super) struct Sums {
-    /// Of each start where there are enough, else of each frame.
+    /// One per start if there are enough starts, else one per frame.
     pub values: Vec<(Spent, Spent)>,
-    /// Frames of each start behind them.
+    /// Number of frames of each start.
     of_starts: Vec<usize>,
 }
 
 impl Sums {
-    /// From the start of each frame with what it spent, where that can be seen.
+    /// From the start and the cost of each frame, if known.
     pub fn new(measured: &Measured<'_>, frames: impl Iterator<Item = (u32, Option<(Spent, Spent)>)>) -> Self {
         let frames: Vec<(u32, (Spent, Spent))> = frames.filter_map(|(start, spent)| Some((start, spent?))).collect();
         let mut by_start: BTreeMap<u32, Vec<(Spent, Spent)>> = BTreeMap::new();
@@ -34,22 +34,22 @@ impl Sums {
         Self { values, of_starts }
     }
 
-    /// How many frames, and how many starts, are behind them.
+    /// Number of frames and of starts.
     pub fn stands_on(&self) -> (usize, usize) {
         (self.of_starts.iter().sum(), self.of_starts.len())
     }
 
-    /// Too few starts to tell their own spread.
+    /// There are too few starts to estimate their own spread.
     fn are_few(&self) -> bool {
         self.of_starts.len() < STARTS_MIN as usize
     }
 
-    /// The spread of starts that is known, where they are few.
+    /// The known spread of starts, if there are few.
     pub fn known(&self, asked: IntervalOptions) -> Option<KnownSpread> {
         asked.known.filter(|known| self.are_few() && known.spread > 0.0)
     }
 
-    /// `interval` with the spread of starts that is known, where they are few.
+    /// `interval`, widened by the known spread of starts if there are few.
     pub fn widened(&self, interval: Interval, asked: IntervalOptions) -> Interval {
         let Some(known) = self.known(asked) else { return interval };
         interval.widened(known.at_cost(interval.estimate).widening_over(&self.of_starts, asked.alpha))

@@ -1,4 +1,4 @@
-//! What cells that differ in their clients say together: where each arm is saturated, and what it costs there.
+//! Cells that differ only in their number of clients: where each arm is saturated, and what it costs there.
 
 use tithe_model::{experiment::Arrivals, plan::Cell, records::Records};
 use tithe_statistics::{order::median_interval, saturation::saturation};
@@ -6,7 +6,7 @@ use tithe_statistics::{order::median_interval, saturation::saturation};
 use super::measured::Measured;
 use crate::{CONFIDENCE, CellAnalysis, Sweep, SweepArm, SweepStep};
 
-/// One sweep per workload and set of resources that was measured with several numbers of clients.
+/// One sweep for each workload and set of resources that was measured with several numbers of clients.
 ///
 /// `throughputs`: those of [`throughputs`], by cell and arm.
 pub(super) fn sweeps(records: &Records, analysed: &[CellAnalysis], throughputs: &[Vec<Vec<f64>>]) -> Vec<Sweep> {

@@ -1,4 +1,4 @@
-//! Estimates of a server that its provider switches: each pair of sides is one value.
+//! Estimates for a server that its provider switches: each pair of sides is one value.
 //!
 //! Percentiles and counters are left out: they would need frames that hold both arms.
 
@@ -19,7 +19,7 @@ use crate::{
     figures::{METRICS, metric_title},
 };
 
-/// The slot metrics of arm `arm` that have a meaning here, `primary` first, and the throughput after them.
+/// The slot metrics of arm `arm` that apply here, `primary` first, then the throughput.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
     let mut estimates: Vec<Estimate> = METRICS
         .into_iter()
@@ -43,7 +43,7 @@ pub(super) fn deciding(measured: &Measured<'_>, arm: usize, metric: Metric) -> E
 }
 
 fn of_metric(measured: &Measured<'_>, arm: usize, metric: Metric, primary: Metric) -> Estimate {
-    // What starts differ by is no part of it: one server is both sides.
+    // Start-to-start variation does not apply: one server is both sides.
     let asked = IntervalOptions { known: None, ..measured.asked(metric) };
     let frames = side_frames(measured, arm, metric);
     let inferred = |effects: &[StartEffect]| infer_over_starts(effects, asked);
@@ -54,7 +54,7 @@ fn of_metric(measured: &Measured<'_>, arm: usize, metric: Metric, primary: Metri
     let mut estimate = paired(measured, Figure::Metric(metric), metric_title(metric), &over_pairs, pair_s);
     estimate.primary = metric == primary;
     estimate.unit = "µs/op".into();
-    // Nobody counts how often the provider starts it.
+    // How often the provider starts it is unknown.
     estimate.starts = 0;
     if estimate.count > 0 {
         estimate.difference = Some(difference);
@@ -76,7 +76,7 @@ fn side_frames(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<SideF
     measured.frames.iter().flat_map(both).collect()
 }
 
-/// What either side of each pair spent, every stall counted, µs.
+/// Total cost of both sides of each pair, including every stall, µs.
 fn sums(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<(Spent, Spent)> {
     let of_arm = |frames: &[MeasuredFrame<'_>], arm: usize| -> Spent {
         let sum: Spent = frames.iter().filter_map(|frame| frame_spent(&frame.slots, arm as u32, metric)).sum();

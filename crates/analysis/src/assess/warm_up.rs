@@ -1,4 +1,4 @@
-//! What was offered after each start before the first frame, in words.
+//! A description of the load after each start before the first frame.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use tithe_model::{
 };
 use tithe_statistics::verdict::{digits, percent};
 
-/// How the starts of `cell` were warmed up; empty where they were not.
+/// How the starts of `cell` were warmed up; empty without a warm-up.
 pub(super) fn words(cell: &Cell, warm_ups: &[WarmedUp]) -> String {
     let at_most_ns = match cell.after_start {
         WarmUp::None => return String::new(),
@@ -37,7 +37,7 @@ pub(super) fn words(cell: &Cell, warm_ups: &[WarmedUp]) -> String {
     parts.join("; ")
 }
 
-/// `steady after 38 s (median of 6 starts; 31 to 52 s)`; `None` where no start became steady.
+/// `steady after 38 s (median of 6 starts; 31 to 52 s)`; `None` if no start became steady.
 fn steady_after(warm_ups: &[WarmedUp]) -> Option<String> {
     let shown = lengths_of(warm_ups.iter().filter(|it| it.ended == Steadiness::Steady && !it.as_before))
         .map(|lengths| format!("steady after {lengths}"));
@@ -47,7 +47,7 @@ fn steady_after(warm_ups: &[WarmedUp]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// `38 s (median of 6 starts; 31 to 52 s)`; `None` of no warm-ups.
+/// `38 s (median of 6 starts; 31 to 52 s)`; `None` without warm-ups.
 fn lengths_of<'w>(warm_ups: impl Iterator<Item = &'w WarmedUp>) -> Option<String> {
     let mut lengths: Vec<f64> = warm_ups.map(|it| it.duration_ns as f64 / 1e9).collect();
     lengths.sort_by(f64::total_cmp);
@@ -64,7 +64,7 @@ fn lengths_of<'w>(warm_ups: impl Iterator<Item = &'w WarmedUp>) -> Option<String
     })
 }
 
-/// What limits the figures of `cell`, where some start was still changing when its first frame began.
+/// A warning about the figures of `cell` if some start was still changing when its first frame began.
 pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Option<String> {
     let WarmUp::UntilSteady { at_most_ns, .. } = cell.after_start else { return None };
     let changing = || warm_ups.iter().filter(|it| it.is_unsteady());
@@ -93,8 +93,8 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
     ))
 }
 
-/// The starts whose frames do not count, because their servers certainly changed when the first of them began: as long
-/// as enough others are left to estimate how much starts differ, and arms did not change alike.
+/// The starts whose frames do not count, because their servers were certainly still changing when the first frame
+/// began. Only if enough others are left to estimate start-to-start variation, and arms did not change alike.
 pub(super) fn left_out(warm_ups: &[WarmedUp]) -> BTreeSet<u32> {
     let (changing, steady): (Vec<_>, Vec<_>) = warm_ups.iter().partition(|it| it.is_unsteady());
     match steady.len() >= STARTS_MIN as usize && !arms_changed_alike(warm_ups) {
@@ -103,7 +103,7 @@ pub(super) fn left_out(warm_ups: &[WarmedUp]) -> BTreeSet<u32> {
     }
 }
 
-/// True when warm-ups have shown that quantities of all arms follow one course, so that further ones could be shorter.
+/// True if warm-ups have shown that all arms change in the same way, so that further warm-ups could be shorter.
 fn arms_changed_alike(warm_ups: &[WarmedUp]) -> bool {
     warm_ups.iter().any(|it| it.as_before)
 }

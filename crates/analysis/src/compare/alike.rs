@@ -1,4 +1,4 @@
-//! What may be compared with what: the same work under the same load, the same metric.
+//! Which runs may be compared: the same work under the same load, the same metric.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,13 @@ use tithe_statistics::starts::KnownSpread;
 use super::{Counted, Match, Refusal, Side, USUAL};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Figure, Proof};
 
-/// What each run is called: its database's version, the processor where that is not enough, then the folder,
-/// and at last a number.
+/// The name of each run: its database's version, the processor if that is not unique, then the folder, and finally a
+/// number.
 pub(super) fn names(subjects: &[Analysis]) -> Vec<String> {
     let version = |subject: &Analysis| {
         let arms = subject.cells.iter().flat_map(|cell| &cell.arms);
         let versions = arms.map(|arm| arm.facts.version.as_str()).find(|version| !version.is_empty());
-        // `SQLite 3.54.0, SQLite3 Multiple Ciphers 2.6.1`, `PostgreSQL 15.14 (Debian 15.14-0)`: the first part tells
+        // `SQLite 3.54.0, SQLite3 Multiple Ciphers 2.6.1`, `PostgreSQL 15.14 (Debian 15.14-0)`: the first part is
         // enough.
         let first = versions.unwrap_or(&subject.database).split([',', '(']).next().unwrap_or_default();
         first.trim_end().to_owned()
@@ -37,8 +37,8 @@ pub(super) fn names(subjects: &[Analysis]) -> Vec<String> {
     told.iter().find(apart).cloned().unwrap_or_else(numbered)
 }
 
-/// The cells of all runs that do the same work as `cell` of the first. What its costs are in another run is known to
-/// nobody where that has it and does something else in it.
+/// The cells of all runs that do the same work as `cell` of the first. If a run has the cell with other work in it, the
+/// cost there is unknown.
 pub(super) fn cells<'a>(
     subjects: &'a [Analysis],
     runs: &[String],
@@ -60,7 +60,7 @@ pub(super) fn cells<'a>(
     Ok(cells)
 }
 
-/// In what two cells of one name differ, apart from what is compared.
+/// The differences between two cells of the same name, apart from what is compared.
 fn unlike((one, one_records): (&CellAnalysis, u64), (other, other_records): (&CellAnalysis, u64)) -> Vec<String> {
     let mut unlike = Vec::new();
     let mut tell = |what: &str, one: &str, other: &str| {
@@ -82,26 +82,26 @@ fn unlike((one, one_records): (&CellAnalysis, u64), (other, other_records): (&Ce
     unlike
 }
 
-/// What the clients of `cell` do with their connections, of which a note stands only where they connect again.
+/// How the clients of `cell` use connections; there is a note only if they reconnect.
 fn connections(cell: &CellAnalysis) -> &str {
     cell.notes.iter().find(|(name, _)| Note::Connections.is(name)).map_or("kept open", |(_, value)| value)
 }
 
-/// What the plain arm's server may use of the machine.
+/// Resource limits of the plain arm's server.
 fn limits(cell: &CellAnalysis) -> String {
     let known = cell.arms.first().and_then(|arm| arm.facts.reported(Fact::Limits));
-    // How they are kept is the machine's.
+    // The mechanism behind the limits depends on the machine, so it is left out.
     known.map_or("none", |words| words.split(BY_CONTROL_GROUPS).next().unwrap_or_default()).to_owned()
 }
 
-/// The notes of `cell` that say what was asked of it. At a share of saturation its rate is what the run itself found,
-/// and another in every run.
+/// The notes of `cell` about its requested conditions. At a share of saturation the rate was found by the run itself
+/// and differs in every run, so it is left out.
 pub(crate) fn asked_notes(cell: &CellAnalysis) -> impl Iterator<Item = &(String, String)> {
     let found = Arrivals::are_of_saturation(&cell.arrivals);
     cell.notes.iter().filter(move |(name, _)| !found || !Note::Rate.is(name))
 }
 
-/// Adds the arms that all `cells` have, and the reasons for those that they do not.
+/// Adds the arms that all `cells` have, and the reasons for the others.
 pub(super) fn arms(
     (subjects, runs): (&[Analysis], &[String]),
     cells: &[&CellAnalysis],
@@ -127,14 +127,14 @@ pub(super) fn arms(
     }
 }
 
-/// The arms of `cell` that have a cost to tell: those that protect something, and other builds and set-ups of the
-/// baseline. An A/A arm is none of them.
+/// The arms of `cell` with a cost to compare: protected arms, and other builds and set-ups of the baseline, but not A/A
+/// arms.
 fn comparable(cell: &CellAnalysis) -> impl Iterator<Item = &ArmAnalysis> {
     cell.arms.iter().filter(|arm| arm.proof != Proof::Baseline || (!arm.aa && !arm.estimates.is_empty()))
 }
 
-/// The deciding cost of an arm, in all runs. One that decides in one run only is judged over one run only, and not
-/// compared.
+/// The deciding cost of an arm, in all runs. A figure that decides only in some runs has no interval over the others,
+/// and is not compared.
 fn matched(
     (subjects, runs): (&[Analysis], &[String]),
     cell: &CellAnalysis,
@@ -167,9 +167,9 @@ fn matched(
     Ok(Match { cell: cell.id.clone(), arm: names.join(" / "), title: primary.title.clone(), sides, error: None })
 }
 
-/// How much identical runs on `database` are known to differ in `figure` beyond what their intervals say.
+/// How much identical runs on `database` are known to differ in `figure` beyond their intervals.
 pub(crate) fn between_runs(database: &str, figure: &Figure) -> Option<KnownSpread> {
-    // What decides is a metric; anything else is taken as net time.
+    // Deciding figures are metrics; anything else is treated as net time.
     let metric = if let Figure::Metric(metric) = figure { *metric } else { Metric::Net };
     KnownSpread::of_metric(&run_spread::built_in(database), metric)
 }
@@ -197,7 +197,7 @@ pub(super) fn not_in_first(subjects: &[Analysis], runs: &[String]) -> Vec<String
     told.into_iter().collect()
 }
 
-/// What differs between the runs and does not forbid comparing costs, but may explain them; and what is judged how.
+/// Differences between the runs that allow a comparison but may explain its result; and how answers were judged.
 pub(super) fn notes(subjects: &[Analysis], runs: &[String], matches: &[Match]) -> Vec<String> {
     let mut notes: Vec<String> = judged_over_run(subjects).into_iter().collect();
     notes.extend((0..runs.len()).filter_map(|run| on_few_starts(run, runs, matches)));
@@ -208,7 +208,7 @@ pub(super) fn notes(subjects: &[Analysis], runs: &[String], matches: &[Match]) -
     notes.extend(not_symmetric(runs, matches));
     let first = &subjects[0];
     for (subject, name) in subjects.iter().zip(runs).skip(1) {
-        // What it swaps to, and when it was started, makes no other machine.
+        // Other swap or another boot does not make it another machine.
         let Machine { swap, boot, .. } = first.machine.clone();
         let machine = Machine { swap, boot, ..subject.machine.clone() };
         if machine != first.machine {
@@ -234,7 +234,7 @@ pub(super) fn notes(subjects: &[Analysis], runs: &[String], matches: &[Match]) -
     notes
 }
 
-/// Said of a run whose servers were started so rarely that it does not show how much they vary.
+/// A note about a run with too few starts of its servers to show how much they vary.
 fn on_few_starts(run: usize, runs: &[String], matches: &[Match]) -> Option<String> {
     let sides = || matches.iter().flat_map(|it| &it.sides).filter(|side| side.run == run && side.few_starts());
     let starts = match sides().map(|side| side.estimate.starts).min()? {
@@ -250,13 +250,13 @@ fn on_few_starts(run: usize, runs: &[String], matches: &[Match]) -> Option<Strin
     Some(format!("{} has {starts} of its servers: {doubt}.", runs[run]))
 }
 
-/// Said where an answer rests on wider intervals than the sentences about single costs.
+/// A note if an answer uses wider intervals than the sentences about single costs.
 fn judged_over_run(subjects: &[Analysis]) -> Option<String> {
     let estimates = subjects.iter().flat_map(|it| &it.cells).flat_map(|it| &it.arms).flat_map(|it| &it.estimates);
     estimates.map(|estimate| estimate.over_run).any(|it| it.is_some()).then(|| judged_over_all("run"))
 }
 
-/// The same of `each` that has several cells.
+/// The note, if `each` has several cells.
 pub(crate) fn judged_over_all(each: &str) -> String {
     format!(
         "The answer and the status of a threshold are judged over all cells of each {each}; bars and sentences about one \
@@ -264,7 +264,7 @@ pub(crate) fn judged_over_all(each: &str) -> String {
     )
 }
 
-/// Said of the databases of which identical runs are known to differ by more than their intervals say.
+/// Notes about databases whose identical runs are known to differ by more than their intervals.
 pub(crate) fn judged_over_runs<'a>(known: impl Iterator<Item = (&'a str, KnownSpread)>) -> BTreeSet<String> {
     let told = known.map(|(database, known)| {
         format!(
@@ -277,7 +277,7 @@ pub(crate) fn judged_over_runs<'a>(known: impl Iterator<Item = (&'a str, KnownSp
     told.collect()
 }
 
-/// Said of the cells of a run that are shown and not ranked because their set-up was not symmetric.
+/// Notes about cells of a run that are shown and not ranked because their set-up was not symmetric.
 fn not_symmetric(runs: &[String], matches: &[Match]) -> BTreeSet<String> {
     let sides = matches.iter().flat_map(|matched| matched.sides.iter().map(move |side| (&matched.cell, side)));
     let told = sides.filter(|(_, side)| !side.estimate.is_symmetric()).map(|(cell, side)| {
@@ -290,7 +290,7 @@ fn not_symmetric(runs: &[String], matches: &[Match]) -> BTreeSet<String> {
     told.collect()
 }
 
-/// What the runs say of their A/A arms in `cell`, where the truth is no cost.
+/// The costs of the runs' A/A arms in `cell`, whose true cost is zero.
 fn controls_of(cell: &CellAnalysis, subjects: &[Analysis], runs: &[String]) -> Option<String> {
     let read = |(subject, name): (&Analysis, &String)| {
         let cell = subject.cells.iter().find(|other| other.id == cell.id)?;

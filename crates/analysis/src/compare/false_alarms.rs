@@ -1,12 +1,11 @@
-//! A budget of false alarms: how seldom a threshold may be passed where nothing grew beyond it.
+//! A budget of false alarms: how often a threshold may be exceeded although nothing grew beyond it.
 //!
-//! A user who compares *r* times a year, with *c* costs each time, and allows *a* false alarms a year, lets each cost
-//! err by
-//! *a* ÷ (*r* · *c*), one-sided (Bonferroni). The intervals of both runs are widened to that error by Student's
-//! quantiles, with one degree of freedom less than there are values behind them: starts of the servers where frames
-//! share them, else frames; of gathered matrices hosts, or repeats on one host. Where a spread from elsewhere widened
-//! an interval, they are no more than that spread stands on. *n* values all lie on one side by chance once in 2^*n*
-//! times; an error below that cannot be had from them, and is refused.
+//! A user who compares *r* times a year, with *c* costs each time, and allows *a* false alarms a year, allows each cost
+//! an error of *a* ÷ (*r* · *c*), one-sided (Bonferroni). The intervals of both runs are widened to that error by
+//! Student's quantiles, with one degree of freedom less than the number of values: starts of the servers if frames
+//! share them, else frames; for gathered matrices hosts, or repeats on one host. If a known spread widened an interval,
+//! the number of values is limited to that of the spread. *n* values all lie on one side by chance once in 2^*n* times;
+//! so a smaller error is not possible with them and is refused.
 
 use tithe_model::{plan::STARTS_MIN, quantity::fixed};
 use tithe_statistics::distribution::t_upper;
@@ -14,20 +13,20 @@ use tithe_statistics::distribution::t_upper;
 use super::{Comparison, Counted, Match, Side, USUAL};
 use crate::Interval;
 
-/// What may be asked of a year of comparisons.
+/// The budget for a year of comparisons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budget {
-    /// False alarms that are allowed in a year, above 0.
+    /// False alarms allowed per year, above 0.
     pub alarms_per_year: f64,
-    /// Times a year that the comparison is made, above 0.
+    /// Number of comparisons per year, above 0.
     pub comparisons_per_year: f64,
 }
 
 impl Comparison {
-    /// Holds every change to an error by which the comparison stays within `budget`, and notes what that takes.
+    /// Sets the error of every change so that the comparison stays within `budget`, and adds a note about it.
     ///
     /// # Errors
-    /// Where runs rest on too few values for such an error: every one of them, whole sentences.
+    /// If runs have too few values for such an error: one sentence for each.
     pub fn keep(&mut self, budget: Budget) -> Result<(), Vec<String>> {
         let Budget { alarms_per_year, comparisons_per_year } = budget;
         let changes = self.matches.iter().map(|it| it.changes().len()).sum::<usize>().max(1);
@@ -47,7 +46,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// The sides of `matched` that rest on too few values for `error`.
+    /// The sides of `matched` with too few values for `error`.
     fn too_few(&self, matched: &Match, error: f64) -> Vec<String> {
         let counted = matched.sides.iter().filter(|side| side.counts());
         let short = counted.filter(|side| error < 0.5f64.powi(side.values().0 as i32));
@@ -68,12 +67,12 @@ impl Comparison {
     }
 }
 
-/// Values that a spread from elsewhere counts for where a document does not say what it stands on: the fewest starts
-/// that `tithe calibrate --starts` takes.
+/// Number of values of a known spread if a document does not give it: the fewest starts that `tithe calibrate --starts`
+/// takes.
 const UNTOLD_VALUES: usize = STARTS_MIN as usize;
 
 impl Side {
-    /// The independent values behind the cost, and what one of them is.
+    /// The number of independent values of the cost, and their name.
     fn values(&self) -> (usize, &'static str) {
         let (starts, count) = (self.estimate.starts, self.estimate.count);
         let frames = self.estimate.values();
@@ -88,13 +87,12 @@ impl Side {
         }
     }
 
-    /// Values that the spread from elsewhere counts for, by which the interval is widened: one more than its degrees of
-    /// freedom.
+    /// Number of values of the known spread that widened the interval: one more than its degrees of freedom.
     fn known_values(&self) -> usize {
         self.estimate.known_degrees.map_or(UNTOLD_VALUES, |degrees| degrees as usize + 1)
     }
 
-    /// How it comes to rest on more values.
+    /// How to get more values.
     fn remedy(&self) -> &'static str {
         match self.counted {
             Counted::Frames if self.estimate.widened => "measure over more starts",
@@ -103,7 +101,7 @@ impl Side {
         }
     }
 
-    /// The cost as the status judges it, in an interval of the one-sided `error`.
+    /// The cost as the status judges it, with an interval of the one-sided `error`.
     pub(super) fn erring(&self, error: f64) -> Interval {
         let degrees = (self.values().0 as f64 - 1.0).max(1.0);
         let widen = t_upper(error, degrees) / t_upper(USUAL, degrees);
@@ -118,7 +116,7 @@ mod tests {
     use super::*;
     use crate::{Analysis, compare::compare, report::sample};
 
-    /// Two runs, of which TLS costs `more` (a share) in the second; on `starts` starts each.
+    /// Two runs, each on `starts` starts; in the second, TLS costs `more` (a share).
     fn compared(more: f64, starts: usize) -> Comparison {
         let mut before = Analysis { database: "simulated".to_owned(), ..sample::full() };
         before.cells[0].arms.truncate(2);
@@ -141,14 +139,14 @@ mod tests {
 
     #[test]
     fn fewer_false_alarms_take_more_than_before() {
-        // TLS costs 40.5 % [38.7, 42.3] and then four points more.
+        // TLS costs 40.5 % [38.7, 42.3], then four points more.
         let usual = compared(0.04, 1);
         let width = |comparison: &Comparison| comparison.matches[0].changes()[0].points.half_width();
         let mut strict = usual.clone();
         strict.keep(budget(1.0, 1000.0)).expect("30 frames can detect it");
         assert!(beyond(&usual, 0.01) && !beyond(&strict, 0.01));
         assert!(width(&strict) > 1.5 * width(&usual));
-        // More than the usual error is never used.
+        // An error larger than the usual one is never used.
         let mut lax = usual.clone();
         lax.keep(budget(100.0, 1.0)).expect("a lax budget");
         assert!((width(&lax) - width(&usual)).abs() < 1e-12);
@@ -180,7 +178,7 @@ mod tests {
             side.erring(error).half_width() / side.estimate.effect.half_width()
         };
         let student = |degrees: f64| t_upper(error, degrees) / t_upper(USUAL, degrees);
-        // The last two: more than the frames have, and a document that does not say it.
+        // The last two: more than there are frames, and a document without the value.
         for (known, degrees) in [(Some(6.0), 6.0), (Some(21.4), 21.0), (Some(1e6), 29.0), (None, 3.0)] {
             let (found, right) = (widening(known), student(degrees));
             assert!((found - right).abs() < 1e-9, "{known:?}: {found} {right}");
@@ -191,7 +189,7 @@ mod tests {
         assert!(on_one_start(Some(7.0)).keep(budget(1.0, 250.0)).is_ok());
     }
 
-    /// The one-sided error is what is asked for: of so many normal samples, so many intervals lie above the truth.
+    /// The one-sided error has its nominal size: as many intervals of normal samples lie above the truth as it allows.
     #[test]
     fn an_interval_errs_as_often_as_it_may() {
         use tithe_model::schedule::SplitMix64;

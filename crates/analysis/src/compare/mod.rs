@@ -1,11 +1,10 @@
 //! Several runs side by side: other databases, other machines, an earlier and a later version.
 //!
-//! Only costs are compared, which are shares of each run's own plain arm, so that a difference is in percentage
-//! points. Absolute levels of different runs belong to different hours: they are shown beside their cost and
-//! not compared. Differences rest on the intervals of the runs, which hold for the next start of the servers, too, and
-//! on what is known of how much identical runs differ beyond those ([`run_spread`]). What cannot be compared is refused
-//! with its reason ([`Comparison::refused`]); an arm that was not proven, or whose set-up was not symmetric, is shown
-//! and not ranked.
+//! Only costs are compared. They are shares of each run's own plain arm, so a difference is in percentage points.
+//! Absolute levels of different runs come from different times: they are shown next to their cost and not compared.
+//! Differences use the intervals of the runs, which also hold for the next start of the servers, and the known
+//! differences of identical runs beyond those ([`run_spread`]). What cannot be compared is refused with its reason
+//! ([`Comparison::refused`]). An arm that was not proven, or whose set-up was not symmetric, is shown and not ranked.
 //!
 //! [`run_spread`]: tithe_model::run_spread
 
@@ -20,19 +19,19 @@ pub use false_alarms::Budget;
 
 use crate::{Analysis, CONFIDENCE, Estimate, Interval, Proof};
 
-/// The one-sided error of an interval that no budget of false alarms has widened.
+/// The one-sided error of an interval without a budget of false alarms.
 const USUAL: f64 = (1.0 - CONFIDENCE) / 2.0;
 
-/// What can be said of several runs together.
+/// The comparison of several runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// What each run is called: as much of database, machine and folder as tells them apart.
+    /// The name of each run: as much of database, machine and folder as makes it unique.
     pub runs: Vec<String>,
     /// The costs that can be compared, in the order of the first run.
     pub matches: Vec<Match>,
-    /// What cannot be compared, and why.
+    /// Costs that cannot be compared, and why.
     pub refused: Vec<Refusal>,
-    /// What the reader should know, whole sentences.
+    /// Notes for the reader, whole sentences.
     pub notes: Vec<String>,
     /// The largest difference that counts as none, natural-log ratio: the first run's margin.
     pub margin: f64,
@@ -43,35 +42,35 @@ pub struct Comparison {
 pub struct Refusal {
     /// A whole sentence.
     pub reason: String,
-    /// It is about a cost that all runs were to tell: a threshold was not held against it.
+    /// It is about a cost that all runs should have: no threshold was applied to it.
     pub unjudged: bool,
 }
 
 impl Refusal {
-    /// Some run was not to tell it.
+    /// Some run does not have it.
     pub(crate) fn absent(reason: String) -> Self {
         Self { reason, unjudged: false }
     }
 
-    /// All runs were to tell it.
+    /// All runs should have it.
     pub(crate) fn unjudged(reason: String) -> Self {
         Self { reason, unjudged: true }
     }
 }
 
 impl Comparison {
-    /// Why things are not compared, whole sentences.
+    /// Why costs are not compared, whole sentences.
     pub fn reasons(&self) -> Vec<String> {
         reasons(&self.refused).collect()
     }
 }
 
-/// Why things are not compared, whole sentences.
+/// Why costs are not compared, whole sentences.
 fn reasons(refused: &[Refusal]) -> impl Iterator<Item = String> {
     refused.iter().map(|refusal| refusal.reason.clone())
 }
 
-/// What is said in place of a comparison where nothing is left of it.
+/// The text if nothing is left to compare.
 pub(crate) fn nothing_left(refused: &[Refusal]) -> Vec<String> {
     reasons(refused).chain(["Nothing is left to compare.".to_owned()]).collect()
 }
@@ -81,13 +80,13 @@ pub(crate) fn nothing_left(refused: &[Refusal]) -> Vec<String> {
 pub struct Match {
     /// The cell's short name.
     pub cell: String,
-    /// The arm's name; with several names where each run has one protected arm of its own.
+    /// The arm's name; several names if each run has one protected arm of its own.
     pub arm: String,
-    /// What is compared: `net time per op`.
+    /// The title of the figure: `net time per op`.
     pub title: String,
     /// The cost in each run that has it.
     pub sides: Vec<Side>,
-    /// The one-sided error of its changes, where a budget of false alarms says it.
+    /// The one-sided error of its changes, if there is a budget of false alarms.
     pub error: Option<f64>,
 }
 
@@ -100,14 +99,14 @@ pub struct Side {
     pub estimate: Estimate,
     /// Was the protection on?
     pub proof: Proof,
-    /// What the count of the estimate counts.
+    /// What `count` of the estimate counts.
     pub counted: Counted,
-    /// How much identical runs differ beyond their own intervals; `None` where they do not, or hosts or repeats say it
-    /// themselves.
+    /// How much identical runs differ beyond their own intervals; `None` if they do not, or if hosts or repeats already
+    /// show it.
     pub between_runs: Option<KnownSpread>,
 }
 
-/// What the values are that a cost rests on.
+/// Kind of the values behind a cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
     /// Frames of one run.
@@ -119,56 +118,56 @@ pub enum Counted {
 }
 
 impl Side {
-    /// True where the cost is known and is that of the protection.
+    /// True if the cost is known and is the cost of the protection.
     pub fn counts(&self) -> bool {
         let Interval { low, high, .. } = self.estimate.effect;
         let known = low.is_finite() && high.is_finite();
         known && self.estimate.is_symmetric() && self.proof.stands()
     }
 
-    /// The run rests on fewer starts of the servers than tell how much these differ.
+    /// The run has too few starts of the servers to show how much these differ.
     pub fn few_starts(&self) -> bool {
         (1..STARTS_MIN as usize).contains(&self.estimate.starts)
     }
 
-    /// The cost by its own interval, as another run might have found it.
+    /// The cost with its own interval, widened by the differences of identical runs.
     fn alone(&self) -> Interval {
         self.of_any_run(self.estimate.effect, USUAL)
     }
 
-    /// The cost as the answer and the status judge it, over all cells of its run, as another run might have found it.
+    /// The cost as answer and status judge it, over all cells of its run, widened by the differences of identical runs.
     fn over_run(&self) -> Interval {
         self.of_any_run(self.estimate.headline().effect, USUAL)
     }
 
-    /// This run's `cost` with what identical runs differ by besides, which errs by `error` at either side.
+    /// This run's `cost`, widened by the differences of identical runs, with `error` on either side.
     fn of_any_run(&self, cost: Interval, error: f64) -> Interval {
         self.between_runs.map_or(cost, |known| cost.widened(known.widening(1, 2.0 * error)))
     }
 }
 
-/// How two costs differ.
+/// The difference of two costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference<'a> {
     /// The side with the smaller cost.
     pub less: &'a Side,
-    /// The other.
+    /// The other side.
     pub more: &'a Side,
-    /// What `more` costs more, as a share of its own plain arm less that of the other's; at least zero.
+    /// Difference of the costs as shares of each run's own plain arm, `more` less `less`; at least zero.
     pub points: Interval,
-    /// By how much protected ÷ plain is larger, natural-log ratio.
+    /// The factor by which protected ÷ plain is larger, natural-log ratio.
     pub ratio: Interval,
 }
 
 impl Difference<'_> {
-    /// True where the interval leaves no doubt which cost is smaller.
+    /// True if the interval shows which cost is smaller.
     pub fn reported(&self) -> bool {
         self.points.low > 0.0
     }
 }
 
 impl Match {
-    /// The least cost against each other one, by rising cost; empty where fewer than two costs count.
+    /// The smallest cost against each other one, by rising cost; empty if fewer than two costs count.
     pub fn differences(&self) -> Vec<Difference<'_>> {
         self.differences_by(Side::alone)
     }
@@ -182,15 +181,15 @@ impl Match {
         others.iter().copied().zip(others.iter().map(by)).map(difference).collect()
     }
 
-    /// The run that loses least beyond doubt, judged over all cells of each run.
+    /// The run with certainly the smallest cost, judged over all cells of each run.
     pub fn least(&self) -> Option<usize> {
         let differences = self.differences_by(Side::over_run);
         let reported = !differences.is_empty() && differences.iter().all(Difference::reported);
         reported.then(|| differences[0].less.run)
     }
 
-    /// How each later run's cost changed against the first run's, judged over all cells of each run; of a single run
-    /// its cost itself. Empty where the first cost does not count; without those that have no interval over all cells.
+    /// The change of each later run's cost from the first run's, judged over all cells of each run; for a single run
+    /// the cost itself. Empty if the first cost does not count. Costs without an interval over all cells are left out.
     pub fn changes(&self) -> Vec<Change> {
         let counted: Vec<&Side> = self.sides.iter().filter(|side| side.counts()).collect();
         let mut changes = match counted.as_slice() {
@@ -210,25 +209,25 @@ impl Match {
             }
             _ => Vec::new(),
         };
-        // What may be anything is below every threshold, which would pass for having kept it.
+        // An unknown change is below every threshold, which would look as if the threshold were kept.
         changes.retain(|change: &Change| change.ratio.half_width().is_finite());
         changes
     }
 }
 
-/// How the cost of an arm changed from the first run to a later one.
+/// The change of an arm's cost from the first run to a later one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
     /// Index of the later run.
     pub run: usize,
     /// Its cost as a share of the plain arm, less that of the first run.
     pub points: Interval,
-    /// By how much protected ÷ plain grew, natural-log ratio.
+    /// The factor by which protected ÷ plain grew, natural-log ratio.
     pub ratio: Interval,
 }
 
 impl Change {
-    /// True where the cost grew by more than `threshold`, a share, whatever of the interval is true.
+    /// True if the cost grew by more than `threshold`, a share, even at the low end of the interval.
     pub fn beyond(&self, threshold: f64) -> bool {
         self.points.low > threshold
     }
@@ -240,17 +239,17 @@ pub(crate) fn as_share(effect: &Interval) -> Interval {
     Interval { estimate, low, high }
 }
 
-/// How far two costs are apart: as shares, and as the ratio of protected ÷ plain.
+/// The difference of two costs: as shares, and as the ratio of protected ÷ plain.
 fn apart(one: &Interval, other: &Interval, comparisons: usize) -> (Interval, Interval) {
     (difference(&as_share(one), &as_share(other), comparisons), difference(one, other, comparisons))
 }
 
-/// The interval of `one` − `other`, which come from runs of their own.
+/// The interval of `one` − `other`, from independent runs.
 ///
-/// The squares of the distances to the ends are added (MOVER: Zou and Donner, *Construction of confidence limits
-/// about effect measures*, Statistics in Medicine 27, 2008), which keeps uneven intervals uneven. With several
-/// `comparisons` the distances are widened by the ratio of the normal quantiles (Bonferroni), so that all hold
-/// together.
+/// The squares of the distances to the ends are added (MOVER: Zou and Donner, *Construction of confidence limits about
+/// effect measures*, Statistics in Medicine 27, 2008), which keeps asymmetric intervals asymmetric. With several
+/// `comparisons` the distances are widened by the ratio of the normal quantiles (Bonferroni), so that all intervals
+/// hold simultaneously.
 pub fn difference(one: &Interval, other: &Interval, comparisons: usize) -> Interval {
     let widen = normal_upper(USUAL / comparisons.max(1) as f64) / normal_upper(USUAL);
     let distance = |a: f64, b: f64| widen * a.hypot(b);
@@ -262,7 +261,7 @@ pub fn difference(one: &Interval, other: &Interval, comparisons: usize) -> Inter
     }
 }
 
-/// Compares runs by what their records say; `labels` are what the user calls them, as far as he does.
+/// Compares runs by their records; `labels` are the names given by the user, if any.
 ///
 /// # Errors
 /// Why nothing can be compared: every reason, whole sentences.
@@ -301,13 +300,13 @@ mod tests {
     fn subject(run: &str, change: impl Fn(&mut Analysis)) -> Analysis {
         let mut analysis = sample::full();
         analysis.run = run.to_owned();
-        // Its runs are not known to differ by more than they say.
+        // The simulated database has no known differences between identical runs.
         analysis.database = "simulated".to_owned();
         change(&mut analysis);
         analysis
     }
 
-    /// The same arms on another database, where TLS costs half.
+    /// The same arms on another database, where TLS costs half as much.
     fn other(analysis: &mut Analysis) {
         for arm in &mut analysis.cells[0].arms {
             arm.facts.version = "MariaDB 11.8.3, OpenSSL 3.0".to_owned();
@@ -349,7 +348,7 @@ mod tests {
             .assert_eq(&reasons(&|analysis| drop(analysis.cells[0].arms.pop())));
         let records = compare(&[subject("one", |_| ()), Analysis { records: 5, ..subject("two", |_| ()) }], &[]);
         assert!(records.unwrap_err()[0].contains("records 1000 and 5"));
-        // Where all runs name a cost, no threshold was held against it.
+        // If all runs name a cost, no threshold was applied to it.
         let unjudged = |change: &dyn Fn(&mut Analysis)| {
             let compared = compare(&[subject("one", |_| ()), subject("two", change)], &[]).expect("an arm is left");
             let unjudged = compared.refused.into_iter().filter(|refusal| refusal.unjudged);
@@ -410,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_threshold_is_passed_only_beyond_doubt() {
-        // TLS costs 18.5 % [17.8, 19.3] and then 40.5 % [38.7, 42.3]: 22 points more, and 20 at least.
+        // TLS costs 18.5 % [17.8, 19.3], then 40.5 % [38.7, 42.3]: 22 points more, and at least 20.
         let compared = compare(&[subject("one", other), subject("two", |_| ())], &[]).unwrap();
         let beyond = |threshold: f64| compared.matches[0].changes().iter().any(|change| change.beyond(threshold));
         assert_eq!([0.0, 0.15, 0.2, 0.21, 0.25].map(beyond), [true, true, true, false, false]);
@@ -438,7 +437,7 @@ mod tests {
 
     #[test]
     fn what_identical_runs_differ_by_widens_differences_and_no_cost() {
-        // Of a database that nobody has measured.
+        // A database without measured differences between runs.
         let unknown = |analysis: &mut Analysis| "tomorrow".clone_into(&mut analysis.database);
         let both = |change: &dyn Fn(&mut Analysis)| {
             let dearer = |analysis: &mut Analysis| {

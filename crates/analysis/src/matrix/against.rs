@@ -1,8 +1,8 @@
-//! Matrices against each other: what a protection costs over the hosts of one and of another, in the form in which runs
-//! are compared.
+//! Compares matrices: the costs of a protection over the hosts of each, in the same form as a comparison of runs.
 //!
-//! A figure that is not pooled, because its matrix has two hosts or none that counts, is refused with that reason. One
-//! that rests on a single run errs like any run, also by what its interval does not hold.
+//! A figure that is not pooled, because its matrix has two hosts or none that counts, is refused with that reason. A
+//! figure from a single run has the errors of any run, including differences between runs that its interval does not
+//! contain.
 
 use std::collections::BTreeSet;
 
@@ -19,27 +19,27 @@ use crate::{
     figures::metric_title,
 };
 
-/// One matrix and what it is called.
+/// One matrix and its name.
 pub struct Named {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Where it comes from: its title, plan and version.
+    /// Its origin: title, plan and version.
     pub source: String,
     /// Its kinds of machine.
     pub machines: BTreeSet<String>,
-    /// What it says.
+    /// Its figures.
     pub figures: Vec<MatrixFigure>,
     /// The cost of each of its figures as judged over all cells.
     over_all: Vec<Option<Interval>>,
-    /// What some of its tasks were to measure and did not, or not to the end.
+    /// Places that some of its tasks should have measured but did not, or not completely.
     unmeasured: BTreeSet<Place>,
 }
 
-/// Kind of machine, experiment, and the cell where it is not all of them.
+/// Kind of machine, experiment, and the cell unless it is all of them.
 type Place = (String, String, Option<String>);
 
 impl Named {
-    /// What `gathered`, which is called `name`, says.
+    /// For `gathered`, which is called `name`.
     pub fn of(name: String, gathered: &Gathered) -> Self {
         let source = format!("{}, plan {}, gathered by tithe {}", gathered.title, gathered.plan, gathered.tithe);
         let machines = gathered.tasks.iter().map(|task| task.machine.clone()).collect();
@@ -47,18 +47,18 @@ impl Named {
         Self { name, source, machines, figures: figures(gathered), over_all, unmeasured: unmeasured(gathered) }
     }
 
-    /// What the cell of `figure` is called, with its kind of machine where there are several.
+    /// The name of the cell of `figure`, with its kind of machine if there are several.
     fn cell(&self, figure: &MatrixFigure) -> String {
         let cell = format!("{} · {}", figure.experiment, figure.cell);
         if self.machines.len() > 1 { format!("{} · {cell}", figure.machine) } else { cell }
     }
 
-    /// What `figure` is called.
+    /// The name of `figure`.
     pub fn place(&self, figure: &MatrixFigure) -> String {
         format!("{} · {}", self.cell(figure), figure.arm)
     }
 
-    /// True where some task was to tell `figure` of `other` and could not.
+    /// True if some task should have measured `figure` of `other` and could not.
     fn was_to_tell(&self, other: &Self, figure: &MatrixFigure) -> bool {
         let one_kind = one_kind(self, other);
         self.unmeasured.iter().any(|(machine, experiment, cell)| {
@@ -68,7 +68,7 @@ impl Named {
     }
 }
 
-/// What some task of `gathered` was to measure and did not, or not to the end.
+/// Places that some task of `gathered` should have measured but did not, or not completely.
 fn unmeasured(gathered: &Gathered) -> BTreeSet<Place> {
     let mut places = BTreeSet::new();
     for row in &gathered.tasks {
@@ -86,7 +86,7 @@ fn unmeasured(gathered: &Gathered) -> BTreeSet<Place> {
     places
 }
 
-/// Compares `matrices`, of which the first is the one to compare with.
+/// Compares `matrices` with the first of them.
 ///
 /// # Errors
 /// Why nothing can be compared: every reason, whole sentences.
@@ -127,8 +127,8 @@ pub fn compare(matrices: &[Named]) -> Result<Comparison, Vec<String>> {
     Ok(Comparison { runs, matches, refused, notes, margin })
 }
 
-/// The refusal of a `figure` of `other` that `matrix` has not, for that `reason`. What tasks of `matrix` were to tell
-/// and could not was held against no threshold.
+/// The refusal of a `figure` of `other` that `matrix` does not have, for that `reason`. If tasks of `matrix` should
+/// have measured it, no threshold was applied to it.
 fn lacking(matrix: &Named, (other, figure): (&Named, &MatrixFigure), reason: String) -> Refusal {
     if matrix.was_to_tell(other, figure) { Refusal::unjudged(reason) } else { Refusal::absent(reason) }
 }
@@ -165,8 +165,8 @@ fn matched(matrices: &[Named], first: &Named, figure: &MatrixFigure) -> Result<M
     })
 }
 
-/// The figure of `matrix` that is of the same experiment, cell and arm as `figure` of `other`, and of the same kind of
-/// machine, whose name says nothing where each of them has one kind.
+/// The figure of `matrix` for the same experiment, cell and arm as `figure` of `other`, and the same kind of machine.
+/// The kind's name does not matter if each matrix has one kind.
 fn position(matrix: &Named, other: &Named, figure: &MatrixFigure) -> Option<usize> {
     let one_kind = one_kind(matrix, other);
     matrix.figures.iter().position(|it| {
@@ -175,12 +175,12 @@ fn position(matrix: &Named, other: &Named, figure: &MatrixFigure) -> Option<usiz
     })
 }
 
-/// True where the kinds of machine of two matrices need not have one name, because each has one.
+/// True if each of two matrices has one kind of machine, so that the names need not be equal.
 fn one_kind(one: &Named, other: &Named) -> bool {
     one.machines.len() == 1 && other.machines.len() == 1
 }
 
-/// On how many hosts, or repeats on one, a figure rests.
+/// Number of hosts, or of repeats on one, behind a figure.
 fn counted(figure: &MatrixFigure) -> (usize, Counted) {
     match figure.answer {
         Answer::Over(Basis::Repeats(repeats), _) => (repeats, Counted::Repeats),
@@ -189,20 +189,20 @@ fn counted(figure: &MatrixFigure) -> (usize, Counted) {
     }
 }
 
-/// The run that `figure` rests on alone; `None` where hosts or repeats say themselves how much runs differ.
+/// The only run behind `figure`; `None` if hosts or repeats show the differences between runs.
 fn only_run(figure: &MatrixFigure) -> Option<&Repeat> {
     let host = figure.counting().next()?;
     host.repeats.first().filter(|_| matches!(figure.answer, Answer::One(_)))
 }
 
-/// How much runs like the one that `figure` rests on are known to differ beyond what their intervals say.
+/// The known differences between runs like the one behind `figure`, beyond their intervals.
 fn known_between_runs(figure: &MatrixFigure) -> Option<KnownSpread> {
     only_run(figure)?;
     between_runs(&figure.database, &Figure::Metric(figure.figure?))
 }
 
-/// A figure in `metric` over `count` hosts or repeats as comparisons take it, with its cost and that as judged over all
-/// cells.
+/// A figure in `metric` over `count` hosts or repeats in the form for comparisons, with its cost and the cost judged
+/// over all cells.
 fn estimate(
     (figure, metric): (&MatrixFigure, Metric),
     (effect, judged): (Interval, Option<Interval>),
@@ -218,7 +218,8 @@ fn estimate(
         Estimate { primary: true, over_run, ..stated(name, metric_title(metric), effect, verdict, text, count) };
     if let Some(run) = only_run(figure) {
         estimate.starts = run.starts;
-        // A task does not keep whether few starts widened its interval: they do, but where no start or run differs.
+        // A task does not record whether few starts widened its interval. They do, except if starts or runs do not
+        // differ.
         let few = (1..STARTS_MIN as usize).contains(&run.starts);
         estimate.widened = few && known_between_runs(figure).is_some();
         estimate.text += &estimate.on_starts();
@@ -226,7 +227,7 @@ fn estimate(
     estimate
 }
 
-/// On how much the figures of `matrix` rest.
+/// Notes on the number of hosts behind the figures of `matrix`.
 fn notes(matrix: &Named) -> Vec<String> {
     let alone = matrix.figures.iter().filter(|figure| match figure.answer {
         Answer::One(_) | Answer::Over(Basis::Repeats(_), _) => true,
@@ -294,7 +295,7 @@ mod tests {
             let refused = compare(matrices).expect("TLS is in both").refused;
             refused.into_iter().filter(|it| it.unjudged).map(|it| it.reason).collect::<Vec<_>>()
         };
-        // No task of the second experiment was started: of the later matrix, then of the first one.
+        // No task of the second experiment was started: in the later matrix, then in the first one.
         let matrices = [named("before", 14), named("after", 6)];
         assert_eq!(
             unjudged(&matrices),
@@ -308,7 +309,7 @@ mod tests {
         };
         assert_eq!([outcome(Some(0.05)), outcome(None)], [[true, false], [false, true]]);
         assert_eq!(unjudged(&[named("before", 6), named("after", 14)]).len(), 2);
-        // A cell that failed wherever it was measured.
+        // A cell that failed in every measurement.
         let mut failed = sample::full();
         failed.tasks.truncate(12);
         for row in &mut failed.tasks {
@@ -320,7 +321,7 @@ mod tests {
         }
         let failed = Named::of("after".to_owned(), &failed);
         assert_eq!(unjudged(&[named("before", 14), failed]), ["pages.toml · a · aegis is not in after."]);
-        // An experiment that the later matrix has not.
+        // An experiment that is missing in the later matrix.
         let mut smaller = sample::full();
         smaller.tasks.truncate(6);
         let smaller = Named::of("after".to_owned(), &smaller);
@@ -329,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_single_run_is_judged_over_all_cells_of_its_matrix() {
-        // One run of either experiment: three cells.
+        // One run of each experiment: three cells.
         let mut gathered = sample::full();
         let others = gathered.tasks.iter_mut().filter(|row| ![0, 7].contains(&row.task));
         others.for_each(|row| row.state = State::Missing);
@@ -355,7 +356,7 @@ mod tests {
         assert!(of_answer > 1.2 * of_figure, "{of_answer} {of_figure}");
     }
 
-    /// What one run has shown, on so many starts of its servers.
+    /// The result of one run on `starts` starts of its servers.
     fn one_run(name: &str, starts: usize) -> Named {
         let mut gathered = sample::first(1);
         let State::Whole(outcome) = &mut gathered.tasks[0].state else { panic!("the first task is whole") };
@@ -373,7 +374,7 @@ mod tests {
         assert_eq!([before, after].map(stands_on), [(8, false), (2, true)]);
         assert!(after.estimate.text.ends_with(" on these 2 starts"), "{}", after.estimate.text);
         assert!(compared.notes.iter().any(|note| note.starts_with("Identical runs on postgresql differ by more")));
-        // Hosts show themselves how much runs differ.
+        // Hosts themselves show how much runs differ.
         let pooled = compare(&[named("before", 6), named("after", 6)]).expect("the same");
         assert!(pooled.matches.iter().flat_map(|it| &it.sides).all(|side| side.between_runs.is_none()));
         assert!(pooled.notes.iter().all(|note| !note.starts_with("Identical runs")), "{:?}", pooled.notes);
@@ -381,7 +382,7 @@ mod tests {
 
     #[test]
     fn machines_of_another_kind_are_not_compared() {
-        // Of two kinds of machine one has shown nothing in the later matrix.
+        // One of two kinds of machine has no results in the later matrix.
         let kinds = |name: &str, measured: &str| {
             let mut matrix = named(name, 14);
             matrix.machines.insert("large".to_owned());
@@ -392,7 +393,7 @@ mod tests {
         assert_eq!(refused[0], "small · tls.toml · c · tls is not in after.");
         let same = compare(&[kinds("before", "large"), kinds("after", "large")]).expect("the same");
         assert_eq!(same.matches[0].cell, "large · tls.toml · c");
-        // One kind each may be called otherwise.
+        // If each has one kind, its name may differ.
         let mut renamed = named("after", 14);
         renamed.machines = BTreeSet::from(["big".to_owned()]);
         renamed.figures.iter_mut().for_each(|figure| "big".clone_into(&mut figure.machine));

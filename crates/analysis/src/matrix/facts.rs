@@ -1,11 +1,10 @@
-//! In what hosts differ: facts that stand beside their costs. Which of them is the cause, if any is, nobody has
-//! measured.
+//! Differences between hosts: facts shown with their costs. They are not known to be the cause.
 
 use tithe_model::quantity;
 
 use super::HostFigure;
 
-/// What is known of `host` that may move a cost, each fact with its name.
+/// Facts about `host` that may influence a cost, each with its name.
 pub fn of(host: &HostFigure) -> Vec<(&'static str, String)> {
     let machine = &host.machine;
     vec![
@@ -25,7 +24,7 @@ pub fn of(host: &HostFigure) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The facts in which `hosts` differ, each with its value on every one of them, in their order.
+/// The facts that differ between `hosts`, each with its value on every host, in their order.
 pub fn differing(hosts: &[HostFigure]) -> Vec<(&'static str, Vec<String>)> {
     let facts: Vec<Vec<(&str, String)>> = hosts.iter().map(of).collect();
     let Some(first) = facts.first() else { return Vec::new() };

@@ -1,9 +1,9 @@
-//! Tasks → what each arm costs on each kind of machine, host by host and together.
+//! From tasks to the cost of each arm on each kind of machine, host by host and pooled.
 //!
-//! Hosts are told apart by the boot of their kernel, which nothing shares but what runs on one kernel: a host that was
-//! measured again and again counts once. Runs that do not say on which boot they were measured count as one host. Hosts
-//! of which the protection was not proven are shown and not pooled. Tasks whose set-up was not symmetric are left out,
-//! and so are those that another figure decides: net time and processor time are not one cost.
+//! Hosts are distinguished by the boot of their kernel, which is shared only by programs on the same kernel: a host
+//! that was measured repeatedly counts once. Runs without a known boot count as one host. Hosts on which the protection
+//! was not proven are shown and not pooled. Tasks whose set-up was not symmetric are left out. So are those with
+//! another deciding figure: net time and processor time are different costs.
 
 use std::collections::BTreeSet;
 
@@ -24,10 +24,10 @@ use crate::{
     stopping::{self, EndsBy},
 };
 
-/// Digits of the boot's fingerprint by which reports call a host.
+/// Digits of the boot's fingerprint in the name of a host in reports.
 const HOST_DIGITS: usize = 6;
 
-/// What one arm of one cell costs on one kind of machine.
+/// The cost of one arm of one cell on one kind of machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MatrixFigure {
     /// The kind of machine.
@@ -42,60 +42,60 @@ pub struct MatrixFigure {
     pub arm: String,
     /// Its protections.
     pub protections: Vec<String>,
-    /// What it is a cost in; `None` where no task says anything of it.
+    /// Its metric; `None` if no task has a result.
     pub figure: Option<Metric>,
     /// The largest cost that counts as none, natural-log ratio.
     pub margin: f64,
     /// The hosts, most expensive first.
     pub hosts: Vec<HostFigure>,
-    /// What those that count show together.
+    /// The result of all that count.
     pub answer: Answer,
-    /// Tasks that were carried out and say nothing of it, each with the reason.
+    /// Completed tasks without a result for it, each with the reason.
     pub left_out: Vec<(usize, String)>,
 }
 
-/// What one host has shown.
+/// The result of one host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostFigure {
-    /// What reports call it.
+    /// Its name in reports.
     pub host: String,
-    /// The times that it was measured, in the order of the tasks.
+    /// Its measurements, in the order of the tasks.
     pub repeats: Vec<Repeat>,
-    /// What they show together.
+    /// Their combined result.
     pub answer: Answer,
     /// The mean of its repeats as a unit.
     pub unit: UnitEffect,
     /// Was the protection proven in all of them? The worst of their proofs.
     pub proof: Proof,
-    /// What it is.
+    /// Its description.
     pub machine: Machine,
-    /// Its state while it was measured first.
+    /// Its state during the first measurement.
     pub state: Host,
 }
 
-/// One time that a host was measured.
+/// One measurement of a host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Repeat {
     /// The task.
     pub task: usize,
     /// When it began, s since 1970.
     pub started_unix_s: u64,
-    /// What it showed, with the run's own interval.
+    /// Its result, with the run's own interval.
     pub effect: Interval,
-    /// Starts of the servers behind it.
+    /// Number of starts of the servers.
     pub starts: usize,
     /// Degrees of freedom by which its interval is widened for a smaller error.
     pub degrees: f64,
-    /// The same as a unit.
+    /// The result as a unit.
     pub unit: UnitEffect,
 }
 
-/// What several measurements say together.
+/// The combined result of several measurements.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// There is none that counts.
+    /// None counts.
     Nothing,
-    /// There is one: its own interval, which says nothing of others.
+    /// There is one: its own interval, which does not apply to other hosts.
     One(Interval),
     /// There are two: both are shown, and nothing is pooled.
     Two([Interval; 2]),
@@ -103,17 +103,17 @@ pub enum Answer {
     Over(Basis, PooledEffect),
 }
 
-/// What was pooled.
+/// The kind and number of pooled units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// So many hosts.
+    /// Number of hosts.
     Hosts(usize),
-    /// So many repeats on one host.
+    /// Number of repeats on one host.
     Repeats(usize),
 }
 
 impl Answer {
-    /// What `units`, each with its own interval, say together.
+    /// The combined result of `units`, each with its own interval.
     fn of(units: &[(Interval, UnitEffect)], alpha: f64, basis: fn(usize) -> Basis) -> Self {
         match units {
             [] => Self::Nothing,
@@ -128,7 +128,7 @@ impl Answer {
 }
 
 impl HostFigure {
-    /// The cost on this host with its interval; of two repeats their mean, with the range of both.
+    /// The cost on this host with its interval; for two repeats their mean, with the range of both.
     pub fn effect(&self) -> Interval {
         match self.answer {
             Answer::Nothing => Interval { estimate: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY },
@@ -141,14 +141,14 @@ impl HostFigure {
         }
     }
 
-    /// True where the host counts: no evidence, no number.
+    /// True if the host counts: without evidence there is no number.
     pub fn counts(&self) -> bool {
         self.proof.stands()
     }
 }
 
 impl MatrixFigure {
-    /// How what it is a cost in reads: `net time per op`; empty where no task says anything of it.
+    /// The title of its metric: `net time per op`; empty if no task has a result.
     pub fn title(&self) -> &'static str {
         self.figure.map_or("", metric_title)
     }
@@ -158,7 +158,7 @@ impl MatrixFigure {
         self.hosts.iter().filter(|host| host.counts())
     }
 
-    /// The cost that it comes to, natural-log ratio; `None` where nothing is pooled.
+    /// The resulting cost, natural-log ratio; `None` if nothing is pooled.
     pub fn together(&self) -> Option<Interval> {
         match &self.answer {
             Answer::One(interval) => Some(*interval),
@@ -173,8 +173,8 @@ pub fn figures(gathered: &Gathered) -> Vec<MatrixFigure> {
     at_error(gathered, 1)
 }
 
-/// The same with the error divided over all cells of `gathered` as well, as answers about all of them need it. The
-/// interval of a run is widened to that error.
+/// The figures with the error also divided over all cells of `gathered`, for answers about all of them. The interval of
+/// a run is widened to that error.
 pub(super) fn over_all(gathered: &Gathered) -> Vec<MatrixFigure> {
     let cells = |rows: &Vec<&Row>| shapes(rows).into_iter().map(|(cell, _)| cell).collect::<BTreeSet<_>>().len();
     at_error(gathered, groups(gathered).iter().map(cells).sum())
@@ -193,7 +193,7 @@ fn at_error(gathered: &Gathered, cells: usize) -> Vec<MatrixFigure> {
     figures
 }
 
-/// The error of an interval: that in a cell, whose arms hold together, divided over so many cells.
+/// The error of an interval: that of a cell, which is simultaneous over its arms, divided over `cells` cells.
 #[derive(Debug, Clone, Copy)]
 struct Divided {
     of_cell: f64,
@@ -205,9 +205,9 @@ impl Divided {
         sidak(self.of_cell, self.cells)
     }
 
-    /// The interval of one run, which errs as in a cell, widened by the ratio of Student's quantiles. A run that ended
-    /// by its precision, or had an A/A arm, errs less in its cell. The ratio falls with the error, so it is then larger
-    /// than it need be.
+    /// The interval of one run, widened from the error of its cell by the ratio of Student's quantiles. A run that
+    /// ended by its precision, or had an A/A arm, has a smaller error in its cell. The ratio falls with the error, so
+    /// its interval is then wider than needed.
     fn widened(self, repeat: &Repeat) -> Interval {
         if self.cells < 2 {
             return repeat.effect;
@@ -230,7 +230,7 @@ fn groups(gathered: &Gathered) -> Vec<Vec<&Row>> {
     groups
 }
 
-/// Every cell with each of its arms that some task of `rows` has an estimate of.
+/// Every cell with each of its arms for which some task of `rows` has an estimate.
 fn shapes(rows: &[&Row]) -> Vec<(String, String)> {
     let mut shapes = Vec::new();
     for outcome in rows.iter().filter_map(|row| row.outcome()) {
@@ -246,7 +246,7 @@ fn shapes(rows: &[&Row]) -> Vec<(String, String)> {
     shapes
 }
 
-/// What one task says of one arm.
+/// The result of one task for one arm.
 struct TaskEffect<'a> {
     outcome: &'a Outcome,
     cell: &'a CellOutcome,
@@ -254,7 +254,7 @@ struct TaskEffect<'a> {
     unit: UnitEffect,
 }
 
-/// What `outcome` says of `arm` in `cell`, or why it says nothing.
+/// The result of `outcome` for `arm` in `cell`, or why there is none.
 fn said<'a>(outcome: &'a Outcome, cell: &str, arm: &str) -> Result<TaskEffect<'a>, String> {
     let cell = outcome.cells.iter().find(|it| it.cell == cell).ok_or("it has no such cell")?;
     let found = cell.arms.iter().find(|it| it.arm == arm);
@@ -265,14 +265,14 @@ fn said<'a>(outcome: &'a Outcome, cell: &str, arm: &str) -> Result<TaskEffect<'a
     }
 }
 
-/// The figure by which most tasks with a proof decide, of as many the one that comes first; without any proof, the
-/// first task's.
+/// The deciding figure of most tasks with a proof, and the first of several with equally many; without any proof, that
+/// of the first task.
 fn deciding(all: &[TaskEffect<'_>]) -> Option<Metric> {
     let tasks = |figure: Metric| {
         let alike = all.iter().filter(|said| said.arm.figure == figure && said.arm.proof.stands());
         alike.count()
     };
-    // The last of several largest is taken.
+    // `max_by_key` returns the last of several largest, hence the reverse order.
     all.iter().rev().map(|said| said.arm.figure).max_by_key(|figure| tasks(*figure))
 }
 
@@ -318,7 +318,7 @@ fn figure(rows: &[&Row], cell: &str, arm: &str, error: Divided) -> MatrixFigure 
     }
 }
 
-/// What was said, host by host, most expensive first.
+/// The results host by host, most expensive first.
 fn hosts(all: &[TaskEffect<'_>], error: Divided) -> Vec<HostFigure> {
     let mut by_host: Vec<Vec<&TaskEffect<'_>>> = Vec::new();
     for said in all {
@@ -365,7 +365,7 @@ impl Repeat {
     }
 }
 
-/// The proof that says less for the protection.
+/// The worse of two proofs.
 fn worse(one: Proof, other: &Proof) -> Proof {
     let rank = |proof: &Proof| match proof {
         Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => 0,
@@ -381,12 +381,12 @@ mod tests {
     use super::*;
     use crate::{matrix::State, report::matrix::sample};
 
-    /// What TLS costs on five hosts, after a `change` of what the third of them said.
+    /// The cost of TLS on five hosts, after a `change` of the third's result.
     fn changed(change: impl Fn(&mut ArmOutcome)) -> MatrixFigure {
         changed_in(2, change)
     }
 
-    /// The same of a `change` in `task`.
+    /// The same with a `change` in `task`.
     fn changed_in(task: usize, change: impl Fn(&mut ArmOutcome)) -> MatrixFigure {
         let mut gathered = sample::full();
         let State::Whole(outcome) = &mut gathered.tasks[task].state else { panic!("the task is whole") };
@@ -401,7 +401,7 @@ mod tests {
         assert_eq!(figure.figure, Some(Metric::Net));
         assert_eq!(figure.left_out, [(2, "decided by CPU per op, not net time per op".to_owned())]);
         assert!(matches!(figure.answer, Answer::Over(Basis::Hosts(4), _)), "{:?}", figure.answer);
-        // Which of them has the number 0 is no matter; its host was measured once more.
+        // The task with the number 0 is an arbitrary choice; its host was measured once more.
         let figure = changed_in(0, |arm| arm.figure = Metric::Cpu);
         assert_eq!(figure.left_out, [(0, "decided by CPU per op, not net time per op".to_owned())]);
         assert!(matches!(figure.answer, Answer::Over(Basis::Hosts(5), _)), "{:?}", figure.answer);
@@ -414,7 +414,7 @@ mod tests {
         let gathered = sample::full();
         let arm = &gathered.tasks[0].outcome().expect("the task is whole").cells[0].arms[0];
         let degrees = |(starts, count): (usize, usize)| ArmOutcome { starts, count, ..arm.clone() }.degrees();
-        // Shared starts, a start for each frame, few starts, few frames.
+        // Shared starts, one start per frame, few starts, few frames.
         let found = [(8, 30), (4, 30), (30, 30), (2, 30), (5, 5), (1, 1)].map(degrees);
         assert_eq!(found, [7.0, 3.0, 7.0, 3.0, 4.0, 1.0]);
     }

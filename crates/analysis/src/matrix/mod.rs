@@ -1,10 +1,10 @@
-//! From the tasks of a matrix to what a protection costs on hosts of a kind.
+//! From the tasks of a matrix to the cost of a protection on hosts of a kind.
 //!
-//! A task leaves an [`Outcome`]: the deciding estimate of every arm, and what its host is. All of them, and what became
-//! of the others, are a [`Gathered`] document, from which [`figures`](figures::figures) and every report are made. A
-//! task that failed, or whose folder is torn, is a row with its reason.
+//! A task leaves an [`Outcome`]: the deciding estimate of every arm, and a description of its host. All of them, and
+//! the states of the others, form a [`Gathered`] document, from which [`figures`](figures::figures) and every report
+//! are made. A task that failed, or whose folder is torn, is a row with its reason.
 //!
-//! Left out: all other estimates, latencies and evidence, which each task's own report has.
+//! Left out: all other estimates, latencies and evidence, which are in each task's own report.
 
 pub mod against;
 pub mod facts;
@@ -16,23 +16,23 @@ use serde::{Deserialize, Serialize};
 pub use figures::{Answer, Basis, HostFigure, MatrixFigure, Repeat, figures};
 pub use outcome::{ArmOutcome, CellOutcome, Outcome};
 
-/// What was gathered of a matrix.
+/// The gathered results of a matrix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gathered {
     /// The line that the reports start with.
     pub title: String,
-    /// Identity of the plan: of the matrix, its experiments and the version of the program.
+    /// Identity of the plan: of the matrix, its experiments and the program's version.
     pub plan: String,
     /// Version of the program that gathered.
     pub tithe: String,
     /// The tasks, in the order of their numbers.
     pub tasks: Vec<Row>,
-    /// What else was in the folder.
+    /// Other contents of the folder.
     pub strays: Vec<Stray>,
 }
 
-/// What became of one task.
+/// One task and its state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
@@ -44,26 +44,26 @@ pub struct Row {
     pub machine: String,
     /// Which of the replicates, from 0.
     pub replicate: u32,
-    /// What became of it.
+    /// Its state.
     pub state: State,
 }
 
-/// What became of a task.
+/// The state of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It was carried out, and left this.
+    /// It completed, with this result.
     Whole(Box<Outcome>),
-    /// It was tried and could not be carried out, for this reason.
+    /// It failed, for this reason.
     Failed(String),
-    /// What it left cannot be used, for this reason: it was ended on its way, or is still under way.
+    /// Its results cannot be used, for this reason: it was interrupted, or is still running.
     Torn(String),
     /// It left nothing.
     Missing,
 }
 
 impl State {
-    /// Why there is nothing of the task; `None` where there is.
+    /// Why the task has no result; `None` if it has one.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Whole(_) => None,
@@ -73,7 +73,7 @@ impl State {
     }
 }
 
-/// What is in the folder and is no task of this plan.
+/// An entry of the folder that is not a task of this plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stray {
@@ -84,7 +84,7 @@ pub struct Stray {
 }
 
 impl Row {
-    /// What it left, where it is whole.
+    /// Its result, if it completed.
     pub fn outcome(&self) -> Option<&Outcome> {
         match &self.state {
             State::Whole(outcome) => Some(outcome),

@@ -1,4 +1,4 @@
-//! What one task has shown, as it lies in its folder (`task.json`) and in the gathered document.
+//! The result of one task, as stored in its folder (`task.json`) and in the gathered document.
 
 use serde::{Deserialize, Serialize};
 use tithe_model::{
@@ -20,13 +20,13 @@ use crate::{
     stopping::{self, EndsBy},
 };
 
-/// What one task has shown.
+/// The result of one task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
     /// [`FORMAT`] of the program that wrote it.
     pub format: u32,
-    /// Identity of the plan that the task is of.
+    /// Identity of the plan of the task.
     pub plan: String,
     /// Its number.
     pub task: usize,
@@ -44,15 +44,15 @@ pub struct Outcome {
     pub cells: Vec<CellOutcome>,
 }
 
-/// What one cell has shown.
+/// The result of one cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellOutcome {
     /// Its short name.
     pub cell: String,
-    /// Frames that count.
+    /// Number of frames that count.
     pub frames: usize,
-    /// Why it could not be measured, or not to its end; `None` where it was.
+    /// Why it was not measured, or not completely; `None` if it was.
     #[serde(deserialize_with = "Option::deserialize")]
     pub failed: Option<String>,
     /// Mean of the host's state over the frames.
@@ -61,7 +61,7 @@ pub struct CellOutcome {
     pub arms: Vec<ArmOutcome>,
 }
 
-/// What the deciding estimate of one arm is.
+/// The deciding estimate of one arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArmOutcome {
@@ -71,7 +71,7 @@ pub struct ArmOutcome {
     pub protections: Vec<String>,
     /// Was it proven to be protected?
     pub proof: Proof,
-    /// What the estimate is a cost in: `net time per op`.
+    /// The estimate's metric: `net time per op`.
     #[serde(with = "figures::by_title")]
     pub figure: Metric,
     /// Natural-log ratio protected/plain with its interval, simultaneous over the arms of the cell.
@@ -79,21 +79,21 @@ pub struct ArmOutcome {
     /// Its standard error, natural-log ratio.
     #[serde(with = "null::or_unknown")]
     pub error: f64,
-    /// Frames behind it.
+    /// Number of frames.
     pub count: usize,
-    /// Starts of the servers behind it.
+    /// Number of starts of the servers.
     pub starts: usize,
     /// Plain and protected levels in `unit`.
     #[serde(deserialize_with = "Option::deserialize")]
     pub levels: Option<(f64, f64)>,
     /// Unit of `levels`.
     pub unit: String,
-    /// What limits it.
+    /// Its limits.
     pub flags: Vec<Flag>,
 }
 
 impl Outcome {
-    /// What `analysis` says of task `task` of `plan`, which began at `started_unix_s`.
+    /// The result of task `task` of `plan`, which began at `started_unix_s`, from its `analysis`.
     pub fn of(analysis: &Analysis, plan: &str, task: usize, started_unix_s: u64) -> Self {
         Self {
             format: FORMAT,
@@ -124,7 +124,7 @@ impl CellOutcome {
 impl ArmOutcome {
     fn of(cell: &CellAnalysis, arm: &ArmAnalysis) -> Option<Self> {
         let estimate = arm.primary()?;
-        // Nothing else decides.
+        // Only metrics decide.
         let Figure::Metric(figure) = estimate.name else { return None };
         Some(Self {
             arm: arm.name.clone(),
@@ -141,7 +141,7 @@ impl ArmOutcome {
         })
     }
 
-    /// It as a unit of the next level; `None` where it has no interval.
+    /// As a unit of the next level; `None` without an interval.
     pub fn unit(&self) -> Option<UnitEffect> {
         let known = self.effect.estimate.is_finite() && self.error.is_finite();
         let by_starts = self.starts >= STARTS_MIN as usize;
@@ -149,14 +149,14 @@ impl ArmOutcome {
         known.then_some(UnitEffect { effect: self.effect.estimate, variance: self.error * self.error, degrees })
     }
 
-    /// Degrees of freedom of the quantiles by which its interval is widened for a smaller error.
+    /// Degrees of freedom of the quantiles that widen its interval for a smaller error.
     ///
-    /// Where frames share starts they are those of the starts. A task does not keep how many neighbouring frames were
-    /// averaged, nor what the spread stands on by which an interval on few starts is wider. The fewest that may be are
-    /// taken there: with more the interval would be widened too little.
+    /// If frames share starts, they are those of the starts. A task records neither how many consecutive frames were
+    /// averaged, nor the degrees of the spread that widened an interval on few starts. So the smallest possible number
+    /// is used for these: with a larger one the interval would be widened too little.
     pub fn degrees(&self) -> f64 {
         let values = match self.starts {
-            // The fewest starts by which `tithe calibrate --starts` tells a spread.
+            // The fewest starts from which `tithe calibrate --starts` computes a spread.
             few if few < STARTS_MIN as usize => self.count.min(STARTS_MIN as usize),
             starts if starts < self.count => starts,
             _ => self.count.min(FEWEST_MERGED),
@@ -165,11 +165,11 @@ impl ArmOutcome {
     }
 }
 
-/// The standard error behind an interval: half of its width over the quantile that it was made with.
+/// The standard error behind an interval: half of its width divided by its quantile.
 ///
-/// Where starts tell their own spread the quantile is Student's. Elsewhere it is taken as the normal distribution's,
-/// which is never larger, so that no host is taken to be surer than it is; neither is one whose answers were waited
-/// for.
+/// If there are enough starts to estimate their spread, the quantile is Student's. Otherwise the normal distribution's
+/// is used, which is never larger, so the precision of a host is never overestimated. The same holds for a host whose
+/// cell ended by its answers.
 fn standard_error(cell: &CellAnalysis, estimate: &Estimate) -> f64 {
     let protected = cell.arms.len().saturating_sub(1);
     let tail = stopping::alpha(protected, EndsBy::of(false, cell.ending.as_ref())) / 2.0;

@@ -1,9 +1,8 @@
 //! The costs in Bencher's Metric Format: a benchmark for each arm of each cell, with a measure for each figure.
 //!
-//! A measure is a cost in percent, with the ends of its interval as far as they are known; of throughput it is the
-//! operations that are missing, so that more is worse everywhere. The format has no place for
-//! a proof, so arms that are not proven are left out, and so is what was not measured or has a set-up that is not
-//! symmetric.
+//! A measure is a cost in percent, with the known ends of its interval; for throughput it is the share of missing
+//! operations, so that more is always worse. The format has no place for a proof, so arms that are not proven are left
+//! out, and so are figures that were not measured or have an asymmetric set-up.
 
 use serde_json::{Map, Value, json};
 
@@ -25,12 +24,12 @@ pub fn render(analysis: &Analysis) -> String {
     format!("{:#}\n", Value::Object(benchmarks))
 }
 
-/// True of what was measured in a set-up that is symmetric.
+/// True for figures that were measured in a symmetric set-up.
 fn is_told(estimate: &Estimate) -> bool {
     estimate.effect.estimate.is_finite() && estimate.is_symmetric()
 }
 
-/// The slug of a figure, of small letters, digits and hyphens: `latency-p99-9-read-cost-percent`.
+/// The slug of a figure, of lower-case letters, digits and hyphens: `latency-p99-9-read-cost-percent`.
 fn measure(estimate: &Estimate) -> String {
     let slug = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
     format!("{}-cost-percent", estimate.name.to_string().chars().map(slug).collect::<String>())

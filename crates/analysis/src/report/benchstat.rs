@@ -1,15 +1,15 @@
 //! The costs as columns like those of Go's benchstat: name, plain, protected, delta.
 //!
-//! `~` stands where no difference was found or it is too noisy to tell, as there. What is not benchstat's: the
-//! interval behind the delta, a word where the protection was not proven to be on or the set-up is not symmetric, and
-//! what an A/A arm is.
+//! As in benchstat, `~` means that no difference was found or that it is too noisy to tell. Additions to benchstat's
+//! format: the interval of the delta, a word if the protection was not proven to be on or the set-up is not symmetric,
+//! and a mark for an A/A arm.
 
 use tithe_model::direction::turns;
 
 use super::{number, table};
 use crate::{Analysis, ArmAnalysis, Estimate, Outcome, Proof};
 
-/// The costs that have levels, a line each, ending with a line break.
+/// The costs that have levels, one per line, ending with a line break.
 pub fn render(analysis: &Analysis) -> String {
     let mut rows = vec![["name", "plain", "protected", "delta", ""].map(str::to_owned)];
     for cell in &analysis.cells {
@@ -32,7 +32,7 @@ pub fn render(analysis: &Analysis) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Scripts split lines at blanks.
+/// Scripts split lines at spaces.
 fn one_word(name: &str) -> String {
     let apart = |letter: char| letter.is_whitespace() || letter.is_control() || turns(letter);
     name.chars().map(|letter| if apart(letter) { '-' } else { letter }).collect()
@@ -53,7 +53,7 @@ fn about(estimate: &Estimate, arm: &ArmAnalysis) -> String {
     if words.is_empty() { known } else { format!("{known} {}", words.join(", ")) }
 }
 
-/// What an arm is that is no proven one.
+/// A word for an arm without a proven protection.
 fn what_it_is(arm: &ArmAnalysis) -> Option<&'static str> {
     match arm.proof {
         _ if arm.aa => Some("A/A, the plain arm again: its true cost is zero"),

@@ -1,4 +1,4 @@
-//! What a calibration found, as a table for a terminal.
+//! The result of a calibration, as a table for a terminal.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::assess::resolution::{
     spread::{CellSpread, MetricSpread},
 };
 
-/// The table of every cell, with what it means.
+/// The table of every cell, with its interpretation.
 pub fn render(cells: &[CellResolution]) -> String {
     let mut text = String::new();
     for cell in cells {
@@ -38,7 +38,7 @@ fn write_cell(text: &mut String, cell: &CellResolution) -> std::fmt::Result {
     writeln!(text, "  {}", verdict(&cell.metrics[0]))
 }
 
-/// What the deciding metric says about the instrument.
+/// The interpretation of the deciding metric.
 fn verdict(metric: &Resolution) -> String {
     let percent = |effect: f64| number::digits(number::percent(effect));
     match metric.answer() {
@@ -82,7 +82,7 @@ fn write_metric(text: &mut String, metric: &Resolution) -> std::fmt::Result {
     writeln!(text, "  {:<18} {effect:<24} {per_minute:<16} {false_alarms}", metric.title)
 }
 
-/// What was found of starts in every cell, with what it means.
+/// The start-to-start variation in every cell, with its interpretation.
 pub fn render_spreads(cells: &[CellSpread]) -> String {
     let mut text = String::new();
     for cell in cells {
@@ -115,12 +115,12 @@ fn write_spread(text: &mut String, metric: &MetricSpread) -> std::fmt::Result {
     writeln!(text, "  {title:<18} {:<24} {seen:<24} {}", number::spread(spread), least(metric, 1))
 }
 
-/// How wide an interval is at least, on so many starts.
+/// The smallest width of an interval on `starts` starts.
 fn least(metric: &MetricSpread, starts: usize) -> String {
     format!("±{} %", number::digits(number::percent(metric.least(starts))))
 }
 
-/// What the deciding metric says of one start and of `starts`.
+/// The interpretation of the deciding metric for one start and for `starts`.
 fn meaning(metric: &MetricSpread, starts: usize) -> String {
     let lost = "Frames scatter more than starts differ: more `--seconds` separate the two. ";
     let lost = if metric.spread.low > 0.0 { "" } else { lost };

@@ -1,6 +1,6 @@
-//! What a cell is called where people read: by what its clients do, and by what tells it from the other cells.
+//! Cell names for readers: from the load, and from the differences to the other cells.
 //!
-//! A cell's identifier (`c.larger-than-the-cache`) stays its name in files and warnings.
+//! Files and warnings use a cell's identifier (`c.larger-than-the-cache`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use tithe_model::operation::{READ, Share};
 use super::words;
 use crate::{Analysis, CellAnalysis};
 
-/// The cells of `analysis` by their names, in its order; no two are the same.
+/// The names of the cells of `analysis`, in its order; all are different.
 pub fn names(analysis: &Analysis) -> Vec<String> {
     let cells = &analysis.cells;
     let differ = |of: fn(&CellAnalysis) -> String| cells.iter().map(of).collect::<BTreeSet<_>>().len() > 1;
@@ -47,7 +47,7 @@ fn load(cell: &CellAnalysis) -> String {
     match shares.as_slice() {
         [] => format!("workload {}", cell.workload),
         [share] => format!("{} only", many(share.operation)),
-        // What is left are reads.
+        // The rest are reads.
         all => {
             let told = all.iter().filter(|share| !reads || share.operation != READ);
             told.map(of_all).collect::<Vec<_>>().join(", ")

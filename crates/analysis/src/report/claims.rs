@@ -1,4 +1,4 @@
-//! Claims counted by how they came out, in words. What is unknown is neither proven nor disproven.
+//! Numbers of claims by result, as a text. An unknown claim is neither proven nor disproven.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use tithe_model::record::{Finding, Role, Verdict};
 
 use super::{number, words::plural};
 
-/// How claims came out. One that was checked several times is as good as its worst look.
+/// Results of claims. If a claim was checked several times, its worst result counts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Claims(BTreeMap<(u32, u32, String, String), Verdict>);
 
 impl Claims {
-    /// Counts `finding`, unless it is about no claim.
+    /// Counts `finding` if it is about a claim.
     pub fn add(&mut self, finding: &Finding) {
         if !finding.role.is_claim() {
             return;
         }
         let verdict = match (finding.role, finding.verdict) {
-            // What is needed and cannot be checked is open, whatever the reason.
+            // A needed claim that cannot be checked is open, for any reason.
             (Role::Claim, Verdict::OutOfReach) => Verdict::CannotTell,
             (_, verdict) => verdict,
         };
@@ -28,7 +28,7 @@ impl Claims {
         }
     }
 
-    /// Number of claims that came out as `verdict`.
+    /// Number of claims with the result `verdict`.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.0.values().filter(|one| **one == verdict).count()
     }
@@ -38,7 +38,7 @@ impl Claims {
         self.0.len()
     }
 
-    /// True when none was disproven and none that is needed is open.
+    /// True if no claim is disproven and no needed one is open.
     pub fn all_hold(&self) -> bool {
         self.count(Verdict::Holds) + self.count(Verdict::OutOfReach) == self.looked_at()
     }
@@ -59,7 +59,7 @@ impl Claims {
         }
     }
 
-    /// `2 claims do not hold, 1 cannot be decided`; `None` where every claim holds.
+    /// `2 claims do not hold, 1 cannot be decided`; `None` if every claim holds.
     pub fn amiss(&self) -> Option<String> {
         let failed = self.count(Verdict::Fails);
         let verb = if failed == 1 { "does" } else { "do" };
@@ -81,7 +81,7 @@ impl Claims {
     }
 }
 
-/// What outweighs what: disproven is worse than open.
+/// The order of results: disproven is worse than open.
 pub(super) fn rank(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Holds => 0,
@@ -98,7 +98,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Claims `a`, `b`, … of one arm, each with its looks: `+` holds, `-` fails, `?` is unknown.
+    /// Claims `a`, `b`, … of one arm, each with the results of its checks: `+` holds, `-` fails, `?` is unknown.
     pub(in crate::report) fn of(looks: &[&str]) -> Claims {
         let mut claims = Claims::default();
         for (number, looks) in looks.iter().enumerate() {

@@ -1,15 +1,15 @@
-//! What opening a connection takes, in words.
+//! The time to open a connection, as a text.
 
 use super::number;
 use crate::{ArmAnalysis, CellAnalysis, ConnectPartUse, ConnectUse, Interval, Outcome};
 
-/// A line for each arm of `cell` whose connections were seen; none where none were.
+/// A line for each arm of `cell` with measured connections; empty if there are none.
 pub(super) fn lines(cell: &CellAnalysis) -> Vec<String> {
     let line = |arm: &ArmAnalysis| Some(format!("{}: {}", arm.name, parts(arm.connecting.as_ref()?)));
     cell.arms.iter().filter_map(line).collect()
 }
 
-/// Whose connections these are.
+/// The heading, which names the program that connects.
 pub(super) fn heading(cell: &CellAnalysis) -> Option<String> {
     cell.arms.iter().find_map(|arm| arm.connecting.as_ref())?;
     Some("a connection of Tithe's own client by part; the client of an application takes another time".to_owned())

@@ -1,24 +1,24 @@
-//! Which controls of which standards an observation is about: tables of data, and nothing that decides.
+//! The controls of standards that an observation relates to: tables of data without any decision.
 //!
-//! A check is about a property of the system, and a property is what controls ask for. Whether a control is satisfied
-//! is for its assessor to say: a control asks for more than one server can show.
+//! A check is about a property of the system, and controls ask for properties. Whether a control is satisfied is
+//! decided by its assessor: a control asks for more than one server can show.
 
-/// What a protection gives a system.
+/// A property that a protection gives to a system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Property {
-    /// What is on wires cannot be read.
+    /// Data in transit cannot be read.
     Transport,
-    /// What is stored cannot be read.
+    /// Stored data cannot be read.
     AtRest,
-    /// Keys are kept apart from what they protect, and changed.
+    /// Keys are kept apart from the protected data, and rotated.
     Keys,
-    /// Who did what is recorded.
+    /// Actions are recorded with their user.
     Audit,
-    /// Clients must say who they are.
+    /// Clients must authenticate.
     Authentication,
-    /// Accounts may do only what they were granted.
+    /// Accounts can do only what was granted.
     Authorisation,
-    /// A change of what is stored is noticed.
+    /// Changes of stored data are detected.
     Integrity,
 }
 
@@ -29,7 +29,8 @@ pub struct Control {
     pub standard: &'static str,
     /// The control's number, as the standard prints it.
     pub number: &'static str,
-    /// The same as a token of OSCAL, which begins with a letter: that of NIST's own catalogue where it is one of them.
+    /// The number as a token of OSCAL, which begins with a letter; for NIST's controls the token of NIST's own
+    /// catalogue.
     pub token: &'static str,
 }
 
@@ -97,7 +98,7 @@ pub const CONTROLS: [(Property, &[Control]); 7] = [
     (Property::Integrity, &[control(NIST, "SI-7", "si-7")]),
 ];
 
-/// What each check is about; `None` of what no control asks for.
+/// The property that each check is about; `None` if no control asks for it.
 pub const CHECKS: &[(&str, Option<Property>)] = &[
     ("aof-written", None),
     ("audit-complete", Some(Property::Audit)),
@@ -152,7 +153,7 @@ pub const CHECKS: &[(&str, Option<Property>)] = &[
     ("your-claim", None),
 ];
 
-/// What the check called `id` is about; nothing of a check that this version does not have.
+/// The property of the check called `id`; `None` for a check that this version does not have.
 pub fn property(id: &str) -> Option<Property> {
     CHECKS.iter().find(|(check, _)| *check == id).and_then(|(_, property)| *property)
 }

@@ -1,15 +1,15 @@
 //! The estimates as CSV (RFC 4180), one row each, for spreadsheets and data frames.
 //!
-//! Numbers are written in full with a decimal point and no thousands separator; an end of an interval that
-//! is not finite and a level that is not known are empty. `'` stands before names that begin as a formula does.
-//! Evidence, settings and the machine are left out: they are in the JSON report.
+//! Numbers are written in full with a decimal point and no thousands separator. An infinite end of an interval and an
+//! unknown level are empty. A `'` is put before names that begin like a formula. Evidence, settings and the machine are
+//! left out: they are in the JSON report.
 
 use ::csv::{Terminator, WriterBuilder};
 
 use super::{number, view, words};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Interval, OverRun, Proof};
 
-/// Columns in their order, each with what it holds.
+/// Columns in their order, each with a description.
 pub const COLUMNS: [(&str, &str); 36] = [
     ("run", "name of the run folder"),
     ("cell", "short name of the cell"),
@@ -56,7 +56,7 @@ pub const COLUMNS: [(&str, &str); 36] = [
     ("run_verdict", "the verdict by it"),
 ];
 
-/// The estimates of `analysis`, with a header; lines end with CR LF as the standard asks.
+/// The estimates of `analysis`, with a header; lines end with CR LF as RFC 4180 requires.
 pub fn render(analysis: &Analysis) -> String {
     let rows = analysis.cells.iter().flat_map(|cell| {
         cell.arms.iter().flat_map(move |arm| arm.estimates.iter().map(move |it| row(analysis, cell, arm, it)))
@@ -131,22 +131,22 @@ pub(super) fn finite(value: f64) -> String {
     if value.is_finite() { value.to_string() } else { String::new() }
 }
 
-/// An infinite end has no percentage, although the lower one would come out as -100.
+/// An infinite end has no percentage, although the lower one would be computed as -100.
 pub(super) fn percent(ln_ratio: f64) -> String {
     if ln_ratio.is_finite() { finite(number::percent(ln_ratio)) } else { String::new() }
 }
 
-/// What spreadsheets take for the beginning of a formula, also as wide as a Chinese character.
+/// Characters that begin a formula in spreadsheets, including their full-width forms.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
-/// `field` in one line, and with `'` before what is no number and a spreadsheet would take for a formula.
+/// `field` in one line, with `'` in front if it is not a number and a spreadsheet would treat it as a formula.
 fn inert(mut field: String) -> String {
     view::clean(&mut field);
     let is_formula = field.trim_start().starts_with(FORMULA) && field.parse::<f64>().is_err();
     if is_formula { format!("'{field}") } else { field }
 }
 
-/// A table as text, a record a line.
+/// A table as text, one record per line.
 pub(super) fn written<R: IntoIterator<Item = String>>(records: impl IntoIterator<Item = R>) -> String {
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
     for record in records {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::report::sample;
 
-    /// A reader of RFC 4180, written apart from the writer.
+    /// A reader of RFC 4180, written independently of the writer.
     fn read(text: &str) -> Vec<Vec<String>> {
         let mut records = Vec::new();
         let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);

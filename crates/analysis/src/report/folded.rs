@@ -1,6 +1,6 @@
 //! The profile as folded stacks, for programs that draw flame graphs.
 //!
-//! A stack a line, `arm;task;caller;…;function PLAIN PROTECTED`: the form that differential flame graphs are made from
+//! One stack per line, `arm;task;caller;…;function PLAIN PROTECTED`: the input of differential flame graphs
 //! (`difffolded.pl` of Brendan Gregg's FlameGraph). The numbers are ns of processor time per 1,000 operations.
 
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use tithe_model::direction::turns;
 
 use crate::Analysis;
 
-/// The stacks of `analysis`; empty where nothing was profiled.
+/// The stacks of `analysis`; empty if nothing was profiled.
 pub fn render(analysis: &Analysis) -> String {
     let mut text = String::new();
     for cell in &analysis.cells {
@@ -22,7 +22,7 @@ pub fn render(analysis: &Analysis) -> String {
                 let frames: Vec<String> = stack.frames.iter().map(|name| frame(name)).collect();
                 let ns = |us: f64| (1e6 * us).round();
                 let (plain, protected) = (ns(stack.plain), ns(stack.protected));
-                // A string takes all that is written to it.
+                // Writing to a String cannot fail.
                 let _ = writeln!(text, "{root};{} {plain} {protected}", frames.join(";"));
             }
         }
@@ -30,7 +30,7 @@ pub fn render(analysis: &Analysis) -> String {
     text
 }
 
-/// A name as a part of a line, which neither ends it nor divides it.
+/// A name without characters that end or divide a line.
 fn frame(name: &str) -> String {
     name.replace(|letter: char| letter == ';' || letter.is_control() || turns(letter), ":")
 }

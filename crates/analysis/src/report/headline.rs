@@ -1,24 +1,25 @@
-//! What a whole run says: one or two sentences, never without an interval, the same in every medium.
+//! The result of a whole run: one or two sentences, always with an interval, the same in every medium.
 //!
-//! A headline is judged over all cells of the run ([`Estimate::headline`]), tables and charts are not; both are said.
+//! A headline is judged over all cells of the run ([`Estimate::headline`]); tables and charts are not. The report
+//! states both.
 
 use super::{cell_name, idle, number, words};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Outcome, OverRun, Proof};
 
-/// How a medium writes the parts of a sentence.
+/// How a medium formats the parts of a sentence.
 pub(super) struct Markup {
-    /// Text that may come from outside.
+    /// Text from outside, which may need escaping.
     pub text: fn(&str) -> String,
     /// The name of an arm.
     pub name: fn(&str) -> String,
-    /// A sentence, already written, about what cannot be relied on.
+    /// A complete sentence about an unreliable result.
     pub doubt: fn(String) -> String,
 }
 
 /// Sentences without any markup.
 pub(super) const PLAIN: Markup = Markup { text: str::to_owned, name: str::to_owned, doubt: std::convert::identity };
 
-/// An arm of a cell with the estimate that decides about it.
+/// An arm of a cell with its deciding estimate.
 struct Decided<'a> {
     /// Number of the cell.
     number: usize,
@@ -36,7 +37,7 @@ impl Decided<'_> {
         self.estimate.is_symmetric()
     }
 
-    /// There is an answer that can be relied on.
+    /// True if there is a reliable answer.
     fn told(&self) -> bool {
         self.proven() && self.symmetric() && self.judged.verdict != Outcome::TooNoisy
     }
@@ -57,7 +58,7 @@ impl Decided<'_> {
         let control = match (flagged(Flag::WithinControl), self.estimate.verdict) {
             (false, _) => String::new(),
             (true, Outcome::TooNoisy) => format!(", {}", (markup.text)(&self.estimate.text)),
-            // The words of the estimate are those of its cell alone, which tells more.
+            // The text of the estimate is about its cell alone, where the answer is clear.
             (true, _) => ", and the plain arm differs from itself by as much".to_owned(),
         };
         format!("too noisy to tell{} ({}{beside}){control}", self.estimate.on_starts(), range.rest)
@@ -70,14 +71,14 @@ impl Decided<'_> {
         told.trim_start_matches('−').to_owned() + &self.estimate.on_starts()
     }
 
-    /// The arm, and the cell where there are several.
+    /// The arm, and the cell if there are several.
     fn place(&self, cells: &[String], markup: &Markup) -> String {
         let arm = (markup.name)(&self.arm.name);
         if cells.len() == 1 { arm } else { format!("{arm} at {}", (markup.text)(&cells[self.number])) }
     }
 }
 
-/// Every arm but baselines and A/A arms, or the A/A arms alone.
+/// Every arm except baselines and A/A arms, or the A/A arms only.
 fn decided(analysis: &Analysis, aa: bool) -> Vec<Decided<'_>> {
     let cells = analysis.cells.iter().enumerate();
     let arms = cells.flat_map(|(number, cell)| cell.arms.iter().map(move |arm| (number, arm)));
@@ -89,11 +90,11 @@ fn decided(analysis: &Analysis, aa: bool) -> Vec<Decided<'_>> {
         .collect()
 }
 
-/// Arms that a sentence names; the others are counted.
+/// Maximum number of arms that a sentence names; the others are counted.
 const NAMED: usize = 4;
 
-/// The answer: what each arm adds to an operation, most expensive first, and where no cost was found; then what is
-/// unknown, what is unproven, and how much the plain arm differs from itself.
+/// The answer: the cost that each arm adds to an operation, most expensive first, and the arms without a cost. Then the
+/// unknown and unproven arms, and how much the plain arm differs from itself.
 pub(super) fn answer(analysis: &Analysis, markup: &Markup) -> String {
     let all = decided(analysis, false);
     let cells = cell_name::names(analysis);
@@ -113,10 +114,10 @@ pub(super) fn answer(analysis: &Analysis, markup: &Markup) -> String {
     sentences.join(" ")
 }
 
-/// An arm in all cells that one figure decides.
+/// One arm in all cells with the same deciding figure.
 type OfArm<'a> = Vec<&'a Decided<'a>>;
 
-/// What is told of each arm in each figure, in the experiment's order.
+/// The reliable answers by arm and figure, in the experiment's order.
 fn by_arm<'a>(told: &[&'a Decided<'a>]) -> Vec<OfArm<'a>> {
     let mut arms: Vec<OfArm<'a>> = Vec::new();
     for it in told.iter().copied() {
@@ -128,7 +129,7 @@ fn by_arm<'a>(told: &[&'a Decided<'a>]) -> Vec<OfArm<'a>> {
     arms
 }
 
-/// `arms` by the figures that decide, each where its first arm is: costs in two figures make no range.
+/// `arms` by deciding figure, in the order of their first arms: costs in two figures cannot form one range.
 fn by_figure(arms: Vec<OfArm<'_>>) -> Vec<Vec<OfArm<'_>>> {
     let mut figures: Vec<Vec<OfArm<'_>>> = Vec::new();
     for arm in arms {
@@ -140,12 +141,12 @@ fn by_figure(arms: Vec<OfArm<'_>>) -> Vec<Vec<OfArm<'_>>> {
     figures
 }
 
-/// What the cells of an arm are decided by.
+/// The deciding figure of an arm's cells.
 fn title<'a>(arm: &[&'a Decided<'a>]) -> &'a str {
     &arm[0].estimate.title
 }
 
-/// A sentence for each figure in which something costs, that with the most expensive arm first.
+/// A sentence for each figure with a cost; the one with the most expensive arm comes first.
 fn costs(told: &[&Decided<'_>], markup: &Markup) -> Vec<String> {
     let most = |arm: &[&Decided<'_>]| arm.iter().map(|it| it.judged.effect.estimate).fold(f64::MIN, f64::max);
     let costs = |it: &&Decided<'_>| it.judged.verdict == Outcome::Costs;
@@ -154,8 +155,8 @@ fn costs(told: &[&Decided<'_>], markup: &Markup) -> Vec<String> {
     by_figure(arms).iter().map(|arms| costs_in(arms, markup)).collect()
 }
 
-/// `tls adds 14.9 to 16.3 µs to an operation (+38.7 % to +42.3 %), audit 4.4 to 5.2 µs (…), in net time per op.`:
-/// from the least end of any interval to the largest, of all cells where the arm costs something.
+/// `tls adds 14.9 to 16.3 µs to an operation (+38.7 % to +42.3 %), audit 4.4 to 5.2 µs (…), in net time per op.`: from
+/// the lowest to the highest end of the intervals, over all cells in which the arm costs something.
 fn costs_in(arms: &[OfArm<'_>], markup: &Markup) -> String {
     let named = arms.iter().take(NAMED).enumerate().map(|(index, arm)| {
         let (amount, share) = added(arm);
@@ -173,9 +174,9 @@ fn costs_in(arms: &[OfArm<'_>], markup: &Markup) -> String {
     format!("{named}{others}, in {}{}.", (markup.text)(title(&arms[0])), on_starts(arms))
 }
 
-/// What an arm adds to an operation, and what that is of it in parentheses; the share alone where the amount is not
-/// known, or could be nothing: of few starts a cost is sooner certain by its share. Where some cell has no cost the
-/// range has no lower end.
+/// The amount that an arm adds to an operation, and its share in parentheses. Only the share if the amount is unknown
+/// or could be zero: with few starts a cost is certain earlier as a share. If some cell has no cost, the range has no
+/// lower end.
 fn added(arm: &[&Decided<'_>]) -> (String, String) {
     let costing = || arm.iter().filter(|it| it.judged.verdict == Outcome::Costs);
     let everywhere = costing().count() == arm.len();
@@ -200,7 +201,7 @@ fn added(arm: &[&Decided<'_>]) -> (String, String) {
     }
 }
 
-/// A sentence for each figure in which some arm costs nothing anywhere; it names the figure where there are several.
+/// A sentence for each figure in which some arm has no cost in any cell. It names the figure if there are several.
 fn none_found(told: &[&Decided<'_>], markup: &Markup) -> Vec<String> {
     let none = |it: &&Decided<'_>| it.judged.verdict == Outcome::NoneFound;
     let arms: Vec<OfArm> = by_arm(told).into_iter().filter(|arm| arm.iter().all(none)).collect();
@@ -227,7 +228,7 @@ fn none_found_in(arms: &[OfArm<'_>], figure: &str, markup: &Markup) -> String {
     format!("No cost found{figure}{}: {named}{others}.", on_starts(arms))
 }
 
-/// What a sentence about `arms` says of starts that are few.
+/// The addition to a sentence about `arms` if they have few starts.
 fn on_starts(arms: &[OfArm<'_>]) -> String {
     words::on_starts_of(arms.iter().flatten().map(|it| it.estimate))
 }
@@ -257,8 +258,8 @@ fn open(all: &[Decided<'_>], markup: &Markup) -> Vec<String> {
     sentences
 }
 
-/// What the plain arm differs from itself, by the A/A arm: of several cells, where that may be most, and of how many it
-/// is not known.
+/// How much the plain arm differs from itself, by the A/A arm. For several cells: the cell with the largest possible
+/// difference, and the number of cells where it is unknown.
 fn control(analysis: &Analysis, cells: &[String], markup: &Markup) -> Option<String> {
     let reach = |it: &Decided<'_>| it.judged.effect.low.abs().max(it.judged.effect.high.abs());
     let known = |it: &Decided<'_>| it.judged.effect.half_width().is_finite();
@@ -288,7 +289,7 @@ fn of_all(some: usize, all: usize) -> String {
     )
 }
 
-/// What holds together, and what does not; `None` where a single cell is the whole run.
+/// Which intervals hold simultaneously and which do not; `None` if the run has a single cell.
 pub(super) fn together(analysis: &Analysis) -> Option<String> {
     let cells = analysis.cells.len();
     let judged = decided(analysis, false).iter().any(|it| it.estimate.over_run.is_some());
@@ -303,7 +304,7 @@ pub(super) fn together(analysis: &Analysis) -> Option<String> {
     })
 }
 
-/// True where the figures of `cell` have a negative control.
+/// The A/A arm of `cell`, if it has one.
 pub(super) fn control_of(cell: &CellAnalysis) -> Option<&ArmAnalysis> {
     cell.arms.iter().find(|arm| arm.aa && !arm.estimates.is_empty())
 }
@@ -319,7 +320,7 @@ mod tests {
     use super::*;
     use crate::report::sample;
 
-    /// The answer on TLS in two cells, of which CPU decides the second, after a `change` of its estimates there.
+    /// The answer about TLS in two cells, the second decided by CPU, after a `change` of its estimates there.
     fn in_two_figures(change: impl Fn(&mut Estimate)) -> String {
         let mut analysis = sample::many(2);
         for estimate in &mut analysis.cells[1].arms[1].estimates {

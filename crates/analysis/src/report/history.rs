@@ -1,5 +1,5 @@
-//! Costs over runs as text for a terminal and as a document for programs; the page is in [`html`](super::html). Its
-//! sentences are those of every medium.
+//! Costs over runs as text for a terminal and as a document for programs; the page is in [`html`](super::html). All
+//! media use the same sentences.
 
 use serde_json::{Value, json};
 
@@ -9,18 +9,18 @@ use crate::{
     history::{Change, History, Point, Series},
 };
 
-/// The number of the document's form; it grows with every change that old readers do not understand.
+/// Version of the document's form; increased for every change that old readers do not understand.
 pub const VERSION: u32 = 1;
 
-/// Columns of a day, and of what keeps two columns apart.
+/// Width of a date in columns, and of the gap between two columns.
 const DAY: usize = 10;
 const GAP: usize = 2;
 
-/// Columns of an interval bar at most, and at least where there is one.
+/// Largest width of an interval bar in columns, and smallest width of one that is shown.
 const BAR: usize = 25;
 const BAR_MIN: usize = 9;
 
-/// The history, `width` columns wide at most, ending with a line break.
+/// The history, at most `width` columns wide, ending with a line break.
 pub fn render(history: &History, width: usize) -> String {
     let width = width.max(WIDTH_MIN);
     let mut lines = table::wrap(&answer(history), width);
@@ -41,7 +41,7 @@ pub fn render(history: &History, width: usize) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// What the history says, in one sentence.
+/// The result of the history, in one sentence.
 pub fn answer(history: &History) -> String {
     let all = history.series.len() as u64;
     let short = history.series.iter().filter(|series| series.too_short()).count() as u64;
@@ -57,14 +57,14 @@ pub fn answer(history: &History) -> String {
     format!("{told}{untold}.")
 }
 
-/// `c · tls (net time per op), 12 runs`, with what keeps it apart from the series before it.
+/// `c · tls (net time per op), 12 runs`, with the difference from the previous series.
 pub fn name(series: &Series) -> String {
     let runs = words::plural(series.points.len() as u64, "run");
     let apart = if series.apart.is_empty() { String::new() } else { format!(", kept apart by {}", series.apart) };
     format!("{} · {} ({}), {runs}{apart}", series.cell, series.arm, series.title)
 }
 
-/// What is to be said of a series.
+/// The sentences about a series.
 pub fn sentences(series: &Series) -> Vec<String> {
     let mut told: Vec<String> = series.changes.iter().map(|change| sentence(series, change)).collect();
     if series.too_short() {
@@ -95,13 +95,13 @@ fn sentence(series: &Series, change: &Change) -> String {
     )
 }
 
-/// A p with as many decimals as it has to be told from another: `0.004`, `0.0005`.
+/// A p with its significant decimals: `0.004`, `0.0005`.
 fn significant(p: f64) -> String {
     let decimals = (-p.log10()).ceil().clamp(2.0, 6.0) as usize;
     format!("{p:.decimals$}")
 }
 
-/// The cost of a point, in parentheses where its protection is not proven.
+/// The cost of a point, in parentheses if its protection is not proven.
 pub fn figure(point: &Point) -> String {
     let figure = number::cost(&point.estimate.effect, point.estimate.verdict);
     match point.proof {
@@ -119,7 +119,7 @@ fn rows(series: &Series, width: usize) -> Vec<String> {
     let ends = finite.fold((0.0f64, 0.01f64), |(low, high), end| (low.min(end), high.max(end)));
     let widest = series.points.iter().map(|point| table::width(&point.run)).max().unwrap_or(0).min(width / 4);
     let figures = series.points.iter().map(|point| table::width(&figure(point))).max().unwrap_or(0);
-    // A narrow terminal cuts the bar and not the number.
+    // A narrow terminal shortens the bar and not the number.
     let room = width.saturating_sub(DAY + widest + figures + 3 * GAP);
     let row = |point: &Point| {
         let day = point.time.get(..DAY).unwrap_or_default();
@@ -136,7 +136,7 @@ fn rows(series: &Series, width: usize) -> Vec<String> {
     series.points.iter().enumerate().flat_map(line).collect()
 }
 
-/// The history as a document: costs and points in percent, what is not finite is null; it ends with a line break.
+/// The history as a document: costs and points in percent, values that are not finite are null; ends with a line break.
 pub fn json(history: &History) -> String {
     let document = json!({ "tithe_history": {
         "format": VERSION,

@@ -1,15 +1,15 @@
-//! What servers use without clients, in words.
+//! Usage of servers without clients, as a text.
 
 use super::number;
 use crate::{ArmAnalysis, CellAnalysis, IdleUse, Interval, Outcome};
 
-/// A line for each arm of `cell` whose server was watched; none where none was.
+/// A line for each arm of `cell` whose server was observed; empty if there are none.
 pub(super) fn lines(cell: &CellAnalysis) -> Vec<String> {
     let line = |arm: &ArmAnalysis| Some(format!("{}: {}", arm.name, used(arm.idle.as_ref()?)));
     cell.arms.iter().filter_map(line).collect()
 }
 
-/// How long the servers of `cell` were watched, and how the lines are to be read.
+/// How long the servers of `cell` were observed, and how to read the lines.
 pub(super) fn heading(cell: &CellAnalysis) -> Option<String> {
     let idle = cell.arms.iter().find_map(|arm| arm.idle.as_ref())?;
     let (length, windows) = (number::duration(idle.seconds), idle.windows);
@@ -37,7 +37,7 @@ fn outcome(of: &Interval) -> Outcome {
     if of.holds(0.0) { Outcome::TooNoisy } else { Outcome::Costs }
 }
 
-/// The sentence that belongs beside the deciding figure of `arm`; `None` where its idle cost is small beside that.
+/// The sentence to add to the deciding figure of `arm`; `None` if its idle cost is relatively small.
 pub(super) fn beside_cost(arm: &ArmAnalysis, name: &str) -> Option<String> {
     let idle = arm.idle.as_ref()?;
     let (per_op, more) = (idle.more_us_per_op?, idle.more_cpu_us?);

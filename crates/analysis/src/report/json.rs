@@ -1,10 +1,10 @@
-//! The report as JSON, for programs and to be kept: everything that any report of a run is made from, nothing rounded,
+//! The report as JSON, for programs and for archives: the complete input of every report of a run, without rounding,
 //! under a published schema.
 //!
-//! The document is `{"format": 2, "tithe_report": …, "page": …}`: the analysis, and what a page tells beyond it.
-//! Effects are natural-log ratios protected/plain, of throughput those of what an operation takes; how figures that are
-//! not finite are written stands in [`null`](tithe_statistics::null). [`read`] takes a document in again, and reports
-//! made from it are those of the run folder, byte for byte. Only `ycsb` cannot be made from one: it needs the
+//! The document is `{"format": 3, "tithe_report": …, "page": …}`: the analysis, and the content of a page beyond it.
+//! Effects are natural-log ratios protected/plain; for throughput they are those of the time per operation. See
+//! [`null`](tithe_statistics::null) for figures that are not finite. [`read`] parses a document; reports made from it
+//! are identical to those of the run folder, byte for byte. Only `ycsb` cannot be made from one: it needs the
 //! histograms of single frames.
 
 mod layout;
@@ -18,7 +18,7 @@ pub use self::read::read;
 use super::html::PageData;
 use crate::Analysis;
 
-/// Version of the document; it grows when a reader of the old one could be misled.
+/// Version of the document; increased when a reader of the old one could be misled.
 pub const FORMAT: u32 = 3;
 
 /// The JSON Schema (draft 2020-12) that every document of [`render`] follows.
@@ -26,7 +26,7 @@ pub fn schema() -> &'static str {
     include_str!("../../schema/report.schema.json")
 }
 
-/// The document on `analysis` and `page_data`, an estimate a line, ending with a line break.
+/// The document on `analysis` and `page_data`, one estimate per line, ending with a line break.
 pub fn render(analysis: &Analysis, page_data: &PageData) -> String {
     let document = Document { format: FORMAT, tithe_report: Cow::Borrowed(analysis), page: Cow::Borrowed(page_data) };
     let text = serde_json::to_string(&document);

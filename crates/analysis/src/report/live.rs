@@ -1,7 +1,7 @@
-//! The state of a run while it is under way: some lines of text that are drawn over each other.
+//! The state of a run in progress: some lines of text that replace each other on the terminal.
 //!
-//! Pure: the caller knows the clock and the terminal. The intervals shown are those of the last look; they
-//! are there to see what comes, and the report has the final ones.
+//! Pure: the caller knows the clock and the terminal. The intervals shown are those of the last check, for information;
+//! the report has the final ones.
 
 use tithe_model::{
     histogram::Histogram,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{Interval, Outcome, stopping::lanes};
 
-/// What is known while a cell is measured.
+/// The state during the measurement of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
     /// Number of the cell, counted from 1.
@@ -27,11 +27,11 @@ pub struct Status {
     pub id: String,
     /// Short names of the cells to come.
     pub to_come: Vec<String>,
-    /// What is being done while no frame runs: `aegis: 12,000 of 20,000 records loaded`; empty while frames run.
+    /// The current work while no frame runs: `aegis: 12,000 of 20,000 records loaded`; empty while frames run.
     pub doing: String,
     /// Frames measured so far.
     pub frame: u32,
-    /// Frames at which the cell ends at the latest.
+    /// Maximum number of frames of the cell.
     pub frames_max: u32,
     /// The baseline.
     pub plain: ArmNow,
@@ -39,50 +39,50 @@ pub struct Status {
     pub arms: Vec<ArmNow>,
     /// Half-width at which an arm is precise enough, natural-log ratio.
     pub precision: f64,
-    /// Claims of this cell, as far as they were checked.
+    /// Claims of this cell checked so far.
     pub claims: Claims,
-    /// Share of the clients' time in which client and server ran, 0–1 and more where several processes serve one
-    /// client; `None` before the first frame.
+    /// Share of the clients' time in which client and server ran, 0–1, or more if several processes serve one client;
+    /// `None` before the first frame.
     pub busy: Option<(f64, f64)>,
     /// Share of the last frame in which some task waited for a processor, 0–1.
     pub pressure: Option<f64>,
     /// Time since the run began, s.
     pub elapsed_s: f64,
-    /// Half-width that the budget buys here, natural-log ratio, where that is more than was asked for.
+    /// Half-width that is possible within the budget, natural-log ratio, if it is larger than requested.
     pub bought: Option<f64>,
     /// Time left for the whole run, s: at least and at most.
     pub left_s: Option<(f64, f64)>,
 }
 
-/// What is known of one arm while a cell is measured.
+/// The state of one arm during the measurement of a cell.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ArmNow {
     /// Name.
     pub name: String,
-    /// The present interval of its primary cost, natural-log ratio; `None` before there is one, and of the baseline.
+    /// The current interval of its primary cost, natural-log ratio; `None` before there is one, and for the baseline.
     pub cost: Option<Interval>,
-    /// How it did in the last frame; `None` before the first.
+    /// Its pace in the last frame; `None` before the first.
     pub pace: Option<Pace>,
 }
 
 impl ArmNow {
-    /// An arm of which nothing is known yet.
+    /// An arm without results so far.
     pub fn named(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
     }
 }
 
-/// How an arm did in one frame.
+/// Throughput and latency of an arm in one frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
     /// Operations per second in its own slots.
     pub per_second: f64,
-    /// 99th percentile of the latency of all operations together, µs; `None` where none was seen.
+    /// 99th percentile of the latency of all operations together, µs; `None` without operations.
     pub latency_p99_us: Option<f64>,
 }
 
 impl Pace {
-    /// How `arm` did in `frame`; `None` where it had no slot.
+    /// The pace of `arm` in `frame`; `None` if it had no slot.
     pub fn of(frame: &Frame, slots: &[Slot], arm: usize) -> Option<Self> {
         let mut latencies = Histogram::default();
         frame.arms.get(arm)?.latency.values().for_each(|histogram| latencies.merge(histogram));
@@ -101,26 +101,26 @@ impl Pace {
     }
 }
 
-/// Columns of the interval bar at most, and at least where there is one.
+/// Largest width of an interval bar in columns, and smallest width of one that is shown.
 const BAR: std::ops::RangeInclusive<usize> = 7..=21;
 
-/// Columns of a name: no more than the most, and no fewer than the least for the bar's sake.
+/// Largest width of a name in columns, and smallest width to which a bar may shorten it.
 const NAME: std::ops::RangeInclusive<usize> = 4..=22;
 
-/// Columns of the bar of frames.
+/// Width of the bar of frames, columns.
 const FRAMES: usize = 24;
 
-/// What the line says that stays above the lines of a cell.
+/// The line that stays above the lines of a cell.
 pub fn heading(status: &Status) -> String {
     format!("[{}/{}] {}", status.cell, status.cells, status.id)
 }
 
-/// The state as lines of at most `columns` columns, at most `rows` of them, to stand below the heading of the cell: the
-/// frames, a line for each arm with its interval as it narrows, evidence, processors, time. Where rows are few, the
-/// arms stay longest.
+/// The state as at most `rows` lines of at most `columns` columns, for display below the heading of the cell: the
+/// frames, a line for each arm with its current interval, evidence, processors, time. If there are few rows, the arms
+/// stay longest.
 pub fn panel(status: &Status, columns: usize, rows: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    // Beside the arms stand at least the frames and the time, and as much of the rest as leaves each arm its line.
+    // Besides the arms at least the frames and the time; the other lines only if each arm keeps its line.
     let measures = status.doing.is_empty();
     let always = if measures { 2 + status.arms.len() } else { 2 };
     let rest = rows.saturating_sub(always).min(3);
@@ -138,7 +138,7 @@ pub fn panel(status: &Status, columns: usize, rows: usize) -> Vec<String> {
     lines.iter().map(|line| cut(line, columns)).collect()
 }
 
-/// The cells to come: the next by their names, the others by their number.
+/// The cells to come: the next ones by name, the others as a number.
 fn to_come(status: &Status) -> Option<String> {
     const NAMED: usize = 3;
     let named: Vec<&str> = status.to_come.iter().take(NAMED).map(String::as_str).collect();
@@ -148,15 +148,15 @@ fn to_come(status: &Status) -> Option<String> {
     (!named.is_empty()).then(|| format!("  to come: {}{others}", named.join(", ")))
 }
 
-/// The frames done, of those that the budget buys, with a bar.
+/// The frames done, of those within the budget, with a bar.
 fn frames(status: &Status) -> String {
     let share = f64::from(status.frame) / f64::from(status.frames_max.max(1));
     let done = ((share * FRAMES as f64).round() as usize).min(FRAMES);
     format!("frame {}/{}  {}{}", status.frame, status.frames_max, "━".repeat(done), "─".repeat(FRAMES - done))
 }
 
-/// A line for each arm, and one for those that have no room. Where the line is short, the bar goes first, then the
-/// pace, then the end of the name: a number never is cut.
+/// A line for each arm, and one for arms without room. If lines are short, first the bar is left out, then the pace,
+/// then the end of the name; numbers are never cut.
 fn arms(status: &Status, room: usize, columns: usize) -> Vec<String> {
     let plain = Some(&status.plain).filter(|it| it.pace.is_some() && room > status.arms.len());
     let shown = if status.arms.len() > room { room - 1 } else { status.arms.len() };
@@ -169,7 +169,7 @@ fn arms(status: &Status, room: usize, columns: usize) -> Vec<String> {
     let names = widest(&|it| width(&it.name)).min(*NAME.end()).min(left.max(*NAME.start()));
     let left = left.saturating_sub(names);
     let paces = if paces + 2 <= left { paces } else { 0 };
-    // Without its pace the plain arm has nothing to tell.
+    // Without its pace the plain arm has nothing to show.
     let shown: Vec<&ArmNow> = shown.into_iter().filter(|it| paces > 0 || plain != Some(it)).collect();
     let bars = left.saturating_sub(if paces > 0 { paces + 2 } else { 0 }).saturating_sub(2).min(*BAR.end());
     let scale = scale(status);
@@ -195,7 +195,7 @@ fn arms(status: &Status, room: usize, columns: usize) -> Vec<String> {
     lines
 }
 
-/// The present cost of an arm, `~` where it is not known.
+/// The current cost of an arm, `~` if unknown.
 fn figure(it: &ArmNow) -> String {
     let known = it.cost.as_ref().filter(|effect| known(effect));
     known.map_or("~".to_owned(), |effect| number::cost(effect, Outcome::Costs).to_string())
@@ -228,7 +228,7 @@ fn machine(status: &Status) -> Option<String> {
     Some(format!("  {}", parts.join(", ")))
 }
 
-/// The same for a file or a pipe: every arm, no bars, any length.
+/// The state for a file or a pipe: every arm, no bars, any length.
 pub fn plain_line(status: &Status) -> String {
     let arms: Vec<String> = status.arms.iter().map(one_arm).collect();
     let frame = format!("frame {}/{}", status.frame, status.frames_max);
@@ -236,8 +236,8 @@ pub fn plain_line(status: &Status) -> String {
     format!("{} {frame}: {}{busy}; {}", heading(status), arms.join(", "), time(status))
 }
 
-/// The present costs of all arms, for when a cell has ended, on as few lines of at most `columns` characters as hold
-/// them; none where no cost is known.
+/// The current costs of all arms at the end of a cell, on as few lines of at most `columns` characters as possible;
+/// none if no cost is known.
 pub fn answers(status: &Status, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     if status.arms.iter().all(|arm| arm.cost.is_none()) {
@@ -271,8 +271,7 @@ fn time(status: &Status) -> String {
     }
 }
 
-/// `40 s`, `2 min 5 s`, `1 h 2 min 5 s`: to the second, because a clock that stands still looks like a program that
-/// does.
+/// `40 s`, `2 min 5 s`, `1 h 2 min 5 s`: with seconds, because a clock that does not move looks like a hung program.
 fn clock(seconds: f64) -> String {
     let seconds = seconds as u64;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -292,13 +291,13 @@ fn range(least: &str, most: &str) -> String {
     }
 }
 
-/// Half of the width that a bar stands for, natural-log ratio: the furthest end of any interval, one percent at least.
+/// Half of the width of a bar's scale, natural-log ratio: the furthest end of any interval, at least one percent.
 fn scale(status: &Status) -> f64 {
     let ends = status.arms.iter().filter_map(|arm| arm.cost.as_ref()).flat_map(|effect| [effect.low, effect.high]);
     ends.filter(|end| end.is_finite()).map(f64::abs).fold(0.01, f64::max)
 }
 
-/// The interval on a line of `columns` columns from the first of `ends` to the second, with a stroke at no cost:
+/// The interval on a line of `columns` columns from the first of `ends` to the second, with a stroke at zero cost:
 /// `·······│··━━●━━`.
 pub(super) fn bar(interval: Option<&Interval>, ends: (f64, f64), columns: usize) -> String {
     let place = |effect: f64| {
@@ -309,7 +308,7 @@ pub(super) fn bar(interval: Option<&Interval>, ends: (f64, f64), columns: usize)
     bar[place(0.0)] = '│';
     if let Some(effect) = interval.filter(|effect| effect.low <= effect.high) {
         bar[place(effect.low)..=place(effect.high)].fill('━');
-        // Where nothing is known yet, a point would say something.
+        // Without a known interval, a point would be misleading.
         if effect.estimate.is_finite() && known(effect) {
             bar[place(effect.estimate)] = '●';
         }

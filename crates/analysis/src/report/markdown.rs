@@ -1,4 +1,4 @@
-//! The report as GitHub-flavoured Markdown, ready to be pasted into a pull request.
+//! The report as GitHub-flavoured Markdown, for a pull request.
 
 use super::{
     summary::{Row, Summary},
@@ -19,7 +19,7 @@ pub(super) fn laid_out(blocks: &[Block]) -> String {
 
 fn block(block: &Block) -> String {
     match block {
-        // A report is pasted below the title of something else.
+        // A report is usually pasted below another title.
         Block::Heading(level, text) => format!("{} {}", "#".repeat(usize::from(*level) + 1), escape(text)),
         Block::Paragraph(text) => escape(text),
         Block::Facts(facts) => {
@@ -100,7 +100,7 @@ fn note(note: &Note) -> String {
     format!("- {} {}", escape(mark), escape(&note.text))
 }
 
-/// `text` as inline code, whatever backticks it holds (CommonMark 0.31, section 6.1).
+/// `text` as inline code, for any number of backticks in it (CommonMark 0.31, section 6.1).
 fn code(text: &str) -> String {
     let fence = "`".repeat(longest_ticks(text) + 1);
     let blank = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
@@ -111,8 +111,8 @@ fn longest_ticks(text: &str) -> usize {
     text.split(|character| character != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// `text` with everything escaped that Markdown would take for markup where it stands, and nothing else: the
-/// source is read too, in mails and in diffs. What could steer a terminal is made harmless, and a break a blank.
+/// `text` with everything escaped that Markdown would interpret in its place, and nothing else: the source is also
+/// read, in mails and in diffs. Terminal control characters are made harmless, and a line break becomes a space.
 pub(super) fn escape(text: &str) -> String {
     let mut text = text.to_owned();
     view::clean(&mut text);

@@ -1,17 +1,17 @@
 //! Reports: an [`Analysis`](crate::Analysis) in, text out.
 //!
-//! [`view`] decides what is said and in which order, as a list of blocks that know no medium; [`terminal`] and
+//! [`view`] decides content and order, as a list of blocks that are independent of the medium; [`terminal`] and
 //! [`markdown`] only lay the blocks out; [`html`] draws. [`json`], [`csv`], [`benchstat`], [`ycsb`], [`bencher`] and
-//! [`otava`] are for programs; of these [`json`] and [`csv`] are the whole analysis, with nothing rounded and nothing
-//! left out, and from [`json`] every other report but [`ycsb`] can be made again. [`oscal`] and [`sarif`] tell
-//! auditors what was seen, one [`observation`] at a time, with the [`controls`] that it is about. [`history`] is
-//! about many runs, [`comparison`] about a few. [`live`] is the status line while a run is under way, [`summary`]
-//! what stands last. [`number`] (on [`quantity`](tithe_model::quantity)) and [`words`] (with [`cell_name`]) are the
-//! only places that turn figures and outcomes into text, so that every medium says the same thing in the same words.
+//! [`otava`] are for programs. Of these, [`json`] and [`csv`] are the whole analysis, without rounding or omissions,
+//! and from [`json`] every other report but [`ycsb`] can be made. [`oscal`] and [`sarif`] are for auditors, one
+//! [`observation`] at a time, with its [`controls`]. [`history`] is about many runs, [`comparison`] about a few.
+//! [`live`] is the status during a run, [`summary`] the last lines of a report. Only [`number`] (on
+//! [`quantity`](tithe_model::quantity)) and [`words`] (with [`cell_name`]) turn figures and outcomes into text, so that
+//! all media use the same words.
 //!
-//! [`matrix`] is what tasks on many hosts say together, in its own formats.
+//! [`matrix`] combines tasks on many hosts, in its own formats.
 //!
-//! All of it is pure, and none of it decides anything: proofs, verdicts and flags come from the analysis.
+//! All of it is pure, and nothing is decided here: proofs, verdicts and flags come from the analysis.
 
 pub mod bencher;
 pub mod benchstat;
@@ -56,7 +56,7 @@ mod tests {
 
     use super::{html, json, markdown, sample, terminal, view::Form, words};
 
-    /// The lines of `text` that hold `what`, with nothing before and little behind it.
+    /// The lines of `text` that contain `what`, from that place on and shortened.
     fn around(text: &str, what: &str) -> String {
         let from = |line: &str| line.find(what).map(|begin| line[begin..].chars().take(130).collect::<String>());
         text.lines().filter_map(from).map(|line| line.trim_end().to_owned() + "\n").collect()
@@ -67,7 +67,7 @@ mod tests {
         let analysis = sample::on_one_start();
         let form = |width| terminal::Options { form: Form::Answer, width, colour: false };
         let page = sample::without_style(&html::render(&analysis, &html::PageData::default()));
-        // Drawings say it when they are pointed at.
+        // Drawings show it on hover.
         assert!(page.contains("title=\"costs 40.5 % on this start\""));
         let written = |page: &str| {
             let lines = page.lines().filter(|line| !line.contains("<svg"));

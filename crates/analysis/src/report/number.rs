@@ -1,7 +1,7 @@
-//! How numbers are written, for all media.
+//! Formats of numbers, for all media.
 //!
-//! Quantities that are one number are written by [`tithe_model::quantity`]. A figure is written in two parts, the
-//! estimate and its interval, because a table aligns them apart.
+//! [`tithe_model::quantity`] formats quantities that are one number. A figure has two parts, the estimate and its
+//! interval, because a table aligns them separately.
 
 use tithe_model::quantity::{MINUS, decimals, fixed, percentage, readable, with_unit};
 pub use tithe_model::quantity::{amount, count, duration, memory};
@@ -9,16 +9,16 @@ pub use tithe_statistics::verdict::{digits, percent};
 
 use crate::{Interval, Outcome};
 
-/// From here on a cost reads as a factor (`×6.4`) instead of a percentage: twice the plain level.
+/// From here on a cost is written as a factor (`×6.4`) instead of a percentage: twice the plain level.
 const FACTOR_FROM: f64 = std::f64::consts::LN_2;
 
-/// What is read where too few frames, or groups of them, leave no interval.
+/// The text if there are too few frames, or groups of them, for an interval.
 const TOO_FEW: &str = "not enough data";
 
-/// A number and what surrounds it, ready for a table: `+3.1 %` and `[2.6, 3.7]`.
+/// A number and the text around it, ready for a table: `+3.1 %` and `[2.6, 3.7]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
-    /// The estimate with its unit, or `~` where the interval is too wide to give one.
+    /// The estimate with its unit, or `~` if the interval is too wide to give one.
     pub lead: String,
     /// The interval in the unit of the estimate, or the range in words.
     pub rest: String,
@@ -41,11 +41,11 @@ pub fn spread(spread: &Interval) -> String {
     format!("{} [{low}, {high}]", percentage(&estimate))
 }
 
-/// A cost (natural-log ratio protected/plain) as `+3.1 % [2.6, 3.7]`, from twice as much on as `×6.4 [6.2, 6.6]`,
-/// and as `~ −3.0 % to +5.1 %` when it is too noisy to tell.
+/// A cost (natural-log ratio protected/plain) as `+3.1 % [2.6, 3.7]`; from twice as much on, as `×6.4 [6.2, 6.6]`; if
+/// it is too noisy to tell, as `~ −3.0 % to +5.1 %`.
 ///
-/// The estimate and both ends share their decimals, which follow from the width of the interval ([`shared`]). Ends
-/// carry their signs where the interval holds zero.
+/// The estimate and both ends have the same number of decimals, which depends on the width of the interval
+/// ([`shared`]). Ends have signs if the interval contains zero.
 pub fn cost(effect: &Interval, outcome: Outcome) -> Figure {
     let Interval { estimate, low, high } = *effect;
     if !(low.is_finite() && high.is_finite()) {
@@ -64,11 +64,11 @@ pub fn cost(effect: &Interval, outcome: Outcome) -> Figure {
     Figure { lead, rest: format!("[{}, {}]", end(low), end(high)) }
 }
 
-/// A difference per operation as `+0.62 µs [0.58, 0.66]`, in the unit that reads best, and as `~ −0.10 to +0.21 µs`
-/// when it is too noisy to tell. What it is per is in the title of the figure, and is left out.
+/// A difference per operation as `+0.62 µs [0.58, 0.66]`, in the most readable unit; if it is too noisy to tell, as `~
+/// −0.10 to +0.21 µs`. The title of the figure says "per operation", so this is left out.
 ///
-/// The estimate and both ends share their decimals, which follow from the width of the interval ([`resolving`]). Ends
-/// carry their signs where the interval holds zero.
+/// The estimate and both ends have the same number of decimals, which depends on the width of the interval
+/// ([`resolving`]). Ends have signs if the interval contains zero.
 pub fn difference(difference: &Interval, unit: &str, outcome: Outcome) -> Figure {
     let Interval { estimate, low, high } = *difference;
     if !(low.is_finite() && high.is_finite()) {
@@ -85,8 +85,8 @@ pub fn difference(difference: &Interval, unit: &str, outcome: Outcome) -> Figure
     Figure { lead: with_unit(signed(estimate, decimals), &unit), rest: format!("[{}, {}]", end(low), end(high)) }
 }
 
-/// A cost and, to be read beside it, its difference per operation; the difference alone where the plain arm has nothing
-/// that a percentage could be of, and the cost alone where there is no interval or no difference.
+/// A cost and its difference per operation. Only the difference if the plain level is zero and there is no percentage;
+/// only the cost without an interval or a difference.
 pub fn both(
     effect: &Interval,
     difference: Option<&Interval>,
@@ -107,8 +107,8 @@ pub fn in_line(effect: &Interval, difference: Option<&Interval>, unit: &str, out
     difference.map_or(cost.to_string(), |difference| format!("{cost}, {difference}"))
 }
 
-/// Decimals with which the half-width of an interval has 2 to 20 units of the last one, as far as its larger end has
-/// three significant digits.
+/// Number of decimals with which the half-width of an interval is 2 to 20 units of the last one, limited to three
+/// significant digits of the larger end.
 fn resolving(low: f64, high: f64) -> usize {
     let half_width = (high - low) / 2.0;
     let by_width = if half_width > 0.0 { (-(half_width / 2.0).log10().floor()).clamp(0.0, 6.0) as usize } else { 6 };
@@ -131,21 +131,21 @@ pub fn factor(ratio: &Interval) -> String {
     format!("×{} [{}, {}]", fixed(estimate, decimals), fixed(low, decimals), fixed(high, decimals))
 }
 
-/// The upper end of a difference per operation, as fine as its interval: `0.31 µs`; 0 where that is below it.
+/// The upper end of a difference per operation, as precise as its interval: `0.31 µs`; 0 if it is negative.
 pub fn at_most(difference: &Interval, unit: &str) -> String {
     let Interval { low, high, .. } = *difference;
     let (divisor, unit) = readable(high.abs(), unit.split('/').next().unwrap_or(unit));
     with_unit(fixed(high.max(0.0) / divisor, resolving(low / divisor, high / divisor)), &unit)
 }
 
-/// Both ends of an amount per operation in the unit that reads best: `14.9 to 16.3 µs`.
+/// Both ends of an amount per operation in the most readable unit: `14.9 to 16.3 µs`.
 pub fn between(low: f64, high: f64, unit: &str) -> String {
     let (divisor, unit) = readable(high.abs(), unit.split('/').next().unwrap_or(unit));
     let decimals = resolving(low / divisor, high / divisor);
     with_unit(format!("{} to {}", fixed(low / divisor, decimals), fixed(high / divisor, decimals)), &unit)
 }
 
-/// Both ends of a cost as `−3.0 % to +5.1 %`, from twice as much on as `−10 % to ×3.3`.
+/// Both ends of a cost as `−3.0 % to +5.1 %`; from twice as much on, as `−10 % to ×3.3`.
 pub fn range(low: f64, high: f64) -> String {
     let decimals = shared(percent(low), percent(high.min(FACTOR_FROM)));
     let end = |effect: f64| match effect >= FACTOR_FROM {
@@ -155,7 +155,7 @@ pub fn range(low: f64, high: f64) -> String {
     format!("{} to {}", end(low), end(high))
 }
 
-/// A cost that somebody published, or the range of it: `+26.2 %`, `+5.3 % to +25 %`.
+/// A published cost, or the range of it: `+26.2 %`, `+5.3 % to +25 %`.
 pub fn published(low: f64, high: f64) -> String {
     let one = |effect: f64| match effect >= FACTOR_FROM {
         true => format!("×{}", digits(effect.exp())),
@@ -167,7 +167,7 @@ pub fn published(low: f64, high: f64) -> String {
     if low == high { one(low) } else { format!("{} to {}", one(low), one(high)) }
 }
 
-/// One cost without its interval, for a sentence that says which end of one it is: `2.2 %`, `×6.4`.
+/// One cost without its interval, for a sentence that names the end: `2.2 %`, `×6.4`.
 pub fn bound(effect: f64, of: &Interval) -> String {
     if effect >= FACTOR_FROM {
         return format!("×{}", fixed(effect.exp(), shared(of.low.exp(), of.high.exp())));
@@ -176,10 +176,10 @@ pub fn bound(effect: f64, of: &Interval) -> String {
     percentage(&fixed(percent(effect), decimals))
 }
 
-/// The decimals that both ends of an interval and its estimate are written with, in percent or as factors.
+/// The number of decimals for both ends of an interval and its estimate, in percent or as factors.
 ///
-/// A half-width from 10 on leaves no decimal worth reading, one from 0.1 on one, a smaller one two; figures
-/// from 10 on have one at most, and from 100 on none.
+/// With a half-width from 10 on there are no decimals, from 0.1 on one, else two. Figures from 10 on have at most one,
+/// and from 100 on none.
 fn shared(low: f64, high: f64) -> usize {
     let half_width = (high - low) / 2.0;
     let by_width = if half_width >= 9.95 { 0 } else { usize::from(half_width < 0.095) + 1 };
@@ -187,22 +187,22 @@ fn shared(low: f64, high: f64) -> usize {
     by_width.min(if size >= 99.5 { 0 } else { usize::from(size < 9.95) + 1 })
 }
 
-/// `decimals`, or up to two more where an interval that leaves zero out would be printed as one that ends there.
+/// `decimals`, or up to two more if an interval that excludes zero would be printed as ending at zero.
 fn apart_from_zero(low: f64, high: f64, decimals: usize) -> usize {
     let nearest = if low > 0.0 { low } else { -high };
     let shown = |decimals: &usize| nearest >= 0.5 / 10f64.powi(*decimals as i32);
     if nearest > 0.0 { (decimals..=decimals + 2).find(shown).unwrap_or(decimals) } else { decimals }
 }
 
-/// `value` with `decimals` decimals and its sign, which a zero has not.
+/// `value` with `decimals` decimals and its sign; zero has no sign.
 fn signed(value: f64, decimals: usize) -> String {
     let text = fixed(value, decimals);
     let sign = if text.starts_with(MINUS) || text.bytes().all(|byte| matches!(byte, b'0' | b'.')) { "" } else { "+" };
     format!("{sign}{text}")
 }
 
-/// An absolute level with its interval, in the unit that reads best: `41.2 µs` and `[40.8, 41.9]`, or `[not enough
-/// data]` where an end is not finite.
+/// An absolute level with its interval, in the most readable unit: `41.2 µs` and `[40.8, 41.9]`, or `[not enough data]`
+/// if an end is not finite.
 pub fn level(value: f64, low: f64, high: f64, unit: &str) -> Figure {
     let (divisor, unit) = readable(value.abs(), unit);
     let decimals = decimals(value / divisor);
@@ -212,7 +212,7 @@ pub fn level(value: f64, low: f64, high: f64, unit: &str) -> Figure {
     Figure { lead: with_unit(text(value), &unit), rest }
 }
 
-/// How a level changed, both ends in one unit: `41.2 → 43.0 µs`.
+/// The change of a level, both ends in one unit: `41.2 → 43.0 µs`.
 pub fn change(plain: f64, protected: f64, unit: &str) -> String {
     let (divisor, unit) = readable(plain.abs().max(protected.abs()), unit);
     let text = |value: f64| fixed(value / divisor, decimals(value / divisor));

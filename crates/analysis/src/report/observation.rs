@@ -1,8 +1,8 @@
-//! What was seen of protections, one observation at a time, for documents that auditors read.
+//! Observations about protections, one at a time, for auditors' documents.
 //!
-//! An observation has what was claimed and seen, by which method and when, and the hash of what was seen, so that a
-//! document can be held against the records. Its identifier follows from its content (UUID version 5, RFC 9562), so
-//! that the same records give the same bytes. Nothing is decided here: outcomes are those of the evidence.
+//! An observation has the claim, the result, the method, the time, and the hash of the seen text, so that a document
+//! can be compared with the records. Its identifier is computed from its content (UUID version 5, RFC 9562), so the
+//! same records give the same bytes. Nothing is decided here: outcomes are those of the evidence.
 
 use std::fmt::Write;
 
@@ -18,28 +18,28 @@ use super::{
 };
 use crate::{Analysis, CellAnalysis};
 
-/// Names of this program's documents are hashed below this one (RFC 9562, 6.6): drawn once.
+/// The namespace of the names in this program's documents (RFC 9562, 6.6): a random value, fixed for ever.
 const NAMESPACE: [u8; 16] =
     [0x6f, 0x1d, 0x0c, 0x53, 0x2b, 0x9a, 0x4e, 0x71, 0x8c, 0x44, 0xd5, 0x90, 0x3e, 0xa7, 0x12, 0xbf];
 
-/// What was checked, together.
+/// A set of checks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assessment {
-    /// What it is called.
+    /// Its title.
     pub title: String,
-    /// Where it comes from: a run folder, an experiment, servers.
+    /// Its origin: a run folder, an experiment, servers.
     pub source: String,
     /// Version of the program.
     pub tithe: String,
     /// When it began, s since 1970.
     pub unix_s: u64,
-    /// True where everything was checked that was to be.
+    /// True if all planned checks were done.
     pub complete: bool,
-    /// What was seen, in order.
+    /// The observations, in order.
     pub observations: Vec<Observation>,
 }
 
-/// What was seen once.
+/// One observation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observation {
     /// The server or arm: `c · tls, PostgreSQL 15.14`.
@@ -48,25 +48,25 @@ pub struct Observation {
     pub check: String,
     /// What must hold, one sentence.
     pub claim: String,
-    /// What it is about, if a control asks for it.
+    /// The property that the claim is about, if a control asks for it.
     pub property: Option<Property>,
     /// How it was checked.
     pub method: Method,
-    /// Before or after the load, or nothing where there was none.
+    /// Before or after the load, or empty without a load.
     pub phase: &'static str,
-    /// How it came out.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// What was seen.
+    /// The seen text.
     pub seen: String,
-    /// What was seen on the positive control; empty where there is none.
+    /// The seen text of the positive control; empty without one.
     pub control: String,
-    /// What was found, by the stable names that `tithe explain` knows.
+    /// The findings, by the stable names that `tithe explain` knows.
     pub findings: Vec<String>,
     /// When it was checked, s since 1970.
     pub unix_s: u64,
 }
 
-/// How something was checked, by the words of NIST SP 800-53A.
+/// The method of a check, in the terms of NIST SP 800-53A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// By reading settings, lists and files.
@@ -85,16 +85,16 @@ impl Method {
     }
 }
 
-/// How an observation came out.
+/// The outcome of an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// What must hold holds.
+    /// The claim holds.
     Holds,
-    /// It does not.
+    /// The claim does not hold.
     Fails,
     /// It is unknown.
     CannotTell,
-    /// Something to know; nothing must hold.
+    /// Information only; there is no claim.
     Informs,
 }
 
@@ -120,7 +120,7 @@ impl Outcome {
 }
 
 impl Observation {
-    /// What `finding` says about `subject`, checked `unix_s` seconds after 1970.
+    /// The observation of `finding` about `subject`, checked `unix_s` seconds after 1970.
     pub fn of(finding: &Finding, subject: &str, unix_s: u64) -> Self {
         Self {
             subject: subject.to_owned(),
@@ -140,12 +140,12 @@ impl Observation {
         }
     }
 
-    /// SHA-256 of what was seen: of both texts, with a line break between them.
+    /// SHA-256 of the seen texts: of both, with a line break between them.
     pub fn hash(&self) -> String {
         hexadecimal(digest::digest(&digest::SHA256, format!("{}\n{}", self.seen, self.control).as_bytes()).as_ref())
     }
 
-    /// What it says, for people.
+    /// A description for people.
     pub fn description(&self) -> String {
         let outcome = match self.outcome {
             Outcome::Holds => "holds",
@@ -159,10 +159,10 @@ impl Observation {
     }
 }
 
-/// What the records of a run say.
+/// The observations in the records of a run.
 ///
 /// # Errors
-/// Where they do not say when the run was: auditors' documents have no place for what has no time.
+/// If the time of the run is unknown: auditors' documents require a time.
 pub fn of_run(analysis: &Analysis) -> Result<Assessment, String> {
     let unix_s = analysis.began_unix_s.ok_or(
         "the report does not say when it was measured, and a document for auditors has to: no frame was measured, or an \
@@ -186,7 +186,7 @@ pub fn of_run(analysis: &Analysis) -> Result<Assessment, String> {
     })
 }
 
-/// The identifier of what is called `name`, a path of names with line breaks between them: a UUID of version 5.
+/// The identifier of `name`, a path of names joined by line breaks: a UUID of version 5.
 pub(super) fn uuid(name: &[&str]) -> String {
     let mut context = digest::Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY);
     context.update(&NAMESPACE);
@@ -199,14 +199,14 @@ pub(super) fn uuid(name: &[&str]) -> String {
     [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
 }
 
-/// The identifier of an observation, which is the `index`-th of its assessment.
+/// The identifier of an observation with index `index` in its assessment.
 pub(super) fn uuid_of(assessment: &Assessment, index: usize, observation: &Observation) -> String {
     let (number, hash) = (index.to_string(), observation.hash());
     let Observation { subject, check, claim, phase, .. } = observation;
     uuid(&["observation", &assessment.source, &number, subject, check, claim, phase, &hash])
 }
 
-/// `foreign` text as one line that is not empty, with nothing in it that steers a terminal.
+/// `foreign` text as one line that is not empty, without terminal control characters.
 pub(super) fn line(foreign: &str) -> String {
     let mut cleaned = foreign.to_owned();
     view::clean(&mut cleaned);

@@ -1,8 +1,8 @@
 //! Observations as assessment results of OSCAL (NIST, *Open Security Controls Assessment Language*, 1.1), in JSON.
 //!
-//! One observation each, with its method, its time, the controls that it is about and the hash of what was seen. There
-//! are no findings of OSCAL's: whether a control is satisfied is for the assessor to say. Nor is there a plan; what is
-//! in its place is a resource that says what was carried out.
+//! Each observation has its method, its time, its controls and the hash of the seen text. There are no OSCAL findings:
+//! the assessor decides whether a control is satisfied. There is no assessment plan either; a resource that describes
+//! the checks takes its place.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use super::{
 /// The version of OSCAL that documents follow.
 const OSCAL: &str = "1.1.3";
 
-/// Where the names of this program's properties are its own.
+/// The namespace of this program's own properties.
 const NAMES: &str = "urn:tithe:oscal";
 
 /// The assessment as a document; it ends with a line break.
@@ -54,7 +54,7 @@ pub fn render(assessment: &Assessment) -> String {
     format!("{document:#}\n")
 }
 
-/// What tells this assessment from every other: its source, its time and all that was seen.
+/// The unique content of this assessment: its source, its time and all observations.
 fn whole(assessment: &Assessment) -> String {
     let numbered = assessment.observations.iter().enumerate();
     let seen: Vec<String> = numbered.map(|(index, it)| uuid_of(assessment, index, it)).collect();
@@ -92,7 +92,7 @@ fn components(assessment: &Assessment) -> Vec<Value> {
     subjects.into_iter().map(component).collect()
 }
 
-/// The controls that some observation is about. OSCAL has no empty selection: where there is none, it is of all.
+/// The controls of all observations. OSCAL has no empty selection: without controls, all are selected.
 fn selection(assessment: &Assessment) -> Value {
     let properties = assessment.observations.iter().filter_map(|it| it.property);
     let tokens: BTreeSet<&str> = properties.flat_map(controls).map(|control| control.token).collect();

@@ -1,8 +1,8 @@
-//! The deciding costs as a line of CSV with a header, as Apache Otava (once Hunter) reads series: a column for the
-//! time, columns that tell runs apart, and a column for each arm of each cell.
+//! The deciding costs as a line of CSV with a header, as Apache Otava (formerly Hunter) reads series: a column for the
+//! time, columns that identify the run, and a column for each arm of each cell.
 //!
-//! Lines of several runs make the series, under one header. The format has no place for a proof or an interval: a cost
-//! that is not proven, has no interval or is of a set-up that is not symmetric is an empty field.
+//! Lines of several runs form the series, under one header. The format has no place for a proof or an interval. A cost
+//! is an empty field if it is not proven, has no interval, or has an asymmetric set-up.
 
 use tithe_model::quantity::moment;
 
@@ -51,7 +51,7 @@ mod tests {
         let text = render(&analysis);
         expect_file!["golden/full.otava.csv"].assert_eq(&text.replace("\r\n", "\n"));
         assert_eq!(text.lines().count(), 2);
-        // A run that measured nothing has a place in time and no figures.
+        // A run without measurements has a time and no figures.
         assert_eq!(render(&sample::empty()).lines().next(), Some("time,run,version,tithe"));
     }
 

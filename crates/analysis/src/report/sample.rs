@@ -32,7 +32,7 @@ fn of_percent(estimate: f64, low: f64, high: f64) -> Interval {
 }
 
 impl Estimate {
-    /// An estimate with the verdict that a margin of 3 % gives it.
+    /// An estimate with the verdict for a margin of 3 %.
     fn new(name: &str, title: &str, effect: Interval, levels: (f64, f64), unit: &'static str) -> Self {
         let (low, high) = (number::digits(number::percent(effect.low)), number::digits(number::percent(effect.high)));
         let size = number::digits(number::percent(effect.estimate));
@@ -147,8 +147,8 @@ fn arm(name: &str, proof: Proof) -> ArmAnalysis {
     }
 }
 
-/// The cost of 30 frames of so many starts, about `middle` percent and `moved` percent higher at the end than at the
-/// beginning.
+/// The cost of 30 frames over `starts` starts, around `middle` percent, and `moved` percent higher at the end than at
+/// the beginning.
 fn course(starts: u32, middle: f64, moved: f64) -> Vec<StartCourse> {
     let each = 30 / starts;
     let noise = [0.4, -0.9, 1.1, 0.1, -0.7, 0.6, -0.2, 0.8, -1.2];
@@ -160,7 +160,7 @@ fn course(starts: u32, middle: f64, moved: f64) -> Vec<StartCourse> {
     (0..starts).map(start).collect()
 }
 
-/// An idle server that takes `cpu_us` of processor time a minute, so much more than the baseline's.
+/// An idle server that uses `cpu_us` of processor time per minute, `more_us` more than the baseline's.
 fn idle(cpu_us: f64, more_us: Option<f64>) -> IdleUse {
     let within = |estimate: f64| Interval { estimate, low: 0.95 * estimate, high: 1.05 * estimate };
     IdleUse {
@@ -175,7 +175,7 @@ fn idle(cpu_us: f64, more_us: Option<f64>) -> IdleUse {
     }
 }
 
-/// Connections that take 60 µs by TCP and 200 µs to log in, and `tls_us` to shake hands.
+/// Connections that take 60 µs for TCP, 200 µs for the login, and `tls_us` for the handshake.
 fn connecting(tls_us: Option<f64>) -> ConnectUse {
     let within = |estimate: f64| Interval { estimate, low: 0.95 * estimate, high: 1.05 * estimate };
     let part = |part: &str, us: f64, more_us: f64| ConnectPartUse {
@@ -189,7 +189,7 @@ fn connecting(tls_us: Option<f64>) -> ConnectUse {
     ConnectUse { connections: 1200, parts: parts.into_iter().flatten().collect() }
 }
 
-/// A figure of others; the cost in percent.
+/// A published figure; the cost in percent.
 fn published(estimate: &str, printed: &str, cost: (f64, f64)) -> PublishedCost {
     let source = "an invented report, 2020".to_owned();
     let estimate = estimate.parse().expect("a figure");
@@ -277,7 +277,7 @@ fn tls() -> ArmAnalysis {
     }
 }
 
-/// Unproven: the audit log was complete before and could not be read after.
+/// Unproven: the audit log was complete before and unreadable after.
 fn audit() -> ArmAnalysis {
     let seen = ["200 of 200 marked statements", "0 of 200 marked statements"];
     let mut findings = vec![finding(2, Phase::Before, "audit", AUDIT, Verdict::Holds, seen)];
@@ -320,7 +320,7 @@ fn luks() -> ArmAnalysis {
     }
 }
 
-/// A big cost, and a disclosure that the reader must see.
+/// A large cost, and a disclosure for the reader.
 fn columns() -> ArmAnalysis {
     let mut findings =
         twice(4, "column-encryption", DISK, Verdict::Holds, ["0 of 20 canaries in 31 files", "20 of 20 canaries"]);
@@ -353,7 +353,7 @@ fn columns() -> ArmAnalysis {
     }
 }
 
-/// Proven, but the machine was too loud.
+/// Proven, but the machine was too noisy.
 fn noisy() -> ArmAnalysis {
     let mut net = Estimate::new("net", "net time per op", of_percent(1.0, -3.0, 5.1), (38.42, 38.8), "µs");
     net.more_s = Some(370.0);
@@ -368,7 +368,7 @@ fn noisy() -> ArmAnalysis {
     }
 }
 
-/// Proven, and faster than without.
+/// Proven, and faster than without the protection.
 fn gains() -> ArmAnalysis {
     ArmAnalysis {
         findings: twice(
@@ -460,7 +460,7 @@ fn analysis(title: &str, cells: Vec<CellAnalysis>) -> Analysis {
     }
 }
 
-/// A cell with every kind of arm: proven, unproven, disproven, big, noisy and faster.
+/// A cell with every kind of arm: proven, unproven, disproven, expensive, noisy and faster.
 pub(crate) fn full() -> Analysis {
     let mut cell = cell("c/in-memory", vec![plain(), tls(), audit(), luks(), columns(), noisy(), gains()]);
     cell.invalid = vec![
@@ -478,7 +478,7 @@ pub(crate) fn full() -> Analysis {
     analysis
 }
 
-/// Two cells with an A/A arm: a cost, one that the A/A arm has as well, and a saving that it does not let pass.
+/// Two cells with an A/A arm: a cost, a cost that the A/A arm has as well, and a saving that the A/A arm refutes.
 pub(super) fn controlled() -> Analysis {
     let net = |effect: (f64, f64, f64), wider: (f64, f64)| {
         let effect = of_percent(effect.0, effect.1, effect.2);
@@ -539,13 +539,13 @@ pub(super) fn on_one_start() -> Analysis {
     analysis
 }
 
-/// So many cells alike.
+/// `cells` equal cells.
 pub(super) fn many(cells: usize) -> Analysis {
     let of = |number: usize| cell(&format!("c.clients-{number}"), vec![plain(), tls()]);
     analysis("What TLS costs in many settings", (0..cells).map(of).collect())
 }
 
-/// Three numbers of clients, of which the plain arm is saturated at the second.
+/// Three numbers of clients; the plain arm is saturated at the second.
 pub(super) fn swept() -> Analysis {
     let of = |clients: u32| CellAnalysis {
         clients,
@@ -575,7 +575,8 @@ pub(super) fn swept() -> Analysis {
     analysis
 }
 
-/// An open loop with two operations, latencies from both starts, an arm that did not keep up, and several epochs.
+/// An open loop with two operations, latencies from both kinds of start, an arm that did not keep up, and several
+/// epochs.
 pub(crate) fn open_loop() -> Analysis {
     let latency = |name: &str, effect: (f64, f64, f64), levels: (f64, f64)| {
         let title = name.replace("latency_", "").replace('_', " ");
@@ -674,7 +675,7 @@ pub(super) fn failed() -> Analysis {
     analysis("A server that does not start", vec![failed])
 }
 
-/// No cell at all.
+/// No cells.
 pub(super) fn empty() -> Analysis {
     analysis("Nothing yet", Vec::new())
 }
@@ -707,7 +708,7 @@ pub(super) fn page_data(analysis: &Analysis) -> PageData {
     }
 }
 
-/// A page with the name of its style sheet in place of the sheet, which is the same on every page.
+/// A page with the name of its style sheet in place of its content, which is the same on every page.
 pub(crate) fn without_style(page: &str) -> String {
     let style = include_str!("html/style.css");
     assert_eq!(page.matches(style).count(), 1, "the page holds its style sheet once");

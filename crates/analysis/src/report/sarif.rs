@@ -1,8 +1,8 @@
 //! Observations as a log of SARIF (OASIS, *Static Analysis Results Interchange Format*, 2.1.0), in JSON.
 //!
-//! A rule for each check, tagged with the controls that it is about, and a result for each observation: `pass`, `fail`,
-//! `review` where it is unknown, and `informational`. There are no files to point at: a result's place is the
-//! server or the arm that was checked.
+//! There is a rule for each check, tagged with its controls, and a result for each observation: `pass`, `fail`,
+//! `review` if unknown, and `informational`. There are no files to refer to: the location of a result is the server or
+//! the arm that was checked.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub fn render(assessment: &Assessment) -> String {
     format!("{log:#}\n")
 }
 
-/// The first observation of each check, by the check.
+/// The first observation of each check, by check.
 fn rules(assessment: &Assessment) -> BTreeMap<&str, &Observation> {
     let mut rules = BTreeMap::new();
     for observation in &assessment.observations {
@@ -92,8 +92,8 @@ mod tests {
     use super::*;
     use crate::report::observation::tests::sample;
 
-    /// What SARIF 2.1.0 asks for of the parts that are written (sections 3.13, 3.14, 3.19, 3.27, 3.33, 3.49), by hand:
-    /// its own schema is not ours to copy.
+    /// The requirements of SARIF 2.1.0 for the parts that are written (sections 3.13, 3.14, 3.19, 3.27, 3.33, 3.49),
+    /// written by hand: we may not copy SARIF's own schema.
     fn schema() -> Value {
         let text = |required: &[&str], properties: Value| json!({ "type": "object", "required": required, "properties": properties });
         let message = text(&["text"], json!({ "text": { "type": "string", "minLength": 1 } }));
@@ -118,7 +118,7 @@ mod tests {
                 "level": { "enum": ["none", "note", "warning", "error"] },
                 "partialFingerprints": { "type": "object", "additionalProperties": { "type": "string" } },
             },
-            // A level other than none is that of a failure (3.27.10).
+            // Only a failure may have a level other than none (3.27.10).
             "if": { "properties": { "kind": { "not": { "const": "fail" } } } },
             "then": { "properties": { "level": { "const": "none" } } },
         });

@@ -1,28 +1,28 @@
-//! What protections cost each statement of the user's own: the rows of every report, the most expensive first.
+//! The costs of protections for each of the user's statements: the rows of every report, the most expensive first.
 
 use std::cmp::Reverse;
 
 use crate::{ArmAnalysis, CellAnalysis, Estimate, StatementUse, figures::Rank};
 
-/// What is said above the rows.
+/// The text above the rows.
 pub const LEAD: &str = "The median time of a call, against the same statement on the plain arm; the statement to \
                         which an arm adds most in all its calls first. Share: of the time of all statements on the \
                         plain arm. Calls: of all arms.";
 
 /// One statement of a cell.
 pub struct Row<'a> {
-    /// The statement, and how often it was called.
+    /// The statement, and its number of calls.
     pub statement: &'a StatementUse,
-    /// What each protected arm costs it; `None` where that is not known.
+    /// The cost of each protected arm for it; `None` if unknown.
     pub costs: Vec<(&'a ArmAnalysis, Option<&'a Estimate>)>,
 }
 
-/// The statements of `cell`; none of a workload that has none.
+/// The statements of `cell`; none if the workload has none.
 pub fn rows(cell: &CellAnalysis) -> Vec<Row<'_>> {
     let arms = || cell.arms.iter().skip(1);
     let row = |statement| Row { statement, costs: arms().map(|arm| (arm, median(arm, statement))).collect() };
     let mut rows: Vec<Row<'_>> = cell.statements.iter().map(row).collect();
-    // Stable: what costs nothing stays in the order of its share.
+    // A stable sort: statements without a cost stay in the order of their share.
     rows.sort_by_key(|row| Reverse(row.added()));
     rows
 }
@@ -40,7 +40,7 @@ impl Row<'_> {
         format!("{} {}", self.statement.operation, self.statement.text)
     }
 
-    /// The most that an arm adds in all calls together, µs.
+    /// The largest time that an arm adds over all calls, µs.
     fn added(&self) -> u64 {
         let of_call = |estimate: &Estimate| estimate.difference.as_ref().map_or(0.0, |it| it.estimate.max(0.0));
         let most = self.costs.iter().filter_map(|(_, cost)| cost.map(of_call)).fold(0.0, f64::max);

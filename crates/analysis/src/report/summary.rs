@@ -1,7 +1,8 @@
-//! The last lines of a report: cell by cell one for each arm, most expensive first, with what it adds to an operation.
+//! The last lines of a report: for each cell one line per arm, most expensive first, with the cost added to an
+//! operation.
 //!
-//! [`of`] says what is in the lines, for every medium; [`lines`] lays them out for a terminal. Where there is
-//! little room the bar goes first, then words and names are cut: a number never is.
+//! [`of`] computes the content of the lines, for every medium; [`lines`] lays them out for a terminal. If there is
+//! little room, first the bar is left out, then words and names are cut; numbers are never cut.
 
 use super::{
     cell_name,
@@ -16,34 +17,34 @@ use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Interval, Outcome, Pr
 /// The lines of one cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// The cell by what it does, with the level that costs are on.
+    /// The cell's name, with the plain level.
     pub cell: String,
-    /// An arm each, most expensive first.
+    /// One row per arm, most expensive first.
     pub rows: Vec<Row>,
 }
 
 /// The line of one arm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// `✓`, `?`, `✗`, or `≡` of the A/A arm.
+    /// `✓`, `?`, `✗`, or `≡` for the A/A arm.
     pub mark: &'static str,
-    /// What the mark means.
+    /// The tone of the mark.
     pub mark_tone: Tone,
     /// The arm.
     pub arm: String,
-    /// The cost, and its interval; in parentheses where the arm is not proven.
+    /// The cost, and its interval; in parentheses if the arm is not proven.
     pub cost: (String, String),
-    /// What an operation takes longer; empty where that is not known.
+    /// The time added to an operation; empty if unknown.
     pub adds: String,
-    /// What the numbers do not say: `no cost found`; mostly nothing.
+    /// Additional words: `no cost found`; usually empty.
     pub words: String,
-    /// What the cost means.
+    /// The tone of the cost.
     pub tone: Tone,
-    /// What a bar shows.
+    /// The interval for the bar.
     pub effect: Option<Interval>,
 }
 
-/// The deciding figure of every arm of every cell that was measured.
+/// The deciding figure of every measured arm of every cell.
 pub fn of(analysis: &Analysis) -> Vec<Summary> {
     let names = cell_name::names(analysis);
     analysis.cells.iter().zip(names).filter_map(|(cell, name)| of_cell(analysis, cell, &name)).collect()
@@ -59,7 +60,7 @@ fn of_cell(analysis: &Analysis, cell: &CellAnalysis, name: &str) -> Option<Summa
     Some(Summary { cell, rows: decided.into_iter().map(|(arm, it)| row(analysis, arm, it)).collect() })
 }
 
-/// What the plain arm of `cell` is without.
+/// The text for what the plain arm of `cell` lacks.
 pub(super) fn without(cell: &CellAnalysis) -> &'static str {
     let mut others = cell.arms.iter().filter(|arm| !arm.aa && arm.proof != Proof::Baseline);
     let is_setting = |arm: &ArmAnalysis| arm.proof == Proof::Setting;
@@ -70,13 +71,13 @@ pub(super) fn without(cell: &CellAnalysis) -> &'static str {
     }
 }
 
-/// The arms of `cell` that have a figure, with the one that decides, in the experiment's order.
+/// The arms of `cell` with their deciding figure, in the experiment's order.
 pub(super) fn decided(cell: &CellAnalysis) -> Vec<(&ArmAnalysis, &Estimate)> {
     let primary = |arm: &'_ ArmAnalysis| arm.estimates.iter().position(|estimate| estimate.primary);
     cell.arms.iter().filter_map(|arm| Some((arm, &arm.estimates[primary(arm)?]))).collect()
 }
 
-/// What an operation takes without protection, by the figure of `estimate`.
+/// The level without protection, for the figure of `estimate`.
 pub(super) fn plain_level(cell: &CellAnalysis, estimate: &Estimate) -> Option<String> {
     let wanted = estimate.name.level();
     let plain = cell.arms.first()?;
@@ -123,12 +124,12 @@ pub(super) fn mark(arm: &ArmAnalysis) -> (&'static str, Tone) {
     }
 }
 
-/// What the numbers of a line do not say.
+/// The words for a line besides its numbers.
 fn said(arm: &ArmAnalysis, estimate: &Estimate, margin: f64) -> String {
     match &arm.proof {
         _ if arm.aa => words::PLAIN_AGAIN.to_owned(),
         Proof::Unproven(_) | Proof::ToldByProvider(_) | Proof::Disproven(_) => words::proof(&arm.proof).0.to_owned(),
-        // That an arm costs something is what the numbers say.
+        // The numbers already show that an arm costs something.
         Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => {
             let short = match words::outcome_short(estimate, margin) {
                 short if short.contains("below margin") => short,
@@ -147,7 +148,7 @@ fn known(effect: &Interval) -> bool {
     effect.low.is_finite() && effect.high.is_finite()
 }
 
-/// How the claims of the whole run came out, and whether all hold; `None` where nothing was claimed.
+/// Numbers of the whole run's claims by result, and whether all hold; `None` without claims.
 pub fn evidence(analysis: &Analysis) -> Option<(String, bool)> {
     let mut claims = Claims::default();
     let findings = analysis.cells.iter().flat_map(|cell| &cell.arms).flat_map(|arm| &arm.findings);
@@ -155,13 +156,13 @@ pub fn evidence(analysis: &Analysis) -> Option<(String, bool)> {
     (claims.looked_at() > 0).then(|| (claims.in_words(), claims.all_hold()))
 }
 
-/// Columns of a bar at most, and at least where there is one.
+/// Largest width of a bar in columns, and smallest width of one that is shown.
 const BAR: std::ops::RangeInclusive<usize> = 11..=25;
 
-/// Columns of a name at least; a shorter one needs no more than it has.
+/// Smallest width of a name in columns; shorter names need no more than their length.
 const NAME_MIN: usize = 8;
 
-/// The rows as lines of at most `page` columns; `ends` are what a bar begins and ends with.
+/// The rows as lines of at most `page` columns; `ends` are the ends of the bars' scale.
 pub(super) fn lines(rows: &[Row], page: usize, ends: (f64, f64), paint: &dyn Fn(&str, Tone) -> String) -> Vec<String> {
     let widest = |of: &dyn Fn(&Row) -> usize| rows.iter().map(of).max().unwrap_or(0);
     let cost = Aligned::of(rows.iter().map(|row| row.cost.0.as_str()));
@@ -198,7 +199,7 @@ pub(super) fn lines(rows: &[Row], page: usize, ends: (f64, f64), paint: &dyn Fn(
     rows.iter().map(line).collect()
 }
 
-/// What the bars of all cells begin and end with: the furthest ends of any interval, and no cost.
+/// The ends of the bars' scale for all cells: the furthest ends of any interval, and zero cost.
 pub(super) fn ends(all: &[Summary]) -> (f64, f64) {
     let known = all.iter().flat_map(|it| &it.rows).filter_map(|row| row.effect);
     known.fold((-0.01, 0.01), |(low, high), it| (it.low.min(low), it.high.max(high)))

@@ -1,7 +1,7 @@
-//! Tables of fixed-width text: numbers aligned at the decimal point, their intervals behind them, what is to be read
-//! beside a number in a line below it, and split into several blocks where they are wider than the page.
+//! Tables of fixed-width text: numbers are aligned at the decimal point with their intervals behind them; a second line
+//! holds an entry's value in another unit; a table wider than the page is split into several blocks.
 //!
-//! Knows nothing of colour: the caller paints each finished entry, so that escapes never count as width.
+//! It knows nothing of colour: the caller paints each finished entry, so that escapes never count as width.
 
 use tithe_model::wrap::wrapped;
 
@@ -10,10 +10,10 @@ use super::{number, tone::Tone, width::char_width};
 
 const GAP: usize = 2;
 
-/// A table. The first `sticky` columns say what a row is about and are repeated where a table is split.
+/// A table. The first `sticky` columns name the row and are repeated if a table is split.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Columns, at least `sticky`.
+    /// Columns, at least `sticky` of them.
     pub columns: Vec<Column>,
     /// Rows, each as long as `columns`.
     pub rows: Vec<Vec<Entry>>,
@@ -24,11 +24,11 @@ pub struct Table {
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// How many observations follow its figures (`n = 30`), or empty.
+    /// The number of observations of its figures (`n = 30`), or empty.
     pub note: String,
-    /// True when its entries are numbers, to be aligned at the decimal point.
+    /// True if its entries are numbers, to be aligned at the decimal point.
     pub figures: bool,
 }
 
@@ -42,18 +42,18 @@ impl Column {
     }
 }
 
-/// One place of a table: a text, or a number with its interval.
+/// One entry of a table: a text, or a number with its interval.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Entry {
     /// The text, or the number with its unit.
     pub lead: String,
     /// The interval and the marks of footnotes; empty for a text.
     pub rest: String,
-    /// The same in another unit, to be read with it: `+0.62 µs` and `[0.58, 0.66]`; empty for none.
+    /// The same in another unit: `+0.62 µs` and `[0.58, 0.66]`; empty if there is none.
     pub beside: (String, String),
-    /// A text that says the same in fewer columns, or nothing.
+    /// A shorter text with the same meaning, if there is one.
     pub short: Option<String>,
-    /// What it means.
+    /// Its tone.
     pub tone: Tone,
 }
 
@@ -71,12 +71,12 @@ impl Entry {
     }
 }
 
-/// Lines of `table`, none wider than `page`; `paint` may add escapes that take no room.
+/// Lines of `table`, none wider than `page`; `paint` may add escapes, which have no width.
 pub(super) fn lines(table: &Table, page: usize, paint: &dyn Fn(&str, Tone) -> String) -> Vec<String> {
     let shortened;
     let fits = |table: &Table| {
         let layouts = layouts(table, page);
-        // The first block names the rows and gives the answer: it is not to be torn apart.
+        // The first block names the rows and gives the answer: it must not be split.
         let first: usize = layouts.iter().take(table.sticky + ANSWER).map(|layout| layout.width + GAP).sum();
         first <= page + GAP
     };
@@ -116,14 +116,14 @@ pub(super) fn lines(table: &Table, page: usize, paint: &dyn Fn(&str, Tone) -> St
     lines
 }
 
-/// Columns behind the sticky ones that say what the table was made for: a figure and what it means.
+/// Columns after the sticky ones that must stay with them: a figure and its verdict.
 const ANSWER: usize = 2;
 
 fn layouts(table: &Table, page: usize) -> Vec<Layout> {
     (0..table.columns.len()).map(|column| Layout::of(table, column, page)).collect()
 }
 
-/// `table` with the shorter text wherever an entry has one.
+/// `table` with the shorter text of every entry that has one.
 fn shorter(table: &Table) -> Table {
     let mut table = table.clone();
     for entry in table.rows.iter_mut().flatten() {
@@ -151,7 +151,7 @@ fn blocks(sticky: usize, layouts: &[Layout], page: usize) -> Vec<Vec<usize>> {
     blocks
 }
 
-/// How wide a column is, and its parts: before the decimal point, from it on, interval.
+/// The width of a column, and of its parts: before the decimal point, after it, interval.
 struct Layout {
     figures: bool,
     whole: usize,
@@ -203,19 +203,19 @@ impl Layout {
     }
 }
 
-/// A number taken apart behind its whole part: `+3` and `.1 %`, `24,310` and ` op/s`.
+/// A number split after its whole part: `+3` and `.1 %`, `24,310` and ` op/s`.
 pub(super) fn at_point(text: &str) -> (&str, &str) {
     let Some(first) = text.find(|character: char| character.is_ascii_digit()) else { return (text, "") };
     let whole = text[first..].find(|character: char| !(character.is_ascii_digit() || character == ','));
     text.split_at(whole.map_or(text.len(), |end| first + end))
 }
 
-/// `text` with blanks behind it up to `to` columns.
+/// `text` with spaces appended up to `to` columns.
 pub(super) fn pad(text: &str, to: usize) -> String {
     format!("{text}{}", " ".repeat(to.saturating_sub(width(text))))
 }
 
-/// `text`, shortened with `…` where it is wider than `to`.
+/// `text`, shortened with `…` if it is wider than `to`.
 pub(super) fn cut(text: &str, to: usize) -> String {
     if width(text) <= to {
         return text.to_owned();
@@ -235,7 +235,7 @@ pub(super) fn cut(text: &str, to: usize) -> String {
     shortened
 }
 
-/// `text` broken at blanks into lines of at most `to` columns; a longer word is cut.
+/// `text` broken at spaces into lines of at most `to` columns; a longer word is cut.
 pub(super) fn wrap(text: &str, to: usize) -> Vec<String> {
     let words: Vec<String> = text.split_whitespace().map(|word| cut(word, to)).collect();
     wrapped(&words.join(" "), ["", ""], to, width)

@@ -1,7 +1,7 @@
 //! The report for a terminal: plain text of a given width, coloured on request.
 //!
-//! Colour only repeats what the words say. A program that writes to something that may not be a terminal
-//! asks for colour and lets `anstream` take it out again.
+//! Colour only repeats what the words say. A program that writes to something that may not be a terminal requests
+//! colour and lets `anstream` remove it again.
 
 use anstyle::{AnsiColor, Style};
 
@@ -13,15 +13,15 @@ use super::{
 };
 use crate::Analysis;
 
-/// Narrowest page that a report is laid out for, columns.
+/// Smallest width of a page that a report is laid out for, columns.
 pub const WIDTH_MIN: usize = 60;
 
-/// How the report is to look.
+/// Layout options of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How much is said.
+    /// The amount of detail.
     pub form: Form,
-    /// Width of the page, columns; less than [`WIDTH_MIN`] is taken as that.
+    /// Width of the page, columns; a value below [`WIDTH_MIN`] means [`WIDTH_MIN`].
     pub width: usize,
     /// True to add colours as ANSI escapes.
     pub colour: bool,
@@ -50,8 +50,7 @@ pub(super) fn laid_out(blocks: &[Block], options: Options) -> String {
     page.text
 }
 
-/// True when an empty line belongs between two blocks: not below a heading, nor where the second goes on from the
-/// first.
+/// True if an empty line belongs between two blocks: not below a heading, nor if the second continues the first.
 fn apart(before: &Block, after: &Block) -> bool {
     match (before, after) {
         (_, Block::Table(_) | Block::Heading(..)) => true,
@@ -126,7 +125,7 @@ impl Page {
         }
     }
 
-    /// One line for the outcome, two for what the first look saw; what does not fit is in the other reports.
+    /// One line for the outcome, two for what the first check saw; text that does not fit is in the other reports.
     fn claim(&mut self, claim: &Claim) {
         let outcome = self.paint(&table::pad(&format!("{} {}", claim.mark, claim.word), 13), claim.tone);
         let when = if claim.when.is_empty() { String::new() } else { format!(" · {}", claim.when) };
@@ -151,7 +150,7 @@ impl Page {
         }
     }
 
-    /// `text` behind `label`, its further lines indented as far.
+    /// `text` after `label`, with further lines indented by the label's width.
     fn wrapped(&mut self, label: &str, text: &str, tone: Tone) {
         let indent = table::width(label);
         for (index, line) in table::wrap(text, self.width - INDENT - indent).iter().enumerate() {

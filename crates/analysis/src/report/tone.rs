@@ -1,16 +1,16 @@
-//! What pieces of a report mean to the reader, for the code that chooses words and the code that chooses colours.
+//! The meaning of text pieces, for the code that chooses words and the code that chooses colours.
 
-/// What a piece of text means to the reader.
+/// The meaning of a piece of text for the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
     /// Nothing special.
     #[default]
     Normal,
-    /// What the eye should find first.
+    /// To be noticed first.
     Strong,
-    /// Not to be relied on, or of little interest.
+    /// Unreliable, or of little interest.
     Faint,
-    /// As it should be.
+    /// Good.
     Good,
     /// Needs a second look.
     Caution,

@@ -1,8 +1,8 @@
-//! What a report says and in which order, for every medium with a reader.
+//! The content and order of a report, for every medium with human readers.
 //!
-//! A report is a list of [`Block`]s. A block carries words and what they mean ([`Tone`]), and leaves width,
-//! colour and markup to the renderer, which only has to lay out eight kinds of block. The documents hold no
-//! numbers to compute with: a renderer that draws takes those from the [`Analysis`].
+//! A report is a list of [`Block`]s. A block has words and their meaning ([`Tone`]). Width, colour and markup are the
+//! renderer's task, which only has to lay out eight kinds of block. Blocks contain no numbers for computations: a
+//! renderer that draws takes those from the [`Analysis`].
 
 pub(super) mod costs;
 mod details;
@@ -25,14 +25,14 @@ pub use super::{
 };
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Flag, Interval, Proof, Sweep, SweepArm, SweepStep};
 
-/// How much is said.
+/// The amount of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// A line for each arm, what limits it, what is amiss with the evidence, and warnings: what a run prints.
+    /// A line for each arm, its limits, problems of the evidence, and warnings: the output of a run.
     Answer,
-    /// Tables of costs, conditions, what is amiss with the evidence, warnings, and a line for each arm.
+    /// Tables of costs, conditions, problems of the evidence, warnings, and a line for each arm.
     Short,
-    /// Everything: every finding with what was seen, every figure, settings, versions, the machine.
+    /// Everything: every finding with its observations, every figure, settings, versions, the machine.
     Long,
 }
 
@@ -43,54 +43,54 @@ pub enum Block {
     Heading(u8, String),
     /// One or more sentences.
     Paragraph(String),
-    /// Labels with what belongs to them.
+    /// Labels with their values.
     Facts(Vec<(String, String)>),
     /// A table.
     Table(Table),
     /// Findings, claim by claim.
     Claims(Vec<Claim>),
-    /// What each arm costs, cell by cell.
+    /// The cost of each arm, cell by cell.
     Summary(Vec<Summary>),
-    /// Lines to be shown as they are: configuration.
+    /// Lines to be shown unchanged: configuration.
     Verbatim(Vec<String>),
     /// Footnotes and warnings.
     Notes(Vec<Note>),
 }
 
-/// Findings on one claim that came out the same.
+/// Findings on one claim with the same outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     /// `✓`, `✗`, `?` or `i`.
     pub mark: &'static str,
-    /// `holds`, `FAILS`, `cannot tell`; of a disclosure `yes`, `no`.
+    /// `holds`, `FAILS`, `cannot tell`; for a disclosure `yes`, `no`.
     pub word: &'static str,
-    /// What the outcome means.
+    /// The tone of the outcome.
     pub tone: Tone,
-    /// The claim, with the protection that makes it where the arm has several.
+    /// The claim, with its protection if the arm has several.
     pub claim: String,
-    /// When it was checked: `before and after`; empty where that goes without saying.
+    /// When it was checked: `before and after`; empty if obvious.
     pub when: String,
-    /// What was seen; looks that saw the same are told once.
+    /// The observations; equal ones appear once.
     pub seen: Vec<Seen>,
 }
 
-/// What one look at both arms saw.
+/// The observations of one check on both arms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// On the protected arm.
     pub protected: String,
-    /// On the plain arm, or of the check's own control.
+    /// On the plain arm, or on the check's own control.
     pub control: String,
 }
 
 /// A footnote or a warning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
-    /// The sign it is referred to by.
+    /// The sign that refers to it.
     pub mark: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// What it means.
+    /// Its tone.
     pub tone: Tone,
 }
 
@@ -104,7 +104,7 @@ pub fn document(analysis: &Analysis, form: Form) -> Vec<Block> {
     blocks
 }
 
-/// What each arm costs and what limits that, how the evidence came out, and warnings.
+/// The cost of each arm and its limits, the result of the evidence, and warnings.
 fn answer(analysis: &Analysis) -> Vec<Block> {
     let costs = summary::of(analysis);
     let mut blocks = vec![Block::Heading(2, "What it costs".to_owned())];
@@ -182,13 +182,13 @@ fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> Vec<Block> {
     blocks
 }
 
-/// What was measured, under which conditions: one sentence's worth.
+/// What was measured, and under which conditions, in about a sentence.
 pub(super) fn conditions(cell: &CellAnalysis) -> String {
     let notes = cell.notes.iter().map(|(name, value)| format!("{name} = {value}"));
     load(cell).into_iter().chain(notes).collect::<Vec<_>>().join(" · ")
 }
 
-/// The load of a cell, without what its workload is made of.
+/// The load of a cell, without the contents of its workload.
 pub(super) fn load(cell: &CellAnalysis) -> Vec<String> {
     let mut parts = vec![format!("workload {}", cell.workload)];
     if !cell.resources.is_empty() {
@@ -199,7 +199,7 @@ pub(super) fn load(cell: &CellAnalysis) -> Vec<String> {
     parts
 }
 
-/// How the cell was measured and what the machine was like: without it, a figure cannot be judged.
+/// How the cell was measured and the state of the machine: without it, a figure cannot be judged.
 fn context(cell: &CellAnalysis, form: Form) -> Vec<(String, String)> {
     let mut method = Vec::new();
     if !cell.mode.is_empty() {
@@ -246,7 +246,7 @@ fn host(cell: &CellAnalysis) -> String {
     parts.join(", ")
 }
 
-/// Frames that do not count, by reason: a failure is told, not left out.
+/// Frames that do not count, by reason: failures are reported, not left out.
 fn invalid(cell: &CellAnalysis, form: Form) -> String {
     let mut reasons: Vec<(&str, Vec<u32>)> = Vec::new();
     for (frame, reason) in &cell.invalid {
@@ -265,7 +265,7 @@ fn invalid(cell: &CellAnalysis, form: Form) -> String {
     format!("{} left out: {}", words::plural(cell.invalid.len() as u64, "frame"), told.collect::<Vec<_>>().join("; "))
 }
 
-/// What protections cost each statement of the user's own, the most expensive first; nothing where there are none.
+/// The costs of each of the user's statements, the most expensive first; empty without statements.
 fn of_statements(cell: &CellAnalysis) -> Vec<Block> {
     let rows = statements::rows(cell);
     let Some(first) = rows.first() else { return Vec::new() };
@@ -290,12 +290,12 @@ fn of_statements(cell: &CellAnalysis) -> Vec<Block> {
     ]
 }
 
-/// Where each arm is saturated and what it costs with few clients, at saturation, and below it.
+/// Where each arm is saturated, and its cost with few clients, at saturation, and below it.
 fn sweeps(analysis: &Analysis) -> Vec<Block> {
     analysis.sweeps.iter().flat_map(|it| sweep(analysis, it)).collect()
 }
 
-/// A row for each arm, a column for each number of clients; then the deciding cost in the cells where it matters.
+/// A row for each arm, a column for each number of clients; then the deciding cost in the cells named in the sweep.
 fn sweep(analysis: &Analysis, sweep: &Sweep) -> Vec<Block> {
     let steps = |arm: &SweepArm| arm.steps.iter().map(|step| step.clients).collect::<Vec<_>>();
     let clients: BTreeSet<u32> = sweep.arms.iter().flat_map(steps).collect();
@@ -327,8 +327,8 @@ fn sweep(analysis: &Analysis, sweep: &Sweep) -> Vec<Block> {
     ]
 }
 
-/// What the deciding figure of arm `arm` says in the cell called `cell`: `said`, with its difference; as in the cell's
-/// own table in parentheses where it is no answer, and with the word that says why.
+/// The text `said` about the deciding figure of arm `arm` in the cell called `cell`, with its difference. If it is not
+/// an answer, it is in parentheses as in the cell's own table, followed by the reason.
 fn with_doubt(analysis: &Analysis, arm: &str, cell: &str, said: &str) -> String {
     let told = words::with_difference(analysis, arm, cell, said);
     let of_cell = analysis.cells.iter().find(|it| it.id == cell);
@@ -339,7 +339,7 @@ fn with_doubt(analysis: &Analysis, arm: &str, cell: &str, said: &str) -> String 
     }
 }
 
-/// Why the deciding figure of `arm` is no answer; `None` where it is one.
+/// Why the deciding figure of `arm` is not an answer; `None` if it is one.
 fn doubt(arm: &ArmAnalysis) -> Option<&'static str> {
     let asymmetric = arm.primary().is_some_and(|estimate| !estimate.is_symmetric());
     match arm.proof {
@@ -376,7 +376,7 @@ fn warnings(analysis: &Analysis) -> Vec<Block> {
     vec![Block::Heading(2, "Warnings".to_owned()), Block::Notes(analysis.warnings.iter().map(note).collect())]
 }
 
-/// What each arm costs, most expensive first, and how its evidence came out: the last that is read.
+/// The cost of each arm, most expensive first, and the result of its evidence: the last lines of the report.
 fn last_lines(analysis: &Analysis) -> Vec<Block> {
     let costs = summary::of(analysis);
     if costs.is_empty() {
@@ -388,14 +388,14 @@ fn last_lines(analysis: &Analysis) -> Vec<Block> {
     blocks
 }
 
-/// What the A/A arm is, where there is one.
+/// A description of the A/A arm, if there is one.
 fn control(analysis: &Analysis) -> Option<Note> {
     let arm = analysis.cells.iter().find_map(headline::control_of)?;
     let text = format!("{} is the plain arm again: it shows what differences mean here.", arm.name);
     Some(Note { mark: "≡".to_owned(), text, tone: Tone::Normal })
 }
 
-/// How many claims of the whole run hold.
+/// The number of claims of the whole run that hold.
 fn evidence_note(analysis: &Analysis) -> Option<Note> {
     let (words, all_hold) = summary::evidence(analysis)?;
     let (mark, tone) = if all_hold { ("✓", Tone::Good) } else { ("!", Tone::Bad) };
@@ -421,14 +421,14 @@ fn limits(analysis: &Analysis) -> Vec<Note> {
     flagged.into_iter().map(note).collect()
 }
 
-/// Why `cell` ended before its time; `None` where it did not.
+/// Why `cell` ended early; `None` if it did not.
 fn unfinished(cell: &CellAnalysis) -> Option<Note> {
     let early = matches!(cell.ending, None | Some(CellEnding::Interrupted | CellEnding::Failed(_)));
     let text = words::ending(cell.ending.as_ref());
     early.then_some(Note { mark: "!".to_owned(), text, tone: Tone::Bad })
 }
 
-/// The answer of a run of several cells, and what it rests on.
+/// The answer of a run of several cells, and its basis.
 fn over_run(analysis: &Analysis) -> Vec<Block> {
     let Some(together) = headline::together(analysis) else { return Vec::new() };
     vec![
@@ -439,7 +439,7 @@ fn over_run(analysis: &Analysis) -> Vec<Block> {
 }
 
 impl Block {
-    /// Replaces every text that may come from outside.
+    /// Applies `change` to every text that may come from outside.
     pub(super) fn each_text(&mut self, change: fn(&mut String)) {
         match self {
             Self::Heading(_, text) | Self::Paragraph(text) => change(text),
@@ -474,8 +474,8 @@ impl Block {
     }
 }
 
-/// Makes text harmless that a server, a file or the wire gave: quotations must not be able to move the
-/// cursor, colour the report or reorder what stands beside them.
+/// Makes text from a server, a file or the network harmless: quotations must not move the cursor, colour the report or
+/// reorder the text around them.
 pub(super) fn clean(text: &mut String) {
     let steers = |character: char| character.is_control() || turns(character);
     if !text.contains(steers) {
@@ -492,7 +492,7 @@ pub(super) fn clean(text: &mut String) {
     *text = cleaned;
 }
 
-/// The same for several lines, which stay lines.
+/// The same for text of several lines, keeping the line breaks.
 pub(super) fn clean_lines(text: &str) -> String {
     let line = |line: &str| {
         let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));

@@ -10,13 +10,13 @@ use tithe_model::{
 use super::{number, tone::Tone, width::width};
 use crate::{AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Flag, Interval, Outcome, Proof};
 
-/// Heads the log per operation over a start.
+/// The heading of the log per operation over a start.
 pub const LOG_OVER_START: &str = "Log per operation from the first frame of a start to the last";
 
 /// The unit of the log per operation.
 pub const LOG_UNIT: &str = "bytes/op";
 
-/// The outcome as the machine-readable reports name it.
+/// The name of the outcome in machine-readable reports.
 pub fn outcome_code(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Costs => "COSTS",
@@ -54,7 +54,7 @@ pub fn outcome(estimate: &Estimate, margin: f64) -> String {
     }
 }
 
-/// By how much a figure differs for certain: `costs 3.1 %`, `saves 4.9 %`, of throughput `28.8 % fewer operations`.
+/// The size of a certain difference: `costs 3.1 %`, `saves 4.9 %`, for throughput `28.8 % fewer operations`.
 fn moved(estimate: &Estimate) -> String {
     let change = estimate.change();
     let size = unsigned(change.estimate, &change);
@@ -67,20 +67,20 @@ fn moved(estimate: &Estimate) -> String {
     }
 }
 
-/// An end of a change without its sign, which a word says.
+/// An end of a change without its sign, which a word expresses.
 fn unsigned(end: f64, of: &Interval) -> String {
     number::bound(end, of).trim_start_matches('−').to_owned()
 }
 
-/// What the words about several estimates say, as [`Estimate::on_starts`] does of one: by the one with the fewest
-/// starts, and that it is a part where others have enough.
+/// The addition to a text about several estimates, as [`Estimate::on_starts`] for one. It names the smallest number of
+/// starts, and "in part" if other estimates have enough.
 pub fn on_starts_of<'a>(estimates: impl Iterator<Item = &'a Estimate> + Clone) -> String {
     let few = estimates.clone().filter(|it| it.widened).min_by_key(|it| it.starts);
     let part = if estimates.clone().all(|it| it.widened) { "" } else { ", in part" };
     few.map_or(String::new(), |few| format!("{part}{}", few.on_starts()))
 }
 
-/// What an estimate of the A/A arm says, whose truth is known.
+/// The text for an estimate of the A/A arm, whose true cost is known.
 pub fn control(estimate: &Estimate) -> &'static str {
     let effect = &estimate.effect;
     match estimate.verdict {
@@ -93,20 +93,19 @@ pub fn control(estimate: &Estimate) -> &'static str {
 }
 
 impl Estimate {
-    /// The figure in one line, with its difference where it has one.
+    /// The figure in one line, with its difference if it has one.
     pub(super) fn reported(&self) -> String {
         number::in_line(&self.effect, self.difference.as_ref(), &self.unit, self.verdict)
     }
 }
 
-/// From this share of their time on that clients waited for a processor, the reader of a percentage is told of
-/// neighbours.
+/// From this share of waiting for a processor on, readers of percentages are warned of background load.
 const MUCH_WAIT: f64 = 0.1;
 
-/// The same for pressure, where nobody sees how long the clients waited.
+/// The same for pressure, if the clients' waiting is unknown.
 const MUCH_PRESSURE: f64 = 0.5;
 
-/// What other programs mean for the percentages of `cell`; `None` where there were none to speak of.
+/// The effect of other programs on the percentages of `cell`; `None` if it is negligible.
 pub fn neighbours(cell: &CellAnalysis) -> Option<String> {
     let unseen = cell.wait_share == 0.0;
     let pressure = cell.host.cpu_pressure.filter(|share| unseen && *share >= MUCH_PRESSURE && cell.frames > 0);
@@ -123,7 +122,7 @@ pub fn neighbours(cell: &CellAnalysis) -> Option<String> {
     ))
 }
 
-/// The same without its number, where there is little room and the number stands beside it.
+/// The same without its number, if there is little room and the number is shown separately.
 pub fn outcome_short(estimate: &Estimate, margin: f64) -> String {
     let on_starts = estimate.on_starts();
     match estimate.verdict {
@@ -140,7 +139,7 @@ pub fn outcome_short(estimate: &Estimate, margin: f64) -> String {
     }
 }
 
-/// What the deciding figure of arm `arm` says in the cell called `cell`: `said`, with the difference where it has one.
+/// The text `said` about the deciding figure of arm `arm` in the cell called `cell`, with the difference if it has one.
 pub fn with_difference(analysis: &Analysis, arm: &str, cell: &str, said: &str) -> String {
     let of_cell = analysis.cells.iter().find(|it| it.id == cell);
     let of_arm = of_cell.and_then(|cell| cell.arms.iter().find(|it| it.name == arm));
@@ -149,7 +148,7 @@ pub fn with_difference(analysis: &Analysis, arm: &str, cell: &str, said: &str) -
     beside.map_or(said.to_owned(), |difference| format!("{said}, {difference}"))
 }
 
-/// How an outcome is to be felt.
+/// The tone of an outcome.
 pub fn outcome_tone(outcome: Outcome) -> Tone {
     match outcome {
         Outcome::Costs | Outcome::NoneFound => Tone::Normal,
@@ -158,7 +157,7 @@ pub fn outcome_tone(outcome: Outcome) -> Tone {
     }
 }
 
-/// The mark of an arm. What is not proven is written in capitals, because colour does not survive a pipe.
+/// The mark of an arm. An unproven one is in capitals, because colour does not survive a pipe.
 pub fn proof(proof: &Proof) -> (&'static str, Tone) {
     match proof {
         Proof::Baseline => ("baseline", Tone::Normal),
@@ -171,7 +170,7 @@ pub fn proof(proof: &Proof) -> (&'static str, Tone) {
     }
 }
 
-/// The mark of an arm of which nobody but the provider of its server says that it was on.
+/// The mark of an arm whose protection is only reported by the provider of its server.
 pub const TOLD_BY_PROVIDER: &str = "REPORTED BY THE PROVIDER";
 
 /// The mark of `arm`: its proof, which an A/A arm does not need.
@@ -179,14 +178,14 @@ pub fn mark(arm: &ArmAnalysis) -> (&'static str, Tone) {
     if arm.aa { (PLAIN_AGAIN, Tone::Normal) } else { proof(&arm.proof) }
 }
 
-/// What an A/A arm is, in place of a proof.
+/// The mark of an A/A arm, in place of a proof.
 pub const PLAIN_AGAIN: &str = "plain again";
 
-/// What the A/A arm of a table is for, behind its name.
+/// The purpose of the A/A arm of a table, written after its name.
 pub const CONTROL: &str = "is the plain arm again, whose true cost is zero: it shows what differences mean here. A \
                            saving counts only if its interval lies below that of this arm.";
 
-/// Mark, word and feeling of a finding.
+/// Mark, word and tone of a finding.
 pub fn finding(role: Role, verdict: Verdict) -> (&'static str, &'static str, Tone) {
     match (role, verdict) {
         (Role::Claim | Role::Strengthens, Verdict::Holds) => ("✓", "holds", Tone::Good),
@@ -198,10 +197,10 @@ pub fn finding(role: Role, verdict: Verdict) -> (&'static str, &'static str, Ton
     }
 }
 
-/// Columns that a paragraph has at least, however far in it begins.
+/// Smallest width of a paragraph in columns, however far it is indented.
 const PARAGRAPH_MIN: usize = 20;
 
-/// The flag as the machine-readable reports name it.
+/// The name of the flag in machine-readable reports.
 pub fn flag_code(flag: Flag) -> &'static str {
     match flag {
         Flag::TailDriven => "TAIL_DRIVEN",
@@ -222,17 +221,17 @@ pub fn flag_code(flag: Flag) -> &'static str {
     }
 }
 
-/// The flag that [`flag_code`] gives this code, in letters of any case.
+/// The flag with this code of [`flag_code`], in upper or lower case.
 ///
 /// # Errors
-/// In words, with all codes there are.
+/// A message with all codes.
 pub fn flag_of(code: &str) -> Result<Flag, String> {
     let code = code.to_uppercase().replace('-', "_");
     let known = Flag::deserialize(IntoDeserializer::<serde::de::value::Error>::into_deserializer(code.as_str()));
     known.map_err(|error| error.to_string())
 }
 
-/// What the flag means and what to do, one sentence.
+/// The meaning of the flag and how to remove it, one sentence.
 pub fn flag_advice(flag: Flag) -> &'static str {
     match flag {
         Flag::TailDriven => {
@@ -294,7 +293,7 @@ pub fn flag_advice(flag: Flag) -> &'static str {
     }
 }
 
-/// Why a cell ended; `None` where it has not.
+/// Why a cell ended; the text for a running cell if `None`.
 pub fn ending(ending: Option<&CellEnding>) -> String {
     match ending {
         None => "not ended: interrupted, or still running".to_owned(),
@@ -305,7 +304,7 @@ pub fn ending(ending: Option<&CellEnding>) -> String {
     }
 }
 
-/// What repeats in a cell: `30 frames, a start each`, `48 frames in 8 starts`, with epochs where there are several.
+/// The repetitions in a cell: `30 frames, a start each`, `48 frames in 8 starts`, with epochs if there are several.
 pub fn repetitions(cell: &CellAnalysis) -> String {
     let frames = plural(cell.frames as u64, "frame");
     if cell.pairs > 0 {
@@ -319,7 +318,7 @@ pub fn repetitions(cell: &CellAnalysis) -> String {
     if cell.epochs > 1 { format!("{starts}, {} epochs", cell.epochs) } else { starts }
 }
 
-/// `text` in lines of at most `columns`, the first after `lead` and the others as far in.
+/// `text` in lines of at most `columns`, the first after `lead` and the others indented by its width.
 pub fn paragraph(lead: &str, text: &str, columns: usize) -> String {
     let before = " ".repeat(width(lead));
     let mut lines = wrapped(text, [lead, &before], columns.max(before.len() + PARAGRAPH_MIN), width);
@@ -334,7 +333,7 @@ pub fn plural(count: u64, noun: &str) -> String {
     format!("{} {noun}{}", number::count(count), if count == 1 { "" } else { "s" })
 }
 
-/// The machines that offer the load of a cell, and within what their clocks were known.
+/// The machines that offer the load of a cell, and the uncertainty of their clocks.
 pub fn agents(agents: &[AgentAnalysis]) -> String {
     let (loading, observing): (Vec<&AgentAnalysis>, Vec<&AgentAnalysis>) =
         agents.iter().partition(|agent| agent.lanes > 0);

@@ -1,8 +1,8 @@
-//! What each arm did, as the lines that YCSB's client prints at its end, for scripts that read those.
+//! The results of each arm in the form of YCSB's final output, for scripts that read it.
 //!
-//! One block a cell and arm, behind a line that begins with `#`, which such scripts pass over. Times are those of
-//! Tithe's slots after their settling time; counts are of all frames that count. Left out: clean-up lines and status
-//! codes other than success and failure, which YCSB counts by its bindings.
+//! One block per cell and arm, after a line that begins with `#`, which such scripts skip. Times are those of Tithe's
+//! slots after their settling time; counts are of all frames that count. Left out: clean-up lines and status codes
+//! other than success and failure, which depend on YCSB's bindings.
 
 use std::{collections::BTreeMap, fmt::Write};
 

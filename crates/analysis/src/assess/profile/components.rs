@@ -1,12 +1,12 @@
-//! Functions in words: the table of components.
+//! Descriptions of functions: the table of components.
 //!
-//! In the kernel a component is found from the function that ran outwards: a copy of bytes belongs to the system call
-//! that asked for it. In user space callers are not sure, and the function that ran decides alone.
+//! In the kernel the component is searched from the innermost function outwards: a copy of bytes belongs to the system
+//! call that asked for it. In user space callers are unreliable, so only the innermost function counts.
 
 use tithe_model::profile::{Function, KERNEL};
 
-/// Beginnings of the names of functions of the kernel, and what they are for. The first row that fits counts, of the
-/// innermost function that any row fits.
+/// Prefixes of names of kernel functions, with their component. The first matching row counts, for the innermost
+/// function that matches any row.
 const IN_KERNEL: &[(&str, &[&str])] = &[
     ("file encryption (fscrypt)", &["fscrypt_"]),
     ("disk encryption (dm-crypt)", &["crypt_", "kcryptd", "dmcrypt"]),
@@ -177,8 +177,8 @@ const IN_KERNEL: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Beginnings of the names of objects, parts of the names of their functions, and what they are for. The first row that
-/// fits counts; an empty part fits every function.
+/// Prefixes of object names, parts of the names of their functions, and the component. The first matching row counts;
+/// an empty part matches every function.
 const IN_USER_SPACE: &[(&str, &[&str], &str)] = &[
     ("libcrypto", &[""], "cryptography (OpenSSL)"),
     ("libssl", &[""], "TLS (OpenSSL)"),
@@ -250,7 +250,7 @@ const IN_USER_SPACE: &[(&str, &[&str], &str)] = &[
     ("[generated code]", &[""], "compiled Java and other generated code"),
 ];
 
-/// The component of a stack, the function that ran first.
+/// The component of a stack, innermost function first.
 pub(super) fn component(stack: &[&Function]) -> String {
     let Some(first) = stack.first() else { return "unknown".to_owned() };
     if first.object != KERNEL {
@@ -274,7 +274,7 @@ fn in_user_space(function: &Function) -> String {
     IN_USER_SPACE.iter().find(fits).map_or_else(|| function.object.clone(), |(.., words)| (*words).to_owned())
 }
 
-/// Components of protections, and the protection with an option by which less of them can be tried.
+/// Components of protections, and the protection with the option that can reduce them.
 const LEVERS: &[(&str, &str, &str)] = &[
     ("pgaudit", "pgaudit", "pgaudit:log=write"),
     ("pgaudit", "kernel: pipes", "pgaudit:log=write"),
@@ -285,7 +285,7 @@ const LEVERS: &[(&str, &str, &str)] = &[
     ("columns", "column encryption", "columns:share=0.5"),
 ];
 
-/// What could lower `component` of an arm with `protections`; empty where nothing is known.
+/// How to reduce `component` for an arm with `protections`; empty if unknown.
 pub(super) fn lever(protections: &[String], component: &str) -> String {
     let fits = |(protection, of, arm): &&(&str, &str, &str)| {
         *of == component

@@ -4,7 +4,7 @@ use tithe_model::profile::{KERNEL, ProfiledArm};
 use super::*;
 
 /// Frames of two arms with 1,000 operations each. The protected arm has 400 more samples of a cipher in its client, and
-/// 200 more in the kernel's pipes in its server; a helper of both works alike.
+/// 200 more in the kernel's pipes in its server; a helper of both arms works equally.
 fn frames(count: u32) -> Vec<ProfiledFrame> {
     let function = |object: &str, name: &str| Function { object: object.to_owned(), name: Some(name.to_owned()) };
     let frame = |number: u32| {
@@ -56,7 +56,7 @@ fn frames(count: u32) -> Vec<ProfiledFrame> {
     (0..count).map(frame).collect()
 }
 
-/// Each of `frames` with one beside it that was not sampled.
+/// Each of `frames` with an adjacent one without sampling.
 fn in_pairs(frames: &[ProfiledFrame]) -> Vec<ProfiledFrame> {
     let pair = |(number, frame): (u32, &ProfiledFrame)| {
         let sampled = ProfiledFrame { frame: 2 * number, ..frame.clone() };
@@ -158,7 +158,7 @@ fn where_nothing_differs_nothing_is_named() {
 fn a_machine_that_is_slower_than_before_changes_no_part() {
     let cost = Some(Interval { estimate: 148.0, low: 146.0, high: 150.0 });
     let mut slower = frames(20);
-    // Each frame by another amount.
+    // Each frame by a different amount.
     for (frame, by) in slower.iter_mut().zip(10..) {
         for arm in &mut frame.arms {
             (arm.client_cpu_ns, arm.server_cpu_ns) = (arm.client_cpu_ns * by / 10, arm.server_cpu_ns * by / 10);
@@ -176,7 +176,7 @@ fn intervals_are_over_starts_where_there_are_enough() {
         let mut frames = frames(20);
         for frame in &mut frames {
             frame.start = frame.frame * starts / 20;
-            // What a start brings, all its frames have.
+            // An effect of a start is in all its frames.
             let more = u64::from(frame.start % 2) * 100;
             frame.arms[1].client_cpu_ns += more * frame.period_ns;
             frame.stacks[4].samples += more;
@@ -184,8 +184,8 @@ fn intervals_are_over_starts_where_there_are_enough() {
         profiled(&frames, None).sum
     };
     let (few, many) = (on_starts(5), on_starts(10));
-    // Over 20 frames the standard error of the mean of values that are 0 or 25 apart is 25 / 2 / √19, over 10 starts
-    // 25 / 2 / √9; what frames differ by beside is small.
+    // The values are 0 or 25 apart. Over 20 frames the standard error of their mean is 25 / 2 / √19, over 10 starts 25
+    // / 2 / √9; other differences between frames are small.
     assert!((few.half_width() / (2.093 * 12.5 / 19f64.sqrt()) - 1.0).abs() < 0.05, "{few:?}");
     assert!((many.half_width() / (2.262 * 12.5 / 9f64.sqrt()) - 1.0).abs() < 0.05, "{many:?}");
 }

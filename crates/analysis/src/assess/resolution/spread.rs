@@ -1,10 +1,9 @@
-//! What identical arms say of start-to-start variation: how much they differ from one start of the servers to the next,
-//! and how wide an interval that leaves for a run of one start.
+//! Start-to-start variation from identical arms: how much they differ from one start of the servers to the next, and
+//! how wide that makes the interval of a run with one start.
 //!
-//! Two spreads are told. The true one, without what frames scatter, with its interval: what a reader wants to know. And
-//! that of the starts' effects as they were seen, frames' scatter included: what a file of spreads says. It is never 0
-//! by accident and has the degrees of freedom of Student's t, so that an interval widened by it errs no oftener than it
-//! may.
+//! There are two spreads. The true one, without the scatter of frames, has an interval; it is for readers. The observed
+//! one of the starts' effects, including the scatter of frames, is for a file of spreads. It is never 0 by accident and
+//! has the degrees of freedom of Student's t, so an interval widened by it has at most its nominal error.
 
 use std::collections::BTreeSet;
 
@@ -25,18 +24,18 @@ use crate::{
     figures::{METRICS, metric_title},
 };
 
-/// What the starts of one cell say.
+/// The result for the starts of one cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellSpread {
     /// The cell's short name.
     pub id: String,
-    /// Starts that count.
+    /// Number of starts that count.
     pub starts: usize,
-    /// Frames that count.
+    /// Number of frames that count.
     pub frames: usize,
     /// Seconds of measured load.
     pub load_s: f64,
-    /// The metrics that have a meaning here, the deciding one first; none where starts are too few.
+    /// The metrics that apply here, the deciding one first; none if starts are too few.
     pub metrics: Vec<MetricSpread>,
 }
 
@@ -45,23 +44,23 @@ pub struct CellSpread {
 pub struct MetricSpread {
     /// The metric.
     pub metric: Metric,
-    /// How it reads in a table.
+    /// Its title in a table.
     pub title: String,
-    /// Standard deviation of ln(second instance ÷ first) from start to start without what frames scatter.
+    /// Standard deviation of ln(second instance ÷ first) from start to start, without the scatter of frames.
     pub spread: Interval,
-    /// The same with it, and the degrees of freedom that it stands on: one less than there are starts, because both
-    /// arms of a start make one ratio.
+    /// The same including that scatter, and its degrees of freedom: one less than there are starts, because both arms
+    /// of a start make one ratio.
     pub seen: KnownSpread,
 }
 
 impl MetricSpread {
-    /// The least half-width of an interval on `starts` starts, whatever is measured on them, natural-log ratio.
+    /// The smallest half-width of an interval on `starts` starts, however much is measured on them, natural-log ratio.
     pub fn least(&self, starts: usize) -> f64 {
         self.seen.widening(starts, 1.0 - CONFIDENCE)
     }
 }
 
-/// What the records of a calibration say of starts, cell by cell.
+/// The start-to-start variation in the records of a calibration, cell by cell.
 pub fn spreads(records: &Records) -> Vec<CellSpread> {
     (0..records.plan.cells.len()).map(|index| of_cell(records, index)).collect()
 }
@@ -83,14 +82,15 @@ fn of_cell(records: &Records, index: usize) -> CellSpread {
 fn of_metric(measured: &Measured<'_>, metric: Metric) -> Option<MetricSpread> {
     let asked = IntervalOptions { alpha: 1.0 - CONFIDENCE, by_decision: false, known: None };
     let over_starts = infer_over_starts(&slots::effects(measured, 1, metric), asked);
-    // Told where starts are enough and some have several frames; else frames hold both scatters.
+    // `None` unless starts are enough and some have several frames; otherwise frames contain both kinds of scatter.
     let spread = over_starts.spread?;
     let of_starts = &over_starts.inference.merged;
     let seen = KnownSpread { spread: variance(of_starts).sqrt(), degrees: of_starts.len() as f64 - 1.0, of_cost: None };
     Some(MetricSpread { metric, title: metric_title(metric).to_owned(), spread, seen })
 }
 
-/// What a file of spreads says after this calibration, measured on `date`: of each metric the widest of all cells.
+/// The content of a file of spreads after this calibration, measured on `date`: for each metric the widest of all
+/// cells.
 pub fn lines(records: &Records, cells: &[CellSpread], date: &str) -> Vec<StartSpread> {
     let all = || (0..).zip(cells).flat_map(|(index, cell)| cell.metrics.iter().map(move |it| (index, cell, it)));
     let metrics: BTreeSet<Metric> = all().map(|(.., it)| it.metric).collect();
@@ -107,7 +107,7 @@ pub fn lines(records: &Records, cells: &[CellSpread], date: &str) -> Vec<StartSp
     metrics.into_iter().filter_map(widest).map(line).collect()
 }
 
-/// On what cell `index` was measured, in words.
+/// A description of the measurement of cell `index`.
 fn source(records: &Records, index: usize, cell: &CellSpread) -> String {
     let planned = &records.plan.cells[index];
     let Experiment { database, data, workloads, .. } = &records.plan.experiment;

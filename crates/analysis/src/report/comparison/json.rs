@@ -9,10 +9,10 @@ use crate::{
     report::words,
 };
 
-/// The number of the document's form; it grows with every change that old readers do not understand.
+/// Version of the document's form; increased for every change that old readers do not understand.
 pub const VERSION: u32 = 1;
 
-/// The comparison with what a `threshold`, a share, says of it; it ends with a line break.
+/// The comparison and its result for a `threshold`, a share; ends with a line break.
 pub fn render(comparison: &Comparison, threshold: Option<f64>) -> String {
     let beyond = |change: &Change| threshold.map(|threshold| change.beyond(threshold));
     let all = comparison.matches.iter().flat_map(Match::changes);
@@ -70,7 +70,7 @@ fn side(comparison: &Comparison, side: &Side) -> Value {
     })
 }
 
-/// What is not finite is null.
+/// Values that are not finite are null.
 fn interval(of: &Interval, read: fn(f64) -> f64) -> Value {
     json!({ "estimate": read(of.estimate), "low": read(of.low), "high": read(of.high) })
 }

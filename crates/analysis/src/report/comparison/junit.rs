@@ -1,6 +1,6 @@
-//! A comparison of runs as JUnit's XML, which continuous integration shows as tests: a test for each arm of each later
-//! run. It fails where a cost lies beyond the threshold, errs where its protection or that of the first run is not
-//! proven or the threshold could not be held against it, and is skipped where nothing could be compared.
+//! A comparison of runs as JUnit's XML, which continuous integration shows as tests: one test for each arm of each
+//! later run. A test fails if a cost is beyond the threshold. It is an error if the protection of this or of the first
+//! run is not proven, or if the threshold could not be applied. It is skipped if nothing could be compared.
 
 use maud::{Markup, html};
 
@@ -10,7 +10,7 @@ use crate::{
     report::{number, view::clean_lines, words},
 };
 
-/// How a test came out, with what is said of it.
+/// The outcome of a test, with its message.
 enum Outcome {
     Passed,
     Failed { why: String, told: String },
@@ -25,7 +25,7 @@ struct Test {
     outcome: Outcome,
 }
 
-/// The comparison with what a `threshold`, a share, says of it; it ends with a line break. Without one nothing fails.
+/// The comparison and its result for a `threshold`, a share; ends with a line break. Without one no test fails.
 pub fn render(comparison: &Comparison, threshold: Option<f64>) -> String {
     let mut tests: Vec<Test> =
         comparison.matches.iter().flat_map(|matched| of_match(comparison, matched, threshold)).collect();
@@ -56,7 +56,7 @@ pub fn render(comparison: &Comparison, threshold: Option<f64>) -> String {
     format!("{DECLARATION}{}", clean_lines(&suites.into_string()))
 }
 
-/// The first line of a document, which HTML has not.
+/// The first line of an XML document; HTML has none.
 const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
 
 impl Test {
@@ -74,7 +74,7 @@ impl Test {
     }
 }
 
-/// The tests of one arm: the first run is what the others are held against.
+/// The tests of one arm: all runs against the first.
 fn of_match(comparison: &Comparison, matched: &Match, threshold: Option<f64>) -> Vec<Test> {
     let several = matched.sides.len() > 1;
     let changes = matched.changes();
@@ -100,7 +100,7 @@ fn of_match(comparison: &Comparison, matched: &Match, threshold: Option<f64>) ->
     judged(matched).map(|side| test_of(side.run)).collect()
 }
 
-/// The outcome of a test of what was to be held against `threshold` and could not be.
+/// The outcome of a test if `threshold` could not be applied.
 fn unheld(threshold: Option<f64>, why: String) -> Outcome {
     if threshold.is_some() { Outcome::Error(why) } else { Outcome::Skipped(why) }
 }

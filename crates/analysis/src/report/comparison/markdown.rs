@@ -1,4 +1,4 @@
-//! A comparison of runs as GitHub-flavoured Markdown, to be pasted into a pull request or written to a job's summary.
+//! A comparison of runs as GitHub-flavoured Markdown, for a pull request or a job's summary.
 
 use super::{against_threshold, answer, figure, not_judged, rests_on, sentences};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     report::{markdown::escape, number, words},
 };
 
-/// The comparison with what a `threshold`, a share, says of it; it ends with a line break.
+/// The comparison and its result for a `threshold`, a share; ends with a line break.
 pub fn render(comparison: &Comparison, threshold: Option<f64>) -> String {
     let mut parts = vec![format!("**{}**", escape(&answer(comparison)))];
     if let Some(threshold) = threshold {

@@ -1,5 +1,5 @@
-//! A comparison of runs as text for a terminal: a sentence, an interval bar for each run, what was refused. Its
-//! sentences are those of every medium; [`markdown`], [`json`] and [`junit`] are the others but the page.
+//! A comparison of runs as text for a terminal: a sentence, an interval bar for each run, refusals. All media use the
+//! same sentences; the other media are [`markdown`], [`json`], [`junit`] and the HTML page.
 
 pub mod json;
 pub mod junit;
@@ -11,11 +11,11 @@ use crate::{
     compare::{Change, Comparison, Counted, Difference, Match, Side},
 };
 
-/// Columns of an interval bar at most, and at least where there is one.
+/// Largest width of an interval bar in columns, and smallest width of one that is shown.
 const BAR: usize = 25;
 const BAR_MIN: usize = 9;
 
-/// The comparison, `width` columns wide at most, ending with a line break.
+/// The comparison, at most `width` columns wide, ending with a line break.
 pub fn render(comparison: &Comparison, width: usize) -> String {
     let width = width.max(WIDTH_MIN);
     let mut lines = table::wrap(&answer(comparison), width);
@@ -38,7 +38,7 @@ pub fn render(comparison: &Comparison, width: usize) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// Which run loses less, in one sentence.
+/// The run with the smallest cost, in one sentence.
 pub fn answer(comparison: &Comparison) -> String {
     let all = comparison.matches.len();
     if comparison.runs.len() < 2 {
@@ -62,8 +62,8 @@ pub fn answer(comparison: &Comparison) -> String {
     }
 }
 
-/// What is said where no run loses less beyond doubt: how many comparisons found no difference, told too little, or had
-/// too few costs that count.
+/// The text if no run is certainly the cheapest: how many comparisons found no difference, were too noisy, or had too
+/// few costs that count.
 fn no_order(comparison: &Comparison) -> String {
     let all = comparison.matches.len();
     let unranked = comparison.matches.iter().filter(|it| it.differences().is_empty()).count();
@@ -83,13 +83,13 @@ fn no_order(comparison: &Comparison) -> String {
     format!("{}{rest}.", first.to_uppercase())
 }
 
-/// True where two costs differ by the margin, a natural-log ratio, at most.
+/// True if two costs differ by at most the margin, a natural-log ratio.
 fn is_none(difference: &Difference<'_>, margin: f64) -> bool {
     let margin = margin.exp_m1();
     difference.points.low >= -margin && difference.points.high <= margin
 }
 
-/// What one match says, run against run.
+/// The results of one match, run against run.
 pub fn sentences(comparison: &Comparison, matched: &Match) -> Vec<String> {
     let name = |side: &Side| comparison.runs[side.run].as_str();
     let cost = |side: &Side| number::cost(&side.estimate.effect, Outcome::Costs);
@@ -130,24 +130,24 @@ fn not_ranked(side: &Side) -> &'static str {
     }
 }
 
-/// The sides that a threshold is held against: those of the later runs, or that of a single run.
+/// The sides that are compared with a threshold: those of the later runs, or that of a single run.
 fn judged(matched: &Match) -> impl Iterator<Item = &Side> {
     matched.sides.iter().skip(usize::from(matched.sides.len() > 1))
 }
 
-/// What a change up to `run` rests on: the first run and that one. What others are says nothing of either.
+/// The sides behind the change from the first run to `run`; other runs do not matter for it.
 fn behind(matched: &Match, run: usize) -> impl Iterator<Item = &Side> {
     matched.sides.iter().take(1).chain(matched.sides.iter().skip(1).filter(move |side| side.run == run))
 }
 
-/// Why there is no change up to `run` to hold against a threshold, although both costs are proven.
+/// Why the change up to `run` cannot be compared with a threshold, although both costs are proven.
 fn not_held(comparison: &Comparison, matched: &Match, run: usize) -> String {
     let uncounted = behind(matched, run).find(|side| !side.counts());
     uncounted
         .map_or("not enough data".to_owned(), |side| format!("{} in {}", not_ranked(side), comparison.runs[side.run]))
 }
 
-/// The proven costs of `matched` that a threshold could not be held against, each with the reason.
+/// The proven costs of `matched` that could not be compared with a threshold, each with the reason.
 fn not_judged_of(comparison: &Comparison, matched: &Match) -> Vec<String> {
     let changes = matched.changes();
     let proven =
@@ -161,15 +161,15 @@ fn not_judged_of(comparison: &Comparison, matched: &Match) -> Vec<String> {
     told.collect()
 }
 
-/// Everything that a threshold could not be held against, each with the reason.
+/// Everything that could not be compared with a threshold, each with the reason.
 pub fn not_judged(comparison: &Comparison) -> Vec<String> {
     let refused = comparison.refused.iter().filter(|refusal| refusal.unjudged);
     let refused = refused.map(|refusal| format!("{} So the threshold was not held against it.", refusal.reason));
     comparison.matches.iter().flat_map(|matched| not_judged_of(comparison, matched)).chain(refused).collect()
 }
 
-/// What an operation took without and with the protection, and on how many starts of the servers that rests:
-/// `38.4 → 54.0 µs, 8 starts`. Levels belong to their run's hour; over hosts there are none: `5 hosts`.
+/// The levels without and with the protection, and the number of starts of the servers: `38.4 → 54.0 µs, 8 starts`.
+/// Levels belong to one run; hosts have none: `5 hosts`.
 pub fn rests_on(side: &Side) -> String {
     match side.counted {
         Counted::Hosts => return words::plural(side.estimate.count as u64, "host"),
@@ -181,13 +181,13 @@ pub fn rests_on(side: &Side) -> String {
     levels.into_iter().chain(starts).collect::<Vec<_>>().join(", ")
 }
 
-/// The cost of a side with its interval; in parentheses where its protection is not proven.
+/// The cost of a side with its interval; in parentheses if its protection is not proven.
 pub fn figure(side: &Side) -> String {
     let figure = number::cost(&side.estimate.effect, side.estimate.verdict);
     if side.proof.stands() { figure.to_string() } else { format!("({figure})") }
 }
 
-/// Every change beyond `threshold`, a share; where there is none, that nothing grew, and what came nearest.
+/// Every change beyond `threshold`, a share; if there is none, a sentence with the largest change.
 pub fn against_threshold(comparison: &Comparison, threshold: f64) -> Vec<String> {
     let changes = || comparison.matches.iter().flat_map(|it| it.changes().into_iter().map(move |change| (it, change)));
     let limit = number::digits(100.0 * threshold);
@@ -220,7 +220,7 @@ fn told(comparison: &Comparison, change: &Change) -> String {
     }
 }
 
-/// Bar, cost, levels and starts of each run; these on a line of their own where there is little room.
+/// Bar, cost, levels and starts of each run; levels and starts are on a separate line if there is little room.
 fn rows(comparison: &Comparison, matched: &Match, names: usize, width: usize) -> Vec<String> {
     let scale = scale(matched);
     let widest = |of: fn(&Side) -> String| matched.sides.iter().map(|it| table::width(&of(it))).max().unwrap_or(0);
@@ -229,7 +229,7 @@ fn rows(comparison: &Comparison, matched: &Match, names: usize, width: usize) ->
     let bar = if room >= BAR_MIN { room.min(BAR) } else { 0 };
     let row = |side: &Side| {
         let name = table::pad(&table::cut(&comparison.runs[side.run], names), names);
-        // What is too noisy to tell has no point.
+        // A cost that is too noisy has no point in its bar.
         let noisy = side.estimate.verdict == Outcome::TooNoisy;
         let estimate = if noisy { f64::NAN } else { side.estimate.effect.estimate };
         let drawn = Interval { estimate, ..side.estimate.effect };
@@ -243,7 +243,7 @@ fn rows(comparison: &Comparison, matched: &Match, names: usize, width: usize) ->
     matched.sides.iter().flat_map(row).collect()
 }
 
-/// Half of what the bars of a match stand for: the furthest end of any of its intervals.
+/// Half of the width of the bars' scale: the furthest end of any interval.
 fn scale(matched: &Match) -> f64 {
     let ends = matched.sides.iter().flat_map(|side| [side.estimate.effect.low, side.estimate.effect.high]);
     ends.filter(|end| end.is_finite()).map(f64::abs).fold(0.01, f64::max)
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
     use crate::{Analysis, compare::compare, report::sample};
 
-    /// Two runs of which the second costs more by TLS, with a third cell that only one has.
+    /// Two runs, with a higher cost of TLS in the second, and a third cell in only one of them.
     fn compared() -> Comparison {
         let (before, after) = runs();
         compare(&[before, after], &["before", "<after>"].map(|label| Some(label.to_owned()))).expect("runs alike")
@@ -294,7 +294,7 @@ mod tests {
         };
         let asymmetric = |estimate: &mut crate::Estimate| estimate.flags.push(crate::Flag::Asymmetric);
         let (lines, with, without) = told(&asymmetric);
-        // Nothing of the arms that are not proven: the status of their proof tells them.
+        // Arms that are not proven are missing here: the status reports their proof.
         expect![
             "c/in-memory · tls: the threshold was not held against the cost in B: its set-up was not symmetric in B"
         ]
@@ -323,7 +323,7 @@ mod tests {
         expect_file!["../golden/changed.junit.xml"].assert_eq(&junit::render(&compared, Some(0.05)));
     }
 
-    /// The answer on two runs alike of TLS in two cells, after a `change` of that arm in the second run.
+    /// The answer for two equal runs about TLS in two cells, after a `change` of that arm in the second run.
     fn answered(change: impl Fn(usize, &mut crate::ArmAnalysis)) -> String {
         let before = sample::many(2);
         let mut after = Analysis { run: "later".to_owned(), ..before.clone() };

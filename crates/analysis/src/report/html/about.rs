@@ -1,4 +1,4 @@
-//! What the figures depend on and how to get them again: settings, versions, machine, warnings, the experiment.
+//! Conditions of the figures and how to repeat them: settings, versions, machine, warnings, the experiment.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::{
     report::{headline, number, words},
 };
 
-/// Places of a warning that are named at most.
+/// Maximum number of places that a warning names.
 const PLACES: usize = 6;
 
-/// What each arm changes in the settings of the plain one; the same in several cells once.
+/// The settings that each arm changes from the plain one; equal changes in several cells are shown once.
 pub(super) fn settings(analysis: &Analysis) -> Markup {
     let mut told: Vec<(&str, &[String], Vec<&str>)> = Vec::new();
     for cell in &analysis.cells {
@@ -57,7 +57,7 @@ fn changed(line: &str) -> Markup {
     }
 }
 
-/// Machine, versions, ciphers; `meanwhile` is what the machine did while it was measured.
+/// Machine, versions, ciphers; `meanwhile` shows the state of the machine during the measurement.
 pub(super) fn machine(analysis: &Analysis, meanwhile: &Markup) -> Markup {
     let machine = &analysis.machine;
     let list = |items: &[String]| if items.is_empty() { "none seen".to_owned() } else { items.join(", ") };
@@ -83,7 +83,7 @@ pub(super) fn machine(analysis: &Analysis, meanwhile: &Markup) -> Markup {
     section("machine", "Machine and versions", "", &body)
 }
 
-/// Versions and facts by arm: what all arms of all cells share once, the rest as a table.
+/// Versions and facts by arm: facts shared by all arms of all cells once, the rest as a table.
 fn arms(analysis: &Analysis) -> Markup {
     let all: Vec<(String, &ArmAnalysis)> = (analysis.cells.iter())
         .flat_map(|cell| cell.arms.iter().map(move |arm| (format!("{} · {}", cell.id, arm.name), arm)))
@@ -129,7 +129,7 @@ fn arms(analysis: &Analysis) -> Markup {
     }
 }
 
-/// Some of the arms by name, many by number.
+/// A few arms by name, many as a number.
 fn in_short(places: &[&str], all: usize) -> String {
     if places.len() <= 4 {
         places.join(", ")
@@ -138,7 +138,7 @@ fn in_short(places: &[&str], all: usize) -> String {
     }
 }
 
-/// What limits the figures and what to do about it; each flag once, with the cells and arms that have it.
+/// Limits of the figures and how to remove them; each flag once, with its cells and arms.
 pub(super) fn warnings(analysis: &Analysis) -> Markup {
     let mut flags: Vec<(Flag, Vec<String>)> = Vec::new();
     for (cell, arm, estimate) in analysis.cells.iter().flat_map(|cell| {
@@ -183,7 +183,7 @@ pub(super) fn warnings(analysis: &Analysis) -> Markup {
     section("warnings", "Warnings", "", &body)
 }
 
-/// The command and the file that run it again.
+/// The command and the file to run it again.
 pub(super) fn again(analysis: &Analysis, page_data: &PageData) -> Markup {
     let body = html! {
         pre tabindex="0" { "tithe run experiment.toml" }
@@ -201,7 +201,7 @@ pub(super) fn again(analysis: &Analysis, page_data: &PageData) -> Markup {
     section("again", "Run it again", &lead, &body)
 }
 
-/// A paragraph, and one more where a run has several cells.
+/// A paragraph, and another one if a run has several cells.
 pub(super) fn how_to_read(analysis: &Analysis) -> Markup {
     let body = html! {
         p.how {

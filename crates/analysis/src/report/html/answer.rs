@@ -1,4 +1,4 @@
-//! What was measured, in a line, and the answer as the page writes it.
+//! The subject of the run in one line, and the answer as markup.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{
     report::{headline, words},
 };
 
-/// Signs for private use that stand around names and doubts while sentences are made; other text loses such signs.
+/// Private-use characters that mark names and doubts while sentences are built; they are removed from other text.
 const NAME: char = '\u{e000}';
 const DOUBT: char = '\u{e001}';
 
@@ -33,7 +33,7 @@ pub(super) fn answer(analysis: &Analysis) -> Markup {
     }
 }
 
-/// What `sentences` say, names as such.
+/// `sentences` with names marked up.
 fn named(sentences: &str) -> Markup {
     html! {
         @for (index, words) in sentences.split(NAME).enumerate() {
@@ -42,7 +42,7 @@ fn named(sentences: &str) -> Markup {
     }
 }
 
-/// `PostgreSQL 15.14 · Intel Xeon, 2 processors · 2026-11-21T08-12-00-postgresql`: what was measured, where and when.
+/// `PostgreSQL 15.14 · Intel Xeon, 2 processors · 2026-11-21T08-12-00-postgresql`: database, machine and time.
 pub(super) fn subject(analysis: &Analysis) -> String {
     let arms = || analysis.cells.iter().flat_map(|cell| &cell.arms);
     let versions: BTreeSet<&str> =

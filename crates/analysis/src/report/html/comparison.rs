@@ -1,5 +1,5 @@
-//! A comparison of runs, or of gathered matrices, as a page: the sentence, then for each arm the costs of all on one
-//! scale, and what can be said of them.
+//! A comparison of runs, or of gathered matrices, as a page: the sentence, then for each arm all costs on one scale,
+//! and the sentences about them.
 
 use maud::{Markup, html};
 use tithe_model::record::ArmFacts;
@@ -34,7 +34,7 @@ pub fn compared_matrices(comparison: &Comparison, matrices: &[Named]) -> String 
     told(comparison, CONFIDENCE, &sources)
 }
 
-/// The page on a comparison of intervals of that `confidence`, of what `sources` name.
+/// The page on a comparison with intervals of `confidence`; `sources` names what was compared.
 fn told(comparison: &Comparison, confidence: f64, sources: &[&str]) -> String {
     let runs: Vec<&str> = comparison.runs.iter().map(String::as_str).collect();
     let of_match = |matched: &Match| matched.sides.iter().map(|side| arm(comparison, side)).collect::<Vec<_>>();
@@ -66,7 +66,7 @@ fn told(comparison: &Comparison, confidence: f64, sources: &[&str]) -> String {
     page(&listed(&runs, "and"), &header, &body, &sources.join(" · "))
 }
 
-/// True where the costs are those of gathered matrices.
+/// True if the costs are those of gathered matrices.
 fn over_hosts(comparison: &Comparison) -> bool {
     comparison.matches.iter().flat_map(|matched| &matched.sides).any(|side| side.counted != Counted::Frames)
 }
@@ -88,7 +88,7 @@ fn plot(comparison: &Comparison, matched: &Match, arms: &[ArmAnalysis], scale: &
     }
 }
 
-/// The cost of one run as the plot takes it.
+/// The cost of one run in the form for the plot.
 fn arm(comparison: &Comparison, side: &Side) -> ArmAnalysis {
     ArmAnalysis {
         name: comparison.runs[side.run].clone(),

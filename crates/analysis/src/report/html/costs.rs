@@ -1,9 +1,10 @@
-//! The chart of costs that no other picture shows, which is a table: arms down, metrics across, one interval a place.
+//! The chart of all costs that are not in another chart. It is a table: arms down, metrics across, one interval per
+//! cell.
 //!
-//! A column has one scale for all cells, so that what stands further right costs more. The scale is of
-//! logarithms: twice as much and half as much are equally far from nothing. Shape and words carry what colour
-//! says: too noisy is a hatched band without a point, unproven a hollow point on a dashed line. Of very many cells only
-//! the first column is drawn; the others are figures, so that the page stays small.
+//! A column has one scale for all cells, so further right means a higher cost. The scale is logarithmic: twice as much
+//! and half as much are equally far from zero. Shape and words repeat what colour shows: too noisy is a hatched band
+//! without a point, unproven a hollow point on a dashed line. If there are very many cells, only the first column is
+//! drawn; the others are figures, so that the page stays small.
 
 use maud::{Markup, html};
 
@@ -23,15 +24,15 @@ use crate::{
     },
 };
 
-/// Room for all drawings of a row, and the least and the most for one.
+/// Width for all drawings of a row, and the smallest and largest width of one.
 const ROOM: f64 = 900.0;
 const WIDTHS: std::ops::RangeInclusive<f64> = 128.0..=300.0;
-/// Least width of the band of noise: what is unknown must be seen.
+/// Smallest width of the band of noise, so that it is visible.
 const FOG_MIN: f64 = 14.0;
 const HEIGHT: f64 = 16.0;
-/// Room at both ends, for the half of a point.
+/// Margin at both ends, for half of a point.
 const EDGE: f64 = 5.0;
-/// Columns at most; the further percentiles are in the tables of the cells.
+/// Maximum number of columns; further percentiles are in the tables of the cells.
 const COLUMNS: usize = 6;
 
 /// One metric over all cells.
@@ -39,7 +40,7 @@ struct Column {
     name: Figure,
     title: String,
     scale: Scale,
-    /// Its intervals are drawn, and not only told.
+    /// Its intervals are drawn, not only written.
     drawn: bool,
 }
 
@@ -49,9 +50,9 @@ impl Column {
     }
 }
 
-/// The section with the chart of the cells called `names`, and what others published; nothing where there is neither.
+/// The section with the chart of the cells called `names`, and published costs; empty without either.
 ///
-/// Where the first screen draws the deciding figure and percentiles have their panels, neither is told again.
+/// Figures that the first screen or the percentile panels already draw are not repeated.
 pub(super) fn chart(analysis: &Analysis, names: &[String]) -> Markup {
     let columns = columns(analysis);
     let body = html! {
@@ -68,7 +69,7 @@ pub(super) fn chart(analysis: &Analysis, names: &[String]) -> Markup {
 
 fn table(analysis: &Analysis, names: &[String], columns: &[Column]) -> Markup {
     html! {
-        // All columns are equally wide: said once, and not for each drawing.
+        // All columns have the same width, so it is set once and not for each drawing.
         table.forest.few[columns.len() == 1] style={ "--width:" (columns[0].width()) "px" } {
             thead {
                 tr {
@@ -85,7 +86,7 @@ fn columns(analysis: &Analysis) -> Vec<Column> {
     let mut names: Vec<(Figure, String)> = Vec::new();
     let few_cells = first_screen::is_drawn(analysis);
     for cell in &analysis.cells {
-        // What others published gets its column too, so that it stands beside what can be compared with it.
+        // Figures with a published cost get a column too, so that both can be compared.
         let quoted = cell.arms.iter().flat_map(|arm| &arm.published).map(|published| &published.estimate);
         let quoted = quoted.filter(|name| !(few_cells && of_all(analysis, name).any(|it| it.primary)));
         let told_above = |name: &&Figure| of_all(analysis, name).any(|it| it.primary) || name.percentile().is_some();
@@ -96,9 +97,9 @@ fn columns(analysis: &Analysis) -> Vec<Column> {
             }
         }
     }
-    // A figure of which there is nowhere anything but "not enough data" is no column.
+    // A figure that has "not enough data" everywhere gets no column.
     names.retain(|(name, _)| of_all(analysis, name).any(|it| it.primary || has_data(it)));
-    // Costs per operation first, then percentiles in the order in which they were met.
+    // Costs per operation first, then percentiles in the order of their appearance.
     names.sort_by_key(|(name, _)| name.percentile().is_some());
     names.truncate(COLUMNS);
     let arms = || analysis.cells.iter().flat_map(|cell| &cell.arms);
@@ -118,19 +119,19 @@ fn columns(analysis: &Analysis) -> Vec<Column> {
     names.into_iter().enumerate().map(column).collect()
 }
 
-/// The figure `name` of every arm but the A/A arms, which are there for the others.
+/// The figure `name` of every arm except the A/A arms, which are only a reference.
 fn of_all<'a>(analysis: &'a Analysis, name: &Figure) -> impl Iterator<Item = &'a Estimate> {
     let arms = analysis.cells.iter().flat_map(|cell| &cell.arms).filter(|arm| !arm.aa);
     arms.flat_map(|arm| &arm.estimates).filter(move |estimate| estimate.name == *name)
 }
 
-/// True where there is an interval, or only one arm has any of it at all.
+/// True if there is an interval, or only one arm has any of it.
 fn has_data(estimate: &Estimate) -> bool {
     estimate.effect.half_width().is_finite() || estimate.effect.estimate.is_infinite()
 }
 
-/// A scale that holds zero, the margin, what others published and every interval that says something; noise may run
-/// over its edges.
+/// A scale with zero, the margin, published costs and every interval with an answer; intervals that are too noisy may
+/// exceed it.
 fn scale(estimates: &[&Estimate], quoted: &[f64], margin: f64, width: f64) -> Scale {
     let told = |estimate: &&&Estimate| estimate.verdict != Outcome::TooNoisy;
     let ends = |of: fn(&Estimate) -> f64| {
@@ -148,7 +149,7 @@ fn scale(estimates: &[&Estimate], quoted: &[f64], margin: f64, width: f64) -> Sc
     Scale { low, high: high + span * 0.04, start: EDGE, end: width - EDGE }
 }
 
-/// What lies behind every interval of a column, drawn once: the margin and the ticks.
+/// The background of all intervals of a column, drawn once: the margin and the ticks.
 fn backgrounds(columns: &[Column], margin: f64) -> Markup {
     html! {
         svg.defs width="0" height="0" aria-hidden="true" {
@@ -241,7 +242,7 @@ fn place(analysis: &Analysis, (cell, arm): (&CellAnalysis, &ArmAnalysis), index:
     }
 }
 
-/// What the plain arm differs from itself, as lines above and below an interval; nothing where that is not known.
+/// How much the plain arm differs from itself, as lines above and below an interval; empty if unknown.
 fn control(cell: &CellAnalysis, estimate: &Estimate, column: &Column) -> Markup {
     html! {
         @if let Some(control) = control_interval(cell, estimate) {
@@ -251,7 +252,7 @@ fn control(cell: &CellAnalysis, estimate: &Estimate, column: &Column) -> Markup 
     }
 }
 
-/// What others published, above the measured interval: a triangle for a figure, a beam between two for a range.
+/// Published costs, above the measured interval: a triangle for a figure, a beam between two for a range.
 fn marks<'a>(quoted: impl Iterator<Item = &'a PublishedCost>, column: &Column) -> Markup {
     let triangle = |effect: f64| format!("M{} -1h7l-3.5 5z", at(column.scale.place(effect) - 3.5));
     let shape = |it: &PublishedCost| {
@@ -270,7 +271,7 @@ fn marks<'a>(quoted: impl Iterator<Item = &'a PublishedCost>, column: &Column) -
     }
 }
 
-/// Every published figure with the measured one, and who said so.
+/// Every published figure with the measured one, and its source.
 fn quotations(analysis: &Analysis) -> Markup {
     let row = |cell: &CellAnalysis, arm: &ArmAnalysis, quoted: &PublishedCost| {
         let measured = published::beside(arm, quoted).map_or("–".to_owned(), |estimate| {
@@ -304,7 +305,7 @@ fn quotations(analysis: &Analysis) -> Markup {
     }
 }
 
-/// The estimate, or the word for none.
+/// The estimate, or a word if there is none.
 fn lead(estimate: &Estimate, figure: &number::Figure) -> Markup {
     match estimate.verdict {
         Outcome::TooNoisy if estimate.effect.half_width().is_finite() => html! { "noisy " },
@@ -313,7 +314,7 @@ fn lead(estimate: &Estimate, figure: &number::Figure) -> Markup {
     }
 }
 
-/// The drawing of one interval and of what is `beside` it, as large as the table says.
+/// The drawing of one interval and of its additions `beside`, in the size that the table sets.
 fn interval(estimate: &Estimate, column: &Column, index: usize, beside: &Markup) -> Markup {
     let effect = &estimate.effect;
     let (low, high) = (column.scale.place(effect.low), column.scale.place(effect.high));
@@ -334,7 +335,7 @@ fn interval(estimate: &Estimate, column: &Column, index: usize, beside: &Markup)
     }
 }
 
-/// What other programs mean for the percentages, told of the cell in which clients waited most.
+/// The effect of other programs on the percentages, for the cell in which clients waited most.
 pub(super) fn neighbours(analysis: &Analysis) -> Markup {
     let told = |cell: &&CellAnalysis| words::neighbours(cell).is_some();
     let most = analysis.cells.iter().filter(told).max_by(|a, b| a.wait_share.total_cmp(&b.wait_share));
@@ -345,7 +346,7 @@ pub(super) fn neighbours(analysis: &Analysis) -> Markup {
     }
 }
 
-/// How the chart is read; below a first screen only what that does not say.
+/// How to read the chart; below a first screen only what the first screen does not explain.
 fn legend(analysis: &Analysis) -> Markup {
     let control = analysis.cells.iter().find_map(control_of).map(|arm| &arm.name);
     if first_screen::is_drawn(analysis) {

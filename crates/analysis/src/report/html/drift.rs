@@ -1,8 +1,8 @@
-//! The deciding cost frame by frame: whether it moved while it was measured, a panel an arm.
+//! The deciding cost frame by frame, one panel per arm: whether it changed during the measurement.
 //!
-//! Each panel has a scale of its own, whose ends it names, because noise that is small beside one cost hides another.
-//! The band is the interval of the cost; steps are means of starts of the servers, or of parts of the run where a
-//! start has one frame or all have the same.
+//! Each panel has its own scale with labelled ends, because noise that is small for one cost would hide another. The
+//! band is the interval of the cost. Steps are means of starts of the servers; if each start has one frame or all
+//! frames share a start, of parts of the run.
 
 use maud::{Markup, html};
 use tithe_statistics::{mean, order::quantile7};
@@ -18,23 +18,23 @@ use crate::{
     report::{number, summary::decided},
 };
 
-/// Height of a panel, px; its width is a thousand units, whatever it is on the screen.
+/// Height of a panel, px; its width is a thousand units, scaled to the screen.
 const HEIGHT: f64 = 96.0;
 const WIDTH: f64 = 1000.0;
 
-/// Frames of which a panel says something.
+/// Minimum number of frames for a panel.
 const FRAMES_MIN: usize = 8;
 
-/// Starts up to which each has its step.
+/// Up to this number of starts each has its own step.
 const STARTS: usize = 40;
 
-/// Parts of a run that steps stand for where starts do not.
+/// Number of parts of a run if steps are not starts.
 const PARTS: usize = 8;
 
-/// Share of the frames that a scale holds for sure; the others may stand at its edges.
+/// Share of the frames that always fit into the scale; the others may be at its edges.
 const HELD: f64 = 0.95;
 
-/// The section; nothing where no course is known, and of many cells.
+/// The section; empty without a course or with many cells.
 pub(super) fn chart(analysis: &Analysis, names: &[String]) -> Markup {
     if is_abridged(analysis) {
         return html! {};
@@ -101,7 +101,7 @@ fn panel(arm: &ArmAnalysis, estimate: &Estimate) -> Markup {
     }
 }
 
-/// The cost, or that it is too noisy; in parentheses where the arm is not proven.
+/// The cost, or that it is too noisy; in parentheses if the arm is not proven.
 fn lead(arm: &ArmAnalysis, estimate: &Estimate) -> Markup {
     let figure = match estimate.verdict {
         Outcome::TooNoisy => html! { "too noisy to tell" },
@@ -114,7 +114,7 @@ fn lead(arm: &ArmAnalysis, estimate: &Estimate) -> Markup {
     }
 }
 
-/// A scale about the cost that holds its interval and nearly all frames.
+/// A scale around the cost that includes its interval and nearly all frames.
 fn scale(all: &[f64], effect: &Interval) -> Scale {
     let outside = (1.0 - HELD) / 2.0;
     let ends = [quantile7(all, outside), quantile7(all, 1.0 - outside), effect.low, effect.high];
@@ -124,7 +124,7 @@ fn scale(all: &[f64], effect: &Interval) -> Scale {
     Scale { low: low - room, high: high + room, start: HEIGHT - 4.0, end: 4.0 }
 }
 
-/// Where the frame with index `index` of `count` stands.
+/// Horizontal position of the frame with index `index` of `count`.
 fn across(index: f64, count: usize) -> String {
     at(WIDTH * index / count as f64)
 }
@@ -137,7 +137,7 @@ fn points(all: &[f64], y: &Scale) -> String {
     all.iter().enumerate().map(point).collect()
 }
 
-/// The parts that steps stand for.
+/// The parts of the run that have a step each.
 fn steps_of<'a>(course: &'a [StartCourse], all: &'a [f64]) -> Vec<&'a [f64]> {
     let starts = parts(course);
     let of_starts = (2..=STARTS).contains(&starts.len()) && starts.iter().all(|start| start.len() > 1);
@@ -155,7 +155,7 @@ fn steps(parts: &[&[f64]], count: usize, y: &Scale) -> String {
     parts.iter().map(step).collect()
 }
 
-/// The mean of each third of the run beside the interval of the whole.
+/// The mean of each third of the run, with the interval of the whole.
 fn table(arms: &[(&ArmAnalysis, &Estimate)], confidence: &str) -> Markup {
     let range = |effect: &Interval| match effect.half_width().is_finite() {
         true => number::range(effect.low, effect.high),

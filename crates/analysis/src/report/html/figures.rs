@@ -1,4 +1,4 @@
-//! Every figure of a cell, as a table to be opened: arm by arm, the deciding one first.
+//! Every figure of a cell, as a table that can be opened: arm by arm, the deciding one first.
 
 use maud::{Markup, html};
 
@@ -15,7 +15,7 @@ use crate::{
 const COLUMNS: [&str; 8] =
     ["figure", "cost", "difference", "every stall counted", "n", "plain → protected", "verdict", "flags"];
 
-/// The table of a cell; nothing where there is no figure.
+/// The table of a cell; empty without figures.
 pub(super) fn all(analysis: &Analysis, cell: &CellAnalysis) -> Markup {
     if cell.arms.iter().all(|arm| arm.estimates.is_empty()) {
         return html! {};
@@ -34,7 +34,7 @@ pub(super) fn all(analysis: &Analysis, cell: &CellAnalysis) -> Markup {
     details("Every figure", &wide("every figure of this cell", &table))
 }
 
-/// The log per operation from the first frame of a start to the last; nothing where it stays the same.
+/// The log per operation from the first frame of a start to the last; empty if it does not change.
 pub(super) fn log_over_start(cell: &CellAnalysis) -> Markup {
     if cell.log_over_start.is_empty() {
         return html! {};
@@ -53,7 +53,7 @@ pub(super) fn log_over_start(cell: &CellAnalysis) -> Markup {
     details(words::LOG_OVER_START, &wide("log per operation over a start", &table))
 }
 
-/// What the servers use without clients; nothing where they were not watched.
+/// Usage of the servers without clients; empty if it was not observed.
 pub(super) fn idle(cell: &CellAnalysis) -> Markup {
     html! {
         @if let Some(heading) = idle::heading(cell) {
@@ -62,7 +62,7 @@ pub(super) fn idle(cell: &CellAnalysis) -> Markup {
     }
 }
 
-/// What opening a connection takes; nothing where it was not seen.
+/// Time to open a connection; empty if unknown.
 pub(super) fn connecting(cell: &CellAnalysis) -> Markup {
     html! {
         @if let Some(heading) = connecting::heading(cell) {

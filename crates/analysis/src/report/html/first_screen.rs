@@ -1,10 +1,9 @@
-//! The answer as a picture: the figure that decides, a line an arm, a plot a cell, all on one scale.
+//! The answer as a picture: the deciding figure, one line per arm, one plot per cell, all on one scale.
 //!
-//! Arms are in the same order in every plot, the most expensive of all first, the plain arm again among them. Beside
-//! each stand what it adds to an operation, and what that is of transactions of three sizes, because a percentage of an
-//! operation that takes microseconds says little to whose transactions take milliseconds. Places are shares of a
-//! drawing's width, so that it is as wide as its screen. Of many cells nothing is drawn here: the table below tells
-//! them.
+//! Arms are in the same order in every plot: the most expensive of all cells first, the A/A arm among them. Each line
+//! shows the cost added to an operation, and its share of transactions of three sizes: a percentage of an operation of
+//! some microseconds means little if your transactions take milliseconds. Positions are shares of a drawing's width, so
+//! that it fits every screen. With many cells nothing is drawn here: the table below shows them.
 
 use maud::{Markup, html};
 
@@ -18,24 +17,24 @@ use crate::{
     report::{number, summary, words},
 };
 
-/// Cells up to which each gets its plot.
+/// Up to this number of cells each gets its plot.
 const CELLS: usize = 12;
 
 /// Sizes of a transaction with one such operation, ms.
 const TRANSACTIONS_MS: [f64; 3] = [1.0, 5.0, 50.0];
 
-/// Ticks are at least so far apart, percent of the drawing: of one of two panels, a name takes more than a quarter.
+/// Minimum distance of ticks, percent of the drawing: in one of two panels, a name takes more than a quarter.
 const APART: f64 = 34.0;
 
-/// Least width of the band of noise, percent of the drawing.
+/// Smallest width of the band of noise, percent of the drawing.
 const FOG_MIN: f64 = 3.0;
 
-/// True where the deciding figure of every cell has its plot.
+/// True if the deciding figure of every cell has its plot.
 pub(super) fn is_drawn(analysis: &Analysis) -> bool {
     (1..=CELLS).contains(&analysis.cells.iter().filter(|cell| is_measured(cell)).count())
 }
 
-/// The plots with what they show; nothing where no figure is known, and of many cells.
+/// The plots with their legend; empty without figures or with many cells.
 pub(super) fn plots(analysis: &Analysis, names: &[String]) -> Markup {
     if !is_drawn(analysis) {
         return html! {};
@@ -68,7 +67,7 @@ fn order<'a>(decided: impl Iterator<Item = (&'a ArmAnalysis, &'a Estimate)>) -> 
     arms.into_iter().map(|(name, _)| name).collect()
 }
 
-/// A scale of percents of a drawing's width that holds no cost, the margin, every interval and what others published.
+/// A scale in percent of a drawing's width that includes zero cost, the margin, every interval and published costs.
 pub(super) fn scale<'a>(margin: f64, decided: impl Iterator<Item = (&'a ArmAnalysis, &'a Estimate)>) -> Scale {
     let mut ends = Vec::new();
     for (arm, estimate) in decided {
@@ -131,7 +130,7 @@ fn axis(scale: &Scale) -> Markup {
     }
 }
 
-/// What is found of `arm` is the cost of a protection that was on.
+/// True if the result of `arm` is the cost of a protection that was on.
 fn is_judged(arm: &ArmAnalysis) -> bool {
     !arm.aa && !is_doubted(arm)
 }
@@ -165,7 +164,7 @@ pub(super) fn row(margin: f64, arm: &ArmAnalysis, estimate: &Estimate, scale: &S
     }
 }
 
-/// What an arm adds, of transactions of three sizes.
+/// The added cost as a share of transactions of three sizes.
 fn of_transactions(figures: &RowFigures) -> Markup {
     html! {
         @for ms in TRANSACTIONS_MS {
@@ -174,18 +173,18 @@ fn of_transactions(figures: &RowFigures) -> Markup {
     }
 }
 
-/// The figures of a row in words.
+/// The figures of a row as texts.
 struct RowFigures {
-    /// The cost and its interval; its bound alone where none was found, the interval alone where it is too noisy.
+    /// The cost and its interval; only its bound if none was found, only the interval if it is too noisy.
     cost: (String, String),
-    /// The same as time that is added; empty where that is not known.
+    /// The same as added time; empty if unknown.
     added: (String, String),
-    /// What is told of it as a share: its sign, and the time, µs; `None` where there is nothing to tell.
+    /// The time for the share of a transaction: its sign, and the time, µs; `None` if there is no share to show.
     share: Option<(&'static str, f64)>,
 }
 
 impl RowFigures {
-    /// `judged`: what is found is the cost of a protection that was on.
+    /// `judged`: the result is the cost of a protection that was on.
     fn of(estimate: &Estimate, judged: bool) -> Self {
         let (effect, verdict) = (&estimate.effect, estimate.verdict);
         let (cost, added) = number::both(effect, estimate.difference.as_ref(), &estimate.unit, verdict);
@@ -209,7 +208,7 @@ impl RowFigures {
         Self { cost, added, share }
     }
 
-    /// What is added, of a transaction of so many milliseconds.
+    /// The added time as a share of a transaction of `transaction_ms`.
     fn share_of(&self, transaction_ms: f64) -> String {
         let Some((sign, us)) = self.share else { return "–".to_owned() };
         let percent = us / (10.0 * transaction_ms);
@@ -220,13 +219,13 @@ impl RowFigures {
     }
 }
 
-/// What `estimate` adds to an operation and the upper end of that, µs; `None` where it is no time, or not known.
+/// The time that `estimate` adds to an operation and the upper end of that, µs; `None` if it is no time, or unknown.
 fn added_us(estimate: &Estimate) -> Option<(f64, f64)> {
     let difference = estimate.difference.filter(|it| it.half_width().is_finite())?;
     estimate.unit.starts_with("µs").then_some((difference.estimate, difference.high))
 }
 
-/// The interval of one arm over the margin and the ticks, with what others published.
+/// The interval of one arm over the margin and the ticks, with published costs.
 fn drawing(margin: f64, arm: &ArmAnalysis, estimate: &Estimate, scale: &Scale) -> Markup {
     let place = |effect: f64| scale.place(effect);
     let block = |class: &str, from: f64, to: f64, (y, height): (&str, &str)| {

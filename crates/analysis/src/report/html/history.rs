@@ -14,12 +14,12 @@ use crate::{
     report::history::{answer, figure, name, sentences},
 };
 
-/// The drawing: its size, and how much of it names the scale.
+/// The drawing: its size, and the part of it for the scale's labels.
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 220.0;
 const NAMES: f64 = 50.0;
 
-/// What only this page draws.
+/// Styles for this page only.
 const STYLE: &str = ".past{min-width:57rem;width:100%;height:auto}.past .level{stroke:var(--accent);stroke-width:2;fill:none}\
     .past .run{color:var(--cost)}.past .run path{stroke:currentColor;stroke-width:2;opacity:.55}\
     .past .run circle{fill:currentColor}.past .open{color:var(--noise)}.past .open circle{fill:none;stroke:currentColor}\
@@ -39,7 +39,7 @@ pub fn history(history: &History) -> String {
     page("Costs over time", &header, &body, "Each run is one point, with its interval; a hollow one is not counted.")
 }
 
-/// The runs from left to right with their intervals, the level of each stretch, and a line at each change.
+/// The runs from left to right with their intervals, the level of each part, and a line at each change.
 fn chart(series: &Series) -> Markup {
     let ends = series.points.iter().flat_map(|point| [point.estimate.effect.low, point.estimate.effect.high]);
     let finite: Vec<f64> = ends.filter(|end| end.is_finite()).collect();
@@ -72,7 +72,7 @@ fn chart(series: &Series) -> Markup {
     wide(&name(series), &svg)
 }
 
-/// A run: its cost as a point, its interval as a line, both in words on hover; nothing of a run without a figure.
+/// A run: its cost as a point, its interval as a line, both as text on hover; empty for a run without a figure.
 fn point(point: &Point, across: f64, costs: &Scale) -> Markup {
     let Interval { estimate, low, high } = point.estimate.effect;
     html! {

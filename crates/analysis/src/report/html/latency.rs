@@ -1,8 +1,8 @@
-//! Latency: what each arm costs at each percentile, all arms of a cell in one panel.
+//! Latency: the cost of each arm at each percentile, all arms of a cell in one panel.
 //!
-//! Points and bars are the estimates of every table, protected ÷ plain with their intervals; a line only leads the eye
-//! from a point of an arm to its next. Percentiles stand equally far apart, with what the plain arm takes there below
-//! them. Arms are told apart by their shapes, and by colour for who sees it.
+//! Points and bars are the same estimates as in the tables, protected ÷ plain with their intervals; lines only connect
+//! the points of an arm. Percentiles are equally spaced, with the plain arm's latency below. Arms are distinguished by
+//! shape, and additionally by colour.
 
 use maud::{Markup, html};
 
@@ -17,21 +17,21 @@ use crate::{
     report::{number, summary::decided},
 };
 
-/// Height of a panel, px, and the places of its upper and its lower edge.
+/// Height of a panel, px, and the positions of its upper and its lower edge.
 const HEIGHT: f64 = 250.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
 
-/// Ticks are at least so far apart, px.
+/// Minimum distance of ticks, px.
 const APART: f64 = 26.0;
 
-/// Share of the room between two percentiles that the arms at one of them take.
+/// Share of the space between two percentiles that the arms at one of them take.
 const BESIDE: f64 = 0.66;
 
-/// How far beyond all points an interval is drawn at most, as a share of the room that the points take.
+/// How far an interval may extend beyond all points, as a share of the points' range.
 const BEYOND: f64 = 0.6;
 
-/// Shapes of points, about their place. With five colours thirty arms can be told apart.
+/// Shapes of points, relative to their centre. With five colours they distinguish thirty arms.
 const SHAPES: [&str; 6] = [
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
     "M-3.5-3.5h7v7h-7z",
@@ -42,17 +42,17 @@ const SHAPES: [&str; 6] = [
 ];
 const COLOURS: usize = 5;
 
-/// The panels of a cell, one for each operation, with their table; nothing where no percentile has an interval.
+/// The panels of a cell, one for each operation, with their table; empty if no percentile has an interval.
 pub(super) fn panels(cell: &CellAnalysis) -> Markup {
     let panels = concat(operations(cell).into_iter().filter_map(|operation| panel(cell, operation)));
     html! { @if !is_empty(&panels) { (keys(cell)) div.panels { (panels) } (table(cell)) } }
 }
 
-/// An operation, and when its latency begins.
+/// An operation, and the start of its latency.
 type Operation<'a> = (Start, &'a str);
 
-/// The operations in the order of the figures; from the intended start where that is known, because that is what a user
-/// of an open system waits.
+/// The operations in the order of the figures; from the intended start if known, because that is how long a user of an
+/// open system waits.
 fn operations(cell: &CellAnalysis) -> Vec<Operation<'_>> {
     let mut found: Vec<Operation<'_>> = Vec::new();
     for Percentile { start, operation, .. } in estimates(cell).filter_map(|it| it.name.percentile()) {
@@ -69,7 +69,7 @@ fn estimates(cell: &CellAnalysis) -> impl Iterator<Item = &Estimate> {
     cell.arms.iter().flat_map(|arm| &arm.estimates)
 }
 
-/// The percentile `rank` of `operation` of `arm`, where it has an interval.
+/// The percentile `rank` of `operation` of `arm`, if it has an interval.
 fn known<'a>(arm: &'a ArmAnalysis, operation: Operation<'_>, rank: Rank) -> Option<&'a Estimate> {
     let is_it = |estimate: &&Estimate| {
         let of = estimate.name.percentile();
@@ -78,7 +78,7 @@ fn known<'a>(arm: &'a ArmAnalysis, operation: Operation<'_>, rank: Rank) -> Opti
     arm.estimates.iter().find(is_it).filter(|it| it.effect.half_width().is_finite())
 }
 
-/// The arms that have a figure, most expensive first, with their places in the cell.
+/// The arms with a figure, most expensive first, with their index in the cell.
 fn arms(cell: &CellAnalysis) -> Vec<(usize, &ArmAnalysis)> {
     let mut arms = decided(cell);
     arms.sort_by(|(_, one), (_, other)| other.effect.estimate.total_cmp(&one.effect.estimate));
@@ -86,7 +86,7 @@ fn arms(cell: &CellAnalysis) -> Vec<(usize, &ArmAnalysis)> {
     arms.into_iter().map(|(arm, _)| (place(arm), arm)).collect()
 }
 
-/// The point of the arm at `place` of its cell: its shape, and the class of its colour.
+/// The point of the arm with index `place` in its cell: its shape, and the class of its colour.
 fn sign(place: usize, arm: &ArmAnalysis) -> (&'static str, String) {
     let number = place.saturating_sub(1);
     let class = if arm.aa { "again".to_owned() } else { format!("s{}", number % COLOURS) };
@@ -136,7 +136,7 @@ fn panel(cell: &CellAnalysis, operation: Operation<'_>) -> Option<Markup> {
     })
 }
 
-/// A scale that holds every estimate and no cost; long intervals run over its edges. `None` of nothing.
+/// A scale that includes every estimate and zero cost; long intervals may exceed it. `None` without estimates.
 fn scale<'a>(estimates: impl Iterator<Item = &'a Estimate> + Clone) -> Option<Scale> {
     estimates.clone().next()?;
     let points = |of: fn(f64, f64) -> f64| estimates.clone().map(|it| it.effect.estimate).fold(0.0, of);
@@ -148,7 +148,7 @@ fn scale<'a>(estimates: impl Iterator<Item = &'a Estimate> + Clone) -> Option<Sc
     Some(Scale { low: lowest - room, high: highest + room, start: BOTTOM, end: TOP })
 }
 
-/// Costs at the left; percentiles below, with the level of the plain arm.
+/// Costs on the left; percentiles below, with the level of the plain arm.
 fn axes(cell: &CellAnalysis, operation: Operation<'_>, ranks: &[Rank], y: &Scale) -> Markup {
     let plain_level = |rank: Rank| {
         let (start, operation) = (operation.0, operation.1.to_owned());
@@ -191,13 +191,13 @@ fn series(place: usize, arm: &ArmAnalysis, points: &[(f64, &Estimate)], y: &Scal
     }
 }
 
-/// A cost with its interval, in parentheses where the arm is not proven.
+/// A cost with its interval, in parentheses if the arm is not proven.
 fn told(arm: &ArmAnalysis, estimate: &Estimate) -> String {
     let figure = number::cost(&estimate.effect, estimate.verdict);
     if is_doubted(arm) { format!("({figure})") } else { figure.to_string() }
 }
 
-/// What is drawn in figures: the levels of the plain arm, and what the others cost.
+/// The figures of the drawing: the levels of the plain arm, and the costs of the others.
 fn table(cell: &CellAnalysis) -> Markup {
     let arms = arms(cell);
     let plain = cell.arms.first();

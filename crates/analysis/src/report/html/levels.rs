@@ -1,6 +1,6 @@
-//! What each arm did and took: throughput, processor time, memory, bytes. A table whose places hold bars.
+//! Levels of each arm: throughput, processor time, memory, bytes. A table with bars in its cells.
 //!
-//! A bar begins at nothing, so that lengths compare. The processor time of client and server are one bar in two
+//! A bar begins at zero, so that lengths can be compared. The processor time of client and server is one bar in two
 //! parts.
 
 use maud::{Markup, html};
@@ -20,10 +20,10 @@ use crate::{
 const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 12.0;
 
-/// Columns up to which there is room for figures beside each other.
+/// Up to this number of columns there is room for figures side by side.
 const FEW: usize = 4;
 
-/// Columns by their level, with what they are called; those that no arm has are left out.
+/// Columns by level, with their titles; those that no arm has are left out.
 const COLUMNS: [(Figure, &str); 14] = [
     (Figure::Throughput, "throughput"),
     (Figure::NewOrders, "New-Orders"),
@@ -41,10 +41,10 @@ const COLUMNS: [(Figure, &str); 14] = [
     (Figure::Connect, "time to connect"),
 ];
 
-/// The level whose bar is made of two others.
+/// The level whose bar consists of two others.
 const CPU: Figure = Figure::MetricLevel(Metric::Cpu);
 
-/// The section; nothing where nothing was measured, and of many cells.
+/// The section; empty without measurements or with many cells.
 pub(super) fn chart(analysis: &Analysis, names: &[String]) -> Markup {
     if is_abridged(analysis) {
         return html! {};
@@ -81,7 +81,7 @@ pub(super) fn chart(analysis: &Analysis, names: &[String]) -> Markup {
     section("levels", "What each arm did and took", lead, &body)
 }
 
-/// The table of a cell; nothing where nothing was measured.
+/// The table of a cell; empty without measurements.
 fn bars(cell: &CellAnalysis) -> Markup {
     let columns: Vec<(Figure, &str, f64)> = COLUMNS
         .into_iter()
@@ -128,7 +128,7 @@ struct Part {
     value: f64,
 }
 
-/// Client and server, each in user mode and in the kernel as far as that was seen; nothing without a server.
+/// Client and server, each in user mode and in the kernel as far as known; empty without a server.
 fn processor_parts(arm: &ArmAnalysis) -> Vec<Part> {
     const SIDES: [(&str, [Figure; 3], [&str; 2]); 2] = [
         (
@@ -157,7 +157,7 @@ fn processor_parts(arm: &ArmAnalysis) -> Vec<Part> {
         let (class, kernel_class) =
             if of == "client" { ("client", "client kernel") } else { ("server", "server kernel") };
         match modes.filter(|(user, system)| user + system > 0.0) {
-            // Modes are counted more coarsely than the whole: they give the shares, not the amount.
+            // Modes are counted more coarsely than the whole, so they give only the shares.
             Some((user, system)) => {
                 let share = user / (user + system);
                 parts.push(Part { of, class, title: user_title, value: whole * share });
@@ -197,7 +197,7 @@ fn place(arm: &ArmAnalysis, name: &Figure, title: &str, highest: f64) -> Markup 
     }
 }
 
-/// The bar of `level` in its parts, which are medians of their own: they are drawn by their shares of the whole.
+/// The bar of `level` in its parts. The parts are separate medians, so they are drawn by their shares of the whole.
 fn split(level: &Level, parts: &[Part], width: impl Fn(f64) -> String) -> Markup {
     let whole: f64 = parts.iter().map(|part| part.value).sum();
     let mut from = 0.0;

@@ -1,4 +1,4 @@
-//! How proofs and outcomes are shown wherever an arm stands: as a class, a small mark, a word.
+//! Marks for proofs and outcomes next to an arm: a class, a small mark, a word.
 
 use maud::{Markup, html};
 
@@ -22,22 +22,22 @@ pub(super) fn doubt_class(arm: &ArmAnalysis) -> Option<&'static str> {
     }
 }
 
-/// True where the arm is not proven.
+/// True if the arm is not proven.
 pub(super) fn is_doubted(arm: &ArmAnalysis) -> bool {
     doubt_class(arm).is_some()
 }
 
-/// What an arm is: the plain one again, or how its proof came out.
+/// The mark of an arm: the plain one again, or the result of its proof.
 pub(super) fn arm_mark(arm: &ArmAnalysis) -> Markup {
     if arm.aa { mark("plain", "≡", words::PLAIN_AGAIN) } else { proof_mark(&arm.proof) }
 }
 
-/// The same where it needs a second look; what is proven is said on the first screen.
+/// The mark, only if the arm is not proven; proofs are on the first screen.
 pub(super) fn doubt_mark(arm: &ArmAnalysis) -> Markup {
     html! { @if arm.aa || is_doubted(arm) { " " (arm_mark(arm)) } }
 }
 
-/// What `estimate` of `arm` says in words.
+/// The text of `estimate` of `arm`.
 pub(super) fn outcome(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> String {
     match &arm.proof {
         _ if arm.aa => words::control(estimate).to_owned(),
@@ -60,7 +60,7 @@ pub(super) fn proof_mark(proof: &Proof) -> Markup {
     mark(class, sign, &words::proof(proof).0.to_lowercase())
 }
 
-/// A small mark: a `sign` for who sees it, and its words.
+/// A small mark: a `sign`, and its text.
 pub(super) fn mark(class: &str, sign: &str, words: &str) -> Markup {
     html! { span.mark.(class) { span aria-hidden="true" { (sign) } " " (words) } }
 }

@@ -1,11 +1,11 @@
-//! The few pieces of markup that every part of the page is made of.
+//! The pieces of markup that all parts of the page use.
 //!
 //! A part of the page is a function from values to [`Markup`]: [`html!`] escapes every value, and closes every element
 //! that it opens. Only a whole page becomes text.
 
 use maud::{Markup, Render, html};
 
-/// A coordinate of a drawing: one decimal, and none where it would be zero.
+/// A coordinate of a drawing: one decimal, and none if it would be zero.
 pub(super) fn at(coordinate: f64) -> String {
     let text = format!("{coordinate:.1}");
     match text.strip_suffix(".0") {
@@ -15,13 +15,13 @@ pub(super) fn at(coordinate: f64) -> String {
     }
 }
 
-/// The same, as a share of the width of a drawing.
+/// A share of the width of a drawing, in percent.
 pub(super) fn percent(share: f64) -> String {
     at(share) + "%"
 }
 
-/// How a name at `place` stands to it, so that it stays within the drawing: its middle is there, unless the place is
-/// before `first` or behind `last`.
+/// The text anchor of a name at `place`, so that it stays within the drawing: centred, unless the place is before
+/// `first` or behind `last`.
 pub(super) fn anchor(place: f64, first: f64, last: f64) -> Option<&'static str> {
     match place {
         place if place > last => Some("end"),
@@ -30,7 +30,7 @@ pub(super) fn anchor(place: f64, first: f64, last: f64) -> Option<&'static str> 
     }
 }
 
-/// True where there is nothing to be seen.
+/// True if nothing is visible.
 pub(super) fn is_empty(markup: &Markup) -> bool {
     markup.0.is_empty()
 }
@@ -52,17 +52,17 @@ pub(super) fn section(id: &str, heading: &str, lead: &str, body: &Markup) -> Mar
     }
 }
 
-/// Something to be opened.
+/// An element that can be opened.
 pub(super) fn details(summary: &str, body: &Markup) -> Markup {
     html! { details { summary { (summary) } (body) } }
 }
 
-/// A part that may be wider than the screen, to be moved sideways by finger, mouse or keyboard.
+/// A part that may be wider than the screen and can be scrolled sideways by finger, mouse or keyboard.
 pub(super) fn wide(label: &str, body: &Markup) -> Markup {
     html! { div.wide tabindex="0" role="region" aria-label=(label) { (body) } }
 }
 
-/// A name that may continue on the next line after a separator, so that no word of it is broken where there is room.
+/// A name that may break after a separator, so that no word of it is broken if there is room.
 pub(super) fn breakable(name: &str) -> Markup {
     let parts = name.split_inclusive(['+', ':', ',', '-', '_', '=']);
     html! { @for (index, part) in parts.enumerate() { @if index > 0 { wbr; } (part) } }
@@ -73,7 +73,7 @@ pub(super) fn heads<T: Render>(names: impl IntoIterator<Item = T>) -> Markup {
     html! { thead { tr { @for name in names { th scope="col" { (name) } } } } }
 }
 
-/// A list of sentences; nothing of none.
+/// A list of sentences; empty without any.
 pub(super) fn notes<T: Render>(sentences: impl IntoIterator<Item = T>) -> Markup {
     let mut sentences = sentences.into_iter().peekable();
     html! {
@@ -83,7 +83,7 @@ pub(super) fn notes<T: Render>(sentences: impl IntoIterator<Item = T>) -> Markup
     }
 }
 
-/// A list of labels with what belongs to them; nothing of none.
+/// A list of labels with their values; empty without any.
 pub(super) fn facts<'a>(facts: impl Iterator<Item = (&'a str, &'a str)>) -> Markup {
     let mut facts = facts.peekable();
     html! {

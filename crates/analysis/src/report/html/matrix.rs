@@ -1,7 +1,7 @@
-//! A gathered matrix as a page: cells × protections as a heat map with marks of proof, and below it a forest plot for
-//! each place: its hosts, most expensive first, with the facts in which they differ.
+//! A gathered matrix as a page: a heat map of cells × protections with marks of proof, and below it a forest plot for
+//! each of its figures: the hosts, most expensive first, with the facts that differ between them.
 //!
-//! Shade repeats what the figure says, and every figure is text, so the page can be read without colour.
+//! Shades only repeat figures, and every figure is text, so the page can be read without colour.
 
 use maud::{Markup, html};
 use tithe_statistics::verdict::outcome;
@@ -18,15 +18,15 @@ use crate::{
     report::matrix::{basis, both, cost, legend, missing, next, of_host, progress, spread, strays, tasks},
 };
 
-/// A drawing of a forest plot: its width, its height a row, and room for the half of a point.
+/// A drawing of a forest plot: its width, its height per row, and the margin for half of a point.
 const WIDTH: f64 = 260.0;
 const HEIGHT: f64 = 16.0;
 const EDGE: f64 = 5.0;
 
-/// The deepest shade of the heat map, percent, which the highest of its costs has.
+/// The darkest shade of the heat map, percent, for the highest cost.
 const SHADE: f64 = 35.0;
 
-/// The page on `gathered` and what it says.
+/// The page on `gathered` and its `figures`.
 pub fn matrix(gathered: &Gathered, figures: &[MatrixFigure]) -> String {
     let header = html! {
         p.over { "plan " (gathered.plan) }
@@ -105,7 +105,7 @@ fn place(index: usize, figure: &MatrixFigure, highest: f64) -> Markup {
     }
 }
 
-/// The hosts of a figure below each other, and what they show together.
+/// The hosts of a figure below each other, and their combined result.
 fn forest(index: usize, figure: &MatrixFigure) -> Markup {
     let scale = scale(figure);
     let facts = facts::differing(&figure.hosts);
@@ -154,7 +154,7 @@ fn summary(figure: &MatrixFigure, scale: &Scale, facts: usize) -> Markup {
     }
 }
 
-/// Two places of a row: the drawing of an interval, and its words.
+/// Two cells of a row: the drawing of an interval, and its text.
 fn drawn(effect: &Interval, told: &str, scale: &Scale, margin: f64) -> Markup {
     let class = class(outcome(*effect, margin));
     let place = |effect: f64| at(scale.place(effect));
@@ -179,7 +179,7 @@ fn axis(scale: &Scale) -> Markup {
     }
 }
 
-/// A scale that holds zero and every interval of a host and of all together; the next host's may run over its edges.
+/// A scale that includes zero and every interval of a host and of all together; the next host's may exceed it.
 fn scale(figure: &MatrixFigure) -> Scale {
     let of_hosts = figure.hosts.iter().map(HostFigure::effect);
     let all: Vec<Interval> = of_hosts.chain(figure.together()).collect();

@@ -1,11 +1,11 @@
-//! The report as one page: a file that holds everything it needs and can be opened anywhere.
+//! The report as one page: a self-contained file that can be opened anywhere.
 //!
-//! [`render`] is a pure function of the analysis and of a [`PageData`], which is what a page tells beyond the
-//! analysis: the machine over time, the experiment's text. The page loads nothing and runs
-//! nothing: charts are SVG drawn here, values show on hover through `title` elements, and every chart either is
-//! a table or has one below it. Light and dark follow the reader's system; paper gets its own rules.
+//! [`render`] is a pure function of the analysis and of a [`PageData`] with the rest: the machine over time, the
+//! experiment's text. The page loads nothing and runs nothing: charts are SVG drawn here, values are shown on hover
+//! through `title` elements, and every chart either is a table or has one below it. Light and dark follow the reader's
+//! system; paper has its own rules.
 //!
-//! Left out: whatever decides. Proofs, verdicts and flags come from the analysis.
+//! Nothing is decided here: proofs, verdicts and flags come from the analysis.
 
 mod about;
 mod answer;
@@ -42,7 +42,8 @@ use self::markup::{concat, is_empty, section};
 use super::{cell_name, view, words};
 use crate::{Analysis, CellAnalysis, Proof};
 
-/// Cells up to which everything is shown; of more, only the costs and the evidence, so that the page stays small.
+/// Up to this number of cells everything is shown; with more, only the costs and the evidence, so that the page stays
+/// small.
 const CELLS_DRAWN: usize = 60;
 
 /// The page on `analysis`.
@@ -78,7 +79,7 @@ pub fn render(analysis: &Analysis, page_data: &PageData) -> String {
     page(&analysis.title, &header, &concat(parts.map(|(_, part)| part)), &about)
 }
 
-/// The hatching of what is too noisy to tell.
+/// The hatching for results that are too noisy.
 fn noise() -> Markup {
     html! {
         svg.defs width="0" height="0" aria-hidden="true" {
@@ -128,7 +129,7 @@ fn page(title: &str, header: &Markup, body: &Markup, about: &str) -> String {
     view::clean_lines(&page.into_string())
 }
 
-/// The first screen: what was measured where, the answer, its picture, and in how far it can be relied on.
+/// The first screen: the subject, the answer, its picture, and how reliable it is.
 fn header(analysis: &Analysis, names: &[String], contents: &Markup) -> Markup {
     html! {
         p.over { (answer::subject(analysis)) }
@@ -141,7 +142,7 @@ fn header(analysis: &Analysis, names: &[String], contents: &Markup) -> Markup {
     }
 }
 
-/// In how far the figures can be relied on, at a glance.
+/// How reliable the figures are, at a glance.
 fn state(analysis: &Analysis) -> Markup {
     let protected = || {
         analysis
@@ -175,7 +176,7 @@ fn state(analysis: &Analysis) -> Markup {
     }
 }
 
-/// Links to the parts of which `is_there` says so.
+/// Links to the parts for which `is_there` is true.
 fn contents(is_there: impl Fn(&str) -> bool) -> Markup {
     let parts = [
         ("costs", "costs"),
@@ -200,13 +201,12 @@ fn contents(is_there: impl Fn(&str) -> bool) -> Markup {
     }
 }
 
-/// The heading of the part of a section that is about the cell called `name`; nothing where a single cell is the whole
-/// run.
+/// The heading of the part of a section about the cell called `name`; empty if the run has a single cell.
 fn heading(names: &[String], name: &str) -> Markup {
     html! { @if names.len() > 1 { h3 { (name) } } }
 }
 
-/// The latency of all cells; nothing where none was seen, and of many cells.
+/// The latency of all cells; empty without latencies or with many cells.
 fn latency(analysis: &Analysis, names: &[String]) -> Markup {
     if is_abridged(analysis) {
         return html! {};
@@ -221,7 +221,7 @@ fn latency(analysis: &Analysis, names: &[String]) -> Markup {
     if is_empty(&body) { body } else { section("latency", "Latency", lead, &body) }
 }
 
-/// What each statement of the user's own costs, by cell; nothing where no workload has any.
+/// The cost of each of the user's statements, by cell; empty if no workload has any.
 fn statements(analysis: &Analysis, names: &[String]) -> Markup {
     let of_cell = |(cell, name): (&CellAnalysis, &String)| {
         let table = statements::table(cell);
@@ -237,25 +237,25 @@ fn anchor(cell: &CellAnalysis) -> String {
     format!("cell-{}", cell.id.chars().map(safe).collect::<String>())
 }
 
-/// True where the cells are so many that each is told in its row of the costs, and has no section of its own.
+/// True if there are so many cells that each is only a row of the costs, without a section of its own.
 fn is_abridged(analysis: &Analysis) -> bool {
     let has_figures = analysis.cells.iter().flat_map(|cell| &cell.arms).any(|arm| !arm.estimates.is_empty());
     analysis.cells.len() > CELLS_DRAWN && has_figures
 }
 
-/// What a cell of an abridged page was, and how it was measured, but for what its workload has in common with others.
+/// A cell of an abridged page and its method, without what its workload shares with others.
 fn brief(cell: &CellAnalysis) -> String {
     let mut parts = view::load(cell);
     parts.push(format!("slots of {} ms", (10.0 * cell.slot_ms).round() / 10.0));
     parts.push(words::repetitions(cell));
-    // How many cells reached their precision is said at the top.
+    // The number of cells that reached their precision is at the top.
     if cell.ending != Some(CellEnding::Precision) {
         parts.push(words::ending(cell.ending.as_ref()));
     }
     parts.join(" · ")
 }
 
-/// What an abridged page says of all cells at once: each workload, and each way in which arms were paired.
+/// A part of an abridged page for all cells at once: each workload, and each way of pairing arms.
 fn workloads(analysis: &Analysis) -> Markup {
     let of = |cell: &CellAnalysis| {
         let notes = cell.notes.iter().map(|(name, value)| format!(" · {name} = {value}"));
@@ -267,7 +267,7 @@ fn workloads(analysis: &Analysis) -> Markup {
     section("workloads", "What was offered", lead, &html! { @for workload in all { p { (workload) } } })
 }
 
-/// What was offered in each cell and how it was measured, with every figure.
+/// The load of each cell and its method, with every figure.
 fn cells(analysis: &Analysis, names: &[String]) -> Markup {
     let of_cell = |(cell, name): (&CellAnalysis, &String)| {
         html! {

@@ -1,8 +1,8 @@
-//! What a document tells beyond the analysis: how the machine was over time, which the page draws, and whole latency
-//! curves, for programs. The page draws percentiles with their intervals instead, which a curve has none of.
+//! The content of a document beyond the analysis: the machine over time, for the page, and complete latency curves, for
+//! programs. The page draws percentiles with their intervals instead, because a curve has none.
 //!
-//! Made from the records once, small whatever the length of the run: a curve has a fixed number of points, and
-//! moments are put together until there are at most [`MOMENTS`].
+//! Built once from the records, and small for a run of any length: a curve has a fixed number of points, and moments
+//! are merged until there are at most [`MOMENTS`].
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use tithe_model::{
     records::Records,
 };
 
-/// Moments that the time line shows at most.
+/// Maximum number of moments in the timeline.
 const MOMENTS: usize = 360;
 
 /// Percentiles of a curve, as decimal logarithms of 1/(1 − share): 0.3 is the median, 3 is p99.9.
 const STEPS: [f64; 14] = [0.046, 0.125, 0.301, 0.5, 0.7, 0.85, 1.0, 1.15, 1.301, 1.5, 1.75, 2.0, 2.5, 3.0];
 
-/// Samples that must lie beyond a point of a curve for it to be drawn.
+/// Samples needed beyond a point of a curve to draw it.
 const BEYOND: f64 = 10.0;
 
-/// Everything beside the analysis.
+/// The content beyond the analysis.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PageData {
-    /// The experiment file as the run folder keeps it.
+    /// The experiment file as stored in the run folder.
     pub experiment: String,
     /// Latency curves, by cell, operation and arm.
     pub curves: Vec<Curve>,
@@ -44,32 +44,32 @@ pub struct Curve {
     pub operation: String,
     /// Index of the arm.
     pub arm: usize,
-    /// Places as −log10(1 − share), with the latency there, µs.
+    /// Positions as −log10(1 − share), with the latency there, µs.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A stretch of the run: one frame, or several put together.
+/// A part of the run: one frame, or several merged.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Moment {
-    /// Index of the cell; of the first where frames of several are put together.
+    /// Index of the cell; of the first if frames of several are merged.
     pub cell: usize,
     /// When it began, s since the first frame.
     pub start_s: f64,
-    /// How long it took, s.
+    /// Duration, s.
     pub duration_s: f64,
-    /// Share of the time in which some task waited for a processor, 0–1; the largest of the frames put together.
+    /// Share of the time in which some task waited for a processor, 0–1; the largest of the merged frames.
     #[serde(deserialize_with = "Option::deserialize")]
     pub cpu_pressure: Option<f64>,
     /// The same for storage.
     #[serde(deserialize_with = "Option::deserialize")]
     pub io_pressure: Option<f64>,
-    /// Share of processor time that the hypervisor took, 0–1, the largest.
+    /// Steal time as a share of processor time, 0–1, the largest.
     #[serde(deserialize_with = "Option::deserialize")]
     pub steal: Option<f64>,
     /// Load average, the largest.
     pub load: f64,
-    /// Frames in it that were invalid.
+    /// Number of invalid frames in it.
     pub invalid: u32,
 }
 
@@ -84,14 +84,14 @@ impl PageData {
     }
 }
 
-/// Hears a run cell by cell, for records that are not all in memory at once.
+/// Builds page data cell by cell, for records that are not all in memory at once.
 #[derive(Debug, Default)]
 pub struct PageDataBuilder {
     curves: Vec<Curve>,
     glances: Vec<Glance>,
 }
 
-/// What the time line needs of a frame.
+/// The data of a frame for the timeline.
 #[derive(Debug, Clone, Copy)]
 struct Glance {
     cell: u32,
@@ -102,7 +102,7 @@ struct Glance {
 }
 
 impl PageDataBuilder {
-    /// Hears all frames of one cell, of so many `arms`.
+    /// Adds all frames of one cell with `arms` arms.
     pub fn add_cell(&mut self, frames: &[Frame], arms: usize) {
         self.curves.extend(curves(frames, arms));
         self.glances.extend(frames.iter().map(|frame| Glance {
@@ -114,7 +114,7 @@ impl PageDataBuilder {
         }));
     }
 
-    /// The page data of all that was heard; `experiment` is the text of its file.
+    /// The page data of everything added; `experiment` is the text of its file.
     pub fn build(self, experiment: &str) -> PageData {
         PageData { experiment: experiment.to_owned(), curves: self.curves, moments: moments(self.glances) }
     }
@@ -141,7 +141,7 @@ fn curves(frames: &[Frame], arms: usize) -> Vec<Curve> {
     sums.into_iter().map(curve).filter(|curve| curve.points.len() > 1).collect()
 }
 
-/// Neighbouring frames of a cell are put together, and of neighbouring cells where there are too many of them.
+/// Merges consecutive frames of a cell, and of consecutive cells if there are too many of them.
 fn moments(mut glances: Vec<Glance>) -> Vec<Moment> {
     glances.sort_by_key(|glance| glance.start_unix_ns);
     let Some(first) = glances.first().map(|glance| glance.start_unix_ns) else { return Vec::new() };
@@ -153,7 +153,7 @@ fn moments(mut glances: Vec<Glance>) -> Vec<Moment> {
     stretches.flat_map(|glances| glances.chunks(together)).map(|glances| moment(glances, first)).collect()
 }
 
-/// One moment of neighbouring frames; there is at least one.
+/// One moment from consecutive frames; there is at least one.
 fn moment(glances: &[Glance], first_ns: u64) -> Moment {
     let largest = |read: fn(&Host) -> Option<f64>| glances.iter().filter_map(|it| read(&it.host)).reduce(f64::max);
     let seconds = |ns: u64| ns.saturating_sub(first_ns) as f64 / 1e9;
@@ -171,7 +171,7 @@ fn moment(glances: &[Glance], first_ns: u64) -> Moment {
     }
 }
 
-/// `value` to nine decimals, which times in seconds have and no drawing shows: documents need not be longer than that.
+/// `value` to nine decimals: enough for times in seconds and for drawings, and it keeps documents short.
 fn rounded(value: f64) -> f64 {
     (value * 1e9).round() / 1e9
 }

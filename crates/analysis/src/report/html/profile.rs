@@ -1,7 +1,7 @@
-//! Where each cost comes from: a table of components and an icicle of stacks.
+//! The components of each cost: a table, and an icicle chart of stacks.
 //!
-//! In the icicle a function stands below the one that called it. Width is the difference of processor time per
-//! operation, added red and saved blue.
+//! In the icicle chart a function is below its caller. The width is the difference of processor time per operation:
+//! additional time in red, saved time in blue.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ use crate::{
 const WIDTH: f64 = 960.0;
 const ROW: f64 = 17.0;
 
-/// Rows of the drawing; deeper callers are not drawn.
+/// Maximum number of rows in the drawing; deeper calls are not drawn.
 const DEPTH: usize = 24;
 
-/// A part of the width below which nothing is drawn.
+/// The smallest share of the width that is drawn.
 const NARROWEST: f64 = 0.004;
 
-/// The width of a letter, about.
+/// Approximate width of a letter.
 const LETTER: f64 = 6.2;
 
-/// The section; nothing where no cell was profiled.
+/// The section; empty if no cell was profiled.
 pub(super) fn chart(analysis: &Analysis, names: &[String]) -> Markup {
     let body = concat(analysis.cells.iter().zip(names).map(|(cell, name)| of_cell(cell, name)));
     if is_empty(&body) {
@@ -84,7 +84,7 @@ fn amount(difference: &Interval) -> String {
     number::difference(difference, "µs/op", Outcome::Costs).to_string()
 }
 
-/// A function with those that it called.
+/// A function with the functions that it called.
 #[derive(Default)]
 struct Node<'a> {
     plain: f64,
@@ -105,7 +105,7 @@ impl<'a> Node<'a> {
         self.protected - self.plain
     }
 
-    /// Its place in the drawing, µs: what is added in one function and saved in another is both seen.
+    /// Its width in the drawing, µs: wide enough for time added in one called function and saved in another.
     fn width(&self, narrowest: f64) -> f64 {
         let called: f64 =
             self.called.values().map(|node| node.width(narrowest)).filter(|width| *width >= narrowest).sum();
@@ -113,7 +113,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// The picture of one arm; nothing where nothing differs.
+/// The picture of one arm; empty without differences.
 fn icicle(arm: &ArmProfile) -> Markup {
     let mut root = Node::default();
     arm.stacks.iter().for_each(|stack| root.add(&stack.frames, stack));
@@ -133,7 +133,7 @@ fn icicle(arm: &ArmProfile) -> Markup {
     }
 }
 
-/// Draws `node` with all that it called from `place` (µs, row) on; rows that it takes.
+/// Draws `node` and everything that it called from `place` (µs, row) on; returns the number of rows.
 fn draw(name: &str, node: &Node<'_>, place: (f64, usize), scale: (f64, f64), drawn: &mut Vec<Markup>) -> usize {
     let ((from, row), (scale_x, narrowest)) = (place, scale);
     let width = node.width(narrowest);

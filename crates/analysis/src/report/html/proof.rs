@@ -1,6 +1,6 @@
-//! The evidence: one matrix of claims and arms, and below it, folded, what was seen on both arms.
+//! The evidence: one matrix of claims and arms, and below it, folded, the observations on both arms.
 //!
-//! A place shows the worst of all looks, in every cell. What is not proven lies open.
+//! An entry shows the worst of all checks, over every cell. Arms that are not proven are unfolded.
 
 use maud::{Markup, html};
 use tithe_model::record::{Finding, Role, Verdict};
@@ -21,10 +21,10 @@ use crate::{
     },
 };
 
-/// Quotations of one claim that are shown at most; the others are counted, and are in the JSON report.
+/// Maximum number of quotations shown for one claim; the others are counted, and are in the JSON report.
 const QUOTED: usize = 6;
 
-/// The section; nothing where there is no protected arm.
+/// The section; empty without a protected arm.
 pub(super) fn evidence(analysis: &Analysis) -> Markup {
     let arms = across(analysis);
     if arms.is_empty() {
@@ -39,14 +39,14 @@ pub(super) fn evidence(analysis: &Analysis) -> Markup {
     section("evidence", "Was it on?", &lead, &body)
 }
 
-/// One claim, with the worst look at it on each arm and the cell of that look.
+/// One claim, with its worst check on each arm and the cell of that check.
 struct Row<'a> {
     claim: &'a str,
     role: Role,
     worst: Vec<Option<(&'a Finding, &'a str)>>,
 }
 
-/// Claims down, needed ones first, arms across; nothing where no claim was checked.
+/// Claims down, needed ones first, arms across; empty if no claim was checked.
 fn matrix(analysis: &Analysis, arms: &[Across<'_>]) -> Markup {
     let mut rows = rows(analysis, arms);
     if rows.is_empty() {
@@ -123,7 +123,7 @@ fn importance(role: Role) -> u8 {
     }
 }
 
-/// Mark, word and class of the worst look at a claim.
+/// Mark, word and class of the worst check of a claim.
 fn told(finding: &Finding) -> (&'static str, &'static str, &'static str) {
     match (finding.role, finding.verdict) {
         (Role::Strengthens, Verdict::Holds) => ("+", "holds and strengthens the proof", "good"),
@@ -145,7 +145,7 @@ fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// What was seen of the claims of one arm; open where it is not proven.
+/// The observations for the claims of one arm; unfolded if it is not proven.
 fn arm(arm: &Across<'_>) -> Markup {
     let proven = arm.proofs.iter().all(|(proof, _)| proof.stands());
     html! {

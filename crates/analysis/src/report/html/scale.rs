@@ -1,32 +1,32 @@
-//! Scales: from a figure to a place on a drawing, and the round figures that an axis names.
+//! Scales: from a figure to a position in a drawing, and the round figures on an axis.
 
 /// A linear scale; logarithmic ones take logarithms first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scale {
-    /// What stands at the start.
+    /// The value at the start.
     pub low: f64,
-    /// What stands at the end.
+    /// The value at the end.
     pub high: f64,
-    /// Place of `low`.
+    /// Position of `low`.
     pub start: f64,
-    /// Place of `high`.
+    /// Position of `high`.
     pub end: f64,
 }
 
 impl Scale {
-    /// The place of `value`; what lies outside stands at the edge.
+    /// The position of `value`; values outside are at the edge.
     pub fn place(&self, value: f64) -> f64 {
         let share = (value - self.low) / (self.high - self.low);
-        // NaN stays where a drawing shows it least.
+        // NaN goes to the start, where it shows least.
         self.start + share.clamp(0.0, 1.0).max(0.0) * (self.end - self.start)
     }
 }
 
-/// Round percentages and factors that name a scale of costs, in the order of their rank: the first are the
-/// most wanted.
+/// Round percentages and factors for the labels of a scale of costs, most important first.
 const COSTS: [f64; 16] = [0.0, 1.0, 0.1, 9.0, 0.5, 0.01, 0.05, -0.5, 0.2, 4.0, 0.02, 99.0, 49.0, -0.1, 0.3, -0.05];
 
-/// Ticks on a scale of costs (natural-log ratios), no two nearer than `apart`, each with its name: `+10 %`, `×2`.
+/// Ticks on a scale of costs (natural-log ratios), at least `apart` from each other, each with its label: `+10 %`,
+/// `×2`.
 pub(super) fn cost_ticks(scale: &Scale, apart: f64) -> Vec<(f64, String)> {
     let mut ticks: Vec<(f64, String)> = Vec::new();
     for share in COSTS {

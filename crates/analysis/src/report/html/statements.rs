@@ -1,4 +1,4 @@
-//! The costs of each statement of the user's own, as a table.
+//! The costs of each of the user's statements, as a table.
 
 use maud::{Markup, html};
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The statements of a cell, the most expensive first; nothing of a workload that has none.
+/// The statements of a cell, the most expensive first; empty if the workload has none.
 pub(super) fn table(cell: &CellAnalysis) -> Markup {
     let all = rows(cell);
     let Some(first) = all.first() else { return html! {} };

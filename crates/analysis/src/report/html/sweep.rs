@@ -1,7 +1,7 @@
-//! Throughput against clients: how each arm took more and more load.
+//! Throughput against clients: each arm under more and more load.
 //!
-//! Clients stand on a logarithmic axis because a sweep doubles them; operations per second begin at nothing, so that
-//! heights compare. One panel for each protected arm, beside the plain one.
+//! The axis of clients is logarithmic because a sweep doubles them. Operations per second begin at zero, so that
+//! heights can be compared. There is one panel for each protected arm, together with the plain one.
 
 use maud::{Markup, html};
 
@@ -19,7 +19,7 @@ const HEIGHT: f64 = 150.0;
 const LEFT: f64 = 44.0;
 const BOTTOM: f64 = 32.0;
 
-/// The section; nothing where no workload was measured with several numbers of clients.
+/// The section; empty if no workload was measured with several numbers of clients.
 pub(super) fn chart(analysis: &Analysis) -> Markup {
     let body = concat(analysis.sweeps.iter().map(|sweep| of_sweep(analysis, sweep)));
     if is_empty(&body) {
@@ -53,7 +53,7 @@ fn of_sweep(analysis: &Analysis, sweep: &Sweep) -> Markup {
     }
 }
 
-/// True where the protections of the arm were proven in every cell.
+/// True if the protections of the arm were proven in every cell.
 fn proven(analysis: &Analysis, name: &str) -> bool {
     let mut arms = analysis.cells.iter().flat_map(|cell| &cell.arms).filter(|arm| arm.name == name);
     arms.all(|arm| arm.proof.stands())
@@ -153,7 +153,7 @@ fn figure(interval: &Interval) -> String {
     number::level(interval.estimate, interval.low, interval.high, "op/s").to_string()
 }
 
-/// Every step of every arm, and what the deciding cost is where it matters.
+/// Every step of every arm, and the deciding cost of the cells named in the sweep.
 fn table(sweep: &Sweep) -> Markup {
     let mut clients: Vec<u32> = sweep.arms.iter().flat_map(|arm| &arm.steps).map(|step| step.clients).collect();
     clients.sort_unstable();

@@ -1,4 +1,4 @@
-//! Golden pages of the samples, and what must hold of every page.
+//! Golden pages of the samples, and laws for every page.
 
 use expect_test::{ExpectFile, expect_file};
 use proptest::prelude::*;
@@ -45,7 +45,7 @@ fn a_thousand_cells_fit_on_a_page() {
     assert!(page.len() < 2_100_000, "{} bytes", page.len());
     let count = |what: &str| page.matches(what).count();
     assert_eq!((count("id=\"cell-"), count("30 frames")), (1000, 1000));
-    // The deciding figure of each protected arm is drawn, every column is told.
+    // The deciding figure of each protected arm is drawn; every column is written.
     assert_eq!(count("<circle class=\"point\""), 1000);
     assert!(count("<td class=\"costs\"") >= 2000, "figures without a drawing");
 }
@@ -83,7 +83,7 @@ fn nothing_is_loaded_and_nothing_runs() {
         assert!(addresses.clone().all(|address| address.starts_with('#') || address == "data:,"));
         for target in addresses.filter_map(|address| address.strip_prefix('#')) {
             let missing = !page.contains(&format!("id=\"{target}\""));
-            // Without a figure there is no chart, and without an arm no evidence.
+            // Without figures there is no chart, and without arms no evidence.
             assert!(!missing, "{} links to #{target}", analysis.title);
         }
     }
@@ -164,7 +164,7 @@ fn the_evidence_is_a_mark_for_each_arm_and_claim() {
     assert_eq!(row("every statement is in the audit log"), "- ? - - - -");
     assert_eq!(row("no field value in the clear below"), "- - ✗ ✓ ✓ -");
     assert_eq!(row("equal values have different"), "- - - ! - -");
-    // What is proven is folded, what is not lies open.
+    // Proven arms are folded, the others are unfolded.
     assert_eq!(page.matches("<details class=\"proof\"><summary>").count(), 4);
     assert_eq!(page.matches("<details class=\"proof\" open><summary>").count(), 2);
 }
@@ -182,7 +182,7 @@ fn a_cost_that_moved_is_seen_to_move() {
         parts.map(|height| height.and_then(|it| it.parse::<f64>().ok()).expect("a height")).collect::<Vec<_>>()
     };
     assert_eq!((heights("tls", "frames").len(), heights("audit", "frames").len()), (30, 30));
-    // Less is lower, which is a larger ordinate.
+    // Less is lower, which means a larger y coordinate.
     assert!(heights("audit", "steps").is_sorted_by(|one, other| one > other), "{:?}", heights("audit", "steps"));
     assert!(panel("audit").contains("⚑ moved") && !panel("tls").contains("⚑ moved"));
     assert_eq!(heights("tls", "steps").len(), 5, "a step for each start");
@@ -220,7 +220,7 @@ fn a_thousand_cells_make_a_page_of_costs() {
     assert_balanced(&page);
 }
 
-/// Puts `foreign` wherever a text of the analysis may come from outside.
+/// Puts `foreign` into every text of the analysis that may come from outside.
 fn hostile(foreign: &str) -> Analysis {
     let mut analysis = sample::full();
     for text in [&mut analysis.run, &mut analysis.title, &mut analysis.database, &mut analysis.tithe] {

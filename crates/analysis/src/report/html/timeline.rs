@@ -1,7 +1,7 @@
-//! The machine over the run: which cell, how busy the machine was, which frames were invalid.
+//! The machine during the run: the current cell, the load of the machine, invalid frames.
 //!
-//! A lane is a drawing as wide as the page over which its name stands; a lane in which nothing is to be seen is told in
-//! words instead.
+//! A lane is a drawing as wide as the page with its name above it. A lane without visible values is described in words
+//! instead.
 
 use std::collections::BTreeSet;
 
@@ -17,17 +17,17 @@ use crate::{
     report::{number, words},
 };
 
-/// Width in units, whatever it is on the screen, and height of a lane in px.
+/// Width in units, scaled to the screen, and height of a lane in px.
 const WIDTH: f64 = 1000.0;
 const LANE: f64 = 34.0;
 
-/// A lane whose largest value is a smaller share than this is told in words.
+/// A lane whose largest value is a smaller share than this is described in words.
 const SEEN: f64 = 0.02;
 
-/// Stretches of cells that have room for their names.
+/// Number of cells up to which there is room for their names.
 const STRETCHES: usize = 24;
 
-/// What a lane shows: its title, and the share of a moment.
+/// The content of a lane: its title, and the share of a moment.
 type Lane = (&'static str, fn(&Moment) -> Option<f64>);
 
 const LANES: [Lane; 3] = [
@@ -36,7 +36,7 @@ const LANES: [Lane; 3] = [
     ("steal", |moment| moment.steal),
 ];
 
-/// The lanes with their table; the table alone where no time line is known, nothing where there was no frame.
+/// The lanes with their table; only the table without a timeline, empty without frames.
 pub(super) fn chart(analysis: &Analysis, page_data: &PageData) -> Markup {
     let moments = &page_data.moments;
     let end_s = moments.iter().map(|moment| moment.start_s + moment.duration_s).fold(0.0, f64::max);
@@ -63,7 +63,7 @@ fn lanes(analysis: &Analysis, moments: &[Moment], end_s: f64) -> Markup {
             None => {}
         }
     }
-    // A load of one for each processor is where programs begin to wait for each other.
+    // With a load above one per processor, programs begin to wait for each other.
     let processors = f64::from(analysis.machine.processors.max(1));
     let load = |moment: &Moment| Some(moment.load);
     let highest = most(load).unwrap_or(0.0).max(processors);
@@ -90,7 +90,7 @@ fn lanes(analysis: &Analysis, moments: &[Moment], end_s: f64) -> Markup {
     }
 }
 
-/// A stretch for each cell, with its name as far as there is room; nothing of very many.
+/// A segment for each cell, with its name if there is room; empty for very many cells.
 fn cells(analysis: &Analysis, moments: &[Moment], x: &Scale) -> Markup {
     let stretches = || moments.chunk_by(|one, other| one.cell == other.cell);
     let stretch = |moments: &[Moment]| {
@@ -112,13 +112,13 @@ fn cells(analysis: &Analysis, moments: &[Moment], x: &Scale) -> Markup {
     }
 }
 
-/// What limits the figures of a cell, each once.
+/// The limits of a cell's figures, each once.
 fn flags(cell: &CellAnalysis) -> Vec<&'static str> {
     let all = cell.arms.iter().flat_map(|arm| &arm.estimates).flat_map(|estimate| &estimate.flags);
     all.map(|flag| words::flag_code(*flag)).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// One quantity as steps, a step for each moment, with its figure on hover.
+/// One quantity as steps, one for each moment, with its figure on hover.
 fn lane(
     title: &str,
     moments: &[Moment],
@@ -144,7 +144,7 @@ fn lane(
     }
 }
 
-/// A mark under each moment with invalid frames; nothing where there is none.
+/// A mark under each moment with invalid frames; empty without any.
 fn invalid(moments: &[Moment], x: &Scale) -> Markup {
     let mark = |moment: &Moment| {
         let place = x.place(moment.start_s + moment.duration_s / 2.0) / WIDTH * 100.0;
@@ -160,7 +160,7 @@ fn invalid(moments: &[Moment], x: &Scale) -> Markup {
     }
 }
 
-/// Round times below.
+/// Round times along the bottom.
 fn clock(end_s: f64, x: &Scale) -> Markup {
     const STEPS: [f64; 12] = [1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 10_800.0, 43_200.0, 86_400.0];
     let step = STEPS.into_iter().find(|step| end_s / step <= 5.0).unwrap_or(end_s / 4.0);

@@ -1,13 +1,12 @@
-//! How a document is laid out: an estimate, a level, a finding or a moment a line, and nothing indented that is not
-//! long.
+//! The layout of a document: one estimate, level, finding or moment per line; only long values are indented.
 //!
-//! That is half as large as a line for every figure, and can still be read and compared line by line.
+//! This is half as large as a line for every figure, and can still be read and compared line by line.
 
-/// Bytes up to which a list or an object stands on one line, with the blanks before it and without its name. An
-/// estimate with all its figures has some 450.
+/// Bytes up to which a list or an object is on one line, including its indent and without its name. An estimate with
+/// all its figures has some 450.
 const WIDTH: usize = 600;
 
-/// The JSON text `compact`, which has no blanks between its parts, on lines, ending with a line break.
+/// The JSON text `compact`, which has no spaces between its parts, broken into lines, ending with a line break.
 pub(super) fn laid_out(compact: &str) -> String {
     let mut lines = String::with_capacity(compact.len() + compact.len() / 8);
     let (mut rest, mut depth) = (compact, 0);
@@ -47,7 +46,7 @@ fn break_line(lines: &mut String, depth: usize) {
     lines.extend(std::iter::repeat_n("  ", depth));
 }
 
-/// Bytes of the text that `json` begins with, both quotes included; `None` where it does not end.
+/// Length in bytes of the JSON string at the start of `json`, both quotes included; `None` if it does not end.
 fn text_length(json: &str) -> Option<usize> {
     let mut escaped = false;
     let end = json.bytes().skip(1).position(|byte| {
@@ -58,7 +57,7 @@ fn text_length(json: &str) -> Option<usize> {
     end.map(|end| end + 2)
 }
 
-/// Bytes of the list or object that `json` begins with; `None` where they are more than `most`.
+/// Length in bytes of the list or object at the start of `json`; `None` if it is longer than `most`.
 fn length_within(json: &str, most: usize) -> Option<usize> {
     let (mut at, mut open) = (0, 0);
     while at < most {

@@ -1,17 +1,17 @@
-//! A document read again: what [`render`](super::render) wrote, or words on why it cannot be shown.
+//! Parses a document that [`render`](super::render) wrote, or explains why it cannot be shown.
 
 use serde_json::{Value, error::Category};
 
 use super::{Document, FORMAT};
 use crate::{Analysis, report::html::PageData};
 
-/// Frames of a cell at most: they are counted in 32 bits where they are recorded.
+/// Maximum number of frames of a cell: records count them in 32 bits.
 const MOST_FRAMES: usize = u32::MAX as usize;
 
-/// The analysis that `text` is the document of, and what a page tells beyond it.
+/// The analysis in the document `text`, and the content of a page beyond it.
 ///
 /// # Errors
-/// Why `text` cannot be shown, with the place: it is no report, of another format, cut short, or damaged.
+/// Why `text` cannot be shown, with the place: it is not a report, has another format, is cut short, or damaged.
 pub fn read(text: &str) -> Result<(Analysis, PageData), String> {
     let value: Value = serde_json::from_str(text).map_err(cause)?;
     if value.get("tithe_report").is_none() {
@@ -41,7 +41,7 @@ fn other_format(format: u64) -> String {
     }
 }
 
-/// Where `text` stops being a document, and why.
+/// Where `text` stops being a valid document, and why.
 fn cause(error: serde_json::Error) -> String {
     let place = format!("line {}, column {}", error.line(), error.column());
     let told = error.to_string();
@@ -53,8 +53,8 @@ fn cause(error: serde_json::Error) -> String {
     }
 }
 
-/// The first place that speaks of a cell or an arm that is not there, of more frames than there can be, or of units
-/// that are none: these stand beside figures as they are.
+/// The first place with a cell or an arm that does not exist, with more frames than possible, or with an invalid unit:
+/// units are printed next to figures unchanged.
 fn strays(analysis: &Analysis, page_data: &PageData) -> Option<String> {
     let cells = &analysis.cells;
     let too_many = cells.iter().position(|cell| cell.frames > MOST_FRAMES);

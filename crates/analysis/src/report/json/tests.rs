@@ -1,4 +1,4 @@
-//! The document against its schema, read again, and damaged in every way.
+//! Tests of the document: against its schema, parsed again, and damaged in many ways.
 
 use expect_test::{expect, expect_file};
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn parsed(analysis: &Analysis) -> Value {
     serde_json::from_str(&document(analysis)).unwrap()
 }
 
-/// Every report that is made from an analysis and its story.
+/// Every report that is made from an analysis and its page data.
 fn reports(analysis: &Analysis, page_data: &PageData) -> Vec<(&'static str, String)> {
     let text = |form, width| terminal::render(analysis, terminal::Options { form, width, colour: true });
     vec![
@@ -40,7 +40,7 @@ fn reports(analysis: &Analysis, page_data: &PageData) -> Vec<(&'static str, Stri
     ]
 }
 
-/// A sample with every figure that is not a number of JSON's.
+/// A sample with every figure that JSON has no number for.
 fn infinite() -> Analysis {
     const INFINITY: f64 = f64::INFINITY;
     let mut analysis = sample::full();
@@ -215,7 +215,7 @@ fn what_is_cut_short_is_refused_wherever_it_ends() {
     }
 }
 
-/// The node of `value` that is `number`-th from the root, counted down on the way.
+/// The node of `value` with index `number` in depth-first order; `number` is counted down on the way.
 fn node<'a>(value: &'a mut Value, number: &mut u64) -> Option<&'a mut Value> {
     if *number == 0 {
         return Some(value);
@@ -236,7 +236,7 @@ fn nodes(value: &Value) -> u64 {
     }
 }
 
-/// A document with one to three of its parts changed, mostly into something of the same kind.
+/// A document with one to three changed parts, mostly of the same kind as before.
 fn mutated(seed: u64) -> String {
     let mut random = SplitMix64::new(seed);
     let mut below = |most: usize| (random.next_u64() % most as u64) as usize;

@@ -1,7 +1,7 @@
-//! A gathered matrix as CSV (RFC 4180): a row for each figure, for each host of one, and for each task,
-//! cell and arm that is missing.
+//! A gathered matrix as CSV (RFC 4180): a row for each figure, for each of its hosts, and for each missing task, cell
+//! and arm.
 //!
-//! Numbers are written as in [`csv`](crate::report::csv): in full, and empty where they are not known.
+//! Numbers are written as in [`csv`](crate::report::csv): in full, and empty if unknown.
 
 use super::{Absence, absences, ranges, tasks};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     report::csv::{finite, percent, proof_word, written},
 };
 
-/// Columns in their order, each with what it holds.
+/// Columns in their order, each with a description.
 pub const COLUMNS: [(&str, &str); 25] = [
     (
         "row",
@@ -42,7 +42,7 @@ pub const COLUMNS: [(&str, &str); 25] = [
     ("reason", "why it is missing"),
 ];
 
-/// The rows, with a header; lines end with CR LF as the standard asks.
+/// The rows, with a header; lines end with CR LF as RFC 4180 requires.
 pub fn render(gathered: &Gathered, figures: &[MatrixFigure]) -> String {
     let of_figure = |figure| {
         let hosts = |figure: &MatrixFigure| figure.hosts.iter().map(|host| host_row(figure, host)).collect::<Vec<_>>();
@@ -53,7 +53,7 @@ pub fn render(gathered: &Gathered, figures: &[MatrixFigure]) -> String {
     written(std::iter::once(COLUMNS.map(|(name, _)| name.to_owned())).chain(rows))
 }
 
-/// The fields of a row by the names of their columns.
+/// The fields of a row by column name.
 type Fields = Vec<(&'static str, String)>;
 
 /// `fields` in the order of the columns; the others are empty.
@@ -109,7 +109,8 @@ fn about(figure: &MatrixFigure, kind: &str) -> Fields {
     ]
 }
 
-/// What an answer stands on, which are `units` unless it says so itself, and what it says beside the effect.
+/// The number of values behind an answer and its results besides the effect. The values are `units` unless the answer
+/// names others.
 fn answered(answer: &Answer, units: &'static str) -> Fields {
     let (of, count) = match answer {
         Answer::Nothing => (units, 0),

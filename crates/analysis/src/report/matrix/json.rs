@@ -1,8 +1,8 @@
-//! A gathered matrix as a document, for programs and to be kept: `{"format": 1, "tithe_matrix": …, "figures": …}`.
+//! A gathered matrix as a document, for programs and for archives: `{"format": 1, "tithe_matrix": …, "figures": …}`.
 //!
-//! Every report is made from `tithe_matrix`; `figures` is what follows from it, for programs that do not want to
-//! compute it, and is not read again. Effects and spreads are natural-log ratios; what is not finite is null, as in
-//! [`null`](tithe_statistics::null).
+//! Every report is made from `tithe_matrix`; `figures` is computed from it, for programs that do not want to compute
+//! it, and is ignored when a document is read. Effects and spreads are natural-log ratios; values that are not finite
+//! are null, as in [`null`](tithe_statistics::null).
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub fn schema() -> &'static str {
     include_str!("../../../schema/matrix.schema.json")
 }
 
-/// The document, a task and a figure a line, ending with a line break.
+/// The document, one task or figure per line, ending with a line break.
 pub fn render(gathered: &Gathered, figures: &[MatrixFigure]) -> String {
     let Gathered { title, plan, tithe, tasks, strays } = gathered;
     let line = |value: &Value| format!("\n    {value}");
@@ -54,7 +54,7 @@ fn figure(figure: &MatrixFigure) -> Value {
     })
 }
 
-/// What several measurements, which are `units` unless it says so itself, say together.
+/// The combined result of several measurements, which are `units` unless the answer names others.
 fn answer(answer: &Answer, units: &str) -> Value {
     let (units, count) = match answer {
         Answer::Nothing => (units, 0),
@@ -95,23 +95,23 @@ fn host(host: &HostFigure) -> Value {
     })
 }
 
-/// What is not finite is null.
+/// Values that are not finite are null.
 fn interval(of: &Interval) -> Value {
     json!({ "estimate": of.estimate, "low": of.low, "high": of.high })
 }
 
-/// A document as it is read: what else is in it follows from this.
+/// The part of a document that is read; the rest is computed from it.
 #[derive(Deserialize)]
 struct Document {
     tithe_matrix: Gathered,
 }
 
-/// True where `text` means to be such a document.
+/// True if `text` looks like such a document.
 pub fn is_one(text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|value| value.get("tithe_matrix").is_some())
 }
 
-/// What `text` is the document of.
+/// Parses the document `text`.
 ///
 /// # Errors
 /// Why it cannot be shown: it is of another format, cut short, or damaged.

@@ -1,7 +1,7 @@
 //! A gathered matrix as text for a terminal and as Markdown; [`csv`] and [`json`] are for programs, and
-//! [`html`](super::html::matrix) is the page. Its sentences are those of every medium.
+//! [`html`](super::html::matrix) is the page. All media use the same sentences.
 //!
-//! What is said of hosts beside their costs are facts; that one of them is the cause is said nowhere.
+//! The facts about hosts shown with their costs are not claimed to be the cause.
 
 pub mod csv;
 pub mod json;
@@ -58,7 +58,7 @@ fn document(gathered: &Gathered, figures: &[MatrixFigure], form: Form) -> Vec<Bl
     blocks
 }
 
-/// How much of the matrix there is: `10 of 12 tasks are whole, on 5 hosts`.
+/// How complete the matrix is: `10 of 12 tasks are whole, on 5 hosts`.
 pub fn progress(gathered: &Gathered) -> String {
     let boots = gathered.tasks.iter().filter_map(|row| Some(&row.outcome()?.machine.boot));
     let hosts = boots.collect::<BTreeSet<_>>().len();
@@ -105,7 +105,7 @@ fn table(group: &[MatrixFigure]) -> Table {
     Table { columns, rows: group.iter().map(row).collect(), sticky: 1 }
 }
 
-/// The cost that `figure` comes to; `None` where nothing is pooled.
+/// The cost of `figure`; `None` if nothing is pooled.
 pub fn cost(figure: &MatrixFigure) -> Option<number::Figure> {
     let effect = figure.together()?;
     Some(number::cost(&effect, verdict::outcome(effect, figure.margin)))
@@ -118,7 +118,7 @@ pub fn both(figure: &MatrixFigure) -> Option<String> {
     Some(format!("{one} and {other}"))
 }
 
-/// What an answer stands on.
+/// The number of hosts or repeats behind an answer.
 pub fn basis(answer: &Answer) -> String {
     match answer {
         Answer::Nothing => "no host that counts".to_owned(),
@@ -137,7 +137,7 @@ pub fn spread(answer: &Answer) -> Option<String> {
     }
 }
 
-/// Where another host, or another repeat, lies.
+/// The interval for another host, or another repeat.
 pub fn next(answer: &Answer) -> Option<String> {
     match answer {
         Answer::Over(_, PooledEffect { next: Some(next), .. }) => Some(number::range(next.low, next.high)),
@@ -145,7 +145,7 @@ pub fn next(answer: &Answer) -> Option<String> {
     }
 }
 
-/// The hosts of `figure`, most expensive first, with the facts in which they differ.
+/// The hosts of `figure`, most expensive first, with the facts that differ between them.
 fn of_hosts(figure: &MatrixFigure) -> Vec<Block> {
     let facts = facts::differing(&figure.hosts);
     let mut columns = vec![Column::text("host"), Column::figures("cost", ""), Column::text("tasks")];
@@ -164,28 +164,28 @@ fn of_hosts(figure: &MatrixFigure) -> Vec<Block> {
     vec![Block::Heading(3, title), Block::Table(Table { columns, rows, sticky: 1 })]
 }
 
-/// The cost on one host, in parentheses where it does not count.
+/// The cost on one host, in parentheses if it does not count.
 pub fn of_host(host: &HostFigure, margin: f64) -> String {
     let effect = host.effect();
     let told = number::cost(&effect, verdict::outcome(effect, margin)).to_string();
     if host.counts() { told } else { format!("({told})") }
 }
 
-/// The tasks that were carried out on `host`.
+/// The tasks that ran on `host`.
 pub fn tasks(host: &HostFigure) -> String {
     ranges(&host.repeats.iter().map(|repeat| repeat.task).collect::<Vec<_>>())
 }
 
-/// Something that is not there: a task, a cell of one, or an arm of a cell.
+/// Something that is missing: a task, a cell of one, or an arm of a cell.
 struct Absence<'a> {
     row: &'a Row,
     cell: Option<&'a str>,
-    /// The figure that it would have been part of, where it is an arm.
+    /// The figure that it belongs to, if it is an arm.
     figure: Option<&'a MatrixFigure>,
     reason: &'a str,
 }
 
-/// Everything that is not there: by task, then what only an arm has not.
+/// Everything that is missing: tasks first, then results that only an arm lacks.
 fn absences<'a>(gathered: &'a Gathered, figures: &'a [MatrixFigure]) -> Vec<Absence<'a>> {
     let mut absences = Vec::new();
     for row in &gathered.tasks {
@@ -206,7 +206,7 @@ fn absences<'a>(gathered: &'a Gathered, figures: &'a [MatrixFigure]) -> Vec<Abse
     absences
 }
 
-/// What is not there, each reason once with its tasks.
+/// Everything that is missing, each reason once with its tasks.
 pub fn missing(gathered: &Gathered, figures: &[MatrixFigure]) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<usize>)> = Vec::new();
     for Absence { row, cell, figure, reason } in absences(gathered, figures) {
@@ -224,12 +224,12 @@ pub fn missing(gathered: &Gathered, figures: &[MatrixFigure]) -> Vec<String> {
     reasons.iter().map(|(reason, tasks)| format!("{} {}: {reason}", noun(tasks), ranges(tasks))).collect()
 }
 
-/// What else was in the folder.
+/// Other contents of the folder.
 pub fn strays(gathered: &Gathered) -> Vec<String> {
     gathered.strays.iter().map(|stray| format!("{}: {}", stray.name, stray.reason)).collect()
 }
 
-/// Rising numbers in short: `3, 5–9`.
+/// A short form of ascending numbers: `3, 5–9`.
 pub fn ranges(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|one, other| one + 1 == *other);
     let run = |run: &[usize]| match run {

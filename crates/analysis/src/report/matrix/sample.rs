@@ -11,8 +11,8 @@ use crate::{
     matrix::{ArmOutcome, CellOutcome, Gathered, Outcome, Row, State, Stray},
 };
 
-/// Two experiments, seven replicates each: TLS on five hosts of which one was measured twice, with a task that is torn;
-/// pages on one host, again and again, with one failed cell and one task that was not started.
+/// Two experiments with seven replicates each. TLS on five hosts, one of them measured twice, with a torn task; pages
+/// on one host, repeatedly, with one failed cell and one task that was not started.
 pub(crate) fn full() -> Gathered {
     let hosts = ["aa11", "bb22", "cc33", "dd44", "ee55", "aa11"];
     let costs = [0.12, 0.15, 0.11, 0.13, 0.24, 0.125];
@@ -34,7 +34,7 @@ pub(crate) fn full() -> Gathered {
     }
 }
 
-/// As [`full`] with the first `count` of its tasks alone, the others not started.
+/// Like [`full`] with only the first `count` of its tasks; the others were not started.
 pub(crate) fn first(count: usize) -> Gathered {
     let mut gathered = full();
     gathered.tasks.iter_mut().skip(count).for_each(|row| row.state = State::Missing);
@@ -59,7 +59,7 @@ fn outcome(task: usize, database: &str, machine: Machine, cells: Vec<CellOutcome
     }
 }
 
-/// One cell with TLS and an audit log, of which the most expensive host has no proof.
+/// One cell with TLS and an audit log; the most expensive host has no proof.
 fn tls(task: usize, boot: &str, effect: f64) -> Outcome {
     let dear = effect > 0.2;
     let machine = Machine {

@@ -35,7 +35,7 @@ fn one_host_and_two_are_shown_and_not_pooled() {
     let two = sample::first(2);
     let shown = text(&two, &figures(&two), Options::default());
     assert!(shown.contains("+16.2 % [15.3, 17.1] and +12.7 % [11.9, 13.7]"), "{shown}");
-    // The sixth task was on the first one's host.
+    // The sixth task ran on the first one's host.
     assert_eq!(told(6), ("5 hosts".to_owned(), true, true, true));
     assert!(figures(&sample::first(0)).is_empty());
 }

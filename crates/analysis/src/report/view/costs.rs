@@ -1,4 +1,4 @@
-//! The table that answers the question: what does each arm cost.
+//! The main table: the cost of each arm.
 
 use tithe_model::{ending::CellEnding, experiment::Metric};
 
@@ -12,7 +12,7 @@ use crate::{
 /// Signs of footnotes, one per flag.
 const MARKS: [&str; 14] = ["¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹", "¹⁰", "¹¹", "¹²", "¹³", "¹⁴"];
 
-/// At most this many operations get percentile columns; the others are in the long form's tables.
+/// Maximum number of operations with percentile columns; the others are in the long form's tables.
 const OPERATIONS_SHOWN: usize = 2;
 
 /// Costs and footnotes of `cell`.
@@ -44,7 +44,7 @@ pub(super) fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> V
     blocks
 }
 
-/// Arms and proofs alone, where nothing was measured.
+/// Only arms and proofs, for a cell without measurements.
 fn proofs(cell: &CellAnalysis) -> Table {
     let columns = vec![Column::text("arm"), Column::text("proof")];
     Table { columns, rows: cell.arms.iter().map(|arm| label(arm).to_vec()).collect(), sticky: 2 }
@@ -58,7 +58,7 @@ fn table(analysis: &Analysis, cell: &CellAnalysis, headline: &[&Figure], footnot
         (Column::text("proof"), cell.arms.iter().map(|arm| label(arm)[1].clone()).collect()),
     ];
     columns.extend(costs);
-    // Behind the primary cost, so that the answer stands beside its number in a table that is split.
+    // After the primary cost, so that a split table keeps the answer next to its number.
     columns.insert(3, (Column::text("verdict"), verdicts));
     columns.push(level_column(cell, &Figure::Throughput, "throughput"));
     if has_new_orders(cell) {
@@ -68,7 +68,7 @@ fn table(analysis: &Analysis, cell: &CellAnalysis, headline: &[&Figure], footnot
     Table { rows: rows.collect(), columns: columns.into_iter().map(|(column, _)| column).collect(), sticky: 2 }
 }
 
-/// A cost of every arm; in the baseline's row the level that it is a cost on.
+/// A cost of every arm; in the baseline's row the corresponding level.
 fn cost_column(cell: &CellAnalysis, name: &Figure, footnotes: &Footnotes) -> (Column, Vec<Entry>) {
     let usual = usual(estimates(cell, name).map(|estimate| estimate.count as u64));
     let entry = |arm: &ArmAnalysis| match arm.estimates.iter().find(|estimate| estimate.name == *name) {
@@ -79,7 +79,7 @@ fn cost_column(cell: &CellAnalysis, name: &Figure, footnotes: &Footnotes) -> (Co
     (Column::figures(title(cell, name), note(usual)), cell.arms.iter().map(entry).collect())
 }
 
-/// True where the workload is derived from TPC-C.
+/// True if the workload is derived from TPC-C.
 fn has_new_orders(cell: &CellAnalysis) -> bool {
     cell.arms.iter().any(|arm| find_level(arm, &Figure::NewOrders).is_some())
 }
@@ -104,7 +104,7 @@ fn label(arm: &ArmAnalysis) -> [Entry; 2] {
 pub(in crate::report) fn headline(cell: &CellAnalysis) -> Vec<&Figure> {
     let all = || cell.arms.iter().flat_map(|arm| &arm.estimates);
     let mut names: Vec<&Figure> = all().filter(|estimate| estimate.primary).map(|estimate| &estimate.name).collect();
-    // What encrypts is the client, where databases are told by their New-Orders.
+    // Workloads with New-Orders are for column encryption, where the client encrypts.
     let cpu: &[Metric] = if has_new_orders(cell) { &[Metric::ClientCpu, Metric::Cpu] } else { &[Metric::Cpu] };
     for wanted in cpu {
         names.extend(all().map(|estimate| &estimate.name).filter(|name| **name == Figure::Metric(*wanted)));
@@ -120,8 +120,8 @@ pub(in crate::report) fn headline(cell: &CellAnalysis) -> Vec<&Figure> {
     names
 }
 
-/// The p50 and p99 of the first operations but statements, which have a table of their own; from the intended start
-/// where there is one, because that is what a user of an open system waits.
+/// The p50 and p99 of the first operations except statements, which have their own table. From the intended start if
+/// there is one, because that is how long a user of an open system waits.
 fn percentiles(cell: &CellAnalysis) -> Vec<&Figure> {
     let mut found: Vec<(&Figure, &Percentile)> = Vec::new();
     for estimate in cell.arms.iter().flat_map(|arm| &arm.estimates) {
@@ -149,7 +149,7 @@ fn is_intended(percentile: &Percentile) -> bool {
     percentile.start == Start::Intended
 }
 
-/// The title of a column: short for percentiles, because several stand side by side.
+/// The title of a column: short for percentiles, because there are several.
 pub(in crate::report) fn title(cell: &CellAnalysis, name: &Figure) -> String {
     match name.percentile() {
         Some(percentile) => {
@@ -160,7 +160,7 @@ pub(in crate::report) fn title(cell: &CellAnalysis, name: &Figure) -> String {
     }
 }
 
-/// The count behind most figures of a column; a figure with another one tells its own.
+/// The count of most figures of a column; a figure with another count shows its own.
 pub(super) fn usual(counts: impl Iterator<Item = u64>) -> Option<u64> {
     let counts: Vec<u64> = counts.collect();
     let times = |count: &u64| counts.iter().filter(|other| *other == count).count();
@@ -171,7 +171,7 @@ fn note(usual: Option<u64>) -> String {
     usual.map_or(String::new(), |count| format!("n = {}", number::count(count)))
 }
 
-/// Adds `count` to a figure where it is not the one that its column tells.
+/// Adds `count` to a figure if it differs from the count of its column.
 fn with_count(mut entry: Entry, count: u64, usual: Option<u64>) -> Entry {
     if usual != Some(count) {
         entry.rest.push_str(&format!(" n={}", number::count(count)));
@@ -183,7 +183,7 @@ fn estimates<'a>(cell: &'a CellAnalysis, name: &Figure) -> impl Iterator<Item = 
     cell.arms.iter().flat_map(|arm| &arm.estimates).filter(move |estimate| estimate.name == *name)
 }
 
-/// The baseline's own level of `name`, or the one that the estimates were made from.
+/// The baseline's own level of `name`, or the plain level of the estimates.
 fn plain_level(cell: &CellAnalysis, baseline: &ArmAnalysis, name: &Figure) -> Entry {
     if let Some(level) = find_level(baseline, name) {
         return level_entry(level, baseline);
@@ -194,23 +194,23 @@ fn plain_level(cell: &CellAnalysis, baseline: &ArmAnalysis, name: &Figure) -> En
     }
 }
 
-/// The level `name`, or the one that `name` is a cost on.
+/// The level `name`, or the level that corresponds to the cost `name`.
 ///
-/// Where the time is a column, the plain level of its estimates stands there, and not the mean latency.
+/// A column of time shows the plain level of its estimates, and not the mean latency.
 fn find_level<'a>(arm: &'a ArmAnalysis, name: &Figure) -> Option<&'a Level> {
     let named = |wanted: &Figure| arm.levels.iter().find(|level| level.name == *wanted);
     let of_cost = || Some(name.level()).filter(|level| *level != Figure::MetricLevel(Metric::Time));
     named(name).or_else(|| named(&of_cost()?))
 }
 
-/// A level with its interval; in parentheses where the arm is not proven.
+/// A level with its interval; in parentheses if the arm is not proven.
 pub(super) fn level_entry(level: &Level, arm: &ArmAnalysis) -> Entry {
     let figure = number::level(level.value, level.low, level.high, &level.unit);
     let entry = Entry::figure(figure, Tone::Normal);
     if arm.proof.stands() { entry } else { doubted(entry) }
 }
 
-/// A cost with its interval, its difference and the marks of its footnotes; in parentheses where the arm is not proven.
+/// A cost with its interval, its difference and its footnote marks; in parentheses if the arm is not proven.
 pub(super) fn figure(estimate: &Estimate, proof: &Proof, footnotes: &Footnotes) -> Entry {
     let difference = estimate.difference.as_ref();
     let mut entry = cost(&estimate.change(), difference, &estimate.unit, estimate.verdict, proof);
@@ -218,7 +218,7 @@ pub(super) fn figure(estimate: &Estimate, proof: &Proof, footnotes: &Footnotes) 
     entry
 }
 
-/// A cost with its interval and, beside it, the difference per operation; in parentheses where the arm is not proven.
+/// A cost with its interval and its difference per operation; in parentheses if the arm is not proven.
 pub(super) fn cost(
     effect: &Interval,
     difference: Option<&Interval>,
@@ -248,7 +248,7 @@ fn answer(arm: &ArmAnalysis, margin: f64) -> Entry {
     primary.map_or(Entry::default(), |estimate| verdict(estimate, arm, margin))
 }
 
-/// What an estimate of `arm` says: nothing but that where the protection was not proven.
+/// The verdict of an estimate of `arm`; only the proof's mark if the protection was not proven.
 pub(super) fn verdict(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> Entry {
     match &arm.proof {
         _ if arm.aa => Entry::text(words::control(estimate), Tone::Normal),
@@ -262,7 +262,8 @@ pub(super) fn verdict(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> En
     }
 }
 
-/// How much longer it would take until every arm is as precise as asked; `None` where the answers were certain before.
+/// How much longer a measurement must take until every arm reaches the requested precision; `None` if the answers were
+/// certain before.
 pub(super) fn more(cell: &CellAnalysis) -> Option<Note> {
     if cell.ending == Some(CellEnding::Decided) {
         return None;
@@ -286,7 +287,7 @@ pub(super) fn more(cell: &CellAnalysis) -> Option<Note> {
 pub(super) struct Footnotes(Vec<Flag>);
 
 impl Footnotes {
-    /// Those of the headline, then, in the long form, those that only the tables of the arms show.
+    /// The flags of the headline; in the long form also those that only the tables of the arms show.
     pub(super) fn of(cell: &CellAnalysis, form: Form) -> Self {
         let headline = headline(cell).into_iter().flat_map(|name| estimates(cell, name));
         let others = cell.arms.iter().flat_map(|arm| &arm.estimates).filter(|_| form == Form::Long);
@@ -299,7 +300,7 @@ impl Footnotes {
         Self(flags)
     }
 
-    /// The signs of `flags`, or nothing.
+    /// The signs of `flags`, or an empty text.
     fn marks(&self, flags: &[Flag]) -> String {
         let numbered = self.0.iter().zip(MARKS).filter(|(flag, _)| flags.contains(flag));
         numbered.map(|(_, mark)| mark).collect()

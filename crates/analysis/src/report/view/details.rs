@@ -1,4 +1,4 @@
-//! What the long form adds to a cell: evidence in full, settings, and every figure of every arm.
+//! The additions of the long form to a cell: evidence in full, settings, and every figure of every arm.
 
 use super::{
     Block, Column, Entry, Form, Note, Table, Tone,
@@ -84,13 +84,13 @@ fn figures(arm: &ArmAnalysis, margin: f64, footnotes: &Footnotes) -> Table {
     Table { columns, rows, sticky: 1 }
 }
 
-/// `30`, or `15 × 2` where frames were averaged in pairs.
+/// `30`, or `15 × 2` if frames were averaged in pairs.
 fn count(estimate: &Estimate) -> String {
     let count = number::count(estimate.values() as u64);
     if estimate.batch > 1 { format!("{count} × {}", estimate.batch) } else { count }
 }
 
-/// What `15 × 2` means, where it is in the table.
+/// An explanation of `15 × 2`, if it is in the table.
 fn batches(arm: &ArmAnalysis) -> Option<Block> {
     let estimate = arm.estimates.iter().find(|estimate| estimate.batch > 1)?;
     let text = format!(
@@ -106,7 +106,7 @@ fn change(estimate: &Estimate) -> String {
     estimate.levels.map_or(String::new(), |(plain, protected)| number::change(plain, protected, &estimate.unit))
 }
 
-/// The same effect with every stall counted. It has no verdict of its own: the answer is the typical effect's.
+/// The same effect including every stall. It has no verdict of its own: the answer is that of the typical effect.
 fn total(estimate: &Estimate, arm: &ArmAnalysis) -> Option<Vec<Entry>> {
     let total = estimate.total_change()?;
     Some(vec![
@@ -118,8 +118,7 @@ fn total(estimate: &Estimate, arm: &ArmAnalysis) -> Option<Vec<Entry>> {
     ])
 }
 
-/// How much the true cost differs from one start to the next, where the starts tell it. It is no cost and has no
-/// verdict.
+/// The start-to-start variation of the true cost, if known. It is not a cost and has no verdict.
 fn spread(estimate: &Estimate) -> Option<Vec<Entry>> {
     let spread = estimate.spread.filter(|_| matches!(estimate.name, Figure::Metric(_)))?;
     Some(vec![
@@ -131,7 +130,7 @@ fn spread(estimate: &Estimate) -> Option<Vec<Entry>> {
     ])
 }
 
-/// Absolute levels, one column an arm: for orientation, because they hold for this machine and this time.
+/// Absolute levels, one column per arm, for orientation: they are valid only for this machine and this time.
 fn levels(cell: &CellAnalysis) -> Vec<Block> {
     let mut names: Vec<&Figure> = Vec::new();
     for level in cell.arms.iter().flat_map(|arm| &arm.levels) {
@@ -161,7 +160,7 @@ fn levels(cell: &CellAnalysis) -> Vec<Block> {
     ]
 }
 
-/// The machines that offered the load, one a row.
+/// The machines that offered the load, one per row.
 fn agents(cell: &CellAnalysis) -> Vec<Block> {
     if cell.agents.is_empty() {
         return Vec::new();
@@ -192,7 +191,7 @@ fn agents(cell: &CellAnalysis) -> Vec<Block> {
     ]
 }
 
-/// The log per operation from the first frame of a start to the last, one column an arm.
+/// The log per operation from the first frame of a start to the last, one column per arm.
 fn log_over_start(cell: &CellAnalysis) -> Vec<Block> {
     if cell.log_over_start.is_empty() {
         return Vec::new();

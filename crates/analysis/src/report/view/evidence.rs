@@ -1,4 +1,4 @@
-//! What stood behind each arm, claim by claim.
+//! The evidence for each arm, claim by claim.
 
 use std::collections::BTreeSet;
 
@@ -7,29 +7,29 @@ use tithe_model::record::{Finding, Phase, Role};
 use super::{Block, Claim, Seen, Tone};
 use crate::{Analysis, ArmAnalysis, CellAnalysis, Proof, report::words};
 
-/// What stood behind the arm of one name, over all cells.
+/// The evidence for the arm of one name, over all cells.
 pub(in crate::report) struct Across<'a> {
     /// The arm's name.
     pub name: &'a str,
     /// Identifiers of its protections.
     pub protections: &'a [String],
-    /// How its proof came out, with the cells where it came out so.
+    /// The results of its proof, with the cells of each.
     pub proofs: Vec<(&'a Proof, Vec<&'a str>)>,
-    /// Its claims; those that came out the same in several cells are told once.
+    /// Its claims; those with equal results in several cells appear once.
     pub claims: Vec<ClaimAcross<'a>>,
     /// Number of cells that have the arm.
     pub cells: usize,
 }
 
-/// A claim that came out the same in some cells.
+/// A claim with the same result in some cells.
 pub(in crate::report) struct ClaimAcross<'a> {
-    /// The claim with everything that was seen in these cells.
+    /// The claim with all observations in these cells.
     pub claim: Claim,
     /// The cells.
     pub cells: Vec<&'a str>,
 }
 
-/// What stood behind each protected arm, in the order of the experiment.
+/// The evidence for each protected arm, in the order of the experiment.
 pub(in crate::report) fn across(analysis: &Analysis) -> Vec<Across<'_>> {
     let mut arms: Vec<Across<'_>> = Vec::new();
     for cell in &analysis.cells {
@@ -63,7 +63,7 @@ impl<'a> Across<'a> {
         }
     }
 
-    /// `proven in all 4 cells`; with the reasons where it is not.
+    /// `proven in all 4 cells`; with the reasons if it is not.
     pub fn in_words(&self) -> String {
         let reported = self.proofs.iter().map(|(proof, cells)| {
             let mark = words::proof(proof).0;
@@ -75,7 +75,7 @@ impl<'a> Across<'a> {
         reported.collect::<Vec<_>>().join(". ")
     }
 
-    /// ` in all 4 cells`, ` in c.in-memory`; nothing where there is one cell.
+    /// ` in all 4 cells`, ` in c.in-memory`; empty if there is one cell.
     pub fn place(&self, cells: &[&str]) -> String {
         match cells.len() {
             _ if self.cells == 1 => String::new(),
@@ -97,8 +97,8 @@ impl<'a> ClaimAcross<'a> {
     }
 }
 
-/// Of an arm that is not proven one line for each claim, with what was seen where it does not hold; of a proven one
-/// nothing but what it leaves open. Arms with the same proof share their lines.
+/// For an arm that is not proven one line per claim, with the observations if it does not hold; for a proven one only
+/// its open claims. Arms with the same proof share their lines.
 pub(super) fn summary(analysis: &Analysis) -> Vec<Block> {
     let arms = across(analysis);
     let mut reported: Vec<(Vec<&str>, String, Vec<Claim>)> = Vec::new();
@@ -129,7 +129,7 @@ pub(super) fn summary(analysis: &Analysis) -> Vec<Block> {
     blocks
 }
 
-/// A claim without what was seen where it holds, and with the cells where those are not all.
+/// A claim without observations if it holds, and with its cells unless it was the same in all.
 fn brief(arm: &Across<'_>, across: &ClaimAcross<'_>) -> Claim {
     let ClaimAcross { claim, cells } = across;
     let place = if cells.len() == arm.cells { String::new() } else { arm.place(cells) };
@@ -142,7 +142,7 @@ fn brief(arm: &Across<'_>, across: &ClaimAcross<'_>) -> Claim {
     }
 }
 
-/// When a claim was checked where nothing is missing.
+/// When a claim was checked if no check is missing.
 const BOTH: &str = "before and after";
 
 /// Why the arm is not proven; empty when it is.
@@ -153,7 +153,7 @@ pub(in crate::report) fn reasons(proof: &Proof) -> &[String] {
     }
 }
 
-/// The findings of `arm` that `keep` wants, with looks that agree told once.
+/// The findings of `arm` for which `keep` is true; equal observations appear once.
 pub(super) fn claims(arm: &ArmAnalysis, keep: fn(&Finding) -> bool) -> Vec<Claim> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in arm.findings.iter().filter(|finding| keep(finding)) {
@@ -166,7 +166,7 @@ pub(super) fn claims(arm: &ArmAnalysis, keep: fn(&Finding) -> bool) -> Vec<Claim
     groups.iter().map(|group| claim(arm, group)).collect()
 }
 
-/// True when both look at the same claim.
+/// True if both are about the same claim.
 fn same(one: &Finding, other: &Finding) -> bool {
     (&one.protection, &one.check, &one.claim, one.role) == (&other.protection, &other.check, &other.claim, other.role)
 }
@@ -192,8 +192,8 @@ fn claim(arm: &ArmAnalysis, group: &[&Finding]) -> Claim {
     Claim { mark, word, tone, claim, when: when(group, looks), seen }
 }
 
-/// `before and after`, with the epochs where there are several; `5 of 6 looks` where the others came out
-/// otherwise, so that no outcome claims more than was seen.
+/// `before and after`, with the epochs if there are several; `5 of 6 looks` if the others had another outcome, so that
+/// no outcome covers more than was seen.
 fn when(group: &[&Finding], looks: usize) -> String {
     let looked = |phase: Phase| group.iter().any(|finding| finding.phase == phase);
     let phases = match (looked(Phase::Before), looked(Phase::After)) {
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use crate::report::sample;
 
-    /// One line for each claim: mark, when, number of different quotations.
+    /// One line per claim: mark, when, number of different quotations.
     fn reported(change: impl Fn(&mut Vec<Finding>)) -> String {
         let mut arm = sample::open_loop().cells[0].arms[1].clone();
         change(&mut arm.findings);

@@ -1,4 +1,4 @@
-//! Where each cost comes from: a table below the costs.
+//! The components of each cost: a table below the costs.
 
 use super::{Block, Column, Entry, Form, Note, Table, Tone};
 use crate::{
@@ -7,16 +7,16 @@ use crate::{
     report::{number, words},
 };
 
-/// Components that the short form shows of each arm.
+/// Number of components of each arm in the short form.
 const SHOWN: usize = 5;
 
-/// Functions that the long form shows of each arm.
+/// Number of functions of each arm in the long form.
 const FUNCTIONS_SHOWN: usize = 20;
 
-/// To what share of a cost its parts should be known.
+/// The resolution to aim at, as a share of a cost.
 const RESOLVES: f64 = 0.01;
 
-/// What the profile of `cell` says; nothing where it has none.
+/// The profile of `cell`; empty without one.
 pub(super) fn of_cell(cell: &CellAnalysis, form: Form) -> Vec<Block> {
     let Some(profile) = &cell.profile else { return Vec::new() };
     // A single frame has no interval.
@@ -58,7 +58,7 @@ fn row(part: &Part) -> Vec<Entry> {
     vec![
         Entry::text(format!("{}, {}", part.side.words(), part.component), Tone::Normal),
         amount(&part.difference),
-        // Its object is in the words before.
+        // The text before already contains the object.
         Entry::text(part.function.split(" (").next().unwrap_or_default(), Tone::Faint),
     ]
 }
@@ -81,7 +81,7 @@ fn functions(arm: &ArmProfile) -> Table {
     Table { columns, rows: arm.functions.iter().take(FUNCTIONS_SHOWN).map(row).collect(), sticky: 1 }
 }
 
-/// Whether the parts of an arm are its cost.
+/// Whether the parts of an arm add up to its cost.
 pub(in crate::report) fn adds_up(arm: &ArmProfile) -> Note {
     let told = |interval: &Interval| number::difference(interval, "µs/op", Outcome::Costs).to_string();
     let (mark, text, tone) = match (&arm.cost, arm.adds_up) {
@@ -110,7 +110,7 @@ pub(in crate::report) fn adds_up(arm: &ArmProfile) -> Note {
     Note { mark: mark.to_owned(), text, tone }
 }
 
-/// How small a part is known, and what less would take.
+/// The smallest part that is resolved, and how to resolve smaller ones.
 fn resolution(arm: &ArmProfile) -> String {
     if !arm.resolves.is_finite() {
         return String::new();
@@ -123,7 +123,7 @@ fn resolution(arm: &ArmProfile) -> String {
     }
 }
 
-/// How the profile was taken, and what taking it cost.
+/// How the profile was taken, and the cost of sampling.
 pub(in crate::report) fn conditions(profile: &CellProfile) -> String {
     if profile.frames < 2 {
         let why = profile.invalid.first().map_or_else(String::new, |(_, why)| format!(": {why}"));

@@ -1,9 +1,9 @@
-//! What others published, beside what was measured here.
+//! Published costs next to the measured ones.
 
 use super::{Block, Column, Entry, Note, Table, Tone, costs};
 use crate::{ArmAnalysis, CellAnalysis, Estimate, PublishedCost, report::number};
 
-/// The table of a cell with its sources; nothing where the experiment quotes nobody.
+/// The table of a cell with its sources; empty if the experiment quotes no figures.
 pub(super) fn of_cell(cell: &CellAnalysis) -> Vec<Block> {
     let quoted = || cell.arms.iter().flat_map(|arm| arm.published.iter().map(move |published| (arm, published)));
     let rows: Vec<Vec<Entry>> = quoted().map(|(arm, published)| row(arm, published)).collect();
