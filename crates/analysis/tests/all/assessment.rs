@@ -1,4 +1,4 @@
-//! Records in, analysis out: a synthetic run of known cost, and what each rule makes of odd records.
+//! Records in, analysis out: a synthetic run of known cost, and the effect of each rule on odd records.
 
 use expect_test::{Expect, expect};
 use tithe_analysis::{
@@ -18,7 +18,7 @@ use tithe_model::{
 
 use crate::synthetic::{Invented, finding};
 
-/// Every figure of an analysis, one a line.
+/// Every figure of an analysis, one per line.
 fn summary(analysis: &Analysis) -> String {
     let mut text = String::new();
     for warning in &analysis.warnings {
@@ -316,7 +316,7 @@ fn an_unseen_server_is_flagged_and_an_embedded_database_is_not() {
             (arm.counters.sent_bytes, arm.counters.received_bytes) = (bytes, bytes);
         }
     };
-    // The driver of MongoDB does not tell what it sends.
+    // The driver of MongoDB does not report what it sends.
     bytes(&mut records, Some(0));
     assert_eq!(estimate(&records, 1, "cpu").flags, [Flag::ServerUnseen]);
     assert!(estimate(&records, 1, "time").flags.contains(&Flag::ClientSaturated));
@@ -329,7 +329,7 @@ fn an_unseen_server_is_flagged_and_an_embedded_database_is_not() {
 #[test]
 fn rare_stalls_of_one_arm_are_flagged() {
     let mut records = Invented::default().records();
-    // One slot in twenty of arm 2 takes four times as long; the midmean hardly moves, the sum does.
+    // One slot in twenty of arm 2 takes four times as long; the midmean hardly changes, the sum does.
     for slot in records.slots.iter_mut().filter(|slot| slot.arm == 2 && slot.block == 0 && slot.lane == 0) {
         slot.latency_sum_ns *= 4;
     }
@@ -444,12 +444,12 @@ fn an_estimate_that_is_widened_says_on_how_much_that_stands() {
         }
         estimate(&records, 1, "net").known_degrees
     };
-    // The line of the product has 11, and what is known of how much protections differ from start to start 8.
+    // The product's line has 11 degrees of freedom, the known start-to-start variation of protections 8.
     assert!(degrees(1).is_some_and(|degrees| (8.0..=19.0).contains(&degrees)));
     assert_eq!(degrees(4), None);
 }
 
-/// Of two starts, too, of which the second was cut short.
+/// Also with two starts, the second of which was cut short.
 #[test]
 fn the_luck_of_a_cost_is_in_counters_what_it_is_in_slots() {
     let mut records = Invented { effects: vec![0.0, 0.9], spread: 0.001, ..Invented::default() }.records();
@@ -478,12 +478,12 @@ fn fifteen_frames_make_an_interval_and_fourteen_do_not() {
 #[test]
 fn an_interval_stands_on_the_frames_that_have_an_effect() {
     let mut records = Invented { frames: 40, ..Invented::default() }.records();
-    // An arm so slow that its slots hold 19 operations in all but three frames.
+    // An arm so slow that its slots have 19 operations in all but three frames.
     records.slots.iter_mut().filter(|it| it.arm == 1 && it.frame >= 3).for_each(|slot| slot.operations = 19);
     let few = estimate(&records, 1, "net");
     assert_eq!((few.verdict, few.text.as_str()), (Outcome::TooNoisy, "not enough frames: 3 of 15"));
     assert!(few.effect.low.is_infinite() && few.flags.contains(&Flag::NotEnoughFrames) && few.p.is_none());
-    // One frame in 13 counts, so that twelve more take about 160.
+    // One frame in 13 counts, so twelve more counted ones take about 160 frames.
     assert!(few.more_s.is_some_and(|more_s| more_s >= 12.0 * 0.6 * 13.0), "{few:?}");
     assert!(!estimate(&records, 2, "net").flags.contains(&Flag::NotEnoughFrames));
     assert!(!estimate(&records, 1, "latency_p50_READ").flags.contains(&Flag::NotEnoughFrames));
@@ -529,7 +529,7 @@ fn too_much_noise_says_how_long_it_would_take() {
 
 #[test]
 fn a_difference_is_that_of_its_figure() {
-    // The machine does not drift here, so that 5 % of 20 µs of net time are 1.025 µs in every frame.
+    // This machine does not drift, so 5 % of 20 µs of net time are 1.025 µs in every frame.
     let mut records = Invented::default().records();
     for slot in &mut records.slots {
         let cost = 20_000.0 * if slot.arm == 1 { 1.05 } else { 1.0 } * (1.0 + f64::from(slot.block % 3) / 1000.0);
@@ -647,7 +647,7 @@ fn a_protection_is_proven_by_claims_before_and_after_each_epoch() {
             records.plan.experiment.arms[1].protections.clear();
             records.plan.experiment.arms[1].on = vec!["SET audit = on".to_owned()];
         }),
-        // A disclosure that fails beside claims that hold.
+        // A disclosure that fails, with claims that hold.
         proof(&|records| {
             let mut disclosure = finding(1, Phase::After);
             (disclosure.role, disclosure.verdict) = (Role::Disclosure, Verdict::Fails);
@@ -698,7 +698,7 @@ fn what_the_reader_describes_is_proven_by_claims_or_is_a_setting() {
     let fails = |records: &mut Records| records.findings[0].verdict = Verdict::Fails;
     assert!(matches!(proof(&claimed, &fails), Proof::Disproven(_)));
     assert_eq!(proof(&Custom::default(), &|records| records.findings.clear()), Proof::Setting);
-    // Beside a protection of Tithe's, that one has to be proven.
+    // In addition to a protection of Tithe's, which has to be proven.
     let beside = |records: &mut Records| {
         let mut listed = records.plan.experiment.arms[1].protections[0].clone();
         listed.custom = None;
@@ -721,15 +721,15 @@ fn every_claim_is_looked_at_again_after_the_frames_unless_the_run_was_killed_the
     let in_epoch = |records: &mut Records, epoch: u32| {
         records.findings.extend([Phase::Before, Phase::After].map(|phase| Finding { epoch, ..finding(1, phase) }));
     };
-    // It was killed while it was looking, and went on in an epoch of its own.
+    // It was killed during the checks, and continued in a new epoch.
     let went_on = |records: &mut Records| {
         in_epoch(records, 1);
         records.frames[1].epoch = 1;
     };
     assert_eq!(proof(&went_on), Proof::Proven);
-    // Nothing was left to be measured, so that it was checked and no more.
+    // Nothing was left to measure, so there were only checks.
     assert_eq!(proof(&|records| in_epoch(records, 1)), Proof::Proven);
-    // An epoch that was given up before its first frame has nothing to be proven of.
+    // An epoch that was given up before its first frame needs no proof.
     let given_up = |records: &mut Records| {
         went_on(records);
         records.findings.push(Finding { epoch: 2, ..finding(1, Phase::Before) });
@@ -784,7 +784,7 @@ fn counters_that_only_one_arm_has() {
 fn a_counter_that_one_arm_has_by_accident_is_no_cost_and_no_saving() {
     let mut records = Invented { frames: 30, ..Invented::default() }.records();
     for frame in &mut records.frames {
-        // One page is read in one frame by the protected arm, and one written in another by the plain one.
+        // The protected arm reads one page in one frame, and the plain arm writes one in another.
         let once = |at: u32| Some(if frame.frame == at { 4096 } else { 0 });
         (frame.arms[0].counters.read_bytes, frame.arms[1].counters.read_bytes) = (Some(0), once(7));
         (frame.arms[0].counters.written_bytes, frame.arms[1].counters.written_bytes) = (once(9), Some(0));
@@ -798,7 +798,7 @@ fn a_counter_that_one_arm_has_by_accident_is_no_cost_and_no_saving() {
     assert!(found.iter().all(|it| it.effect.low == f64::NEG_INFINITY && it.effect.high == f64::INFINITY));
 }
 
-/// Four starts of frames whose log per operation falls by `times` from the first to the last.
+/// Four starts of frames in which the log per operation falls by a factor of `times` from the first to the last.
 fn falling(frames_each: u32, times: f64) -> Records {
     let mut records = Invented { frames: 4 * frames_each, ..Invented::default() }.records();
     records.plan.cells[0].starts = Starts::Several(4);
@@ -833,7 +833,7 @@ fn the_log_over_a_start_is_told_where_it_changes_by_more_than_a_tenth() {
         last frame: 2000
         c: the log per operation of arm `protected 2` rose from 1000 bytes in the first frame of each start to 2000 in the last: the figures are a mean over that; all arms had done as many operations since their start."#]].assert_eq(&told(&falling(4, 0.5)));
     assert_eq!(told(&falling(15, 1.05)), "");
-    // Nothing is told where starts have one frame each, or no log is seen.
+    // Nothing is reported if starts have one frame each, or no log is known.
     let mut records = falling(15, 4.0);
     records.frames.iter_mut().for_each(|frame| frame.start = frame.frame);
     assert_eq!(told(&records), "");

@@ -1,4 +1,4 @@
-//! Runs against each other: identical ones do not differ, however much their starts differ.
+//! Runs against each other: identical ones do not differ, however much their starts vary.
 
 use tithe_analysis::{Analysis, Proof, assess::assess, compare};
 use tithe_model::record::{Counters, Slot};
@@ -8,7 +8,7 @@ use crate::synthetic::{Invented, Noise};
 /// Frames that share a start of the servers.
 const FRAMES_A_START: u32 = 5;
 
-/// A run of one proven arm that costs 10 % and varying starts: 1 % of an operation from start to start.
+/// A run of one proven arm that costs 10 %, with start-to-start variation of 1 % of an operation.
 fn run(seed: u64, starts: u32, effect: f64) -> Analysis {
     let frames = starts * FRAMES_A_START;
     let effects = vec![0.0, effect];
@@ -31,7 +31,7 @@ fn run(seed: u64, starts: u32, effect: f64) -> Analysis {
     analysis
 }
 
-/// Every time of `slot` takes `factor` as long.
+/// Multiplies every time of `slot` by `factor`.
 fn slower(slot: &mut Slot, factor: f64) {
     let times = [&mut slot.wall_ns, &mut slot.latency_sum_ns, &mut slot.client_cpu_ns, &mut slot.server_cpu_ns];
     times.into_iter().for_each(|ns| *ns = (*ns as f64 * factor) as u64);

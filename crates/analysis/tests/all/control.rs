@@ -1,4 +1,4 @@
-//! The A/A arm as the negative control, and headlines that are judged over all cells of a run.
+//! The A/A arm as the negative control, and headlines judged over all cells of a run.
 
 use tithe_analysis::{
     Analysis, Estimate, Flag, Outcome,
@@ -13,7 +13,7 @@ use tithe_model::{
 
 use crate::synthetic::{Invented, Noise};
 
-/// Arms that cost `effects`, of which the last is the A/A arm.
+/// Arms with the costs `effects`; the last is the A/A arm.
 fn controlled(effects: &[f64]) -> Records {
     let mut records = Invented { effects: effects.to_vec(), ..Invented::default() }.records();
     make_aa(&mut records);
@@ -34,7 +34,7 @@ fn net(records: &Records, arm: usize) -> Estimate {
 
 #[test]
 fn a_saving_that_the_plain_arm_shows_as_well_is_not_called_one() {
-    // Both are 2 % below the plain arm, which had the slower start.
+    // Both are 2 % below the plain arm, whose start was slower.
     let records = controlled(&[0.0, -0.02, 0.05, -0.02]);
     let found = net(&records, 1);
     assert!(found.effect.high < 0.0, "{found:?}");
@@ -44,13 +44,13 @@ fn a_saving_that_the_plain_arm_shows_as_well_is_not_called_one() {
     let throughput = assess(&records).cells[0].arms[1].estimates.iter().find(|it| it.title == "throughput").cloned();
     let throughput = throughput.expect("a closed loop");
     assert_eq!(throughput.verdict, Outcome::TooNoisy);
-    // Less time is more operations.
+    // Less time means more operations.
     assert!(
         throughput.text.starts_with("no more than the plain arm differs from itself: A/A 2."),
         "{}",
         throughput.text
     );
-    // Without the A/A arm it is called one, as ever.
+    // Without the A/A arm it is reported as a saving.
     let alone = Invented { effects: vec![0.0, -0.02, 0.05, -0.02], ..Invented::default() }.records();
     assert_eq!(net(&alone, 1).verdict, Outcome::Gains);
 }
@@ -63,7 +63,7 @@ fn a_true_saving_is_called_one_and_a_cost_stands() {
     assert_eq!((cost.verdict, cost.flags.contains(&Flag::WithinControl)), (Outcome::Costs, false));
 }
 
-/// Records of `cells` cells alike in which nothing costs anything: three arms, and the A/A arm.
+/// Records of `cells` equal cells without any cost: three arms, and the A/A arm.
 fn of_cells(seed: u64, cells: u32, effects: &[f64], like: &Records) -> Records {
     let invented = Invented { frames: like.frames.len() as u32, effects: effects.to_vec(), ..Invented::default() };
     let mut noise = Noise::new(seed);
@@ -80,7 +80,7 @@ fn of_cells(seed: u64, cells: u32, effects: &[f64], like: &Records) -> Records {
     records
 }
 
-/// One cell without histograms and counters, which nothing here looks at.
+/// One cell without histograms and counters, which these tests do not need.
 fn bare(effects: &[f64], frames: u32) -> Records {
     let mut records = Invented { effects: effects.to_vec(), frames, ..Invented::default() }.records();
     make_aa(&mut records);
@@ -91,7 +91,7 @@ fn bare(effects: &[f64], frames: u32) -> Records {
     records
 }
 
-/// True where `verdict` names a cost or a saving of some arm of some cell.
+/// True if `verdict` is a cost or a saving for some arm of some cell.
 fn names(analysis: &Analysis, verdict: fn(&Estimate) -> Outcome) -> bool {
     let arms = analysis.cells.iter().flat_map(|cell| &cell.arms).filter(|arm| !arm.aa);
     let mut deciding = arms.flat_map(|arm| &arm.estimates).filter(|estimate| estimate.primary);
@@ -109,7 +109,7 @@ fn headlines_of_many_cells_name_a_cost_or_a_saving_in_five_of_a_hundred_runs_at_
         headlines += u32::from(names(&analysis, |estimate| estimate.headline().verdict));
         single += u32::from(names(&analysis, |estimate| estimate.verdict));
     }
-    // Of 200 runs at 5 % each, more than 20 are named once in a thousand times.
+    // Of 200 runs at 5 % each, more than 20 false reports happen once in a thousand times.
     assert!(headlines <= 20, "{headlines} of {RUNS} runs");
     assert!(single > 20, "single figures are not adjusted, and {single} of {RUNS} runs would be named by them");
 }
@@ -150,8 +150,8 @@ fn a_headline_names_no_cost_of_an_arm_with_too_few_frames() {
 
 #[test]
 fn a_headline_over_many_cells_has_an_interval_and_so_has_a_threshold() {
-    // The machine's mood halves 22 frames to 11 values, of which ranks give no error below 2/2¹¹ = 0.00098; 0.05 over
-    // 80 comparisons is less.
+    // Correlated noise of the machine reduces 22 frames to 11 values. For these, ranks give no error below 2/2¹¹ =
+    // 0.00098; 0.05 over 80 comparisons is less.
     let effects = [0.0, 0.4, 0.0, 0.0, 0.0, 0.0];
     let mut records = of_cells(7, 16, &effects, &bare(&effects, 22));
     let later = records.slots.iter_mut().filter(|slot| slot.arm == 1 && slot.frame >= 11);
@@ -191,7 +191,7 @@ fn a_threshold_is_held_against_the_interval_over_all_cells() {
             if arm.name == "plain" || arm.aa { tithe_analysis::Proof::Baseline } else { tithe_analysis::Proof::Proven };
     }
     assert_eq!(beyond(&analysis), 2);
-    // One cost that is certain alone and not over all cells.
+    // One cost that is certain alone but not over all cells.
     let doubtful = &mut analysis.cells[0].arms[1].estimates[0];
     doubtful.over_run.as_mut().expect("two cells").effect.low = -0.001;
     assert!(doubtful.effect.low > 0.0);

@@ -1,7 +1,7 @@
 //! Simulated experiments: how often the interval is wrong.
 //!
-//! The noise is that of the method's model, fitted to a busy machine: log-normal slots of two arms, a cost per
-//! operation that in one slot of fifty holds a long stall. What both arms share cancels and is left out.
+//! The noise follows the method's model, fitted to a busy machine: log-normal slots of two arms, with a long stall in
+//! the cost of one slot in fifty. Noise shared by both arms cancels and is left out.
 
 use tithe_analysis::stopping::{self, EndsBy};
 use tithe_statistics::{
@@ -24,7 +24,7 @@ fn experiment(noise: &mut Noise, frames: usize, spread: f64, stalls: f64, effect
     (0..frames).map(|_| midmean(&(0..50).map(|_| slot(effect) - slot(0.0)).collect::<Vec<_>>())).collect()
 }
 
-/// Percent of experiments whose interval does not hold the true effect.
+/// Percent of experiments whose interval does not contain the true effect.
 fn wrong(seed: u64, frames: usize, spread: f64, stalls: f64, effect: f64) -> f64 {
     let mut noise = Noise::new(seed);
     let missed = (0..EXPERIMENTS).filter(|_| {
@@ -44,7 +44,7 @@ fn five_percent_of_intervals_are_wrong() {
     }
 }
 
-/// A cell: how many starts, how many frames on each.
+/// A cell: the number of starts, and of frames on each.
 #[derive(Clone, Copy)]
 struct Shape {
     starts: u32,
@@ -54,8 +54,9 @@ struct Shape {
 /// Standard deviation of a frame's effect.
 const OF_FRAME: f64 = 0.01;
 
-/// Effects without a true cost: each start has an effect of its own, `spread` wide, and shows it with the noise of its
-/// frames. With `heavy` tails both are drawn from Student's t with three degrees of freedom, of the same variance.
+/// Effects without a true cost: each start has its own effect, with standard deviation `spread`, and shows it with the
+/// noise of its frames. With `heavy` tails both come from Student's t with three degrees of freedom, with the same
+/// variance.
 fn cell(noise: &mut Noise, shape: Shape, spread: f64, heavy: bool) -> Vec<StartEffect> {
     let mut draw = || {
         let normal = noise.normal();
@@ -77,11 +78,11 @@ fn misses(OverStarts { inference, .. }: &OverStarts) -> bool {
     inference.interval.low > 0.0 || inference.interval.high < 0.0
 }
 
-/// Percent of 2,000 cells whose interval leaves out the truth.
+/// Percent of 2,000 cells whose interval excludes the truth.
 fn wrong_over_starts(seed: u64, shape: Shape, spread: f64, heavy: bool) -> f64 {
     let mut noise = Noise::new(seed);
     let missed = (0..EXPERIMENTS).filter(|_| {
-        // What is known was found in another run of 8 starts and three arms: it errs as such a run does.
+        // The known spread comes from another run of 8 starts and three arms, so it has the error of such a run.
         let squares: f64 = (0..21).map(|_| noise.normal().powi(2)).sum();
         let known = Some(KnownSpread { spread: spread * (squares / 21.0).sqrt(), degrees: 21.0, of_cost: None });
         let asked = IntervalOptions { alpha: 0.05, by_decision: false, known };
@@ -100,7 +101,7 @@ fn intervals_over_starts_hold_in_every_corner() {
     for spread in [0.003, 0.02, 0.1] {
         for starts in [1, 2, 3, 4, 8, 20] {
             for frames in [2, 20] {
-                // Fewer frames in all than an interval needs are never told.
+                // With fewer frames there is no interval.
                 if starts * frames < 15 {
                     continue;
                 }
@@ -116,7 +117,7 @@ fn intervals_over_starts_hold_in_every_corner() {
     assert_eq!(report.len(), 3 * 2 * 8);
 }
 
-/// Looked at after every frame from the 15th on, and once more where no look has brought an answer.
+/// Checked after every frame from the 15th on, and at the end if no check has given an answer.
 #[test]
 fn waiting_for_an_answer_errs_no_oftener_than_it_may() {
     let (mut noise, alpha) = (Noise::new(11), stopping::alpha(1, EndsBy::Answers));
@@ -141,7 +142,7 @@ fn one_start_without_what_is_known_of_starts_would_err_often() {
     assert!(missed.count() > 250);
 }
 
-/// A run that was stopped in its third start, of which one frame is left.
+/// A run that was stopped in its third start, with one frame of it.
 #[test]
 fn a_start_that_was_cut_short_counts_for_its_frames_alone() {
     let mut noise = Noise::new(9);
@@ -163,8 +164,8 @@ fn nothing_stands_on_no_start() {
     assert!(!of_nothing.widened && of_nothing.starts == 0, "{of_nothing:?}");
 }
 
-/// Effects of a cell of 60 frames that are divided among starts as a run divides them: eight are planned, and from the
-/// fourth on what is left goes to as many as the widest interval advises.
+/// Effects of a cell of 60 frames, divided among starts as in a run: eight starts are planned, and from the fourth on
+/// the remaining frames go to as many as the widest interval advises.
 fn divided(noise: &mut Noise, spread: f64, start_s: f64, asked: IntervalOptions) -> Vec<StartEffect> {
     let (mut effects, mut planned, mut start, frames) = (Vec::new(), 8, 0, 60);
     while effects.len() < frames as usize {
@@ -201,7 +202,7 @@ fn dividing_the_load_by_what_was_seen_keeps_the_promise_and_follows_the_spread()
 
 #[test]
 fn stopping_at_a_narrow_start_costs_no_more_than_it_may() {
-    // As a run does: 24 starts are planned, and from eight on the width is checked after each.
+    // As in a run: 24 starts are planned, and from eight on the width is checked after each.
     let mut noise = Noise::new(8);
     for target in [0.004, 0.006, 0.010] {
         let asked = IntervalOptions { alpha: 0.04, by_decision: false, known: None };

@@ -1,5 +1,4 @@
-//! The A/A arm, sequential practice, frames that bind nothing, carry-over, and answers that are checked all the
-//! time.
+//! The A/A arm, sequential practice, frames without binding, carry-over, and answers that are checked repeatedly.
 
 use tithe_analysis::{Estimate, Figure, Flag, Outcome, Proof, assess::assess, stopping::Live};
 use tithe_model::{
@@ -21,7 +20,7 @@ fn estimate(records: &Records, arm: usize, name: &str) -> Estimate {
     estimates.iter().find(|estimate| estimate.name.to_string() == name).unwrap_or_else(|| panic!("no {name}")).clone()
 }
 
-/// Three arms, the last of which is a second instance of the baseline that costs `effect`.
+/// Three arms; the last is a second instance of the baseline that costs `effect`.
 fn with_aa_arm(effect: f64) -> Records {
     let mut records = Invented { effects: vec![0.0, 0.05, effect], ..Invented::default() }.records();
     records.plan.experiment.arms[2].protections.clear();
@@ -46,14 +45,15 @@ fn an_aa_arm_that_differs_takes_every_answer_back() {
 fn few_frames_of_an_aa_arm_take_no_answer_back() {
     let mut records = with_aa_arm(0.05);
     assert!(estimate(&records, 1, "net").flags.contains(&Flag::Asymmetric));
-    // Slots of nine frames hold enough operations to say anything.
+    // Only nine frames have enough operations in these slots.
     records.slots.iter_mut().filter(|it| it.arm == 2 && it.frame >= 9).for_each(|slot| slot.operations = 19);
     assert!(!estimate(&records, 1, "net").flags.contains(&Flag::Asymmetric));
 }
 
 #[test]
 fn an_arm_of_the_experiments_that_protects_nothing_says_nothing_about_the_others() {
-    // The second arm is a true twin; the third has no protections and is more expensive for a reason of the user's.
+    // The second arm is a true twin; the third has no protections and is more expensive for a reason that only the user
+    // knows.
     let mut records = Invented { effects: vec![0.0, 0.0, 0.05], ..Invented::default() }.records();
     records.plan.experiment.arms[1..].iter_mut().for_each(|arm| arm.protections.clear());
     assert_eq!(estimate(&records, 2, "net").verdict, Outcome::Costs);
@@ -82,7 +82,7 @@ fn p_is_adjusted_over_the_arms() {
     let p = |records: &Records, arm: usize| estimate(records, arm, "net").p.expect("a series of frames");
     let alone = [2, 1].map(|other| p(&without(records(), other), 1));
     let together = [1, 2].map(|arm| p(&records(), arm));
-    // Of two, the smaller one counts twice, and the larger one is at least that (Holm 1979).
+    // Of two p values, the smaller one counts twice, and the larger one is at least that (Holm 1979).
     let least = (2.0 * alone[0].min(alone[1])).min(1.0);
     assert!(least > alone[0].min(alone[1]), "nothing to adjust: {alone:?}");
     for (alone, together) in alone.into_iter().zip(together) {
@@ -94,7 +94,7 @@ fn p_is_adjusted_over_the_arms() {
 fn sequential_practice_takes_the_drift_for_a_cost() {
     let mut records = Invented { effects: vec![0.0, 0.0], frames: 60, ..Invented::default() }.records();
     records.plan.cells[0].design = Design::Sequential;
-    // One arm a frame, the second half 30 % slower for everyone.
+    // One arm per frame; the second half is 30 % slower for all.
     records.slots.retain(|slot| (slot.arm == 1) == (slot.frame >= 30));
     for slot in records.slots.iter_mut().filter(|slot| slot.frame >= 30) {
         let slower = |ns: &mut u64| *ns = *ns * 13 / 10;
@@ -163,7 +163,7 @@ fn an_answer_may_be_looked_at_after_every_frame() {
     assert_eq!(estimate(&records, 1, "net").effect, decision.arms[0], "the report says what the run went by");
 }
 
-/// Frames until all answers of the first cell of `records` are certain, with so many on each start.
+/// Number of frames until all answers of the first cell of `records` are certain, with `frames_a_start` on each start.
 fn frames_until_certain(records: &Records, frames_a_start: u32) -> Option<usize> {
     let mut live = Live::new(&records.plan, 0);
     records.slots.chunk_by(|a, b| a.frame == b.frame).find_map(|slots| {
@@ -172,7 +172,7 @@ fn frames_until_certain(records: &Records, frames_a_start: u32) -> Option<usize>
     })
 }
 
-/// As the headline and the status of the run judge them.
+/// By the rules of the run's headline and status.
 #[test]
 fn an_answer_is_certain_over_all_cells_of_a_run() {
     let mut records = Invented { effects: vec![0.0, 0.012], spread: 0.1, ..Invented::default() }.records();
@@ -184,7 +184,7 @@ fn an_answer_is_certain_over_all_cells_of_a_run() {
     assert!(among_twelve.is_none_or(|frames| frames > alone), "{alone} {among_twelve:?}");
 }
 
-/// What is known of starts from elsewhere holds for one look, and four starts tell their own spread.
+/// The known spread of other starts is valid for one check; four starts are enough to estimate their own.
 #[test]
 fn no_answer_is_certain_before_starts_tell_their_own_spread() {
     let mut records = Invented { effects: vec![0.0, 0.08], frames: 80, ..Invented::default() }.records();
@@ -192,12 +192,12 @@ fn no_answer_is_certain_before_starts_tell_their_own_spread() {
     assert_eq!(frames_until_certain(&records, 20), Some(15));
     records.plan.cells[0].starts = Starts::Several(8);
     assert!(frames_until_certain(&records, 20).is_none_or(|frames| frames > 60));
-    // No more than two are to be had.
+    // Only two starts are planned.
     records.plan.cells[0].starts = Starts::Several(2);
     assert_eq!(frames_until_certain(&records, 20), Some(21));
 }
 
-/// The report calls a saving that the plain arm shows as well none.
+/// The report rejects a saving that the plain arm shows as well.
 #[test]
 fn a_saving_is_certain_where_the_aa_arm_shows_none() {
     let certain = |of_aa: f64| {
@@ -209,7 +209,7 @@ fn a_saving_is_certain_where_the_aa_arm_shows_none() {
     assert_eq!((certain(0.0), certain(-0.06)), (true, false));
 }
 
-/// Half of the error went on the looks that brought no answer.
+/// Half of the error was used for the checks that brought no answer.
 #[test]
 fn an_answer_that_was_waited_for_in_vain_has_what_is_left_of_the_error() {
     let mut records = Invented { effects: vec![0.0, 0.0], ..Invented::default() }.records();
@@ -219,7 +219,7 @@ fn an_answer_that_was_waited_for_in_vain_has_what_is_left_of_the_error() {
         estimate(&records, 1, "net").effect.half_width()
     };
     let (in_vain, at_once) = (half_width(true, CellEnding::Budget), half_width(false, CellEnding::Budget));
-    // 2.24 and 1.96 of the normal distribution.
+    // The quantiles 2.24 and 1.96 of the normal distribution.
     assert!((1.05..1.25).contains(&(in_vain / at_once)), "{in_vain} {at_once}");
     assert!(half_width(true, CellEnding::Decided) > 1.1 * in_vain, "a confidence sequence is wider");
 }
@@ -236,7 +236,7 @@ fn the_width_that_the_budget_buys_falls_with_the_root_of_the_frames() {
     let decision = decided(&records, 20);
     let now = decision.arms[decision.widest - 1].half_width();
     assert_eq!(decision.bought, Some(now / 2.0), "four times the frames");
-    // Of what is known of other starts, further frames of this one narrow nothing.
+    // Further frames of this start do not narrow the part from the known spread of other starts.
     records.plan.start_spread = start_spread::built_in("postgres");
     records.plan.cells[0].starts = Starts::Once;
     let decision = decided(&records, 1);
@@ -253,11 +253,11 @@ fn a_quota_and_a_hypervisor_are_told() {
     assert!(flags.contains(&Flag::Throttled) && flags.contains(&Flag::Stolen), "{flags:?}");
 }
 
-/// Frames of a side below.
+/// Frames of a side in these tests.
 const SIDE: u32 = 6;
 
-/// So many pairs of sides of a server that costs `effect` more where its provider has switched it on; the machine is
-/// another one in each pair.
+/// `pairs` pairs of sides of a server that costs `effect` more while its provider has the protection on; the machine's
+/// speed differs between pairs.
 fn switched(pairs: u32, effect: f64) -> Records {
     let frames = pairs * 2 * SIDE;
     let invented = Invented { effects: vec![0.0, effect], frames, primary: Metric::Time, ..Invented::default() };
@@ -306,7 +306,7 @@ fn a_pair_of_sides_is_one_value_of_students_interval() {
     let time = estimate(&records, 1, "time");
     assert!(time.primary && time.count == 5 && !time.widened, "{time:?}");
     assert_eq!(cell.arms[1].proof, Proof::Proven);
-    // The mean of five values with Student's quantile of four degrees of freedom (R 4.3: qt(0.975, 4)).
+    // The mean of five values with Student's quantile for four degrees of freedom (R 4.3: qt(0.975, 4)).
     let cost = |arm: u32, pair: u32| {
         let of_side = |slot: &&Slot| (slot.arm, slot.frame / (2 * SIDE)) == (arm, pair);
         let mut frames = vec![(0, 0); 2 * SIDE as usize];
@@ -317,7 +317,7 @@ fn a_pair_of_sides_is_one_value_of_students_interval() {
         let mut costs: Vec<f64> =
             frames.iter().filter(|it| it.1 > 0).map(|(sum, count)| (*sum as f64 / *count as f64).ln()).collect();
         costs.sort_unstable_by(f64::total_cmp);
-        // A quarter of six, rounded down, from either end.
+        // A quarter of six, rounded down, is dropped at either end.
         costs[1..costs.len() - 1].iter().sum::<f64>() / (costs.len() - 2) as f64
     };
     let effects: Vec<f64> = (0..5).map(|pair| cost(1, pair) - cost(0, pair)).collect();
@@ -345,7 +345,7 @@ fn live_says_of_sides_what_the_report_says() {
     assert_eq!(live.ended(&CellEnding::Budget).expect("enough frames")[0], estimate(&records, 1, "time").effect);
 }
 
-/// The pair has both its sides to their end.
+/// Both sides of the pair are complete.
 #[test]
 fn live_counts_a_last_pair_of_which_a_frame_is_invalid_as_the_report_does() {
     let mut records = switched(4, 0.05);
@@ -357,7 +357,7 @@ fn live_counts_a_last_pair_of_which_a_frame_is_invalid_as_the_report_does() {
     let reported = estimate(&records, 1, "time");
     assert_eq!(reported.count, 4);
     assert_eq!(live.ended(&CellEnding::Budget).expect("enough frames")[0], reported.effect);
-    // Of one that was stopped there nobody knows whether more was to come.
+    // If it was interrupted there, it is unknown whether more frames were to come.
     let stopped = live.ended(&CellEnding::Interrupted).expect("enough frames")[0];
     assert!(stopped.half_width() > reported.effect.half_width(), "{stopped:?}");
 }
@@ -365,7 +365,7 @@ fn live_counts_a_last_pair_of_which_a_frame_is_invalid_as_the_report_does() {
 #[test]
 fn half_a_pair_does_not_count() {
     let mut records = switched(4, 0.05);
-    // Stopped in the second side of the last pair, before anything was told of it.
+    // Stopped in the second side of the last pair, before its last frame was recorded.
     let last = 4 * 2 * SIDE - 2;
     records.frames.retain(|frame| frame.frame < last);
     records.slots.retain(|slot| slot.frame < last);

@@ -1,5 +1,4 @@
-//! Reports that are kept as data: those of a run made again from its document, and the page of every document that is
-//! kept.
+//! Reports as data: those of a run made again from its document, and the page of every archived document.
 
 use std::{
     fs,
@@ -21,7 +20,7 @@ use tithe_model::experiment::Arrivals;
 
 use crate::synthetic::{Invented, hour};
 
-/// Every report that is made from an analysis and its story.
+/// Every report that is made from an analysis and its page data.
 fn reports(analysis: &Analysis, page_data: &PageData) -> [String; 7] {
     [
         terminal::render(analysis, Options { form: Form::Long, ..Options::default() }),
@@ -59,7 +58,7 @@ fn a_document_is_small() {
     assert!(longest < 700, "a line has {longest} columns");
 }
 
-/// The documents that are kept: those of published reports, and one that no test writes again.
+/// The archived documents: those of published reports, and one that no test rewrites.
 fn kept() -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let published = fs::read_dir(here.join("../../docs/reports/data")).into_iter().flatten().flatten();

@@ -1,12 +1,12 @@
 //! Every number of the method's reference implementation (Python, numpy 2.4 and scipy 1.17), to 1e-9.
 //!
-//! `golden.json` and `frames_measured.json` come with the method. Of `golden.json`, the entry `slots_X12`
-//! belongs to a table of measured slots that is not part of it: its `first3`, `infer` and `total` cannot be
-//! computed here. Its `infer` values are those of `frames_measured.json` up to the rounding of that file, and
-//! are checked so; the way from slots to frames and the totals are checked on `synthetic_slots.csv` instead,
-//! an invented table with too short slots, missing partners, slots without an operation after the settling time, wait
-//! beyond wall time, a frame with too few pairs and a frame without one arm. `synthetic.json` is what the
-//! reference implementation makes of it.
+//! `golden.json` and `frames_measured.json` come with the method. The entry `slots_X12` of `golden.json` belongs to a
+//! table of measured slots that is not included: its `first3`, `infer` and `total` cannot be computed here. Its `infer`
+//! values equal those of `frames_measured.json` up to the rounding of that file, and are checked with it. The steps
+//! from slots to frames and the totals are checked with `synthetic_slots.csv` instead. That is an invented table with
+//! slots that are too short, missing partners, slots without an operation after the settling time, wait beyond wall
+//! time, a frame with too few pairs and a frame without one arm. `synthetic.json` is the reference implementation's
+//! result for it.
 
 use serde_json::Value;
 use tithe_analysis::{Interval, Outcome};
@@ -34,7 +34,7 @@ const METRICS: [(&str, Metric); 5] = [
     ("server_cpu", Metric::ServerCpu),
 ];
 
-/// The file as JSON; Python writes infinities bare, which JSON does not know.
+/// The file as JSON; Python writes infinities as bare words, which are not valid JSON.
 fn load(text: &str) -> Value {
     let text = text.replace("-Infinity", "\"-inf\"").replace(" Infinity", " \"inf\"");
     serde_json::from_str(&text).expect("golden file")
@@ -169,7 +169,7 @@ fn inference_on_measured_slots_up_to_rounding() {
             let inference = infer(&numbers(&measured[format!("{metric}_{file}")][index]), 0.05);
             let expected = &golden["slots_X12"][format!("{name}_{metric}")]["infer"];
             assert_eq!(inference.batch as u64, integer(&expected["batch"]));
-            // The file of frames is rounded to six digits after the point.
+            // The file of frames is rounded to six decimals.
             assert!((inference.interval.estimate - number(&expected["est"])).abs() < 2e-6);
             assert!((inference.interval.low - number(&expected["lo"])).abs() < 2e-6);
             assert!((inference.interval.high - number(&expected["hi"])).abs() < 2e-6);
@@ -224,7 +224,7 @@ fn histograms() {
     }
 }
 
-/// As many frames as asked for, each on a start of its own.
+/// `frames` frames, each on its own start.
 fn each_on_its_start(frames: u32, count: (u64, u64)) -> Vec<Samples> {
     (0..frames).map(|start| Samples { start, count }).collect()
 }
@@ -244,7 +244,7 @@ fn percentiles() {
             .collect();
         assert_eq!(Value::from(groups), case[1]);
     }
-    // The rule is written out in the file under `latency_rule`.
+    // The file describes the rule under `latency_rule`.
     let frames: Vec<(Histogram, Histogram)> = (0..60u64)
         .map(|frame| {
             let (mut plain, mut protected) = (Histogram::default(), Histogram::default());
@@ -262,13 +262,13 @@ fn percentiles() {
     for case in list(&extra["quantile_effect"]) {
         let found = quantile_effect(&pairs, number(&case[0]), asked);
         near_inference(&found.inference, &case[1]);
-        // Starts are counted, not the groups in which there are several.
+        // The starts count, not groups with several of them.
         let told = found.inference.interval.half_width().is_finite();
         assert_eq!(found.starts, if told { pairs.len() } else { 0 });
     }
 }
 
-/// One server that takes operations in the order of arrival: when each ends.
+/// One server that processes operations in the order of arrival: the end of each.
 fn replay(intended: &[f64], service: &[f64]) -> Vec<f64> {
     let mut free = 0.0_f64;
     let ends = intended.iter().zip(service).map(|(start, service)| {
@@ -327,7 +327,7 @@ fn synthetic_frames() -> Vec<Vec<Slot>> {
             client_cpu_ns: v[9],
             server_cpu_ns: v[10],
             wait_ns: v[11],
-            // The vectors have neighbours alone in the way.
+            // In the vectors, only background load causes waiting.
             stalled_ns: Some(v[11]),
         };
         frames.resize_with(frames.len().max(slot.frame as usize + 1), Vec::new);

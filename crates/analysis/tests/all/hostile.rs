@@ -1,4 +1,4 @@
-//! What others have written, such as a server's messages, names and values, in every form of a report: it stays text.
+//! Text from outside, such as a server's messages, names and values, in every form of a report: it stays text.
 
 use serde_json::Value;
 use tithe_analysis::{
@@ -19,7 +19,7 @@ use tithe_model::direction::turns;
 
 use crate::synthetic::Invented;
 
-/// Each begins with what a spreadsheet takes for a formula or a terminal obeys, and is markup of all kinds.
+/// Each begins like a formula of a spreadsheet or a terminal control sequence, and contains markup of all kinds.
 const HOSTILE: [&str; 6] = [
     "=HYPERLINK(\"http://evil.example\")<script>alert(1)</script>",
     "+1\"><img src=x onerror=alert(1)>",
@@ -29,7 +29,7 @@ const HOSTILE: [&str; 6] = [
     "\u{0}\u{8}`${{7*7}}`'\"\\",
 ];
 
-/// A run in which every text that may be another's is one of these, as far as a document with it can be read.
+/// A run in which every text that may come from outside is one of these, as long as its document can still be read.
 fn hostile(number: usize) -> (Analysis, PageData) {
     let records = Invented::default().records();
     let document = json::render(&assess(&records), &PageData::of(&records, "title = \"a\"\n"));
@@ -50,7 +50,7 @@ fn hostile(number: usize) -> (Analysis, PageData) {
     json::read(&value.to_string()).expect("a document")
 }
 
-/// The places of all texts in `value`, which is at `place`.
+/// The paths of all texts in `value`, which is at `place`.
 fn texts(value: &Value, place: String, places: &mut Vec<String>) {
     match value {
         Value::String(_) => places.push(place),
@@ -98,12 +98,12 @@ fn forms(analysis: &Analysis, page_data: &PageData) -> Vec<(&'static str, String
     forms
 }
 
-/// What is wrong with a report of such a form; `None` where what is hostile is text there.
+/// What is wrong with a report of this form; `None` if hostile text stayed text.
 fn fault(form: &str, text: &str) -> Option<String> {
     let plain = text.replace("\r\n", "\n");
     let steers = |sign: &char| sign.is_control() && !['\n', '\t'].contains(sign) || turns(*sign);
     let is_json = form.starts_with("json");
-    // A document keeps every sign, and the program writes out those that are not of ASCII.
+    // A JSON document keeps every character, and the program escapes those outside of ASCII.
     if let Some(sign) = plain.chars().filter(|sign| !is_json || sign.is_ascii()).find(steers) {
         return Some(format!("it holds {}", sign.escape_unicode()));
     }
@@ -180,7 +180,7 @@ fn what_others_have_written_stays_text_in_every_form() {
     }
 }
 
-/// Each kind of harm is seen where it is there.
+/// The test detects each kind of harm.
 #[test]
 fn harm_is_seen() {
     for (form, text) in [

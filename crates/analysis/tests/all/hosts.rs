@@ -1,6 +1,6 @@
-//! Simulated matrices of hosts whose true spread is known: how often the intervals over hosts are wrong.
+//! Simulated matrices of hosts with a known true spread: how often the intervals over hosts are wrong.
 //!
-//! The table is what docs/method/hosts.md shows; `UPDATE_EXPECT=1` writes it again.
+//! docs/method/hosts.md shows this table; `UPDATE_EXPECT=1` rewrites it.
 
 use std::fmt::Write;
 
@@ -20,23 +20,23 @@ use crate::synthetic::{Invented, Noise};
 
 const MATRICES: usize = 1000;
 
-/// Standard deviation of the hosts' true effects, where they differ.
+/// Standard deviation of the hosts' true effects, if they differ.
 const SPREAD: f64 = 0.02;
 
-/// Degrees of freedom of what a host says of its own error: eight starts of the servers.
+/// Degrees of freedom of a host's own error: eight starts of the servers.
 const DEGREES: u32 = 7;
 
-/// How hosts are drawn.
+/// Parameters of random hosts.
 #[derive(Clone, Copy)]
 struct Hosts {
     name: &'static str,
     /// Standard deviation of the true effects.
     spread: f64,
-    /// True effects by Student's t with three degrees of freedom, of the same standard deviation.
+    /// True effects from Student's t with three degrees of freedom, with the same standard deviation.
     heavy: bool,
-    /// Standard errors in units of [`SPREAD`]: of the surest host, and of the least sure.
+    /// Standard errors in units of [`SPREAD`]: of the most and of the least precise host.
     errors: (f64, f64),
-    /// Times that each host is measured.
+    /// How often each host is measured.
     repeats: usize,
 }
 
@@ -57,14 +57,14 @@ fn squares(noise: &mut Noise, degrees: u32) -> f64 {
 }
 
 impl Hosts {
-    /// A true effect, of which the mean is 0.
+    /// A true effect; the mean is 0.
     fn truth(&self, noise: &mut Noise) -> f64 {
         let normal = noise.normal();
         let scale = if self.heavy { (squares(noise, 3) / 3.0).sqrt() * 3f64.sqrt() } else { 1.0 };
         self.spread * normal / scale
     }
 
-    /// What host `number` of `count` shows, with the error that it states of itself.
+    /// The result of host `number` of `count`, with its own estimate of the error.
     fn shown(&self, noise: &mut Noise, number: usize, count: usize) -> UnitEffect {
         let (low, high) = self.errors;
         let error = SPREAD * low * (high / low).powf(number as f64 / (count as f64 - 1.0));
@@ -105,8 +105,9 @@ fn intervals_over_hosts_err_as_often_as_they_may() {
             let [mean, spread, next] = misses(&mut noise, hosts, count);
             let told = if count < NEXT_FROM { "–".to_owned() } else { format!("{next:.1}") };
             write!(table, "{:>20}", format!("{mean:.1} {spread:.1} {told}")).expect("text");
-            // Three standard errors above five percent. Of the next host less is promised: where hosts are as noisy as
-            // different nobody knows how different they are. So it is of the spread where true effects are not normal.
+            // Three standard errors above five percent. The next host's interval has a higher limit: if the hosts'
+            // errors are as large as their differences, the differences are poorly known. There is no limit for the
+            // spread if true effects are not normal.
             if mean > 7.0 || next > 10.0 || (spread > 7.0 && !hosts.heavy) {
                 broken.push(format!("{} {count}", hosts.name));
             }
@@ -117,25 +118,25 @@ fn intervals_over_hosts_err_as_often_as_they_may() {
     assert!(broken.is_empty(), "{broken:?}\n{table}");
 }
 
-/// What a task keeps of its run: the A/A arm is left out, and the error behind an interval is the scatter that runs
-/// have.
+/// The data that a task records of its run: the A/A arm is left out, and the error of an interval is the actual scatter
+/// of runs.
 #[test]
 fn a_task_keeps_the_deciding_estimate_with_its_error() {
     let outcomes: Vec<Outcome> = (1..=40).map(outcome).collect();
     let arms: Vec<&ArmOutcome> = outcomes.iter().map(|outcome| &outcome.cells[0].arms[0]).collect();
     assert!(outcomes.iter().all(|outcome| outcome.cells[0].arms.len() == 1), "the A/A arm is none");
     assert!(arms.iter().all(|arm| arm.proof == Proof::Proven));
-    // In one run of a hundred chance makes the A/A arm wait differently in all starts, and processor time decides.
+    // In one of a hundred runs the A/A arm by chance waits differently in all starts, and then processor time decides.
     let arms: Vec<&ArmOutcome> = arms.into_iter().filter(|arm| arm.figure == Metric::Net).collect();
     assert!(arms.len() >= 37, "{}", arms.len());
     let effects: Vec<f64> = arms.iter().map(|arm| arm.effect.estimate).collect();
     let stated = mean(&arms.iter().map(|arm| arm.error).collect::<Vec<f64>>());
     let ratio = stated / variance(&effects).sqrt();
-    // Of forty runs the scatter is known to within a quarter.
+    // Forty runs determine the scatter to within a quarter.
     assert!((0.7..1.4).contains(&ratio), "{ratio}");
 }
 
-/// A run of 20 frames of which one arm costs 5 %, and the A/A arm nothing.
+/// A run of 20 frames in which one arm costs 5 %, and the A/A arm nothing.
 fn outcome(seed: u64) -> Outcome {
     let mut records = Invented { seed, frames: 20, ..Invented::default() }.records();
     let last = records.plan.experiment.arms.last_mut().expect("arms");

@@ -1,4 +1,4 @@
-//! What must hold whatever the numbers are.
+//! Laws that hold for all numbers.
 
 use proptest::{collection::vec, prelude::*};
 use tithe_analysis::Interval;
@@ -28,7 +28,7 @@ fn close(a: f64, b: f64) -> bool {
     a == b || (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
 }
 
-/// Does `b` say of the swapped arms what `a` says of the arms?
+/// Is `b` the result for the swapped arms if `a` is the result for the arms?
 fn mirrored(a: Interval, b: Interval) -> bool {
     close(a.estimate, -b.estimate) && close(a.low, -b.high) && close(a.high, -b.low)
 }
@@ -143,7 +143,7 @@ proptest! {
 
     #[test]
     fn a_bucket_holds_its_values_and_is_narrow(value in 0..1u64 << 63, shift in 0..63) {
-        // Shifted, so that small values are drawn as often as large ones.
+        // Shifted by a random amount, so that small values are as frequent as large ones.
         let value = value >> shift;
         let (low, high) = bounds(index(value));
         prop_assert!(low <= value && value < high);
@@ -164,7 +164,7 @@ proptest! {
         let latency = |i: u64, salt: u64| 10_000 + (seed * 31 + i * i * 7 + salt) % 9001;
         let sample = |salt: u64| histogram(&(0..200).map(|i| latency(i, salt)).collect::<Vec<_>>());
         let frames: Vec<_> = (0..20).map(|frame| (sample(frame), sample(frame * frame + 5))).collect();
-        // Frames on starts of their own, and four on each.
+        // Frames on starts of their own, and four on each start.
         for frames_each in [1, 4] {
             let starts = (0..).map(|frame: u32| frame / frames_each);
             let numbered = || starts.clone().zip(&frames);

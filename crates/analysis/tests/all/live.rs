@@ -67,7 +67,7 @@ fn the_last_line_of_a_cell_and_its_table_are_one_computation() {
     for (ending, until_decided) in by_width.into_iter().chain(by_answer) {
         let mut records = Invented { frames: 17, ..Invented::default() }.records();
         records.plan.experiment.measure.until_decided = until_decided;
-        // A run that was interrupted has not ended its cell.
+        // An interrupted run has not ended its cell.
         records.cells[0].ending = Some(ending.clone()).filter(|ending| *ending != CellEnding::Interrupted);
         let mut live = live(&records);
         frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
@@ -75,7 +75,7 @@ fn the_last_line_of_a_cell_and_its_table_are_one_computation() {
         let tabled: Vec<_> = assess(&records).cells[0].arms[1..].iter().map(|arm| arm.estimates[0].effect).collect();
         assert_eq!(told, tabled, "{ending}");
     }
-    // An arm whose slots hold enough operations in three frames only.
+    // An arm whose slots have enough operations in three frames only.
     let mut records = Invented { frames: 17, ..Invented::default() }.records();
     records.slots.iter_mut().filter(|it| it.arm == 1 && it.frame >= 3).for_each(|slot| slot.operations = 19);
     let mut few = live(&records);
@@ -125,24 +125,24 @@ fn load_is_divided_among_starts_by_what_they_show_and_cost() {
         let mut live = live(records);
         live.expect(1.0, 48);
         took_s.into_iter().for_each(|took_s| live.started_anew(took_s));
-        // Four frames a start.
+        // Four frames per start.
         frames(records).for_each(|slots| live.push(slots[0].frame / 4, slots));
         let decision = live.decide();
         (decision.starts, decision.starting_s)
     };
-    // Before it is known what a start costs; then dear and cheap, though these starts do not differ.
+    // First without a known cost of a start; then with an expensive and a cheap one. These starts do not differ.
     assert_eq!(starts_of(&records, None), (None, 0.0));
     assert_eq!(starts_of(&records, Some(10.0)), (Some(8), 0.0));
-    // What the experiment asks for is kept.
+    // The experiment's number of starts is kept.
     records.plan.experiment.measure.starts = Some(12);
     assert_eq!(starts_of(&records, Some(10.0)), (None, 0.0));
-    // Too few to tell whether they differ: those that the load does not pay for are left out.
+    // Too few to estimate whether they differ: starts that the load does not allow are left out.
     records.plan.experiment.measure.starts = None;
     records.slots.retain(|slot| slot.frame < 8);
     assert_eq!(starts_of(&records, Some(1.0)), (Some(12), 10.0));
     assert_eq!(starts_of(&records, Some(3.2)), (Some(10), 8.0 * 3.2));
     assert_eq!(starts_of(&records, Some(100.0)), (Some(8), 600.0));
-    // A long warm-up of the first servers leaves less to the others.
+    // A long warm-up of the first servers leaves less time for the others.
     let starts_after = |first_s: f64| {
         let mut live = live(&records);
         live.expect(1.0, 48);
@@ -164,7 +164,7 @@ fn load_is_divided_among_starts_by_what_they_show_and_cost() {
     assert_eq!(live.decide().starting_s, 20.0);
 }
 
-/// What is known of other starts is no reason to leave out those that were planned.
+/// The known spread of other starts does not reduce the number of planned starts.
 #[test]
 fn no_width_ends_a_cell_before_its_epochs_have_begun() {
     let mut records = Invented { frames: 60, ..Invented::default() }.records();

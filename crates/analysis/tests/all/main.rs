@@ -11,7 +11,7 @@ mod documents;
 mod golden;
 mod hostile;
 mod hosts;
-/// What needs something that is installed: `./check --quick` leaves out modules of this name, and nothing else.
+/// Tests that need installed programs: `./check --quick` skips modules of this name only.
 mod installed {
     mod browser;
     mod python;

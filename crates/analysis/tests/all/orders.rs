@@ -1,6 +1,6 @@
-//! Is the interval valid under the order of slots that is used, and does the order take away what came before?
+//! Is the interval valid for the order of slots in use, and does the order cancel carry-over?
 //!
-//! Identical arms on an invented machine that drifts, whose slots cost less after one of their own arm.
+//! Identical arms on an invented machine that drifts, where a slot costs less after one of the same arm.
 
 use tithe_model::{
     experiment::Metric,
@@ -12,9 +12,9 @@ use tithe_statistics::{inference::infer, pairing::frame_effect};
 const FRAMES: u32 = 15;
 const BLOCKS: u32 = 24;
 
-/// How much less a slot costs after one of its own arm.
+/// How much less a slot costs after one of the same arm.
 const OWN: f64 = 0.08;
-/// How much a slot costs more than the one before it.
+/// How much more a slot costs than the previous one.
 const DRIFT: f64 = 0.0005;
 const NOISE: f64 = 0.02;
 
@@ -50,7 +50,7 @@ fn slots(places: &[Place], arms: usize, random: &mut SplitMix64) -> Vec<Slot> {
     slots
 }
 
-/// Orders drawn for each block by itself, as an earlier version had them.
+/// Orders drawn separately for each block, as in an earlier version.
 fn drawn(seed: u64, frame: u32, arms: usize) -> Vec<Place> {
     let of_block = |block| block_order(seed, frame.into(), block, arms).into_iter();
     let place = |block: u64| of_block(block).map(move |arm| Place { block: Some(block as u32), arm });
@@ -81,7 +81,7 @@ fn identical_arms_differ_as_often_as_they_may() {
 
 #[test]
 fn what_came_before_no_longer_widens_the_interval() {
-    // The more arms there are, the more seldom a drawn order puts two slots of one arm together.
+    // The more arms there are, the less often a random order puts two slots of one arm together.
     for (arms, share) in [(2, 0.8), (3, 0.9), (4, 0.95)] {
         let all = |order: &dyn Fn(u64, u32) -> Vec<Place>| -> f64 {
             let effects: Vec<f64> =

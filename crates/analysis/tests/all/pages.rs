@@ -1,4 +1,4 @@
-//! What is made from records and not from the analysis alone: the page's curves and time line, YCSB's lines.
+//! Results that are made from records, not from the analysis: the page's curves and timeline, YCSB's lines.
 
 use tithe_analysis::{
     assess::assess,
@@ -68,7 +68,7 @@ fn frames_that_bind_nothing_are_in_no_lines_and_no_curve() {
     records.slots.extend(slots.into_iter().map(|slot| Slot { frame: number, ..slot }));
     records.frames.push(Frame { frame: number, free: true, ..first });
     assert_eq!(made(&records), before);
-    // The control: what is bound counts.
+    // The control: frames with binding count.
     records.frames.last_mut().expect("a frame").free = false;
     assert_ne!(made(&records), before);
 }

@@ -1,4 +1,4 @@
-//! Statements of the user's own: each has its row in every report, the most expensive first.
+//! The user's statements: each has its row in every report, the most expensive first.
 
 use expect_test::expect;
 use tithe_analysis::{
@@ -16,8 +16,8 @@ use crate::synthetic::Invented;
 const SHORT: (&str, &str) = ("app.sql:2", "SELECT name FROM customer WHERE id = ?");
 const LONG: (&str, &str) = ("app.sql:3", "UPDATE orders SET total = total + ? WHERE id = ?");
 
-/// Records of a workload of two statements: one takes 1 ms and is called twice as often as the other, which takes 10 ms
-/// and in arm 1 a tenth more.
+/// Records of a workload of two statements. One takes 1 ms and is called twice as often as the other, which takes 10
+/// ms, and a tenth more in arm 1.
 fn records() -> Records {
     let mut records = Invented::default().records();
     let texts = [SHORT, LONG].map(|(place, text)| (place.to_owned(), text.to_owned()));

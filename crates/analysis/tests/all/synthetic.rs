@@ -14,7 +14,7 @@ use tithe_model::{
     schedule::SplitMix64,
 };
 
-/// Random numbers of the shapes that measured noise has.
+/// Random numbers with the distributions of measured noise.
 pub struct Noise(SplitMix64);
 
 impl Noise {
@@ -38,8 +38,8 @@ impl Noise {
     }
 }
 
-/// A run to invent: two lanes of one connection each, arms of known cost, noise that both arms share and noise of
-/// their own.
+/// Parameters of an invented run: two lanes with one connection each, arms of known cost, noise that both arms share
+/// and noise of their own.
 #[derive(Clone)]
 pub struct Invented {
     pub seed: u64,
@@ -51,10 +51,10 @@ pub struct Invented {
     /// Share of wall time spent waiting for a processor.
     pub wait: f64,
     pub arrivals: Arrivals,
-    /// With more than a lane has, neighbours are not seen.
+    /// With more clients than lanes, background load is unknown.
     pub clients: u32,
     pub primary: Metric,
-    /// Draws the latency of every operation, which takes longer than all else.
+    /// Draws the latency of every operation, which takes longer than everything else.
     pub latencies: bool,
 }
 
@@ -74,7 +74,7 @@ impl Default for Invented {
     }
 }
 
-/// An hour of a run, invented once for all tests of this program.
+/// A run of an hour, invented once for all tests of this program.
 pub fn hour() -> &'static Records {
     static HOUR: LazyLock<Records> = LazyLock::new(|| Invented { frames: 2000, ..Invented::default() }.records());
     &HOUR
@@ -84,7 +84,7 @@ const BLOCKS: u32 = 10;
 const LANES: u32 = 2;
 
 impl Invented {
-    /// The records that such a run would leave.
+    /// The records of such a run.
     pub fn records(&self) -> Records {
         let plan = self.plan();
         let mut noise = Noise::new(self.seed);

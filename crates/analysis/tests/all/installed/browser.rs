@@ -1,7 +1,7 @@
-//! The page in a real browser: headless Chromium lays it out, and a script that only the test adds looks at it.
+//! The page in a real browser: headless Chromium lays it out, and a script that only the test adds examines it.
 //!
-//! Pages stand in frames, so that they can be narrower than a browser's window may be, and all that are checked by
-//! the same reader share one browser, whose start takes longer than a look.
+//! Pages are in frames, because they may be narrower than a browser's smallest window. All pages for the same reader
+//! share one browser, because its start takes longer than the examination.
 
 use std::{collections::BTreeMap, path::PathBuf, process::Command, sync::OnceLock};
 
@@ -19,7 +19,8 @@ use crate::synthetic::Invented;
 
 const STYLE: &str = include_str!("../../../src/report/html/style.css");
 
-/// Tells the window what it finds, under the name of its frame; the window's title is read from the dumped document.
+/// Reports its findings to the window, under the name of its frame. The window's title is read from the dumped
+/// document.
 const LOOK: &str = r##"<script>
 const all = (what, where = document) => [...where.querySelectorAll(what)];
 const style = (it) => getComputedStyle(it);
@@ -154,28 +155,28 @@ parent.found(window.name, {
 });
 </script>"##;
 
-/// What [`LOOK`] says, and what the browser's console said.
+/// The findings of [`LOOK`], and the browser's console messages.
 #[derive(Debug, Deserialize)]
 struct Seen {
-    /// Of the page, CSS pixels.
+    /// Width of the page, CSS pixels.
     width: u32,
-    /// Relative luminance of the page's ground, 0 to 1.
+    /// Relative luminance of the page's background, 0 to 1.
     paper: f64,
-    /// What is cut off at the right.
+    /// Elements that are cut off on the right.
     overflow: Vec<String>,
-    /// How far the page as a whole can be moved sideways, CSS pixels: tables and charts move in their own frames.
+    /// How far the whole page can be scrolled sideways, CSS pixels: tables and charts scroll in their own frames.
     sideways: usize,
     /// Texts with too little contrast.
     faint: Vec<String>,
-    /// Figures whose point stands elsewhere.
+    /// Figures whose point is in the wrong place.
     misplaced: Vec<String>,
-    /// Rows of the first screen and texts of drawings in which one text lies over another.
+    /// Rows of the first screen and texts of drawings with overlapping texts.
     overlapping: Vec<String>,
-    /// Words of arms' names on the first screen that are on two lines.
+    /// Words of arms' names on the first screen that are split over two lines.
     broken: Vec<String>,
     /// Texts of drawings that are smaller than 11 CSS pixels.
     tiny: Vec<String>,
-    /// Where the plots of the first screen begin, CSS pixels from the top.
+    /// Start of the first screen's plots, CSS pixels from the top.
     plots: Vec<u32>,
     /// Width of the narrowest drawing of the first screen, CSS pixels.
     drawing: u32,
@@ -183,7 +184,7 @@ struct Seen {
     /// The text of every row of the first screen.
     rows: Vec<String>,
     panels: usize,
-    /// Frames that hold more than they show, and are not folded.
+    /// Frames with hidden content that are not folded.
     scrolled: Vec<String>,
     without_table: usize,
     unnamed: usize,
@@ -194,7 +195,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Everything that is wrong with the page, in words.
+    /// Everything that is wrong with the page, as texts.
     fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for (what, found) in [
@@ -236,7 +237,7 @@ fn chromium() -> Option<PathBuf> {
     found
 }
 
-/// Collects what the frames tell; the title says it when all have told.
+/// Collects the reports of the frames; the title holds them once all have reported.
 const WINDOW: &str = "<script>
 const seen = {};
 function found(name, what) {
@@ -245,8 +246,8 @@ function found(name, what) {
 }
 </script>";
 
-/// What is seen of each page where it is so wide, by a reader whose system is dark or light. What the console said is
-/// told of all of them.
+/// The findings for each page at its width, for a reader whose system is dark or light. Console messages are attributed
+/// to all pages.
 fn look(chromium: &PathBuf, pages: &[(&str, u32)], dark: bool) -> Vec<Seen> {
     static LOOKS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = LOOKS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -254,7 +255,7 @@ fn look(chromium: &PathBuf, pages: &[(&str, u32)], dark: bool) -> Vec<Seen> {
     std::fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("frame.html");
     let frame = |(number, (page, width)): (usize, &(&str, u32))| {
-        // The look is a script, which the policy keeps from running.
+        // The examination is a script, which the page's policy would block.
         let looking = format!("{}; script-src 'unsafe-inline'", html::POLICY);
         let inner = page
             .replace(html::POLICY, &looking)
@@ -302,11 +303,11 @@ fn invented() -> (Analysis, String) {
 /// Widths at which the invented page is checked.
 const WIDTHS: [u32; 4] = [360, 390, 1280, 1600];
 
-/// A table that is wider than any window, with words for readers of screens alone.
+/// A table that is wider than any window, with words for screen readers only.
 const WIDE_TABLE: &str = "<div class=\"wide\" tabindex=\"0\"><div style=\"width:3000px;text-align:right\"><span class=\"sr\">flag</span></div></div>";
 
-/// What is seen of the invented page at each of [`WIDTHS`], and at last of the same with [`WIDE_TABLE`], by day and
-/// by night. Tests share these looks.
+/// The findings for the invented page at each of [`WIDTHS`], and finally for the same with [`WIDE_TABLE`], light and
+/// dark. Tests share them.
 fn looks(chromium: &PathBuf) -> &'static [(bool, Vec<Seen>); 2] {
     static LOOKS: OnceLock<[(bool, Vec<Seen>); 2]> = OnceLock::new();
     LOOKS.get_or_init(|| {
@@ -331,7 +332,7 @@ fn the_page_is_whole_on_every_screen_by_day_and_by_night() {
         assert_eq!(seen.paper > 0.8, !dark, "{}", seen.paper);
         assert!(seen.points > 0 && seen.panels > 0, "{seen:?}");
         for arm in analysis.cells.iter().flat_map(|cell| &cell.arms) {
-            // Where no cost is found its bound is told, which the tests of the page look at.
+            // If no cost was found, its bound is shown; the tests of the page cover that.
             let told = arm.estimates.iter().filter(|it| it.primary && it.verdict == Outcome::Costs);
             for estimate in told {
                 let figure = number::cost(&estimate.effect, estimate.verdict);
@@ -348,11 +349,11 @@ fn the_page_is_whole_on_every_screen_by_day_and_by_night() {
     }
 }
 
-/// Whatever the width: the picture begins on the first screen, and is wide enough to be read.
+/// At every width the picture begins on the first screen, and is wide enough to be read.
 #[test]
 fn the_first_screen_answers_at_every_width() {
     let Some(chromium) = chromium() else { return };
-    // A telephone that is narrower still shows the answer in words first.
+    // On a narrower telephone the answer in words comes first.
     let at_least_390 = WIDTHS.into_iter().enumerate().skip(1);
     let seen = looks(&chromium)
         .iter()
@@ -383,7 +384,7 @@ fn every_kind_of_page_is_whole() {
     let files = std::fs::read_dir(golden).expect("golden pages").flatten().map(|entry| entry.path());
     let pages: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|it| it == "html")).collect();
     assert!(pages.len() > 4, "{pages:?}");
-    // The style sheet is left out of what is compared with these files, and a page without it is another page.
+    // These files omit the style sheet from the comparison; without it the page would be a different one.
     let read = |path: &PathBuf| std::fs::read_to_string(path).expect("a page").replace("\nstyle.css\n", STYLE);
     let texts: Vec<String> = pages.iter().map(read).collect();
     for (widths, dark) in [([1280, 1600], false), ([390, 360], true)] {
@@ -424,7 +425,7 @@ fn what_is_wrong_with_a_page_is_seen() {
     assert!(!seen[1].misplaced.is_empty());
 }
 
-/// A chart of costs may be wider than the window, and beside its figures stand words for readers of screens alone.
+/// A chart of costs may be wider than the window, and its figures have additional words for screen readers.
 #[test]
 fn what_a_wide_table_says_to_readers_of_screens_stays_in_its_frame() {
     let Some(chromium) = chromium() else { return };

@@ -1,4 +1,4 @@
-//! CSV and JUnit's XML, read back by a program that is not ours: Python brings a reader of both.
+//! CSV and JUnit's XML, read by an independent program: Python has a reader for both.
 
 use std::process::Command;
 
@@ -12,11 +12,11 @@ use tithe_analysis::{
 
 use crate::synthetic::Invented;
 
-/// What quoting and escaping are for.
+/// Text that needs quoting and escaping.
 const FOREIGN: &str = "a, \"b\" & <c attribute='1'>";
 
-/// What the Python `script` prints of `text`, which it finds in `text`; `None` where there is no Python, which is said,
-/// and fails with `CI` set.
+/// The output of the Python `script` for `text`, which it receives as `text`. Without Python `None` after a message,
+/// and the test fails with `CI` set.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn read(script: &str, text: &str) -> Option<Value> {
     let script = format!(

@@ -1,4 +1,4 @@
-//! Logs of SARIF against the schema of the standard, which is not ours to copy: `tools/install-test-needs` brings it.
+//! SARIF logs against the schema of the standard. We may not copy the schema: `tools/install-test-needs` downloads it.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use tithe_analysis::report::{
     sarif,
 };
 
-/// The schema; `None` where it is not installed, which is said, and fails with `CI` set.
+/// The schema. If it is not installed, `None` after a message, and the test fails with `CI` set.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn schema() -> Option<jsonschema::Validator> {
     let needs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-needs");
