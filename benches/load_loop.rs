@@ -1,10 +1,10 @@
-//! What Tithe's own instruments cost per operation, ns of one thread: `cargo bench --bench load_loop`.
+//! The cost of Tithe's own instruments per operation, ns of one thread: `cargo bench --bench load_loop`.
 //!
-//! Everything that a client does beside talking to the kernel: choosing a record and writing its key, choosing and
-//! lending values, checking what comes back, two looks at the clock, recording a latency. The database is a table
-//! in memory; what looking up and handing over its rows costs is measured apart and taken off. Each figure is
-//! the median of [`REPEATS`] passes, with the least and the greatest. Caches are warm, as they are not beside a real
-//! server: these are lower bounds.
+//! Everything that a client does besides talking to the kernel: choosing a record and writing its key, choosing and
+//! lending values, checking the answer, two clock readings, recording a latency. The database is a table in memory; the
+//! cost of looking up and handing over its rows is measured separately and subtracted. Each figure is the median of
+//! [`REPEATS`] passes, with the minimum and the maximum. Caches are warm, unlike with a real server: these are lower
+//! bounds.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its result")]
 
@@ -85,7 +85,7 @@ impl Figure {
         Self { median: values[values.len() / 2], least: values[0], greatest: values[values.len() - 1] }
     }
 
-    /// What `whole` costs more than `part`; the ends are the furthest that go with both.
+    /// The additional cost of `whole` over `part`; the ends are the furthest that are compatible with both.
     fn less(whole: &Self, part: &Self) -> Self {
         Self {
             median: whole.median - part.median,
@@ -147,7 +147,7 @@ fn whole(workload: &dyn Workload, session: &mut Session) -> Result<Figure, Fault
     outcome.map(|()| figure)
 }
 
-/// The operations of [`whole`] with rows that nobody looks at.
+/// The operations of [`whole`] with rows that are not checked.
 fn unchecked(workload: &dyn Workload, table: &Table) -> Result<Figure, Fault> {
     let mut client = client(workload);
     let mut session = table.session();
@@ -171,7 +171,7 @@ impl PartRecorder for NoParts {
     fn part(&mut self, _operation: usize) {}
 }
 
-/// Rows by key, their fields one after the other.
+/// Rows by key, with consecutive fields.
 #[derive(Default, Clone)]
 struct Table(Arc<Mutex<HashMap<Vec<u8>, Row>>>);
 
@@ -183,8 +183,8 @@ impl Table {
     }
 }
 
-/// A session over a [`Table`] that inserts and reads whole records. A row is copied before it is handed over, so
-/// that it is in the processor's cache then, as one is that the kernel has just delivered.
+/// A session over a [`Table`] that inserts and reads whole records. A row is copied before it is handed over, so that
+/// it is in the processor's cache, like one that the kernel has just delivered.
 struct Memory {
     table: Table,
     received: Vec<u8>,
@@ -239,7 +239,7 @@ impl KeyValueSession for Memory {
     }
 }
 
-/// Says done to everything.
+/// Accepts every request.
 struct Deaf;
 
 impl Connection for Deaf {

@@ -1,20 +1,20 @@
-//! TPC-C's rows and statements beside the databases' own clients.
+//! TPC-C's rows and statements, compared with the databases' own clients.
 //!
-//! `cargo bench --bench tpcc` starts a PostgreSQL and a MariaDB of its own and runs two contests in rounds, the order
-//! turning round by round:
+//! `cargo bench --bench tpcc` starts its own PostgreSQL and MariaDB and runs two contests in rounds, with a rotating
+//! order:
 //!
 //! * *Loading:* the rows of one warehouse into empty tables with their keys and indexes, over one connection. Tithe
-//!   makes the rows and sends them by binary `COPY` to PostgreSQL and as many-row `INSERT`s to MariaDB; `psql` sends
-//!   them by `COPY` and `mariadb` by `LOAD DATA LOCAL INFILE` from files that were written before. Tithe's time
-//!   includes making the rows, the peer's reading them.
+//!   generates the rows and sends them by binary `COPY` to PostgreSQL and as many-row `INSERT`s to MariaDB. `psql`
+//!   sends them by `COPY` and `mariadb` by `LOAD DATA LOCAL INFILE`, from files written before. Tithe's time includes
+//!   generating the rows, the peer's time reading them.
 //! * *Statements:* the four statements of Stock-Level, one client, by Tithe's terminal and by pgbench with prepared
 //!   statements: client processor time per statement.
 //!
-//! In each round Tithe runs twice, before and after the peer or the other way round: its ratio with itself shows what
-//! the machine could not tell apart. A third time it loads as a run does, over a connection per processor.
+//! In each round Tithe runs twice, before and after the peer or the other way round: its ratio with itself shows which
+//! differences are noise. It loads a third time as in a run, over one connection per processor.
 //!
-//! Options: `--rounds N`, `--write` (keeps the result as `benches/TPCC.md`). Who is not installed is left out, and said
-//! so.
+//! Options: `--rounds N`, `--write` (keeps the result as `benches/TPCC.md`). Products that are not installed are left
+//! out with a message.
 
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a bench tells its progress and prints its result")]
 
@@ -58,9 +58,9 @@ use tithe_workloads::tpcc::{
 };
 
 const SEED: u64 = 7;
-/// Rounds when none are asked for.
+/// Default number of rounds.
 const ROUNDS: usize = 5;
-/// Transactions of a run of the statements' contest, and of one before it that is taken off.
+/// Transactions of a run of the statements' contest, and of a shorter one that is subtracted.
 const TRANSACTIONS: (u64, u64) = (200, 2200);
 /// Statements of a Stock-Level: begin, two queries, commit.
 const STATEMENTS: u64 = 4;
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Rounds, and whether the result is kept; `cargo bench` itself adds `--bench`.
+/// Rounds, and whether to keep the result; `cargo bench` itself adds `--bench`.
 fn options(arguments: &[String]) -> Result<(usize, bool), Fault> {
     let (mut rounds, mut write) = (ROUNDS, false);
     let mut arguments = arguments.iter().filter(|argument| *argument != "--bench");
@@ -130,11 +130,11 @@ const HEAD: &str = "# TPC-C's rows and statements, and the databases' own client
 struct Tested {
     database: &'static dyn Product,
     settings: &'static [(&'static str, &'static str)],
-    /// Name of the client's way to load.
+    /// Name of the client's loading method.
     peer: &'static str,
     /// The command that loads the file of the table.
     load: fn(u16, &str, &Path) -> Command,
-    /// The command that runs so many Stock-Levels.
+    /// The command that runs the given number of Stock-Levels.
     run: Option<fn(u16, u64, &Path) -> Command>,
 }
 
@@ -183,7 +183,7 @@ fn mariadb() -> Tested {
     }
 }
 
-/// What pgbench runs: Stock-Level's statements as Tithe's terminal sends them.
+/// The script of pgbench: Stock-Level's statements as Tithe's terminal sends them.
 const STOCK_LEVEL: &str = "\\set district random(1, 10)\n\\set threshold random(10, 20)\n\
     BEGIN ISOLATION LEVEL REPEATABLE READ;\n\
     SELECT d_next_o_id FROM tithe.district WHERE d_w_id = 1 AND d_id = :district \\gset\n\
@@ -201,7 +201,7 @@ struct Stand<'a> {
     version: String,
     files: PathBuf,
     rows: u64,
-    // Stopped before its folder goes.
+    // Must end before its folder is removed.
     _running: Option<Running>,
     _sandbox: Sandbox,
 }
@@ -349,7 +349,7 @@ fn finish(mut command: Command) -> Result<(), Fault> {
     Err(Fault::Machine(String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
-/// Time and processor time of something.
+/// Time and processor time of a step.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     wall_s: f64,
@@ -376,7 +376,7 @@ fn processor_s(who: i32) -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-/// Who runs.
+/// A contestant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Who {
     Tithe,
@@ -385,10 +385,10 @@ enum Who {
     TitheInParallel,
 }
 
-/// Who loads; all but the last run statements, too.
+/// Contestants for loading; all but the last run statements, too.
 const LOADERS: [Who; 4] = [Who::Tithe, Who::Peer, Who::TitheAgain, Who::TitheInParallel];
 
-/// Who of `all` runs when in a round: everyone has every place equally often in as many rounds.
+/// The order of `all` in a round: over enough rounds, each has every position equally often.
 fn order(all: &[Who], round: usize) -> Vec<Who> {
     let mut order = all.to_vec();
     order.rotate_left(round % all.len());
@@ -445,8 +445,8 @@ fn spread(values: impl Iterator<Item = f64>, digits: usize) -> String {
     format!("{middle:.digits$} ({low:.digits$}–{high:.digits$})")
 }
 
-/// Writes the rows of every table into a file of its name in `folder`, as both products read them: values between tabs,
-/// `\N` for NULL. Returns their number.
+/// Writes the rows of every table into a file of its name in `folder`, in the format that both products read: values
+/// separated by tabs, `\N` for NULL. Returns their number.
 fn write_rows(folder: &Path) -> Result<u64, Fault> {
     std::fs::create_dir_all(folder).map_err(|error| Fault::machine(folder.display(), error))?;
     let open = |name: &str| {

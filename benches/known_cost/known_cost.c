@@ -1,21 +1,21 @@
 /*
- * A protection whose cost is known by count: every SELECT burns processor time, and how much is counted.
+ * A protection whose cost is known by count: every SELECT burns processor time, and the burned time is counted.
  *
  * PostgreSQL loads it by `shared_preload_libraries`. At the start of each SELECT's execution the backend reads the
- * processor-time clock of its thread, goes through a loop, and reads the clock again. What lies between the two readings is
- * added up, and the backend says the sum in the server's log when its client leaves. An arm of 0 rounds reads the clock twice
- * all the same, so arms differ in what they do by the loop alone.
+ * processor-time clock of its thread, runs a loop, and reads the clock again. The time between the two readings is
+ * summed, and the backend writes the sum to the server's log when its client disconnects. An arm of 0 rounds reads the
+ * clock twice all the same, so arms differ only by the loop.
  *
- * What the backend uses from the end of one loop to the start of the next is added up as well: everything else that a
- * statement costs it. Arms do the same there, but a loop of some microseconds makes it dearer, and that is part of what the
- * protection costs.
+ * The backend's time from the end of one loop to the start of the next is summed as well: the cost of the rest of a
+ * statement. Arms do the same work there, but a loop of some microseconds makes it more expensive, and that is part of
+ * the protection's cost.
  *
- * Other statements are left alone. The measured workload has none, and those that load the records run on the server of the
- * first arm only, whose data the others are given copies of.
+ * Other statements are not changed. The measured workload has none, and those that load the records run only on the
+ * server of the first arm, whose data are copied for the others.
  *
- * Tithe gives all arms of a launched database the same settings, so that one setting names the rounds of every arm,
- * and the server finds its own by the folder that it lives in, which Tithe names after the arm: NUMBER-ARM/data.
- * Therefore no arm is told to Tithe as dearer than another: it has to find that out.
+ * Tithe gives all arms of a launched database the same settings. So one setting has the rounds of every arm, and the
+ * server finds its own by the name of its folder, which Tithe derives from the arm: NUMBER-ARM/data. Therefore Tithe
+ * does not know which arm is more expensive: it has to find out.
  */
 #include "postgres.h"
 
@@ -31,21 +31,21 @@ PG_MODULE_MAGIC;
 
 void _PG_init(void);
 
-/* `plain=0 plus1=300`: what was set, for all arms. */
+/* `plain=0 plus1=300`: the setting with the rounds of all arms. */
 static char *rounds_of_arms = NULL;
 
-/* Where PostgreSQL keeps the value of the variable that show_turns answers for. */
+/* PostgreSQL's storage for the variable that show_turns computes. */
 static char *turns_shown = NULL;
 
-/* The arm that this server is, and its rounds. */
+/* The arm of this server, and its rounds. */
 static char arm[NAMEDATALEN];
 static uint64 rounds = 0;
 
-/* What this backend has counted. */
+/* Counts of this backend. */
 static uint64 statements = 0;
 static uint64 burned_ns = 0;
 
-/* Statements that followed another one, and what lay between the loops. */
+/* Statements that followed another one, and the time between the loops. */
 static uint64 followed = 0;
 static uint64 rest_ns = 0;
 static uint64 last_end_ns = 0;
@@ -63,7 +63,7 @@ thread_cpu_ns(void)
 	return (uint64) now.tv_sec * 1000000000 + (uint64) now.tv_nsec;
 }
 
-/* Each round waits for the one before; the empty statement keeps the compiler from working them out beforehand. */
+/* Each round depends on the one before; the empty statement keeps the compiler from computing them in advance. */
 static void
 spin(uint64 turns)
 {
@@ -76,7 +76,7 @@ spin(uint64 turns)
 	}
 }
 
-/* Log lines of the level LOG are written whatever log_min_messages says. */
+/* Log lines of the level LOG are written at every value of log_min_messages. */
 static void
 tell(int code, Datum unused)
 {
@@ -122,7 +122,7 @@ start(QueryDesc *query, int flags)
 		standard_ExecutorStart(query, flags);
 }
 
-/* The name of the arm: what follows the first hyphen in the name of the folder that holds the data folder. */
+/* The name of the arm: the part after the first hyphen in the name of the data folder's parent. */
 static void
 find_arm(void)
 {
@@ -137,7 +137,7 @@ find_arm(void)
 	strlcpy(arm, name + 1, sizeof(arm));
 }
 
-/* The rounds of this arm, which have to be given. */
+/* The rounds of this arm; they are required. */
 static void
 find_rounds(void)
 {
@@ -157,7 +157,7 @@ find_rounds(void)
 	ereport(FATAL, (errmsg("known_cost.rounds names no rounds of arm %s: \"%s\"", arm, rounds_of_arms)));
 }
 
-/* What a claim asks a measured connection: the turns that its statements so far went through. */
+/* The value for a claim on a measured connection: the total rounds of its statements so far. */
 static const char *
 show_turns(void)
 {

@@ -23,9 +23,9 @@ pub struct Contestant {
     pub short: Vec<String>,
     /// Further arguments of the long run.
     pub long: Vec<String>,
-    /// The number of operations that succeeded, from what the program prints; `None` when it failed.
+    /// Parses the number of successful operations from the program's output; `None` if it failed.
     pub operations: fn(&str) -> Option<u64>,
-    /// It takes part in every round of this number: long runs are dear.
+    /// It takes part in one of this many rounds: long runs take time.
     pub every: usize,
 }
 
@@ -33,15 +33,15 @@ pub struct Contestant {
 pub struct Case {
     /// Name in the report.
     pub name: String,
-    /// Who takes part; Tithe comes twice.
+    /// The contestants; Tithe is in the list twice.
     pub contestants: Vec<Contestant>,
 }
 
-/// What a case gave: for each contestant the processor time per operation of each round, ns.
+/// Result of a case: for each contestant the processor time per operation of each round, ns.
 pub struct Outcome {
     /// Name of the case.
     pub case: String,
-    /// Name, whether it is Tithe, and a value a round where it took part.
+    /// Name, whether it is Tithe, and a value for each round in which it took part.
     pub rows: Vec<(String, bool, Vec<Option<PerOperation>>)>,
 }
 
@@ -63,7 +63,7 @@ struct Cost {
 }
 
 impl Case {
-    /// Runs `rounds` rounds, in an order that turns round by round.
+    /// Runs `rounds` rounds, with a rotating order.
     ///
     /// # Errors
     /// A contestant that cannot be started, or failed.
@@ -107,7 +107,7 @@ impl Contestant {
         command.args(&self.arguments).args(length).stdin(Stdio::null());
         command.stdout(into.try_clone().map_err(failed)?).stderr(into);
         let child = command.spawn().map_err(failed)?;
-        // The pipe ends when the last writer is gone, and `command` holds two of them.
+        // The pipe ends only when all writers are closed, and `command` holds two of them.
         drop(command);
         let mut text = String::new();
         output.read_to_string(&mut text).map_err(failed)?;
@@ -124,7 +124,7 @@ impl Contestant {
 /// Waits for a child; its status and its processor time, user and system, ns.
 fn wait(process: i32) -> std::io::Result<(i32, f64, f64)> {
     let mut status = 0;
-    // SAFETY: `usage` is plain data, and like `status` it lives through the call.
+    // SAFETY: `usage` is plain data; it and `status` live through the call.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         if libc::wait4(process, &raw mut status, 0, &raw mut usage) < 0 {
@@ -143,7 +143,7 @@ pub fn number_after(text: &str, name: &str) -> Option<u64> {
     rest[..rest.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
 }
 
-/// The number that stands before `name` in `text`.
+/// The number before `name` in `text`.
 pub fn number_before(text: &str, name: &str) -> Option<u64> {
     let rest = &text[..text.find(name)?];
     rest[rest.rfind(|sign: char| !sign.is_ascii_digit()).map_or(0, |at| at + 1)..].parse().ok()
@@ -178,8 +178,8 @@ impl Outcome {
         Spread::of(&self.rows[row].2.iter().flatten().map(|each| each.user_ns).collect::<Vec<_>>())
     }
 
-    /// Tithe's processor time per operation as a multiple of that of row `row`, round by round. Of Tithe's two
-    /// runs the geometric mean counts, which does not favour the order; the second against the first is A/A.
+    /// Tithe's processor time per operation as a multiple of that of row `row`, round by round. The geometric mean of
+    /// Tithe's two runs is used, which cancels effects of the order; the second run against the first is A/A.
     pub fn ratio(&self, row: usize) -> Spread {
         let ours: Vec<&Vec<Option<PerOperation>>> =
             self.rows.iter().filter(|(_, ours, _)| *ours).map(|row| &row.2).collect();

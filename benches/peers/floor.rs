@@ -1,8 +1,8 @@
-//! The least that a load generator can cost here: Tithe's own loop around nothing.
+//! The smallest possible cost of a load generator here: Tithe's own loop around an empty request.
 //!
-//! Requests of 70 bytes are answered by 1,200 bytes from a thread a connection, about what a read of 1 KB moves. There
-//! is no protocol, no key, no value and no check: what Tithe costs above this is its own doing, and what this
-//! costs is the kernel's.
+//! A thread per connection answers requests of 70 bytes with 1,200 bytes, about the traffic of a read of 1 KB. There is
+//! no protocol, no key, no value and no check. The cost of this loop is the kernel's; everything that Tithe costs above
+//! it is Tithe's own.
 
 use std::{
     io::{Read, Write as _},
@@ -31,7 +31,7 @@ const REQUEST: [u8; 70] = [b'q'; 70];
 const ANSWER: [u8; 1200] = [b'a'; 1200];
 const SLOT_NS: u64 = 20_000_000;
 
-/// Answers everyone until this process ends; the port.
+/// Answers all connections until this process ends; returns the port.
 ///
 /// # Errors
 /// When no port is free.
@@ -42,7 +42,7 @@ pub fn serve() -> Result<u16, Fault> {
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             std::thread::spawn(move || {
-                // A request that small is never cut in two on the loopback device.
+                // Such a small request is never split on the loopback device.
                 let _ = stream.set_nodelay(true);
                 let mut request = REQUEST;
                 while stream.read_exact(&mut request).is_ok() && stream.write_all(&ANSWER).is_ok() {}
@@ -52,10 +52,10 @@ pub fn serve() -> Result<u16, Fault> {
     Ok(port)
 }
 
-/// The floor with `clients` connections as a contestant.
+/// A contestant with `clients` connections to the echo server.
 ///
 /// # Errors
-/// When this program cannot tell where it is.
+/// When this program cannot find its own path.
 pub fn contestant(port: u16, clients: u32) -> Result<Contestant, Fault> {
     Ok(Contestant {
         name: "floor (echo)".to_owned(),
@@ -72,7 +72,7 @@ pub fn contestant(port: u16, clients: u32) -> Result<Contestant, Fault> {
 /// The other side of [`contestant`].
 ///
 /// # Errors
-/// Whatever would invalidate a frame.
+/// Any problem that would invalidate a frame.
 pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     let numbers: Option<Vec<u32>> = arguments.iter().map(|text| text.parse().ok()).collect();
     let Some([port, clients, blocks]) = numbers.as_deref() else {
@@ -148,7 +148,7 @@ impl KeyValueSession for Echo {
     }
 }
 
-/// A client that has nothing to prepare and nothing to check.
+/// A client without preparation and checks.
 struct Nothing;
 
 impl Client for Nothing {

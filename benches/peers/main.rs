@@ -1,21 +1,22 @@
-//! What the load loop costs its client, beside other load generators: processor time per operation, as ratios.
+//! The client's cost of Tithe's load loop, compared with other load generators: processor time per operation, as
+//! ratios.
 //!
-//! `cargo bench --bench peers` starts a server of its own, loads it, and runs Tithe and its peers in turn on the same
-//! rows. Client and server share one processor, so that nobody pays for waking another one. In each round every
-//! contestant runs once, in an order that turns round by round; Tithe runs twice, which shows what the machine can
-//! tell apart. A round gives one ratio per peer, and the median over the rounds is the result: processor time
-//! alone changes by half and more within minutes on a shared machine, and says little.
+//! `cargo bench --bench peers` starts its own server, loads it, and runs Tithe and its peers in turn on the same rows.
+//! Client and server share one processor, so waking another processor costs nothing. In each round every contestant
+//! runs once, with a rotating order. Tithe runs twice, which shows which differences are noise. A round gives one ratio
+//! per peer; the result is the median over the rounds. Processor time alone is not a useful result: on a shared machine
+//! it changes by half and more within minutes.
 //!
 //! The processor time of a contestant is what the kernel charges its process, user and system, for a long run less a
-//! short one, divided by the operations of the long run less those of the short one. So starting and connecting are
-//! out, and so is most of what Java's compiler does.
+//! short one, divided by the operations of the long run less those of the short one. So starting and connecting do not
+//! count, nor does most of the work of Java's compiler.
 //!
-//! Tithe runs as in a measurement: its frames, slots and fresh connections, YCSB's keys and values, every
-//! field verified, latencies recorded, server processes watched. The peers do less: see the table's notes.
+//! Tithe runs as in a measurement: with frames, slots and fresh connections, YCSB's keys and values, every field
+//! verified, latencies recorded, server processes observed. The peers do less: see the table's notes.
 //!
-//! Needed: PostgreSQL, MariaDB, Redis, sysbench, and for YCSB Java and Maven; what is missing is left out, and said so.
-//! Options: `--rounds N`, `--only TEXT` (cases and peers by a part of their names), `--write` (keeps the
-//! result as `benches/RESULTS.md`).
+//! Needed: PostgreSQL, MariaDB, Redis, sysbench, and for YCSB Java and Maven; missing ones are left out with a message.
+//! Options: `--rounds N`, `--only TEXT` (cases and peers by a part of their names), `--write` (keeps the result as
+//! `benches/RESULTS.md`).
 
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a bench tells its progress and prints its result")]
 
@@ -33,10 +34,10 @@ use std::{path::Path, process::ExitCode};
 
 use tithe_machine::{fault::Fault, watch::process};
 
-/// Rounds when none are asked for: A/A lies within some 5 % then.
+/// Default number of rounds: with it, A/A is within some 5 %.
 const ROUNDS: usize = 9;
 
-/// What the command line asks for.
+/// Command-line options.
 struct Options {
     rounds: usize,
     only: Option<String>,
@@ -81,7 +82,7 @@ fn options(arguments: &[String]) -> Result<Options, Fault> {
 fn session(options: &Options) -> Result<(), Fault> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let machine = tithe_machine::watch::host::machine(&root);
-    // Every process that is started from here on inherits it.
+    // Every process started from here on inherits it.
     let processor = process::processors().pop().unwrap_or(0);
     process::pin(0, processor);
     let echo = floor::serve()?;
@@ -125,7 +126,7 @@ fn session(options: &Options) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A server that could be started; a missing one is told and left out.
+/// A server that was started; a missing one is left out with a message.
 fn present(name: &str, started: Result<server::Loaded, Fault>) -> Option<server::Loaded> {
     started.map_err(|fault| eprintln!("LEFT OUT: {name}: {fault}")).ok()
 }

@@ -1,4 +1,4 @@
-//! MariaDB with the same rows for everyone, and sysbench and YCSB's JDBC binding beside Tithe.
+//! MariaDB with the same rows for all; sysbench and YCSB's JDBC binding compared with Tithe.
 //!
 //! As on PostgreSQL, the peers read copies with the values as text.
 
@@ -12,7 +12,7 @@ use crate::{
     tithe::{self, FIELDS, Job},
 };
 
-/// All three tables stay in memory, and no commit waits for the disk: the client is what is measured.
+/// All three tables stay in memory, and no commit waits for the disk: the client is measured.
 const SETTINGS: [(&str, &str); 2] = [("innodb_buffer_pool_size", "1G"), ("innodb_flush_log_at_trx_commit", "2")];
 
 const JOBS: [Job; 2] = [Job { workload: "c", clients: 8 }, Job { workload: "a", clients: 8 }];
@@ -20,7 +20,7 @@ const JOBS: [Job; 2] = [Job { workload: "c", clients: 8 }, Job { workload: "a", 
 /// Starts and loads it.
 ///
 /// # Errors
-/// No MariaDB, or whatever it refuses.
+/// No MariaDB, or any error of it.
 pub fn start() -> Result<Loaded, Fault> {
     Loaded::start(&MariaDb, &SETTINGS, |session, _| {
         let columns = (0..FIELDS).map(|number| format!("field{number} text")).collect::<Vec<_>>().join(", ");
@@ -39,10 +39,10 @@ pub fn start() -> Result<Loaded, Fault> {
     })
 }
 
-/// All jobs with all peers that are installed, and with the floor against the server on port `echo`.
+/// All jobs with all installed peers, and with the floor against the echo server on port `echo`.
 ///
 /// # Errors
-/// When this program cannot tell where it is.
+/// When this program cannot find its own path.
 pub fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
     let port = server.place.port;
     let connect = format!(

@@ -1,4 +1,4 @@
-//! Load generators that speak to more than one database: sysbench, and YCSB's own core over JDBC.
+//! Load generators for more than one database: sysbench, and YCSB's own core over JDBC.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,17 +14,17 @@ use crate::{
 
 /// Seconds of a short and a long run of a native peer.
 pub const NATIVE_S: (u32, u32) = (1, 3);
-/// Seconds of a short and a long run of a peer in Java: its compiler is done with the hot path in the short one.
+/// Seconds of a short and a long run of a peer in Java: the compiler finishes the hot path during the short one.
 const JAVA_S: (u32, u32) = (8, 20);
-/// Rounds of which a peer in Java takes part in one.
+/// A peer in Java takes part in one of this many rounds.
 const JAVA_EVERY: usize = 3;
 
-/// Where the peers' scripts are.
+/// Folder of the peers' scripts.
 pub fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/peers/scripts")
 }
 
-/// True when `program` can be run; told when not.
+/// True if `program` can be run; prints a message if not.
 pub fn installed(program: &str) -> bool {
     let there = Command::new(program).arg("--version").output().is_ok();
     if !there {
@@ -39,7 +39,7 @@ pub fn version(program: &Path) -> Option<String> {
     String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_owned)
 }
 
-/// sysbench, told by `connect` where the server is; `None` where it is not installed.
+/// sysbench, with `connect` as the arguments for the server; `None` if it is not installed.
 pub fn sysbench(connect: &str, job: Job) -> Option<Contestant> {
     if !installed("sysbench") {
         return None;
@@ -61,7 +61,7 @@ pub fn sysbench(connect: &str, job: Job) -> Option<Contestant> {
     })
 }
 
-/// YCSB on `table` of the server at `url`; `None` where it cannot be had.
+/// YCSB on `table` of the server at `url`; `None` if it is not available.
 ///
 /// # Errors
 /// When Maven or the compiler cannot be started.
@@ -82,7 +82,7 @@ pub fn ycsb(url: &str, table: &str, job: Job) -> Result<Option<Contestant>, Faul
         arguments: words(&arguments).collect(),
         short: vec![format!("maxexecutiontime={}", JAVA_S.0)],
         long: vec![format!("maxexecutiontime={}", JAVA_S.1)],
-        // Operations that failed have lines of their own, and are not wanted at all.
+        // Failed operations have lines of their own; any such line makes the run fail.
         operations: |text| {
             let all = ["READ", "UPDATE"].map(|name| number_after(text, &format!("[{name}], Operations")));
             let good = ["READ", "UPDATE"].map(|name| number_after(text, &format!("[{name}], Return=OK")));
@@ -92,8 +92,8 @@ pub fn ycsb(url: &str, table: &str, job: Job) -> Result<Option<Contestant>, Faul
     }))
 }
 
-/// The class path of YCSB's core with our binding for JDBC, fetched by Maven once, and compiled; `None` when it cannot
-/// be had.
+/// The class path of YCSB's core with our binding for JDBC, downloaded by Maven once, and compiled; `None` if it is not
+/// available.
 fn ycsb_class_path() -> Result<Option<String>, Fault> {
     if !installed("javac") || !installed("mvn") {
         return Ok(None);

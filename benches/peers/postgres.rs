@@ -1,8 +1,8 @@
-//! PostgreSQL with the same rows for everyone, and pgbench, sysbench and YCSB's JDBC binding beside Tithe.
+//! PostgreSQL with the same rows for all; pgbench, sysbench and YCSB's JDBC binding compared with Tithe.
 //!
-//! Tithe's own table has its values as bytes. The peers read copies of it with the values as text, as they would
-//! create them: one by YCSB's keys, one by whole numbers, which is what pgbench and sysbench can draw. pgbench's own
-//! scripts run on its own tables, which both reach by the same name.
+//! Tithe's own table has its values as bytes. The peers read copies of it with the values as text, as they would create
+//! them: one with YCSB's keys, one with integers, which pgbench and sysbench can draw. pgbench's own scripts run on its
+//! own tables, which have the same name for both.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ use crate::{
     tithe::{self, FIELDS, Job, RECORDS},
 };
 
-/// All three tables stay in memory, and no commit waits for the disk: the client is what is measured.
+/// All three tables stay in memory, and no commit waits for the disk: the client is measured.
 const SETTINGS: [(&str, &str); 2] = [("shared_buffers", "1GB"), ("synchronous_commit", "off")];
 
 const JOBS: [Job; 7] = [
@@ -33,7 +33,7 @@ const JOBS: [Job; 7] = [
 /// Starts and loads it.
 ///
 /// # Errors
-/// No PostgreSQL, or whatever it refuses.
+/// No PostgreSQL, or any error of it.
 pub fn start() -> Result<Loaded, Fault> {
     let loaded = Loaded::start(&Postgres, &SETTINGS, |session, _| {
         let fields = (0..FIELDS).map(|number| format!("convert_from(field{number}, 'UTF8') AS field{number}"));
@@ -66,10 +66,10 @@ pub fn versions(server: &Loaded) -> Vec<String> {
     [server.version.clone()].into_iter().chain(peer::version(&server.install.programs.join("pgbench"))).collect()
 }
 
-/// All jobs with all peers that are installed, and with the floor against the server on port `echo`.
+/// All jobs with all installed peers, and with the floor against the echo server on port `echo`.
 ///
 /// # Errors
-/// When this program cannot tell where it is.
+/// When this program cannot find its own path.
 pub fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
     let port = server.place.port;
     let connect =

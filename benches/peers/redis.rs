@@ -1,6 +1,6 @@
-//! Redis with records of the same size for everyone, and redis-benchmark beside Tithe.
+//! Redis with records of the same size for all, and redis-benchmark compared with Tithe.
 //!
-//! redis-benchmark draws keys of twelve digits, so it reads hashes of its own: ten fields of 100 bytes, as Tithe's.
+//! redis-benchmark draws keys of twelve digits, so it reads its own hashes: ten fields of 100 bytes, like Tithe's.
 
 use std::process::Command;
 
@@ -22,12 +22,12 @@ const REQUESTS: (u32, u32) = (5_000, 150_000);
 /// Starts and loads it.
 ///
 /// # Errors
-/// No Redis, or whatever it refuses.
+/// No Redis, or any error of it.
 pub fn start() -> Result<Loaded, Fault> {
     Loaded::start(&Redis, &[], |_, place| fill(place))
 }
 
-/// Makes the peers' records inside the server.
+/// Creates the peers' records inside the server.
 fn fill(place: &Place) -> Result<(), Fault> {
     let script = format!(
         "for record = 0, {} do local values = {{}} for field = 0, {} do values[#values + 1] = 'field' .. field \
@@ -44,10 +44,10 @@ fn fill(place: &Place) -> Result<(), Fault> {
     if said.trim() == "OK" { Ok(()) } else { Err(Fault::Machine(format!("redis-cli: {said}"))) }
 }
 
-/// All jobs, and the floor against the server on port `echo`.
+/// All jobs, with the floor against the echo server on port `echo`.
 ///
 /// # Errors
-/// When this program cannot tell where it is.
+/// When this program cannot find its own path.
 pub fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
     let port = server.place.port;
     let case = |job: Job| {
@@ -66,7 +66,7 @@ fn redis_benchmark(port: u16, job: Job) -> Contestant {
     let fields = (0..FIELDS).map(|number| format!("field{number}"));
     let read = ["HMGET".to_owned(), "records:__rand_int__".to_owned()].into_iter().chain(fields);
     let whole = |requests: u32| {
-        // Options must stand before the command.
+        // Options must come before the command.
         let options = format!("-h 127.0.0.1 -p {port} -c {} -r {RECORDS} -n {requests}", job.clients);
         peer::words(&options).chain(read.clone()).collect()
     };

@@ -6,7 +6,7 @@ use tithe_model::{quantity, record::Machine};
 
 use crate::contest::{Outcome, Spread};
 
-/// What stands above the tables.
+/// The text above the tables.
 const HEAD: &str = "\
 # The load loop and other load generators
 

@@ -1,4 +1,4 @@
-//! A database server with Tithe's rows on it, for Tithe and its peers.
+//! A database server with Tithe's rows, for Tithe and its peers.
 
 use std::sync::atomic::AtomicU64;
 
@@ -15,23 +15,23 @@ use crate::tithe;
 
 /// A loaded server; it ends when dropped.
 pub struct Loaded {
-    /// Where it listens, and its folder.
+    /// Its address and folder.
     pub place: Place,
     /// Its version.
     pub version: String,
     /// Its programs.
     pub install: Install,
-    // Stopped before its folder goes.
+    // Must end before its folder is removed.
     _running: Option<Running>,
     _sandbox: Sandbox,
 }
 
 impl Loaded {
-    /// Starts `database` with `settings`, has Tithe load its table, and gives `copy` a session and the name of the
-    /// table to make what the peers read.
+    /// Starts `database` with `settings` and has Tithe load its table. Then calls `copy` with a session and the name of
+    /// the table, to create the tables of the peers.
     ///
     /// # Errors
-    /// No server, or whatever it refuses.
+    /// No server, or any error of it.
     pub fn start(
         database: &dyn Product,
         settings: &[(&str, &str)],

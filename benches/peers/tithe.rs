@@ -1,4 +1,4 @@
-//! Tithe as a contestant: one frame of one arm, by the code that measures.
+//! Tithe as a contestant: one frame of one arm, with the code of real measurements.
 
 use std::sync::atomic::AtomicBool;
 
@@ -24,10 +24,10 @@ pub const RECORDS: u64 = 100_000;
 /// Fields of a record.
 pub const FIELDS: usize = 10;
 
-/// Slots of a short run and of a long one. One slot of 20 ms, and 3 s.
+/// Slots of a short and a long run: one slot of 20 ms, and 3 s.
 const SLOTS: (u32, u32) = (1, 150);
 
-/// The job: which workload, and how many clients.
+/// The job: workload and number of clients.
 #[derive(Debug, Clone, Copy)]
 pub struct Job {
     /// YCSB's letter, `a` or `c`, or pgbench's script, `builtin:select-only`.
@@ -53,7 +53,7 @@ impl Job {
     }
 }
 
-/// A plan of the job, made as a user's experiment is.
+/// A plan of the job, made like that of a user's experiment.
 ///
 /// # Errors
 /// Every problem with it, as one text.
@@ -80,7 +80,7 @@ pub fn plan(database: &dyn Product, workload: &str, clients: u32) -> Result<Plan
 /// The plan's only workload.
 ///
 /// # Errors
-/// As [`tithe_workloads::make`].
+/// Those of [`tithe_workloads::make`].
 pub fn workload(plan: &Plan) -> Result<Box<dyn Workload>, Fault> {
     tithe_workloads::make(&plan.experiment.workloads[0], &plan.experiment.data, plan.experiment.measure.seed)
         .map_err(Fault::Machine)
@@ -89,7 +89,7 @@ pub fn workload(plan: &Plan) -> Result<Box<dyn Workload>, Fault> {
 /// Tithe against `database` on `port`, as contestant `name`.
 ///
 /// # Errors
-/// When this program cannot tell where it is.
+/// When this program cannot find its own path.
 pub fn contestant(name: &str, database: &dyn Product, port: u16, job: Job) -> Result<Contestant, Fault> {
     let text = |text: &str| text.to_owned();
     Ok(Contestant {
@@ -113,7 +113,7 @@ pub fn contestant(name: &str, database: &dyn Product, port: u16, job: Job) -> Re
 /// The other side of [`contestant`]: offers the load and prints the number of operations.
 ///
 /// # Errors
-/// Whatever would invalidate a frame.
+/// Any problem that would invalidate a frame.
 pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     let wrong = || Fault::Machine("usage: load DATABASE PORT WORKLOAD CLIENTS SLOTS".to_owned());
     let [database, port, workload, clients, slots] = arguments else { return Err(wrong()) };

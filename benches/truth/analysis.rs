@@ -1,4 +1,4 @@
-//! What a report says, found by name, and how it is told.
+//! Figures of a report, found by name, and their formats.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 use tithe_harness::folder;
 use tithe_model::records::Records;
 
-/// The metrics of slots that the parts tell, with their words and the level that each compares.
+/// The metrics of slots that the parts print, with their titles and the level that each compares.
 pub const METRICS: [(&str, &str, &str); 3] =
     [("cpu", "CPU", "cpu_per_op"), ("net", "net", "net_per_op"), ("time", "time", "latency_mean")];
 
@@ -38,7 +38,7 @@ pub fn ends(interval: &Value) -> Ends {
     (end("low", f64::NEG_INFINITY), end("high", f64::INFINITY))
 }
 
-/// The ends of an interval; `None` where there is none, or its frames are too few.
+/// The ends of an interval; `None` if there is none, or there are too few frames.
 pub fn interval_of(interval: &Value) -> Option<Ends> {
     let (low, high) = ends(interval);
     (low.is_finite() && high.is_finite()).then_some((low, high))
@@ -49,22 +49,22 @@ pub fn interval(report: &Value, cell: usize, arm: usize, name: &str) -> Option<E
     interval_of(&find(report, cell, arm, name)?["effect"])
 }
 
-/// Does the interval hold `truth`?
+/// Does the interval contain `truth`?
 pub fn holds((low, high): Ends, truth: f64) -> bool {
     (low..=high).contains(&truth)
 }
 
-/// `[+4.10, +5.20] %` of ends that are natural-log ratios.
+/// `[+4.10, +5.20] %` for ends that are natural-log ratios.
 pub fn percent((low, high): Ends) -> String {
     format!("[{:+.2}, {:+.2}] %", 100.0 * low.exp_m1(), 100.0 * high.exp_m1())
 }
 
-/// The same of what may not be there: a dash then.
+/// The same for an optional interval: a dash if there is none.
 pub fn percent_or_dash(interval: Option<Ends>) -> String {
     interval.map_or("—".to_owned(), percent)
 }
 
-/// `40.1 [39.5, 41.0]` of a level; a dash where there is none.
+/// `40.1 [39.5, 41.0]` for a level; a dash if there is none.
 pub fn amount(level: Option<&Value>) -> String {
     let told = |level: &Value| {
         let (low, high) = ends(level);
@@ -73,12 +73,12 @@ pub fn amount(level: Option<&Value>) -> String {
     level.and_then(told).unwrap_or_else(|| "—".to_owned())
 }
 
-/// `load 2.1, waited 3 %`: the machine while a cell was measured.
+/// `load 2.1, waited 3 %`: the machine during the measurement of a cell.
 pub fn host(cell: &Value) -> String {
     format!("load {:.1}, waited {:.0} %", load(cell), 100.0 * wait_share(cell))
 }
 
-/// Mean load average while a cell was measured.
+/// Mean load average during the measurement of a cell.
 pub fn load(cell: &Value) -> f64 {
     cell["host"]["load"].as_f64().unwrap_or(f64::NAN)
 }

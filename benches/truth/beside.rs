@@ -1,4 +1,4 @@
-//! Who else runs: processes of this program that use all the processor time they get.
+//! Background load: processes of this program that use all the processor time they get.
 
 use std::{
     fmt,
@@ -13,30 +13,30 @@ pub const HOG: &str = "hog";
 /// The argument that makes this program a walker.
 pub const WALKER: &str = "walker";
 
-/// What a walker walks through: more than most processors' last cache, so that it pushes out what others keep there.
+/// Memory that a walker walks through: more than most processors' last-level cache, so that it evicts other data.
 const WALKED_BYTES: usize = 48 << 20;
 
-/// Bytes that a processor fetches at once.
+/// Size of a cache line, bytes.
 const LINE_BYTES: usize = 64;
 
-/// Who runs beside a measurement.
+/// Background load of a measurement.
 #[derive(Clone, Copy)]
 pub enum Beside {
-    /// So many busy loops; none of them is quiet.
+    /// Number of busy loops; none means a quiet machine.
     Hogs(usize),
-    /// So many that walk through [`WALKED_BYTES`] each.
+    /// Number of processes that walk through [`WALKED_BYTES`] each.
     Walkers(usize),
 }
 
 impl Beside {
-    /// Starts them; they run until what is returned is dropped, or this process ends.
+    /// Starts them; they run until the result is dropped, or this process ends.
     pub fn start(self) -> Neighbours {
         let (count, what) = match self {
             Self::Hogs(count) => (count, HOG),
             Self::Walkers(count) => (count, WALKER),
         };
         let program = std::env::current_exe().expect("this program has a path");
-        // Each reads its standard input, whose other end goes with this process however it ends.
+        // Each reads its standard input, which closes when this process ends for any reason.
         let start = || Command::new(&program).arg(what).stdin(Stdio::piped()).spawn().expect("a neighbour starts");
         Neighbours((0..count).map(|_| start()).collect())
     }
@@ -52,7 +52,7 @@ impl fmt::Display for Beside {
     }
 }
 
-/// Running neighbours, until dropped.
+/// Running load processes, until dropped.
 pub struct Neighbours(Vec<Child>);
 
 impl Drop for Neighbours {
@@ -74,7 +74,7 @@ pub fn hog() -> Result<(), String> {
     })
 }
 
-/// Changes every line of a large piece of memory, again and again.
+/// Changes every cache line of a large piece of memory repeatedly.
 pub fn walk() -> Result<(), String> {
     until_left(|| {
         let mut memory = vec![1_u8; WALKED_BYTES];
@@ -85,7 +85,7 @@ pub fn walk() -> Result<(), String> {
     })
 }
 
-/// Does `work` in a thread until standard input ends.
+/// Runs `work` in a thread until standard input ends.
 fn until_left(work: fn()) -> Result<(), String> {
     std::thread::spawn(work);
     std::io::stdin().read_to_end(&mut Vec::new()).map(drop).map_err(|error| format!("a neighbour: {error}"))

@@ -3,7 +3,7 @@
 /// Extra cost of the known arms.
 pub const KNOWN: [f64; 4] = [0.01, 0.02, 0.05, 0.10];
 
-/// On arms of the simulated database that cost what [`KNOWN`] says.
+/// With arms of the simulated database that have the costs [`KNOWN`].
 pub fn known_arms(database: &str, seed: u64, budget: &str) -> String {
     let arms: String = KNOWN
         .iter()
@@ -17,7 +17,7 @@ pub fn known_arms(database: &str, seed: u64, budget: &str) -> String {
     )
 }
 
-/// On PostgreSQL against itself.
+/// With PostgreSQL against itself.
 pub fn against_itself(
     design: &str,
     pin: bool,
@@ -35,7 +35,7 @@ pub fn against_itself(
     )
 }
 
-/// The keys of a `[[workload]]`: one of YCSB's letters, or `u`, updates alone, which wait for the disk.
+/// The keys of a `[[workload]]`: one of YCSB's letters, or `u` for updates only, which wait for the disk.
 pub fn ycsb(workload: &str) -> String {
     match workload {
         "u" => {
@@ -45,8 +45,8 @@ pub fn ycsb(workload: &str) -> String {
     }
 }
 
-/// The `[settings]` of `database` under which `workload` says what is asked: updates alone wait for the disk, which
-/// SQLite does only when told, and SQLite's pages are decrypted only where its cache does not hold them all.
+/// The `[settings]` of `database` for `workload`. Updates only must wait for the disk, which SQLite does only if
+/// configured. SQLite's pages must be decrypted, which happens only if its cache does not hold them all.
 pub fn settings(database: &str, workload: &str) -> String {
     let synchronous = if workload == "u" { "FULL" } else { "NORMAL" };
     match database {

@@ -1,4 +1,4 @@
-//! Four identical arms of one product: how often an interval leaves zero out, and whether an arm's place in the file
+//! Four identical arms of one product: how often an interval excludes zero, and whether an arm's position in the file
 //! matters.
 
 use std::path::PathBuf;
@@ -17,22 +17,22 @@ use crate::{
     share::share,
 };
 
-/// Arms beside the plain one.
+/// Number of arms in addition to the plain one.
 const AGAIN: usize = 3;
 
-/// What is to be measured.
+/// What to measure.
 pub struct Options {
     product: String,
     cells: u32,
     seconds: u32,
     hogs: usize,
     workload: String,
-    /// Where the rows of all starts are added.
+    /// File to which the rows of all starts are appended.
     rows: Option<PathBuf>,
 }
 
 impl Options {
-    /// As the command line says.
+    /// From the command line.
     pub fn read(arguments: &Arguments<'_>) -> Result<Self, String> {
         Ok(Self {
             product: arguments.word(0).ok_or("identical needs a product: sqlite, postgres, …")?.to_owned(),
@@ -44,13 +44,13 @@ impl Options {
         })
     }
 
-    /// One set of resources, alike but for its name, for each cell.
+    /// One set of resources for each cell, all equal except for their names.
     fn experiment(&self) -> String {
         let Self { product, cells, seconds, workload, .. } = self;
         let resources: String = (1..=*cells).map(|cell| format!("[[resources]]\nname = \"{cell}\"\n")).collect();
         let again: String = (1..=AGAIN).map(|arm| format!("[[arm]]\nname = \"again {arm}\"\n")).collect();
         let clients = match product.as_str() {
-            // Several clients of an embedded database wait for each other's locks.
+            // Several clients of an embedded database would wait for each other's locks.
             "sqlite" | "wiredtiger" => 1,
             _ => tithe_machine::watch::process::processors().len(),
         };
@@ -64,7 +64,7 @@ impl Options {
     }
 }
 
-/// Measures and tells.
+/// Measures and prints.
 pub fn measure(asked: &Options) -> Result<(), String> {
     let folder = Run::new("identical", &asked.experiment()).finish_beside(Beside::Hogs(asked.hogs))?;
     let report = report(&folder);
@@ -100,7 +100,7 @@ fn tell_cells(report: &Value, cells: usize) {
     }
 }
 
-/// How many intervals leave zero out, by metric: each alone, and cells in which any does.
+/// How many intervals exclude zero, by metric: single intervals, and cells in which any does.
 fn tell_misses(report: &Value, cells: usize) {
     let alone = 100.0 * (1.0 - CONFIDENCE.powf(1.0 / AGAIN as f64));
     let together = 100.0 * (1.0 - CONFIDENCE);
@@ -120,13 +120,13 @@ fn tell_misses(report: &Value, cells: usize) {
     }
 }
 
-/// Of each arm of a cell that has an interval of `metric`: does it leave zero out?
+/// For each arm of a cell with an interval of `metric`: does it exclude zero?
 fn misses(report: &Value, cell: usize, metric: &str) -> Vec<bool> {
     let found = (1..=AGAIN).filter_map(|arm| interval(report, cell, arm, metric));
     found.map(|found| !holds(found, 0.0)).collect()
 }
 
-/// The mean effect of each arm over the cells, with its standard error: what depends on an arm's place would show.
+/// The mean effect of each arm over the cells, with its standard error: it would show an effect of the arm's position.
 fn tell_means(report: &Value, cells: usize) {
     println!("\n| metric | mean effect of arm 1 | arm 2 | arm 3 |\n|---|---|---|---|");
     for (metric, words, _) in METRICS {

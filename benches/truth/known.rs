@@ -6,7 +6,7 @@ use crate::{
     run::Run,
 };
 
-/// How many intervals hold the truth on the simulated database.
+/// How many intervals contain the truth on the simulated database.
 pub fn coverage() -> Result<(), String> {
     let (mut right, mut runs) = ([0; KNOWN.len()], 0);
     for seed in 1..=25 {
@@ -24,7 +24,7 @@ pub fn coverage() -> Result<(), String> {
     Ok(())
 }
 
-/// Every interval of loops of known length.
+/// Every interval for loops of known length.
 pub fn spin(seconds: u32) -> Result<(), String> {
     let report = Run::new("spin", &known_arms("spinning", 1, &format!("{seconds} s"))).wait()?;
     for name in ["net", "cpu", "time"] {

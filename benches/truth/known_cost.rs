@@ -3,12 +3,12 @@
 //! In `known-cost` all arms have the same settings and no protections: the server learns from its folder which arm it
 //! is, and Tithe does not know which one costs more. In `known-claim` each arm has its own setting and claim.
 //!
-//! A pilot run says what a statement costs the plain arm and what a round burns. The truth of the measured runs comes
-//! from what their own servers counted, and from the level of their own plain arm.
+//! A pilot run measures the cost of a statement on the plain arm and the time of a round. The truth of the measured
+//! runs comes from the counts of their own servers, and from the level of their own plain arm.
 //!
-//! What the servers counted is added to processor time and to net time alike, and to the latency where nobody waits.
-//! Where clients wait, the latency has no known truth: a client that uses the processor longer also waits longer for
-//! it.
+//! The time counted by the servers is added to processor time and to net time alike, and to the latency if no client
+//! waits for a processor. Otherwise the latency has no known truth: a client that uses the processor longer also waits
+//! longer for it.
 
 use std::{
     fs,
@@ -31,19 +31,19 @@ use crate::{
 /// Rounds of the pilot's second arm: some microseconds, a few percent of a statement.
 const PILOT_ROUNDS: u64 = 4_000;
 
-/// Load of the pilot run, seconds: the least that Tithe measures two such arms with.
+/// Load of the pilot run, seconds: the minimum that Tithe accepts for two such arms.
 const PILOT_S: u32 = 30;
 
-/// Clients that wait for a processor for a larger share of their time have a latency that is also that of others.
+/// If clients wait for a processor for a larger share of their time, their latency also depends on other processes.
 const UNDISTURBED: f64 = 0.02;
 
 /// Name of the arm that burns nothing.
 const PLAIN: &str = "plain";
 
-/// An arm: its name, and the rounds that each of its statements burns.
+/// An arm: its name, and the rounds in each of its statements.
 type Arm = (String, u64);
 
-/// Measures the known arms in quiet, and beside `hogs` busy loops.
+/// Measures the known arms on a quiet machine, and while `hogs` busy loops run.
 pub fn measure(seconds: u32, hogs: usize) -> Result<(), String> {
     let library = Library::build()?;
     let (arms, pilot) = known_arms(&library)?;
@@ -81,11 +81,11 @@ pub fn claim(seconds: u32) -> Result<(), String> {
 pub struct Profiled {
     /// Its report.
     pub report: Value,
-    /// Name of each arm but the first, and what its loop burned beyond the first one's, µs per statement.
+    /// Name of each arm but the first, and the additional time of its loop over the first one's, µs per statement.
     pub loops_us: Vec<(String, f64)>,
 }
 
-/// Profiles the known arms in quiet.
+/// Profiles the known arms on a quiet machine.
 pub fn profile(seconds: u32) -> Result<Profiled, String> {
     let library = Library::build()?;
     let (arms, _) = known_arms(&library)?;
@@ -95,7 +95,7 @@ pub fn profile(seconds: u32) -> Result<Profiled, String> {
     Ok(Profiled { loops_us: (1..arms.len()).map(loop_us).collect(), report: measured.report })
 }
 
-/// The arms whose costs are known, and what a pilot run said of them.
+/// The arms whose costs are known, and a text with the results of a pilot run.
 fn known_arms(library: &Library) -> Result<(Vec<Arm>, String), String> {
     let arms = [(PLAIN.to_owned(), 0), ("pilot".to_owned(), PILOT_ROUNDS)];
     let pilot = run(library, Beside::Hogs(0), &experiment(library, PILOT_S, &arms), &arms, &[])?;
@@ -109,7 +109,7 @@ fn known_arms(library: &Library) -> Result<(Vec<Arm>, String), String> {
     Ok((arms, words))
 }
 
-/// Measures the `arms` of `experiment` with `beside` beside them and further `arguments`.
+/// Measures the `arms` of `experiment` with the load `beside` and further `arguments`.
 fn run(
     library: &Library,
     beside: Beside,
@@ -135,7 +135,7 @@ fn experiment(library: &Library, seconds: u32, arms: &[Arm]) -> String {
     head(library, seconds, &rounds.join(" ")) + &arms
 }
 
-/// Every arm but the plain one has its rounds in a setting of its own, and claims that its statements go through them.
+/// Every arm but the plain one has its rounds in a setting of its own, and claims that its statements run them.
 fn with_claims(library: &Library, seconds: u32, arms: &[Arm]) -> String {
     let own = |(name, rounds): &Arm| {
         format!(
@@ -158,7 +158,7 @@ fn head(library: &Library, seconds: u32, rounds: &str) -> String {
     )
 }
 
-/// A run with what its servers counted.
+/// A run with the counts of its servers.
 struct Measured {
     beside: Beside,
     arms: Vec<Arm>,
@@ -167,7 +167,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// One row for each arm and metric; how many ratios' intervals hold their truth, of how many that have one.
+    /// One row for each arm and metric; how many intervals of ratios contain their truth, and how many have one.
     fn tell(&self) -> Result<(usize, usize), String> {
         let (mut held, mut of) = (0, 0);
         for arm in 1..self.arms.len() {
@@ -185,8 +185,8 @@ impl Measured {
         Ok((held, of))
     }
 
-    /// The interval of the difference, where the report has one, and whether it holds what was burned, if that is the
-    /// truth (`known`). No level stands between the two.
+    /// The interval of the difference, if the report has one, and whether it contains the counted time, if that is the
+    /// truth (`known`). No level is needed for this comparison.
     fn difference(&self, arm: usize, metric: &str, known: bool) -> String {
         let own = find(&self.report, 0, arm, metric).map(|estimate| &estimate["difference"]);
         let found = own.and_then(interval_of).map(|(low_us, high_us)| (low_us * 1e3, high_us * 1e3));
@@ -200,24 +200,24 @@ impl Measured {
         format!("{} | {name} | {statements} | {:.0} {:+.0} ns", self.beside, self.loop_ns(arm), self.rest_ns(arm))
     }
 
-    /// What the server has counted that a statement costs arm `arm` beyond the plain arm, ns: the loop, and the rest
-    /// that the loop made more expensive.
+    /// The additional cost of a statement on arm `arm` over the plain arm by the servers' counts, ns: the loop, and the
+    /// rest, which the loop made more expensive.
     fn extra_ns(&self, arm: usize) -> f64 {
         self.loop_ns(arm) + self.rest_ns(arm)
     }
 
-    /// What arm `arm` burns in a statement beyond what the plain arm counts there, ns.
+    /// The time of the loop in a statement of arm `arm` beyond what the plain arm counts there, ns.
     fn loop_ns(&self, arm: usize) -> f64 {
         self.counts[arm].burned_each_ns() - self.counts[0].burned_each_ns()
     }
 
-    /// What the rest of a statement costs the server of arm `arm` beyond that of the plain arm, ns.
+    /// The cost of the rest of a statement on arm `arm` beyond that of the plain arm, ns.
     fn rest_ns(&self, arm: usize) -> f64 {
         self.counts[arm].rest_each_ns() - self.counts[0].rest_each_ns()
     }
 
-    /// The true cost of arm `arm` against the plain arm's `level`, with the ends that the level's interval leaves open:
-    /// natural-log ratios. `None` where that is not all that is added.
+    /// The true cost of arm `arm` against the plain arm's `level`, with the ends from the level's interval: natural-log
+    /// ratios. `None` if waiting for a processor adds to it.
     fn truth(&self, arm: usize, level: &str) -> Result<Option<(f64, Ends)>, String> {
         if level == "latency_mean" && wait_share(&self.report["cells"][0]) > UNDISTURBED {
             return Ok(None);
@@ -237,7 +237,7 @@ impl Measured {
 const HOLDS: &str = "holds";
 const MISSES: &str = "MISSES";
 
-/// Does `found` hold `truth`?
+/// Does `found` contain `truth`?
 fn verdict(found: Option<Ends>, truth: Option<f64>) -> &'static str {
     match (found, truth) {
         (_, None) => "no truth is known",
@@ -252,18 +252,18 @@ fn reported(truth: Option<(f64, Ends)>) -> String {
     truth.map_or("—".to_owned(), |(truth, ends)| format!("{:+.2} {}", 100.0 * truth.exp_m1(), percent(ends)))
 }
 
-/// What the servers of one arm counted.
+/// The counts of the servers of one arm.
 #[derive(Default)]
 struct Count {
     statements: u64,
     burned_ns: u64,
-    /// Statements that followed another one on their connection, and what the backend used between the loops.
+    /// Statements that followed another one on their connection, and the backend's time between the loops.
     followed: u64,
     rest_ns: u64,
 }
 
 impl Count {
-    /// Adds up what stands in the logs that Tithe has kept under the arm's name: every line must be that of this arm.
+    /// Sums the counts in the logs that Tithe has kept under the arm's name: every line must be that of this arm.
     fn read(logs: &Path, (name, rounds): &Arm) -> Result<Self, String> {
         let mut count = Self::default();
         let files = fs::read_dir(logs).map_err(|error| format!("{}: {error}", logs.display()))?;
@@ -290,12 +290,12 @@ impl Count {
         Ok(())
     }
 
-    /// What one statement burned on average, ns.
+    /// Average time of the loop in a statement, ns.
     fn burned_each_ns(&self) -> f64 {
         self.burned_ns as f64 / self.statements as f64
     }
 
-    /// What everything else of a statement used on average, ns.
+    /// Average time of the rest of a statement, ns.
     fn rest_each_ns(&self) -> f64 {
         self.rest_ns as f64 / self.followed as f64
     }
@@ -318,7 +318,7 @@ impl Library {
                 version.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
             return Err(format!("no header files of {version}'s server in {headers}: {}", how_to_install(&major)));
         }
-        // The servers' account must get there, which it may not to the folder of this repository.
+        // The servers' account must be able to enter it, unlike perhaps the folder of this repository.
         let folder = std::env::temp_dir().join(format!("tithe-known-cost-{}", std::process::id()));
         let library = Self { file: folder.join("known_cost.so"), programs: pg_config("--bindir")? };
         let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
@@ -352,7 +352,7 @@ fn how_to_install(major: &str) -> String {
     )
 }
 
-/// What a command says; what it complained of where it failed.
+/// The output of a command; if it fails, its error output.
 fn output(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("cannot start {program}: {error}"))?;

@@ -1,36 +1,37 @@
-//! Is the instrument right? Measures what is known, with the program as a user runs it.
+//! Is the instrument right? Measures known quantities, with the program as a user runs it.
 //!
-//! `cargo bench --bench truth -- PART [what it takes, in this order]`
+//! `cargo bench --bench truth -- PART [arguments, in this order]`
 //!
-//! | part | takes | the truth | what is shown |
-//! |---|---|---|---|
-//! | `coverage` | | arms of the simulated database that cost +1, +2, +5, +10 % | how many of 100 intervals hold it |
-//! | `spin` | seconds | the same arms as loops on this machine's processors, in real time | every interval, and whether
-//! it holds the truth |
-//! | `hogs` | seconds | PostgreSQL against itself, with processor hogs beside it | false alarms over disjoint segments
-//! of ten frames |
-//! | `adversary` | seconds | PostgreSQL against itself, hogs in the first half only | the sequential design's error and
-//! interval, and ours |
-//! | `designs` | seconds | PostgreSQL against itself | half-width of each design for a minute of two arms |
-//! | `writes` | seconds | PostgreSQL against itself, durable updates | the same by slot and number of clients |
-//! | `known-cost` | seconds, hogs | arms of PostgreSQL that burn counted processor time in every statement | every
-//! interval, and whether it holds the truth |
-//! | `known-claim` | seconds | the same arms, each with a setting and a claim of its own | the same, and whether each is
-//! proven |
-//! | `identical` | product, cells, seconds a cell, hogs, workload, file | four identical arms | how many intervals leave
-//! zero out; the mean effect by arm; whether differences persist over starts; rows go to the file |
-//! | `persistence` | files of rows | the same | whether differences persist over starts |
-//! | `profile-known` | runs, seconds a run | the arms of `known-cost` | what a profile gives to the counted loop, and
-//! whether its interval holds it |
-//! | `profile-identical` | product, runs, seconds a run, hogs | two identical arms | how often a part is called
-//! different |
-//! | `pairs` | product, runs, seconds a run, hogs, workload | the same experiment again and again | how many pairs
-//! `compare` calls different, and how much they differ |
-//! | `pairs-again` | folders of runs | the same, of runs that are there | the same |
-//! | `neighbours` | seconds, clients, workload, product | unknown, but the same under background load | what a protection
-//! costs beside hogs and walkers |
+//! For each part: its arguments, the truth, and what it prints.
 //!
-//! Nothing is asserted: the figures are for a reader. docs/evaluation.md and docs/method/writes.md show some.
+//! * `coverage`: arms of the simulated database that cost +1, +2, +5, +10 %. How many of 100 intervals contain the
+//!   cost.
+//! * `spin` (seconds): the same arms as loops on this machine's processors, in real time. Every interval, and whether
+//!   it contains the truth.
+//! * `hogs` (seconds): PostgreSQL against itself, while processor hogs run. False alarms over disjoint segments of ten
+//!   frames.
+//! * `adversary` (seconds): PostgreSQL against itself, with hogs in the first half only. Error and interval of the
+//!   sequential design, and ours.
+//! * `designs` (seconds): PostgreSQL against itself. Half-width of each design for a minute of two arms.
+//! * `writes` (seconds): PostgreSQL against itself, durable updates. The same by slot and number of clients.
+//! * `known-cost` (seconds, hogs): arms of PostgreSQL that burn counted processor time in every statement. Every
+//!   interval, and whether it contains the truth.
+//! * `known-claim` (seconds): the same arms, each with a setting and a claim of its own. The same, and whether each is
+//!   proven.
+//! * `identical` (product, cells, seconds per cell, hogs, workload, file): four identical arms. How many intervals
+//!   exclude zero, the mean effect by arm, and whether differences persist over starts. Rows are appended to the file.
+//! * `persistence` (files of rows): the same arms. Whether differences persist over starts.
+//! * `profile-known` (runs, seconds per run): the arms of `known-cost`. The time that a profile attributes to the
+//!   counted loop, and whether its interval contains it.
+//! * `profile-identical` (product, runs, seconds per run, hogs): two identical arms. How often a part is reported as
+//!   different.
+//! * `pairs` (product, runs, seconds per run, hogs, workload): the same experiment repeatedly. How many pairs `compare`
+//!   reports as different, and how much they differ.
+//! * `pairs-again` (folders of runs): the same, for existing runs.
+//! * `neighbours` (seconds, clients, workload, product): an unknown cost, equal under background load or not. The cost
+//!   of a protection while hogs and walkers run.
+//!
+//! Nothing is asserted: the figures are for readers. docs/evaluation.md and docs/method/writes.md show some.
 
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a bench tells its progress and prints its result")]
 
@@ -89,7 +90,7 @@ fn carry_out(part: &str, asked: &Arguments<'_>) -> Result<(), String> {
     }
 }
 
-/// What follows the part on the command line.
+/// The arguments after the part on the command line.
 struct Arguments<'a>(&'a [String]);
 
 impl Arguments<'_> {
@@ -98,7 +99,7 @@ impl Arguments<'_> {
         self.0.get(place).map(String::as_str)
     }
 
-    /// The number at `place`, which is called `what`; `otherwise` where nothing stands there.
+    /// The number at `place`, which is called `what`; `otherwise` if there is none.
     fn number<T: FromStr>(&self, place: usize, what: &str, otherwise: T) -> Result<T, String> {
         match self.word(place) {
             None => Ok(otherwise),

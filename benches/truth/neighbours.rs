@@ -1,5 +1,5 @@
-//! What a protection costs, measured alone and under background load: an operation's cost is the same in both, or
-//! it is not, and then by how much.
+//! The cost of a protection on a quiet machine and under background load: whether the cost of an operation changes, and
+//! by how much.
 
 use serde_json::Value;
 
@@ -11,14 +11,14 @@ use crate::{
     run::Run,
 };
 
-/// Who is beside the measurement, one after the other.
+/// The background loads, one after the other.
 const SETTINGS: [Beside; 5] = [Beside::Hogs(0), Beside::Hogs(2), Beside::Hogs(4), Beside::Hogs(8), Beside::Walkers(2)];
 
-/// Each product with the protection whose cost is measured.
+/// Each product with the measured protection.
 const PROTECTIONS: [(&str, &str); 2] =
     [("sqlite", "{ use = \"page-encryption\", cipher = \"aegis\" }"), ("postgres", "{ use = \"tls\" }")];
 
-/// What is to be measured.
+/// What to measure.
 pub struct Options {
     seconds: u32,
     clients: usize,
@@ -27,7 +27,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// As the command line says.
+    /// From the command line.
     pub fn read(arguments: &Arguments<'_>) -> Result<Self, String> {
         Ok(Self {
             seconds: arguments.number(0, "seconds", 60)?,
@@ -52,7 +52,7 @@ impl Options {
     }
 }
 
-/// Measures and tells.
+/// Measures and prints.
 pub fn measure(asked: &Options) -> Result<(), String> {
     let experiment = asked.experiment()?;
     let Options { seconds, clients, workload, product } = asked;
@@ -69,7 +69,7 @@ pub fn measure(asked: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// How the cost in µs comes about.
+/// How the cost in µs is computed.
 const IN_US: &str = "by the interval of the difference where the report has one, else (marked ≈) the ratio's ends times the plain level";
 
 fn row(report: &Value) -> Vec<String> {
@@ -82,8 +82,8 @@ fn row(report: &Value) -> Vec<String> {
     levels.into_iter().chain(ratios).chain(differences).chain(host).collect()
 }
 
-/// What an operation costs more in µs: the report's own difference, or what the ratio makes of the plain level; a dash
-/// where there is no interval.
+/// The additional cost of an operation in µs: the report's own difference, or the ratio applied to the plain level; a
+/// dash without an interval.
 fn difference(report: &Value, metric: &str, level_name: &str) -> String {
     let own = find(report, 0, 1, metric).map(|estimate| &estimate["difference"]);
     match own

@@ -1,5 +1,5 @@
-//! Identical experiments, one after the other: how many pairs of them `compare` calls different, and how much they
-//! differ beyond what the interval of each says, which is what `crates/model/data/run-spread.csv` keeps.
+//! Identical experiments, one after the other: how many pairs of them `compare` reports as different, and how much they
+//! differ beyond their own intervals. `crates/model/data/run-spread.csv` holds that figure.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -18,7 +18,7 @@ use crate::{
     share::share,
 };
 
-/// What is to be measured.
+/// What to measure.
 pub struct Options {
     product: String,
     runs: u32,
@@ -28,7 +28,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// As the command line says.
+    /// From the command line.
     pub fn read(arguments: &Arguments<'_>) -> Result<Self, String> {
         Ok(Self {
             product: arguments.word(0).ok_or("pairs needs a product: sqlite, postgres, redis")?.to_owned(),
@@ -39,7 +39,7 @@ impl Options {
         })
     }
 
-    /// The same but for its seed: plain, one protection that is there on every machine, and its price.
+    /// The same except for its seed: plain, and one protection that every machine has.
     fn experiment(&self, seed: u32) -> String {
         let Self { product, seconds, workload, .. } = self;
         let protection = match product.as_str() {
@@ -56,7 +56,7 @@ impl Options {
     }
 }
 
-/// Measures and tells.
+/// Measures and prints.
 pub fn measure(asked: &Options) -> Result<(), String> {
     let mut analyses: Vec<Analysis> = Vec::new();
     for seed in 1..=asked.runs {
@@ -73,7 +73,7 @@ pub fn measure(asked: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Tells of runs that are there: their folders.
+/// Prints the results of existing runs, from their folders.
 pub fn again(folders: &[String]) {
     tell(&folders.iter().map(|folder| assess(&read(Path::new(folder)))).collect::<Vec<_>>());
 }
@@ -98,7 +98,7 @@ fn tell_costs(analyses: &[Analysis]) {
     }
 }
 
-/// How many pairs are told apart, by figure.
+/// How many pairs are reported as different, by figure.
 fn tell_pairs(analyses: &[Analysis]) {
     let mut by_figure: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for (number, first) in analyses.iter().enumerate() {
@@ -118,13 +118,13 @@ fn tell_pairs(analyses: &[Analysis]) {
     }
 }
 
-/// What decides, of the protected arm.
+/// The deciding figure of the protected arm.
 fn deciding(analysis: &Analysis) -> impl Iterator<Item = &Estimate> {
     let arms = analysis.cells.first().into_iter().flat_map(|cell| &cell.arms).filter(|arm| !arm.aa);
     arms.flat_map(|arm| &arm.estimates).filter(|estimate| estimate.primary)
 }
 
-/// How much the runs differ beyond what each says of itself.
+/// How much the runs differ beyond their own intervals.
 fn tell_spread(analyses: &[Analysis]) {
     let units: Vec<Unit> = analyses.iter().flat_map(deciding).map(unit).collect();
     let Pooled { spread, .. } = pooled(&units, Errors::Own, 1.0 - CONFIDENCE);
@@ -135,7 +135,7 @@ fn tell_spread(analyses: &[Analysis]) {
     );
 }
 
-/// A run as one value: its standard error from the half-width of its interval, which has Student's quantile.
+/// A run as one value; its standard error comes from the half-width of its interval, which has Student's quantile.
 fn unit(estimate: &Estimate) -> Unit {
     let quantile = t_upper((1.0 - CONFIDENCE) / 2.0, (estimate.starts.max(2) - 1) as f64);
     let error = estimate.effect.half_width() / quantile;

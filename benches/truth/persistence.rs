@@ -1,10 +1,10 @@
-//! Does what identical arms differ by persist over the starts of a cell? The statistic, and the rows that it is made
-//! from.
+//! Does the difference between identical arms persist over the starts of a cell? The statistic, and the rows that it is
+//! computed from.
 //!
-//! Per start, an arm's time per operation differs from the plain arm's by an amount that varies from start to start.
-//! *t* is the mean of these differences over their standard error. For arms that are exchangeable from start to start
-//! it is Student's, with a root mean square of √(ν / (ν − 2)) for ν degrees of freedom. A larger one shows that
-//! something is drawn once a cell and not once a start: no number of starts averages it.
+//! In each start, an arm's time per operation differs from the plain arm's by a varying amount. *t* is the mean of
+//! these differences over their standard error. If arms are exchangeable from start to start, it is Student's, with a
+//! root mean square of √(ν / (ν − 2)) for ν degrees of freedom. A larger one shows that something is drawn once per
+//! cell and not once per start: more starts do not average it out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,10 +18,10 @@ use tithe_statistics::{mean, persistence::Persistence};
 /// First line of a file of rows.
 const HEADER: &str = "product,workload,cell,start,arm,operations,wall_ns,cpu_ns,stalled_ns";
 
-/// Draws from which the range of chance is taken.
+/// Number of draws for the range of chance.
 const DRAWS: usize = 4000;
 
-/// All that one arm did on one start.
+/// Totals of one arm on one start.
 #[derive(Clone)]
 pub struct Row {
     product: String,
@@ -32,17 +32,17 @@ pub struct Row {
     operations: u64,
     wall_ns: u64,
     cpu_ns: u64,
-    /// What neighbours took, as far as it was seen.
+    /// Time taken by background load, as far as known.
     stalled_ns: u64,
 }
 
 impl Row {
-    /// Processor time, µs an operation.
+    /// Processor time, µs per operation.
     fn cpu_us(&self) -> f64 {
         self.cpu_ns as f64 / self.operations as f64 / 1e3
     }
 
-    /// Wall time without processor time and what neighbours took, µs an operation.
+    /// Wall time without processor time and background load, µs per operation.
     fn waiting_us(&self) -> f64 {
         (self.wall_ns as f64 - self.cpu_ns as f64 - self.stalled_ns as f64) / self.operations as f64 / 1e3
     }
@@ -71,7 +71,7 @@ impl Row {
     }
 }
 
-/// The rows of a run, of frames that count.
+/// The rows of a run, from frames that count.
 pub fn rows(records: &Records, product: &str, workload: &str) -> Vec<Row> {
     let used = records.frames.iter().filter(|frame| frame.is_used());
     let starts: BTreeMap<(u32, u32), u32> = used.map(|frame| ((frame.cell, frame.frame), frame.start)).collect();
@@ -97,7 +97,7 @@ pub fn rows(records: &Records, product: &str, workload: &str) -> Vec<Row> {
     rows.into_values().filter(|row| row.operations > 0).collect()
 }
 
-/// Adds `rows` to the file at `path`; their cells are numbered on from those that it has.
+/// Appends `rows` to the file at `path`; their cells are numbered after those in the file.
 pub fn keep(rows: &[Row], path: &Path) -> Result<(), String> {
     let before = if path.exists() { read(path)? } else { Vec::new() };
     let first = before.iter().map(|row| row.cell + 1).max().unwrap_or(0);
@@ -107,7 +107,7 @@ pub fn keep(rows: &[Row], path: &Path) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The rows that are kept at `path`.
+/// The rows in the file at `path`.
 pub fn read(path: &Path) -> Result<Vec<Row>, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut lines = text.lines();
@@ -165,13 +165,13 @@ fn table(rows: &[Row]) -> String {
     )
 }
 
-/// How each arm of one cell differs from the plain one over its starts.
+/// The differences of each arm of one cell from the plain one over its starts.
 struct CellTs {
     starts: usize,
     arms: Vec<Persistence>,
 }
 
-/// Those of all cells that have enough starts.
+/// For all cells with enough starts.
 fn ts(rows: &[Row], of: fn(&Row) -> f64) -> Vec<CellTs> {
     let cells = distinct(rows.iter().map(|row| row.cell));
     let of_cell = |cell: u32| {
@@ -197,8 +197,8 @@ fn root_mean_square(cells: &[CellTs]) -> f64 {
     mean(&squares).sqrt()
 }
 
-/// The range in which 95 % of the root mean squares lie of cells of this form whose arms are exchangeable, by drawing
-/// them: every arm's value on every start is normal and independent.
+/// The range of 95 % of the root mean squares for cells of this form with exchangeable arms, by simulation: every arm's
+/// value on every start is normal and independent.
 fn chance(cells: &[CellTs]) -> (f64, f64) {
     let mut random = SplitMix64::new(1);
     let mut drawn: Vec<f64> = (0..DRAWS)

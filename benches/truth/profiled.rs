@@ -1,4 +1,4 @@
-//! Are profiles right? Of arms whose cost is counted, and of arms that are alike.
+//! Are profiles right? For arms whose cost is counted, and for identical arms.
 
 use serde_json::Value;
 
@@ -12,10 +12,10 @@ use crate::{
     share::share,
 };
 
-/// Component of the extension whose loop is counted.
+/// Component of the extension with the counted loop.
 const EXTENSION: &str = "known_cost";
 
-/// Profiles the arms of the counted costs `runs` times: how much of what the loop burned its functions are given.
+/// Profiles the arms of the counted costs `runs` times: how much of the loop's time is attributed to its functions.
 pub fn known(asked: &Arguments<'_>) -> Result<(), String> {
     let (runs, seconds) = (asked.number(0, "runs", 20)?, asked.number(1, "seconds", 60)?);
     println!(
@@ -49,7 +49,7 @@ pub fn known(asked: &Arguments<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Profiles two identical arms `runs` times: how often a part is called different.
+/// Profiles two identical arms `runs` times: how often a part is reported as different.
 pub fn identical(asked: &Arguments<'_>) -> Result<(), String> {
     let product = asked.word(0).ok_or("profile-identical needs a product: sqlite, postgres, …")?;
     let (runs, seconds): (u64, u32) = (asked.number(1, "runs", 20)?, asked.number(2, "seconds", 30)?);
@@ -85,8 +85,8 @@ pub fn identical(asked: &Arguments<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// What `arm` of a profile gives to the component `object`, µs per operation, and its interval; 0 where it is not
-/// named.
+/// The time that a profile of `arm` attributes to the component `object`, µs per operation, and its interval; 0 if it
+/// is not named.
 fn of_object(arm: &Value, object: &str) -> (f64, Option<(f64, f64)>) {
     let components = arm["components"].as_array().into_iter().flatten();
     let part = components.filter(|part| part["component"] == object).map(|part| &part["difference"]).next();

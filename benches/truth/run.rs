@@ -1,4 +1,4 @@
-//! The program at work, as a user runs it.
+//! Runs the program as a user does.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,7 +11,7 @@ use tithe_analysis::assess::assess;
 
 use crate::{analysis::read, beside::Beside};
 
-/// A run of the program in a folder of its own, which is left there.
+/// A run of the program in a folder of its own, which is kept.
 pub struct Run {
     folder: PathBuf,
     child: Child,
@@ -34,7 +34,7 @@ impl Run {
             .args(arguments)
             .current_dir(&folder)
             .env("TITHE_SIMULATED", "1")
-            // What is allowed here is forgotten with the folder.
+            // Permissions given here are deleted with the folder.
             .env("XDG_STATE_HOME", &folder)
             .stdout(Stdio::null())
             .spawn()
@@ -42,7 +42,7 @@ impl Run {
         Self { folder, child }
     }
 
-    /// Waits for the end; the run folder. The program itself has said why there is none.
+    /// Waits for the end; the run folder. If there is none, the program itself has printed why.
     pub fn finish(mut self) -> Result<PathBuf, String> {
         let status = self.child.wait().expect("tithe ends");
         let runs = std::fs::read_dir(self.folder.join("tithe-runs")).into_iter().flatten().flatten();
@@ -55,7 +55,7 @@ impl Run {
         Ok(report(&self.finish()?))
     }
 
-    /// Waits for the end with `beside` beside it from now on; the run folder.
+    /// Waits for the end, with the load `beside` from now on; the run folder.
     pub fn finish_beside(self, beside: Beside) -> Result<PathBuf, String> {
         let neighbours = beside.start();
         let folder = self.finish();
@@ -68,7 +68,7 @@ impl Run {
         Ok(report(&self.finish_beside(beside)?))
     }
 
-    /// Runs hogs until half of the frames are measured.
+    /// Runs hogs for the first half of the frames.
     pub fn half_with_hogs(&mut self, count: usize) {
         let hogs = Beside::Hogs(count).start();
         while self.child.try_wait().expect("a state").is_none() && !self.half_done() {

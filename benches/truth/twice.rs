@@ -1,4 +1,4 @@
-//! PostgreSQL against itself: the truth is no difference.
+//! PostgreSQL against itself: the true difference is zero.
 
 use serde_json::Value;
 use tithe_analysis::{CONFIDENCE, assess::assess};
@@ -11,7 +11,7 @@ use crate::{
     run::Run,
 };
 
-/// False alarms with processor hogs beside it.
+/// False alarms while processor hogs run.
 pub fn hogs(seconds: u32) -> Result<(), String> {
     let run = Run::new("hogs", &against_itself("interleaved", true, "c", 2, None, seconds));
     let hogs = Beside::Hogs(4).start();
@@ -37,7 +37,7 @@ pub fn hogs(seconds: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// With hogs in the first half only, one arm after the other and interleaved.
+/// With hogs in the first half only: one arm after the other, and interleaved.
 pub fn adversary(seconds: u32) -> Result<(), String> {
     for design in ["sequential", "interleaved"] {
         let mut run = Run::new("adversary", &against_itself(design, true, "c", 2, None, seconds));
@@ -47,7 +47,7 @@ pub fn adversary(seconds: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// What each design resolves.
+/// The resolution of each design.
 pub fn designs(seconds: u32) -> Result<(), String> {
     let designs = [
         ("interleaved", true),
@@ -65,7 +65,7 @@ pub fn designs(seconds: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// What durable updates resolve, by slot and number of clients.
+/// The resolution for durable updates, by slot and number of clients.
 pub fn writes(seconds: u32) -> Result<(), String> {
     for slot_ms in [50, 100, 250] {
         for clients in [2, 8, 16] {
@@ -76,7 +76,7 @@ pub fn writes(seconds: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Every metric of the only comparison: its effect, whose truth is 0, and its half-width for a minute of two arms.
+/// Every metric of the only comparison: its effect, whose true value is 0, and its half-width for a minute of two arms.
 fn tell_halves(what: &str, report: &Value) {
     print!("{what:<24}");
     for name in ["time", "net", "cpu"] {

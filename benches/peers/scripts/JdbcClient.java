@@ -14,8 +14,8 @@ import site.ycsb.Status;
 import site.ycsb.StringByteIterator;
 
 /**
- * YCSB's reads and updates over JDBC, as lean as the interface allows: statements are prepared once, every value that
- * arrives is handed over as the driver's string. (YCSB's own binding is not in Maven Central.)
+ * YCSB's reads and updates over JDBC, with as little work as the interface allows: statements are prepared once, and
+ * every received value is passed on as the driver's string. (YCSB's own binding is not in Maven Central.)
  */
 public class JdbcClient extends DB {
   private static final int FIELDS = 10;

@@ -384,7 +384,7 @@ fn every_kind_of_page_is_whole() {
     let files = std::fs::read_dir(golden).expect("golden pages").flatten().map(|entry| entry.path());
     let pages: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|it| it == "html")).collect();
     assert!(pages.len() > 4, "{pages:?}");
-    // These files omit the style sheet from the comparison; without it the page would be a different one.
+    // Golden files have a placeholder instead of the style sheet, which the layout needs.
     let read = |path: &PathBuf| std::fs::read_to_string(path).expect("a page").replace("\nstyle.css\n", STYLE);
     let texts: Vec<String> = pages.iter().map(read).collect();
     for (widths, dark) in [([1280, 1600], false), ([390, 360], true)] {
