@@ -1,7 +1,7 @@
 //! Headlines: the deciding figures of all cells together.
 //!
 //! The intervals of a cell hold simultaneously for its arms. A run of several cells has more answers, and a reader of
-//! the largest cost, or of a status, has looked at all of them. So the deciding figure of every arm is judged a second
+//! the largest cost, or of a status, has read all of them. So the deciding figure of every arm is judged a second
 //! time, at an error that Šidák's inequality divides over arms and cells; headlines and statuses use only this
 //! interval. The other figures of a cell are not adjusted: reports note this.
 
