@@ -44,7 +44,7 @@ fn told(comparison: &Comparison, confidence: f64, sources: &[&str]) -> String {
     let plot = |(matched, arms): (&Match, &Vec<ArmAnalysis>)| plot(comparison, matched, arms, &scale);
     let plots = concat(comparison.matches.iter().zip(&arms).map(plot));
     let lead = format!(
-        "Dot: what an operation costs more than on the plain arm {}; bar: its {} interval; hatched: too noisy to tell. \
+        "Dot: what a protection adds to an operation, against the plain arm {}; bar: its {} interval; hatched: too noisy to tell. \
          Shaded: up to the margin of {} %.",
         if over_hosts(comparison) { "of the same host, on the mean of hosts of a kind" } else { "of the same run" },
         number::share(confidence),

@@ -267,15 +267,18 @@ fn legend(analysis: &Analysis, adds: bool) -> Markup {
         |(arm, estimate): (&ArmAnalysis, &Estimate)| arm.published.iter().any(|it| it.estimate == estimate.name);
     html! {
         p.legend {
-            "Dot: what an operation costs more than on the plain arm; bar: its " (number::share(analysis.confidence))
+            "Dot: what the protection adds to an operation; bar: its " (number::share(analysis.confidence))
             " interval; hatched: too noisy to tell. Shaded: up to your margin of "
             (number::digits(number::percent(analysis.margin))) " %."
             @if let Some(again) = arms().find(|arm| arm.aa) {
                 " Grey, " (again.name) ": the plain arm again, the measure of what a difference means here."
             }
-            " At most: no cost found, and how much it could be."
+            " At most: no cost was found, and it is no larger than this."
             @if analysis.cells.iter().flat_map(summary::decided).any(quoted) { " Triangle: published by others." }
-            @if adds { " Of 1, 5 and 50 ms: what the added time is of a transaction with one such operation." }
+            @if analysis.cells.len() > 1 {
+                " The sentence at the top holds for all cells at once, so its bounds are wider."
+            }
+            @if adds { " Of 1, 5 and 50 ms: the share of the added time in a transaction with one such operation." }
         }
     }
 }
