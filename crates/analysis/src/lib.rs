@@ -124,8 +124,11 @@ pub struct CellAnalysis {
     pub id: String,
     /// Name of the workload.
     pub workload: String,
-    /// Name of the resources; empty when unnamed.
+    /// Name of the resources, with the version; empty when unnamed.
     pub resources: String,
+    /// What of that name is the version, where the experiment names some: `version 18`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
     /// Clients.
     pub clients: u32,
     /// A description of the load: `closed loop`, `2,000/s, Poisson arrivals`.

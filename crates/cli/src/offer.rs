@@ -8,7 +8,7 @@ use tithe_model::{catalogue::Catalogue, experiment::Url};
 use tithe_plugin::product::Product;
 
 use crate::{
-    MachineArgs,
+    MachineArgs, complain,
     exit::{self, Stop},
 };
 
@@ -37,26 +37,8 @@ pub fn search(arguments: &MachineArgs) -> Search {
 
 /// The folder of the programs of the installed `database` whose version begins with `words`.
 pub fn of_version(database: &dyn Product, words: &str, search: &Search) -> Result<PathBuf, Stop> {
-    let all = database.find_all(search);
-    if let Some(found) = all.iter().find(|install| begins(&install.version, words)) {
-        return Ok(found.programs.clone());
-    }
-    let there: Vec<&str> = all.iter().map(|install| install.version.as_str()).collect();
-    let there = if there.is_empty() { "nothing".to_owned() } else { there.join(", ") };
-    let advice = database.download().map_or(String::new(), |download| {
-        format!("; try `tithe get {} --version {words}`", download.name.unwrap_or(database.id()))
-    });
-    let title = database.title();
-    let why = format!("there is no {title} {words}, only {there}{advice}; nothing was started");
-    Err(Stop::new(exit::MISSING, why))
-}
-
-/// True where the version that a program `said` begins with the numbers `words`: 17 of `postgres (PostgreSQL) 17.11`.
-fn begins(said: &str, words: &str) -> bool {
-    let is_digit = |sign: char| sign.is_ascii_digit();
-    let number = said.split([' ', '=']).find(|word| word.starts_with(is_digit));
-    let rest = number.and_then(|number| number.strip_prefix(words));
-    rest.is_some_and(|rest| !rest.starts_with(is_digit))
+    let found = catalogue::of_version(database, words, search);
+    found.map(|install| install.programs).map_err(|missing| complain::missing(&[missing]))
 }
 
 /// The database that experiments call `id`.
@@ -81,23 +63,4 @@ pub fn at(url: &Url) -> Option<&'static dyn Product> {
 pub fn no_database(id: &str) -> String {
     let advice = catalogue().built_with(id).map_or(String::new(), |advice| format!("; {advice}"));
     format!("this build of tithe has no database {id}{advice}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_version_is_known_by_its_first_numbers() {
-        for (said, words, is) in [
-            ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", "15", true),
-            ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", "15.1", false),
-            ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", "18", false),
-            ("Valkey server v=9.1.2 sha=00000000:1 malloc=libc bits=64 build=a", "9.1", true),
-            ("mysqld  Ver 8.0.33 for Linux on x86_64", "8.0.33", true),
-            ("nothing", "1", false),
-        ] {
-            assert_eq!(begins(said, words), is, "{said}: {words}");
-        }
-    }
 }

@@ -40,8 +40,8 @@ pub struct Prepared {
     pub plan: Plan,
     /// The database.
     pub database: &'static dyn Product,
-    /// Its installation on this machine.
-    pub install: Install,
+    /// What its servers are started from, one for each of the experiment's resources.
+    pub installs: Vec<Install>,
     /// One workload per workload of the experiment.
     pub workloads: Vec<Box<dyn Workload>>,
 }
@@ -237,8 +237,8 @@ fn fitted(
     if !planned.lacks.is_empty() {
         return Ok(planned);
     }
-    let Prepared { database, install, plan, .. } = &planned.prepared;
-    let unknown = refusals::of_settings(*database, install, &plan.experiment, &source.text);
+    let Prepared { database, installs, plan, .. } = &planned.prepared;
+    let unknown = refusals::of_settings(*database, installs, &plan.experiment, &source.text);
     if unknown.is_empty() { Ok(planned) } else { Err(source.complain(unknown)) }
 }
 
@@ -350,16 +350,18 @@ fn found(text: String, plan: Plan, machine: &MachineArgs) -> Result<Planned, Sto
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
     learn(database, &plan.experiment, &workloads)
         .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
-    let (install, lacks) = match catalogue::missing(database, &plan.experiment, &offer::search(machine)) {
-        Ok(install) => {
+    let line = |path: &[&str]| parse::line_of(&text, path).map_or(String::new(), |line| format!(" (line {line})"));
+    let (installs, lacks) = match catalogue::missing(database, &plan.experiment, &offer::search(machine), &line) {
+        Ok(installs) => {
             let lacks = [program::missing(&workloads), arms::missing_to_restore(database, &workloads)].concat();
-            arms::check_data(database, &plan.experiment, &workloads, &install)
-                .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
-            (install, lacks)
+            let refused = |problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started"));
+            let check = |install| arms::check_data(database, &plan.experiment, &workloads, install);
+            installs.iter().try_for_each(check).map_err(refused)?;
+            (installs, lacks)
         }
-        Err(lacks) => (Install::default(), lacks),
+        Err(lacks) => (vec![Install::default(); plan.experiment.resources.len()], lacks),
     };
-    let prepared = Prepared { text, plan, database, install, workloads };
+    let prepared = Prepared { text, plan, database, installs, workloads };
     Ok(Planned { prepared, lacks })
 }
 

@@ -5,7 +5,7 @@
 //! share another, and whether the installed server knows its settings; and this machine, whether servers can listen
 //! where they are to. Nothing is connected to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_harness::arms::{Resolved, check_address};
 use tithe_machine::launch::Install;
@@ -140,11 +140,20 @@ fn differing(options: &BTreeMap<String, OptionValue>, other: &BTreeMap<String, O
     differ.map(|(name, chosen)| format!("{name} = {chosen}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The settings in `text` that the installed server does not know.
-pub fn of_settings(database: &dyn Product, install: &Install, experiment: &Experiment, text: &str) -> Vec<Diagnostic> {
+/// The settings in `text` that some server does not know. `installs`: what the servers of each of the experiment's
+/// resources are started from.
+pub fn of_settings(
+    database: &dyn Product,
+    installs: &[Install],
+    experiment: &Experiment,
+    text: &str,
+) -> Vec<Diagnostic> {
     let common = experiment.settings.keys().map(|name| (vec!["settings".to_owned()], name));
+    // Each table stands for as many resources as there are versions and numbers of clients.
+    let tables = (1..).take_while(|number| parse::line_of(text, &["resources", &number.to_string()]).is_some());
+    let each = (experiment.resources.len() / (tables.count() + 1)).max(1);
     let of_resources = experiment.resources.iter().enumerate().flat_map(|(number, resources)| {
-        let path = vec!["resources".to_owned(), number.to_string(), "settings".to_owned()];
+        let path = vec!["resources".to_owned(), (number / each).to_string(), "settings".to_owned()];
         resources.settings.keys().map(move |name| (path.clone(), name))
     });
     let of_arms = experiment.arms.iter().enumerate().flat_map(|(arm, described)| {
@@ -160,8 +169,11 @@ pub fn of_settings(database: &dyn Product, install: &Install, experiment: &Exper
             },
         )
     });
-    let unknown = common.chain(of_resources).chain(of_arms).filter_map(|(mut path, name)| {
-        let known = database.in_place_of(install, name)?;
+    let mut told = BTreeSet::new();
+    let all = common.chain(of_resources).chain(of_arms).filter(|(path, name)| told.insert((path.clone(), *name)));
+    let unknown = all.filter_map(|(mut path, name)| {
+        let unlike = |install: &Install| Some((install.clone(), database.in_place_of(install, name)?));
+        let (install, known) = installs.iter().find_map(unlike)?;
         path.push(name.clone());
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         let problem = format!("{} knows no setting `{name}`", install.version);

@@ -56,7 +56,8 @@ fn shows(database: &dyn Product, setup: &Setup) -> bool {
     configuration(&launch, setup, &place).iter().any(|line| line.contains(GIVEN))
 }
 
-/// The installation that `experiment` runs on.
+/// The installations that `experiment` runs on, one for each of its resources. `line` says where in its text a path of
+/// keys leads, in words.
 ///
 /// # Errors
 /// Everything that this machine lacks for it.
@@ -64,22 +65,96 @@ pub fn missing(
     database: &dyn Product,
     experiment: &experiment::Experiment,
     search: &Search,
-) -> Result<Install, Vec<Missing>> {
+    line: &dyn Fn(&[&str]) -> String,
+) -> Result<Vec<Install>, Vec<Missing>> {
+    let resources = &experiment.resources;
     if experiment.arms.iter().all(|arm| arm.url.is_some()) {
-        return Ok(Install::default());
+        return Ok(vec![Install::default(); resources.len()]);
     }
-    let install = database.find(search).map_err(|missing| vec![missing])?;
     let mut all = Vec::new();
-    for chosen in experiment.arms.iter().flat_map(|arm| &arm.protections) {
-        if let Ok(protection) = arms::named(database, &chosen.id)
-            && let Err(missing) = protection.needs(&install, chosen)
-            && !all.contains(&missing)
-        {
+    let mut tell = |missing: Missing| {
+        if !all.contains(&missing) {
             all.push(missing);
         }
+    };
+    let find = |version: &Option<String>| match version {
+        Some(words) => of_version(database, words, search),
+        None => database.find(search),
+    };
+    let found: Vec<_> = resources.iter().map(|it| find(&it.version)).collect();
+    for (install, version) in found.iter().zip(resources.iter().map(|it| it.version.as_deref())) {
+        let install = match install {
+            Ok(install) => install,
+            Err(missing) => {
+                let named = version.map_or(String::new(), |_| line(&["versions"]));
+                tell(Missing { what: format!("{}{named}", missing.what), ..missing.clone() });
+                continue;
+            }
+        };
+        for (number, arm) in experiment.arms.iter().enumerate() {
+            let resolved = arm.protections.iter().filter_map(|it| Some((arms::named(database, &it.id).ok()?, it)));
+            for mut missing in resolved.filter_map(|(protection, chosen)| protection.needs(install, chosen).err()) {
+                if let Some(version) = version {
+                    missing.what +=
+                        &format!(", which arm {}{} asks for", arm.name, line(&["arm", &number.to_string()]));
+                    let advice = format!("or leave {version} out of `versions`{}", line(&["versions"]));
+                    missing.how_to_install.push(advice);
+                }
+                tell(missing);
+            }
+            arms::install_of(database, arm, install).err().into_iter().for_each(&mut tell);
+        }
     }
-    all.extend(experiment.arms.iter().filter_map(|arm| arms::install_of(database, arm, &install).err()));
-    all.extend(limits::missing(database, experiment));
-    all.extend(experiment.encrypted_swap_bytes.and_then(|_| own_swap::needs().err()));
-    if all.is_empty() { Ok(install) } else { Err(all) }
+    limits::missing(database, experiment).into_iter().for_each(&mut tell);
+    experiment.encrypted_swap_bytes.and_then(|_| own_swap::needs().err()).into_iter().for_each(&mut tell);
+    if all.is_empty() { Ok(found.into_iter().flatten().collect()) } else { Err(all) }
+}
+
+/// The installation of `database` whose version begins with the numbers `words`.
+///
+/// # Errors
+/// What is there in its place, and how to get it.
+pub fn of_version(database: &dyn Product, words: &str, search: &Search) -> Result<Install, Missing> {
+    let all = database.find_all(search);
+    if let Some(found) = all.iter().find(|install| begins(&install.version, words)) {
+        return Ok(found.clone());
+    }
+    let there = all.iter().map(|install| format!("{}: {}", install.programs.display(), install.version));
+    let there: Vec<String> = there.collect();
+    let get = database.download().map(|download| {
+        let name = download.name.unwrap_or(database.id());
+        format!("tithe get {name} --version {words}")
+    });
+    Err(Missing {
+        what: format!("{} {words}", database.title()),
+        looked_in: if there.is_empty() { vec!["there is no version of it".to_owned()] } else { there },
+        how_to_install: vec![get.unwrap_or("name one that is there, or install it".to_owned())],
+    })
+}
+
+/// True where the version that a program `said` begins with the numbers `words`: 17 of `postgres (PostgreSQL) 17.11`.
+fn begins(said: &str, words: &str) -> bool {
+    let is_digit = |sign: char| sign.is_ascii_digit();
+    let number = said.split([' ', '=']).find(|word| word.starts_with(is_digit));
+    let rest = number.and_then(|number| number.strip_prefix(words));
+    rest.is_some_and(|rest| !rest.starts_with(is_digit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_known_by_its_first_numbers() {
+        for (said, words, is) in [
+            ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", "15", true),
+            ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", "15.1", false),
+            ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", "18", false),
+            ("Valkey server v=9.1.2 sha=00000000:1 malloc=libc bits=64 build=a", "9.1", true),
+            ("mysqld  Ver 8.0.33 for Linux on x86_64", "8.0.33", true),
+            ("nothing", "1", false),
+        ] {
+            assert_eq!(begins(said, words), is, "{said}: {words}");
+        }
+    }
 }

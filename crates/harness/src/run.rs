@@ -103,8 +103,8 @@ pub struct Advice {
 /// Everything that a run needs.
 pub struct Run<'a> {
     product: &'a dyn Product,
-    /// The installation that each arm is started from.
-    installs: Vec<Install>,
+    /// The installation that each arm is started from, by resources and arm.
+    installs: Vec<Vec<Install>>,
     plan: &'a Plan,
     workloads: &'a [Box<dyn Workload>],
     cancelled: &'a AtomicBool,
@@ -132,25 +132,33 @@ pub enum Ending {
 }
 
 impl<'a> Run<'a> {
-    /// What `plan` asks of `product`, installed as `install`, with one of the `workloads` for each of the experiment's.
-    /// `cancelled` is set by ctrl-C: the run ends after what it is doing, and keeps what was measured.
+    /// What `plan` asks of `product`, with one of the `installs` for each of the experiment's resources and one of the
+    /// `workloads` for each of its workloads. `cancelled` is set by ctrl-C: the run ends after what it is doing, and
+    /// keeps what was measured.
     ///
     /// # Errors
     /// When the plan names a protection that the product does not have, or programs that are not there.
     pub fn new(
         product: &'a dyn Product,
-        install: Install,
+        installs: Vec<Install>,
         plan: &'a Plan,
         workloads: &'a [Box<dyn Workload>],
         cancelled: &'a AtomicBool,
     ) -> Result<Self, Fault> {
         let arms = arms::resolve(product, &plan.experiment)?;
         let rotates = arms.iter().any(Resolved::rotates);
-        let of_arms = plan.experiment.arms.iter().map(|arm| arms::install_of(product, arm, &install));
-        let installs = of_arms.collect::<Result<Vec<_>, _>>();
+        let of_arms = |install: &Install| {
+            plan.experiment.arms.iter().map(|arm| arms::install_of(product, arm, install)).collect::<Result<_, _>>()
+        };
+        let installs = installs.iter().map(of_arms).collect::<Result<Vec<_>, _>>();
         let installs = installs.map_err(|missing| Fault::Machine(format!("{} was not found", missing.what)))?;
         let (child_process, borrowed_threads, team) = (None, None, None);
         Ok(Self { product, installs, plan, workloads, cancelled, arms, rotates, child_process, borrowed_threads, team })
+    }
+
+    /// The installation that arm `arm` is started from in `cell`.
+    fn install(&self, cell: &Cell, arm: usize) -> &Install {
+        &self.installs[cell.resources][arm]
     }
 
     /// The same, which measures an embedded database in a process of its own for every start. `program` is this one,

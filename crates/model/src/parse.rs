@@ -193,7 +193,8 @@ fn experiment(
     let attached = is_attached(&arms);
     let by_provider = arms.iter().any(|arm| arm.switch.is_some());
     let (measure, aa_arm) = measure(top, by_provider, problems);
-    let resources = resources(top, database, &arms, problems);
+    let versions = versions(top, database, attached, problems);
+    let resources = of_versions(resources(top, database, &arms, problems), &versions);
     let numbers = sweep(top, &resources, problems);
     let resources = swept(resources, &numbers);
     let (workloads, asked) = workloads::workloads(top, catalogue, read, problems);
@@ -257,21 +258,72 @@ fn not_a_time(limits: &str, text: &str) -> String {
     format!("must be a time {limits} with its unit (ms, s, min, h), this is {}", wording::quote(text))
 }
 
+/// The versions whose servers are started, by their first numbers; empty where the experiment names none.
+fn versions(
+    top: &Table<'_>,
+    database: Option<&OfferedDatabase>,
+    attached: bool,
+    problems: &mut Problems,
+) -> Vec<String> {
+    let Some(item) = top.get("versions") else { return Vec::new() };
+    if attached {
+        item.refuse("needs servers that Tithe starts: leave out every `url`", problems);
+    } else if let Some(entry) = database.map(|database| database.entry).filter(|entry| entry.embedded) {
+        item.refuse(format!("needs a server, and {} runs inside Tithe's own process", entry.id), problems);
+    }
+    let names: Vec<Text> = item.list(problems).iter().filter_map(|item| version(item, problems)).collect();
+    if names.is_empty() && problems.is_empty() {
+        item.refuse("names no version", problems);
+    }
+    refuse_duplicates("versions", &names, problems);
+    names.into_iter().map(Text::into_inner).collect()
+}
+
+/// The first numbers of a version: `18`, `18.6`.
+fn version(item: &Item<'_>, problems: &mut Problems) -> Option<Text> {
+    let name = item.name(problems)?;
+    let is_number = |part: &str| !part.is_empty() && part.chars().all(|sign| sign.is_ascii_digit());
+    if !name.get_ref().split('.').all(is_number) {
+        let problem = format!("{} is no version", wording::quote(name.get_ref()));
+        problems.at(name.span(), problem, "write its first numbers, for example \"15\" or \"18.6\"");
+    }
+    Some(name)
+}
+
+/// Each of `resources` with each of the `versions` of the server.
+fn of_versions(resources: Vec<Resources>, versions: &[String]) -> Vec<Resources> {
+    if versions.is_empty() {
+        return resources;
+    }
+    let of_one = |one: &Resources| {
+        let of_version = |version: &String| {
+            let one = Resources { version: Some(version.clone()), ..one.clone() };
+            Resources { name: named(&one.name, &one.version_words()), ..one }
+        };
+        versions.iter().map(of_version).collect::<Vec<_>>()
+    };
+    resources.iter().flat_map(of_one).collect()
+}
+
+/// The name of resources called `name` that have been told apart by `what`.
+fn named(name: &str, what: &str) -> String {
+    if name.is_empty() { what.to_owned() } else { format!("{name}, {what}") }
+}
+
 /// Each of `resources` at each number of clients of a sweep, ascending, and once more at a rate below saturation.
 pub fn swept(resources: Vec<Resources>, sweep: &[u32]) -> Vec<Resources> {
     let Some(most) = sweep.last() else { return resources };
-    let named = |name: &str, what: String| if name.is_empty() { what } else { format!("{name}, {what}") };
     let of_one = |one: &Resources| {
         let mut all: Vec<Resources> = sweep
             .iter()
             .map(|clients| Resources {
-                name: named(&one.name, format!("clients {clients}")),
+                name: named(&one.name, &format!("clients {clients}")),
                 clients: Some(*clients),
                 ..one.clone()
             })
             .collect();
         all.push(Resources {
-            name: named(&one.name, format!("{:.0} % of saturation", 100.0 * SWEEP_SHARE)),
+            name: named(&one.name, &format!("{:.0} % of saturation", 100.0 * SWEEP_SHARE)),
             clients: Some(*most),
             arrivals: Some(Arrivals::OfSaturation(SWEEP_SHARE)),
             ..one.clone()
@@ -431,6 +483,7 @@ fn resources(
         let name = item.and_then(|item| item.name(problems));
         resources.push(Resources {
             name: name.as_ref().map(|name| name.get_ref().clone()).unwrap_or_default(),
+            version: None,
             settings: settings(table, database, arms, problems),
             clients: clients(table, problems),
             arrivals: None,
@@ -443,6 +496,7 @@ fn resources(
     if resources.is_empty() {
         resources.push(Resources {
             name: String::new(),
+            version: None,
             settings: BTreeMap::new(),
             clients: None,
             arrivals: None,

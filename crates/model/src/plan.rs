@@ -120,7 +120,7 @@ impl Plan {
     pub fn differ_by_load_alone(&self, one: &Cell, other: &Cell) -> bool {
         let set_up = |cell: &Cell| {
             let resources = &self.experiment.resources[cell.resources];
-            (cell.workload, &resources.settings, resources.limits, cell.reconnect_every)
+            (cell.workload, &resources.version, &resources.settings, resources.limits, cell.reconnect_every)
         };
         set_up(one) == set_up(other)
     }

@@ -38,7 +38,7 @@ mod switched;
 mod warm_up;
 
 use tithe_model::{
-    experiment::{Arm, Design, Metric},
+    experiment::{Arm, Design, Metric, Resources},
     record::{CIPHER_DRIVER, Finding, Host, Verdict},
     records::Records,
 };
@@ -162,6 +162,7 @@ fn assess_cell(
         id: cell.id.clone(),
         workload: experiment.workloads.get(cell.workload).map(|it| it.name.clone()).unwrap_or_default(),
         resources: experiment.resources.get(cell.resources).map(|it| it.name.clone()).unwrap_or_default(),
+        version: experiment.resources.get(cell.resources).map(Resources::version_words).unwrap_or_default(),
         clients: cell.clients,
         arrivals: cell.arrivals.to_string(),
         notes: records.cells[index].notes.clone(),

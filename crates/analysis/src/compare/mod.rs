@@ -10,12 +10,14 @@
 
 mod alike;
 mod false_alarms;
+mod versions;
 
 use tithe_model::plan::STARTS_MIN;
 use tithe_statistics::{distribution::normal_upper, starts::KnownSpread};
 
 pub(crate) use alike::{asked_notes, between_runs, judged_over_all, judged_over_runs};
 pub use false_alarms::Budget;
+pub use versions::between_versions;
 
 use crate::{Analysis, CONFIDENCE, Estimate, Interval, Proof};
 

@@ -18,7 +18,7 @@ use crate::{
 
 /// Every sample.
 pub(super) fn all() -> Vec<Analysis> {
-    vec![full(), controlled(), on_one_start(), open_loop(), swept(), failed(), empty()]
+    vec![full(), controlled(), on_one_start(), open_loop(), swept(), versions(), failed(), empty()]
 }
 
 /// Cost in percent of the plain level as a natural-log ratio.
@@ -394,6 +394,7 @@ fn cell(id: &str, arms: Vec<ArmAnalysis>) -> CellAnalysis {
         id: id.to_owned(),
         workload: "c".to_owned(),
         resources: "in-memory".to_owned(),
+        version: String::new(),
         clients: 2,
         arrivals: "closed loop".to_owned(),
         notes: [("requestdistribution", "zipfian"), ("READ", "100 %"), ("values", "ycsb")]
@@ -573,6 +574,22 @@ pub(super) fn swept() -> Analysis {
         vec![arm("plain", Some(2), [26_100.0, 48_310.0, 48_900.0]), arm("tls", None, [18_000.0, 33_400.0, 36_800.0])];
     analysis.sweeps = vec![Sweep { workload: "c".to_owned(), resources: String::new(), arms }];
     analysis
+}
+
+/// Two versions of the server, of which TLS costs the later one less.
+pub(crate) fn versions() -> Analysis {
+    let of = |version: &str, arms: Vec<ArmAnalysis>| CellAnalysis {
+        resources: format!("in-memory, version {version}"),
+        version: format!("version {version}"),
+        ..cell(&format!("c.in-memory-version-{version}"), arms)
+    };
+    let mut later = tls();
+    for estimate in &mut later.estimates {
+        let Interval { estimate: middle, low, high } = estimate.effect;
+        estimate.effect = Interval { estimate: middle / 2.0, low: low / 2.0, high: high / 2.0 };
+    }
+    let cells = vec![of("15", vec![plain(), tls(), gains()]), of("18", vec![plain(), later, gains()])];
+    analysis("What TLS costs on two versions", cells)
 }
 
 /// An open loop with two operations, latencies from both kinds of start, an arm that did not keep up, and several

@@ -226,6 +226,11 @@ mod tests {
     }
 
     #[test]
+    fn two_versions() {
+        check(&sample::versions(), Form::Answer, expect_file!["golden/versions.answer.txt"]);
+    }
+
+    #[test]
     fn an_open_loop() {
         check(&sample::open_loop(), Form::Answer, expect_file!["golden/open_loop.answer.txt"]);
         check(&sample::open_loop(), Form::Long, expect_file!["golden/open_loop.long.txt"]);

@@ -9,6 +9,7 @@ mod details;
 pub(super) mod evidence;
 pub(super) mod profile;
 pub(super) mod published;
+mod versions;
 
 use std::collections::BTreeSet;
 
@@ -112,6 +113,7 @@ fn answer(analysis: &Analysis) -> Vec<Block> {
         true => Block::Paragraph("Nothing was measured: there are no costs to report.".to_owned()),
         false => Block::Summary(costs),
     });
+    blocks.extend(versions::differences(analysis));
     let mut notes: Vec<Note> = control(analysis).into_iter().collect();
     notes.extend(limits(analysis));
     for (cell, name) in analysis.cells.iter().zip(cell_name::names(analysis)) {
@@ -135,6 +137,7 @@ fn whole(analysis: &Analysis, form: Form) -> Vec<Block> {
         blocks.extend(of_cell(analysis, cell, form));
     }
     blocks.extend(sweeps(analysis));
+    blocks.extend(versions::differences(analysis));
     blocks.extend(if form == Form::Long { machine(analysis) } else { evidence::summary(analysis) });
     blocks.extend(warnings(analysis));
     blocks.extend(over_run(analysis));

@@ -10,6 +10,10 @@ use tithe_model::{
 use super::{number, tone::Tone, width::width};
 use crate::{AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Flag, Interval, Outcome, Proof};
 
+/// What is compared between versions of a server.
+pub const BETWEEN_VERSIONS: &str = "Versions are measured one after the other: their costs are compared, which are \
+     shares of each version's own plain arm, and not their times.";
+
 /// The heading of the log per operation over a start.
 pub const LOG_OVER_START: &str = "Log per operation from the first frame of a start to the last";
 

@@ -173,6 +173,7 @@ impl Invented {
             },
             resources: vec![Resources {
                 name: String::new(),
+                version: None,
                 settings: BTreeMap::new(),
                 clients: None,
                 arrivals: None,

@@ -148,9 +148,9 @@ fn measure(arguments: &CalibrateArgs, prepared: Prepared) -> Result<(PathBuf, En
     let asked = team::AgentRequest::of(&arguments.team, &prepared.plan, prepared.database)?;
     let team = asked.as_ref().map(|asked| asked.gather(&prepared.plan, cancelled)).transpose()?;
     let mut folder = create(&prepared, &arguments.experiment.runs)?;
-    let Prepared { plan, database, install, workloads, .. } = prepared;
+    let Prepared { plan, database, installs, workloads, .. } = prepared;
     let mut progress = Progress::new(&plan, arguments.quiet, None);
-    let run = Run::new(database, install, &plan, &workloads, cancelled)?.loaded_by(team.as_ref());
+    let run = Run::new(database, installs, &plan, &workloads, cancelled)?.loaded_by(team.as_ref());
     let run = child::may_start(run, &arguments.experiment.machine);
     let ending = run.carry_out(&mut folder, None, &mut progress)?;
     drop(progress);

@@ -219,5 +219,5 @@ fn lines(prepared: &Prepared, arm: usize) -> Result<Vec<String>, Stop> {
     // A port that cannot stand in a configuration by chance: it is replaced by its name.
     let listen = prepared.plan.experiment.load.address();
     let place = Place { listen, ..Place::on_loopback("/{sandbox}", 65_535) };
-    Ok(configuration(&prepared.database.launch(&prepared.install, &setup, &place), &setup, &place))
+    Ok(configuration(&prepared.database.launch(&prepared.installs[0], &setup, &place), &setup, &place))
 }

@@ -50,10 +50,10 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let asked = team::AgentRequest::of(&arguments.team, &prepared.plan, prepared.database)?;
     let team = asked.as_ref().map(|asked| asked.gather(&prepared.plan, cancelled)).transpose()?;
     let mut folder = begun.map_or_else(|| create(&prepared, &options.runs), Ok)?;
-    let Prepared { plan, database, install, workloads, .. } = prepared;
+    let Prepared { plan, database, installs, workloads, .. } = prepared;
     let mut progress = Progress::new(&plan, arguments.quiet, before.as_ref());
     progress.say(&plan::head(&plan, &offer::catalogue()));
-    let run = Run::new(database, install, &plan, &workloads, cancelled)?.loaded_by(team.as_ref());
+    let run = Run::new(database, installs, &plan, &workloads, cancelled)?.loaded_by(team.as_ref());
     let run = child::may_start(run, &options.machine);
     let ending = run.carry_out(&mut folder, before.as_ref(), &mut progress)?;
     drop(progress);

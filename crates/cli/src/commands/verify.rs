@@ -49,8 +49,8 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
     let arguments = &arguments.asked.experiment;
     let prepared = small(prepared, &arguments.machine)?;
     let cancelled = interrupt::listen();
-    let Prepared { plan, database, install, workloads, .. } = &prepared;
-    let run = Run::new(*database, install.clone(), plan, workloads, cancelled)?;
+    let Prepared { plan, database, installs, workloads, .. } = &prepared;
+    let run = Run::new(*database, installs.clone(), plan, workloads, cancelled)?;
     let run = child::may_start(run, &arguments.machine);
     // From here on there is a folder, which is removed at the end.
     let machine = host::machine(&arguments.runs);

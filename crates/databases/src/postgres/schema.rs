@@ -45,6 +45,9 @@ const LOCK_TIMEOUT_S: u16 = 10;
 /// What the server says when that was too short (documentation, "PostgreSQL Error Codes": `lock_not_available`).
 const NOT_AVAILABLE: &str = "55P03";
 
+/// What is said of page checksums that are off on a server that would have them.
+const NOT_BY_DEFAULT: &str = ", by Tithe: initdb switches them on from PostgreSQL 18 on";
+
 /// Settings whose values go into the report, where the server has them.
 const REPORTED: [&str; 12] = [
     "autovacuum",
@@ -353,6 +356,10 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         if let [Some(name), Some(value)] = row.as_slice() {
             facts.insert(name.clone(), value.clone());
         }
+    }
+    if let Some(checksums) = facts.get_mut("data_checksums").filter(|value| is_local(server) && *value == "off") {
+        let is_default = session.value("SELECT current_setting('server_version_num')::int >= 180000")? == "t";
+        checksums.push_str(if is_default { NOT_BY_DEFAULT } else { "" });
     }
     facts.insert("tls".to_owned(), tls_of(&mut session)?);
     if let Some(tls) = session.tls_facts() {

@@ -84,9 +84,10 @@ pub(super) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// What the files of arm `arm` with `setup` hold in epoch `epoch` when workload `workload` has been loaded; `None`
-    /// where no copy of them is to be started on.
-    fn of(run: &Run<'_>, workload: usize, (arm, epoch): (usize, u32), setup: &Setup) -> Option<Self> {
+    /// What the files of arm `arm` with `setup` hold in epoch and cell of `part` when the workload has been loaded;
+    /// `None` where no copy of them is to be started on.
+    fn of(run: &Run<'_>, part: &EpochPlan<'_>, arm: usize, setup: &Setup) -> Option<Self> {
+        let workload = part.cell.workload;
         // All of a set-up is named, here and below: what is forgotten would be shared silently. If you add something
         // says what of it is in the files.
         let Setup {
@@ -126,9 +127,9 @@ impl Fingerprint {
             return None;
         }
         // A copy elsewhere would leave the protection of the volume.
-        let on_volume = volume.as_ref().map(|_| (arm, epoch));
+        let on_volume = volume.as_ref().map(|_| (arm, part.epoch));
         let stored = run.product.stored(setup)?;
-        let Install { programs, version, .. } = &run.installs[arm];
+        let Install { programs, version, .. } = run.install(part.cell, arm);
         let mut lines = vec![format!("workload {workload}"), format!("{version} in {}", programs.display())];
         lines.extend(stored.storage_settings);
         lines.extend(create_arguments.iter().map(|argument| format!("made with {argument}")));
@@ -187,15 +188,14 @@ impl DataSets {
     ) -> Vec<Option<Fingerprint>> {
         // What lay on the volumes of an earlier epoch has gone with them.
         self.sets.retain(|set| set.fingerprint.on_volume.is_none());
-        let workload = part.cell.workload;
         let arms = setups.iter().zip(&run.plan.experiment.arms).enumerate();
         let of = |(number, (setup, arm)): (usize, (&Setup, &Arm))| {
             let launched = arm.url.is_none();
-            launched.then(|| Fingerprint::of(run, workload, (number, part.epoch), setup)).flatten()
+            launched.then(|| Fingerprint::of(run, part, number, setup)).flatten()
         };
         let all: Vec<_> = arms.map(of).collect();
         let later = part.epoch + 1 < part.cell.epochs
-            || run.plan.cells[part.number + 1..].iter().any(|cell| cell.workload == workload);
+            || run.plan.cells[part.number + 1..].iter().any(|cell| cell.workload == part.cell.workload);
         let twice = |fingerprint: &Fingerprint| all.iter().flatten().filter(|other| *other == fingerprint).count() > 1;
         let shared = |fingerprint: &Fingerprint| {
             fingerprint.on_volume.is_none() && (later || self.has(fingerprint) || twice(fingerprint))

@@ -323,7 +323,7 @@ impl<'a> EpochSetup<'a> {
             notes.extend(setup.volume.iter().flat_map(|asked| volumes::facts(asked, &place.folder)));
             self.volumes.extend(mounted);
             self.logs.push((name, place.folder.join(serve::LOG)));
-            let mut launch = run.product.launch(&run.installs[number], &setup, &place);
+            let mut launch = run.product.launch(run.install(cell, number), &setup, &place);
             launch.steps.extend(put_files(&setup, &place));
             let configuration = configuration(&launch, &setup, &place);
             (Some(launch), configuration)

@@ -169,8 +169,11 @@ impl fmt::Display for Arrivals {
 /// Conditions of a cell beside the workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resources {
-    /// Name in the report; empty when there is only one unnamed set.
+    /// Name in the report, with the version; empty when there is only one unnamed set.
     pub name: String,
+    /// First numbers of the version of the server that is started (`18`); `None`: what is found first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// Server settings that differ from the common ones.
     pub settings: BTreeMap<String, String>,
     /// Clients, where they differ from `[load]`.
@@ -184,6 +187,13 @@ pub struct Resources {
     /// What the server of each arm may use.
     #[serde(default)]
     pub limits: Limits,
+}
+
+impl Resources {
+    /// The part of the name that tells the version: `version 18`; empty where the experiment names none.
+    pub fn version_words(&self) -> String {
+        self.version.as_ref().map_or(String::new(), |version| format!("version {version}"))
+    }
 }
 
 /// What the server of an arm may use, its clients not counted.

@@ -38,6 +38,33 @@ fn cells_of_one_sweep_differ_by_load_alone() {
 }
 
 #[test]
+fn each_version_is_a_cell_of_its_own() {
+    let cells = |text: &str| {
+        let plan = planned(&format!("versions = [\"15\", \"18.6\"]\n{text}"));
+        let told = |cell: &Cell| {
+            let resources = &plan.experiment.resources[cell.resources];
+            format!("{}: {} {:?}", cell.id, resources.name, resources.version)
+        };
+        let [first, .., last] = &plan.cells[..] else { panic!("two cells") };
+        assert!(!plan.differ_by_load_alone(first, last), "they are other servers");
+        plan.cells.iter().map(told).collect::<Vec<_>>().join("\n")
+    };
+    expect![[r#"
+        c.version-15: version 15 Some("15")
+        c.version-18-6: version 18.6 Some("18.6")"#]]
+    .assert_eq(&cells(SHORT));
+    let small = "[load]\nclients = [1, 2]\n[[resources]]\nname = \"small\"\ncpus = 2\n[[workload]]";
+    expect![[r#"
+        c.small-version-15-clients-1: small, version 15, clients 1 Some("15")
+        c.small-version-15-clients-2: small, version 15, clients 2 Some("15")
+        c.small-version-15-70-of-saturation: small, version 15, 70 % of saturation Some("15")
+        c.small-version-18-6-clients-1: small, version 18.6, clients 1 Some("18.6")
+        c.small-version-18-6-clients-2: small, version 18.6, clients 2 Some("18.6")
+        c.small-version-18-6-70-of-saturation: small, version 18.6, 70 % of saturation Some("18.6")"#]]
+    .assert_eq(&cells(&SHORT.replacen("[[workload]]", small, 1)));
+}
+
+#[test]
 fn cells_of_everything() {
     check(
         FULL,

@@ -7,17 +7,18 @@ use tithe_model::record::ArmFacts;
 use super::{
     answer::listed,
     first_screen::{framed, row, scale},
-    markup::{concat, notes, section},
+    markup::{concat, is_empty, notes, section},
     page,
     scale::Scale,
 };
 use crate::{
     Analysis, ArmAnalysis, CONFIDENCE,
-    compare::{Comparison, Counted, Match, Side},
+    compare::{Comparison, Counted, Match, Side, between_versions},
     matrix::against::Named,
     report::{
         comparison::{answer, rests_on, sentences},
         number,
+        words::BETWEEN_VERSIONS,
     },
 };
 
@@ -37,21 +38,10 @@ pub fn compared_matrices(comparison: &Comparison, matrices: &[Named]) -> String 
 /// The page on a comparison with intervals of `confidence`; `sources` names what was compared.
 fn told(comparison: &Comparison, confidence: f64, sources: &[&str]) -> String {
     let runs: Vec<&str> = comparison.runs.iter().map(String::as_str).collect();
-    let of_match = |matched: &Match| matched.sides.iter().map(|side| arm(comparison, side)).collect::<Vec<_>>();
-    let arms: Vec<Vec<ArmAnalysis>> = comparison.matches.iter().map(of_match).collect();
-    let decided = arms.iter().flatten().flat_map(|arm| arm.estimates.iter().map(move |estimate| (arm, estimate)));
-    let scale = scale(comparison.margin, decided);
-    let plot = |(matched, arms): (&Match, &Vec<ArmAnalysis>)| plot(comparison, matched, arms, &scale);
-    let plots = concat(comparison.matches.iter().zip(&arms).map(plot));
-    let lead = format!(
-        "Dot: what a protection adds to an operation, against the plain arm {}; bar: its {} interval; hatched: too noisy to tell. \
-         Shaded: up to the margin of {} %.",
-        if over_hosts(comparison) { "of the same host, on the mean of hosts of a kind" } else { "of the same run" },
-        number::share(confidence),
-        number::digits(number::percent(comparison.margin))
-    );
+    let plots = plots(comparison);
+    let lead = lead(comparison, confidence);
     let body = html! {
-        @if !arms.is_empty() { (section("told", "Run against run", &lead, &html! { div.plots { (plots) } })) }
+        @if !is_empty(&plots) { (section("told", "Run against run", &lead, &html! { div.plots { (plots) } })) }
         @for (id, title, texts) in
             [("refused", "Not compared", &comparison.reasons()), ("notes", "To know", &comparison.notes)]
         {
@@ -64,6 +54,39 @@ fn told(comparison: &Comparison, confidence: f64, sources: &[&str]) -> String {
         p.answer { (answer(comparison)) }
     };
     page(&listed(&runs, "and"), &header, &body, &sources.join(" · "))
+}
+
+/// The section on how costs differ between versions of the server; nothing of a run of one.
+pub(super) fn versions(analysis: &Analysis) -> Markup {
+    let Some(comparison) = between_versions(analysis) else { return html! {} };
+    let texts = [comparison.reasons(), vec![BETWEEN_VERSIONS.to_owned()], comparison.notes.clone()].concat();
+    let body = html! {
+        p { (answer(&comparison)) }
+        div.plots { (plots(&comparison)) }
+        (notes(texts))
+    };
+    section("versions", "Between versions", &lead(&comparison, analysis.confidence), &body)
+}
+
+/// Every arm in all runs that have it.
+fn plots(comparison: &Comparison) -> Markup {
+    let of_match = |matched: &Match| matched.sides.iter().map(|side| arm(comparison, side)).collect::<Vec<_>>();
+    let arms: Vec<Vec<ArmAnalysis>> = comparison.matches.iter().map(of_match).collect();
+    let decided = arms.iter().flatten().flat_map(|arm| arm.estimates.iter().map(move |estimate| (arm, estimate)));
+    let scale = scale(comparison.margin, decided);
+    let plot = |(matched, arms): (&Match, &Vec<ArmAnalysis>)| plot(comparison, matched, arms, &scale);
+    concat(comparison.matches.iter().zip(&arms).map(plot))
+}
+
+/// How to read the plots of a comparison of intervals of that `confidence`.
+fn lead(comparison: &Comparison, confidence: f64) -> String {
+    format!(
+        "Dot: what a protection adds to an operation, against the plain arm {}; bar: its {} interval; hatched: too noisy to tell. \
+         Shaded: up to the margin of {} %.",
+        if over_hosts(comparison) { "of the same host, on the mean of hosts of a kind" } else { "of the same run" },
+        number::share(confidence),
+        number::digits(number::percent(comparison.margin))
+    )
 }
 
 /// True if the costs are those of gathered matrices.

@@ -206,12 +206,12 @@ fn measured(planned: &Planned, task: Task, arguments: &RunArgs, folder: &Folder<
 
 /// Runs what is `prepared`, with its run folder at `path`.
 fn carry_out(prepared: Prepared, path: &Path, arguments: &RunArgs) -> Result<(), Stop> {
-    let Prepared { text, plan, database, install, workloads } = prepared;
+    let Prepared { text, plan, database, installs, workloads } = prepared;
     let machine = host::machine(path.parent().unwrap_or(path));
     let mut folder = RunFolder::create(path, &text, &plan, &machine)?;
     let cancelled = interrupt::listen();
     let mut progress = Progress::new(&plan, arguments.quiet, None);
-    let run = Run::new(database, install, &plan, &workloads, cancelled)?;
+    let run = Run::new(database, installs, &plan, &workloads, cancelled)?;
     let run = child::may_start(run, &arguments.host);
     match run.carry_out(&mut folder, None, &mut progress)? {
         Ending::Interrupted => Err(Stop::new(exit::INTERRUPTED, "stopped; the task will be measured again")),

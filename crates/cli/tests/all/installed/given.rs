@@ -10,7 +10,9 @@ use std::{
     process::{Command, Output},
 };
 
-use tithe_databases::{mariadb::MariaDb, redis::Redis};
+use tithe_databases::{mariadb::MariaDb, postgres::Postgres, redis::Redis};
+use tithe_machine::launch::Search;
+use tithe_plugin::database::Database as _;
 
 use crate::support::{
     Bench, FEW_OPERATIONS, arm, err, known_costs, out, sealed,
@@ -193,6 +195,60 @@ fn the_ways_to_satisfy_a_requirement_can_be_planned() {
         assert_eq!(status(&planned), 0, "{database}: {}", err(&planned));
         assert!(out(&planned).contains("columns, one field in ten"), "{}", out(&planned));
     }
+}
+
+/// Each version is measured in a cell of its own, from its own programs and on its own data; what cannot be had of one
+/// is refused by its name before anything is started.
+#[test]
+fn versions_of_a_server_are_cells_of_one_experiment() {
+    let all = Postgres.find_all(&Search::default());
+    let is_there =
+        |version: &str| all.iter().any(|install| install.version.contains(&format!("(PostgreSQL) {version}.")));
+    if let Some(missing) = ["15", "18"].into_iter().find(|version| !is_there(version)) {
+        eprintln!("SKIPPED: no PostgreSQL {missing}: tithe get postgres --version {missing}");
+        assert!(std::env::var_os("CI").is_none(), "PostgreSQL {missing} is missing");
+        return;
+    }
+    let bench = Bench::new("versions");
+    let experiment = |settings: &str, protection: &str| {
+        format!(
+            "title = \"Versions\"\ndatabase = \"postgres\"\nversions = [\"15\", \"18\"]\nsettings = {{ max_wal_size = \
+             \"64MB\", min_wal_size = \"32MB\"{settings} }}\n[data]\nrecords = 500\n[measure]\nbudget = \"12 s\"\ndesign = \
+             \"slices\"\nslot = \"200 ms\"\nstarts = 1\nwarmup = \"0 s\"\n[[workload]]\nycsb = \"c\"\n[[arm]]\nname = \
+             \"plain\"\n[[arm]]\nname = \"other\"\nprotections = [{{ use = \"{protection}\" }}]\n"
+        )
+    };
+    bench.file("e.toml", &experiment("", "checksums"));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let report = bench.report();
+    for (cell, version) in [(0, "15"), (1, "18")] {
+        let cell = &report["cells"][cell];
+        assert_eq!(cell["version"], format!("version {version}"));
+        let facts = |arm: usize| &cell["arms"][arm]["facts"];
+        assert!(facts(0)["version"].as_str().is_some_and(|it| it.starts_with(&format!("PostgreSQL {version}."))));
+        // What the plain arm is believed to be.
+        assert!(facts(0)["facts"]["data_checksums"].as_str().is_some_and(|it| it.starts_with("off")), "{}", facts(0));
+        assert_eq!(facts(1)["facts"]["data_checksums"], "on");
+        assert_eq!(cell["arms"][1]["proof"]["proof"], "proven", "{}", cell["arms"][1]["proof"]);
+    }
+    assert!(out(&output).contains("Between versions"), "{}", out(&output));
+
+    bench.file("gone.toml", &experiment("", "tls").replace("\"18\"", "\"12\""));
+    let gone = bench.tithe(&["run", "gone.toml", "--quiet"]);
+    assert_eq!(status(&gone), 3, "{}", err(&gone));
+    let told = err(&gone);
+    assert!(told.contains("PostgreSQL 12 (line 3)") && told.contains("tithe get postgres --version 12"), "{told}");
+    bench.file("audit.toml", &experiment("", "pgaudit"));
+    let audit = bench.tithe(&["run", "audit.toml", "--quiet"]);
+    let told = err(&audit);
+    assert_eq!(status(&audit), 3, "{told}");
+    assert!(told.contains("the extension pgaudit for PostgreSQL 18, which arm other (line "), "{told}");
+    bench.file("setting.toml", &experiment(", io_method = \"sync\"", "tls"));
+    let setting = bench.tithe(&["run", "setting.toml", "--quiet"]);
+    let told = err(&setting);
+    assert_eq!(status(&setting), 2, "{told}");
+    assert!(told.contains("(PostgreSQL) 15.") && told.contains("knows no setting `io_method`"), "{told}");
 }
 
 /// Two builds of one server in one experiment: the installed one, and a copy of it elsewhere.

@@ -86,7 +86,7 @@ impl EpochSetup<'_> {
         }
         for &number in &draw.order {
             let Some(launch) = launches.remove(&number) else { continue };
-            self.begin_again(again.run, workload, number, (launch, &arms[number].setup), draw.paddings[number])?;
+            self.begin_again(again, workload, number, (launch, &arms[number].setup), draw.paddings[number])?;
         }
         self.await_all(again, (put_back, &draw), arms)?;
         for (number, arm) in arms.iter_mut().enumerate() {
@@ -139,7 +139,7 @@ impl EpochSetup<'_> {
     /// nor another program hold the one before.
     fn begin_again(
         &mut self,
-        run: &Run<'_>,
+        again: &Again<'_>,
         workload: &dyn Workload,
         number: usize,
         (mut launch, setup): (Launch, &Setup),
@@ -148,9 +148,10 @@ impl EpochSetup<'_> {
         let Some(folder) = self.servers.get(&number).map(|standing| standing.server.folder.clone()) else {
             return Ok(());
         };
+        let run = again.run;
         if workload.offered_by().program().is_none() && run.product.stored(setup).is_some() {
             let place = self.sandbox.place_again(folder.clone())?;
-            launch = run.product.launch(&run.installs[number], setup, &place);
+            launch = run.product.launch(run.install(again.part.cell, number), setup, &place);
             self.sandbox.prepare_again(&launch)?;
         }
         self.servers.insert(number, ArmServer::begin(launch, &folder, padding, &self.sandbox)?);

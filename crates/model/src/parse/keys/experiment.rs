@@ -20,6 +20,14 @@ pub const TOP: TableFormat = TableFormat {
         Key::new("title", Name, Required, "the first line of reports", "\"What TLS costs\""),
         Key::new("database", Database, Required, "the database, by its name in `tithe ls`", "\"postgres\""),
         Key::new(
+            "versions",
+            List(&Name, 1),
+            Words("the version that is found first"),
+            "versions of the server by their first numbers, each a cell of its own. The report says how costs differ \
+             between them. Refused with a `url` and for embedded databases",
+            "[\"15\", \"18\"]",
+        ),
+        Key::new(
             "settings",
             Pairs,
             NONE,

@@ -165,6 +165,39 @@ fn encrypted_swap() {
 }
 
 #[test]
+fn versions_of_the_server() {
+    let with = |versions: &str| format!("versions = {versions}{SHORT}");
+    assert!(read_experiment(&with("[\"18\"]")).is_ok());
+    check(
+        &with("[]"),
+        expect![[r#"
+        1:12 `versions` names no version (write for example `versions = ["15", "18"]`)
+    "#]],
+    );
+    check(
+        &with("[\"15\", \"fifteen\", \"15\", \"18.\"]"),
+        expect![[r#"
+        1:19 `fifteen` is no version (write its first numbers, for example "15" or "18.6")
+        1:30 there are two versions called `15` (give each its own name: reports tell them apart by it)
+        1:36 `18.` is no version (write its first numbers, for example "15" or "18.6")
+    "#]],
+    );
+    check(
+        &with("[\"15\"]").replace("postgres", "sqlite").replace("use = \"tls\"", "use = \"columns\""),
+        expect![[r#"
+        1:12 `versions` needs a server, and sqlite runs inside Tithe's own process (write for example `versions = ["15", "18"]`)
+    "#]],
+    );
+    check(
+        &with("[\"15\"]").replace("name = \"tls\"", "name = \"tls\"\nurl = \"postgres://db.example.org\""),
+        expect![[r#"
+        1:12 `versions` needs servers that Tithe starts: leave out every `url` (write for example `versions = ["15", "18"]`)
+        12:1 some arms have a `url` and some have none: servers that Tithe starts and servers that it attaches to cannot be compared (give every arm a `url`, the first included, or none)
+    "#]],
+    );
+}
+
+#[test]
 fn encrypted_swap_that_nobody_uses() {
     let limited = "\n[[resources]]\nname = \"a\"\nmemory = \"64 MiB\"\n[[resources]]\nname = \"b\"\n";
     let with = |resources: &str| {
