@@ -141,6 +141,18 @@ findings! {
     MEMCACHED_TLS_OPTIONAL = "MEMCACHED-TLS-OPTIONAL",
         "The server also answers without TLS.",
         "Remove the `notls:` listeners, and start it with udp-port 0.";
+    // etcd.
+    ETCD_TLS_OPTIONAL = "ETCD-TLS-OPTIONAL",
+        "A member also answers without TLS.",
+        "Remove http: from listen-client-urls and advertise-client-urls of the member that the row names.";
+    ETCD_AUTHZ_EVERYTHING = "ETCD-AUTHZ-EVERYTHING",
+        "An account that is not the one administrator may read or change every key.",
+        "Revoke the role root, or the permission over all keys, and grant the keys that are needed: etcdctl role \
+         grant-permission ROLE --prefix=true readwrite PREFIX.";
+    ETCD_PEERS_PLAINTEXT = "ETCD-PEERS-PLAINTEXT",
+        "Members speak plaintext with each other.",
+        "Give every member peer-cert-file, peer-key-file, peer-trusted-ca-file and peer-client-cert-auth, and https in its peer \
+         URLs.";
     // Cassandra.
     CASSANDRA_AUTHN_FIRST_PASSWORD = "CASSANDRA-AUTHN-FIRST-PASSWORD",
         "The role cassandra has the password that every installation begins with.",

@@ -21,6 +21,8 @@ mod attached;
 pub mod cassandra;
 #[cfg(any(feature = "cassandra", feature = "mysql", feature = "postgres", feature = "redis"))]
 mod downloads;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 #[cfg(feature = "connected")]
 mod evidence;
 pub mod findings;
@@ -38,6 +40,8 @@ pub mod mysql;
 mod mysql_family;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "connected")]
+mod programs;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(feature = "sqlite")]
@@ -67,6 +71,8 @@ pub fn all() -> &'static [&'static dyn Product] {
         &redis::Redis,
         #[cfg(feature = "memcached")]
         &memcached::Memcached,
+        #[cfg(feature = "etcd")]
+        &etcd::Etcd,
         #[cfg(feature = "cassandra")]
         &cassandra::Cassandra,
         #[cfg(feature = "mongodb")]
@@ -91,6 +97,8 @@ pub fn left_out() -> &'static [&'static str] {
         "redis",
         #[cfg(not(feature = "memcached"))]
         "memcached",
+        #[cfg(not(feature = "etcd"))]
+        "etcd",
         #[cfg(not(feature = "cassandra"))]
         "cassandra",
         #[cfg(not(feature = "mongodb"))]
@@ -116,7 +124,9 @@ mod tests {
         for entry in all().iter().map(|database| database.entry()) {
             // Attaching finds a database by its schemes, as an experiment finds it by its id.
             let schemes = entry.schemes.iter().chain(entry.scheme_aliases).filter(|it| **it != entry.id);
-            for name in [&entry.id, &entry.title].into_iter().chain(schemes) {
+            // A product that is called as experiments call it has one name.
+            let title = [&entry.title].into_iter().filter(|title| **title != entry.id);
+            for name in [&entry.id].into_iter().chain(title).chain(schemes) {
                 assert!(!name.is_empty() && names.insert(*name), "{}: {name}", entry.id);
             }
             assert!(entry.keeps_data || !entry.restarts, "{}: it restarts, and does not keep its data", entry.id);

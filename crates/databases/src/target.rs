@@ -404,6 +404,7 @@ pub fn launched(host: &str, port: u16, user: &str, database: &str, setup: &Setup
             identity: mutual.then(|| (credentials.client_certificate.clone(), credentials.client_key.clone())),
             resumption,
             suite,
+            protocol: None,
         }),
     };
     Target {

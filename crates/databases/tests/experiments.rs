@@ -180,6 +180,7 @@ fn in_a_network_all_arms_log_in_alike() {
         ("mysql", expect![[r#"Password { mechanism: "caching_sha2_password" }"#]]),
         ("redis", expect![[r#"Password { mechanism: "requirepass" }"#]]),
         ("memcached", expect![[r#"Password { mechanism: "auth-file" }"#]]),
+        ("etcd", expect![[r#"Password { mechanism: "password" }"#]]),
         (
             "cassandra",
             expect![
@@ -231,6 +232,7 @@ fn protections_by_which_clients_log_in_stay_off_networks() {
         redis: `listen` lets other machines reach the servers, so every arm asks for a password, and what `requirepass` of arm `protected` costs compared with an arm without one cannot be seen
         redis: `listen` lets other machines reach the servers, so every arm asks for a password, and what `acl` of arm `protected` costs compared with an arm without one cannot be seen
         memcached: `listen` lets other machines reach the servers, so every arm asks for a password, and what `auth-file` of arm `protected` costs compared with an arm without one cannot be seen
+        etcd: `listen` lets other machines reach the servers, so every arm asks for a password, and what `password` of arm `protected` costs compared with an arm without one cannot be seen
     "#]].assert_eq(&told);
 }
 

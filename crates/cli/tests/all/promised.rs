@@ -58,6 +58,8 @@ fn a_cell_of_launched_servers_has_eight_starts_in_five_minutes_and_six_in_fiftee
         redis c: 24 in 300 s, 5% of the time
         memcached a: 8 in 300 s, 47% of the time
         memcached c: 8 in 300 s, 45% of the time
+        etcd a: 24 in 300 s, 22% of the time
+        etcd c: 24 in 300 s, 14% of the time
         cassandra a: 6 in 900 s, 38% of the time
         cassandra c: 6 in 900 s, 38% of the time
         mongodb a: 8 in 300 s, 50% of the time

@@ -148,13 +148,13 @@ mod tests {
         check(
             "cassandra://ann:secret@db?ca=/ca.pem&cert=/c.pem&key=/k.pem",
             expect![[
-                r#"[Target { host: "db", port: 9042, user: "ann", database: "tithe", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
+                r#"[Target { host: "db", port: 9042, user: "ann", database: "tithe", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false, suite: None, protocol: None }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         check(
             "cassandra://ann@db?insecure=yes",
             expect![[
-                r#"[Target { host: "db", port: 9042, user: "ann", database: "tithe", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Anyone, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
+                r#"[Target { host: "db", port: 9042, user: "ann", database: "tithe", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Anyone, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None, protocol: None }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
     }

@@ -1,15 +1,13 @@
-//! Finds `mongod` on this machine: in the user's folders, in `PATH`, and where packages put it. The only command run
-//! here is `--version`.
+//! Finds `mongod` on this machine. The only command run here is `--version`.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use tithe_machine::{
     launch::{Install, Missing, Search},
     sandbox::process,
 };
+
+use crate::programs::Programs;
 
 /// Oldest version that the driver speaks to.
 pub const OLDEST: (u32, u32) = (4, 2);
@@ -17,45 +15,29 @@ pub const OLDEST: (u32, u32) = (4, 2);
 /// or `no`. MongoDB Enterprise and Percona Server have both, MongoDB Community neither.
 pub const ENTERPRISE: &str = "enterprise";
 
-const PROGRAM: &str = "mongod";
-const FOLDERS: [&str; 4] = ["/usr/bin", "/usr/local/bin", "/opt/mongodb/bin", "/opt/homebrew/bin"];
+const PROGRAMS: Programs = Programs {
+    names: &["mongod"],
+    folders: &["/usr/bin", "/usr/local/bin", "/opt/mongodb/bin", "/opt/homebrew/bin"],
+    what: "MongoDB 4.2 or newer, or Percona Server for MongoDB (the program mongod)",
+    how_to_install: &[
+        "MongoDB: packages of repo.mongodb.org (mongodb-org-server) or repo.mongodb.com (mongodb-enterprise-server)",
+        "Percona Server for MongoDB: packages of repo.percona.com (percona-server-mongodb-server)",
+        "a server that runs elsewhere is attached to by its URL (mongodb://)",
+    ],
+    probe,
+};
 
-/// Looks in the folders of `search`, then in `PATH` and where packages install to; the first that is new enough wins.
+/// Looks for it.
 ///
 /// # Errors
-/// Every place that was checked, when none has a server.
+/// As [`Programs::find`].
 pub fn find(search: &Search) -> Result<Install, Missing> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let named = search.folders.iter().flat_map(|folder| [folder.clone(), folder.join("bin")]);
-    let folders: Vec<PathBuf> = named.chain(std::env::split_paths(&path)).chain(FOLDERS.map(PathBuf::from)).collect();
-    let mut looked_in: Vec<String> = Vec::new();
-    for folder in &folders {
-        match probe(folder) {
-            Some(Ok(install)) => return Ok(install),
-            Some(Err(too_old)) => looked_in.push(format!("{} has {too_old}, which is too old", folder.display())),
-            None => looked_in.push(folder.display().to_string()),
-        }
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    looked_in.retain(|place| seen.insert(place.clone()));
-    Err(Missing {
-        what: format!("MongoDB {}.{} or newer, or Percona Server for MongoDB (the program mongod)", OLDEST.0, OLDEST.1),
-        looked_in,
-        how_to_install: vec![
-            "MongoDB: packages of repo.mongodb.org (mongodb-org-server) or repo.mongodb.com (mongodb-enterprise-server)"
-                .to_owned(),
-            "Percona Server for MongoDB: packages of repo.percona.com (percona-server-mongodb-server)".to_owned(),
-            "a server that runs elsewhere is attached to by its URL (mongodb://)".to_owned(),
-        ],
-    })
+    PROGRAMS.find(search, Vec::new())
 }
 
 /// The installation in `folder`, or what is too old there.
-fn probe(folder: &Path) -> Option<Result<Install, String>> {
-    let file = folder.join(PROGRAM);
-    if !file.is_file() {
-        return None;
-    }
+fn probe(folder: &Path, name: &str) -> Option<Result<Install, String>> {
+    let file = folder.join(name);
     let output = process::version(&file, "--version").ok()?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let first = said.lines().next().unwrap_or_default().to_owned();

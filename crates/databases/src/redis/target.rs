@@ -207,14 +207,14 @@ mod tests {
             "rediss://ann:secret@db?ca=/ca.pem&cert=/c.pem&key=/k.pem",
             &plain(),
             expect![[
-                r#"[Target { host: "db", port: 6379, user: "ann", database: "0", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
+                r#"[Target { host: "db", port: 6379, user: "ann", database: "0", password: Some(***), password_command: None, must_ask: false, tls: Some(Tls { authority: Of("/ca.pem"), server_name: None, versions: [V1_3, V1_2], identity: Some(("/c.pem", "/k.pem")), resumption: false, suite: None, protocol: None }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         check(
             "rediss://db?insecure=yes",
             &plain(),
             expect![[
-                r#"[Target { host: "db", port: 6379, user: "", database: "0", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Anyone, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
+                r#"[Target { host: "db", port: 6379, user: "", database: "0", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Anyone, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None, protocol: None }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
     }
@@ -225,7 +225,7 @@ mod tests {
             "rediss://db",
             &plain(),
             expect![[
-                r#"[Target { host: "db", port: 6379, user: "", database: "0", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: System, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None }), mechanism: None, asked: {}, relay: None }]"#
+                r#"[Target { host: "db", port: 6379, user: "", database: "0", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: System, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None, protocol: None }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
         check(

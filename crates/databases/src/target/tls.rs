@@ -30,6 +30,8 @@ pub struct Tls {
     pub resumption: bool,
     /// The only cipher that is offered; `None`: all that are known.
     pub suite: Option<Suite>,
+    /// The protocol that the client says it speaks over TLS (ALPN).
+    pub protocol: Option<&'static str>,
 }
 
 /// Whose certificates a client accepts; files are PEM.
@@ -113,7 +115,7 @@ impl Tls {
     /// TLS of any version, as far as a URL says it.
     pub fn of_url(authority: Authority, identity: Option<(PathBuf, PathBuf)>) -> Self {
         let versions = vec![TlsVersion::V1_3, TlsVersion::V1_2];
-        Self { authority, server_name: None, versions, identity, resumption: false, suite: None }
+        Self { authority, server_name: None, versions, identity, resumption: false, suite: None, protocol: None }
     }
 
     /// True where anybody's certificate is accepted.
@@ -202,7 +204,11 @@ impl Tls {
     /// As [`client_config`].
     pub fn config(&self) -> Result<Arc<ClientConfig>, Fault> {
         let identity = self.identity.as_ref().map(|(certificate, key)| Identity { certificate, key });
-        client_config(self.authority.trust(), identity, &self.versions, self.resumption, self.suite)
+        let mut config = client_config(self.authority.trust(), identity, &self.versions, self.resumption, self.suite)?;
+        if let Some(protocol) = self.protocol {
+            Arc::make_mut(&mut config).alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        }
+        Ok(config)
     }
 }
 

@@ -22,6 +22,7 @@ mod installed {
     mod cassandra;
     mod conformance;
     mod deceptions;
+    mod etcd;
     mod inside;
     mod inspection;
     mod large;

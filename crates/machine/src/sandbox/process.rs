@@ -48,6 +48,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub struct Running {
     child: Child,
     stop_signal: Signal,
+    /// It had a handler for that signal when it was asked to stop.
+    handles_stop: bool,
     log: PathBuf,
 }
 
@@ -72,6 +74,7 @@ impl Running {
 
     /// Asks the server to stop, without waiting for it.
     pub fn ask_to_stop(&mut self) {
+        self.handles_stop |= handles(self.process(), self.stop_signal);
         self.signal(self.stop_signal);
     }
 
@@ -87,10 +90,12 @@ impl Running {
     /// When it had to be killed or failed: then its data must not be copied.
     pub fn stop_cleanly(mut self) -> Result<(), Fault> {
         self.stop();
-        // A virtual machine that was stopped by a signal exits with 128 plus the signal's number, as shells do.
-        let told = 128 + self.stop_signal.as_raw();
+        // A virtual machine that was stopped by a signal exits with 128 plus the signal's number, as shells do. etcd
+        // handles the signal and then ends by it.
+        let signal = self.stop_signal.as_raw();
         let ended = match self.child.try_wait() {
-            Ok(Some(ended)) if ended.success() || ended.code() == Some(told) => return Ok(()),
+            Ok(Some(ended)) if ended.success() || ended.code() == Some(128 + signal) => return Ok(()),
+            Ok(Some(ended)) if self.handles_stop && ended.signal() == Some(signal) => return Ok(()),
             Ok(Some(ended)) => ended.to_string(),
             Ok(None) => "killed, and still there".to_owned(),
             Err(error) => error.to_string(),
@@ -103,7 +108,7 @@ impl Running {
         if self.child.try_wait().ok().flatten().is_some() {
             return;
         }
-        self.signal(self.stop_signal);
+        self.ask_to_stop();
         // A paused process would not handle the signal.
         self.signal(Signal::CONT);
         if ended_within(&mut self.child, STOP_TIMEOUT).is_none() {
@@ -116,6 +121,14 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// True if `process` has a handler for `signal` (proc(5), `SigCgt`).
+fn handles(process: i32, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| (mask >> (signal.as_raw() - 1)) & 1 == 1)
 }
 
 /// Starts a server. It is in `group` from its first instruction on.
@@ -137,7 +150,7 @@ pub fn start(
     let child = prepared
         .spawn()
         .map_err(|error| Fault::machine(format!("cannot start {}", command.program.display()), error))?;
-    Ok(Running { child, stop_signal, log: log.to_owned() })
+    Ok(Running { child, stop_signal, handles_stop: false, log: log.to_owned() })
 }
 
 /// Runs a command to its end.

@@ -81,6 +81,7 @@ fn knock(context: &CheckContext<'_>, host: &str, port: u16, with_certificate: bo
         identity: with_certificate.then(|| (credentials.server_certificate.clone(), credentials.server_key.clone())),
         resumption: false,
         suite: None,
+        protocol: None,
     };
     let mut wire = Wire::connect(host, port)?;
     tls.start(&mut wire, host, port)?;

@@ -7,6 +7,7 @@
 //! those alone whose name begins with it.
 
 mod cassandra;
+mod etcd;
 mod memcached;
 #[cfg(feature = "mongodb")]
 mod mongodb;
@@ -76,6 +77,7 @@ deceptions! {
     postgres: tithe_databases::postgres::Postgres, 45, postgres::OnStage::new;
     redis: tithe_databases::redis::Redis, 20, redis::OnStage::new;
     memcached: tithe_databases::memcached::Memcached, 8, |_| memcached::OnStage;
+    etcd: tithe_databases::etcd::Etcd, 8, |_| etcd::OnStage;
     cassandra: tithe_databases::cassandra::Cassandra, 12, cassandra::OnStage::new;
 }
 

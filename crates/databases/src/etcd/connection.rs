@@ -1,0 +1,133 @@
+//! One connection to etcd, from TCP to being let in, and calls on it that are not measured.
+//!
+//! Nothing falls back: a server that speaks no TLS, asks for a password that is not at hand, or lets clients in without
+//! the one that was to be asked for, is a refusal.
+
+use tithe_machine::fault::Fault;
+use tithe_plugin::wire::TlsFacts;
+
+use super::{
+    http2::Http2,
+    messages::{AUTHENTICATE, Fields, RANGE, put_bytes, put_number},
+    target::SPACE,
+};
+use crate::target::Target;
+
+/// A connection that was let in; it blocks.
+pub struct EtcdConnection {
+    http: Http2,
+    method: &'static str,
+}
+
+/// What the server says to a client with a password that it does not ask for.
+const ASKS_NOT: &str = "authentication is not enabled";
+
+/// Field of requests with what a login gave out.
+const TOKEN: &str = "token";
+
+impl EtcdConnection {
+    /// Connects to `target`.
+    ///
+    /// # Errors
+    /// A refusal of either side, or a broken connection.
+    pub fn open(target: &Target) -> Result<Self, Fault> {
+        target.log_in(Self::start_up)
+    }
+
+    fn start_up(target: &Target) -> Result<Self, Fault> {
+        let mut wire = target.dial()?;
+        if let Some(tls) = &target.tls {
+            tls.start(&mut wire, &target.host, target.port).map_err(|fault| match fault {
+                Fault::Connection(words) => {
+                    Fault::Connection(format!("in the handshake of TLS: {words}: does it speak TLS at this port?"))
+                }
+                fault => fault,
+            })?;
+        }
+        let authority = format!("{}:{}", target.host, target.port);
+        let mut connection = Self { http: Http2::new(wire, &authority)?, method: "none" };
+        connection.enter(target).map_err(|fault| match fault {
+            // A listener with TLS hangs up on plaintext, and on a client without the certificate that it asks for.
+            Fault::Connection(words) => {
+                let hint = if target.tls.is_none() { ": a listener with TLS speaks nothing else" } else { "" };
+                Fault::Refused(format!("at the first call: {words}{hint}"))
+            }
+            fault => fault,
+        })?;
+        Ok(connection)
+    }
+
+    /// Finds out whether the server asks for a password, and gives it.
+    fn enter(&mut self, target: &Target) -> Result<(), Fault> {
+        let Some(password) = &target.password else {
+            return match self.range(SPACE.as_bytes(), b"", 1) {
+                Ok(_) if target.must_ask => Err(Fault::Refused(
+                    "the server lets clients in without the password that it should ask for".to_owned(),
+                )),
+                Ok(_) => Ok(()),
+                // A client with a certificate is the account that its common name names.
+                Err(Fault::Refused(words)) => {
+                    Err(Fault::Refused(format!("the server asks for a user and password: {words}")))
+                }
+                Err(fault) => Err(fault),
+            };
+        };
+        let given = self.call(AUTHENTICATE, |out| {
+            put_bytes(out, 1, &[target.user.as_bytes()]);
+            put_bytes(out, 2, &[password.expose()]);
+        });
+        match given {
+            Ok(answer) => {
+                let token = Fields(&answer).texts(2)?.pop().unwrap_or_default();
+                self.http.bear(TOKEN, &token);
+                self.method = "user and password";
+                Ok(())
+            }
+            Err(Fault::Refused(words)) if words.contains(ASKS_NOT) && !target.must_ask => Ok(()),
+            Err(Fault::Refused(words)) if words.contains(ASKS_NOT) => {
+                Err(Fault::Refused("the server lets clients in without the password that it should ask for".to_owned()))
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// How the client said who it is: `none`, `user and password`.
+    pub fn method(&self) -> &'static str {
+        self.method
+    }
+
+    /// What TLS agreed on, as the client sees it.
+    pub fn tls_facts(&self) -> Option<TlsFacts> {
+        self.http.tls_facts()
+    }
+
+    /// The connection, for the measured session.
+    pub fn into_http(self) -> Http2 {
+        self.http
+    }
+
+    /// Calls `path` with the message that `put` writes, and waits for the message of the answer.
+    ///
+    /// # Errors
+    /// The server's error, or a broken connection.
+    pub fn call(&mut self, path: &str, put: impl FnOnce(&mut Vec<u8>)) -> Result<Vec<u8>, Fault> {
+        self.http.submit(path, put)?;
+        loop {
+            if let Some(answer) = self.http.advance()? {
+                return Ok(answer.to_vec());
+            }
+        }
+    }
+
+    /// The answer about at most `limit` keys from `key` to before `end`; about `key` alone where `end` is empty.
+    ///
+    /// # Errors
+    /// As [`EtcdConnection::call`].
+    pub fn range(&mut self, key: &[u8], end: &[u8], limit: u64) -> Result<Vec<u8>, Fault> {
+        self.call(RANGE, |out| {
+            put_bytes(out, 1, &[key]);
+            put_bytes(out, 2, &[end]);
+            put_number(out, 3, limit);
+        })
+    }
+}

@@ -1,0 +1,218 @@
+//! The security matrix of a running etcd, by its lists of members, users and roles and what is tried at its doors.
+
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::{
+    matrix::{Feature, FeatureStatus, State},
+    setup::Setup,
+};
+
+use super::{
+    connection::EtcdConnection,
+    messages::{Fields, ROLE_GET, USER_GET, USER_LIST, put_bytes},
+    store::{Member, members},
+    target::{ADMINISTRATOR, of_clients},
+};
+use crate::{
+    findings,
+    inspect::{
+        Judgement, Rules, authentication, client_rows, counted, inspect_feature, limited, not_offered, transport,
+    },
+    target::Target,
+};
+
+/// Who may read the lists of accounts.
+const RIGHT: &str = "ask as an account with the role root";
+
+/// Judges every feature.
+///
+/// # Errors
+/// When the server cannot be reached.
+pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
+    let target = of_clients(server, setup)?;
+    let mut connection = EtcdConnection::open(&target)?;
+    let method = connection.method();
+    let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
+    let members = members(&mut connection)?;
+    let logins = authentication(&target, method, opened).with_rules(Ok(logins(method)), "");
+    let mut seen = vec![logins.of(Feature::Authentication)];
+    seen.push(inspect_feature(Feature::Authorisation, || rights(&mut connection, method)));
+    let offers = Ok(members.iter().flat_map(|member| &member.clients).any(|url| url.starts_with("https:")));
+    let clients = transport(&target, &tls, offers, plaintext).with_rules(Ok(listeners(&target, &members)), "");
+    seen.extend(client_rows(clients));
+    seen.push(between(&members).of(Feature::NodeToNode));
+    seen.extend(not_offered(&[
+        (
+            Feature::AtRest,
+            "etcd encrypts no file: keys and values are in the clear in member/snap/db and member/wal; Kubernetes \
+             encrypts values before it writes them (EncryptionConfiguration)",
+        ),
+        (Feature::Auditing, "etcd has no audit log"),
+        (Feature::JmxAuthentication, "no Java virtual machine"),
+        (Feature::AuthenticationCaching, "a login gives out a token, which is checked with every request"),
+        (Feature::ProxyRoles, "no account acts for another"),
+    ]));
+    Ok(seen)
+}
+
+fn opened(target: &Target) -> Result<String, Fault> {
+    Ok(EtcdConnection::open(target)?.method().to_owned())
+}
+
+/// Comes in [`Target::in_plaintext`].
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn plaintext(target: &Target) -> Result<String, Fault> {
+    opened(&target.in_plaintext())
+}
+
+/// Passwords are asked of everybody or of nobody.
+fn logins(method: &str) -> Rules {
+    let is_on = method != "none";
+    let read = if is_on { "auth is enabled, for every client" } else { "auth is not enabled" };
+    Rules { read: read.to_owned(), ..Rules::default() }
+}
+
+/// Who may do what, by users and their roles.
+fn rights(connection: &mut EtcdConnection, method: &str) -> Result<Judgement, Fault> {
+    if method == "none" {
+        let seen = "auth is not enabled: every client may read, change and remove every key";
+        return Ok(Judgement::whole(State::Off, seen));
+    }
+    let answer = match connection.call(USER_LIST, |_| {}) {
+        Err(Fault::Refused(words)) => {
+            return match connection.range(b"\0", b"\0", 1) {
+                Ok(_) => Ok(Judgement::account(State::Off, "this account may read every key")
+                    .found(&findings::ETCD_AUTHZ_EVERYTHING)),
+                Err(Fault::Refused(range)) => {
+                    let seen =
+                        format!("every key, and the list of accounts: refused ({range}; {words}); others: {RIGHT}");
+                    Ok(Judgement::account(State::Enforced, seen))
+                }
+                Err(fault) => Err(fault),
+            };
+        }
+        outcome => outcome?,
+    };
+    let users = Fields(&answer).texts(2)?;
+    let (mut unlimited, mut over_all_keys) = (Vec::new(), Vec::new());
+    for user in &users {
+        let answer = connection.call(USER_GET, |out| put_bytes(out, 1, &[user.as_bytes()]))?;
+        let roles = Fields(&answer).texts(2)?;
+        if roles.iter().any(|role| role == ADMINISTRATOR) {
+            unlimited.push(user.clone());
+            continue;
+        }
+        for role in roles {
+            let answer = connection.call(ROLE_GET, |out| put_bytes(out, 1, &[role.as_bytes()]))?;
+            if Fields(&answer).all(2)?.into_iter().map(is_over_all_keys).collect::<Result<Vec<_>, _>>()?.contains(&true)
+            {
+                over_all_keys.push(format!("{user} by the role {role}"));
+            }
+        }
+    }
+    let judged = limited(&unlimited, users.len(), "the role root");
+    let judged = if unlimited.len() > 1 { judged.found(&findings::ETCD_AUTHZ_EVERYTHING) } else { judged };
+    if over_all_keys.is_empty() {
+        return Ok(judged);
+    }
+    let rules = Rules {
+        read: counted(users.len(), "account"),
+        exceptions: over_all_keys,
+        remedy: "grant the keys that are needed (grant-permission --prefix), and revoke the rest",
+        findings: vec![&findings::ETCD_AUTHZ_EVERYTHING],
+        ..Rules::default()
+    };
+    Ok(judged.with_rules(Ok(rules), RIGHT))
+}
+
+/// True for a permission from the first key, or none before it, up to the last.
+fn is_over_all_keys(permission: &[u8]) -> Result<bool, Fault> {
+    let (key, end) = (Fields(permission).first(2)?, Fields(permission).first(3)?);
+    Ok(end == b"\0" && key.iter().all(|byte| *byte == 0))
+}
+
+fn listeners(target: &Target, members: &[Member]) -> Rules {
+    let exceptions = if target.tls.is_some() { doors_beside(members) } else { Vec::new() };
+    let findings = if exceptions.is_empty() { Vec::new() } else { vec![&findings::ETCD_TLS_OPTIONAL] };
+    Rules {
+        read: "the list of members".to_owned(),
+        exceptions,
+        doubts: vec!["listeners that a member does not advertise".to_owned()],
+        remedy: "write https in listen-client-urls and advertise-client-urls of every member",
+        findings,
+    }
+}
+
+/// The doors for clients that speak no TLS, each by its name.
+pub fn doors_beside(members: &[Member]) -> Vec<String> {
+    let plain = |member: &Member| {
+        let urls: Vec<&str> = member.clients.iter().map(String::as_str).filter(|url| !is_encrypted(url)).collect();
+        (!urls.is_empty()).then(|| format!("member {} speaks plaintext at {}", member.name, urls.join(" and ")))
+    };
+    members.iter().filter_map(plain).collect()
+}
+
+fn is_encrypted(url: &str) -> bool {
+    url.starts_with("https:") || url.starts_with("unixs:")
+}
+
+/// What members speak with each other.
+fn between(members: &[Member]) -> Judgement {
+    let plain: Vec<&str> =
+        members.iter().flat_map(|member| &member.peers).map(String::as_str).filter(|url| !is_encrypted(url)).collect();
+    match (members, plain.as_slice()) {
+        (_, []) => Judgement::whole(State::Enforced, "every member has https alone in its peer URLs"),
+        ([_], plain) => {
+            let seen = format!("one member, which has nobody to speak with; its peer URL is {}", plain.join(" and "));
+            Judgement::whole(State::Off, seen)
+        }
+        (_, plain) => {
+            let seen = format!("members speak plaintext with each other: {}", plain.join(", "));
+            Judgement::whole(State::Off, seen).found(&findings::ETCD_PEERS_PLAINTEXT)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(peers: &[&str], clients: &[&str]) -> Member {
+        let texts = |urls: &[&str]| urls.iter().map(|url| (*url).to_owned()).collect();
+        Member { name: "a".to_owned(), peers: texts(peers), clients: texts(clients) }
+    }
+
+    #[test]
+    fn doors_without_tls_are_named() {
+        let doors = |clients: &[&str]| doors_beside(&[member(&[], clients)]);
+        assert_eq!(doors(&["https://10.0.0.1:2379"]), Vec::<String>::new());
+        assert_eq!(
+            doors(&["https://10.0.0.1:2379", "http://127.0.0.1:2379"]),
+            ["member a speaks plaintext at http://127.0.0.1:2379"]
+        );
+    }
+
+    #[test]
+    fn peers_are_judged_by_all_of_their_urls() {
+        let state = |members: &[Member]| (between(members).state, between(members).findings.len());
+        let (plain, encrypted) = (member(&["http://a:2380"], &[]), member(&["https://a:2380"], &[]));
+        assert_eq!(state(std::slice::from_ref(&encrypted)), (State::Enforced, 0));
+        assert_eq!(state(std::slice::from_ref(&plain)), (State::Off, 0));
+        assert_eq!(state(&[plain, encrypted]), (State::Off, 1));
+    }
+
+    #[test]
+    fn a_permission_over_all_keys_is_known() {
+        let permission = |key: &[u8], end: &[u8]| {
+            let mut out = Vec::new();
+            put_bytes(&mut out, 2, &[key]);
+            put_bytes(&mut out, 3, &[end]);
+            is_over_all_keys(&out)
+        };
+        assert_eq!(permission(b"\0", b"\0"), Ok(true));
+        assert_eq!(permission(b"", b"\0"), Ok(true));
+        assert_eq!(permission(b"/registry/", b"\0"), Ok(false));
+        assert_eq!(permission(b"a", b"b"), Ok(false));
+    }
+}

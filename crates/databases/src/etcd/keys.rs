@@ -1,0 +1,43 @@
+//! The keys of records: `SPACE/TABLE/`, the record's key, a zero byte, and the field's number in two bytes, so that
+//! records are in the order of their keys.
+
+use tithe_plugin::session::Table;
+
+/// Bytes behind the key of a record that name a field.
+pub const FIELD: usize = 3;
+
+/// Before the key of each record of `table`.
+pub fn prefix_of(space: &str, table: &Table) -> String {
+    format!("{space}/{}/", table.name)
+}
+
+/// What follows the key of a record in that of its `field`.
+pub fn of_field(field: usize) -> [u8; FIELD] {
+    let [high, low] = (field as u16).to_be_bytes();
+    [0, high, low]
+}
+
+/// The end of the range of all keys that begin with `prefix`.
+pub fn after(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return end;
+        }
+    }
+    // Up to the last key of all.
+    vec![0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::after;
+
+    #[test]
+    fn ranges_end_behind_their_prefix() {
+        assert_eq!(after(b"tithe/t/"), b"tithe/t0");
+        assert_eq!(after(&[1, 255, 255]), [2]);
+        assert_eq!(after(&[255]), [0]);
+    }
+}

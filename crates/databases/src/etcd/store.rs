@@ -1,0 +1,280 @@
+//! The keys in which Tithe keeps its records, and requests outside the load.
+//!
+//! All keys of Tithe's begin with its space (`tithe/`, or more if arms on one server have a space each), and the value
+//! [`MARK`] of the key `tithe` says that these are Tithe's. If such keys exist without the mark, they are somebody
+//! else's: refused, and never removed.
+
+use std::collections::BTreeMap;
+
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_model::record::ArmFacts;
+use tithe_plugin::{
+    database::{Lack, Remedy, Without},
+    session::Table,
+    setup::{Authentication, Setup},
+};
+
+use super::{
+    ENTRY,
+    connection::EtcdConnection,
+    keys::{after, prefix_of},
+    messages::{
+        AUTH_ENABLE, COMPACT, DEFRAGMENT, DELETE_RANGE, Fields, MEMBERS, PUT, ROLE_ADD, ROLE_GRANT_PERMISSION, STATUS,
+        TXN, USER_ADD, USER_GRANT_ROLE, path_of, put_bytes, put_message, put_number,
+    },
+    target::{ADMINISTRATOR, SPACE, USER, of_clients},
+};
+use crate::{
+    attached::unseen_process,
+    target::{Target, is_local},
+};
+
+/// What the key says that is called as the space is.
+const MARK: &[u8] = b"made by tithe";
+
+/// Kind of a permission: to read and to write.
+const READ_AND_WRITE: u64 = 2;
+
+/// A connection as the measured clients have it.
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn client(server: &Server, setup: &Setup) -> Result<EtcdConnection, Fault> {
+    EtcdConnection::open(&of_clients(server, setup)?)
+}
+
+/// A connection that is not measured. In a launched server that asks for passwords it first makes the accounts.
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn administrator(server: &Server, setup: &Setup) -> Result<EtcdConnection, Fault> {
+    let target = of_clients(server, setup)?;
+    if !is_local(server) || !matches!(setup.authentication, Authentication::Password { .. }) {
+        return EtcdConnection::open(&target);
+    }
+    let target = Target { user: ADMINISTRATOR.to_owned(), ..target };
+    let open = Target { password: None, must_ask: false, ..target.clone() };
+    if let Ok(mut connection) = EtcdConnection::open(&open) {
+        make_accounts(&mut connection, setup)?;
+    }
+    EtcdConnection::open(&target)
+}
+
+/// Makes the administrator, and the clients' account with a role that may read and write Tithe's keys; asks for
+/// passwords from then on.
+fn make_accounts(connection: &mut EtcdConnection, setup: &Setup) -> Result<(), Fault> {
+    let password = setup.credentials.password.expose();
+    let mut say = |path: &str, put: &dyn Fn(&mut Vec<u8>)| match connection.call(path, put) {
+        // Left over from a start that was broken off.
+        Err(Fault::Server(words)) if words.contains("already exists") => Ok(()),
+        outcome => outcome.map(drop),
+    };
+    for name in [ADMINISTRATOR, USER] {
+        say(USER_ADD, &|out| {
+            put_bytes(out, 1, &[name.as_bytes()]);
+            put_bytes(out, 2, &[password]);
+        })?;
+        say(ROLE_ADD, &|out| put_bytes(out, 1, &[name.as_bytes()]))?;
+        say(USER_GRANT_ROLE, &|out| {
+            put_bytes(out, 1, &[name.as_bytes()]);
+            put_bytes(out, 2, &[name.as_bytes()]);
+        })?;
+    }
+    say(ROLE_GRANT_PERMISSION, &|out| {
+        put_bytes(out, 1, &[USER.as_bytes()]);
+        put_message(out, 2, |out| {
+            put_number(out, 1, READ_AND_WRITE);
+            put_bytes(out, 2, &[SPACE.as_bytes()]);
+            put_bytes(out, 3, &[&after(SPACE.as_bytes())]);
+        });
+    })?;
+    say(AUTH_ENABLE, &|_| {})
+}
+
+/// Makes the keys of `table` Tithe's own.
+///
+/// # Errors
+/// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
+pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let (mut connection, space) = (administrator(server, setup)?, &setup.space);
+    if is_local(server) {
+        setup.statements.iter().try_for_each(|statement| connection.call(&path_of(statement), |_| {}).map(drop))?;
+    }
+    if is_ours(&mut connection, space)? {
+        // Left over from a run that was killed.
+        clear(&mut connection, &prefix_of(space, table))?;
+    }
+    let put = |out: &mut Vec<u8>| {
+        put_bytes(out, 1, &[space.as_bytes()]);
+        put_bytes(out, 2, &[MARK]);
+    };
+    connection.call(PUT, put).map(drop)
+}
+
+/// Removes the records of `table`, and the mark when nothing else is left of Tithe's.
+///
+/// # Errors
+/// As [`create`].
+pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let (mut connection, space) = (administrator(server, setup)?, &setup.space);
+    if !is_ours(&mut connection, space)? {
+        return Ok(());
+    }
+    clear(&mut connection, &prefix_of(space, table))?;
+    if first_below(&mut connection, space)?.is_none() {
+        connection.call(DELETE_RANGE, |out| put_bytes(out, 1, &[space.as_bytes()]))?;
+    }
+    Ok(())
+}
+
+/// True where the mark says that what begins with `space` is Tithe's, false where nothing does.
+fn is_ours(connection: &mut EtcdConnection, space: &str) -> Result<bool, Fault> {
+    let foreign = |key: &str| Fault::Refused(format!("a key `{key}` is on this server, and Tithe did not make it"));
+    let answer = connection.range(space.as_bytes(), b"", 1)?;
+    match Fields(&answer).all(2)?.first() {
+        Some(mark) if Fields(mark).first(5)? == MARK => Ok(true),
+        Some(_) => Err(foreign(space)),
+        None => first_below(connection, space)?.map_or(Ok(false), |key| Err(foreign(&key))),
+    }
+}
+
+/// The first key below `space`.
+fn first_below(connection: &mut EtcdConnection, space: &str) -> Result<Option<String>, Fault> {
+    let below = format!("{space}/");
+    let answer = connection.range(below.as_bytes(), &after(below.as_bytes()), 1)?;
+    let first = Fields(&answer).all(2)?.first().map(|pair| Fields(pair).first(1)).transpose()?;
+    Ok(first.map(|key| String::from_utf8_lossy(key).into_owned()))
+}
+
+/// Removes every key that begins with `prefix`.
+fn clear(connection: &mut EtcdConnection, prefix: &str) -> Result<(), Fault> {
+    let put = |out: &mut Vec<u8>| {
+        put_bytes(out, 1, &[prefix.as_bytes()]);
+        put_bytes(out, 2, &[&after(prefix.as_bytes())]);
+    };
+    connection.call(DELETE_RANGE, put).map(drop)
+}
+
+/// Lets go of what was overwritten and deleted in a launched server, and writes its file again. On a server of others
+/// their history is theirs.
+///
+/// # Errors
+/// The server's error.
+pub fn quiesce(server: &Server, setup: &Setup) -> Result<(), Fault> {
+    if !is_local(server) {
+        return Ok(());
+    }
+    let mut connection = administrator(server, setup)?;
+    let answer = connection.range(setup.space.as_bytes(), b"", 1)?;
+    let revision = Fields(Fields(&answer).first(1)?).number(3)?;
+    let compacted = connection.call(COMPACT, |out| {
+        put_number(out, 1, revision);
+        put_number(out, 2, 1);
+    });
+    match compacted {
+        // Nothing was written since.
+        Err(Fault::Server(words)) if words.contains("has been compacted") => {}
+        outcome => drop(outcome?),
+    }
+    connection.call(DEFRAGMENT, |_| {}).map(drop)
+}
+
+/// Cluster and member, which are drawn when they are made.
+///
+/// # Errors
+/// The server's error.
+pub fn identity(server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
+    let answer = client(server, setup)?.call(STATUS, |_| {})?;
+    let header = Fields(&answer).first(1)?;
+    Ok(Some(format!("{:x} {:x}", Fields(header).number(1)?, Fields(header).number(2)?)))
+}
+
+/// What a member of the cluster is called, where others reach it, and where clients do.
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// URLs for other members.
+    pub peers: Vec<String>,
+    /// URLs for clients, as it tells them.
+    pub clients: Vec<String>,
+}
+
+/// All members of the cluster.
+///
+/// # Errors
+/// The server's error.
+pub fn members(connection: &mut EtcdConnection) -> Result<Vec<Member>, Fault> {
+    let answer = connection.call(MEMBERS, |_| {})?;
+    let member = |bytes: &[u8]| {
+        let name = Fields(bytes).texts(2)?.pop().unwrap_or_default();
+        Ok(Member { name, peers: Fields(bytes).texts(3)?, clients: Fields(bytes).texts(4)? })
+    };
+    Fields(&answer).all(2)?.into_iter().map(member).collect()
+}
+
+/// Everything that `server` lacks for being measured, and for proof.
+///
+/// # Errors
+/// The server's error.
+pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
+    let target = of_clients(server, setup)?;
+    let mut connection = EtcdConnection::open(&target)?;
+    let mut all = Vec::new();
+    let below = format!("{}/", setup.space);
+    // Rights are checked for what is written if the condition holds, which it never does: no key has so many versions.
+    let tried = connection.call(TXN, |out| {
+        put_message(out, 1, |out| {
+            put_number(out, 1, 1);
+            put_bytes(out, 3, &[setup.space.as_bytes()]);
+            put_number(out, 4, 1 << 60);
+        });
+        put_message(out, 2, |out| put_message(out, 2, |out| put_bytes(out, 1, &[setup.space.as_bytes()])));
+        put_message(out, 2, |out| {
+            put_message(out, 3, |out| {
+                put_bytes(out, 1, &[below.as_bytes()]);
+                put_bytes(out, 2, &[&after(below.as_bytes())]);
+            });
+        });
+    });
+    match tried {
+        Ok(_) => {}
+        Err(Fault::Refused(words)) => all.push(Lack {
+            why: format!("Tithe writes keys that begin with {} ({words})", setup.space),
+            remedy: Remedy::Words(format!(
+                "etcdctl role grant-permission ROLE --prefix=true readwrite {}, for a role of {}",
+                setup.space, target.user
+            )),
+            without: Without::Measurement,
+        }),
+        Err(fault) => return Err(fault),
+    }
+    if connection.tls_facts().is_none() {
+        all.push(Lack {
+            why: "the server speaks no TLS at this port".to_owned(),
+            remedy: Remedy::Words("start it with cert-file and key-file, and https in listen-client-urls".to_owned()),
+            without: Without::Proof(&["tls"]),
+        });
+    }
+    all.extend(unseen_process(connection.into_http().descriptor(), ENTRY.server_programs, None));
+    Ok(all)
+}
+
+/// What the figure depends on, as the server and the client's TLS say it.
+///
+/// # Errors
+/// The server's error.
+pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+    let mut connection = administrator(server, setup)?;
+    let status = connection.call(STATUS, |_| {})?;
+    let version = format!("etcd {}", Fields(&status).texts(2)?.pop().unwrap_or_default());
+    let names = members(&mut connection)?.into_iter().map(|member| member.name).collect::<Vec<_>>();
+    let tls = connection
+        .tls_facts()
+        .map(|tls| format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake));
+    let facts = BTreeMap::from([
+        ("authentication".to_owned(), connection.method().to_owned()),
+        ("members".to_owned(), format!("{} ({})", names.len(), names.join(", "))),
+        ("tls as the client sees it".to_owned(), tls.unwrap_or_else(|| "off".to_owned())),
+    ]);
+    Ok(ArmFacts { version, facts, configuration: Vec::new() })
+}

@@ -1,0 +1,138 @@
+//! Who connects where, and as whom.
+//!
+//! URL: `etcd://[user:password@]host[:port]`, and `etcds://` for TLS with the system's authorities, `?ca=FILE`, or
+//! `?insecure=yes` to accept anyone's certificate, and `&cert=FILE&key=FILE` for a client's own; `etcdctl`'s names of
+//! these are known. A password that is not in the URL is taken from `ETCDCTL_PASSWORD`.
+
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::setup::Setup;
+
+use crate::target::{Authority, Outside, Product, Target, Tls, UrlParts, refused};
+
+/// Account of the measured clients where the server asks for one. No certificate of Tithe's bears its name: etcd takes
+/// the common name of a client's certificate for an account.
+pub const USER: &str = "tithe-clients";
+/// Account that may do everything, in servers of Tithe's own: etcd wants it to be called so.
+pub const ADMINISTRATOR: &str = "root";
+/// Mechanism of [`Authentication`](tithe_plugin::setup::Authentication): users with passwords and roles.
+pub const PASSWORD: &str = "password";
+/// What all keys of Tithe's begin with, and the key of its mark in servers of its own.
+pub const SPACE: &str = "tithe";
+
+/// etcd's port, names and URL options.
+pub const PRODUCT: Product = Product {
+    title: "etcd",
+    port: 2379,
+    user: USER,
+    database: "",
+    url_database: Some(""),
+    password_variable: "ETCDCTL_PASSWORD",
+    tls_options: TLS_OPTIONS,
+    used: &[],
+    idle: &["timeout", "dial-timeout", "command-timeout", "keepalive-time", "keepalive-timeout"],
+    refused: &[],
+    settle,
+    tls,
+    tls_hints: ["etcds:// with ca=FILE, or with an authority of the system", "cert=FILE and key=FILE"],
+    takes: None,
+    asked: &[],
+};
+
+/// Options of a URL that are about TLS.
+pub const TLS_OPTIONS: &[&str] = &["ca", "cacert", "insecure", "cert", "key", "server_name"];
+
+/// Protocol that clients name in the handshake of TLS: newer servers refuse those that do not.
+const HTTP2: &str = "h2";
+
+/// The target of the measured clients.
+///
+/// # Errors
+/// As [`Product::target`].
+pub fn of_clients(server: &Server, setup: &Setup) -> Result<Target, Fault> {
+    let mut target = PRODUCT.target(server, setup)?;
+    if let Some(tls) = &mut target.tls {
+        tls.protocol = Some(HTTP2);
+    }
+    Ok(target)
+}
+
+/// Puts what options say of place and account where it belongs.
+fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
+    parts.password = parts.password.take().or_else(|| outside.variable(PRODUCT.password_variable).map(str::to_owned));
+    if parts.database.take().is_some_and(|path| !path.is_empty()) {
+        return Err(refused("etcd has no databases: nothing may follow the port"));
+    }
+    for host in parts.hosts.iter_mut().filter(|host| host.name.is_empty()) {
+        "localhost".clone_into(&mut host.name);
+    }
+    Ok(())
+}
+
+fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
+    let identity = parts.identity(&["cert"], &["key"])?;
+    let file = parts.any(&["ca", "cacert"]);
+    let insecure = match parts.option("insecure") {
+        None | Some("no") => false,
+        Some("yes") => true,
+        Some(_) => return Err(refused("insecure is yes or no")),
+    };
+    let authority = match (parts.scheme.as_str(), file, insecure) {
+        ("etcds", Some(file), false) => Authority::named(file),
+        ("etcds", None, true) => Authority::Anyone,
+        ("etcds", None, false) => Authority::System,
+        ("etcds", Some(_), true) => return Err(refused("give insecure=yes alone, without ca=FILE")),
+        _ if file.is_none() && identity.is_none() && !insecure => return Ok(None),
+        _ => return Err(refused("options for TLS without etcds:// would not be used")),
+    };
+    Ok(Some(Tls::of_url(authority, identity)))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use tithe_model::experiment::Url;
+
+    use super::*;
+    use crate::test_setup::plain;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let told = |url: &str| {
+            let text = match PRODUCT.attached(&Url::new(url), &plain(), &Outside::of(&[])) {
+                Ok(targets) => targets
+                    .iter()
+                    .map(|target| {
+                        let tls = target.tls.as_ref().map(|tls| (&tls.authority, &tls.identity));
+                        format!("{}:{} `{}` {:?} {tls:?}", target.host, target.port, target.user, target.password)
+                    })
+                    .collect(),
+                Err(fault) => fault.to_string(),
+            };
+            format!("{url}: {text}\n")
+        };
+        let text: String = [
+            "etcd://localhost",
+            "etcd://ann:p%40ss@store.example:21211",
+            "etcds://store?cacert=/ca.pem&cert=/c.pem&key=/k.pem",
+            "etcds://store",
+            "etcds://store?insecure=yes",
+            "etcds://store?insecure=perhaps",
+            "etcds://store?ca=/ca.pem&insecure=yes",
+            "etcd://store?ca=/ca.pem",
+            "etcd://store/3",
+        ]
+        .map(told)
+        .concat();
+        expect![[r#"
+            etcd://localhost: localhost:2379 `` None None
+            etcd://ann:p%40ss@store.example:21211: store.example:21211 `ann` Some(***) None
+            etcds://store?cacert=/ca.pem&cert=/c.pem&key=/k.pem: store:2379 `` None Some((Of("/ca.pem"), Some(("/c.pem", "/k.pem"))))
+            etcds://store: store:2379 `` None Some((System, None))
+            etcds://store?insecure=yes: store:2379 `` None Some((Anyone, None))
+            etcds://store?insecure=perhaps: refused: the server's URL: insecure is yes or no
+            etcds://store?ca=/ca.pem&insecure=yes: refused: the server's URL: give insecure=yes alone, without ca=FILE
+            etcd://store?ca=/ca.pem: refused: the server's URL: options for TLS without etcds:// would not be used
+            etcd://store/3: refused: the server's URL: etcd has no databases: nothing may follow the port
+        "#]].assert_eq(&text);
+    }
+}

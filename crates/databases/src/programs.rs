@@ -1,0 +1,84 @@
+//! Finds the server program of a product on this machine: in the user's folders, in `PATH`, where packages put it, and
+//! among downloads; the first that is new enough wins.
+
+use std::{collections::BTreeSet, path::Path, path::PathBuf};
+
+use tithe_machine::launch::{Install, Missing, Search};
+
+/// What is looked for, and where packages put it.
+pub struct Programs {
+    /// Names of the program.
+    pub names: &'static [&'static str],
+    /// Folders that are looked into beside those of `PATH`.
+    pub folders: &'static [&'static str],
+    /// What is missing where none is found, as a noun.
+    pub what: &'static str,
+    /// What to do then, one line a system.
+    pub how_to_install: &'static [&'static str],
+    /// The installation of the program in a folder, which has it; else what is too old there. `None` where it is
+    /// something else.
+    pub probe: fn(folder: &Path, name: &'static str) -> Option<Result<Install, String>>,
+}
+
+impl Programs {
+    /// Looks in the folders of `search` first and in those of the `downloaded` last.
+    ///
+    /// # Errors
+    /// Every place that was checked, when none has a server.
+    pub fn find(&self, search: &Search, downloaded: Vec<PathBuf>) -> Result<Install, Missing> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let named = search.folders.iter().flat_map(|folder| [folder.clone(), folder.join("bin")]);
+        let folders = named.chain(std::env::split_paths(&path)).chain(self.folders.iter().map(PathBuf::from));
+        let mut looked_in = Vec::new();
+        for folder in folders.chain(downloaded) {
+            for name in self.names.iter().copied().filter(|name| folder.join(name).is_file()) {
+                match (self.probe)(&folder, name) {
+                    Some(Ok(install)) => return Ok(install),
+                    Some(Err(old)) => looked_in.push(format!("{} has {old}, which is too old", folder.display())),
+                    None => {}
+                }
+            }
+            looked_in.push(folder.display().to_string());
+        }
+        let mut seen = BTreeSet::new();
+        looked_in.retain(|place| seen.insert(place.clone()));
+        let how_to_install = self.how_to_install.iter().map(|line| (*line).to_owned()).collect();
+        Err(Missing { what: self.what.to_owned(), looked_in, how_to_install })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_program_that_is_new_enough_wins_and_others_are_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let below = |name: &str| folder.path().join(name);
+        for name in ["old", "new", "other"] {
+            std::fs::create_dir(below(name)).expect("a folder");
+            std::fs::write(below(name).join("served"), name).expect("a file");
+        }
+        let programs = Programs {
+            names: &["served"],
+            folders: &[],
+            what: "served 2 or newer",
+            how_to_install: &["make install"],
+            probe: |folder, name| match std::fs::read_to_string(folder.join(name)).ok()?.as_str() {
+                "new" => Some(Ok(Install { programs: folder.to_owned(), ..Install::default() })),
+                "old" => Some(Err("served 1".to_owned())),
+                _ => None,
+            },
+        };
+        let search = |names: &[&str]| Search { folders: names.iter().map(|name| below(name)).collect() };
+        let found = programs.find(&search(&["other", "old", "new"]), Vec::new()).expect("the new one");
+        assert_eq!(found.programs, below("new"));
+        let missing = programs.find(&search(&["other"]), vec![below("old"), below("old")]).expect_err("none");
+        let old = format!("{} has served 1, which is too old", below("old").display());
+        assert_eq!(missing.looked_in.iter().filter(|place| **place == old).count(), 1, "{missing:?}");
+        assert_eq!(
+            (missing.what.as_str(), missing.how_to_install),
+            ("served 2 or newer", vec!["make install".to_owned()])
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! etcd: what it alone has.
+
+use tithe_databases::etcd::Etcd;
+use tithe_machine::{
+    fault::Fault,
+    launch::{Address, Server},
+    proc::ServerTask,
+};
+use tithe_model::experiment::Url;
+use tithe_plugin::{
+    database::Database as _,
+    matrix::{Feature, State},
+    session::{Discard, Fields, Request},
+    setup::Setup,
+};
+
+use super::{key_value, sandbox::Sandbox, table};
+use crate::{
+    how,
+    put_back::put_back_with,
+    rows,
+    tested::{self, Again, Refusals, Tested, chosen, proven},
+};
+
+pub static ETCD: Tested =
+    Tested { database: &Etcd, start: |protections| Sandbox::start(&Etcd, protections), again: Again::Left };
+
+const TLS: [&str; 2] = ["tls-negotiated Claim Holds", "wire-canary Claim Holds"];
+
+proven! { ETCD;
+    tls: "tls" {} => TLS, not "tls" { mutual = true }, "password" {}, "tls" { key = "rsa-2048" };
+    tls_with_client_certificates: "tls" { mutual = true, key = "rsa-2048", chain = "2", suite = "aes-128-gcm" }
+        => TLS;
+    users_passwords_and_roles: "password" {} => ["password-asked Claim Holds", "rights-enforced Claim Holds"];
+    encrypted_columns: "columns" {} => [
+        "ciphertext-seen Claim Holds",
+        "wrong-column-key Claim Holds",
+        "disk-canary Strengthens Holds",
+        "wire-canary Strengthens Holds",
+        "recorders Disclosure Holds",
+    ];
+}
+
+#[test]
+fn nothing_falls_back() {
+    let refusals = Refusals {
+        tls: "",
+        plaintext: "at the first call…",
+        password: ("password", "the server lets clients in without the password that it should ask for"),
+        wrong: "etcdserver: authentication failed, invalid user ID or password",
+        none: "the server asks for a user and password: etcdserver: user name is empty",
+    };
+    tested::nothing_falls_back(&ETCD, chosen!(ETCD, "password" {}), &refusals);
+}
+
+#[test]
+fn data_are_put_back() {
+    put_back_with(&ETCD, None);
+}
+
+#[test]
+fn a_plain_server_serves_every_request() {
+    let Some(sandbox) = (ETCD.start)(&[]) else { return };
+    ETCD.serve(&sandbox, "Maintenance/Status", "Maintenance/Nothing", |task| {
+        assert!(matches!(task, ServerTask::Unknown));
+    });
+    let facts = Etcd.facts(&sandbox.server, &sandbox.setup).expect("facts");
+    assert!(facts.version.starts_with("etcd 3."), "{facts:?}");
+    assert_eq!(facts.facts["authentication"], "none");
+    let seen = Etcd.inspect(&sandbox.server, &sandbox.setup).expect("a matrix");
+    let state = |feature| seen.iter().find(|cell| cell.feature == feature).map(|cell| cell.state);
+    for (feature, expected) in [
+        (Feature::Transport, State::Off),
+        (Feature::Authentication, State::Off),
+        (Feature::Authorisation, State::Off),
+        (Feature::AtRest, State::NotOffered),
+    ] {
+        assert_eq!(state(feature), Some(expected), "{feature:?}");
+    }
+
+    // Groups are sent in several transactions, and a record is its own whatever its name begins with.
+    let mut session = ETCD.connect(&sandbox, true);
+    session.begin_bulk().expect("a group");
+    let value = vec![b'x'; 1000];
+    for number in 0..200 {
+        let key = format!("many{number}");
+        let values: Vec<(usize, &[u8])> = (0..table().fields).map(|field| (field, &value[..])).collect();
+        assert_eq!(session.call(&Request::Insert { key: key.as_bytes(), values: &values }, &mut Discard), Ok(1));
+    }
+    session.end_bulk().expect("it is written");
+    let mut read = |key: &[u8]| rows(&mut *session, &Request::Read { key, fields: Fields::One(0) });
+    assert_eq!(read(b"many1"), format!("1\n-: 0={}", "x".repeat(1000)));
+    assert_eq!(read(b"many"), "0");
+    Etcd.quiesce(&sandbox.server, &sandbox.setup, &table()).expect("compacted");
+    Etcd.quiesce(&sandbox.server, &sandbox.setup, &table()).expect("once more");
+    ETCD.remove(&sandbox);
+}
+
+#[test]
+fn an_attached_server_keeps_what_is_not_ours() {
+    let protections = [chosen!(ETCD, "tls" {}), chosen!(ETCD, "password" {})];
+    let Some(sandbox) = (ETCD.start)(&protections) else { return };
+    let Address::Tcp { port, .. } = sandbox.server.address else { panic!("a port") };
+    let credentials = &sandbox.setup.credentials;
+    let (password, authority) = (credentials.password.expose_text(), credentials.authority.display());
+    let at = |user: &str| {
+        let url = format!("etcds://{user}:{password}@127.0.0.1:{port}?ca={authority}");
+        Server { address: Address::Attached(Url::new(url)), process: None, ..sandbox.server.clone() }
+    };
+    let server = at("tithe-clients");
+    let setup = Setup::plain(std::collections::BTreeMap::new(), credentials.clone());
+    assert_eq!(Etcd.lacks(&server, &setup).expect("an answer"), []);
+    let identity = || Etcd.identity(&server, &setup).expect("an answer").expect("an identity");
+    assert_eq!(identity(), identity());
+    for (server, scope) in [(&server, "this account"), (&at("root"), "whole server")] {
+        let seen = Etcd.inspect(server, &setup).expect("a matrix");
+        for feature in [Feature::Transport, Feature::Authentication, Feature::Authorisation] {
+            let cell = seen.iter().find(|cell| cell.feature == feature).expect("a row");
+            assert_eq!(cell.state, State::Enforced, "{}", cell.seen);
+            if feature == Feature::Authorisation {
+                assert_eq!(cell.scope.words(), scope, "{}", cell.seen);
+            }
+        }
+    }
+    // A run that was killed leaves its records behind; the next one makes the table again.
+    for _ in 0..2 {
+        Etcd.create(&server, &setup, &table()).expect("a table");
+        let mut session = key_value(Etcd.connect(&server, &setup, &how(true)).expect("a session"));
+        ETCD.exercise(&mut *session);
+        let left = Request::Insert { key: b"left", values: &[(0, b"a")] };
+        assert_eq!(session.call(&left, &mut Discard), Ok(1));
+    }
+    Etcd.remove(&server, &setup, &table()).expect("removed");
+
+    // Keys of our name, and no mark that they are ours.
+    let mut session = key_value(Etcd.connect(&server, &setup, &how(true)).expect("a session"));
+    assert_eq!(session.call(&Request::Insert { key: b"left", values: &[(0, b"a")] }, &mut Discard), Ok(1));
+    for outcome in [Etcd.create(&server, &setup, &table()), Etcd.remove(&server, &setup, &table())] {
+        assert!(matches!(&outcome, Err(Fault::Refused(words)) if words.contains("did not make it")), "{outcome:?}");
+    }
+
+    // An account that may do nothing of it is told what it lacks.
+    let mut elsewhere = setup.clone();
+    elsewhere.space = "others".to_owned();
+    let lacks = Etcd.lacks(&server, &elsewhere).expect("an answer");
+    assert!(lacks[0].to_string().contains("etcdctl role grant-permission"), "{lacks:?}");
+}
