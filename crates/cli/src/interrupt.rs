@@ -4,7 +4,7 @@
 
 use std::{
     fs, io,
-    sync::{Once, atomic::AtomicBool},
+    sync::{Arc, Once, atomic::AtomicBool},
 };
 
 use rustix::process::Signal;
@@ -40,4 +40,11 @@ fn begin() -> io::Result<()> {
         flag::register(SIGHUP, &ASKED)?;
     }
     Ok(())
+}
+
+/// Has a file that would become larger than this process may write be an error with words, and no silent end by
+/// SIGXFSZ. What this process starts begins with the kernel's own disposition.
+pub fn survive_quotas() {
+    // The kernel refuses only signals that nobody can listen to.
+    let _ = flag::register(Signal::XFSZ.as_raw(), Arc::default());
 }

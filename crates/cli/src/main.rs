@@ -479,6 +479,7 @@ fn above_zero(text: &str) -> Result<f64, String> {
 }
 
 fn main() {
+    interrupt::survive_quotas();
     if std::env::args_os().nth(1).is_some_and(|command| command == commands::child::NAME) {
         end(commands::child::child(&ChildArgs::parse_from(std::env::args_os().skip(1)).machine));
     }
@@ -517,5 +518,12 @@ fn end(outcome: Result<i32, exit::Stop>) -> ! {
         crate::shown::tell!("{}", stop.message);
         stop.status
     });
+    let status = match shown::unwritten() {
+        Some(error) => {
+            crate::shown::telln!("tithe: cannot write to standard output: {error}");
+            if status == exit::OK { exit::MACHINE } else { status }
+        }
+        None => status,
+    };
     std::process::exit(status)
 }

@@ -6,7 +6,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::{IsTerminal, Write},
+    io::IsTerminal,
     sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -22,12 +22,15 @@ use tithe_analysis::{
     stopping::{Decision, Live},
 };
 use tithe_harness::run::{Advice, EventListener};
+use tithe_machine::threads;
 use tithe_model::{
     ending::CellEnding,
     plan::{Cell, FRAMES_MIN, Plan},
     record::{Event, Frame, Phase, Slot, Verdict},
     records::Records,
 };
+
+use crate::shown;
 
 /// Time between two lines where they are not drawn over each other.
 const PLAIN_PAUSE: Duration = Duration::from_secs(15);
@@ -58,7 +61,7 @@ impl Screen {
             Some(doing) => live::panel(&Status { doing, ..self.status.clone() }, columns - 1, rows.saturating_sub(2)),
             None => live::panel(&self.status, columns - 1, rows.saturating_sub(2)),
         };
-        write(&lines.join("\n"));
+        shown::write_err(&lines.join("\n"));
         self.lines = lines.len();
     }
 
@@ -66,7 +69,7 @@ impl Screen {
     fn clear(&mut self) {
         if self.lines > 0 {
             let up = if self.lines > 1 { format!("\x1b[{}A", self.lines - 1) } else { String::new() };
-            write(&format!("\r{up}\x1b[J"));
+            shown::write_err(&format!("\r{up}\x1b[J"));
             self.lines = 0;
         }
     }
@@ -104,12 +107,13 @@ impl Ticker {
     fn of(screen: &Arc<Mutex<Screen>>) -> Self {
         let (stop, stopped) = mpsc::channel::<()>();
         let screen = Arc::clone(screen);
-        let thread = std::thread::spawn(move || {
+        // Where the machine refuses a thread the clock stands still, and that is all.
+        let thread = threads::spawn(move || {
             while stopped.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
                 lock(&screen).tick();
             }
         });
-        Self { stop: Some(stop), thread: Some(thread) }
+        Self { stop: Some(stop), thread: thread.ok() }
     }
 }
 
@@ -199,7 +203,7 @@ impl<'a> Progress<'a> {
     pub fn say(&mut self, line: &str) {
         if !self.quiet {
             self.clear();
-            write(&format!("{line}\n"));
+            shown::write_err(&format!("{line}\n"));
         }
     }
 
@@ -444,14 +448,6 @@ impl EventListener for Progress<'_> {
         }
         Advice { enough: decision.enough, starts: decision.starts }
     }
-}
-
-/// Writes on standard error, where somebody listens. A terminal that was closed and a full disk end no run: what is on
-/// a user's server has to be removed.
-pub fn write(text: &str) {
-    let mut stderr = anstream::stderr();
-    let text = crate::shown::harmless(text);
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
 /// Width of the terminal, columns; 80 where it is unknown.

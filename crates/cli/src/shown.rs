@@ -4,7 +4,11 @@
 //! make it read as something else, and terminals obey controls beyond ASCII, which JSON does not escape. None is shown:
 //! `\u202e` replaces it, which is the same text in JSON.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    io::{self, Write as _},
+    sync::OnceLock,
+};
 
 use tithe_model::direction::turns;
 
@@ -21,26 +25,49 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(written.collect())
 }
 
+/// Why standard output could not be written, since the first time that it could not.
+static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
+
+/// Writes `text` on standard output. What cannot be written is reported when the program ends: servers may have to be
+/// left as they were found before.
+pub fn write_out(text: &str) {
+    let mut stdout = anstream::stdout();
+    if let Err(error) = stdout.write_all(harmless(text).as_bytes()).and_then(|()| stdout.flush()) {
+        let _ = UNWRITTEN.set(error);
+    }
+}
+
+/// Writes `text` on standard error, where somebody listens: a terminal that was closed and a full disk end nothing.
+pub fn write_err(text: &str) {
+    let mut stderr = anstream::stderr();
+    let _ = stderr.write_all(harmless(text).as_bytes()).and_then(|()| stderr.flush());
+}
+
+/// Why standard output could not be written, where that is so. Readers who had enough, as `head` has, are no reason.
+pub fn unwritten() -> Option<&'static io::Error> {
+    UNWRITTEN.get().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
+}
+
 /// As `print!`.
 macro_rules! show {
-    ($($words:tt)*) => { anstream::print!("{}", $crate::shown::harmless(&format!($($words)*))) };
+    ($($words:tt)*) => { $crate::shown::write_out(&format!($($words)*)) };
 }
 
 /// As `println!`.
 macro_rules! showln {
-    () => { anstream::println!() };
-    ($($words:tt)*) => { anstream::println!("{}", $crate::shown::harmless(&format!($($words)*))) };
+    () => { $crate::shown::write_out("\n") };
+    ($($words:tt)*) => { $crate::shown::write_out(&(format!($($words)*) + "\n")) };
 }
 
 /// As `eprint!`.
 macro_rules! tell {
-    ($($words:tt)*) => { anstream::eprint!("{}", $crate::shown::harmless(&format!($($words)*))) };
+    ($($words:tt)*) => { $crate::shown::write_err(&format!($($words)*)) };
 }
 
 /// As `eprintln!`.
 macro_rules! telln {
-    () => { anstream::eprintln!() };
-    ($($words:tt)*) => { anstream::eprintln!("{}", $crate::shown::harmless(&format!($($words)*))) };
+    () => { $crate::shown::write_err("\n") };
+    ($($words:tt)*) => { $crate::shown::write_err(&(format!($($words)*) + "\n")) };
 }
 
 pub(crate) use {show, showln, tell, telln};

@@ -19,4 +19,5 @@ pub mod proc;
 pub mod remote;
 pub mod sandbox;
 pub mod secret;
+pub mod threads;
 pub mod watch;

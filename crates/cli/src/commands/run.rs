@@ -117,7 +117,7 @@ fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
         return Err(Stop::new(exit::USAGE, format!("{why}; nothing was started")));
     }
     if arguments.show_experiment {
-        progress::write(&prepared.text);
+        shown::write_err(&prepared.text);
     }
     Ok(prepared)
 }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_machine::{fault::Fault, observation::Observation, threads};
 use tithe_model::experiment::matches;
 use tithe_plugin::{
     checks::{canary::key_value, logs_free::Plant},
@@ -402,9 +402,9 @@ pub fn send(context: &CheckContext<'_>) -> Result<Counts, Fault> {
             .enumerate()
             .map(|(number, session)| {
                 let marker = format!("{marker}-{number}");
-                scope.spawn(move || work(&mut **session, &marker, fields))
+                threads::within(scope, move || work(&mut **session, &marker, fields))
             })
-            .collect();
+            .collect::<Result<_, _>>()?;
         threads.into_iter().try_for_each(|thread| {
             thread.join().unwrap_or_else(|_| Err(Fault::machine("a thread of the check", "panicked")))
         })

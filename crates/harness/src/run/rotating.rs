@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_machine::{fault::Fault, sandbox::sidecar::Sidecar};
+use tithe_machine::{fault::Fault, sandbox::sidecar::Sidecar, threads};
 use tithe_model::fact::Fact;
 use tithe_plugin::rotation::Rotator;
 
@@ -47,9 +47,11 @@ impl Run<'_> {
         let sidecars = runner.sidecars().iter().flatten().cloned().collect();
         let threads = rotators.into_iter().map(|(arm, mut rotator)| {
             let (paused_ns, stop) = (Arc::clone(&runner.paused_ns()[arm]), Arc::clone(&stop));
-            (arm, std::thread::spawn(move || until(&stop, rotator.as_mut(), &paused_ns)))
+            Ok((arm, threads::spawn(move || until(&stop, rotator.as_mut(), &paused_ns))?))
         });
-        Ok(Rotating { threads: threads.collect(), stop, sidecars })
+        // Those that were started end where the machine refuses one.
+        let threads = threads.collect::<Result<_, Fault>>().inspect_err(|_| stop.store(true, Ordering::SeqCst))?;
+        Ok(Rotating { threads, stop, sidecars })
     }
 
     /// Tells how often keys were changed and how long that took, in the facts of the arms of `cell`.

@@ -1,6 +1,6 @@
 //! Work on several arms at the same time.
 
-use tithe_machine::fault::Fault;
+use tithe_machine::{fault::Fault, threads};
 
 /// Does `work` for each of `items`, each in a thread of its own; what came of them, in their order.
 ///
@@ -18,10 +18,10 @@ where
 {
     let work = &work;
     std::thread::scope(|scope| {
-        let threads: Vec<_> = items.into_iter().map(|item| scope.spawn(move || work(item))).collect();
+        let threads: Vec<_> = items.into_iter().map(|item| threads::within(scope, move || work(item))).collect();
         let ended: Vec<Result<R, Fault>> = threads
             .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|_| Err(Fault::Machine("a thread panicked".to_owned()))))
+            .map(|thread| thread?.join().unwrap_or_else(|_| Err(Fault::Machine("a thread panicked".to_owned()))))
             .collect();
         ended.into_iter().collect()
     })

@@ -10,7 +10,7 @@ use std::{
 };
 
 use rustix::thread::{gettid, set_current_timer_slack};
-use tithe_machine::{clock::Clock, fault::Fault, watch::process};
+use tithe_machine::{clock::Clock, fault::Fault, threads, watch::process};
 use tithe_model::{
     experiment::Arrivals,
     invalid::Invalid,
@@ -142,11 +142,15 @@ impl Lanes<'_> {
             let shared = &shared;
             let lane = |number| {
                 let placement = Placement::drawn(context.cell.seed, asked.number, number);
-                scope.spawn(move || placement.within(|| self.run(context, number, shared)))
+                threads::within(scope, move || placement.within(|| self.run(context, number, shared)))
             };
             let threads: Vec<_> = (here.first..here.first + here.count).map(lane).collect();
+            if threads.iter().any(Result::is_err) {
+                // The barrier breaks: nobody waits for a lane that does not come.
+                drop(barrier.participate());
+            }
             begin(shared, start);
-            let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|words| Err(panicked(&*words))));
+            let ended = threads.into_iter().map(|thread| thread?.join().unwrap_or_else(|words| Err(panicked(&*words))));
             ended.collect::<Vec<Result<Option<LaneRecord<'s>>, Fault>>>()
         });
         // Where a lane could not connect or panicked, the others saw nothing, and its fault is the one that is told.

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tithe_machine::{clock::Clock, fault::Fault, launch::Server, watch::process};
+use tithe_machine::{clock::Clock, fault::Fault, launch::Server, threads, watch::process};
 use tithe_model::experiment::Arm;
 use tithe_plugin::{
     data::{self, conversion},
@@ -112,12 +112,12 @@ pub(super) fn load(
         let threads: Vec<_> = (0..parts)
             .map(|part| {
                 let (done, how) = (&done, &how);
-                scope.spawn(move || {
+                threads::within(scope, move || {
                     let mut session = data::connect(run.product, server, setup, how, workload)?;
                     clients.load(&mut session, part, parts, done)
                 })
             })
-            .collect();
+            .collect::<Result<_, _>>()?;
         while threads.iter().any(|thread| !thread.is_finished()) {
             tell(done.load(Ordering::Relaxed));
             let pause = Instant::now();
