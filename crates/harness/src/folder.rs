@@ -13,6 +13,7 @@ use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
     fs::{self, File, OpenOptions},
     io::{ErrorKind, Write},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -40,12 +41,12 @@ const HISTOGRAMS: &str = "histograms";
 /// An open run folder. Only one process writes to it at a time.
 pub struct RunFolder {
     path: PathBuf,
-    frames: File,
-    slots: File,
-    findings: File,
-    events: File,
+    frames: Growing,
+    slots: Growing,
+    findings: Growing,
+    events: Growing,
     cells: Vec<CellFacts>,
-    histograms: HashMap<PathBuf, File>,
+    histograms: HashMap<PathBuf, Growing>,
     _lock: File,
 }
 
@@ -55,21 +56,32 @@ impl RunFolder {
     /// # Errors
     /// When it exists already, or cannot be written.
     pub fn create(path: &Path, experiment: &str, plan: &Plan, machine: &Machine) -> Result<Self, Fault> {
-        let failed = |error| Fault::machine(format!("cannot make the run folder {}", path.display()), error);
+        let failed = |error| cannot_make(path, error);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(failed)?;
         }
         fs::create_dir(path).map_err(failed)?;
+        Self::fill(path, experiment, plan, machine).inspect_err(|_| {
+            // Nothing was measured, and half a folder is no run.
+            let _ = fs::remove_dir_all(path);
+        })
+    }
+
+    /// Puts into the empty folder at `path` what the folder of a run has from the beginning.
+    fn fill(path: &Path, experiment: &str, plan: &Plan, machine: &Machine) -> Result<Self, Fault> {
+        let failed = |error| cannot_make(path, error);
         for folder in [HISTOGRAMS, "logs"] {
             fs::create_dir(path.join(folder)).map_err(failed)?;
         }
         fs::write(path.join("experiment.toml"), mask_passwords(experiment)).map_err(failed)?;
-        write_json(&path.join("plan.json"), plan)?;
         write_json(&path.join("machine.json"), machine)?;
         let cells = vec![CellFacts::default(); plan.cells.len()];
         write_cells(path, &cells)?;
         fs::write(path.join("slots.csv"), format!("{}\n", slots::COLUMNS)).map_err(failed)?;
-        Self::open(path, cells, lock(path)?)
+        let folder = Self::open(path, cells, lock(path)?)?;
+        // Last: a folder that has a plan has everything else.
+        write_json(&path.join("plan.json"), plan)?;
+        Ok(folder)
     }
 
     /// Opens the folder of a run that ended early, to continue it. What an unfinished frame left is removed. Where
@@ -109,10 +121,10 @@ impl RunFolder {
     fn open(path: &Path, cells: Vec<CellFacts>, lock: File) -> Result<Self, Fault> {
         Ok(Self {
             path: path.to_owned(),
-            frames: append(path, "frames.jsonl")?,
-            slots: append(path, "slots.csv")?,
-            findings: append(path, "evidence.jsonl")?,
-            events: append(path, "events.jsonl")?,
+            frames: Growing::open(append(path, "frames.jsonl")?)?,
+            slots: Growing::open(append(path, "slots.csv")?)?,
+            findings: Growing::open(append(path, "evidence.jsonl")?)?,
+            events: Growing::open(append(path, "events.jsonl")?)?,
             cells,
             histograms: HashMap::new(),
             _lock: lock,
@@ -129,7 +141,7 @@ impl RunFolder {
     /// # Errors
     /// When the disk refuses.
     pub fn profiled(&mut self, frame: &ProfiledFrame) -> Result<(), Fault> {
-        add(&mut append(&self.path, PROFILE)?, &lines(std::slice::from_ref(frame))?, "a profiled frame")
+        Growing::open(append(&self.path, PROFILE)?)?.add(&lines(std::slice::from_ref(frame))?, "a profiled frame")
     }
 
     /// Adds a complete frame with its slots.
@@ -138,11 +150,11 @@ impl RunFolder {
     /// When the disk refuses.
     pub fn frame(&mut self, plan: &Plan, frame: &Frame, slots: &[Slot]) -> Result<(), Fault> {
         let rows: String = slots.iter().map(slots::line).collect();
-        add(&mut self.slots, rows.as_bytes(), "the slots of a frame")?;
+        self.slots.add(rows.as_bytes(), "the slots of a frame")?;
         for (name, intervals) in intervals_of(plan, frame)? {
             self.intervals(&name, frame, &intervals)?;
         }
-        add(&mut self.frames, &line(frame, rows.as_bytes())?, "the records of a frame")
+        self.frames.add(&line(frame, rows.as_bytes())?, "the records of a frame")
     }
 
     /// Adds what an evidence check saw.
@@ -150,7 +162,7 @@ impl RunFolder {
     /// # Errors
     /// When the disk refuses.
     pub fn finding(&mut self, finding: &Finding) -> Result<(), Fault> {
-        add(&mut self.findings, &line(finding, b"")?, "evidence")
+        self.findings.add(&line(finding, b"")?, "evidence")
     }
 
     /// Adds what happened.
@@ -158,7 +170,7 @@ impl RunFolder {
     /// # Errors
     /// When the disk refuses.
     pub fn event(&mut self, event: &Event) -> Result<(), Fault> {
-        add(&mut self.events, &line(event, b"")?, "an event")
+        self.events.add(&line(event, b"")?, "an event")
     }
 
     /// Changes what is known of cell `cell`.
@@ -190,14 +202,17 @@ impl RunFolder {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let file = OpenOptions::new().create(true).append(true).open(entry.key());
-                entry.insert(file.map_err(failed)?)
+                entry.insert(Growing::open(file.map_err(failed)?)?)
             }
         };
         // The header stands at the top of the file only.
-        let is_empty = file.metadata().map_err(failed)?.len() == 0;
-        let header = if is_empty { hdr_log::header(frame) } else { String::new() };
-        add(file, (header + intervals).as_bytes(), name)
+        let header = if file.length == 0 { hdr_log::header(frame) } else { String::new() };
+        file.add((header + intervals).as_bytes(), name)
     }
+}
+
+fn cannot_make(path: &Path, error: std::io::Error) -> Fault {
+    Fault::machine(format!("cannot make the run folder {}", path.display()), error)
 }
 
 /// Takes the right to write into the run folder `path`, until what is returned is dropped.
@@ -383,16 +398,35 @@ struct FormatOnly {
     format: u32,
 }
 
-/// Adds `bytes` to `file` as a whole: what a full disk took of them is taken back, so that the next line stands by
-/// itself.
-fn add(file: &mut File, bytes: &[u8], what: &str) -> Result<(), Fault> {
-    let failed = |error| Fault::machine(format!("cannot write {what}"), error);
-    let before = file.metadata().map_err(failed)?.len();
-    file.write_all(bytes).map_err(|error| {
+/// A file that lines are added to, and its length by what this process has written.
+struct Growing {
+    file: File,
+    length: u64,
+}
+
+impl Growing {
+    fn open(file: File) -> Result<Self, Fault> {
+        let seen = file.metadata().map_err(|error| Fault::machine("cannot read a file of the run folder", error))?;
+        Ok(Self { file, length: seen.len() })
+    }
+
+    /// Adds `bytes` as a whole: what a full disk took of them is taken back, so that the next line stands by itself.
+    /// Nothing is added where somebody else has removed or changed the file: the run would go on for nothing.
+    fn add(&mut self, bytes: &[u8], what: &str) -> Result<(), Fault> {
+        let failed = |error| Fault::machine(format!("cannot write {what}"), error);
+        let seen = self.file.metadata().map_err(failed)?;
+        if seen.nlink() == 0 || seen.len() != self.length {
+            let words = "another program has removed or changed its file since this run began to write it";
+            return Err(Fault::Machine(format!("cannot write {what}: {words}")));
+        }
+        let written = self.file.write_all(bytes);
         // Where that fails too, the torn line is the last one, and readers leave it out.
-        let _ = file.set_len(before);
-        failed(error)
-    })
+        let taken_back = written.is_err() && self.file.set_len(self.length).is_ok();
+        if !taken_back {
+            self.length = self.file.metadata().map_err(failed)?.len();
+        }
+        written.map_err(failed)
+    }
 }
 
 /// Replaces a file as a whole: a reader sees the old or the new one, never half.
@@ -553,6 +587,19 @@ mod tests {
         run.frame(&plan, &frame(0), &[]).expect("written");
         run.frame(&plan, &frame(1), &[]).expect("written");
         assert_eq!(logs(), whole);
+    }
+
+    #[test]
+    fn nothing_is_added_to_a_file_that_another_program_has_changed_or_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, plan) = (folder.path().join("run"), plan());
+        let mut run = RunFolder::create(&path, EXPERIMENT, &plan, &Machine::default()).expect("a run folder");
+        run.frame(&plan, &frame(0), &[]).expect("written");
+        fs::write(path.join("frames.jsonl"), "").expect("emptied");
+        let refused = run.frame(&plan, &frame(1), &[]).expect_err("frame 0 is lost").to_string();
+        assert!(refused.contains("another program has removed or changed its file"), "{refused}");
+        fs::remove_file(path.join("events.jsonl")).expect("removed");
+        assert!(run.event(&Event::CellStarted { cell: 0 }).is_err(), "nobody would read it");
     }
 
     proptest! {

@@ -37,7 +37,7 @@ use tithe_machine::{
     descriptors,
     fault::Fault,
     launch::{Command, Install},
-    sandbox,
+    sandbox::{self, held::remove_abandoned},
     watch::{borrowed_threads::BorrowedThreads, stalls::Home, swap},
 };
 use tithe_model::{
@@ -204,6 +204,8 @@ impl<'a> Run<'a> {
             // What lies between may swallow what is said: nothing is waited for that long.
             wire::hasten(FIRST_ANSWER_S);
         }
+        // Also where no server is to be started any more.
+        remove_abandoned(folder.path());
         // Servers that are started from here on can be put into one group with their lane; where that cannot be, frames
         // say so.
         let _home = Home::hold().ok();

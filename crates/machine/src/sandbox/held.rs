@@ -153,7 +153,11 @@ pub(super) fn remove(folder: &Path) {
             let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
         }
     }
-    let _ = fs::remove_dir_all(folder);
+    if let Err(error) = fs::remove_dir_all(folder)
+        && folder.exists()
+    {
+        leave_behind(format!("{} with keys and data is left: {error}; remove it", folder.display()));
+    }
 }
 
 /// Takes the lock of `file` for as long as the file stays open; `false` if another process has it.
