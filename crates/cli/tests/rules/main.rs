@@ -144,10 +144,10 @@ fn only_the_sandbox_starts_processes() {
     }
 }
 
-/// Outside the C interfaces of SQLite and WiredTiger `unsafe` stands in ten places, each of which says why no library
-/// will do; a crate without any forbids it.
+/// Outside the C interfaces of SQLite and WiredTiger `unsafe` stands in eleven places, each of which says why no
+/// library will do; a crate without any forbids it.
 #[test]
-fn unsafe_code_is_where_c_is_called_and_in_ten_places_elsewhere() {
+fn unsafe_code_is_where_c_is_called_and_in_eleven_places_elsewhere() {
     let is_c_interface = |path: &Path| {
         let is_of_engine = path.starts_with("sqlite") || path.starts_with("wiredtiger");
         is_of_engine && !path.ends_with("encryptor/locked.rs")
@@ -168,7 +168,7 @@ fn unsafe_code_is_where_c_is_called_and_in_ten_places_elsewhere() {
     }
     elsewhere.retain(|(_, count)| *count > 0);
     let count: usize = elsewhere.iter().map(|(_, count)| count).sum();
-    assert!(count <= 10, "{count} places: {elsewhere:?}");
+    assert!(count <= 11, "{count} places: {elsewhere:?}");
     let twice = Source::parse(Path::new("a.rs"), "fn a() { unsafe { b() }; unsafe { c() } }");
     assert_eq!(twice.count("unsafe"), 2);
 }

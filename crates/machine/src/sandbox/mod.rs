@@ -13,6 +13,7 @@ pub mod fscrypt;
 pub mod held;
 pub mod journal;
 pub mod mounts;
+mod own_ipc;
 pub mod paused;
 pub mod ports;
 pub mod process;

@@ -17,7 +17,7 @@ use rustix::{
     process::{Pid, Signal, getpgid, kill_process, kill_process_group, set_parent_process_death_signal},
 };
 
-use super::{account::Account, leave_behind};
+use super::{account::Account, leave_behind, own_ipc::OwnIpc};
 use crate::{
     cgroup::{self, Group},
     clock::CpuTimes,
@@ -147,9 +147,10 @@ pub fn start(
     // Opened by this account: the server's account may not join a group.
     let task_files = group.map(Group::task_files).transpose()?.unwrap_or_default();
     before_exec(&mut prepared, move || task_files.iter().try_for_each(cgroup::enter));
-    let child = prepared
-        .spawn()
-        .map_err(|error| Fault::machine(format!("cannot start {}", command.program.display()), error))?;
+    let apart = OwnIpc::enter();
+    let child = prepared.spawn();
+    drop(apart);
+    let child = child.map_err(|error| Fault::machine(format!("cannot start {}", command.program.display()), error))?;
     Ok(Running { child, stop_signal, handles_stop: false, log: log.to_owned() })
 }
 
@@ -161,7 +162,11 @@ pub fn run(command: &Command, account: Option<&Account>, folder: &Path) -> Resul
 /// Runs a command to its end; returns what it wrote to its standard output.
 pub fn output(command: &Command, account: Option<&Account>, folder: &Path) -> Result<String, Fault> {
     let name = command.program.display();
-    let output = finish(&mut prepared(command, account, folder), TOOL_TIMEOUT)
+    // Servers make their data so. Tools of the machine, as dmsetup, talk to its services by System V's semaphores.
+    let apart = account.map(|_| OwnIpc::enter());
+    let output = finish(&mut prepared(command, account, folder), TOOL_TIMEOUT);
+    drop(apart);
+    let output = output
         .map_err(|error| Fault::machine(format!("cannot start {name}"), error))?
         .ok_or_else(|| late(&name, TOOL_TIMEOUT))?;
     if output.status.success() {
