@@ -22,7 +22,7 @@ use rustix::{
 };
 
 use super::process::{ended_within, kill, memory_file, prepared, read_again, tail};
-use crate::{fault::Fault, launch::Command};
+use crate::{fault::Fault, launch::Command, proc::stat_fields};
 
 /// Time that it gets to answer after it was asked to end its current work: hundreds of connections that derive keys are
 /// still being opened.
@@ -33,6 +33,9 @@ const END_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Time that it gets to disappear after it closed its output.
 const GONE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time that it may be stopped (SIGSTOP) while it is to answer.
+const STOPPED_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Interval of the check whether Tithe was asked to stop; a signal is noticed at once.
 const POLL_TIME: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -100,6 +103,7 @@ impl Coprocess {
     /// How it ended, with its last words, if no answer comes any more.
     pub fn answer(&mut self, cancelled: &AtomicBool) -> Result<Vec<u8>, Fault> {
         let mut deadline = None;
+        let mut stopped_since = None;
         let mut looked_at = 0;
         loop {
             if let Some(length) = self.arrived[looked_at..].iter().position(|byte| *byte == b'\n') {
@@ -116,8 +120,16 @@ impl Coprocess {
             if deadline.is_some_and(|deadline| Instant::now() > deadline) {
                 return Err(self.late("did not stop", CANCEL_TIMEOUT));
             }
-            if self.has_something().map_err(|error| self.failed(error))? && !self.read_on()? {
-                return Err(self.gone());
+            if self.has_something().map_err(|error| self.failed(error))? {
+                if !self.read_on()? {
+                    return Err(self.gone());
+                }
+            } else if self.is_stopped() {
+                if stopped_since.get_or_insert_with(Instant::now).elapsed() > STOPPED_TIMEOUT {
+                    return Err(self.late("was stopped by a signal and did not go on", STOPPED_TIMEOUT));
+                }
+            } else {
+                stopped_since = None;
             }
         }
     }
@@ -136,6 +148,12 @@ impl Coprocess {
             }
             Some(_) => Err(self.gone()),
         }
+    }
+
+    /// True while a signal of somebody else keeps it from running.
+    fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        stat_fields(&stat).next() == Some("T")
     }
 
     /// True if something can be read, or the output has ended.
