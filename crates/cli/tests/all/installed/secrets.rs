@@ -1,0 +1,246 @@
+//! Passwords and keys of real runs: none is in an argument, an environment or a file of somebody else's while servers
+//! run, and none is anywhere afterwards.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use tithe_machine::{proc::ProcessSnapshot, sandbox::is_sandbox};
+
+use crate::support::{
+    Bench, err, out,
+    process::Process,
+    server::{Server, found, small_logs_text},
+    status,
+};
+
+/// Files that hold what is secret and that servers read, by their names; keys of certificates end in `.key`.
+const HOLDERS: [&str; 7] =
+    ["password", "password.conf", "users", "accounts.sql", "keys", "keyring", "component_keyring_file"];
+
+/// The shortest word of hexadecimal digits in such a file that is a password or a key.
+const SHORTEST: usize = 32;
+
+/// Files larger than this hold data.
+const LARGEST: u64 = 4 << 20;
+
+/// Secrets by where they were found first, and where they were seen besides.
+#[derive(Default)]
+struct Watch {
+    secrets: BTreeMap<Vec<u8>, PathBuf>,
+    hits: BTreeSet<String>,
+}
+
+impl Watch {
+    /// Looks at everything that runs below `process`, and at all files below `folder`.
+    fn look(&mut self, process: i32, folder: &Path) {
+        let files = files(folder);
+        for path in files.iter().filter(|path| is_holder(path)) {
+            let text = String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
+            for secret in secrets(&text) {
+                self.secrets.entry(secret).or_insert_with(|| path.clone());
+            }
+        }
+        for below in ProcessSnapshot::take().tree(process) {
+            // The user has given the program itself its environment.
+            let told = if below == process { &["cmdline"][..] } else { &["cmdline", "environ"] };
+            for name in told {
+                let path = PathBuf::from(format!("/proc/{below}/{name}"));
+                self.search(&path, &fs::read(&path).unwrap_or_default());
+            }
+        }
+        for path in files {
+            let mode = fs::metadata(&path).map_or(0, |seen| seen.permissions().mode());
+            let may_hold = path.ancestors().any(is_sandbox) && mode & 0o077 == 0;
+            if !may_hold {
+                self.search(&path, &fs::read(&path).unwrap_or_default());
+            }
+        }
+    }
+
+    fn search(&mut self, path: &Path, bytes: &[u8]) {
+        if self.secrets.keys().any(|secret| holds(bytes, secret)) {
+            self.hits.insert(path.display().to_string());
+        }
+    }
+}
+
+fn holds(bytes: &[u8], secret: &[u8]) -> bool {
+    bytes.windows(secret.len()).any(|window| window == secret)
+}
+
+/// Passwords, and lines of keys, in the text of a file that holds such.
+fn secrets(text: &str) -> Vec<Vec<u8>> {
+    let is_private = text.contains("PRIVATE KEY");
+    let lines = text.lines().filter(|line| is_private && line.len() >= SHORTEST && !line.starts_with("-----"));
+    let words = text.split(|character: char| !character.is_ascii_hexdigit());
+    let words = words.filter(|word| !is_private && word.len() >= SHORTEST);
+    lines.chain(words).map(|secret| secret.as_bytes().to_vec()).collect()
+}
+
+fn is_holder(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.ancestors().any(is_sandbox) && (HOLDERS.contains(&&*name) || name.ends_with(".key"))
+}
+
+/// Small files below `folder`.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            match fs::symlink_metadata(&path) {
+                Ok(seen) if seen.is_dir() => open.push(path),
+                Ok(seen) if seen.is_file() && seen.size() <= LARGEST => all.push(path),
+                _ => {}
+            }
+        }
+    }
+    all
+}
+
+/// Runs `command` in the folder of `bench` and looks all the while, for what is known beforehand as well.
+fn watched(bench: &Bench, mut command: Command, known: &[&str]) -> Watch {
+    let mut watch = Watch::default();
+    watch.secrets.extend(known.iter().map(|secret| (secret.as_bytes().to_vec(), PathBuf::from("the test"))));
+    let folder = bench.path(".");
+    let mut tithe = Process::heard(command.env("TMPDIR", bench.path(".")));
+    while !tithe.has_ended() {
+        watch.look(tithe.id() as i32, &folder);
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    let id = tithe.id() as i32;
+    let output = tithe.output();
+    assert!([0, 7].contains(&status(&output)), "{}{}", out(&output), err(&output));
+    // What a report shows of it, in every format.
+    watch.look(id, &folder);
+    for format in ["text", "html", "markdown", "json", "csv"] {
+        let report = bench.tithe(&["report", &bench.run_folder().display().to_string(), "--format", format]);
+        watch.search(Path::new(format), &report.stdout);
+        watch.search(Path::new(format), &report.stderr);
+    }
+    watch.search(Path::new("standard output"), &output.stdout);
+    watch.search(Path::new("standard error"), &output.stderr);
+    watch
+}
+
+/// One short frame after another of every arm.
+fn experiment(database: &str, arms: &[&str]) -> String {
+    let arm = |(number, protections): (usize, &&str)| {
+        format!("[[arm]]\nname = \"arm {number}\"\nprotections = [{protections}]\n")
+    };
+    let arms: String = arms.iter().enumerate().map(arm).collect();
+    format!(
+        "title = \"Secrets\"\ndatabase = \"{database}\"\n{}[data]\nrecords = 100\n[measure]\ndesign = \"slices\"\n\
+         slot = \"20 ms\"\nbudget = \"4 s\"\nwarmup = \"0 s\"\nprecision = \"90%\"\nstarts = 1\naa_arm = false\n\
+         [[workload]]\nycsb = \"a\"\n[[arm]]\nname = \"plain\"\n{arms}",
+        small_logs_text(database)
+    )
+}
+
+/// A run on `database` with these `arms` shows none of its passwords and keys.
+fn keeps(database: &str, arms: &[&str]) {
+    let all = tithe_databases::all();
+    let product = all.iter().find(|product| product.entry().id == database).expect("a database");
+    if found(*product).is_none() {
+        return;
+    }
+    let bench = Bench::new(&format!("secrets-{database}"));
+    bench.file("e.toml", &experiment(database, arms));
+    let watch = watched(&bench, bench.command(&["run", "e.toml", "--quiet"]), &[]);
+    // Keys of the run's certificates, and the password.
+    let names: BTreeSet<_> = watch.secrets.values().filter_map(|path| path.file_name()).collect();
+    assert!(watch.secrets.len() > 3 && names.len() > 2, "{database}: secrets of {names:?} only");
+    assert_eq!(watch.hits, BTreeSet::new(), "{database}");
+}
+
+#[test]
+fn of_postgres() {
+    let bound = "{ use = \"tls\" }, { use = \"scram\", channel_binding = \"require\" }";
+    keeps("postgres", &["{ use = \"scram\" }", bound, "{ use = \"tls\", mutual = true }"]);
+}
+
+#[test]
+fn of_mariadb() {
+    let password = |plugin: &str| format!("{{ use = \"password\", plugin = \"{plugin}\" }}");
+    let [native, ed25519] = ["mysql_native_password", "ed25519"].map(password);
+    keeps("mariadb", &[&native, &ed25519, "{ use = \"encryption\" }", "{ use = \"tls\", mutual = true }"]);
+}
+
+#[test]
+fn of_mysql() {
+    let password = |plugin: &str| format!("{{ use = \"password\", plugin = \"{plugin}\" }}");
+    let [caching, native] = ["caching_sha2_password", "mysql_native_password"].map(password);
+    keeps("mysql", &[&caching, &native, "{ use = \"tls\", mutual = true }"]);
+}
+
+#[test]
+fn of_redis() {
+    keeps("redis", &["{ use = \"requirepass\" }", "{ use = \"acl\" }", "{ use = \"tls\", mutual = true }"]);
+}
+
+#[test]
+fn of_memcached() {
+    keeps("memcached", &["{ use = \"auth-file\" }", "{ use = \"tls\", mutual = true }"]);
+}
+
+#[test]
+fn of_a_server_that_is_attached_to() {
+    const PASSWORD: &str = "correct-horse-battery-staple";
+    let Some(server) = Server::start() else { return };
+    server.psql(&format!(
+        "SET password_encryption = 'scram-sha-256'; CREATE ROLE app LOGIN PASSWORD '{PASSWORD}'; \
+         GRANT CREATE ON DATABASE postgres TO app"
+    ));
+    server.add_rules("host all app 127.0.0.1/32 scram-sha-256\n");
+    let bench = Bench::new("secrets-attached");
+    let arm = |name: &str, tls, rest: &str| {
+        format!("[[arm]]\nname = \"{name}\"\nurl = \"{}\"\n{rest}\n", server.url_of("app", tls))
+    };
+    let text = experiment("postgres", &[]).replace(&small_logs_text("postgres"), "");
+    let text = text.replace("starts = 1\n", "").replace("[[arm]]\nname = \"plain\"\n", &arm("plain", false, ""));
+    bench.file("e.toml", &(text + &arm("tls", true, "protections = [{ use = \"tls\" }]")));
+    let mut command = bench.command(&["run", "e.toml", "--quiet"]);
+    command.env("PGPASSWORD", PASSWORD);
+    let watch = watched(&bench, command, &[PASSWORD]);
+    assert_eq!(watch.hits, BTreeSet::new());
+}
+
+/// The scan sees what is there to be seen.
+#[test]
+fn what_is_put_into_plain_sight_is_found() {
+    const SECRET: &str = "8f41c2d7a90b36e5f7102948bd6c3ea1";
+    let bench = Bench::new("secrets-seen");
+    let sandbox = bench.path("tithe-sandbox-1-1");
+    fs::create_dir(&sandbox).expect("a folder");
+    let write = |path: PathBuf, mode| {
+        fs::write(&path, format!("requirepass {SECRET}\n")).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
+        path.display().to_string()
+    };
+    write(sandbox.join("password.conf"), 0o600);
+    let open = write(sandbox.join("open.conf"), 0o640);
+    let outside = write(bench.path("frames.jsonl"), 0o600);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "SECRET=$0 sleep 600 & wait", SECRET]);
+    let mut process = Process::unheard(&mut shell);
+    let mut watch = Watch::default();
+    let children = || ProcessSnapshot::take().tree(process.id() as i32);
+    crate::support::wait_until(|| children().len() == 2);
+    let (shell, sleep) = (children()[0], children()[1]);
+    // A child has its own environment once it is the other program.
+    crate::support::wait_until(|| {
+        fs::read(format!("/proc/{sleep}/cmdline")).is_ok_and(|line| line.starts_with(b"sleep"))
+    });
+    watch.look(shell, &bench.path("."));
+    let _ = tithe_machine::proc::signal(sleep, rustix::process::Signal::KILL);
+    process.kill();
+    let seen: BTreeSet<String> = watch.hits.iter().map(|path| path.replace("/./", "/")).collect();
+    let expected = [format!("/proc/{shell}/cmdline"), format!("/proc/{sleep}/environ"), open, outside];
+    assert_eq!(seen, BTreeSet::from(expected));
+}
