@@ -9,6 +9,7 @@ mod bulk;
 mod continuous;
 mod documents;
 mod edited;
+mod faults;
 mod files;
 mod listed;
 mod matrix;
@@ -55,6 +56,7 @@ mod installed {
     pub mod programs;
     mod replay;
     pub mod rotation;
+    mod secrets;
     mod slurm;
     mod starts;
     mod switched;
