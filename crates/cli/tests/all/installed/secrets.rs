@@ -137,8 +137,8 @@ fn experiment(database: &str, arms: &[&str]) -> String {
     let arms: String = arms.iter().enumerate().map(arm).collect();
     format!(
         "title = \"Secrets\"\ndatabase = \"{database}\"\n{}[data]\nrecords = 100\n[measure]\ndesign = \"slices\"\n\
-         slot = \"20 ms\"\nbudget = \"4 s\"\nwarmup = \"0 s\"\nprecision = \"90%\"\nstarts = 1\naa_arm = false\n\
-         [[workload]]\nycsb = \"a\"\n[[arm]]\nname = \"plain\"\n{arms}",
+         slot = \"40 ms\"\nbudget = \"4 s\"\nwarmup = \"0 s\"\nprecision = \"90%\"\nstarts = 1\naa_arm = false\n\
+         [[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"\n{arms}",
         small_logs_text(database)
     )
 }
