@@ -142,6 +142,8 @@ pub trait Survey {
 pub struct Opened {
     /// What names a row: columns, or what the product has in place of them.
     pub row: Vec<String>,
+    /// A row has another name once it is changed: it is read by a session that sees the table as it was.
+    pub renames_rows: bool,
     /// The columns that ciphertext is written into, in the order of those that are encrypted.
     pub into: Vec<String>,
     /// Statements that bring the table to its end when all its rows were changed, and leave no trace of what they were.

@@ -54,7 +54,7 @@ pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -
     // By other algorithms the rows keep what is dropped.
     let change = format!("ALTER TABLE {table} {}, ALGORITHM = COPY", last.join(", "));
     let settle = vec![change, format!("ANALYZE TABLE {table}")];
-    Ok(Opened { row: row.unwrap_or_default(), into, settle })
+    Ok(Opened { row: row.unwrap_or_default(), renames_rows: false, into, settle })
 }
 
 /// An index of a table.

@@ -59,5 +59,10 @@ pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -
     let changes: Vec<String> = columns.iter().map(change).collect();
     session.run(&format!("ALTER TABLE {table} {}", changes.join(", ")))?;
     let into = columns.iter().map(|column| column.name.clone()).collect();
-    Ok(Opened { row: vec!["ctid".to_owned()], into, settle: vec![format!("VACUUM (FULL, ANALYZE) {table}")] })
+    Ok(Opened {
+        row: vec!["ctid".to_owned()],
+        renames_rows: true,
+        into,
+        settle: vec![format!("VACUUM (FULL, ANALYZE) {table}")],
+    })
 }

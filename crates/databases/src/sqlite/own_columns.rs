@@ -49,7 +49,12 @@ pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -
         return Err(Fault::Refused(refused.join("; ")));
     }
     let into = columns.iter().map(|column| column.name.clone()).collect();
-    Ok(Opened { row: vec!["rowid".to_owned()], into, settle: vec!["VACUUM".to_owned(), "ANALYZE".to_owned()] })
+    Ok(Opened {
+        row: vec!["rowid".to_owned()],
+        renames_rows: false,
+        into,
+        settle: vec!["VACUUM".to_owned(), "ANALYZE".to_owned()],
+    })
 }
 
 /// What stands in the way of one column.

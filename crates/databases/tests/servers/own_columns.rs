@@ -20,7 +20,7 @@ use tithe_plugin::{
     database::{Connect, Database as _, sql_of},
     evidence::{Check, CheckContext, judge, seen_by},
     product::Product,
-    session::Session,
+    session::{Rows, Session},
     setup::Setup,
     sql::Grammar,
     workload::Workload,
@@ -125,6 +125,13 @@ fn columns_are_encrypted(database: &'static dyn Product, plain: At<'_>, (server,
     let blind = answers(database, server, setup, any.as_ref());
     assert!(blind != in_the_clear, "{}: nothing was encrypted", database.title());
 
+    let engines: &[&str] = match database.id() {
+        "mariadb" => &["", " ENGINE = MyISAM", " ENGINE = Aria"],
+        "mysql" => &["", " ENGINE = MyISAM"],
+        _ => &[""],
+    };
+    engines.iter().for_each(|engine| more_rows_than_are_read_at_once_are_encrypted(database, (server, setup), engine));
+
     for (names, equal, expected) in [
         ("plain.code", "", "columns of plain cannot be encrypted: code: it has a default"),
         ("plain.iban", "", " compares it: name it by `equal`"),
@@ -138,6 +145,55 @@ fn columns_are_encrypted(database: &'static dyn Product, plain: At<'_>, (server,
         let refused = refused.expect_err("refused").to_string();
         assert!(refused.contains(expected), "{}: {refused}", database.title());
     }
+}
+
+/// Rows of one column.
+#[derive(Default)]
+struct Texts(Vec<String>);
+
+impl Rows for Texts {
+    fn row(&mut self, _key: Option<&[u8]>) {}
+
+    fn field(&mut self, _field: usize, value: Option<&[u8]>) {
+        self.0.push(value.map_or(String::new(), |value| String::from_utf8_lossy(value).into_owned()));
+    }
+}
+
+/// A table of an `engine` with a key of two columns, each of its rows found once.
+fn more_rows_than_are_read_at_once_are_encrypted(database: &dyn Product, (server, setup): At<'_>, engine: &str) {
+    const ROWS: usize = 2345;
+    let any = workload(SCRIPT);
+    let texts = |setup: &Setup, text: &str| {
+        let Ok(Session::Sql(mut session)) = data::connect(database, server, setup, &how(any.as_ref()), any.as_ref())
+        else {
+            panic!("no session")
+        };
+        let asked = session.prepare_text(text).expect(text).statement;
+        let mut texts = Texts::default();
+        session.call(asked, &[], &mut texts).expect(text);
+        texts.0
+    };
+    let row = |row: usize| format!("({}, 'part {}', 'secret {row}')", row / 100, row % 100);
+    for statement in [
+        "DROP TABLE IF EXISTS large".to_owned(),
+        format!(
+            "CREATE TABLE large (a int NOT NULL, b varchar(20) NOT NULL, c varchar(40), PRIMARY KEY (a, b)){engine}"
+        ),
+        format!("INSERT INTO large VALUES {}", (0..ROWS).map(row).collect::<Vec<_>>().join(", ")),
+    ] {
+        texts(setup, &statement);
+    }
+    let mut protected = setup.clone();
+    let names = [("names", OptionValue::Text("large.c".to_owned()))];
+    protection(database, "columns").apply(&chosen(database, "columns", &names), &mut protected);
+    conversion::convert(database, server, &protected, &how(any.as_ref()), any.as_ref()).expect("encrypted");
+    let mut read = texts(&protected, "SELECT c FROM large");
+    read.sort_unstable();
+    let mut expected: Vec<String> = (0..ROWS).map(|row| format!("secret {row}")).collect();
+    expected.sort_unstable();
+    assert!(read == expected, "{}{engine}: {} rows: {:?}", database.title(), read.len(), &read[..3]);
+    let stored = texts(setup, "SELECT c FROM large");
+    assert!(stored.iter().all(|stored| !stored.contains("secret")), "{}{engine}: in the clear", database.title());
 }
 
 #[test]

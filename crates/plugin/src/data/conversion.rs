@@ -17,8 +17,8 @@ use crate::{
 /// Rows that are updated in one request, where the product takes several.
 const AT_ONCE: usize = 256;
 
-/// Rows that are in memory, where a second session reads while the first one writes.
-const READ_AHEAD: usize = 10_000;
+/// Rows that are in memory: those that are read before they are written.
+const READ_AHEAD: usize = 1_000;
 
 /// Encrypts what is loaded in the columns of the user's own that `setup` encrypts.
 ///
@@ -50,8 +50,7 @@ pub fn convert(
         };
         let opened = sql.open_columns(session.as_mut(), table, &of_table).map_err(failed)?;
         session.run("BEGIN")?;
-        // A server that reads for one session while another one writes need not have its rows in memory here.
-        let reader = database.entry().wire_protocol.map(|_| open()).transpose()?;
+        let reader = opened.renames_rows.then(open).transpose()?;
         encrypt((reader, session.as_mut()), columns, (table, &of_table), &opened).map_err(failed)?;
         session.run("COMMIT")?;
         opened.settle.iter().try_for_each(|statement| session.run(statement).map(drop))?;
@@ -59,8 +58,9 @@ pub fn convert(
     Ok(())
 }
 
-/// Encrypts every value of `columns` of a `table` whose rows `row` names. What `reader` reads `session` writes, which
-/// first reads everything itself where there is no such session.
+/// Encrypts every value of `columns` of a `table` whose rows `row` names. What `reader` reads `session` writes. Without
+/// a reader, `session` reads page by page in the order of `row`: a second session would wait for the first one where
+/// tables are locked as a whole (MyISAM, Aria).
 fn encrypt(
     (reader, session): (Option<Box<dyn SqlSession>>, &mut dyn SqlSession),
     setup: &Columns,
@@ -76,18 +76,47 @@ fn encrypt(
     let text = format!("UPDATE {table} SET {} WHERE {}", sets.join(", "), is_row.join(" AND "));
     let update = session.prepare_text(&text)?.statement;
     let all = format!("SELECT {}, {} FROM {table}", names.join(", "), row.join(", "));
-    let mut kept = Kept { width: names.len() + row.len(), ..Kept::default() };
-    let mut writer = Writer { columns, update, ciphers: Ciphers::new(setup)?, session };
-    let Some(mut reader) = reader else {
-        let read = writer.session.prepare_text(&all)?;
-        writer.session.call(read.statement, &[], &mut kept)?;
-        return writer.write(&kept);
-    };
+    let kept = Kept { width: names.len() + row.len(), ..Kept::default() };
+    let writer = Writer { columns, update, ciphers: Ciphers::new(setup)?, session };
+    let Some(mut reader) = reader else { return page_by_page(writer, kept, (&all, row)) };
     let read = reader.prepare_text(&all)?;
     let mut through = Through { kept, writer, written: Ok(()) };
     reader.call(read.statement, &[], &mut through)?;
     through.written?;
     through.writer.write(&through.kept)
+}
+
+/// Encrypts what `all` selects, in pages in the order of `row`, which names each row.
+fn page_by_page(mut writer: Writer<'_>, mut kept: Kept, (all, row): (&str, &[String])) -> Result<(), Fault> {
+    let placeholder = writer.session.dialect().placeholder;
+    let mut parameters = 0;
+    // Not `(a, b) > (?, ?)`: MariaDB and MySQL would read the index from its beginning for each page.
+    let behind = (0..row.len()).map(|last| {
+        let column = |(at, name): (usize, &String)| {
+            let number = parameters + at + 1;
+            format!("{name} {} {}", if at == last { ">" } else { "=" }, placeholder(number))
+        };
+        let places: Vec<String> = row[..=last].iter().enumerate().map(column).collect();
+        parameters += last + 1;
+        format!("({})", places.join(" AND "))
+    });
+    let behind = behind.collect::<Vec<_>>().join(" OR ");
+    let page = format!("ORDER BY {} LIMIT {READ_AHEAD}", row.join(", "));
+    let first = writer.session.prepare_text(&format!("{all} {page}"))?.statement;
+    let next = writer.session.prepare_text(&format!("{all} WHERE {behind} {page}"))?.statement;
+    writer.session.call(first, &[], &mut kept)?;
+    while let Some(last) = kept.fields.len().checked_sub(row.len()) {
+        writer.write(&kept)?;
+        if kept.fields.len() < READ_AHEAD * kept.width {
+            break;
+        }
+        let place: Vec<Vec<u8>> =
+            kept.fields[last..].iter().map(|field| kept.value(*field).unwrap_or_default().to_vec()).collect();
+        let place = (0..row.len()).flat_map(|last| &place[..=last]).map(|value| Parameter::Text(value));
+        kept.clear();
+        writer.session.call(next, &place.collect::<Vec<_>>(), &mut kept)?;
+    }
+    Ok(())
 }
 
 /// Writes ciphertext in place of what was read.
@@ -150,8 +179,7 @@ impl Rows for Through<'_> {
         let is_full = self.kept.fields.len() >= READ_AHEAD * self.kept.width;
         if is_full && self.written.is_ok() {
             self.written = self.writer.write(&self.kept);
-            self.kept.bytes.clear();
-            self.kept.fields.clear();
+            self.kept.clear();
         }
     }
 
@@ -175,6 +203,11 @@ struct Kept {
 impl Kept {
     fn value(&self, field: Option<(usize, usize)>) -> Option<&[u8]> {
         field.map(|(start, end)| &self.bytes[start..end])
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.fields.clear();
     }
 }
 
