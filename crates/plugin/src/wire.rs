@@ -157,9 +157,10 @@ impl Wire {
             return Self::over(socket.map_err(|error| Fault::Connection(format!("socket {host}: {error}")))?);
         }
         let refused = |error: std::io::Error| Fault::Connection(format!("{host}:{port}: {error}"));
+        let timeout = CONNECT_TIMEOUT.min(first_answer()).min(Duration::from_secs(timeout_s().into()));
         let mut last = None;
         for address in (host, port).to_socket_addrs().map_err(refused)? {
-            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT.min(first_answer())) {
+            match TcpStream::connect_timeout(&address, timeout) {
                 Ok(socket) => {
                     socket.set_nodelay(true)?;
                     return Self::over(socket);

@@ -25,7 +25,7 @@ impl Access {
     /// A refusal of either side, a broken connection, or a server of the other product.
     pub fn open(&self, target: &Target) -> Result<WireSession, Fault> {
         let opened = startup::open(target, |version| self.check_version(version))?;
-        Ok(WireSession::new(opened, self.thread))
+        Ok(WireSession::new(opened, target, self.thread))
     }
 
     /// Tries plaintext at `target`, which speaks TLS; without a password, so that nobody who listens can try words on

@@ -142,6 +142,8 @@ pub fn take_text_value<'a>(body: &mut Body<'a>) -> Result<Option<&'a [u8]>, Faul
 pub struct Greeting {
     /// Version, as the server says it.
     pub version: String,
+    /// The number of the connection.
+    pub number: u32,
     /// What the server can do.
     pub capabilities: u32,
     /// Random bytes for the proof: 20 with all products of the last twenty years.
@@ -163,7 +165,7 @@ pub fn greeting(body: &[u8]) -> Result<Greeting, Fault> {
         return Err(Fault::Protocol("the server does not greet as MariaDB and MySQL do".to_owned()));
     }
     let version = String::from_utf8_lossy(body.zero_ended()?).into_owned();
-    body.bytes(4)?;
+    let number = body.le::<4>()? as u32;
     let mut salt = body.bytes(8)?.to_vec();
     body.byte()?;
     let low = body.le::<2>()? as u32;
@@ -175,7 +177,7 @@ pub fn greeting(body: &[u8]) -> Result<Greeting, Fault> {
     let second = body.bytes(salt_length.saturating_sub(8).max(13))?;
     salt.extend_from_slice(second.strip_suffix(&[0]).unwrap_or(second));
     let plugin = body.zero_ended().unwrap_or(body.rest());
-    Ok(Greeting { version, capabilities, salt, plugin: String::from_utf8_lossy(plugin).into_owned() })
+    Ok(Greeting { version, number, capabilities, salt, plugin: String::from_utf8_lossy(plugin).into_owned() })
 }
 
 /// The server's error packet as a fault: who may not come in or do something is refused.

@@ -11,8 +11,8 @@ use std::{
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
     session::{
-        Connection, Parameter, PreparedText, Progress, Rows, SqlSession, Statement, timeout_s, wait_ready,
-        wait_ready_for,
+        Connection, Parameter, PreparedText, Progress, Rows, SqlSession, Statement, answered_within, timeout_s,
+        wait_ready, wait_ready_for,
     },
     sql::Dialect,
     wire::{TlsFacts, Wire},
@@ -25,9 +25,12 @@ use super::{
         column_type, ends_rows, is_unprepared, leaves_open, next_packet, put_packet, put_value, server_error,
         take_length, take_text_value,
     },
-    startup::Opened,
+    startup::{self, Opened},
 };
+use crate::target::Target;
 
+/// Timeout of a connection that only cancels a request, s.
+const CANCEL_S: u16 = 1;
 const COM_QUIT: u8 = 0x01;
 const COM_QUERY: u8 = 0x03;
 const COM_PING: u8 = 0x0e;
@@ -48,6 +51,11 @@ pub struct WireSession {
     method: String,
     offers_tls: bool,
     task: ServerTask,
+    /// Where a request is cancelled, and the server's number of this connection.
+    target: Target,
+    number: u32,
+    /// Requests that are not answered yet.
+    unanswered: u32,
     statements: Vec<Prepared>,
     awaited: Awaited,
     /// Types of the columns of the answer that is being taken.
@@ -92,15 +100,18 @@ enum Event {
 }
 
 impl WireSession {
-    /// A session on an open connection, whose server tells by `thread` which thread serves it.
-    pub fn new(opened: Opened, thread: &'static str) -> Self {
-        let Opened { wire, method, offers_tls } = opened;
+    /// A session on an open connection to `target`, whose server tells by `thread` which thread serves it.
+    pub fn new(opened: Opened, target: &Target, thread: &'static str) -> Self {
+        let Opened { wire, number, method, offers_tls } = opened;
         Self {
             wire,
             thread,
             method,
             offers_tls,
             task: ServerTask::Unknown,
+            target: target.clone(),
+            number,
+            unanswered: 0,
             statements: Vec::new(),
             awaited: Awaited::First,
             columns: Vec::new(),
@@ -223,6 +234,13 @@ impl WireSession {
         }
     }
 
+    /// Sends a request that [`SqlSession::advance`] takes the answer to.
+    #[inline]
+    fn ask(&mut self) -> Result<(), Fault> {
+        self.unanswered += 1;
+        self.wire.flush()
+    }
+
     /// Takes what has arrived of an answer, up to its next row.
     #[inline]
     fn event(&mut self) -> Result<Event, Fault> {
@@ -274,6 +292,7 @@ impl WireSession {
             self.wire.consume(packet.body.end);
             if let Some(done) = done {
                 (self.awaited, self.rows, self.lines) = (Awaited::First, 0, None);
+                self.unanswered = self.unanswered.saturating_sub(1);
                 return done.map(Event::Done);
             }
         }
@@ -395,7 +414,7 @@ impl SqlSession for WireSession {
             out.push(COM_QUERY);
             out.extend_from_slice(sql.as_bytes());
         })?;
-        self.wire.flush()
+        self.ask()
     }
 
     fn in_transaction(&self) -> bool {
@@ -425,7 +444,7 @@ impl SqlSession for WireSession {
             })?,
             _ => return Err(Fault::Protocol("no such statement with so many parameters".to_owned())),
         }
-        self.wire.flush()
+        self.ask()
     }
 
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
@@ -514,8 +533,16 @@ fn put_execution(out: &mut Vec<u8>, number: u32, parameters: &[Parameter<'_>]) {
 }
 
 impl Drop for WireSession {
-    /// Says good-bye, so that the server does not log a lost connection. Best effort: it may be lost already.
+    /// Cancels what is not answered, because the server would go on with it, and says good-bye, so that it does not
+    /// log a lost connection. Best effort: it may be lost already.
     fn drop(&mut self) {
+        if self.unanswered > 0 {
+            let kill = format!("KILL QUERY {}", self.number);
+            let _ = answered_within(CANCEL_S, || {
+                let opened = startup::open(&self.target, |_| Ok(()))?;
+                Self::new(opened, &self.target, self.thread).run(&kill)
+            });
+        }
         if !self.wire.wants_write() {
             let _ = put_packet(self.wire.output(), 0, |out| out.push(COM_QUIT));
             let _ = self.wire.flush();
@@ -559,8 +586,8 @@ mod tests {
                 got
             });
             let wire = Wire::connect("127.0.0.1", port).expect("a connection");
-            let opened = Opened { wire, method: "none".to_owned(), offers_tls: false };
-            let mut session = WireSession::new(opened, "SELECT 1");
+            let opened = Opened { wire, number: 1, method: "none".to_owned(), offers_tls: false };
+            let mut session = WireSession::new(opened, &Target::default(), "SELECT 1");
             ask(&mut session);
             let outcome = session.finish(&mut Discard);
             drop(session);

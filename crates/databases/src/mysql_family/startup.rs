@@ -37,6 +37,8 @@ const PUBLIC_KEY: [(&str, &[u8]); 2] = [(CACHING_SHA2, &[2]), (SHA256_PASSWORD, 
 pub struct Opened {
     /// The connection.
     pub wire: Wire,
+    /// The server's number of it.
+    pub number: u32,
     /// How the client said who it is: `none`, or the name of the proof.
     pub method: String,
     /// True when the server's greeting offers TLS.
@@ -66,7 +68,8 @@ fn start_up(target: &Target, check: impl Fn(&str) -> Result<(), Fault>) -> Resul
     let packet = receive(&mut wire)?;
     let greeting = greeting(&wire.unread()[packet.body.clone()])?;
     wire.consume(packet.body.end);
-    let Greeting { version, capabilities, .. } = &greeting;
+    let Greeting { version, number: of_connection, capabilities, .. } = &greeting;
+    let of_connection = *of_connection;
     check(version)?;
     if capabilities & WANTED != WANTED {
         let lacks = WANTED & !capabilities;
@@ -100,7 +103,7 @@ fn start_up(target: &Target, check: impl Fn(&str) -> Result<(), Fault>) -> Resul
     wire.flush()?;
     let plugin = authenticate(&mut wire, target, plugin, greeting.salt)?;
     let method = if target.password.is_some() { plugin } else { "none".to_owned() };
-    Ok(Opened { wire, method, offers_tls })
+    Ok(Opened { wire, number: of_connection, method, offers_tls })
 }
 
 /// The next packet; waits for it. The start-up runs on a connection that blocks.

@@ -3,7 +3,7 @@
 //! Source: PostgreSQL documentation, part VII, chapter "Frontend/Backend Protocol", sections "Message Flow",
 //! "Message Formats" and "Error and Notice Message Fields". Nothing here touches a socket. What a server
 //! sends is foreign input: every length is checked, and nothing is allocated because a length says so.
-//! Left out: COPY, function calls, cancelling, replication.
+//! Left out: COPY, function calls, replication.
 
 use tithe_machine::fault::{Fault, said};
 use tithe_plugin::wire::{Cursor, Format};
@@ -14,6 +14,8 @@ pub const LARGEST_MESSAGE: usize = 256 * 1024 * 1024;
 
 /// Protocol version 3.0 in the start-up message.
 const PROTOCOL_VERSION: i32 = 196_608;
+/// The number that cancels a request, in place of a protocol version.
+const CANCEL_REQUEST: i32 = 80_877_102;
 /// The number that asks for TLS in place of a protocol version.
 const TLS_REQUEST: i32 = 80_877_103;
 
@@ -230,6 +232,14 @@ impl Writer<'_> {
     /// Asks for TLS; the server answers with one byte.
     pub fn tls_request(&mut self) {
         self.untyped(|out| out.extend_from_slice(&TLS_REQUEST.to_be_bytes()));
+    }
+
+    /// Cancels the request of the connection with this `key`.
+    pub fn cancel(&mut self, key: &[u8]) {
+        self.untyped(|out| {
+            out.extend_from_slice(&CANCEL_REQUEST.to_be_bytes());
+            out.extend_from_slice(key);
+        });
     }
 
     /// Says who connects and to which database, with further settings of the session.

@@ -13,7 +13,9 @@ use std::{
 
 use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_plugin::{
-    session::{Connection, Offers, Parameter, PreparedText, Progress, Rows, SqlSession, Statement, wait_ready},
+    session::{
+        Connection, Offers, Parameter, PreparedText, Progress, Rows, SqlSession, Statement, answered_within, wait_ready,
+    },
     sql::{Column, ColumnType, Dialect, SqlTable},
     wire::{TlsFacts, Wire},
 };
@@ -24,7 +26,7 @@ use super::{
         Body, Writer, each_column, next_frame, number_parameters, parameter_types, put_text, put_value, rows_of_tag,
         server_error, take_value,
     },
-    startup::{Greeting, open, unexpected},
+    startup::{Greeting, cancel, open, unexpected},
 };
 use crate::target::Target;
 
@@ -45,12 +47,18 @@ const SYNC: &[u8] = b"S\0\0\0\x04";
 const COPY_FAIL: &[u8] = b"f\0\0\0\x05\0";
 /// What `ReadyForQuery` says outside a transaction.
 const IDLE: u8 = b'I';
+/// Timeout of a connection that only cancels a request, s.
+const CANCEL_S: u16 = 1;
 
 /// One connection.
 pub struct PostgresSession {
     wire: Wire,
     greeting: Greeting,
     task: ServerTask,
+    /// Where a request is cancelled.
+    target: Target,
+    /// Requests that are not answered yet.
+    unanswered: u32,
     statements: Vec<Prepared>,
     /// Rows of the answer that is being taken.
     rows: u64,
@@ -91,6 +99,8 @@ impl PostgresSession {
             wire,
             greeting,
             task,
+            target: Target { password: None, ..target.clone() },
+            unanswered: 0,
             statements: Vec::new(),
             rows: 0,
             error: None,
@@ -175,6 +185,13 @@ impl PostgresSession {
             return Ok(());
         }
         out.extend_from_slice(SYNC);
+        self.ask()
+    }
+
+    /// Sends a request that [`SqlSession::advance`] takes the answer to.
+    #[inline]
+    fn ask(&mut self) -> Result<(), Fault> {
+        self.unanswered += 1;
         self.wire.flush()
     }
 
@@ -186,7 +203,7 @@ impl PostgresSession {
         Writer { out }.message(b'd', |out| out.extend_from_slice(rows));
         Writer { out }.message(b'c', |_| {});
         self.copying = true;
-        self.wire.flush()
+        self.ask()
     }
 
     /// Sends what was written, all of it.
@@ -368,7 +385,7 @@ impl SqlSession for PostgresSession {
 
     fn submit_text(&mut self, sql: &str) -> Result<(), Fault> {
         Writer { out: self.wire.output() }.query(sql);
-        self.wire.flush()
+        self.ask()
     }
 
     fn submit_once(&mut self, sql: &str, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
@@ -390,7 +407,7 @@ impl SqlSession for PostgresSession {
     fn end_pipeline(&mut self) -> Result<(), Fault> {
         self.pipeline = false;
         self.wire.output().extend_from_slice(SYNC);
-        self.wire.flush()
+        self.ask()
     }
 
     fn in_transaction(&self) -> bool {
@@ -448,6 +465,7 @@ impl SqlSession for PostgresSession {
                 if frame.kind == b'Z' {
                     let rows = take(&mut self.rows);
                     self.copying = false;
+                    self.unanswered = self.unanswered.saturating_sub(1);
                     return self.error.take().map_or(Ok(Progress::Done(rows)), Err);
                 }
             }
@@ -509,8 +527,12 @@ fn texts(body: &[u8]) -> Result<Vec<Option<String>>, Fault> {
 }
 
 impl Drop for PostgresSession {
-    /// Says good-bye, so that the server does not log a lost connection. Best effort: it may be lost already.
+    /// Cancels what is not answered, because the server would go on with it, and says good-bye, so that it does not
+    /// log a lost connection. Best effort: it may be lost already.
     fn drop(&mut self) {
+        if let Some(key) = self.greeting.key.as_ref().filter(|_| self.unanswered > 0) {
+            let _ = answered_within(CANCEL_S, || cancel(&self.target, key));
+        }
         if !self.wire.wants_write() {
             Writer { out: self.wire.output() }.terminate();
             let _ = self.wire.flush();

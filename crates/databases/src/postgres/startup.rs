@@ -23,6 +23,8 @@ use crate::target::{Target, Tls};
 pub struct Greeting {
     /// Number of the server process of this connection, on the server's machine.
     pub process: Option<i32>,
+    /// What [`cancel`] needs, which begins with that number.
+    pub key: Option<Vec<u8>>,
     /// How the client said who it is: `scram-sha-256`, `scram-sha-256-plus`, `md5`, `password`, or [`NO_PASSWORD`].
     pub method: String,
 }
@@ -48,11 +50,27 @@ pub fn open(target: &Target) -> Result<(Wire, Greeting), Fault> {
     target.log_in(start_up)
 }
 
-fn start_up(target: &Target) -> Result<(Wire, Greeting), Fault> {
+/// Cancels the request of the connection with this `key` (documentation, "Canceling Requests in Progress").
+///
+/// # Errors
+/// A broken connection.
+pub fn cancel(target: &Target, key: &[u8]) -> Result<(), Fault> {
+    let mut wire = dial(target)?;
+    write(&mut wire).cancel(key);
+    wire.flush()
+}
+
+/// Opens a connection, with TLS where it is asked for.
+fn dial(target: &Target) -> Result<Wire, Fault> {
     let mut wire = target.dial()?;
     if let Some(tls) = &target.tls {
         start_tls(&mut wire, target, tls)?;
     }
+    Ok(wire)
+}
+
+fn start_up(target: &Target) -> Result<(Wire, Greeting), Fault> {
+    let mut wire = dial(target)?;
     let mut parameters = vec![
         ("user", target.user.as_str()),
         ("database", &target.database),
@@ -63,8 +81,9 @@ fn start_up(target: &Target) -> Result<(Wire, Greeting), Fault> {
     write(&mut wire).startup(&parameters);
     wire.flush()?;
     let method = authenticate(&mut wire, target)?;
-    let process = await_ready(&mut wire)?;
-    Ok((wire, Greeting { process, method: method.to_owned() }))
+    let key = await_ready(&mut wire)?;
+    let process = key.as_ref().map(|key| Body::new(key).be_i32()).transpose()?;
+    Ok((wire, Greeting { process, key, method: method.to_owned() }))
 }
 
 fn write(wire: &mut Wire) -> Writer<'_> {
@@ -244,21 +263,22 @@ impl Reply {
     }
 }
 
-/// Takes the server's greeting up to its first `ReadyForQuery`. Returns the number of its process.
-fn await_ready(wire: &mut Wire) -> Result<Option<i32>, Fault> {
-    let mut process = None;
+/// Takes the server's greeting up to its first `ReadyForQuery`. Returns the number of its process and the secret behind
+/// it.
+fn await_ready(wire: &mut Wire) -> Result<Option<Vec<u8>>, Fault> {
+    let mut key = None;
     loop {
         let frame = receive(wire)?;
         let body = &wire.unread()[frame.body.clone()];
         match frame.kind {
-            b'K' => process = Some(Body::new(body).be_i32()?),
+            b'K' => key = Some(body.to_vec()),
             b'E' => return Err(server_error(body)?.fault()),
             b'S' | b'N' | b'Z' => {}
             kind => return Err(unexpected(kind)),
         }
         wire.consume(frame.body.end);
         if frame.kind == b'Z' {
-            return Ok(process);
+            return Ok(key);
         }
     }
 }

@@ -14,7 +14,10 @@ use tithe_plugin::{
     workload::{Client, PartRecorder, Workload},
 };
 
-use crate::{sandbox::Sandbox, shared::eventually};
+use crate::{
+    sandbox::{Sandbox, chosen},
+    shared::eventually,
+};
 
 #[derive(Default)]
 struct Counted(BTreeMap<usize, u64>);
@@ -363,5 +366,38 @@ fn answers_are_seen_and_rolled_back() {
         let failed =
             clients.answers(&mut connect(&sandbox, failing.as_ref(), true), 1).expect("answers").expect("some");
         assert!(failed.iter().all(|answers| answers.last().is_some_and(|answer| answer.failed)), "{failed:?}");
+    }
+}
+
+/// The server does not notice by itself that a connection is gone.
+#[test]
+fn a_statement_without_an_end_is_cancelled_with_its_connection() {
+    for (database, protection, text, running) in [
+        (
+            &Postgres as &'static dyn Product,
+            "tls",
+            "SELECT pg_sleep(100000)",
+            "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'",
+        ),
+        (
+            &MariaDb,
+            "password",
+            "SELECT count(*) FROM seq_1_to_100000000 a, seq_1_to_100000000 b",
+            "SELECT 1 FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT count(*) FROM seq%'",
+        ),
+    ] {
+        let Some(sandbox) = Sandbox::start(database, &[chosen(database, protection, &[])]) else { continue };
+        let any = workload("SELECT 1;", &[]);
+        data::create(sandbox.database, &sandbox.server, &sandbox.setup, any.as_ref()).expect("a place for data");
+        let session = || match connect(&sandbox, any.as_ref(), true) {
+            Session::Sql(session) => session,
+            Session::KeyValue(_) => panic!("SQL"),
+        };
+        let (mut asking, mut asked) = (session(), session());
+        let mut is_running = || !asking.run(running).expect("an answer").is_empty();
+        asked.submit_text(text).expect("sent");
+        eventually("the statement runs", &mut is_running);
+        drop(asked);
+        eventually("the statement was cancelled", || !is_running());
     }
 }
