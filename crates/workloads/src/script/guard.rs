@@ -34,6 +34,10 @@ pub fn refuses(statement: &str) -> Option<(String, String)> {
             format!("{first} changes more than rows, and the slots of all arms must find the same"),
             "write it into the file that prepares the data".to_owned(),
         )),
+        "SELECT" | "WITH" | "TABLE" | "VALUES" if makes_what_it_selects_into(statement) => Some((
+            "SELECT INTO makes a table or a file, and the slots of all arms must find the same".to_owned(),
+            "leave out INTO, or take the values as variables by `\\gset`".to_owned(),
+        )),
         "COPY" if words.iter().any(|word| word == "STDIN") => Some((
             "COPY FROM STDIN waits for data that a script does not have".to_owned(),
             "write INSERT, or load the file when the data are prepared".to_owned(),
@@ -59,6 +63,14 @@ pub fn refuses(statement: &str) -> Option<(String, String)> {
 pub fn makes_writable(statement: &str) -> bool {
     let words: Vec<String> = words(statement).map(str::to_ascii_uppercase).collect();
     words.iter().any(|word| word.ends_with("READ_ONLY")) || words.windows(2).any(|pair| pair == ["READ", "WRITE"])
+}
+
+/// True where rows of a query go into a table or a file, and not into variables.
+fn makes_what_it_selects_into(statement: &str) -> bool {
+    let words: Vec<String> = words(statement).map(str::to_ascii_uppercase).collect();
+    let inserts = |word: &str| ["INSERT", "REPLACE", "MERGE", "IGNORE"].contains(&word);
+    let makes = |three: &[String]| three[1] == "INTO" && !inserts(&three[0]) && !three[2].starts_with('@');
+    words.windows(3).any(makes)
 }
 
 /// What statements that begin, end or configure a transaction begin with.
@@ -176,6 +188,9 @@ mod tests {
             "SET @@session.sql_mode = ''",
             "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE",
             "SET LOCAL transaction_read_only = off",
+            "SELECT a INTO copied FROM t",
+            "WITH x AS (SELECT 1 AS a) SELECT a INTO TEMP copied FROM x",
+            "SELECT a FROM t INTO OUTFILE '/tmp/a'",
         ] {
             assert!(refuses(refused).is_some(), "{refused}");
         }
@@ -187,6 +202,8 @@ mod tests {
             "SELECT pg_advisory_xact_lock(1)",
             "SET @a = 1",
             "/* SET */ SELECT 1",
+            "SELECT a INTO @a FROM t",
+            "WITH x AS (INSERT INTO t VALUES (1) RETURNING a) SELECT a FROM x",
         ] {
             assert_eq!(refuses(taken), None, "{taken}");
         }
