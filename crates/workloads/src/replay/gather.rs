@@ -22,6 +22,9 @@ pub const DIGEST: &str = "log:";
 /// Kinds that are counted before the ones that took most are chosen.
 const COUNTED: usize = 10_000;
 
+/// After so many sessions those of which nothing is open are forgotten: a log may not say when sessions end.
+const SESSIONS: usize = 10_000;
+
 /// How far a log's clock may go back, µs: records of a busy server are not quite in order, and summer time ends.
 const BACK_US: i64 = 2 * 3_600_000_000;
 
@@ -201,6 +204,9 @@ impl Gather {
             Some(session) => session,
             None => {
                 self.count += 1;
+                if self.count.is_multiple_of(SESSIONS) {
+                    self.forget_sessions();
+                }
                 Session { number: self.count - 1, ..Session::default() }
             }
         };
@@ -234,6 +240,14 @@ impl Gather {
         }
         self.sessions.insert(name, session);
         Ok(())
+    }
+
+    /// Forgets sessions of which nothing is open, where each record says all of its session: one that comes again is
+    /// another one.
+    fn forget_sessions(&mut self) {
+        if self.flavour == Flavour::Postgres {
+            self.sessions.retain(|_, it| it.implicit || it.open.is_some() || it.pending.is_some());
+        }
     }
 
     /// Looks whether `entry` can follow those before.

@@ -1,6 +1,11 @@
 //! A server's log as the load: what of it is replayed, what is refused before anything starts, and tables that are not
 //! there.
 
+use std::{
+    io::{BufWriter, Write as _},
+    process::Stdio,
+};
+
 use crate::support::{Bench, err, out, server::found, status};
 
 use expect_test::{Expect, expect};
@@ -126,4 +131,36 @@ fn tables_that_a_log_names_must_be_there() {
     expect![[r#"✗ wrong answer: arm plain: the log's statements do not find their data: 42P01: relation "note" does not exist; 42P01: relation "pgbench_accounts" does not exist; 42P01: relation "pgbench_branches" does not exist; name a dump of the server's data by `prepare` (`--prepare DATA`)"#]].assert_eq(named.unwrap_or(&said).trim());
     let output = bench.tithe(&[&words[..], &["--prepare", "schema.sql"]].concat());
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+}
+
+/// The most memory that planning a replay of `lines` takes, bytes: each is a session of its own, and no end is logged.
+fn memory_of(bench: &Bench, lines: u32) -> i64 {
+    let mut log = BufWriter::new(std::fs::File::create(bench.path("large.log")).expect("a file"));
+    for number in 0..lines {
+        let text = format!("SELECT {number}, '{:0>200}'", number);
+        writeln!(log, "2026-11-28 05:36:07.075 UTC [{number}] u@d LOG:  duration: 0.100 ms  statement: {text}")
+            .expect("written");
+    }
+    drop(log);
+    let words = ["plan", "postgres", "--protect", "tls", "--replay", "large.log", "--property", "memory=1"];
+    let child = bench.command(&words).stdout(Stdio::null()).spawn().expect("tithe starts");
+    let (mut ended, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
+    // SAFETY: both are written by the kernel, and the child is nobody else's to wait for.
+    let (waited, usage) = unsafe {
+        let waited = libc::wait4(child.id() as i32, &raw mut ended, 0, usage.as_mut_ptr());
+        (waited, usage.assume_init())
+    };
+    assert_eq!((waited, ended), (child.id() as i32, 0));
+    usage.ru_maxrss * 1024
+}
+
+#[test]
+fn a_log_larger_than_the_memory_that_it_may_take_is_streamed() {
+    if found(&Postgres).is_none() {
+        return;
+    }
+    let bench = Bench::new("replay-large");
+    let (small, large) = (memory_of(&bench, 1000), memory_of(&bench, 250_000));
+    let log = std::fs::metadata(bench.path("large.log")).expect("a log").len() as i64;
+    assert!(large - small < log / 2, "{small} and {large} bytes for a log of {log}");
 }
