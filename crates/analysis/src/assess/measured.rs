@@ -244,6 +244,8 @@ impl<'a> Measured<'a> {
 
     /// Warnings about all figures of this cell, without the final full stop.
     pub fn diagnostics(&self) -> Vec<String> {
+        /// Short slots that a busy machine may have.
+        const SHORT: f64 = 0.2;
         let mut diagnostics = Vec::new();
         let begun = !self.frames.is_empty() || !self.invalid.is_empty();
         if begun && self.frames.is_empty() {
@@ -252,6 +254,14 @@ impl<'a> Measured<'a> {
         let short = |slot: &Slot| slot.operations < MIN_OPERATIONS;
         if !self.frames.is_empty() && self.frames.iter().all(|frame| frame.slots.iter().all(short)) {
             diagnostics.push(format!("no slot holds {MIN_OPERATIONS} operations: make the slots longer (`slot`)"));
+        } else if let Some((arm, share)) = self.short_slots(short).filter(|(_, share)| *share > SHORT) {
+            diagnostics.push(format!(
+                "{:.0} % of the slots of arm `{}` hold fewer than {MIN_OPERATIONS} operations and do not count: operations \
+                 are long for slots of {:.0} ms: make the slots longer (`slot`)",
+                100.0 * share,
+                self.arms[arm].name,
+                self.slot_ns as f64 / 1e6
+            ));
         }
         for (index, arm) in self.arms.iter().enumerate() {
             let failed: u64 = self.arm(index).map(|frame| frame.failed).sum();
@@ -269,6 +279,15 @@ impl<'a> Measured<'a> {
             );
         }
         diagnostics
+    }
+
+    /// The arm that has most slots that are `short`, and their share.
+    fn short_slots(&self, short: impl Fn(&Slot) -> bool) -> Option<(usize, f64)> {
+        let share = |arm: usize| {
+            let of_arm = || self.frames.iter().flat_map(|frame| &frame.slots).filter(|slot| slot.arm as usize == arm);
+            of_arm().filter(|slot| short(slot)).count() as f64 / of_arm().count().max(1) as f64
+        };
+        (0..self.arms.len()).map(|arm| (arm, share(arm))).max_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
     /// Printed where figures rest on too few starts to estimate how much starts differ.

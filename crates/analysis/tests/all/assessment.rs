@@ -599,6 +599,16 @@ fn slots_that_are_too_short_are_told() {
     records.slots.iter_mut().for_each(|slot| slot.operations = 19);
     expect!["c: no slot holds 20 operations: make the slots longer (`slot`)."]
         .assert_eq(&assess(&records).warnings.join("\n"));
+    // A statement that takes several slots has its lane pass over them.
+    let told = |every: u32| {
+        let mut records = Invented { frames: 20, ..Invented::default() }.records();
+        let passed = records.slots.iter_mut().filter(|slot| slot.arm == 1 && slot.block % every == 0);
+        passed.for_each(|slot| slot.operations = 0);
+        assess(&records).warnings.join("\n")
+    };
+    assert!(!told(7).contains("hold fewer"));
+    let told = told(3);
+    assert!(told.contains("slots of arm `protected 1` hold fewer than 20 operations and do not count"), "{told}");
 }
 
 #[test]
