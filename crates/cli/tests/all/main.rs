@@ -16,6 +16,7 @@ mod matrix;
 mod promised;
 mod refused;
 mod schema;
+mod scripts;
 mod simulated;
 mod support;
 mod tpcc;

@@ -134,10 +134,11 @@ fn tables_that_a_log_names_must_be_there() {
 }
 
 /// The most memory that planning a replay of `lines` takes, bytes: each is a session of its own, and no end is logged.
+#[allow(clippy::zombie_processes, reason = "wait4 waits for the child, and says what it has used")]
 fn memory_of(bench: &Bench, lines: u32) -> i64 {
     let mut log = BufWriter::new(std::fs::File::create(bench.path("large.log")).expect("a file"));
     for number in 0..lines {
-        let text = format!("SELECT {number}, '{:0>200}'", number);
+        let text = format!("SELECT {number}, '{number:0>200}'");
         writeln!(log, "2026-11-28 05:36:07.075 UTC [{number}] u@d LOG:  duration: 0.100 ms  statement: {text}")
             .expect("written");
     }

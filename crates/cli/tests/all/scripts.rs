@@ -1,0 +1,60 @@
+//! Statements of the user's own on the built-in SQLite: the same work on every arm.
+
+use crate::support::{Bench, err, out, status, words};
+
+/// Checks the evidence of a script on a plain arm and on one with `other`: the exit status and what was said.
+fn verified(bench: &Bench, script: &str, other: &str) -> (i32, String) {
+    bench.file("app.sql", script);
+    let text = format!(
+        "title = \"Own\"\ndatabase = \"sqlite\"\n[data]\nrecords = 1\n[measure]\nbudget = \"3 s\"\nstarts = 1\n[[workload]]\nscript = \"app.sql\"\n\
+         [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"other\"\n{other}\n"
+    );
+    bench.file("e.toml", &text);
+    let output = bench.tithe(&["verify", "e.toml"]);
+    (status(&output), words(&(out(&output) + &err(&output))))
+}
+
+#[test]
+fn an_arm_that_answers_something_else_is_named_with_the_statement_and_both_answers() {
+    let bench = Bench::new("other-answers");
+    let script = "\\set a random(1, 9)\nSELECT :a;\nSELECT cache_size + :a - :a FROM pragma_cache_size;\n";
+    let (code, told) = verified(&bench, script, "settings = { cache_size = \"-1000\" }");
+    let expected = "arm other does other work than the plain arm: app.sql:3 `SELECT cache_size + :a - :a FROM \
+                    pragma_cache_size` answered (-2000) there and (-1000) here";
+    assert!(code == 4 && told.contains(expected), "{code} {told}");
+    let (code, told) = verified(&bench, script, "protections = [{ use = \"page-encryption\" }]");
+    assert_eq!(code, 0, "{told}");
+}
+
+#[test]
+fn every_protocol_runs_on_data_of_the_users_own() {
+    let bench = Bench::new("protocols");
+    bench.file("t.sql", "CREATE TABLE t (id int PRIMARY KEY, a int);\nINSERT INTO t VALUES (1, 0), (2, 0), (3, 0);\n");
+    let script = "\\set id random(1, 3)\nBEGIN;\nSELECT a AS old FROM t WHERE id = :id \\gset\nUPDATE t SET a = :old + 1 WHERE \
+                  id = :id;\nSELECT 1 AS one \\; SELECT 2 AS two \\aset\nCOMMIT;\n\\if :one + :two <> 3\nSELECT nothing FROM \
+                  nowhere;\n\\endif\nSELECT random();\n";
+    bench.file("app.sql", script);
+    let workload = |protocol| {
+        format!(
+            "[[workload]]\nname = \"{protocol}\"\nscript = \"app.sql\"\nprotocol = \"{protocol}\"\nprepare = \"t.sql\"\n"
+        )
+    };
+    let text = format!(
+        "title = \"Own\"\ndatabase = \"sqlite\"\n[data]\nrecords = 1\n[measure]\nbudget = \"6 s\"\nprecision = \"90%\"\ndesign = \
+         \"slices\"\nslot = \"50 ms\"\nstarts = 1\nwarmup = \"0 s\"\n{}[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"sealed\"\n\
+         protections = [{{ use = \"page-encryption\" }}]\n",
+        ["simple", "extended", "prepared"].map(workload).concat()
+    );
+    bench.file("e.toml", &text);
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let cells = bench.report()["cells"].take();
+    assert_eq!(cells.as_array().map(Vec::len), Some(3));
+    let kept = bench.kept("evidence.jsonl");
+    assert!(kept.contains("left out, because they differ on one server too: app.sql:10"), "{kept}");
+    for frame in bench.kept_lines("frames.jsonl") {
+        for arm in frame["arms"].as_array().expect("arms") {
+            assert!(arm["operations"].as_u64() > Some(0) && arm["failed"] == 0, "{arm}");
+        }
+    }
+}
