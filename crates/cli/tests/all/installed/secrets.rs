@@ -116,7 +116,8 @@ fn watched(bench: &Bench, mut command: Command, known: &[&str]) -> Watch {
     }
     let id = tithe.id() as i32;
     let output = tithe.output();
-    assert!([0, 7].contains(&status(&output)), "{}{}", out(&output), err(&output));
+    // On a busy machine slots this short may pass unused, which matters to no secret.
+    assert!([0, 4, 7].contains(&status(&output)), "{}{}", out(&output), err(&output));
     // What a report shows of it, in every format.
     watch.look(id, &folder);
     for format in ["text", "html", "markdown", "json", "csv"] {
