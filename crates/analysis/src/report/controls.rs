@@ -135,6 +135,7 @@ pub const CHECKS: &[(&str, Option<Property>)] = &[
     ("rights-enforced", Some(Property::Authorisation)),
     ("row-plan", None),
     ("rows-apart", Some(Property::Authorisation)),
+    ("scram-iterations", Some(Property::Authentication)),
     ("setting-differs", None),
     ("statement-log", Some(Property::Audit)),
     ("statements-ordinary", None),

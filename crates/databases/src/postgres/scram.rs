@@ -35,6 +35,8 @@ pub struct Exchange {
 /// An exchange whose proof is sent: what the server must answer.
 pub struct Expected {
     signature: Vec<u8>,
+    /// Rounds of key stretching that the proof took, and with it what the server keeps of the password.
+    pub rounds: u32,
 }
 
 impl Exchange {
@@ -85,7 +87,7 @@ impl Exchange {
         let client_signature = sign(stored_key.as_ref(), exchange.as_bytes());
         let proof: Vec<u8> = client_key.iter().zip(&client_signature).map(|(key, mask)| key ^ mask).collect();
         let signature = sign(&sign(&salted, b"Server Key"), exchange.as_bytes());
-        Ok((format!("{without_proof},p={}", STANDARD.encode(&proof)), Expected { signature }))
+        Ok((format!("{without_proof},p={}", STANDARD.encode(&proof)), Expected { signature, rounds: rounds.get() }))
     }
 }
 

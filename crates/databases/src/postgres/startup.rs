@@ -27,6 +27,8 @@ pub struct Greeting {
     pub key: Option<Vec<u8>>,
     /// How the client said who it is: `scram-sha-256`, `scram-sha-256-plus`, `md5`, `password`, or [`NO_PASSWORD`].
     pub method: String,
+    /// Rounds of key stretching by which SCRAM proved it, which are those of the verifier that the server keeps.
+    pub rounds: Option<u32>,
 }
 
 /// Parameter with statements of the command line for the session.
@@ -80,10 +82,10 @@ fn start_up(target: &Target) -> Result<(Wire, Greeting), Fault> {
     parameters.extend(target.asked.get(OPTIONS).map(|options| ("options", options.as_str())));
     write(&mut wire).startup(&parameters);
     wire.flush()?;
-    let method = authenticate(&mut wire, target)?;
+    let (method, rounds) = authenticate(&mut wire, target)?;
     let key = await_ready(&mut wire)?;
     let process = key.as_ref().map(|key| Body::new(key).be_i32()).transpose()?;
-    Ok((wire, Greeting { process, key, method: method.to_owned() }))
+    Ok((wire, Greeting { process, key, method: method.to_owned(), rounds }))
 }
 
 fn write(wire: &mut Wire) -> Writer<'_> {
@@ -116,12 +118,12 @@ fn start_tls(wire: &mut Wire, target: &Target, tls: &Tls) -> Result<(), Fault> {
     }
 }
 
-/// Proves who we are, and has the server prove that it knows the password. Returns the method.
-fn authenticate(wire: &mut Wire, target: &Target) -> Result<&'static str, Fault> {
+/// Proves who we are, and has the server prove that it knows the password. Returns the method, and the rounds of SCRAM.
+fn authenticate(wire: &mut Wire, target: &Target) -> Result<(&'static str, Option<u32>), Fault> {
     let mut exchange = None;
     let mut expected: Option<scram::Expected> = None;
     let mut mechanism = scram::MECHANISM;
-    let mut proven = None;
+    let (mut proven, mut rounds) = (None, None);
     loop {
         let frame = receive(wire)?;
         let body = &wire.unread()[frame.body.clone()];
@@ -131,7 +133,7 @@ fn authenticate(wire: &mut Wire, target: &Target) -> Result<&'static str, Fault>
                 AuthRequest::Nothing => {
                     wire.consume(frame.body.end);
                     let method = method(proven, expected.is_some(), target)?;
-                    return allowed(method, target);
+                    return Ok((allowed(method, target)?, rounds));
                 }
                 AuthRequest::Sasl(mechanisms) => {
                     let offered = |name: &str| mechanisms.contains(&name.as_bytes());
@@ -167,7 +169,9 @@ fn authenticate(wire: &mut Wire, target: &Target) -> Result<&'static str, Fault>
                     expected = Some(checks);
                 }
                 AuthRequest::SaslFinal(signature) => {
-                    expected.take().ok_or_else(out_of_order)?.check(signature)?;
+                    let checks = expected.take().ok_or_else(out_of_order)?;
+                    checks.check(signature)?;
+                    rounds = Some(checks.rounds);
                     proven = Some(if mechanism == scram::MECHANISM { "scram-sha-256" } else { BOUND });
                 }
                 AuthRequest::Other(name) => {

@@ -7,6 +7,7 @@ pub mod logs_free;
 pub mod pgcrypto_trap;
 pub mod row_plan;
 pub mod rows_apart;
+pub mod scram_iterations;
 pub mod statement_log;
 
 use tithe_machine::fault::Fault;

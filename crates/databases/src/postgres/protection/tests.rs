@@ -267,6 +267,11 @@ fn scram() {
 }
 
 #[test]
+fn iterations_of_scram() {
+    check(&[chosen("scram", &[("iterations", "10000")])], expect![[""]]);
+}
+
+#[test]
 fn checksums() {
     check(
         &[chosen("checksums", &[])],

@@ -2,7 +2,10 @@
 
 use expect_test::expect;
 use tithe_databases::{postgres::Postgres, redis::Redis};
-use tithe_machine::launch::{Install, Search};
+use tithe_machine::{
+    launch::{Install, Search},
+    observation::Observation,
+};
 use tithe_model::experiment::Protection as Chosen;
 use tithe_plugin::{
     database::Database,
@@ -10,6 +13,7 @@ use tithe_plugin::{
 };
 
 use super::{
+    how, observe,
     postgres::POSTGRES,
     redis::REDIS,
     sandbox::{Sandbox, protection},
@@ -38,6 +42,29 @@ fn states(sandbox: &Sandbox) -> String {
     seen.iter().map(|row| format!("{}: {}\n", row.feature.id(), row.state.words())).collect()
 }
 
+/// A setting is about passwords that are set from now on. This one was set with another.
+fn keeps_less_than_it_is_set_to(sandbox: &Sandbox, scram: &Chosen) {
+    let sql = Postgres.sql().expect("SQL");
+    let mut session = sql.connect(&sandbox.server, &sandbox.setup, &how(true)).expect("the administrator");
+    let password = sandbox.setup.credentials.password.expose_text();
+    let mut say = |statement: &str| drop(session.run(statement).expect("said"));
+    say("SET scram_iterations = 4096");
+    say(&format!("ALTER ROLE tithe PASSWORD '{password}'"));
+    let checks = protection(&Postgres, "scram").evidence(scram);
+    let check = checks.iter().find(|check| check.id() == "scram-iterations").expect("the check");
+    let words = "a login took 4096 iterations; what pg_authid keeps has 4096";
+    assert_eq!(observe(sandbox, true, &**check), Observation::Exposed(words.to_owned()));
+}
+
+#[test]
+fn iterations_of_scram_need_a_newer_server() {
+    let Some(install) = installed(&POSTGRES, "(PostgreSQL) 15.", "postgres") else { return };
+    let needs = |chosen: Chosen| protection(&Postgres, "scram").needs(&install, &chosen);
+    needs(chosen!(POSTGRES, "scram" {})).expect("nothing");
+    let missing = needs(chosen!(POSTGRES, "scram" { iterations = "4096" })).expect_err("no such setting");
+    assert_eq!(missing.what, "the setting scram_iterations, which PostgreSQL 15 does not have");
+}
+
 /// Each protection of PostgreSQL that this build has is proven, and the plain server has none of them.
 fn postgres(major: &str) {
     let Some(install) = installed(&POSTGRES, &format!("(PostgreSQL) {major}."), &format!("postgres --version {major}"))
@@ -55,13 +82,17 @@ fn postgres(major: &str) {
     assert_eq!(facts.facts["data_checksums"], format!("off{by_tithe}"));
 
     let tls = chosen!(POSTGRES, "tls" { mutual = true, suite = "chacha20-poly1305" });
-    let (scram, checksums) =
-        (chosen!(POSTGRES, "scram" { channel_binding = "require" }), chosen!(POSTGRES, "checksums" {}));
+    let (scram, checksums) = (
+        chosen!(POSTGRES, "scram" { channel_binding = "require", iterations = "10000" }),
+        chosen!(POSTGRES, "checksums" {}),
+    );
     let log = chosen!(POSTGRES, "log-statement" {});
     let protected = start(&POSTGRES, &install, &[tls.clone(), scram.clone(), checksums.clone(), log.clone()]);
     prove_between(&POSTGRES, &plain, &protected, &tls, &["tls-negotiated Claim Holds", "wire-canary Claim Holds"]);
     // The log repeats passwords that statements set.
-    prove_between(&POSTGRES, &plain, &protected, &scram, &["password-asked Claim Holds", "recorders Disclosure Fails"]);
+    let asked = ["password-asked Claim Holds", "scram-iterations Claim Holds", "recorders Disclosure Fails"];
+    prove_between(&POSTGRES, &plain, &protected, &scram, &asked);
+    keeps_less_than_it_is_set_to(&protected, &scram);
     prove_between(&POSTGRES, &plain, &protected, &checksums, &["checksums-on Claim Holds"]);
     let logged = ["statement-log Claim Holds", "logs-free Disclosure Fails", "pgcrypto-trap Disclosure Fails"];
     prove_between(&POSTGRES, &plain, &protected, &log, &logged);

@@ -1,0 +1,42 @@
+//! How often was the password hashed that the server keeps?
+
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
+
+use super::open;
+use crate::postgres::target::PRODUCT;
+
+/// Logs in, and reads what the server keeps of the password where it lets the account. A setting says how passwords
+/// will be kept that are set from now on; a proof succeeds with the iterations of the one that is kept, and no others.
+pub struct ScramIterations(pub u32);
+
+impl Check for ScramIterations {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("scram-iterations")
+    }
+
+    fn claim(&self) -> String {
+        format!("the password that the server keeps was hashed {} times, and so it is at every login", self.0)
+    }
+
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let mut session = open(context, &PRODUCT.target(context.server, context.setup)?)?;
+        let (rounds, method) = (session.greeting().rounds, session.greeting().method.clone());
+        // `SCRAM-SHA-256$iterations:salt$stored key:server key` (documentation, "pg_authid").
+        let kept =
+            "SELECT split_part(split_part(rolpassword, '$', 2), ':', 1) FROM pg_authid WHERE rolname = session_user";
+        let kept = match session.value(kept) {
+            // Superusers alone may read it.
+            Err(Fault::Server(_)) => None,
+            kept => Some(kept?),
+        };
+        let Some(rounds) = rounds else {
+            return Ok(Observation::Exposed(format!("the login was by {method}, which hashes nothing so often")));
+        };
+        let wanted = self.0.to_string();
+        let is_so = rounds == self.0 && kept.iter().all(|kept| *kept == wanted);
+        let kept = kept.map_or("is not shown to this account".to_owned(), |kept| format!("has {kept}"));
+        let words = format!("a login took {rounds} iterations; what pg_authid keeps {kept}");
+        Ok(if is_so { Observation::Protected(words) } else { Observation::Exposed(words) })
+    }
+}
