@@ -180,6 +180,9 @@ pub fn of_settings(
         let help = match nearest(name, known.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
             None if known.len() == 1 => format!("did you mean `{}`?", known[0]),
+            None if name.contains('.') => {
+                "remove it: what a component brings is set once `statements` have installed it".to_owned()
+            }
             None => "correct its name or remove it: the server would not start".to_owned(),
         };
         Some(Diagnostic { range: parse::place(text, &path), problem, help })

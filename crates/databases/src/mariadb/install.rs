@@ -11,13 +11,13 @@ use tithe_machine::{
     sandbox::process,
 };
 
+use crate::mysql_family::PLUGINS;
+
 /// Oldest version that is launched: the oldest long-term release that was maintained when this was written.
 const OLDEST: (u32, u32) = (10, 6);
 
 /// Name under which [`Install::facts`] holds the program that makes a data folder.
 pub const INSTALLER: &str = "installer";
-/// Name under which [`Install::facts`] holds the folder of plugins.
-pub const PLUGINS: &str = "plugins";
 
 const FOLDERS: [&str; 6] =
     ["/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/mysql/bin", "/usr/local/bin", "/opt/homebrew/bin"];

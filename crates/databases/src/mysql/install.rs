@@ -12,6 +12,7 @@ use tithe_machine::{
 };
 
 use super::get::DOWNLOAD;
+use crate::mysql_family::PLUGINS;
 
 /// Oldest version that is launched: the first with a redo log of one size (`innodb_redo_log_capacity`).
 const OLDEST: Version = (8, 0, 30);
@@ -19,8 +20,6 @@ const OLDEST: Version = (8, 0, 30);
 /// Major, minor, patch.
 type Version = (u32, u32, u32);
 
-/// Name under which [`Install::facts`] holds the folder of plugins.
-pub const PLUGINS: &str = "plugins";
 /// The component that keeps keys in a file, in the folder of plugins.
 pub const KEYRING: &str = "component_keyring_file";
 

@@ -23,8 +23,9 @@ use tithe_machine::{
 use tithe_model::quantity::setting_bytes;
 use tithe_plugin::setup::{Authentication, Setup};
 
-use super::install::{KEYRING, PLUGINS};
+use super::install::KEYRING;
 use crate::mysql_family::{
+    PLUGINS,
     launch::{self, GENERAL_LOG, Options, SERVER_LOG, clients, logs, require, switched_on, within},
     target::USER,
 };

@@ -20,7 +20,7 @@ use tithe_plugin::{
     setup::{Reach, Setup},
 };
 
-use super::{Family, attached, clients::Clients, inspect, launch, recorders, schema, startup};
+use super::{Family, PLUGINS, attached, clients::Clients, inspect, launch, recorders, schema, startup};
 use crate::ycsb_over_sql::YcsbOverSql;
 
 impl Database for Family {
@@ -74,7 +74,10 @@ impl Database for Family {
     fn in_place_of(&self, install: &Install, name: &str) -> Option<Vec<String>> {
         let said =
             process::ask(&install.programs.join(self.0.program), &["--no-defaults", "--verbose", "--help"]).ok()?;
-        launch::in_place_of(&String::from_utf8_lossy(&said.stdout), name)
+        let folder = install.facts.get(PLUGINS).map(std::fs::read_dir);
+        let files = folder.into_iter().flatten().flatten().flatten();
+        let libraries: Vec<String> = files.filter_map(|file| file.file_name().into_string().ok()).collect();
+        launch::in_place_of(&String::from_utf8_lossy(&said.stdout), &libraries, name)
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {

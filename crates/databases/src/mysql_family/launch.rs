@@ -14,23 +14,32 @@ pub const GENERAL_LOG: &str = "general.log";
 /// What may stand before a name in an option file.
 pub const MODIFIERS: [&str; 5] = ["loose_", "skip_", "disable_", "enable_", "maximum_"];
 
-/// The variables in `help`, as a server prints it, where one called `name` is not among them and looks like a slip:
-/// plugins bring variables that a server does not know before it has loaded them. The beginning of a name, which a
-/// server takes for the whole, is none here: those that begin so.
-pub fn in_place_of(help: &str, name: &str) -> Option<Vec<String>> {
-    let (_, variables) = help.split_once("\nVariables (")?;
+/// The variables in `help`, as a server prints it, where one called `name` is not among them and no plugin brings it: one
+/// of the `libraries` has a word of it in its name, and it looks like no slip. What a component brings, whose names have a
+/// dot, cannot be set before it is installed. The beginning of a name, which a server takes for the whole, is none here:
+/// those that begin so.
+pub fn in_place_of(help: &str, libraries: &[String], name: &str) -> Option<Vec<String>> {
+    let (options, variables) = help.split_once("\nVariables (")?;
     let names = variables.lines().skip(3).map_while(|line| line.split_whitespace().next());
     let known: Vec<String> = names.map(plain_name).collect();
     let name = plain_name(name);
-    if known.contains(&name) || MODIFIERS.iter().any(|modifier| name.starts_with(modifier)) {
+    // What is no variable, as `plugin_load_add`, has its line among the options.
+    let option = format!("--{}", name.replace('_', "-"));
+    let of_option = |word: &str| word.trim_end_matches([',', ';']).split(['=', '[']).next() == Some(&option);
+    let is_option = || options.lines().any(|line| line.trim_start().split(' ').take(2).any(of_option));
+    // One of several key caches: `hot.key_buffer_size`.
+    let of_cache =
+        name.split_once('.').is_some_and(|(_, bare)| bare.starts_with("key_") && known.iter().any(|it| it == bare));
+    if known.contains(&name) || MODIFIERS.iter().any(|modifier| name.starts_with(modifier)) || of_cache || is_option() {
         return None;
     }
     let begun: Vec<String> = known.iter().filter(|known| known.starts_with(&name)).cloned().collect();
     if !begun.is_empty() {
         return Some(begun);
     }
-    nearest(&name, known.iter().map(String::as_str))?;
-    Some(known)
+    let of_library = |word: &str| libraries.iter().any(|library| library.contains(word));
+    let of_plugin = !name.contains('.') && name.split('_').take(2).any(of_library);
+    if of_plugin && nearest(&name, known.iter().map(String::as_str)).is_none() { None } else { Some(known) }
 }
 
 /// The lines of one option file, by name.
@@ -166,22 +175,32 @@ mod tests {
     use super::in_place_of;
 
     #[test]
-    fn only_what_looks_like_a_slip_is_no_variable() {
-        const HELP: &str = "Options\n  --innodb-x=#\n\nVariables (--variable-name=value)\nand boolean options        Value\n\
-                            ------------------- -----\ninnodb-buffer-pool-size  1\nskip-networking  FALSE\n\nTo see what\n";
-        let is_refused = |name: &str| in_place_of(HELP, name).is_some();
-        assert!(is_refused("innodb_bufer_pool_size") && is_refused("inodb-buffer-pool-size"));
+    fn what_neither_the_server_nor_a_plugin_knows_is_no_variable() {
+        const HELP: &str = "Options\n  -a, --ansi  Use it\n  --plugin-load-add=name \n  --skip-x Not (--x=#)\n\nVariables (--variable-name=value)\n\
+                            and boolean options        Value\n------------------- -----\ninnodb-buffer-pool-size  1\n\
+                            key-buffer-size 1\nskip-networking  FALSE\n\nTo see what\n";
+        let libraries = ["server_audit.so".to_owned(), "semisync_master.so".to_owned()];
+        let in_place_of = |name: &str| in_place_of(HELP, &libraries, name);
+        for name in
+            ["innodb_bufer_pool_size", "inodb-buffer-pool-size", "foo", "validate_password.policy", "x", "hot.foo"]
+        {
+            assert!(in_place_of(name).is_some(), "{name}");
+        }
         for name in [
             "innodb_buffer_pool_size",
             "INNODB-buffer-pool-size",
             "loose_innodb_bufer_pool_size",
             "server_audit_events",
+            "rpl_semi_sync_master_enabled",
+            "hot.key_buffer_size",
+            "plugin_load_add",
+            "ansi",
         ] {
-            assert!(!is_refused(name), "{name}");
+            assert_eq!(in_place_of(name), None, "{name}");
         }
         // A server would take it, and nobody here would know for what.
-        assert_eq!(in_place_of(HELP, "INNODB-buffer"), Some(vec!["innodb_buffer_pool_size".to_owned()]));
-        assert_eq!(in_place_of(HELP, "skip_networkin"), None);
-        assert_eq!(in_place_of("a server that says nothing", "x"), None);
+        assert_eq!(in_place_of("INNODB-buffer"), Some(vec!["innodb_buffer_pool_size".to_owned()]));
+        assert_eq!(in_place_of("skip_networkin"), None);
+        assert_eq!(super::in_place_of("a server that says nothing", &[], "x"), None);
     }
 }

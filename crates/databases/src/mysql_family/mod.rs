@@ -51,6 +51,9 @@ use self::{access::Access, inspect::InspectionQueries, session::WireSession};
 /// A product of the family: the plug-in. Its implementation is in `database.rs`, that for SQL tables in `sql.rs`.
 pub struct Family(pub &'static Flavour);
 
+/// Name under which `Install::facts` holds the folder of plugins.
+pub const PLUGINS: &str = "plugins";
+
 /// What both products say of themselves.
 pub const ENTRY: DatabaseEntry = DatabaseEntry {
     restarts: true,

@@ -9,10 +9,8 @@ use tithe_plugin::setup::Setup;
 
 use super::ALL;
 use crate::{
-    mysql::{
-        install::PLUGINS,
-        launch::{launch, memory_needed, stored},
-    },
+    mysql::launch::{launch, memory_needed, stored},
+    mysql_family::PLUGINS,
     test_setup::{self, difference, every_way, plain},
 };
 
