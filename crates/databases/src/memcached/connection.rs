@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
 use tithe_machine::fault::Fault;
-use tithe_plugin::wire::{TlsFacts, Wire};
+use tithe_plugin::{
+    database::Row,
+    wire::{TlsFacts, Wire},
+};
 
 use super::protocol::{Part, error, part, put_store, unexpected};
 use crate::target::Target;
@@ -121,6 +124,38 @@ impl MemcachedConnection {
             };
             let (name, value) = pair.split_once(' ').unwrap_or((pair, ""));
             stats.insert(name.to_owned(), value.to_owned());
+        }
+    }
+
+    /// What it answers to `command`, a row a line: name and value of a statistic, the value of an item, or all of it.
+    ///
+    /// # Errors
+    /// As [`MemcachedConnection::line`].
+    pub fn rows(&mut self, command: &str) -> Result<Vec<Row>, Fault> {
+        self.send(command)?;
+        let mut rows = Vec::new();
+        loop {
+            let (value, line) = self.next()?;
+            let text = |bytes: &[u8]| Some(String::from_utf8_lossy(bytes).into_owned());
+            match (value, line) {
+                (Some(value), _) => rows.push(vec![text(&value)]),
+                (None, line) if line == b"END" => return Ok(rows),
+                (None, line) => {
+                    if let Some(fault) = error(&line) {
+                        return Err(fault);
+                    }
+                    let line = String::from_utf8_lossy(&line).into_owned();
+                    if let Some((name, value)) = line.strip_prefix("STAT ").and_then(|pair| pair.split_once(' ')) {
+                        rows.push(vec![Some(name.to_owned()), Some(value.to_owned())]);
+                        continue;
+                    }
+                    let goes_on = line.starts_with("key=");
+                    rows.push(vec![Some(line)]);
+                    if !goes_on {
+                        return Ok(rows);
+                    }
+                }
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! How the shared checks reach memcached.
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::evidence::CheckContext;
+use tithe_plugin::{claim::Probes, evidence::CheckContext};
 
 use super::{
     connection::MemcachedConnection,
@@ -12,6 +12,7 @@ use super::{
 use crate::{
     evidence::{
         ConnectionProbes,
+        password_asked::PasswordAsked,
         whole::{Exception, Whole},
     },
     target::Target,
@@ -27,6 +28,9 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     tls_source: "the client's own view, and stats settings",
     others,
 };
+
+/// What claims by name ask of memcached.
+pub static CLAIMS: Probes = Probes { password: Some(|| Box::new(PasswordAsked(&PROBES))), count_in_log: None };
 
 /// Which doors of the server speak no TLS.
 fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {

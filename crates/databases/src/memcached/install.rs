@@ -7,6 +7,7 @@ use tithe_machine::{
     sandbox::process,
 };
 
+use super::launch::{LONG, name_of};
 use crate::programs::Programs;
 
 /// Oldest version that is launched: the first series with TLS and logins in the text protocol that are not
@@ -16,8 +17,10 @@ const OLDEST: (u32, u32) = (1, 6);
 /// Name under which [`Install::facts`] says whether the program was built with TLS: `yes` or `no`.
 pub const TLS: &str = "tls";
 
+const PROGRAM: &str = "memcached";
+
 const PROGRAMS: Programs = Programs {
-    names: &["memcached"],
+    names: &[PROGRAM],
     folders: &["/usr/bin", "/usr/local/bin", "/usr/sbin", "/opt/homebrew/bin"],
     what: "memcached 1.6 or newer (the program memcached)",
     how_to_install: &[
@@ -34,6 +37,18 @@ const PROGRAMS: Programs = Programs {
 /// As [`Programs::find`].
 pub fn find(search: &Search) -> Result<Install, Missing> {
     PROGRAMS.find(search, Vec::new())
+}
+
+/// The options of a server of its own where the installed one knows none called `name`. It reads those before it says its
+/// version.
+pub fn in_place_of(install: &Install, name: &str) -> Option<Vec<String>> {
+    let name = name_of(name);
+    if LONG.contains(&name.as_str()) {
+        return None;
+    }
+    let said = process::ask(&install.programs.join(PROGRAM), &[&format!("--extended={name}=1"), "-V"]).ok()?;
+    let refuses = |said: &[u8]| String::from_utf8_lossy(said).contains("Illegal suboption");
+    (refuses(&said.stderr) || refuses(&said.stdout)).then(|| LONG.map(str::to_owned).to_vec())
 }
 
 fn probe(folder: &Path, name: &str) -> Option<Result<Install, String>> {

@@ -25,6 +25,7 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("daemon", "the server runs in the foreground, so that it ends with Tithe"),
     ("enable-sasl", "Tithe's clients speak the text protocol, which has no SASL"),
     ("enable-ssl", "decided by the protection `tls`"),
+    ("ext_path", "everything that a server writes stays in its folder"),
     ("listen", "where servers listen is `listen` of `[load]`"),
     ("memory-file", "everything that a server writes stays in its folder"),
     ("pidfile", "everything that a server writes stays in its folder"),
@@ -41,7 +42,7 @@ pub const RESERVED: &[(&str, &str)] = &[
 ];
 
 /// Settings that are options of their own; all others are extended ones (`-o`).
-const LONG: [&str; 20] = [
+pub const LONG: [&str; 20] = [
     "conn-limit",
     "disable-cas",
     "disable-dumping",
@@ -135,7 +136,7 @@ fn number_of(version: TlsVersion) -> u8 {
 
 /// A setting's name from an experiment, which can be nothing but a name: options have hyphens between their words,
 /// extended ones underscores.
-fn name_of(name: &str) -> String {
+pub fn name_of(name: &str) -> String {
     let between = |mark: char| -> String {
         name.chars()
             .map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { mark })

@@ -12,6 +12,7 @@ mod launch;
 mod protection;
 mod protocol;
 mod session;
+mod spoken;
 mod store;
 mod target;
 
@@ -20,12 +21,13 @@ use tithe_machine::{
     launch::{Install, Launch, Missing, Place, Search, Server},
 };
 use tithe_model::{
-    catalogue::{DatabaseEntry, NetworkLogin, StatementForm, UrlTls},
+    catalogue::{AskedOfCustom, DatabaseEntry, NetworkLogin, StatementForm, UrlTls},
     experiment::Url,
     record::ArmFacts,
 };
 use tithe_plugin::{
-    database::{Connect, Database, Lack},
+    custom::Custom,
+    database::{Connect, Database, Lack, Speaker, Statements},
     matrix::FeatureStatus,
     product::Product,
     protection::Protection,
@@ -34,7 +36,7 @@ use tithe_plugin::{
     setup::{Reach, Setup},
 };
 
-use self::{connection::MemcachedConnection, session::MemcachedSession};
+use self::{connection::MemcachedConnection, evidence::CLAIMS, session::MemcachedSession, spoken::Spoken};
 
 /// memcached.
 pub struct Memcached;
@@ -51,6 +53,13 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     server_programs: &["memcached"],
     network_login: NetworkLogin::Password(target::AUTH_FILE),
     scans: false,
+    custom: Some(AskedOfCustom {
+        setting: "stats settings {setting}",
+        between: '-',
+        // What a connection takes care of itself: `spoken`.
+        careful: &[],
+        kept: None,
+    }),
     start_s: 0.2,
     ..DatabaseEntry::BARE
 };
@@ -82,6 +91,10 @@ impl Database for Memcached {
 
     fn keeps_apart(&self) -> bool {
         true
+    }
+
+    fn in_place_of(&self, install: &Install, name: &str) -> Option<Vec<String>> {
+        install::in_place_of(install, name)
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {
@@ -127,6 +140,24 @@ impl Database for Memcached {
         }
     }
 
+    fn statements(
+        &self,
+        server: &Server,
+        setup: &Setup,
+        _how: &Connect,
+        speaker: Speaker,
+    ) -> Result<Box<dyn Statements>, Fault> {
+        Ok(Box::new(Spoken::open(server, setup, speaker)?))
+    }
+
+    fn answers(&self) -> bool {
+        true
+    }
+
+    fn ask(&self, server: &Server, setup: &Setup, question: &str) -> Result<Option<String>, Fault> {
+        store::ask(server, setup, question)
+    }
+
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
         target::PRODUCT.reach(server, setup)
     }
@@ -135,5 +166,10 @@ impl Database for Memcached {
 impl Product for Memcached {
     fn protections(&self) -> &'static [&'static dyn Protection] {
         protection::ALL
+    }
+
+    fn custom(&self) -> &'static dyn Protection {
+        static CUSTOM: Custom = Custom(&CLAIMS);
+        &CUSTOM
     }
 }

@@ -14,7 +14,7 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use super::{ENTRY, connection::MemcachedConnection, target::PRODUCT};
+use super::{ENTRY, connection::MemcachedConnection, launch::name_of, target::PRODUCT};
 use crate::{attached::unseen_process, target::is_local};
 
 /// What the item says that is called as the space is.
@@ -188,6 +188,37 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     all.extend(unseen_process(connection.into_wire().as_fd(), ENTRY.server_programs, None));
     Ok(all)
 }
+
+/// What the server answers to `question`: of a setting its value, by the name that it has there.
+///
+/// # Errors
+/// The server's error.
+pub fn ask(server: &Server, setup: &Setup, question: &str) -> Result<Option<String>, Fault> {
+    let mut connection = open(server, setup)?;
+    let Some(option) = question.strip_prefix("stats settings ") else {
+        return Ok(connection.rows(question)?.into_iter().next().and_then(|mut row| row.pop().flatten()));
+    };
+    let option = name_of(option);
+    let named = SHOWN.iter().find(|(name, _)| *name == option);
+    Ok(connection.stats("settings")?.remove(named.map_or(option.as_str(), |(_, shown)| shown)))
+}
+
+/// Options whose settings are shown by another name.
+const SHOWN: [(&str, &str); 13] = [
+    ("conn-limit", "maxconns"),
+    ("disable-cas", "cas_enabled"),
+    ("disable-dumping", "dump_enabled"),
+    ("disable-evictions", "evictions"),
+    ("disable-flush-all", "flush_enabled"),
+    ("listen-backlog", "tcp_backlog"),
+    ("max-item-size", "item_size_max"),
+    ("max-reqs-per-event", "reqs_per_event"),
+    ("memory-limit", "maxbytes"),
+    ("slab-growth-factor", "growth_factor"),
+    ("slab-min-size", "chunk_size"),
+    ("threads", "num_threads"),
+    ("verbose", "verbosity"),
+];
 
 /// What the figure depends on, as the server and the client's TLS say it.
 ///
