@@ -347,7 +347,12 @@ impl OfferedDatabase {
             return None;
         }
         let problem = format!("there is no setting {}", wording::quote(name));
-        Some((problem, wording::suggest(name, &known, "the database has")))
+        let help = wording::suggest(name, &known, "the database has");
+        // What a session of an embedded database can say is no setting of a server.
+        let said = entry.custom.filter(|_| entry.embedded).map(|asked| asked.setting.replace("{setting}", name));
+        let in_session =
+            said.map(|said| format!("; or have every session say it: `session = [\"{said} = …\"]` of a protection"));
+        Some((problem, help + &in_session.unwrap_or_default()))
     }
 
     /// Why servers of this database cannot listen on `address` for `arms`: what follows the name of the key. `None`
