@@ -8,6 +8,12 @@ use tithe_plugin::workload::{ArmState, Clients};
 
 use super::{context::CellContext, growth::Growth, machines::LoadMachines, started_arm::StartedArm};
 
+/// Why nothing is seen of a server whose threads serve whoever asks; the second where they are in view.
+pub(super) const NOBODY_ALONE: &str =
+    "no process or thread of the server serves one client alone, as far as can be seen";
+pub(super) const MANY_THREADS: &str =
+    "no process or thread of the server serves one client alone, and all of them are counted";
+
 /// Why what other programs take is not seen where nothing is bound to a processor.
 pub(super) const NOT_BOUND: &str = "clients and servers were not bound to processors";
 

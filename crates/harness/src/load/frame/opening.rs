@@ -27,7 +27,7 @@ use tithe_plugin::{
 
 use super::{
     context::CellContext,
-    lanes::{Lanes, NOT_BOUND},
+    lanes::{Lanes, MANY_THREADS, NOBODY_ALONE, NOT_BOUND},
     machines::Serving,
     started_arm::StartedArm,
 };
@@ -248,7 +248,8 @@ impl<'a> Opening<'a> {
             return unseen(reason);
         }
         if tasks.iter().any(|task| matches!(task, ServerTask::Unknown)) {
-            return unseen("no process or thread of the server serves one client alone, as far as can be seen");
+            let counted = self.context.arms.iter().all(|arm| arm.server.process.is_some());
+            return unseen(if counted { MANY_THREADS } else { NOBODY_ALONE });
         }
         let attached = self.context.arms.iter().any(|arm| arm.server.address.is_attached());
         if attached && !self.are_bound(tasks) {
