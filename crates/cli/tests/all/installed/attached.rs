@@ -4,7 +4,7 @@ use crate::support;
 
 use support::{
     Bench, err, out,
-    server::{OtherServer, Server},
+    server::{OtherServer, Server, free_port},
     status,
 };
 
@@ -206,4 +206,40 @@ fn columns_and_plain_records_stand_on_one_mariadb() {
     let Some(server) = OtherServer::mariadb() else { return };
     let url = format!("mariadb://tithe@{}", server.place("127.0.0.1"));
     columns_and_plain_records_stand_on_one("mariadb", &url, "counted by the thread of each connection");
+}
+
+/// What a connection takes is said by part, and that all threads of the server are counted: clients of `database` at
+/// `plain` and, by TLS, at `tls` share those.
+fn connecting_is_said_by_part(database: &str, plain: &str, tls: &str) {
+    let bench = Bench::new("attached-connecting");
+    let text = at_a_rate(database, &[arm("plain", plain, ""), arm("tls", tls, TLS)].concat());
+    bench.file("e.toml", &text.replace("[measure]", "reconnect_every = 10\n[measure]"));
+    let output = bench.tithe(&["run", "e.toml", "--quiet"]);
+    assert_eq!(status(&output), 0, "{database}: {}{}", out(&output), err(&output));
+    assert_eq!(proofs(&bench), ["baseline", "proven"], "{database}");
+    let told = bench.whole_report();
+    let (plain, tls) = told.split_once("plain: TCP ").and_then(|(_, rest)| rest.split_once(" tls: TCP ")).expect(&told);
+    assert!(plain.contains("; login ") && !plain.contains("; TLS "), "{database}: {told}");
+    let parts = ["; TLS ", "; login ", ", its client "].iter().all(|part| tls.contains(part));
+    let whose = "a connection of Tithe's own client by part; the client of an application takes another time";
+    assert!(parts && told.contains(whose), "{database}: {told}");
+    let processes = server_processes(&bench);
+    assert!(processes.iter().all(|words| words.contains("counted as a whole")), "{database}: {processes:?}");
+}
+
+#[test]
+fn connecting_to_a_redis_with_further_threads_is_said_by_part() {
+    let port = free_port();
+    let tls = format!("tls-port {}\nCERTIFICATES\ntls-auth-clients no\ntls-protocols TLSv1.3\n", port.number());
+    let Some(server) = OtherServer::redis_with(&format!("io-threads 2\n{tls}")) else { return };
+    let tls = format!("rediss://127.0.0.1:{}?ca={}", port.number(), server.authority());
+    connecting_is_said_by_part("redis", &format!("redis://{}", server.place("127.0.0.1")), &tls);
+}
+
+#[test]
+fn connecting_to_a_mariadb_with_a_pool_of_threads_is_said_by_part() {
+    let Some(server) = OtherServer::mariadb_with(false, "thread_handling = pool-of-threads\n", "") else { return };
+    let plain = format!("mariadb://tithe@{}", server.place("127.0.0.1"));
+    let tls = format!("{plain}/?ssl-mode=verify_identity&ssl-ca={}", server.authority());
+    connecting_is_said_by_part("mariadb", &plain, &tls);
 }

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, fs};
 
 use serde_json::Value;
 use tithe_databases::{
-    cassandra::Cassandra, mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis, sqlite::Sqlite,
+    cassandra::Cassandra, mariadb::MariaDb, memcached::Memcached, mysql::MySql, postgres::Postgres, redis::Redis,
+    sqlite::Sqlite,
 };
 use tithe_plugin::product::Product;
 
@@ -154,16 +155,75 @@ fn files_and_checks_by_name_on_postgres() {
 fn statements_settings_and_claims_on_sqlite() {
     let own = "{ use = \"custom\", name = \"trail\", statements = [\"CREATE TABLE trail (what TEXT)\", \
                \"CREATE TRIGGER kept AFTER UPDATE ON usertable BEGIN INSERT INTO trail VALUES (old.YCSB_KEY); END\"], \
-               session = [\"PRAGMA recursive_triggers = ON\"] }";
+               session = [\"PRAGMA recursive_triggers = ON\", \"PRAGMA foreign_keys = ON\"] }";
     let claims = "[{ statement = \"SELECT count(*) FROM sqlite_master WHERE type = 'trigger'\", equals = \"1\" }, \
+                  { statement = \"PRAGMA foreign_keys\", equals = \"1\" }, \
                   { statement = \"DELETE FROM usertable\", fails_with = \"readonly\" }]";
     let lines = format!("settings = {{ secure_delete = \"ON\" }}\nprotections = [{own}]\nclaims = {claims}");
     verify(
         &Sqlite,
         &lines,
         7,
-        &["i own, yes: secure_delete = ON", "control: it answers 0", "the claim holds on the plain arm, too"],
+        &[
+            "i own, yes: secure_delete = ON",
+            "control: it answers 0",
+            "✓ own: `PRAGMA foreign_keys` answers `1`",
+            "the claim holds on the plain arm, too",
+        ],
     );
+}
+
+/// What an arm cannot set, by product: all of it is named at once, with its place, and nothing is started.
+const REFUSED: &[(&str, &str, &[&str])] = &[
+    ("postgres", "jitt = \"off\", wal_compresion = \"on\"", &["no setting `jitt`", "no setting `wal_compresion`"]),
+    // Evidence would be read where it is not.
+    ("postgres", "log_directory = \"/tmp\", hba_file = \"/tmp/x\"", &["`log_directory` cannot", "`hba_file` cannot"]),
+    (
+        "mariadb",
+        "foo = \"1\", \"validate_password.policy\" = \"LOW\"",
+        &["no setting `foo`", "`validate_password.policy`"],
+    ),
+    (
+        "mysql",
+        "foo = \"1\", \"validate_password.policy\" = \"LOW\"",
+        &["no setting `foo`", "`statements` have installed it"],
+    ),
+    // Its threads would spin in other arms' slots.
+    ("redis", "io-threads = \"4\"", &["`io-threads` cannot be set"]),
+    ("redis", "maxmemori = \"1\", hzz = \"1\"", &["no setting `maxmemori`", "no setting `hzz`"]),
+    ("memcached", "ext_path = \"/tmp/x:1G\"", &["`ext_path` cannot be set"]),
+    ("memcached", "idle_timeou = \"1\", foo = \"1\"", &["no setting `idle_timeou`", "no setting `foo`"]),
+    ("sqlite", "foreign_keys = \"ON\"", &["no setting `foreign_keys`", "`session = [\"PRAGMA foreign_keys = …\"]`"]),
+];
+
+#[test]
+fn what_an_arm_cannot_set_is_named_at_once_before_anything_starts() {
+    let bench = Bench::new("custom-refused");
+    for (product, settings, words) in REFUSED {
+        let database = tithe_databases::all().iter().find(|database| database.id() == *product).expect("a product");
+        if found(*database).is_none() {
+            continue;
+        }
+        bench.file("e.toml", &on(product, &format!("settings = {{ {settings} }}")));
+        let output = bench.tithe(&["plan", "e.toml"]);
+        let told = err(&output);
+        assert_eq!(status(&output), 2, "{product}: {told}");
+        words.iter().for_each(|words| assert!(told.contains(words), "{product}: no {words} in {told}"));
+    }
+}
+
+#[test]
+fn what_is_let_be_by_a_memcached_is_no_protection() {
+    let claims = "[{ statement = \"watch fetchers\", fails_with = \"watch commands not allowed\" }, \
+                  { statement = \"flush_all\", fails_with = \"not allowed\" }]";
+    let lines = format!("settings = {{ disable-flush-all = \"\", threads = \"2\" }}\nclaims = {claims}");
+    let said = [
+        "✗ own: `watch fetchers`",
+        "i own, yes: threads = 2",
+        // On the plain arm it would remove all.
+        "`flush_all` may change something, and a claim changes nothing",
+    ];
+    verify(&Memcached, &lines, 5, &said);
 }
 
 #[test]
@@ -173,8 +233,16 @@ fn commands_that_may_change_something_are_not_carried_out_on_redis() {
     let claims = "[{ statement = \"GET other\", fails_with = \"NOPERM\" }, \
                   { statement = \"FLUSHALL\", fails_with = \"unknown command\" }]";
     let settings = "{ rename-command = \"FLUSHALL \\\"\\\"\", maxmemory-policy = \"volatile-lru\" }";
-    let lines = format!("settings = {settings}\nprotections = [{own}]\nclaims = {claims}");
-    verify(&Redis, &lines, 0, &["control: it answers QUEUED", "i own, yes: maxmemory-policy", "every claim holds"]);
+    // A command that an account may not call is there for another.
+    let denied = "[[arm]]\nname = \"denied\"\nprotections = [{ use = \"custom\", name = \"rights\", statements = \
+                  [\"ACL SETUSER default -flushall\"], claims = [{ statement = \"FLUSHALL\", fails_with = \"unknown command\" }] }]";
+    let lines = format!("settings = {settings}\nprotections = [{own}]\nclaims = {claims}\n{denied}");
+    verify(
+        &Redis,
+        &lines,
+        7,
+        &["control: it answers QUEUED", "i own, yes: maxmemory-policy", "✓ own: `FLUSHALL`", "? denied: `FLUSHALL`"],
+    );
 }
 
 #[test]
@@ -293,8 +361,9 @@ const ENTRIES: &[(&str, &str, &[&str])] = &[
     ),
     ("mariadb", "statement-timeout", &["session = [\"SET max_statement_time = 0\"]"]),
     ("mysql", "audit-trigger", &["statements = [\"DROP TRIGGER tithe_update\"]"]),
-    ("sqlite", "secure-delete", &[]),
+    ("sqlite", "secure-delete", &["session = [\"PRAGMA secure_delete = OFF\"]"]),
     ("sqlite", "audit-trigger", &["statements = [\"DROP TRIGGER tithe_delete\"]"]),
+    ("memcached", "no-watching", &[]),
     ("redis", "renamed-command", &[]),
     ("redis", "key-selectors", &["statements = [\"ACL SETUSER tithe_client (~* +@all)\"]"]),
 ];
@@ -338,7 +407,7 @@ fn entries_of_postgres_are_proven_and_what_defeats_them_is_seen() {
 
 #[test]
 fn entries_of_other_products_are_proven_and_what_defeats_them_is_seen() {
-    for database in [&MariaDb as &'static dyn Product, &MySql, &Sqlite, &Redis] {
+    for database in [&MariaDb as &'static dyn Product, &MySql, &Sqlite, &Redis, &Memcached] {
         entries_hold(database);
     }
 }
