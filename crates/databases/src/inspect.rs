@@ -247,6 +247,165 @@ mod tests {
         .assert_eq(&text);
     }
 
+    /// How a server is judged that answers so to those who must be refused.
+    fn at_the_door(judge: impl Fn(Open) -> Judgement) -> String {
+        let answers: [(&str, Open); 4] = [
+            ("served", |_| Ok("x".to_owned())),
+            ("refused", |_| Err(Fault::Refused("not you".to_owned()))),
+            ("asked for a password", |_| Err(Fault::Refused("the server asks for a password".to_owned()))),
+            ("broken", |_| Err(Fault::Connection("gone".to_owned()))),
+        ];
+        let told = |(name, open): (&str, Open)| {
+            let Judgement { state, scope, seen, .. } = judge(open);
+            format!("  {name}: {}, {}: {seen}\n", state.words(), scope.words())
+        };
+        answers.map(told).concat()
+    }
+
+    #[test]
+    fn who_must_be_refused_is_tried() {
+        let secret = || Some(tithe_machine::secret::Secret::new("correct horse"));
+        let files = || Some(("a.pem".into(), "a.key".into()));
+        let with_tls = |password, identity| Target {
+            password,
+            must_ask: true,
+            tls: Some(Tls::of_url(crate::target::Authority::System, identity)),
+            ..Target::default()
+        };
+        // Nobody may be tried with what he must do without.
+        fn is_bare(target: &Target) -> bool {
+            target.password.is_none() && !target.must_ask
+        }
+        let bare: Open = |target| {
+            assert!(is_bare(target) && target.tls.as_ref().is_none_or(|tls| tls.identity.is_none()));
+            Err(Fault::Refused("not you".to_owned()))
+        };
+        let kept: Open = |target| {
+            assert!(is_bare(target) && target.tls.as_ref().is_some_and(|tls| tls.identity.is_some()));
+            Err(Fault::Refused("not you".to_owned()))
+        };
+        assert_eq!(authentication(&with_tls(None, files()), "none", bare).state, State::Enforced);
+        assert_eq!(authentication(&with_tls(secret(), files()), "scram", kept).state, State::Enforced);
+        let targets = [
+            ("a password", Target { password: secret(), ..Target::default() }, "scram"),
+            ("a password that nobody asked for", Target { password: secret(), ..Target::default() }, "none"),
+            ("no password", Target::default(), "scram"),
+            ("a certificate", with_tls(None, files()), "none"),
+            ("a certificate and a password", with_tls(secret(), files()), "scram"),
+            ("TLS without a certificate", with_tls(None, None), "none"),
+            ("the kernel's word", Target::default(), SOCKET_PEER),
+        ];
+        let mut text = String::new();
+        for (name, target, method) in targets {
+            text += &format!("{name}, by {method}\n{}", at_the_door(|open| authentication(&target, method, open)));
+        }
+        text += &format!("TLS\n{}", at_the_door(|open| transport(&with_tls(None, None), "TLSv1.3", Ok(false), open)));
+        let socket = Target { host: "/run/db".to_owned(), ..Target::default() };
+        for (name, target) in [("plaintext", Target::default()), ("a socket", socket)] {
+            for offers in [Ok(true), Ok(false), Err(Fault::Refused("no right".to_owned()))] {
+                let Judgement { state, scope, seen, .. } = transport(&target, "", offers, |_| panic!("nobody asks"));
+                text += &format!("{name}: {}, {}: {seen}\n", state.words(), scope.words());
+            }
+        }
+        expect![[r#"
+            a password, by scram
+              served: available but not enforced, this account: by scram; without a password: served too
+              refused: enforced, this account: by scram; without a password: refused (not you)
+              asked for a password: enforced, this account: by scram; without a password: refused (the server asks for a password)
+              broken: cannot tell, this account: by scram; without a password: connection: gone
+            a password that nobody asked for, by none
+              served: off, this account: let in without a password
+              refused: off, this account: let in without a password
+              asked for a password: off, this account: let in without a password
+              broken: off, this account: let in without a password
+            no password, by scram
+              served: off, this account: let in without a password
+              refused: off, this account: let in without a password
+              asked for a password: off, this account: let in without a password
+              broken: off, this account: let in without a password
+            a certificate, by none
+              served: off, this account: let in without a password or certificate
+              refused: enforced, this account: by client certificate; without one: refused (not you)
+              asked for a password: enforced, this account: by client certificate; without one: refused (the server asks for a password)
+              broken: cannot tell, this account: let in with a certificate; without one: connection: gone
+            a certificate and a password, by scram
+              served: available but not enforced, this account: by scram; without a password: served too
+              refused: enforced, this account: by scram; without a password: refused (not you)
+              asked for a password: enforced, this account: by scram; without a password: refused (the server asks for a password)
+              broken: cannot tell, this account: by scram; without a password: connection: gone
+            TLS without a certificate, by none
+              served: off, this account: let in without a password
+              refused: off, this account: let in without a password
+              asked for a password: off, this account: let in without a password
+              broken: off, this account: let in without a password
+            the kernel's word, by socket peer
+              served: enforced, this account: by socket peer: the kernel says whose process it is
+              refused: enforced, this account: by socket peer: the kernel says whose process it is
+              asked for a password: enforced, this account: by socket peer: the kernel says whose process it is
+              broken: enforced, this account: by socket peer: the kernel says whose process it is
+            TLS
+              served: available but not enforced, this account: TLSv1.3; plaintext: served too
+              refused: enforced, this account: TLSv1.3; plaintext: refused (not you)
+              asked for a password: available but not enforced, this account: TLSv1.3; plaintext: served too
+              broken: cannot tell, this account: TLSv1.3; plaintext: connection: gone
+            plaintext: available but not enforced, this account: plaintext: served; the server has TLS as well
+            plaintext: off, whole server: plaintext: served; the server has no TLS
+            plaintext: available but not enforced, this account: plaintext: served; whether TLS is there: refused: no right
+            a socket: available but not enforced, this account: by a Unix socket, which no network sees; the server has TLS as well
+            a socket: off, whole server: by a Unix socket, which no network sees; the server has no TLS
+            a socket: available but not enforced, this account: by a Unix socket, which no network sees; whether TLS is there: refused: no right
+        "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn words_count_and_name_what_there_is() {
+        let names = |count: usize| (1..=count).map(|number| format!("a{number}")).collect::<Vec<_>>();
+        let rules = |exceptions, doubts| Rules {
+            read: "read".to_owned(),
+            exceptions: names(exceptions),
+            remedy: "mend it",
+            doubts: names(doubts),
+            ..Rules::default()
+        };
+        let mut text: Vec<String> = [0, 1, 2, 5, 6].iter().map(|count| rules(*count, 0).words()).collect();
+        text.extend([1, 5, 6, 7].iter().map(|count| rules(0, *count).words()));
+        text.extend([0, 1, 2].map(|count| counted(count, "rule")));
+        expect![[r#"
+            read: no exception
+            read: 1 exception: a1: mend it
+            read: 2 exceptions: a1; a2: mend it
+            read: 5 exceptions: a1; a2; a3; a4; a5: mend it
+            read: 6 exceptions: a1; a2; a3; a4; a5 and 1 more: mend it
+            read: no exception; not judged: a1
+            read: no exception; not judged: a1; not judged: a2; not judged: a3; not judged: a4; not judged: a5
+            read: no exception; not judged: a1; not judged: a2; not judged: a3; not judged: a4; not judged: a5; not judged: 1 more
+            read: no exception; not judged: a1; not judged: a2; not judged: a3; not judged: a4; not judged: a5; not judged: 2 more
+            0 rules
+            1 rule
+            2 rules"#]].assert_eq(&text.join("\n"));
+    }
+
+    #[test]
+    fn a_finding_is_kept_once_and_a_doubt_narrows() {
+        let [one, other] = [&crate::findings::MY_AUDIT_OFF, &crate::findings::MY_AUDIT_PARTIAL];
+        let judged = Judgement::whole(State::Enforced, "x").found(one).found(other).found(one);
+        assert_eq!(judged.findings, [one, other]);
+        let Judgement { state, scope, seen, findings } = judged.clone().doubted("y");
+        assert_eq!(
+            (state, scope, seen.as_str(), findings.len()),
+            (State::Enforced, Scope::Account, "x; not judged: y", 2)
+        );
+        let rules = Rules { findings: vec![one, other], ..Rules::default() };
+        assert_eq!(Judgement::account(State::Off, "x").with_rules(Ok(rules), "").findings, [one, other]);
+        let cell = judged.of(Feature::Auditing);
+        assert_eq!((cell.feature, cell.scope, cell.findings.len()), (Feature::Auditing, Scope::Server, 2));
+        let failed = inspect_feature(Feature::AtRest, || Err(Fault::Refused("no".to_owned())));
+        assert_eq!(
+            (failed.feature, failed.state, failed.seen.as_str()),
+            (Feature::AtRest, State::Unseen, "refused: no")
+        );
+    }
+
     #[test]
     fn one_administrator_is_no_mistake() {
         let names = |count: usize| (0..count).map(|number| format!("a{number}")).collect::<Vec<_>>();

@@ -266,3 +266,6 @@ impl Check for CountedInLog {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -146,3 +146,6 @@ fn asked(context: &CheckContext<'_>) -> Result<AskedOfCustom, Fault> {
     let refused = || Fault::Refused(format!("Tithe puts no question of yours to {}", entry.title));
     entry.custom.ok_or_else(refused)
 }
+
+#[cfg(test)]
+mod tests;

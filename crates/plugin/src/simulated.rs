@@ -11,6 +11,8 @@
 mod protections;
 mod session;
 mod spinning;
+#[cfg(test)]
+pub mod sql_bench;
 mod store;
 #[cfg(any(test, feature = "test-bench"))]
 pub mod test_bench;

@@ -83,3 +83,6 @@ impl Attempt {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
