@@ -26,7 +26,9 @@ pub fn bounds(index: usize) -> (u64, u64) {
     }
     let exponent = (index >> SUB_BITS) - 1;
     let mantissa = (index & (SUB - 1)) + SUB;
-    (mantissa << exponent, (mantissa + 1) << exponent)
+    let low = mantissa << exponent;
+    // The last bucket ends where numbers do.
+    (low, low.saturating_add(1 << exponent))
 }
 
 /// Counts by bucket. Serialised as `[[bucket, count], …]` with the empty buckets left out.
@@ -118,5 +120,98 @@ impl<'de> Deserialize<'de> for Histogram {
             histogram.add(index, count);
         }
         Ok(histogram)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Values of every magnitude alike.
+    fn value() -> impl Strategy<Value = u64> {
+        (0u32..64, any::<u64>()).prop_map(|(shift, bits)| bits >> shift)
+    }
+
+    fn of(values: &[u64]) -> Histogram {
+        let mut histogram = Histogram::default();
+        values.iter().for_each(|value| histogram.record(*value));
+        histogram
+    }
+
+    #[test]
+    fn buckets_join_without_a_gap_up_to_the_last_number() {
+        let last = index(u64::MAX);
+        for number in 0..last {
+            let (low, high) = bounds(number);
+            assert_eq!((index(low), index(high - 1), bounds(number + 1).0), (number, number, high));
+            // Less than 0.8 % wide, or of one number.
+            assert!(high - low == 1 || (high - low) * SUB <= low, "{low} to {high}");
+        }
+        assert_eq!(bounds(0).0, 0);
+        assert_eq!(bounds(last).1, u64::MAX);
+        assert!(of(&[u64::MAX]).quantile(1.0).is_some_and(|value| value >= bounds(last).0 as f64));
+        assert_eq!(of(&[u64::MAX]), of(&[bounds(last).0]));
+    }
+
+    #[test]
+    fn room_for_usual_latencies_is_there_before_they_come() {
+        let mut histogram = Histogram::with_capacity();
+        let room = histogram.counts.capacity();
+        histogram.record(69_000_000_000);
+        assert_eq!(histogram.counts.capacity(), room);
+        assert_eq!(histogram.buckets().collect::<Vec<_>>(), [(index(69_000_000_000), 1)]);
+        assert_eq!(Histogram::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn what_no_histogram_can_hold_is_refused() {
+        let read = |text: &str| serde_json::from_str::<Histogram>(text).map_err(|error| error.to_string());
+        let (last, most) = (index(u64::MAX), u64::MAX);
+        assert_eq!(read(&format!("[[{last},{most}]]")).map(|it| it.total()), Ok(most));
+        assert!(read(&format!("[[{},1]]", last + 1)).is_err_and(|words| words.contains("does not exist")));
+        assert!(read(&format!("[[1,{most}],[2,1]]")).is_err_and(|words| words.contains("more than there can be")));
+        assert!(read("[[1,-1]]").is_err() && read("[[1]]").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn recording_apart_and_merging_is_recording_together(
+            one in prop::collection::vec(value(), 0..50), other in prop::collection::vec(value(), 0..50)
+        ) {
+            let mut merged = of(&one);
+            merged.merge(&of(&other));
+            let buckets = |histogram: &Histogram| histogram.buckets().collect::<Vec<_>>();
+            let together = of(&[one.clone(), other].concat());
+            prop_assert_eq!(buckets(&merged), buckets(&together));
+            prop_assert_eq!(merged.total(), together.total());
+            prop_assert_eq!(merged.total(), buckets(&merged).iter().map(|(_, count)| count).sum::<u64>());
+            let text = serde_json::to_string(&merged).unwrap();
+            let read: Histogram = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!((buckets(&read), read.total()), (buckets(&merged), merged.total()));
+            merged.clear();
+            prop_assert_eq!((buckets(&merged), merged.total()), (Vec::new(), 0));
+            one.iter().for_each(|value| merged.record(*value));
+            prop_assert_eq!(buckets(&merged), buckets(&of(&one)));
+        }
+
+        #[test]
+        fn a_quantile_is_in_the_bucket_of_the_value_at_its_rank(
+            mut values in prop::collection::vec(value(), 1..60), quantile in 0.0f64..=1.0, less in 0.0f64..=1.0
+        ) {
+            let histogram = of(&values);
+            values.sort_unstable();
+            let rank = (quantile * values.len() as f64).ceil().max(1.0) as usize;
+            let (low, high) = bounds(index(values[rank - 1]));
+            let found = histogram.quantile(quantile).unwrap();
+            prop_assert!(low as f64 <= found && found <= high as f64, "{found} is not in {low} to {high}");
+            prop_assert!(histogram.quantile(quantile * less).unwrap() <= found);
+            // Of one bucket the quantile goes along with the share.
+            let (low, high) = bounds(index(values[0]));
+            let one = of(&vec![values[0]; 8]).quantile(quantile).unwrap();
+            let share = (one - low as f64) / (high - low) as f64;
+            prop_assert!((share - quantile).abs() < 1e-3, "{share} for {quantile}");
+        }
     }
 }

@@ -165,3 +165,59 @@ impl ProfiledFrame {
         self.arms.len() == arms && self.stacks.iter().all(named)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Slots of two arms, in powers of ten so that no sum is another one's.
+    fn slots() -> Vec<Slot> {
+        let slot = |arm, operations, client_cpu_ns, server_cpu_ns| Slot {
+            arm,
+            operations,
+            client_cpu_ns,
+            server_cpu_ns,
+            ..Slot::default()
+        };
+        vec![slot(0, 1, 10, 100), slot(1, 1000, 2000, 3000), slot(0, 3, 20, 300)]
+    }
+
+    #[test]
+    fn an_arm_has_the_sums_of_its_own_slots() {
+        let arm = ProfiledArm::of(&slots(), 0);
+        assert_eq!((arm.operations, arm.client_cpu_ns, arm.server_cpu_ns), (4, 30, 400));
+        assert_eq!(arm.cpu_per_op(), 107.5);
+        let frame = ProfiledFrame::without_samples((7, 9), 3, &slots());
+        assert_eq!((frame.cell, frame.frame, frame.arms.len()), (7, 9, 3));
+        assert_eq!((frame.arms[0], frame.arms[1].cpu_per_op(), frame.arms[2]), (arm, 5.0, ProfiledArm::default()));
+    }
+
+    #[test]
+    fn only_lines_whose_names_are_there_are_used() {
+        let stack = |arm, functions: &[u32]| Stack {
+            arm,
+            side: Side::Client,
+            task: String::new(),
+            samples: 1,
+            functions: functions.to_vec(),
+        };
+        let with = |stacks: &[Stack]| ProfiledFrame {
+            functions: vec![Function::default(); 2],
+            stacks: stacks.to_vec(),
+            ..ProfiledFrame::without_samples((0, 0), 2, &slots())
+        };
+        assert!(with(&[stack(0, &[0]), stack(1, &[1, 0])]).is_whole(2));
+        for damaged in [stack(2, &[0]), stack(0, &[]), stack(0, &[0, 2])] {
+            assert!(!with(&[stack(0, &[0]), damaged.clone()]).is_whole(2), "{damaged:?}");
+        }
+        assert!(!with(&[]).is_whole(1) && !with(&[]).is_whole(3));
+    }
+
+    #[test]
+    fn what_is_counted_is_what_operations_cost() {
+        let counted: Vec<&str> = Side::ALL.into_iter().filter(|side| side.is_counted()).map(Side::words).collect();
+        assert_eq!(counted, ["client", "server", "log writer"]);
+        let others: Vec<&str> = Side::ALL.into_iter().filter(|side| !side.is_counted()).map(Side::words).collect();
+        assert_eq!(others, ["helper", "kernel thread"]);
+    }
+}

@@ -255,6 +255,9 @@ mod tests {
         assert_eq!(setting_bytes("256MB", 8192), Some(256 << 20));
         assert_eq!(setting_bytes("1G", 1), Some(1 << 30));
         assert_eq!(setting_bytes("16384", 8192), Some(128 << 20));
+        for (unit, scale) in [("k", 10), ("kB", 10), ("M", 20), ("mb", 20), ("g", 30), (" GB ", 30)] {
+            assert_eq!(setting_bytes(&format!(" 3{unit}"), 8192), Some(3 << scale), "{unit}");
+        }
         for bad in ["", "MB", "-1MB", "1.5GB", "99999999999G"] {
             assert_eq!(setting_bytes(bad, 1), None, "{bad}");
         }

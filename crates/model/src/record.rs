@@ -556,3 +556,56 @@ impl Machine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames whose every count in turn is `count`.
+    fn frames_with(count: u64) -> Vec<ArmFrame> {
+        let mut latency = Histogram::default();
+        latency.add(3, count);
+        let latency: BTreeMap<String, Histogram> = [("READ".to_owned(), latency)].into();
+        let none = ArmFrame::default();
+        vec![
+            ArmFrame { operations: count, ..none.clone() },
+            ArmFrame { operations_lead_in: count, ..none.clone() },
+            ArmFrame { failed: count, ..none.clone() },
+            ArmFrame { unfinished: count, ..none.clone() },
+            ArmFrame { operations_before: count, ..none.clone() },
+            ArmFrame { latency: latency.clone(), ..none.clone() },
+            ArmFrame { intended: latency, ..none.clone() },
+            ArmFrame { phases: vec![(1, 0.0), (count, 0.0)], ..none },
+        ]
+    }
+
+    #[test]
+    fn more_operations_than_there_can_be_are_not_possible_wherever_they_stand() {
+        assert!(frames_with(1 << 48).iter().all(ArmFrame::is_possible));
+        assert!(!frames_with((1 << 48) + 1).iter().any(ArmFrame::is_possible));
+        let frame = ArmFrame { operations: 3, operations_lead_in: 40, failed: 500, ..ArmFrame::default() };
+        assert_eq!(frame.all_operations(), 43);
+    }
+
+    #[test]
+    fn a_warm_up_is_unsteady_where_it_still_changes_by_more_than_the_bound() {
+        let warmed = |ended, change| {
+            let warmed = WarmedUp {
+                start: 0,
+                duration_ns: 1,
+                windows: 8,
+                ended,
+                quantity: Steadied::Operations,
+                arm: 0,
+                change,
+                as_before: false,
+            };
+            warmed.is_unsteady()
+        };
+        for change in [steady::BOUND, -steady::BOUND, 1.0] {
+            assert!(warmed(Steadiness::Changing, change), "{change}");
+            assert!(!warmed(Steadiness::Steady, change), "{change}");
+        }
+        assert!(!warmed(Steadiness::Changing, steady::BOUND * 0.99) && !warmed(Steadiness::Unclear, 1.0));
+    }
+}

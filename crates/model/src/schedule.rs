@@ -188,6 +188,71 @@ mod tests {
 
     use super::*;
 
+    // Expected values: the reference implementation in C, https://prng.di.unimi.it/splitmix64.c, from 1234567.
+    #[test]
+    fn bits_are_those_of_the_reference() {
+        let mut random = SplitMix64::new(1_234_567);
+        let reference = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+            16_408_922_859_458_223_821,
+        ];
+        assert_eq!([(); 5].map(|()| random.next_u64()), reference);
+        let mut again = SplitMix64::new(1_234_567);
+        assert_eq!(again.next_f64(), (reference[0] >> 11) as f64 / (1u64 << 53) as f64);
+    }
+
+    /// A run is repeated by its plan, which has the seed alone: what is drawn stays what it was.
+    #[test]
+    fn what_a_seed_draws_stays_the_same() {
+        let streams = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 2, 3)];
+        let streams = streams.map(|(frame, block, client)| stream_seed(7, frame, block, client));
+        let order = |frame, block| block_order(7, frame, block, 5);
+        expect_test::expect![[""]].assert_eq(&format!(
+            "{streams:?}\n{:?} {:?} {:?}\n{:?}",
+            order(0, 0),
+            order(1, 0),
+            order(0, 1),
+            arms_of(&frame_order(7, 3, 2, 3))
+        ));
+    }
+
+    #[test]
+    fn no_two_clients_blocks_frames_or_seeds_share_a_stream() {
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in [0, 1 << 60] {
+            for frame in 0..12 {
+                for block in 0..12 {
+                    for client in 0..12 {
+                        assert!(
+                            seen.insert(stream_seed(seed, frame, block, client)),
+                            "{seed} {frame} {block} {client}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn below_a_bound_every_number_is_drawn_alike() {
+        let mut random = SplitMix64::new(3);
+        for bound in [1u64, 2, 3, 7, 10] {
+            let mut counts = vec![0u32; bound as usize];
+            (0..10_000 * bound).for_each(|_| counts[random.below(bound) as usize] += 1);
+            // Within five standard deviations.
+            assert!(counts.iter().all(|count| count.abs_diff(10_000) < 500), "{counts:?}");
+        }
+        // Just above half of all numbers, nearly every second is drawn again; of the powers of two none is.
+        let bound = (1 << 63) + 1;
+        let mean = (0..4000).map(|_| random.below(bound) as f64 / bound as f64).sum::<f64>() / 4000.0;
+        assert!((mean - 0.5).abs() < 0.025, "{mean}");
+        let (mut bits, mut same) = (SplitMix64::new(9), SplitMix64::new(9));
+        (0..100).for_each(|_| assert_eq!(bits.below(1 << 63), same.next_u64() % (1 << 63)));
+    }
+
     fn arms_of(places: &[Place]) -> Vec<usize> {
         places.iter().map(|place| place.arm).collect()
     }

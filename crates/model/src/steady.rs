@@ -306,6 +306,16 @@ mod tests {
         assert!(seen.iter().zip(tables).all(|(seen, table)| *seen == table || seen + 1 == table), "{seen:?}");
     }
 
+    // Expected values: `qt(0.95, c(4, 6, 10, 20, 100))` of R 4.
+    #[test]
+    fn quantiles_are_those_of_tables_as_far_as_is_said() {
+        let tables = [(4.0, 2.13185, 0.02), (6.0, 1.94318, 0.006), (10.0, 1.81246, 0.0012), (20.0, 1.72472, 0.0002)];
+        for (degrees, table, error) in tables.into_iter().chain([(100.0, 1.66023, 0.0001)]) {
+            let short = table - t_95(degrees);
+            assert!((-0.0001..error).contains(&short), "{degrees}: {short}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_unit_and_nothing_before_the_second_half_matters(

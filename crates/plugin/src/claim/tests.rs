@@ -3,9 +3,7 @@
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::simulated::sql_bench::SqlBench;
-
-type Answers = fn(Option<&str>, bool, &str) -> Result<Vec<Row>, Fault>;
+use crate::simulated::sql_bench::{Answers, SqlBench};
 
 fn no() -> Result<Vec<Row>, Fault> {
     Err(Fault::Server("permission denied".to_owned()))

@@ -2,7 +2,7 @@ use expect_test::expect;
 use tithe_model::experiment::{Claim, Says};
 
 use super::*;
-use crate::simulated::sql_bench::SqlBench;
+use crate::simulated::sql_bench::{Answers, SqlBench};
 
 fn custom() -> experiment::Custom {
     let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -38,7 +38,7 @@ fn everything_that_data_describe_reaches_the_set_up() {
 
 #[test]
 fn a_setting_counts_where_the_arms_differ_in_it() {
-    let arm = |answers: fn(Option<&str>, bool, &str) -> Result<Vec<crate::database::Row>, Fault>| {
+    let arm = |answers: Answers| {
         let mut arm = SqlBench::plain();
         arm.database.answers = Some(answers);
         arm

@@ -98,6 +98,9 @@ impl Cell {
     }
 }
 
+/// What is answered to a text of an account that has been careful or not.
+pub type Answers = fn(Option<&str>, bool, &str) -> Result<Vec<database::Row>, Fault>;
+
 /// The server.
 #[derive(Clone)]
 pub struct SqlInMemory {
@@ -107,7 +110,7 @@ pub struct SqlInMemory {
     /// What its clients say first.
     pub opening: &'static [u8],
     /// What it answers to texts of an account that has been careful or not; without it, the text that they select.
-    pub answers: Option<fn(Option<&str>, bool, &str) -> Result<Vec<database::Row>, Fault>>,
+    pub answers: Option<Answers>,
     /// What it answers where its tables are to be written out.
     pub written_out: Result<(), Fault>,
 }

@@ -1,7 +1,10 @@
 //! Protections of the reader's own, and settings of one arm.
 
 use expect_test::expect;
-use tithe_model::experiment::{Claim, Says};
+use tithe_model::{
+    experiment::{Claim, Says},
+    parse::custom_file,
+};
 
 use super::{check, with_arms};
 use crate::read_experiment;
@@ -25,6 +28,37 @@ fn a_protection_of_the_readers_own() {
         Claim::Statement { statement: "SELECT count(*) FROM usertable".to_owned(), says: Says::Equals("0".to_owned()) };
     assert_eq!(custom.claims, [expected]);
     assert!(!experiment.arms[1].is_setting());
+}
+
+#[test]
+fn what_is_switched_on_a_running_server_can_be_undone_there() {
+    let read = |lines: &str| {
+        let claim = "\n[[claims]]\nstatement = \"SELECT 1\"\nrows = 0\n";
+        let (described, problems) = custom_file("own", format!("description = \"d\"\n{lines}{claim}").as_bytes());
+        assert!(problems.is_empty(), "{lines}: {problems:?}");
+        described.entry.attachable
+    };
+    let (made, undone) = ("statements = [\"MAKE\"]\n", "undo = [\"UNMAKE\"]\n");
+    for lines in ["", "session = [\"SET x\"]\n", &format!("{made}{undone}")] {
+        assert!(read(lines), "{lines}");
+    }
+    for lines in [made, "settings = { a = \"b\" }\n", "files = { a = \"/b\" }\n"] {
+        assert!(!read(lines) && !read(&format!("{lines}session = [\"SET x\"]\n")), "{lines}");
+    }
+}
+
+#[test]
+fn a_file_says_what_it_protects_against_or_its_claims_do() {
+    let own = "protects_against = \"eyes.\"\nleaves_open = \"ears.\"\n";
+    for (lines, against, open) in
+        [("", "what its claims say", "everything that its claims do not say"), (own, "eyes.", "ears.")]
+    {
+        let (described, _) = custom_file("own", format!("description = \"d\"\n{lines}").as_bytes());
+        let entry = described.entry;
+        assert_eq!((entry.id, entry.title, entry.protects_against, entry.leaves_open), ("own", "d", against, open));
+    }
+    let (described, problems) = custom_file("own", b"\xff");
+    assert_eq!((described.entry.id, problems.len(), problems[0].0.as_str()), ("own", 1, "1:1"));
 }
 
 #[test]

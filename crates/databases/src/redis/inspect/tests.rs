@@ -1,0 +1,330 @@
+//! The whole matrix of a server that answers as it is told to: one that leaves nothing open, and what a single change
+//! of it makes of which row.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+};
+
+use expect_test::expect;
+use tithe_machine::launch::Address;
+use tithe_model::experiment::Url;
+
+use super::*;
+use crate::test_setup::{asked_in_plaintext, plain, tried_in_plaintext};
+
+const PASSWORD: &str = "correct horse";
+
+/// What a server is and says.
+#[derive(Clone)]
+struct Redis {
+    password: bool,
+    settings: Vec<(&'static str, &'static str)>,
+    accounts: Vec<String>,
+    info: Vec<(&'static str, &'static str)>,
+    /// Commands that the account may not run, and those that are not there.
+    refused: Vec<&'static str>,
+    missing: Vec<&'static str>,
+    clients: &'static str,
+    replicas: &'static str,
+    nodes: &'static str,
+}
+
+/// A server with a password, whose one other account is limited, that keeps nothing and talks to nobody.
+fn tight() -> Redis {
+    Redis {
+        password: true,
+        settings: vec![
+            ("port", "6379"),
+            ("tls-port", "0"),
+            ("protected-mode", "yes"),
+            ("requirepass", ""),
+            ("masterauth", ""),
+            ("enable-module-command", "no"),
+            ("enable-debug-command", "no"),
+            ("enable-protected-configs", "no"),
+            ("slowlog-log-slower-than", "-1"),
+            ("slowlog-max-len", "128"),
+            ("notify-keyspace-events", ""),
+            ("dir", "/data"),
+            ("dbfilename", "dump.rdb"),
+            ("save", ""),
+            ("appendonly", "no"),
+            ("appendfilename", "log.aof"),
+            ("appenddirname", "aof"),
+            ("tls-replication", "no"),
+            ("tls-cluster", "no"),
+        ],
+        accounts: vec![
+            format!("user default on #{} ~* &* +@all", hash_of(PASSWORD)),
+            format!("user app on #{} ~app:* resetchannels -@all +get +set", hash_of("another horse")),
+        ],
+        info: vec![
+            ("redis_version", "7.2.1"),
+            ("role", "master"),
+            ("connected_slaves", "0"),
+            ("cluster_enabled", "0"),
+            ("number_of_functions", "0"),
+            ("config_file", "/etc/redis.conf"),
+        ],
+        refused: Vec::new(),
+        missing: Vec::new(),
+        clients: "id=3 addr=127.0.0.1:5 laddr=127.0.0.1:6379 flags=N user=default\n",
+        replicas: "",
+        nodes: "cluster_known_nodes:1\n",
+    }
+}
+
+fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+fn array(parts: &[String]) -> String {
+    format!("*{}\r\n{}", parts.len(), parts.concat())
+}
+
+impl Redis {
+    fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        self.settings.retain(|(known, _)| *known != name);
+        self.settings.push((name, value));
+        self
+    }
+
+    fn telling(mut self, name: &'static str, value: &'static str) -> Self {
+        self.info.retain(|(known, _)| *known != name);
+        self.info.push((name, value));
+        self
+    }
+
+    fn account(mut self, line: &str) -> Self {
+        self.accounts.push(line.to_owned());
+        self
+    }
+
+    fn refusing(mut self, commands: &[&'static str]) -> Self {
+        self.refused = commands.to_vec();
+        self
+    }
+
+    /// What it answers to `parts` of a client that is `known`.
+    fn answer(&self, parts: &[&str], known: &mut bool) -> String {
+        let said = parts.join(" ");
+        if parts[0] == "AUTH" {
+            *known |= parts.last() == Some(&PASSWORD);
+            return if *known { "+OK\r\n" } else { "-WRONGPASS invalid password\r\n" }.to_owned();
+        }
+        if self.password && !*known {
+            return "-NOAUTH Authentication required.\r\n".to_owned();
+        }
+        if let Some(refused) = self.refused.iter().find(|refused| said.starts_with(**refused)) {
+            return format!("-NOPERM User x has no permissions to run the '{refused}' command\r\n");
+        }
+        match parts {
+            ["PING"] => "+PONG\r\n".to_owned(),
+            ["CONFIG", "GET", name] => {
+                let found = self.settings.iter().find(|(known, _)| known == name);
+                array(&found.map_or(Vec::new(), |(name, value)| vec![bulk(name), bulk(value)]))
+            }
+            ["ACL", "LIST"] => array(&self.accounts.iter().map(|line| bulk(line)).collect::<Vec<_>>()),
+            ["INFO", _] => {
+                let lines = self.info.iter().map(|(name, value)| format!("{name}:{value}\r\n"));
+                bulk(&lines.collect::<String>())
+            }
+            ["CLIENT", "LIST", "TYPE", "replica"] => bulk(self.replicas),
+            ["CLIENT", "LIST"] => bulk(self.clients),
+            ["CLIENT", "INFO"] => bulk(self.clients.lines().next().unwrap_or_default()),
+            ["CLUSTER", "INFO"] => bulk(self.nodes),
+            ["COMMAND", "INFO", names @ ..] => {
+                let told = |name: &&str| match self.missing.contains(name) {
+                    true => "$-1\r\n".to_owned(),
+                    false => array(&[bulk(name)]),
+                };
+                array(&names.iter().map(told).collect::<Vec<_>>())
+            }
+            ["COMMAND"] => array(&[array(&[bulk("get")])]),
+            _ => format!("-ERR unknown command '{said}'\r\n"),
+        }
+    }
+
+    fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
+        let mut input = BufReader::new(stream.try_clone()?);
+        let (mut output, mut known, mut line) = (stream, false, String::new());
+        let mut number = |input: &mut BufReader<TcpStream>| -> std::io::Result<Option<usize>> {
+            line.clear();
+            Ok(if input.read_line(&mut line)? == 0 { None } else { line[1..].trim().parse().ok() })
+        };
+        while let Some(count) = number(&mut input)? {
+            let mut parts = Vec::new();
+            for _ in 0..count {
+                let mut part = vec![0; number(&mut input)?.unwrap_or_default() + 2];
+                input.read_exact(&mut part)?;
+                parts.push(String::from_utf8_lossy(&part[..part.len() - 2]).into_owned());
+            }
+            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+            output.write_all(self.answer(&parts, &mut known).as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// What `look` gives of it, as an attached server.
+    fn seen<T>(&self, look: impl FnOnce(&Server, &Setup) -> T) -> T {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let server = self.clone();
+        std::thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                let server = server.clone();
+                std::thread::spawn(move || server.serve(stream));
+            }
+        });
+        let password = if self.password { ":correct%20horse@" } else { "" };
+        let address = Address::Attached(Url::new(format!("redis://{password}127.0.0.1:{port}")));
+        let server =
+            Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() };
+        look(&server, &plain())
+    }
+
+    fn matrix(&self) -> Vec<String> {
+        let rows = self.seen(|server, setup| inspect(server, setup).expect("it can be reached"));
+        let row = |row: &FeatureStatus| {
+            let findings: String = row.findings.iter().map(|finding| format!(" [{}]", finding.id)).collect();
+            let (feature, state, scope) = (row.feature.id(), row.state.words(), row.scope.words());
+            format!("{feature}: {state}, {scope}{findings}: {}\n", row.seen)
+        };
+        rows.iter().map(row).collect()
+    }
+}
+
+#[test]
+fn a_server_that_leaves_nothing_open() {
+    expect![[""]].assert_eq(&tight().matrix().concat());
+}
+
+/// The rows that differ from those of the server above.
+#[test]
+fn each_change_shows_in_its_rows() {
+    let on = |line: &str| format!("user ops on #{} {line}", hash_of("third horse"));
+    let link = "id=4 addr=10.0.0.2:7 laddr=127.0.0.1:6379\n";
+    let replicas = |replicas| Redis { replicas, ..tight().telling("connected_slaves", "1") };
+    let nodes = || Redis { nodes: "cluster_known_nodes:3\n", ..tight().telling("cluster_enabled", "1") };
+    let watched = "id=5 addr=10.0.0.3:9 laddr=127.0.0.1:6379 flags=O user=eve\n";
+    let changes: Vec<(&str, Redis)> = vec![
+        ("no password", Redis { password: false, ..tight() }),
+        ("no password, other machines too", Redis { password: false, ..tight() }.with("protected-mode", "no")),
+        ("an open account", tight().account("user guest on nopass ~g:* +get")),
+        ("an open account that is off", tight().account("user guest off nopass ~g:* +get")),
+        ("a password of all", tight().account(&format!("user guest on #{} ~g:* +get", hash_of("foobared")))),
+        ("an administrator more", tight().account(&on("~* &* +@all"))),
+        ("a way to all", tight().account(&on("~o:* +acl|setuser"))),
+        ("a way round keys", tight().account(&on("~o:* +monitor"))),
+        ("no right to the accounts", tight().refusing(&["ACL LIST"])),
+        ("no right to the settings", tight().refusing(&["CONFIG GET"])),
+        ("no right to the commands", tight().refusing(&["COMMAND"])),
+        ("a port for TLS", tight().with("tls-port", "6380")),
+        ("modules", tight().with("enable-module-command", "yes").account(&on("~o:* +module|load"))),
+        ("files of the server", tight().with("enable-protected-configs", "local").account(&on("~o:* +config|set"))),
+        ("a password that settings show", tight().with("requirepass", PASSWORD).account(&on("~o:* +config|get"))),
+        ("commands taken away", Redis { missing: vec!["config"], ..tight() }),
+        ("an old version", tight().telling("redis_version", "6.2.1").account(&on("~o:* +sort"))),
+        ("functions", tight().telling("number_of_functions", "2").account(&on("~o:* +fcall"))),
+        ("a slow log of everything", tight().with("slowlog-log-slower-than", "0")),
+        ("a slow log", tight().with("slowlog-log-slower-than", "10000")),
+        ("a slow log that keeps nothing", tight().with("slowlog-log-slower-than", "0").with("slowlog-max-len", "0")),
+        ("somebody watches", Redis { clients: watched, ..tight() }),
+        ("no right to the clients", tight().refusing(&["CLIENT LIST"])),
+        ("names are published", tight().with("notify-keyspace-events", "KEA")),
+        ("snapshots", tight().with("save", "3600 1")),
+        ("a log of changes", tight().with("appendonly", "yes")),
+        ("a log of changes beside the data", tight().with("appendonly", "yes").with("appenddirname", "")),
+        ("a password in the file", tight().with("requirepass", PASSWORD)),
+        ("a replica in plaintext", replicas(link)),
+        ("a replica by TLS", replicas("id=4 addr=10.0.0.2:7 laddr=127.0.0.1:6380\n").with("tls-port", "6380")),
+        ("a replica by TLS alone", replicas("id=4 addr=10.0.0.2:7 laddr=127.0.0.1:6380\n").with("port", "0")),
+        ("a replica that is not shown", replicas(link).refusing(&["CLIENT LIST"])),
+        ("it follows another", tight().telling("role", "slave").telling("master_host", "10.0.0.9")),
+        ("it follows by TLS", tight().telling("role", "slave").with("tls-replication", "yes")),
+        ("nodes in plaintext", nodes()),
+        ("nodes by TLS", nodes().with("tls-cluster", "yes")),
+        ("a node alone", tight().telling("cluster_enabled", "1")),
+    ];
+    let usual = tight().matrix();
+    let mut text = String::new();
+    for (name, server) in changes {
+        text += &format!("{name}\n");
+        server.matrix().iter().filter(|row| !usual.contains(row)).for_each(|row| text += &format!("  {row}"));
+    }
+    expect![[""]].assert_eq(&text);
+}
+
+#[test]
+fn recorders_of_values_are_named_or_doubted() {
+    let recorded = |server: &Redis| {
+        let recording = server.seen(|server, setup| recording(server, setup, Sent::Values).expect("reached"));
+        format!("{:?}\n", recording.map(|it| (it.repeats, it.doubts)))
+    };
+    let text = [
+        recorded(&tight()),
+        recorded(&tight().with("slowlog-log-slower-than", "0")),
+        recorded(&Redis { clients: "id=5 addr=10.0.0.3:9 flags=O user=eve\n", ..tight() }),
+        recorded(&tight().refusing(&["CONFIG GET", "CLIENT LIST"])),
+    ];
+    expect![[""]].assert_eq(&text.concat());
+    let passwords = tight().seen(|server, setup| recording(server, setup, Sent::Passwords).expect("not asked"));
+    assert!(passwords.is_none());
+}
+
+fn judged(ground: &Ground, lines: &[&str]) -> String {
+    let accounts: Vec<Account> = lines.iter().filter_map(|line| Account::read(line)).collect();
+    let judgement = limits(&accounts, ground);
+    format!("{}, {}: {}\n", judgement.state.words(), judgement.scope.words(), judgement.seen)
+}
+
+#[test]
+fn what_accounts_become_is_named_with_its_way() {
+    let default = format!("user default on #{} ~* &* +@all", hash_of("root"));
+    let shown = || Ground { shown: vec![("requirepass", hash_of("root"))], ..Ground::default() };
+    let app = "user app on #aa ~app:* resetchannels -@all +@read +@write -@dangerous";
+    let text = [
+        judged(&shown(), &[&default, app]),
+        judged(&shown(), &[&default, &format!("{app} +config|get")]),
+        judged(
+            &Ground { missing: vec!["config|get", "config|set"], ..shown() },
+            &[&default, &format!("{app} +config")],
+        ),
+        judged(&Ground::default(), &[&default, "user app on #aa ~app:* +@all"]),
+        judged(&Ground::default(), &[&default, &format!("user app on #{} ~app:* +@read", hash_of("root"))]),
+        judged(&Ground::default(), &[&default, app, "user metrics on nopass +config|set"]),
+        judged(&Ground::default(), &[&default, app, "user metrics on #bb +info +monitor +flushall"]),
+        judged(&Ground::default(), &[&default, app, "user replica on #bb +psync +replconf +ping"]),
+        judged(&Ground { doubts: vec!["x (refused)".to_owned()], ..Ground::default() }, &[&default, app]),
+    ];
+    expect![[r#"
+        enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); the names of all keys are shown to app (scan)
+        off, whole server: 2 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → default (config|get shows requirepass, its password) → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs
+        enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); the names of all keys are shown to app (scan); commands that this server does not have: config|get, config|set
+        off, whole server: 2 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → everything (acl|setuser gives itself the rest): ACL SETUSER … -@admin -@dangerous, with back what it needs
+        enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); the names of all keys are shown to app (scan); with the same password: default and app
+        off, whole server: 3 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → metrics (nopass: every client can log in as it) → default (config|set requirepass changes its password) → everything (all keys and commands); metrics → default (config|set requirepass changes its password) → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs
+        available but not enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); beyond its rights: `metrics` reads keys of others by monitor; `metrics` removes keys of others by flushall: ACL SETUSER … -@admin -@dangerous, with back what it needs; the names of all keys are shown to app (scan)
+        enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); for replicas, which read all data: replica; the names of all keys are shown to app (scan)
+        enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); the names of all keys are shown to app (scan); not judged: x (refused)
+    "#]].assert_eq(&text.concat());
+}
+
+#[test]
+fn passwords_that_everybody_tries_are_named() {
+    let accounts: Vec<Account> = ["", "foobared", "c", "good"]
+        .iter()
+        .zip(["a", "b", "c", "d"])
+        .filter_map(|(password, name)| Account::read(&format!("user {name} on #{} +@all", hash_of(password))))
+        .collect();
+    expect!["4 accounts of ACL LIST: 3 exceptions: `a` has an empty password; `b` has the password of the sample configuration; `c` has its name as its password: ACL SETUSER … resetpass >PASSWORD, or off"].assert_eq(&of_passwords(&accounts, false).words());
+}
+
+#[test]
+fn a_password_asked_for_in_plaintext_is_not_sent() {
+    let asks = b"-NOAUTH Authentication required.\r\n+OK\r\n";
+    expect!["available but not enforced: TLSv1.3; plaintext: served too"]
+        .assert_eq(&asked_in_plaintext(asks, plaintext));
+    expect!["enforced: TLSv1.3; plaintext: refused (at the first command: the server closed the connection: a port for TLS (`tls-port`) speaks nothing else; plaintext has its own port (`port`): give it by its own URL (on a command line, `--plain URL`))"].assert_eq(&tried_in_plaintext(b"", plaintext).0);
+}
