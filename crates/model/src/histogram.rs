@@ -209,7 +209,7 @@ mod tests {
             prop_assert!(histogram.quantile(quantile * less).unwrap() <= found);
             // Of one bucket the quantile goes along with the share.
             let (low, high) = bounds(index(values[0]));
-            let one = of(&vec![values[0]; 8]).quantile(quantile).unwrap();
+            let one = of(&[values[0]; 8]).quantile(quantile).unwrap();
             let share = (one - low as f64) / (high - low) as f64;
             prop_assert!((share - quantile).abs() < 1e-3, "{share} for {quantile}");
         }

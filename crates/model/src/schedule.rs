@@ -210,7 +210,11 @@ mod tests {
         let streams = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 2, 3)];
         let streams = streams.map(|(frame, block, client)| stream_seed(7, frame, block, client));
         let order = |frame, block| block_order(7, frame, block, 5);
-        expect_test::expect![[""]].assert_eq(&format!(
+        expect_test::expect![[r#"
+            [309689372594955804, 13111517753883571787, 1244959280378613483, 8233034982601383833, 17644796896506402778]
+            [3, 4, 0, 1, 2] [1, 4, 0, 2, 3] [1, 3, 2, 0, 4]
+            [2, 0, 1, 0, 1, 2, 1, 0, 2]"#]]
+        .assert_eq(&format!(
             "{streams:?}\n{:?} {:?} {:?}\n{:?}",
             order(0, 0),
             order(1, 0),

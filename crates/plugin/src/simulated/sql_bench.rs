@@ -60,7 +60,7 @@ impl SqlBench {
 
     /// The same, at a server that Tithe did not start.
     pub fn attached(mut self) -> Self {
-        self.bench.server.address = Address::Attached(Url::new(&format!("sql://tithe@127.0.0.1:{}", echo_server())));
+        self.bench.server.address = Address::Attached(Url::new(format!("sql://tithe@127.0.0.1:{}", echo_server())));
         self
     }
 

@@ -197,7 +197,18 @@ impl Redis {
 
 #[test]
 fn a_server_that_leaves_nothing_open() {
-    expect![[""]].assert_eq(&tight().matrix().concat());
+    expect![[r#"
+        authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 2 accounts of ACL LIST: no exception
+        tls: off, whole server: plaintext: served; the server has no TLS
+        client-to-node: off, whole server: plaintext: served; the server has no TLS
+        authorisation: enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands)
+        node-to-node: cannot tell, this account: no other server is connected
+        at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); the slow log is off
+        audit: not offered by this product, whole server: ACL LOG keeps refusals only; the slow log is off
+        jmx-authentication: not offered by this product, whole server: no Java virtual machine
+        authentication-caching: not offered by this product, whole server: every login is checked again
+        proxy-roles: not offered by this product, whole server: no account acts for another
+    "#]].assert_eq(&tight().matrix().concat());
 }
 
 /// The rows that differ from those of the server above.
@@ -253,7 +264,107 @@ fn each_change_shows_in_its_rows() {
         text += &format!("{name}\n");
         server.matrix().iter().filter(|row| !usual.contains(row)).for_each(|row| text += &format!("  {row}"));
     }
-    expect![[""]].assert_eq(&text);
+    expect![[r#"
+        no password
+          authentication: off, whole server: let in without a password; other machines are refused while no password is set (protected-mode); 2 accounts of ACL LIST: no exception
+        no password, other machines too
+          authentication: off, whole server: let in without a password; 2 accounts of ACL LIST: no exception
+        an open account
+          authentication: available but not enforced, whole server [REDIS-AUTHN-OPEN-ACCOUNT]: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: 1 exception: `guest` logs in without a password (nopass): ACL SETUSER … resetpass >PASSWORD, or off
+          authorisation: enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands)
+        an open account that is off
+        a password of all
+          authentication: available but not enforced, whole server [REDIS-AUTHN-OPEN-ACCOUNT]: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: 1 exception: `guest` has the password of the sample configuration: ACL SETUSER … resetpass >PASSWORD, or off
+          authorisation: enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands)
+        an administrator more
+          authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
+          authorisation: available but not enforced, whole server: 2 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); ops → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs
+        a way to all
+          authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
+          authorisation: available but not enforced, whole server [REDIS-AUTHZ-REACHABLE-EVERYTHING]: 2 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); ops → everything (acl|setuser gives itself the rest): ACL SETUSER … -@admin -@dangerous, with back what it needs
+        a way round keys
+          authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
+          authorisation: available but not enforced, whole server [REDIS-AUTHZ-BEYOND-KEYS]: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); beyond its rights: `ops` reads keys of others by monitor: ACL SETUSER … -@admin -@dangerous, with back what it needs
+        no right to the accounts
+          authentication: enforced, this account: by password; without a password: refused (NOAUTH Authentication required.); others were not judged (refused: NOPERM User x has no permissions to run the 'ACL LIST' command): the account needs +acl|list
+          authorisation: enforced, this account: the list of accounts: refused: NOPERM User x has no permissions to run the 'ACL LIST' command; the account needs +acl|list to judge others
+        no right to the settings
+          tls: off, this account: plaintext: served; whether the server also has TLS: refused: NOPERM User x has no permissions to run the 'CONFIG GET' command
+          client-to-node: off, this account: plaintext: served; whether the server also has TLS: refused: NOPERM User x has no permissions to run the 'CONFIG GET' command
+          authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: whether requirepass is set (refused: NOPERM User x has no permissions to run the 'CONFIG GET' command); not judged: whether masterauth is set (refused: NOPERM User x has no permissions to run the 'CONFIG GET' command); not judged: enable-module-command (refused: NOPERM User x has no permissions to run the 'CONFIG GET' command); not judged: enable-debug-command (refused: NOPERM User x has no permissions to run the 'CONFIG GET' command); not judged: enable-protected-configs (refused: NOPERM User x has no permissions to run the 'CONFIG GET' command)
+          at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; which files values reach: refused: NOPERM User x has no permissions to run the 'CONFIG GET' command; the slow log: refused: NOPERM User x has no permissions to run the 'CONFIG GET' command
+          audit: not offered by this product, whole server: ACL LOG keeps refusals only; slow log: refused: NOPERM User x has no permissions to run the 'CONFIG GET' command
+        no right to the commands
+          authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: which commands were taken away (refused: NOPERM User x has no permissions to run the 'COMMAND' command)
+        a port for TLS
+          tls: available but not enforced, whole server: plaintext: served; the server has TLS as well
+          client-to-node: available but not enforced, whole server: plaintext: served; the server has TLS as well
+        modules
+          authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
+          authorisation: available but not enforced, whole server [REDIS-AUTHZ-REACHABLE-EVERYTHING]: 2 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); ops → everything (module|load runs code in the server): ACL SETUSER … -@admin -@dangerous, with back what it needs
+        files of the server
+          authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
+          authorisation: available but not enforced, whole server [REDIS-AUTHZ-REACHABLE-EVERYTHING]: 2 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); ops → everything (config|set dir writes files as the server): ACL SETUSER … -@admin -@dangerous, with back what it needs
+        a password that settings show
+          authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
+          authorisation: available but not enforced, whole server [REDIS-AUTHZ-REACHABLE-EVERYTHING]: 2 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); ops → default (config|get shows requirepass, its password) → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs
+          at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); a password is set, in the clear where /etc/redis.conf or what it includes has it; the slow log is off
+        commands taken away
+          authorisation: enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); commands that this server does not have: config|get, config|set
+        an old version
+          authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
+          authorisation: available but not enforced, whole server [REDIS-AUTHZ-BEYOND-KEYS]: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); beyond its rights: `ops` reads keys of others by sort: ACL SETUSER … -@admin -@dangerous, with back what it needs
+        functions
+          authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
+          authorisation: enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands)
+        a slow log of everything
+          at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); the slow log repeats values of all commands, the last 128, in memory
+          audit: not offered by this product, whole server: ACL LOG keeps refusals only; the slow log repeats values of all commands, the last 128, in memory
+        a slow log
+          at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); the slow log repeats values of commands above 10000 µs, the last 128, in memory
+          audit: not offered by this product, whole server: ACL LOG keeps refusals only; the slow log repeats values of commands above 10000 µs, the last 128, in memory
+        a slow log that keeps nothing
+          at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); the slow log keeps nothing
+          audit: not offered by this product, whole server: ACL LOG keeps refusals only; the slow log keeps nothing
+        somebody watches
+          at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); the slow log is off; MONITOR shows every command with its values to `eve` at 10.0.0.3:9
+          audit: not offered by this product, whole server: ACL LOG keeps refusals only; the slow log is off; MONITOR shows every command with its values to `eve` at 10.0.0.3:9
+        no right to the clients
+          at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); the slow log is off; whether a client runs MONITOR: refused: NOPERM User x has no permissions to run the 'CLIENT LIST' command
+          audit: not offered by this product, whole server: ACL LOG keeps refusals only; the slow log is off; whether a client runs MONITOR: refused: NOPERM User x has no permissions to run the 'CLIENT LIST' command
+        names are published
+          audit: not offered by this product, whole server: ACL LOG keeps refusals only; the slow log is off; names of keys are published to every subscriber (notify-keyspace-events = KEA)
+        snapshots
+          at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by itself); the slow log is off
+        a log of changes
+          at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas) and /data/aof/log.aof; the slow log is off
+        a log of changes beside the data
+          at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas) and /data/log.aof; the slow log is off
+        a password in the file
+          at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); a password is set, in the clear where /etc/redis.conf or what it includes has it; the slow log is off
+        a replica in plaintext
+          node-to-node: off, whole server [REDIS-TLS-REPLICATION]: plaintext: replica 10.0.0.2:7: set tls-replication yes on replicas and tls-cluster yes on nodes
+        a replica by TLS
+          tls: available but not enforced, whole server: plaintext: served; the server has TLS as well
+          client-to-node: available but not enforced, whole server: plaintext: served; the server has TLS as well
+          node-to-node: available but not enforced, whole server: TLS: replica 10.0.0.2:7; the next may come by the port for plaintext: set port 0
+        a replica by TLS alone
+          node-to-node: enforced, whole server: TLS: replica 10.0.0.2:7
+        a replica that is not shown
+          node-to-node: cannot tell, whole server: unknown: 1 replicas (the account needs +client|list)
+          at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); the slow log is off; whether a client runs MONITOR: refused: NOPERM User x has no permissions to run the 'CLIENT LIST' command
+          audit: not offered by this product, whole server: ACL LOG keeps refusals only; the slow log is off; whether a client runs MONITOR: refused: NOPERM User x has no permissions to run the 'CLIENT LIST' command
+        it follows another
+          node-to-node: off, this account [REDIS-TLS-REPLICATION]: plaintext: its master 10.0.0.9 (tls-replication = no, as it is set now): set tls-replication yes on replicas and tls-cluster yes on nodes
+        it follows by TLS
+          node-to-node: enforced, this account: TLS: its master  (tls-replication = yes, as it is set now)
+        nodes in plaintext
+          node-to-node: off, whole server [REDIS-TLS-REPLICATION]: plaintext: the bus of 2 other nodes (3 nodes, tls-cluster = no): set tls-replication yes on replicas and tls-cluster yes on nodes
+        nodes by TLS
+          node-to-node: available but not enforced, whole server: TLS: the bus of 2 other nodes (3 nodes, tls-cluster = yes); the next may come by the port for plaintext: set port 0
+        a node alone
+          node-to-node: cannot tell, this account: no other server is connected (1 nodes, tls-cluster = no)
+    "#]].assert_eq(&text);
 }
 
 #[test]
@@ -268,7 +379,12 @@ fn recorders_of_values_are_named_or_doubted() {
         recorded(&Redis { clients: "id=5 addr=10.0.0.3:9 flags=O user=eve\n", ..tight() }),
         recorded(&tight().refusing(&["CONFIG GET", "CLIENT LIST"])),
     ];
-    expect![[""]].assert_eq(&text.concat());
+    expect![[r#"
+        Some(([], []))
+        Some((["the slow log repeats values of all commands, the last 128, in memory"], []))
+        Some((["MONITOR shows every command with its values to `eve` at 10.0.0.3:9"], []))
+        Some(([], ["the slow log (refused: NOPERM User x has no permissions to run the 'CONFIG GET' command)", "whether a client runs MONITOR (refused: NOPERM User x has no permissions to run the 'CLIENT LIST' command)"]))
+    "#]].assert_eq(&text.concat());
     let passwords = tight().seen(|server, setup| recording(server, setup, Sent::Passwords).expect("not asked"));
     assert!(passwords.is_none());
 }
