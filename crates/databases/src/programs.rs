@@ -15,8 +15,8 @@ pub struct Programs {
     pub what: &'static str,
     /// What to do then, one line a system.
     pub how_to_install: &'static [&'static str],
-    /// The installation of the program in a folder, which has it; else what is too old there. `None` where it is
-    /// something else.
+    /// The installation of the program in a folder, which has it; else what is too old there. `None` if it is something
+    /// else.
     pub probe: fn(folder: &Path, name: &'static str) -> Option<Result<Install, String>>,
 }
 

@@ -39,7 +39,7 @@ pub struct Product {
     pub title: &'static str,
     /// Port where a URL names none.
     pub port: u16,
-    /// Account in servers that Tithe launches; empty where the product has a nameless one.
+    /// Account in servers that Tithe launches; empty if the product has a nameless one.
     pub user: &'static str,
     /// Database in servers that Tithe launches.
     pub database: &'static str,
@@ -115,7 +115,7 @@ impl Target {
         Ok(())
     }
 
-    /// Connects as `open` does; once more where that is refused and the password's command says another one by now.
+    /// Connects as `open` does; again where that is refused and the password's command says another one by now.
     ///
     /// # Errors
     /// As `open` and the command.
@@ -166,8 +166,8 @@ impl Target {
         is_socket(&self.host)
     }
 
-    /// True where nobody but the server can read what is sent: over TLS with a verified certificate, or a Unix socket.
-    /// A relay is this process's own, on this machine.
+    /// True if nobody but the server can read what is sent: over TLS with a verified certificate, or a Unix socket. A
+    /// relay is this process's own, on this machine.
     pub fn keeps_secrets(&self) -> bool {
         self.is_socket() || self.tls.as_ref().is_some_and(|tls| !tls.trusts_anyone())
     }
@@ -219,7 +219,7 @@ impl Product {
         })
     }
 
-    /// Looks whether `url` can be used by clients with this set-up, and whether the certificates that it names are
+    /// Checks whether `url` can be used by clients with this set-up, and whether the certificates that it names are
     /// there.
     ///
     /// # Errors

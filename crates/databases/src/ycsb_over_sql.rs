@@ -16,7 +16,7 @@ pub const KEY_COLUMN: &str = "ycsb_key";
 /// How a database writes what the SQL standard leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct YcsbDialect {
-    /// True where a table stands in a schema.
+    /// True if a table stands in a schema.
     pub schemas: bool,
     /// Sign around a name: `"` in the standard.
     pub quote: char,

@@ -86,7 +86,7 @@ fn parsed(text: &str, catalogue: &Catalogue) -> Result<experiment::Experiment, V
     parse::parse(text, catalogue, &|_| Err(std::io::ErrorKind::NotFound.into()))
 }
 
-/// What is said of line 5; empty where nothing is, whatever is said of others.
+/// What is said of line 5; empty if nothing is, whatever is said of others.
 fn diagnostic_about(text: &str, catalogue: &Catalogue) -> String {
     let diagnostics = parsed(text, catalogue).err();
     let line = |at: usize| 1 + text[..at].matches('\n').count();

@@ -94,8 +94,8 @@ pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Re
     Ok(Some(records::of_values(&settings)))
 }
 
-/// One part of a setting that has several; nothing where it is `null`. What is between the names differs from
-/// version to version.
+/// One part of a setting that has several; nothing if it is `null`. What is between the names differs from version to
+/// version.
 pub(super) fn value(settings: &Settings, group: &str, part: &str) -> String {
     let find = |between: &str| settings.get(&format!("{group}{between}{part}"));
     find("_").or_else(|| find(".")).filter(|value| *value != "null").cloned().unwrap_or_default()

@@ -142,7 +142,7 @@ impl<'a> Fields<'a> {
         Ok(found)
     }
 
-    /// The first of these; empty where there is none.
+    /// The first of these; empty if there is none.
     ///
     /// # Errors
     /// As [`Fields::number`].

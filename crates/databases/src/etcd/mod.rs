@@ -1,7 +1,7 @@
 //! etcd 3.4 and newer: launched on this machine, or attached to by URL.
 //!
 //! The client is Tithe's own and speaks gRPC ([`http2`], [`hpack`], [`messages`]), as Kubernetes does. The gateway for
-//! JSON would be less code; but it is a client of its own inside the server and speaks TLS with it once more. A read
+//! JSON would be less code; but it is a client of its own inside the server and speaks TLS with it again. A read
 //! through it took 340 µs of the server's processor time in place of 170 (3.4.23, without TLS).
 
 mod connection;

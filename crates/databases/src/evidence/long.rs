@@ -23,7 +23,7 @@ fn ends(marker: &str) -> [String; 2] {
     [format!("begin-of-{marker}"), format!("end-of-value-{marker}")]
 }
 
-/// True where the beginning of some value is in `text`.
+/// True if the beginning of some value is in `text`.
 pub fn begins(text: &str, marker: &str) -> bool {
     lines_with(text, &ends(marker)[0]) > 0
 }

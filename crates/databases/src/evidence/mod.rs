@@ -22,7 +22,7 @@ pub struct ConnectionProbes {
     /// Opens and closes one connection, with something read in between: with TLS 1.3 a server refuses a client
     /// certificate only after the client's handshake. Returns the method of authentication.
     pub open: fn(&CheckContext<'_>, &Target) -> Result<String, Fault>,
-    /// True where `open` tells the mechanism by the name that
+    /// True if `open` tells the mechanism by the name that
     /// [`Authentication::Password`](tithe_plugin::setup::Authentication::Password) has: an account of such a product is
     /// known by its own, whatever a client would like.
     pub names_mechanism: bool,
@@ -62,7 +62,7 @@ impl Attempt {
         }
     }
 
-    /// Adds to `quotation` what became of `name`; true where it was served.
+    /// Adds to `quotation` what became of `name`; true if it was served.
     fn told(self, name: &str, quotation: &mut String) -> bool {
         let (words, served) = match self {
             Self::Served => ("served".to_owned(), true),

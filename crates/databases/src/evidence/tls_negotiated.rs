@@ -88,7 +88,7 @@ impl TlsNegotiated {
     }
 
     /// Tries what the server must refuse so that nobody speaks anything else, and adds to `quotation` what became of
-    /// it; true where something was served.
+    /// it; true if something was served.
     fn other_ways(&self, context: &CheckContext<'_>, target: &Target, quotation: &mut String) -> Result<bool, Fault> {
         let other = match self.version {
             TlsVersion::V1_2 => TlsVersion::V1_3,
@@ -121,7 +121,7 @@ impl TlsNegotiated {
         Ok(Ok(narrower.map_or(quotation.clone(), |words| format!("{quotation}; {words}"))))
     }
 
-    /// Tries each of `forbidden` and adds to `quotation` what became of it; true where one was served.
+    /// Tries each of `forbidden` and adds to `quotation` what became of it; true if one was served.
     fn served(
         &self,
         context: &CheckContext<'_>,

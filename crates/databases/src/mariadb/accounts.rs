@@ -11,22 +11,22 @@ use crate::mysql_family::{
     session::WireSession,
 };
 
-/// Accounts and roles. Proofs are in `Priv`. What they are made of never leaves the server, but for the word `invalid`,
-/// which stands for an impossible password.
+/// Accounts and roles. Proofs are in `Priv`. The stored hashes never leave the server, except the word `invalid`, which
+/// marks an impossible password.
 ///
 /// # Errors
-/// The server's error: administrators may read them, and others only where they were granted it.
+/// The server's error: only administrators may read them, and accounts to which it was granted.
 pub fn read(session: &mut WireSession) -> Result<Vec<Account>, Fault> {
     let sql = r#"SELECT User, Host, REGEXP_REPLACE(Priv, '"authentication_string": ?"(?!invalid")[^"]+"',
                  '"authentication_string":"set"') FROM mysql.global_priv ORDER BY User, Host"#;
     rows(session, sql)?.into_iter().map(account).collect()
 }
 
-/// `user` is not among them: it is a view that nobody writes through.
+/// `user` is not included: it is a view that cannot be written through.
 const TABLES_OF_RIGHTS: [&str; 7] =
     ["columns_priv", "db", "event", "global_priv", "proc", "roles_mapping", "tables_priv"];
 
-/// What decides how far rights lead, and who is a member of which role.
+/// What decides how far privileges reach, and who is a member of which role.
 ///
 /// # Errors
 /// The server's error.
@@ -44,7 +44,7 @@ pub fn read_roles(session: &mut WireSession, rights: &mut Rights) -> Result<(), 
     let sql = "SELECT User, Host, Role FROM mysql.roles_mapping";
     let members = rights.rows::<3>(session, sql, "mysql.roles_mapping", "roles");
     rights.members = members.iter().map(|[user, host, role]| (named(user, host), named(role, ""), "role")).collect();
-    // What everybody has is a role that everybody is in.
+    // Privileges of all accounts are modelled as a role of which every account is a member.
     if rights.holders.iter().any(|holder| holder.host.is_empty() && holder.user == PUBLIC) {
         let everybody = rights.holders.iter().filter(|holder| holder.logs_in).map(Account::text);
         rights.members.extend(everybody.map(|name| (name, named(PUBLIC, ""), EVERYBODY)));
@@ -57,7 +57,7 @@ fn account([user, host, rights]: [String; 3]) -> Result<Account, Fault> {
     let rights: Value = serde_json::from_str(&rights)
         .map_err(|error| Fault::Protocol(format!("mysql.global_priv of '{user}'@'{host}': {error}")))?;
     let is = |name: &str| rights[name].as_bool() == Some(true);
-    // One of several proofs is enough; an empty one stands for the first.
+    // One of several proofs is enough; an empty one means the first.
     let others = rights["auth_or"].as_array().into_iter().flatten().filter(|proof| proof["plugin"].is_string());
     let ways = std::iter::once(&rights).chain(others).map(way).collect();
     let access = rights["access"].as_u64().unwrap_or_default();
@@ -81,7 +81,7 @@ fn account([user, host, rights]: [String; 3]) -> Result<Account, Fault> {
     })
 }
 
-/// Values of `ssl_type`: a certificate, and one of which something is said.
+/// Values of `ssl_type`: any certificate, and one with required properties.
 const X509: i64 = 2;
 const SPECIFIED: i64 = 3;
 

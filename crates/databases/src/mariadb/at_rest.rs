@@ -1,11 +1,11 @@
-//! What MariaDB says of its encryption at rest, and how it writes a table out.
+//! What MariaDB reports about its encryption at rest, and how it writes a table to disk.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::session::SqlSession as _;
 
 use crate::mysql_family::session::WireSession;
 
-/// Has the server write all of the table `name`, and end what it still has to remove from it.
+/// Has the server write all of the table `name`, and finish removing old rows from it.
 ///
 /// # Errors
 /// The server's error.
@@ -14,14 +14,14 @@ pub fn write_table(session: &mut WireSession, name: &str) -> Result<(), Fault> {
     session.run("UNLOCK TABLES").map(drop)
 }
 
-/// What is said of old tablespaces that no thread encrypts.
+/// The message if old tablespaces are not encrypted because there are no threads for it.
 pub const NOBODY_ENCRYPTS: &str = "innodb_encryption_threads = 0: nothing will ever encrypt the tablespaces that were \
                                    there before: SET GLOBAL innodb_encryption_threads = 4";
 
 /// True when the server encrypts nothing in the background any more.
 ///
 /// # Errors
-/// The server's error; [`Fault::Wrong`] where there is something left and no thread that would do it.
+/// The server's error; [`Fault::Wrong`] if something is not encrypted yet and no thread would encrypt it.
 pub fn is_encrypted(session: &mut WireSession) -> Result<bool, Fault> {
     if !encrypts(session)? {
         return Ok(true);

@@ -1,4 +1,4 @@
-//! What a MariaDB that Tithe did not start lacks beside what the family needs.
+//! What a MariaDB that Tithe did not start lacks, in addition to the family's needs.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::database::{Lack, Remedy, Without};
@@ -25,7 +25,7 @@ pub fn own_lacks(session: &mut WireSession, account: &str) -> Result<Vec<Lack>, 
     Ok(all)
 }
 
-/// What the audit log lacks: its plugin is loaded and switched on, and writes a file that can be read here.
+/// What the audit log lacks: its plugin must be loaded and on, and write a file that is readable here.
 fn audit_log(session: &mut WireSession) -> Result<Option<(String, Remedy)>, Fault> {
     const EVENTS: &str = "SET GLOBAL server_audit_events = 'CONNECT,QUERY'";
     const ON: &str = "SET GLOBAL server_audit_logging = ON";

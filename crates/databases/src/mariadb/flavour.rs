@@ -16,7 +16,7 @@ use super::{
 };
 use crate::mysql_family::{self, Flavour, KEPT, proof::NATIVE};
 
-/// What MariaDB says of itself.
+/// MariaDB's entry in the list of databases.
 const ENTRY: DatabaseEntry = DatabaseEntry {
     id: "mariadb",
     title: TITLE,

@@ -1,4 +1,4 @@
-//! The security matrix of a running MariaDB: what is its own.
+//! The security matrix of a running MariaDB: the rows that only MariaDB has.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ pub static QUERIES: InspectionQueries = InspectionQueries {
     sources,
 };
 
-/// What must be as it says for everything to be encrypted; the binary log apart, which may be off.
+/// The values with which everything is encrypted, except the binary log, which may be off.
 const SWITCHES: [(&str, &str); 6] = [
     ("innodb_encrypt_tables", "FORCE"),
     ("innodb_encrypt_log", "ON"),
@@ -57,7 +57,8 @@ const SWITCHES: [(&str, &str); 6] = [
     ("innodb_encrypt_temporary_tables", "ON"),
 ];
 
-/// New tables, old tables of all engines, temporary files and logs must be encrypted: each of them may be forgotten.
+/// New tables, old tables of all engines, temporary files and logs must be encrypted: each of them may have been
+/// forgotten.
 fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, Fault> {
     let Some(tables) = settings.get("innodb_encrypt_tables") else {
         return Ok(Judgement::unseen("the server does not show its setting innodb_encrypt_tables"));
@@ -126,10 +127,10 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
 /// How long the statement of a canary that makes a table may be.
 const DEFINITION_BYTES: u32 = 100;
 
-/// Binary logs that are looked into, the oldest first: on a server with more, the newest are taken for like them.
+/// Binary logs that are read, the oldest first. On a server with more, the newest are assumed to be the same.
 const LOGS_READ: usize = 40;
 
-/// The binary log, those older than the setting too. An encrypted one begins by saying so.
+/// The binary log, including logs older than the setting. An encrypted one has a mark at its start.
 fn binary_logs(session: &mut WireSession, settings: &Settings, exceptions: &mut Vec<String>, doubts: &mut Vec<String>) {
     if !settings.is_on("log_bin") {
         return;
@@ -163,7 +164,7 @@ fn binary_logs(session: &mut WireSession, settings: &Settings, exceptions: &mut 
     }
 }
 
-/// True where the first `events` of a log are those of an encrypted one.
+/// True if the first `events` of a log show that it is encrypted.
 fn begins_encrypted(session: &mut WireSession, events: &str) -> Result<bool, Fault> {
     Ok(session.run(events)?.iter().flatten().flatten().any(|value| value == "Start_encryption"))
 }
@@ -192,7 +193,7 @@ fn keys(session: &mut WireSession, file: &str) -> String {
     }
 }
 
-/// Of other engines, Aria alone encrypts; its log is in the clear all the same.
+/// Of the other engines only Aria encrypts, and its log is in plaintext even then.
 fn judge_table(table: &OtherTable, encrypts_aria: bool, exceptions: &mut Vec<String>, doubts: &mut Vec<String>) {
     let name = format!("{} table {}", table.engine, table.name);
     if table.engine != "Aria" || !encrypts_aria || table.row_format != "Page" {
@@ -203,7 +204,7 @@ fn judge_table(table: &OtherTable, encrypts_aria: bool, exceptions: &mut Vec<Str
     }
 }
 
-/// The audit plugin where it records, else the logs that record without being called an audit.
+/// The audit plugin if it records; otherwise the logs that record without being an audit log.
 fn auditing(_: &mut WireSession, settings: &Settings) -> Result<Judgement, Fault> {
     let (state, others) = recorded(settings);
     let Some(audit) = recorders::server_audit(settings) else {
@@ -223,8 +224,8 @@ fn auditing(_: &mut WireSession, settings: &Settings) -> Result<Judgement, Fault
     })
 }
 
-/// The servers that this one follows. Columns have their places in MariaDB's `SHOW ALL SLAVES STATUS`; further ones
-/// were added behind them.
+/// The servers that this one replicates from. Columns have fixed positions in MariaDB's `SHOW ALL SLAVES STATUS`; later
+/// versions added columns at the end.
 fn sources(session: &mut WireSession) -> Result<Vec<Source>, Fault> {
     const HOST: usize = 3;
     const TLS: usize = 28;
@@ -240,7 +241,7 @@ fn sources(session: &mut WireSession) -> Result<Vec<Source>, Fault> {
         .collect())
 }
 
-/// Where canaries can be looked for: the table's own file and the redo log, and the log that the settings name.
+/// Where canaries can be searched: the table's own file, the redo log, and the log that the settings name.
 ///
 /// # Errors
 /// When the server refuses.
@@ -265,7 +266,7 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
         log = Some(setting("server_audit_file_path")?).filter(|_| output == "file");
     } else if setting("general_log")? == "ON" {
         audit.push(Box::new(GeneralLogComplete(&LOG)));
-        // Where the log is a table, or nothing, the file is an old one.
+        // If the log is a table or off, the file is an old one.
         let output = setting("log_output")?;
         log = Some(setting("general_log_file")?).filter(|_| output.contains("FILE"));
     }
@@ -297,7 +298,7 @@ mod tests {
         assert_eq!(judged("Aria", "Page", true), (1, 1));
     }
 
-    /// The proof of a password is as good as the password for a relay.
+    /// An attacker who relays the proof of a password can log in with it.
     #[test]
     fn no_proof_of_a_password_is_sent_in_plaintext() {
         let greeting = b"\x0a11.4.0-MariaDB\0\x01\0\0\x0012345678\0\xfe\xff\x2d\x02\0\xff\x81\x15\0\0\0\0\0\0\0\0\0\0abcdefghijkl\0mysql_native_password\0";
@@ -309,7 +310,7 @@ mod tests {
         let (judged, sent) =
             tried_in_plaintext(&said(b"\xff\x15\x04#28000Access denied for user 'ann'"), QUERIES.plaintext);
         assert!(sent.ends_with(b"ann\0\0mysql_native_password\0"), "an empty proof: {sent:?}");
-        // What would be asked over TLS.
+        // As it is requested over TLS.
         assert!(judged.starts_with("cannot tell: TLSv1.3; plaintext: connection: "), "{judged}");
     }
 }

@@ -13,7 +13,7 @@ use tithe_machine::{
 
 use crate::mysql_family::PLUGINS;
 
-/// Oldest version that is launched: the oldest long-term release that was maintained when this was written.
+/// Oldest version that Tithe starts: the oldest long-term release that was maintained when this was written.
 const OLDEST: (u32, u32) = (10, 6);
 
 /// Name under which [`Install::facts`] holds the program that makes a data folder.
@@ -22,7 +22,7 @@ pub const INSTALLER: &str = "installer";
 const FOLDERS: [&str; 6] =
     ["/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/mysql/bin", "/usr/local/bin", "/opt/homebrew/bin"];
 
-/// Looks in the folders of `search`, then in `PATH` and where packages install to; the first that is new enough wins.
+/// Searches the folders of `search`, then `PATH` and the folders of packages; the first that is new enough wins.
 ///
 /// # Errors
 /// Every place that was checked, when none has a server with its installer.
@@ -80,7 +80,7 @@ fn probe(folder: &Path, looked_in: &mut Vec<String>) -> Option<Install> {
     Some(Install { programs: folder.to_owned(), version: said, facts })
 }
 
-/// The first of the folders `below` whose `file` exists.
+/// The first of the folders `below` that contains `file`.
 fn first(base: &Path, below: &[&str], file: impl Fn(&Path) -> PathBuf) -> Option<PathBuf> {
     below.iter().map(|name| file(&base.join(name))).find(|path| path.exists())
 }
@@ -96,10 +96,10 @@ fn version_of(said: &str) -> Option<(u32, u32)> {
     }
 }
 
-/// What an installation lacks for `plugin`, whose Debian package is `package`.
+/// Reports the plugin `plugin` if the installation lacks it; its Debian package is `package`.
 ///
 /// # Errors
-/// Where it was looked for, and how to install it.
+/// The searched places, and how to install it.
 pub fn needs_plugin(install: &Install, plugin: &str, package: &str) -> Result<(), Missing> {
     let folder = install.facts.get(PLUGINS).map(Path::new);
     let file = folder.map(|folder| folder.join(format!("{plugin}.so")));

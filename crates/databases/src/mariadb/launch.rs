@@ -1,10 +1,10 @@
-//! What starts one server: files, commands and arguments as data. Pure.
+//! Files, commands and arguments that start one server, as data. Pure.
 //!
-//! `my.cnf` is written whole, and nothing of a distribution's defaults is read. The server listens on the one
-//! address of its place and runs in the foreground with its log on standard error. Its account is made by a file of
-//! statements that the server runs at its start, which holds the password and is readable by the server alone.
+//! `my.cnf` is written completely, and none of a distribution's defaults are read. The server listens on the one
+//! address of its place and runs in the foreground with its log on standard error. It creates its account from a file
+//! of statements that it runs at its start. That file holds the password and is only readable by the server.
 //!
-//! The key of encryption at rest stands outside the server's folder, in one of the folders of this run's certificates.
+//! The key of encryption at rest is outside the server's folder, in one of the folders of this run's certificates.
 
 use std::{
     collections::BTreeMap,
@@ -30,8 +30,8 @@ use crate::mysql_family::{
 /// Audit log, below [`Place::folder`].
 const AUDIT_LOG: &str = "audit.log";
 
-/// Settings of every server that Tithe launches, with the reason; an experiment may change them. What is not here is
-/// MariaDB's own default, durability above all: `innodb_flush_log_at_trx_commit` and `innodb_doublewrite` are on.
+/// Settings of every server that Tithe launches, with the reason; an experiment may change them. All others are
+/// MariaDB's defaults, above all for durability: `innodb_flush_log_at_trx_commit` and `innodb_doublewrite` are on.
 const COMMON: &[(&str, &str, &str)] = &[
     ("innodb_buffer_pool_dump_at_shutdown", "OFF", "servers are removed after the run"),
     ("innodb_buffer_pool_size", "256M", "larger than the default of 128M, and small enough for several arms"),
@@ -46,11 +46,11 @@ const COMMON: &[(&str, &str, &str)] = &[
     ("skip_name_resolve", "ON", "a name service would be part of every connection"),
 ];
 
-/// Memory beside the buffer pool that a server with its clients lives in, bytes: an estimate on the safe side and no
-/// bound that was measured. A server that is killed for lack of memory ends its cell with that reason.
+/// Memory that a server with its clients needs in addition to the buffer pool, bytes: a safe estimate, not a measured
+/// bound. A server that is killed for lack of memory ends its cell with that reason.
 const MEMORY_BESIDE: u64 = 128 << 20;
 
-/// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, what is logged.
+/// Settings that leave no trace in the data folder of a stopped server: memory, connections, what is logged.
 const STORAGE_NEUTRAL: [&str; 8] = [
     "general_log",
     "innodb_buffer_pool_size",
@@ -65,8 +65,8 @@ const STORAGE_NEUTRAL: [&str; 8] = [
 /// Plugins that leave none either.
 const STORAGE_NEUTRAL_PLUGINS: [&str; 2] = ["auth_ed25519", "server_audit"];
 
-/// What a stopped server leaves. Accounts are made again at each start, whatever the folder holds. The binary log stays
-/// behind: its index holds the names of the folder that it was written in.
+/// What a stopped server leaves. Accounts are created again at each start, whatever the folder holds. The binary log is
+/// not kept: its index holds the names of the folder in which it was written.
 pub fn stored(setup: &Setup) -> Stored {
     let mut storage_settings = Vec::new();
     for (name, value) in &setup.settings {
@@ -82,7 +82,7 @@ pub fn stored(setup: &Setup) -> Stored {
 
 const PLUGINS: &str = "plugin_load_add";
 
-/// The least memory that a server with `settings` lives in, bytes; `None` where its buffer pool is not understood.
+/// The least memory that a server with `settings` needs, bytes; `None` if its buffer pool size cannot be parsed.
 pub fn memory_needed(settings: &BTreeMap<String, String>) -> Option<u64> {
     const POOL: &str = "innodb_buffer_pool_size";
     let common = COMMON.iter().find(|(name, ..)| *name == POOL).map(|(_, value, _)| *value);
@@ -140,7 +140,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     let folders = [data.clone(), place.folder.join("tmp"), place.folder.join("binlog")];
     let mut steps: Vec<Step> = folders.into_iter().map(Step::Folder).chain(setup.identity_step()).collect();
     if let Some(at_rest) = &setup.at_rest {
-        // A list of numbered keys in hexadecimal: number 1 is the only one that is needed, but where keys are changed.
+        // A list of numbered keys in hexadecimal. Only number 1 is needed, unless keys are changed.
         let second = setup.rotates.then_some(&setup.credentials.second_key);
         let keys = KEYS.into_iter().zip([Some(&at_rest.key), second].into_iter().flatten());
         let lines: String = keys.map(|(number, key)| format!("{number};{}\n", key.expose_hex())).collect();
@@ -156,7 +156,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         steps,
         server: Some(Command {
             program: install.programs.join("mariadbd"),
-            // The accounts need tables that the installer has yet to make, so this setting is not in the file.
+            // The accounts need tables that the installer has not created yet, so this setting is not in the file.
             arguments: vec![
                 format!("--defaults-file={}", configuration.display()),
                 format!("--init-file={}", place.folder.join("accounts.sql").display()),
@@ -174,7 +174,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     }
 }
 
-/// Where the key of encryption at rest stands: beside the run's certificates, not below the server's folder.
+/// Where the key of encryption at rest is: with the run's certificates, not below the server's folder.
 fn key_file(setup: &Setup, place: &Place) -> PathBuf {
     let name = place.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     setup.credentials.authority.with_file_name(format!("mariadb-keys-{name}"))
@@ -194,7 +194,7 @@ fn installer(install: &Install, configuration: &Path) -> Command {
     Command { program: program.into(), arguments, environment: environment() }
 }
 
-/// The statements that leave one account, for Tithe's clients. The server reads one statement a line.
+/// The statements that leave a single account, for Tithe's clients. The server reads one statement per line.
 fn accounts(setup: &Setup, place: &Place) -> String {
     let proof = match &setup.authentication {
         Authentication::None => String::new(),

@@ -1,7 +1,7 @@
 //! MariaDB 10.6 and newer: launched on this machine, or attached to by URL.
 //!
-//! Most of it is shared with MySQL ([`crate::mysql_family`]); what differs is in [`flavour`]. Each protection is one
-//! file below [`protection`], each check that only MariaDB has one file below [`evidence`].
+//! Most of it is shared with MySQL ([`crate::mysql_family`]); the differences are in [`flavour`]. Each protection is
+//! one file below [`protection`]; each check that only MariaDB has is one file below [`evidence`].
 
 mod access;
 mod accounts;

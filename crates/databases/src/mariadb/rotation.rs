@@ -1,14 +1,13 @@
 //! Changes the key of the measured tables.
 //!
-//! `ALTER TABLE … ENCRYPTION_KEY_ID` builds a table again in a file of its own, whose pages are all encrypted with the
-//! other key, while clients go on reading and writing (documentation, "InnoDB Online DDL Operations with the INPLACE
-//! Alter Algorithm"); `LOCK = NONE` has the server refuse rather than lock them out. The background threads of InnoDB
-//! (`innodb_encryption_threads`, `innodb_encryption_rotate_key_age`) would encrypt pages where they stand, but only for
-//! a new *version* of a key, and a key of `file_key_management` has version 1 for ever: on a server of 10.11 they do
-//! nothing.
+//! `ALTER TABLE … ENCRYPTION_KEY_ID` rebuilds a table in a new file, whose pages are all encrypted with the other key,
+//! while clients continue to read and write (documentation, "InnoDB Online DDL Operations with the INPLACE Alter
+//! Algorithm"). With `LOCK = NONE` the server refuses rather than lock clients out. The background threads of InnoDB
+//! (`innodb_encryption_threads`, `innodb_encryption_rotate_key_age`) would encrypt pages in place, but only for a new
+//! *version* of a key. A key of `file_key_management` always has version 1, so on a 10.11 server they do nothing.
 //!
-//! Not changed is the key of what has no table of ours: the redo log, the binary log, temporary files, the server's own
-//! tables.
+//! The key is not changed for files without a table of Tithe's: the redo log, the binary log, temporary files, the
+//! server's own tables.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{rotation::Rotator, session::SqlSession as _, setup::Setup};
@@ -16,10 +15,10 @@ use tithe_plugin::{rotation::Rotator, session::SqlSession as _, setup::Setup};
 use super::access::ACCESS;
 use crate::mysql_family::{schema::measured_tables, session::WireSession};
 
-/// The numbers of the two keys in the key file, that of the credentials' first key and that of the second one.
+/// The numbers of the two keys in the key file: the first and the second key of the credentials.
 pub const KEYS: [u32; 2] = [1, 2];
 
-/// How long one table may take, s: the server says nothing meanwhile.
+/// How long one table may take, s: the server sends nothing during that time.
 const TIMEOUT_S: u16 = 3600;
 
 /// The measured tables of one server, and an administrator's session there.
@@ -39,15 +38,15 @@ impl KeyRotator {
         if tables.is_empty() {
             return Err(Fault::Refused("there is no table whose key could be changed".to_owned()));
         }
-        // Waiting for an answer that takes long is this side's to bound, not the socket's.
+        // The client itself limits how long it waits for a slow answer, not the socket.
         session.set_blocking(false)?;
         Ok(Self { session, tables })
     }
 
-    /// The measured tables with the number of the key that each is encrypted with, as the server says.
+    /// The measured tables, each with the number of its encryption key, as reported by the server.
     ///
     /// # Errors
-    /// The server's error; [`Fault::Wrong`] when some table is not encrypted, or is not yet so with one key alone.
+    /// The server's error; [`Fault::Wrong`] if some table is not encrypted, or not yet with one key alone.
     pub fn keys(&mut self) -> Result<Vec<(String, u32)>, Fault> {
         let sql = "SELECT NAME, CURRENT_KEY_ID FROM information_schema.INNODB_TABLESPACES_ENCRYPTION \
                    WHERE ENCRYPTION_SCHEME = 1 AND MIN_KEY_VERSION > 0 AND ROTATING_OR_FLUSHING = 0";
@@ -64,7 +63,7 @@ impl KeyRotator {
 }
 
 impl Rotator for KeyRotator {
-    /// Gives all tables the key that the first one does not have, and asks the server whether they have it.
+    /// Gives all tables the key that the first one does not have, and checks with the server that they have it.
     fn rotate(&mut self) -> Result<(), Fault> {
         let before = self.keys()?;
         let next = if before[0].1 == KEYS[0] { KEYS[1] } else { KEYS[0] };

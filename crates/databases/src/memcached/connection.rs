@@ -159,7 +159,7 @@ impl MemcachedConnection {
         }
     }
 
-    /// What the item `key` holds; `None` where there is none.
+    /// What the item `key` holds; `None` if there is none.
     ///
     /// # Errors
     /// As [`MemcachedConnection::line`].

@@ -85,7 +85,7 @@ impl MemcachedSession {
         }
     }
 
-    /// Takes one whole part of an answer; true where it is a line that was missing.
+    /// Takes one whole part of an answer; true if it is a line that was missing.
     #[inline]
     fn take(&mut self, rows: &mut dyn Rows) -> Result<Option<bool>, Fault> {
         let Some((part, length)) = part(self.wire.unread())? else { return Ok(None) };

@@ -41,7 +41,7 @@ impl Spoken {
     }
 }
 
-/// True where `command` changes nothing.
+/// True if `command` changes nothing.
 fn asks(command: &str) -> bool {
     let mut words = command.split_ascii_whitespace();
     let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());

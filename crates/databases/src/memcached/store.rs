@@ -104,7 +104,7 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     Ok(())
 }
 
-/// True where the mark says that what begins with `space` is Tithe's, false where nothing does.
+/// True if the mark says that what begins with `space` is Tithe's, false where nothing does.
 fn is_ours(connection: &mut MemcachedConnection, space: &str) -> Result<bool, Fault> {
     let foreign = |key: &str| Fault::Refused(format!("an item `{key}` is on this server, and Tithe did not make it"));
     match connection.item(space)? {

@@ -35,7 +35,7 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     Ok(all)
 }
 
-/// The rights that the account of a connection with this `status` lacks; none where nobody has to say who it is.
+/// The rights that the account of a connection with this `status` lacks; none if nobody has to say who it is.
 fn rights(status: &Document) -> Vec<Lack> {
     let of = |name: &str| status.get_document("authInfo").and_then(|told| told.get_array(name)).ok();
     let user = of("authenticatedUsers").and_then(|users| users.first()?.as_document());
@@ -67,7 +67,7 @@ fn rights(status: &Document) -> Vec<Lack> {
     all
 }
 
-/// True where some of `privileges` allows `action` on Tithe's database.
+/// True if some of `privileges` allows `action` on Tithe's database.
 fn may(privileges: &[&Document], action: &str) -> bool {
     let on_ours = |one: &Document| {
         let Ok(resource) = one.get_document("resource") else { return false };
@@ -84,7 +84,7 @@ fn is_cluster(privilege: &Document) -> bool {
     is("cluster") || is("anyResource")
 }
 
-/// True where `privilege` names `action`.
+/// True if `privilege` names `action`.
 fn has(privilege: &Document, action: &str) -> bool {
     privilege.get_array("actions").is_ok_and(|actions| {
         actions.iter().any(|one| one.as_str().is_some_and(|name| [action, "anyAction"].contains(&name)))

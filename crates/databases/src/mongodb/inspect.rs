@@ -111,7 +111,7 @@ fn nobody_is_limited(link: &Link) -> Result<Judgement, Fault> {
     })
 }
 
-/// True where the connected account reads a database of someone else.
+/// True if the connected account reads a database of someone else.
 fn reads_others(link: &Link) -> Result<bool, Fault> {
     match link.run("someone_else", doc! { "find": "someone_else", "limit": 1 }) {
         Ok(_) => Ok(true),

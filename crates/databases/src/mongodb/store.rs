@@ -114,7 +114,7 @@ fn drop_collection(link: &Link, there: &[String], table: &Table) -> Result<(), F
     link.run(DATABASE, doc! { "drop": &table.name }).map(drop)
 }
 
-/// The server that takes the writes, whichever URL leads to it, through its replica set or not; `None` where it says
+/// The server that takes the writes, whichever URL leads to it, through its replica set or not; `None` if it says
 /// nothing that tells it from others.
 ///
 /// # Errors
@@ -148,7 +148,7 @@ pub fn quiesce(server: &Server, setup: &Setup) -> Result<(), Fault> {
     administrator(server, setup)?.admin(doc! { "fsync": 1 }).map(drop)
 }
 
-/// Bytes written to the journal since the server started; `None` where it cannot be seen.
+/// Bytes written to the journal since the server started; `None` if it cannot be seen.
 pub fn journal_position(server: &Server, setup: &Setup) -> Option<u64> {
     let status = administrator(server, setup).ok()?.admin(doc! { "serverStatus": 1 }).ok()?;
     let log = status.get_document("wiredTiger").ok()?.get_document("log").ok()?;

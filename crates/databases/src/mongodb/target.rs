@@ -186,7 +186,7 @@ pub fn mechanism_name(mechanism: &AuthMechanism) -> &'static str {
     }
 }
 
-/// Looks whether `url` can be used by clients with this set-up.
+/// Checks whether `url` can be used by clients with this set-up.
 ///
 /// # Errors
 /// [`Fault::Refused`]; the text never quotes the URL.

@@ -11,10 +11,10 @@ use crate::mysql_family::{
     session::WireSession,
 };
 
-/// Accounts and roles; roles are accounts that are locked. What their proofs are made of never leaves the server.
+/// Accounts and roles; roles are locked accounts. The stored hashes never leave the server.
 ///
 /// # Errors
-/// The server's error: administrators may read them, and others only where they were granted it.
+/// The server's error: only administrators may read them, and accounts to which it was granted.
 pub fn read(session: &mut WireSession) -> Result<Vec<Account>, Fault> {
     let columns: Vec<&str> = COLUMNS.iter().map(|(column, _)| *column).collect();
     let sql = format!(
@@ -31,7 +31,7 @@ pub fn read(session: &mut WireSession) -> Result<Vec<Account>, Fault> {
 
 const TABLES_OF_RIGHTS: [&str; 6] = ["columns_priv", "db", "global_grants", "role_edges", "tables_priv", "user"];
 
-/// What decides how far rights lead, and who is a member of which role.
+/// What decides how far privileges reach, and who is a member of which role.
 ///
 /// # Errors
 /// The server's error.
@@ -116,7 +116,7 @@ fn account(
     }
 }
 
-/// True where a partial revoke takes both rights to write from the server's own database.
+/// True if a partial revoke takes both write privileges away from the server's own database.
 fn keeps_off_rights(restrictions: &str) -> bool {
     let restrictions: serde_json::Value = serde_json::from_str(restrictions).unwrap_or_default();
     let of_mysql = |one: &&serde_json::Value| one["Database"] == "mysql";

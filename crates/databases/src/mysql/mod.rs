@@ -1,8 +1,8 @@
 //! MySQL 8.0.30 and newer: launched on this machine, or attached to by URL.
 //!
-//! Most of it is shared with MariaDB ([`crate::mysql_family`]); what differs is in [`flavour`]. Each protection is one
-//! file below [`protection`], each check that only MySQL has one file below [`evidence`]. Left out is the audit log of
-//! MySQL Enterprise and of Percona Server: the Community edition has none, and the general log is what it has in its
+//! Most of it is shared with MariaDB ([`crate::mysql_family`]); the differences are in [`flavour`]. Each protection is
+//! one file below [`protection`]; each check that only MySQL has is one file below [`evidence`]. The audit logs of
+//! MySQL Enterprise and Percona Server are left out: the Community edition has none, and uses the general log in its
 //! place.
 
 mod access;

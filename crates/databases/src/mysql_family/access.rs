@@ -1,4 +1,5 @@
-//! How sessions come to the servers of one product: all that they, and the checks that open them, need to know of it.
+//! How sessions connect to the servers of one product: everything that sessions, and the checks that open them, need to
+//! know of it.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{database::Connect, session::SqlSession as _, setup::Setup};
@@ -6,15 +7,15 @@ use tithe_plugin::{database::Connect, session::SqlSession as _, setup::Setup};
 use super::{session::WireSession, startup};
 use crate::target::{Product, SOCKET_PEER, Target};
 
-/// What differs between the products for their sessions.
+/// The differences between the products for their sessions.
 pub struct Access {
     /// Port, names and URL options.
     pub product: Product,
     /// True for a version of this product, as servers say it first.
     pub is_own: fn(&str) -> bool,
-    /// What to write instead where a server is of the other product.
+    /// What to write instead if the server is of the other product.
     pub otherwise: &'static str,
-    /// Statement that tells the number which the kernel has given to the session's thread in the server.
+    /// Statement that returns the kernel's number of the session's thread in the server.
     pub thread: &'static str,
 }
 
@@ -28,12 +29,12 @@ impl Access {
         Ok(WireSession::new(opened, target, self.thread))
     }
 
-    /// Tries plaintext at `target`, which speaks TLS; without a password, so that nobody who listens can try words on
-    /// its proof, or pass the proof on. Where the server turns down the account without one, it has not said yet
-    /// whether it would take the password: what the account must do is asked of it over TLS.
+    /// Tries plaintext at `target`, which has TLS. It sends no password, so that an eavesdropper can neither guess the
+    /// password from its proof nor relay the proof. If the server refuses the account without a password, it has not
+    /// yet shown whether it would accept the password; what the account requires is then asked over TLS.
     ///
     /// # Errors
-    /// As [`Access::open`]. A server that only asks for the password is a refusal that says so.
+    /// As [`Access::open`]. A server that only asks for the password counts as a refusal.
     pub fn plaintext(&self, target: &Target) -> Result<String, Fault> {
         match self.open(&target.in_plaintext()) {
             Err(Fault::Refused(words)) if target.password.is_some() && lacks_password(&words) => {
@@ -51,7 +52,7 @@ impl Access {
         }
     }
 
-    /// How the client of `session` at `target` has said who it is: by the proof that counted, or as [`SOCKET_PEER`].
+    /// How the client of `session` at `target` authenticated: the accepted proof, or [`SOCKET_PEER`].
     pub fn method(&self, session: &mut WireSession, target: &Target) -> String {
         let made = if target.is_socket() { session.value("SHOW CREATE USER CURRENT_USER()").ok() } else { None };
         match made {
@@ -60,7 +61,7 @@ impl Access {
         }
     }
 
-    /// Refuses a server of the other product, by the `version` that it says first.
+    /// Refuses a server of the other product, by the `version` in its greeting.
     fn check_version(&self, version: &str) -> Result<(), Fault> {
         if (self.is_own)(version) {
             return Ok(());
@@ -77,7 +78,7 @@ impl Access {
         self.open(&self.product.target(server, setup)?)
     }
 
-    /// A session as measured clients have it, which first runs `before` and then the arm's own statements.
+    /// A session like those of measured clients, which first runs `before` and then the arm's own statements.
     ///
     /// # Errors
     /// As [`Access::open`]; the server's error.
@@ -102,21 +103,21 @@ impl Access {
     }
 }
 
-/// True for an account, by the statement that would make it, that is known by the process at the other end of a socket;
-/// with a password where there is no other way.
+/// True if the account, given by its CREATE USER statement, is identified by the process at the other end of a socket;
+/// with a password only if there is no other method.
 fn is_peer(made: &str, with_password: bool) -> bool {
     let ways = made.split_once(" IDENTIFIED ").map_or("", |(_, ways)| ways);
     let has_peer = ["unix_socket", "auth_socket"].iter().any(|plugin| ways.contains(plugin));
     has_peer && !(with_password && ways.contains(" OR "))
 }
 
-/// True for the words of a refusal for lack of the password (1045, 1698).
+/// True for the text of a refusal for a wrong or missing password (1045, 1698).
 fn lacks_password(words: &str) -> bool {
     words.starts_with("1045 (") || words.starts_with("1698 (")
 }
 
-/// What an account must do on the way in beside proving itself, by the statement that would make it; MySQL says so
-/// where it is nothing, too.
+/// What an account must fulfil besides its authentication, from its CREATE USER statement; MySQL states it even if it
+/// is nothing.
 pub fn demand(made: &str) -> Option<&str> {
     let rest = made.split_once(" REQUIRE ")?.1;
     rest.split(' ').next().filter(|demand| *demand != "NONE")

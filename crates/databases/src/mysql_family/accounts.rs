@@ -1,5 +1,5 @@
-//! What a server's list of accounts says: who proves who it is by what, and who comes without TLS. Judged without a
-//! server.
+//! What a server's list of accounts shows: how each account authenticates, and which connect without TLS. Judged
+//! without a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::{
     inspect::{Rules, named as shortened},
 };
 
-/// What an account needs to read the list.
+/// The privilege that an account needs to read the list.
 pub const RIGHT: &str = "the account needs GRANT SELECT ON `mysql`.*";
 
 /// A right that leads further than to its own data.
@@ -48,30 +48,30 @@ pub enum Right {
     SystemUser,
 }
 
-/// How an account may prove who it is.
+/// How an account may authenticate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
     /// A password, by this plugin.
     Password(String),
     /// A password of this plugin, and it is empty.
     Empty(String),
-    /// A password that the server keeps as before version 4.1: 16 digits, which are found in seconds.
+    /// A password stored in the format from before version 4.1: 16 digits, which can be cracked in seconds.
     OldPassword,
     /// The account of the operating system at a local socket.
     Socket,
-    /// Somebody else decides (PAM, LDAP, Kerberos): this plugin asks.
+    /// An external service decides (PAM, LDAP, Kerberos): this plugin asks it.
     Elsewhere(String),
-    /// Nobody can.
+    /// No login is possible.
     Nobody,
 }
 
 impl Way {
-    /// The way of `plugin`, whose accounts keep `secret` as a proof; empty where there is none.
+    /// The authentication of `plugin`, whose accounts store `secret` as a proof; empty if there is none.
     pub fn of(plugin: &str, secret: &str) -> Self {
         match plugin {
             "unix_socket" | "auth_socket" | "named_pipe" => Self::Socket,
             "mysql_no_login" => Self::Nobody,
-            // Nothing hashes to it: MariaDB gives it to accounts that come by the socket.
+            // Nothing hashes to it: MariaDB gives it to accounts that log in by the socket.
             _ if secret == "invalid" => Self::Nobody,
             "mysql_old_password" if !secret.is_empty() => Self::OldPassword,
             _ if !COMPARES.contains(&plugin) => Self::Elsewhere(plugin.to_owned()),
@@ -91,7 +91,7 @@ impl Way {
     }
 }
 
-/// Plugins that compare a password with what the account keeps of it.
+/// Plugins that compare a password with the account's stored hash.
 const COMPARES: [&str; 7] = [
     "caching_sha2_password",
     "client_ed25519",
@@ -117,40 +117,40 @@ pub enum Certificate {
 /// An account, or a role.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Account {
-    /// Name; empty for everybody.
+    /// Name; empty for the anonymous account, which matches every user.
     pub user: String,
-    /// From where; empty for a role of MariaDB's.
+    /// The hosts it may connect from; empty for a MariaDB role.
     pub host: String,
     /// False for a role, and for an account that is locked.
     pub logs_in: bool,
-    /// How it may prove who it is: any of these is enough.
+    /// How it may authenticate: any of these is enough.
     pub ways: Vec<Way>,
-    /// What it must show besides.
+    /// The certificate that it must also show.
     pub certificate: Certificate,
-    /// True where it must speak TLS.
+    /// True if it must speak TLS.
     pub speaks_tls: bool,
-    /// True where a password that it had before still opens it.
+    /// True if a password that it had before still opens it.
     pub keeps_old_password: bool,
-    /// Its rights everywhere, those that lead further.
+    /// Its global privileges that lead to others.
     pub rights: BTreeSet<Right>,
-    /// True where those rights to write leave the server's own database out.
+    /// True if those rights to write leave the server's own database out.
     pub keeps_off_rights: bool,
 }
 
 /// How one product reads its accounts and roles.
 pub type ReadAccounts = fn(&mut WireSession) -> Result<Vec<Account>, Fault>;
 
-/// What the server lets in beside its accounts.
+/// What the server requires of connections, besides its accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Gate {
-    /// `require_secure_transport`: nobody speaks plaintext by TCP.
+    /// `require_secure_transport`: no plaintext over TCP.
     pub requires_tls: bool,
     /// `skip_name_resolve`: an account of `localhost` comes by a local socket alone.
     pub knows_no_names: bool,
 }
 
 impl Gate {
-    /// What the server's settings say.
+    /// The values in the server's settings.
     ///
     /// # Errors
     /// The server's error.
@@ -174,13 +174,12 @@ impl Account {
         named(&self.user, &self.host)
     }
 
-    /// True where it can come by TCP: it proves itself by more than a socket, and not only by an impossible
-    /// password.
+    /// True if it can connect by TCP: its authentication is more than a socket, and not only an impossible password.
     pub fn by_network(&self) -> bool {
         self.logs_in && self.ways.iter().any(|way| !matches!(way, Way::Socket | Way::Nobody))
     }
 
-    /// Why this account is no proof of who comes; `None` where it is.
+    /// Why this account's authentication is weak; `None` if it is not.
     fn weakness(&self) -> Option<String> {
         let has = |wanted: fn(&Way) -> bool| self.ways.iter().any(wanted);
         let empty = has(|way| matches!(way, Way::Empty(_)));
@@ -197,7 +196,7 @@ impl Account {
         Some(format!("{} {words}", self.text()))
     }
 
-    /// What it proves itself by.
+    /// Its authentication methods.
     fn method(&self) -> &str {
         match (self.certificate, self.ways.first()) {
             (Certificate::Named | Certificate::Any, Some(Way::Empty(_))) => "certificate",
@@ -211,7 +210,7 @@ pub fn named(user: &str, host: &str) -> String {
     if host.is_empty() { format!("role {user}") } else { format!("'{user}'@'{host}'") }
 }
 
-/// Accounts that anybody may come as.
+/// Accounts that anyone can log in as.
 pub fn of_authentication(accounts: &[Account]) -> Rules {
     let mut methods: BTreeMap<&str, usize> = BTreeMap::new();
     let mut elsewhere: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -253,7 +252,7 @@ pub fn of_transport(accounts: &[Account], gate: Gate) -> Rules {
     }
 }
 
-/// The same accounts for the claim that no client is served in plaintext.
+/// The same accounts, for the claim that no client is served in plaintext.
 pub fn in_plaintext(accounts: &[Account], gate: Gate) -> Vec<Exception> {
     let exception = |account: &Account| Exception {
         text: format!("{} without REQUIRE SSL", account.text()),

@@ -1,4 +1,4 @@
-//! What a server that Tithe did not start lacks for being measured, and for proof.
+//! What prevents Tithe from measuring a server that it did not start, or from proving a protection there.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::attached::unseen_process;
 
-/// The protection that both products have, as those that miss something.
+/// The protection that both products have, in the form in which a lack names the affected protections.
 const GENERAL_LOG: &[&str] = &["general-log"];
 
 /// Everything that `server` and the account lack.
@@ -35,7 +35,7 @@ pub fn lacks(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<La
     Ok(all)
 }
 
-/// What keeps the server from being measured, whatever the account.
+/// What prevents the server from being measured, whatever the account.
 fn obstacles(session: &mut WireSession, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     let mut all = Vec::new();
     if !setup.tables.reads_only() && !["0", "OFF"].contains(&session.value("SELECT @@GLOBAL.read_only")?.as_str()) {
@@ -62,8 +62,8 @@ fn obstacles(session: &mut WireSession, setup: &Setup) -> Result<Vec<Lack>, Faul
     Ok(all)
 }
 
-/// A database that nobody has, of the names that Tithe's own have: what is refused there is so for lack of a right, and
-/// all else fails because it is not there.
+/// A database that does not exist, with a name like Tithe's own. A refusal there means that a privilege is missing;
+/// everything else fails because the database does not exist.
 const NOWHERE: &str = "tithe_is_not_here_and_tries_its_rights";
 
 /// Rights in databases of Tithe's own that the account lacks.
@@ -87,12 +87,12 @@ fn rights(session: &mut WireSession, account: &str, setup: &Setup) -> Result<Opt
     Ok((!missing.is_empty()).then(|| Lack {
         why: "Tithe makes, fills and removes databases of its own, and the account may not".to_owned(),
         remedy: Remedy::Statement(format!("GRANT {rights} ON `tithe%`.* TO {account}")),
-        // Statements on the user's own tables need none of Tithe's, and neither does every proof.
+        // Statements on the user's own tables do not need Tithe's tables, and some proofs do not need them either.
         without: if setup.tables.is_in_place() { Without::Proof(GENERAL_LOG) } else { Without::Measurement },
     }))
 }
 
-/// The server's words where it refuses `statement` to this account.
+/// The server's message if it refuses `statement` to this account.
 fn refused(session: &mut WireSession, statement: &str) -> Result<Option<String>, Fault> {
     match session.run_statement(statement) {
         Err(Fault::Refused(words)) => Ok(Some(words)),
@@ -101,7 +101,7 @@ fn refused(session: &mut WireSession, statement: &str) -> Result<Option<String>,
     }
 }
 
-/// TLS, where the server has none. Newer versions do not say it in this way, and always have it.
+/// TLS, if the server has none. Newer versions do not report it in this way, and always have it.
 fn tls(session: &mut WireSession) -> Result<Option<Lack>, Fault> {
     Ok((session.setting("have_ssl")? == "DISABLED").then(|| Lack {
         why: "the server speaks no TLS".to_owned(),
@@ -112,7 +112,7 @@ fn tls(session: &mut WireSession) -> Result<Option<Lack>, Fault> {
     }))
 }
 
-/// What the general log lacks for being switched for a session and for its records to be counted.
+/// What the general log lacks to be switched per session and to have its records counted.
 fn general_log(session: &mut WireSession, account: &str) -> Result<Vec<Lack>, Fault> {
     let mut all = Vec::new();
     let mut lack = |why: String, remedy, without| all.push(Lack { why, remedy, without });
@@ -162,7 +162,7 @@ fn general_log(session: &mut WireSession, account: &str) -> Result<Vec<Lack>, Fa
     Ok(all)
 }
 
-/// The right to read `performance_schema.threads`, which `why` needs; without it there is none of these `figures`.
+/// The privilege to read `performance_schema.threads`, which `why` needs; without it these `figures` are missing.
 ///
 /// # Errors
 /// The server's error.

@@ -1,6 +1,6 @@
-//! The clients that MariaDB and MySQL list. Who they are stands in `information_schema.PROCESSLIST`, where an account
-//! without the right PROCESS sees its own; what they speak in `performance_schema.threads`, which MariaDB leaves empty
-//! unless it is told otherwise.
+//! The clients that MariaDB and MySQL list. Their identity is in `information_schema.PROCESSLIST`, where an account
+//! without the privilege PROCESS only sees its own connections. Their transport is in `performance_schema.threads`,
+//! which MariaDB leaves empty by default.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::evidence::marked::OWN;
 /// The list of processes, by a session of its own.
 pub struct Clients {
     session: WireSession,
-    /// Where nobody says what a connection speaks: that all must speak TLS, or why it is not told.
+    /// Used if a connection's transport is not reported: either all must use TLS, or the reason why it is unknown.
     otherwise: Spoken,
 }
 
@@ -41,7 +41,7 @@ impl Clients {
         Ok(Self { session, otherwise })
     }
 
-    /// What each connection speaks, by its number, as far as this account is told.
+    /// The transport of each connection, by its number, as far as this account can see it.
     fn spoken(&mut self) -> BTreeMap<String, String> {
         let sql = format!(
             "{OWN} SELECT PROCESSLIST_ID, CONNECTION_TYPE FROM performance_schema.threads WHERE PROCESSLIST_ID IS NOT NULL"
@@ -70,7 +70,7 @@ impl ConnectionList for Clients {
     }
 }
 
-/// What a connection speaks of which the server tells this `kind`; `otherwise` where it tells none.
+/// The transport of a connection for which the server reports this `kind`; `otherwise` if it reports none.
 fn spoken_by(kind: Option<&str>, by_network: bool, otherwise: &Spoken) -> Spoken {
     match kind {
         Some("SSL/TLS") => Spoken::Tls("TLS".to_owned()),

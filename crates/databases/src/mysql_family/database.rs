@@ -1,4 +1,4 @@
-//! The plug-in of both products: what the harness asks of a database, answered from its [`Flavour`](super::Flavour).
+//! The plug-in of both products: answers to the harness, from its [`Flavour`](super::Flavour).
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ impl Database for Family {
     }
 
     fn ask(&self, server: &Server, setup: &Setup, question: &str) -> Result<Option<String>, Fault> {
-        // Not as clients connect: they begin in a database that may not be there yet.
+        // Not as clients connect: they use a database that may not exist yet.
         let mut rows = self.0.access.administrator(server, setup)?.run(question)?;
         Ok(if rows.is_empty() { None } else { rows.swap_remove(0).pop().flatten() })
     }

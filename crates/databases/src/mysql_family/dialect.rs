@@ -2,8 +2,8 @@
 
 use tithe_plugin::sql::{Dialect, Grammar, Isolation};
 
-/// Errors by which another transaction was in the way, of MariaDB's documentation, "MariaDB Error Codes":
-/// `ER_LOCK_WAIT_TIMEOUT`, `ER_LOCK_DEADLOCK`, and `ER_CHECKREAD`, which servers with `innodb_snapshot_isolation` give.
+/// Errors caused by another transaction, from MariaDB's documentation, "MariaDB Error Codes": `ER_LOCK_WAIT_TIMEOUT`,
+/// `ER_LOCK_DEADLOCK`, and `ER_CHECKREAD`, which servers with `innodb_snapshot_isolation` return.
 const CONFLICTS: [&str; 3] = ["1205 ", "1213 ", "1020 "];
 
 /// How both products write SQL.

@@ -37,23 +37,23 @@ use crate::{
     target::{Target, is_local},
 };
 
-/// How one product looks at its own rows.
+/// How one product checks its own rows.
 pub struct InspectionQueries {
     /// Opens and closes a connection.
     pub open: Open,
     /// As [`Access::plaintext`].
     pub plaintext: Open,
-    /// True for a grant, in the words of `SHOW GRANTS`, that lets an account read the table of accounts.
+    /// True for a grant, as `SHOW GRANTS` writes it, that lets an account read the table of accounts.
     pub is_of_administrator: fn(&str) -> bool,
     /// All accounts and roles.
     pub accounts: ReadAccounts,
-    /// What decides how far their rights lead, and who is a member of which role.
+    /// What decides how far their privileges reach, and who is a member of which role.
     pub roles: fn(&mut WireSession, &mut Rights) -> Result<(), Fault>,
     /// Encryption at rest.
     pub at_rest: fn(&mut WireSession, &Settings) -> Result<Judgement, Fault>,
     /// Auditing.
     pub auditing: fn(&mut WireSession, &Settings) -> Result<Judgement, Fault>,
-    /// Has the server give up a statement that takes it long, so that a row degrades by itself.
+    /// Has the server abort slow statements, so that only the one row degrades.
     pub hurry: &'static str,
     /// The servers from which this one takes changes.
     pub sources: ReadSources,
@@ -69,7 +69,7 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     let mut session = flavour.access.open(&target)?;
     let method = flavour.access.method(&mut session, &target);
     let tls = tls_of(&mut session)?;
-    // A server without such a limit takes as long as it takes.
+    // A server without such a limit is not limited.
     let _ = session.run(queries.hurry);
     let accounts = (queries.accounts)(&mut session);
     let gate = Gate::read(&mut session)?;
@@ -85,7 +85,7 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
             .with_rules(of_all(&accounts::of_authentication), accounts::RIGHT)
     };
     let mut transport = transport(&target, &tls, Ok(session.offers_tls()), queries.plaintext);
-    // Where the server has no TLS at all, every account says the same.
+    // If the server has no TLS at all, every account gives the same result.
     if transport.state != State::Off {
         let rules = of_all(&|accounts| accounts::of_transport(accounts, gate));
         transport = transport.with_rules(rules, accounts::RIGHT);
@@ -121,7 +121,7 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     Ok(seen)
 }
 
-/// `judged`, of how somebody gets in, with who may say himself from where he comes, and what repeats the passwords that
+/// Adds to `judged`, the row of authentication, who may claim any source address, and what repeats the passwords that
 /// statements set.
 fn with_settings(mut judged: Judgement, settings: &Settings) -> Judgement {
     let proxies = settings.value("proxy_protocol_networks");
@@ -141,7 +141,7 @@ fn with_settings(mut judged: Judgement, settings: &Settings) -> Judgement {
     Judgement { seen, ..judged }.found(&MY_AUTHN_REPEATS_PASSWORDS)
 }
 
-/// Comes without its certificate, where the account has that in the place of a password.
+/// Connects without its certificate, if the account needs one in the place of a password.
 fn by_certificate(session: &mut WireSession, target: &Target, open: Open) -> Option<Judgement> {
     target.tls.as_ref().filter(|tls| tls.identity.is_some() && target.password.is_none())?;
     let made = session.value("SHOW CREATE USER CURRENT_USER()").ok()?;
@@ -156,22 +156,22 @@ fn by_certificate(session: &mut WireSession, target: &Target, open: Open) -> Opt
     })
 }
 
-/// What is said of a server that was started to let everybody in.
+/// The judgement of a server that was started without access control.
 fn without_rights_at_all() -> Judgement {
     let seen = "the server runs with skip_grant_tables: everybody comes in and may do everything";
     Judgement::whole(State::Off, seen).found(&MY_AUTHN_NOBODY_ASKED)
 }
 
-/// True where the server asks nobody who comes: it refuses to say what anybody may do then.
+/// True if the server has no access control: it then refuses to report privileges.
 fn is_without_rights(session: &mut WireSession) -> bool {
     matches!(session.run("SHOW GRANTS"), Err(fault) if fault.to_string().contains("skip-grant-tables"))
 }
 
-/// How many ways are worth to be told.
+/// How many ways are shown.
 const SHOWN: usize = 5;
 
-/// Who may do everything, or make itself able to. One administrator is nobody's mistake; one of a name counts once,
-/// from wherever it comes.
+/// Accounts that have all privileges, or can get them. A single administrator is normal; one of a name counts once,
+/// whatever its hosts.
 fn of_rights(rights: &Rights, ways: &Ways<'_>) -> Judgement {
     let holders = || rights.holders.iter().filter(|holder| holder.logs_in);
     let all: BTreeSet<&str> = holders().map(|holder| holder.user.as_str()).collect();
@@ -216,7 +216,7 @@ fn of_rights(rights: &Rights, ways: &Ways<'_>) -> Judgement {
     if state == State::Enforced { judgement } else { judgement.found(&MY_AUTHZ_ADMINISTRATORS) }
 }
 
-/// Who may act as another, or as a role.
+/// Accounts that may act as another, or as a role.
 fn of_proxies(rights: &Rights, ways: &Ways<'_>) -> Judgement {
     let found = rights.proxies(ways);
     let (state, mut seen) = match found.len() {
@@ -233,7 +233,7 @@ fn of_proxies(rights: &Rights, ways: &Ways<'_>) -> Judgement {
     Judgement::account(state, seen)
 }
 
-/// The table of accounts is readable by administrators only, and by those who were granted it.
+/// Only administrators can read the table of accounts, and accounts to which it was granted.
 fn authorisation(session: &mut WireSession, is_of_administrator: fn(&str) -> bool) -> Result<Judgement, Fault> {
     let grants = session.run("SHOW GRANTS")?;
     if grants.iter().flatten().flatten().any(|grant| is_of_administrator(grant)) {
@@ -248,8 +248,8 @@ fn authorisation(session: &mut WireSession, is_of_administrator: fn(&str) -> boo
     })
 }
 
-/// What recorders other than a product's own audit log keep, as the row of auditing: the general log and that of slow
-/// statements, which have filters that every session can change, are never called enforced.
+/// What recorders other than a product's own audit log keep, as the row of auditing. The general log and the slow query
+/// log have filters that every session can change, so they are never judged as enforced.
 pub fn recorded(settings: &Settings) -> (State, String) {
     let recorders = [recorders::general(settings), recorders::slow(settings)];
     let every = recorders.iter().any(|recorder| recorder.kept == Kept::Every);
@@ -257,7 +257,7 @@ pub fn recorded(settings: &Settings) -> (State, String) {
     (if every { State::Available } else { State::Off }, words.join(", "))
 }
 
-/// Tables of logs that hold records in the clear, those from before the log was switched off too.
+/// Log tables that hold plaintext records, including those from before the log was switched off.
 pub fn log_tables(session: &mut WireSession, exceptions: &mut Vec<String>, doubts: &mut Vec<String>) {
     for table in ["general_log", "slow_log"] {
         match session.run(&format!("SELECT 1 FROM mysql.{table} LIMIT 1")) {
@@ -268,8 +268,8 @@ pub fn log_tables(session: &mut WireSession, exceptions: &mut Vec<String>, doubt
     }
 }
 
-/// What of a server that `takes` changes from others, and whose logs of changes are `encrypted`, is in the clear, in a
-/// cluster too; and what a crash writes.
+/// What is in plaintext on a server that `takes` changes from others and whose logs of changes are `encrypted`,
+/// including in a cluster; and what a crash writes.
 pub fn other_files(
     takes: Result<Vec<Source>, Fault>,
     (name, encrypted): (&str, bool),
@@ -292,8 +292,8 @@ pub fn other_files(
     }
 }
 
-/// What the exceptions of encryption at rest are, by their stable names: files in the clear, and `leaks`, logs that
-/// repeat what is encrypted.
+/// The exceptions of encryption at rest, by their stable names: files in plaintext, and `leaks`, logs that repeat
+/// encrypted values.
 pub fn of_files(exceptions: &[String], leaks: &[String]) -> Vec<&'static FindingEntry> {
     let mut findings: Vec<&FindingEntry> = Vec::new();
     if !exceptions.is_empty() {
@@ -305,7 +305,7 @@ pub fn of_files(exceptions: &[String], leaks: &[String]) -> Vec<&'static Finding
     findings
 }
 
-/// The finding of a row of auditing that stands so.
+/// Adds the finding for this state to a row of auditing.
 fn of_audit(judgement: Judgement) -> Judgement {
     match judgement.state {
         State::Off => judgement.found(&MY_AUDIT_OFF),
@@ -314,13 +314,13 @@ fn of_audit(judgement: Judgement) -> Judgement {
     }
 }
 
-/// True where `file`, of a server whose folder is `folder`, lies in that folder.
+/// True if `file`, of a server whose data folder is `folder`, is in that folder.
 pub fn lies_in(file: &str, folder: &str) -> bool {
     let file = Path::new(file);
     file.is_relative() || file.starts_with(folder)
 }
 
-/// A table that is not InnoDB's, and what is in the list of tables about it.
+/// A table of another engine than InnoDB, and its entries in the list of tables.
 pub struct OtherTable {
     /// `database.table`.
     pub name: String,
@@ -330,8 +330,8 @@ pub struct OtherTable {
     pub row_format: String,
 }
 
-/// Tables outside the server's own databases that other engines keep in files; `Err` in the second place where this
-/// account is not shown the tables of all databases.
+/// Tables outside the server's own databases that other engines keep in files. The second part is `Err` if this account
+/// cannot see the tables of all databases.
 ///
 /// # Errors
 /// The server's error.
@@ -384,8 +384,8 @@ pub fn write_out(access: &Access, server: &Server, setup: &Setup, table: &Table)
     session.run("UNLOCK TABLES").map(drop)
 }
 
-/// The file of `table` in `folder`, the parts of the `journal` and the `log`; `None` where the file cannot be seen from
-/// here. Its name is unlike that of every other server's, so that it is the one of this server.
+/// The file of `table` in `folder`, the parts of the `journal` and the `log`; `None` if the file cannot be read from
+/// here. Its name is unique among servers, so it is the one of this server.
 pub fn files(folder: &Path, journal: Vec<PathBuf>, log: Option<&str>, table: &Table) -> Option<Paths> {
     let file = folder.join("tithe").join(format!("{}.ibd", table.name));
     file.metadata().ok()?;

@@ -1,4 +1,4 @@
-//! What the launches of both products share: the words of option files, and where a binary log goes.
+//! What the launches of both products share: the syntax of option files, and where a binary log goes.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -11,19 +11,19 @@ pub const SERVER_LOG: &str = "server.log";
 /// General log, below the same folder.
 pub const GENERAL_LOG: &str = "general.log";
 
-/// What may stand before a name in an option file.
+/// Prefixes that a name may have in an option file.
 pub const MODIFIERS: [&str; 5] = ["loose_", "skip_", "disable_", "enable_", "maximum_"];
 
-/// The variables in `help`, as a server prints it, where one called `name` is not among them and no plugin brings it: one
-/// of the `libraries` has a word of it in its name, and it looks like no slip. What a component brings, whose names have a
-/// dot, cannot be set before it is installed. The beginning of a name, which a server takes for the whole, is none here:
-/// those that begin so.
+/// The variables in `help`, the server's own list, if `name` is not among them and no plugin brings it. A plugin brings
+/// it if one of the `libraries` has a word of the name in its own, and the name does not look like a typo. Variables of
+/// components have names with a dot and cannot be set before installation. An abbreviation, which a server would
+/// accept, is not accepted here: the result is then the names that begin with it.
 pub fn in_place_of(help: &str, libraries: &[String], name: &str) -> Option<Vec<String>> {
     let (options, variables) = help.split_once("\nVariables (")?;
     let names = variables.lines().skip(3).map_while(|line| line.split_whitespace().next());
     let known: Vec<String> = names.map(plain_name).collect();
     let name = plain_name(name);
-    // What is no variable, as `plugin_load_add`, has its line among the options.
+    // Options that are not variables, such as `plugin_load_add`, have a line among the options.
     let option = format!("--{}", name.replace('_', "-"));
     let of_option = |word: &str| word.trim_end_matches([',', ';']).split(['=', '[']).next() == Some(&option);
     let is_option = || options.lines().any(|line| line.trim_start().split(' ').take(2).any(of_option));
@@ -46,13 +46,14 @@ pub fn in_place_of(help: &str, libraries: &[String], name: &str) -> Option<Vec<S
 pub struct Options(pub BTreeMap<String, String>);
 
 impl Options {
-    /// The `common` settings, in whose place come those of `setup`, and what its number of clients needs.
+    /// The `common` settings, overridden by those of `setup`, and what its number of clients needs.
     pub fn new(common: &[(&str, &str, &str)], setup: &Setup) -> Self {
         let mut lines: BTreeMap<String, String> =
             common.iter().map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned())).collect();
         if let Some(connections) = setup.more_connections(300) {
             lines.insert("max_connections".to_owned(), connections.to_string());
-            // Every connection has its own handle of each table that it uses; the default of 2000 is enough for 200.
+            // Every connection has its own handle of each table that it uses; the default of 2000 is enough for 200
+            // connections.
             lines.insert("table_open_cache".to_owned(), (10 * connections).to_string());
         }
         lines.extend(setup.settings.iter().map(|(name, value)| (name_of(name), value_of(value))));
@@ -74,25 +75,25 @@ impl Options {
         self.get(name).is_some_and(switched_on)
     }
 
-    /// Keeps everything that a server writes in its `place`, and has it listen there alone.
+    /// Keeps everything that a server writes in its `place`, and makes it listen only there.
     pub fn keep_in(&mut self, place: &Place) {
         self.set("bind_address", place.listen);
         self.set("datadir", within(place, "data"));
         self.set("general_log_file", within(place, GENERAL_LOG));
         self.set("pid_file", within(place, "server.pid"));
         self.set("port", place.port);
-        // Relative to the data folder: the path of a socket may have 107 characters only.
+        // Relative to the data folder, because the path of a socket may have at most 107 characters.
         self.set("socket", "server.sock");
         self.set("tmpdir", within(place, "tmp"));
     }
 
-    /// Has the binary log written where evidence looks for it.
+    /// Has the binary log written where evidence expects it.
     pub fn log_binary(&mut self, place: &Place) {
         self.set("log_bin", within(place, "binlog/log"));
         self.0.entry("server_id".to_owned()).or_insert_with(|| "1".to_owned());
     }
 
-    /// TLS as `setup` asks for it.
+    /// TLS as `setup` requests it.
     pub fn speak(&mut self, setup: &Setup) {
         let Transport::Tls { version, mutual, .. } = setup.transport else { return };
         self.set("require_secure_transport", "ON");
@@ -116,7 +117,7 @@ pub fn switched_on(value: &str) -> bool {
     !["OFF", "FALSE", "0"].contains(&value.to_ascii_uppercase().as_str())
 }
 
-/// The path of `name` in `place`, as an option file has it.
+/// The path of `name` in `place`, as written in an option file.
 pub fn within(place: &Place, name: &str) -> String {
     place.folder.join(name).display().to_string()
 }
@@ -131,8 +132,8 @@ pub fn environment() -> BTreeMap<String, String> {
     BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())])
 }
 
-/// Where clients come from, as accounts say it: this machine, or wherever the address that the server listens on is
-/// reached from. Who need not say a password comes from this machine in any case.
+/// Where clients come from, in the syntax of accounts: this machine, or any address that can reach the server's
+/// address. Clients without a password always come from this machine.
 pub fn clients(setup: &Setup, place: &Place) -> &'static str {
     let is_open = !place.listen.is_loopback() && setup.authentication != Authentication::None;
     match (is_open, place.listen.is_ipv4()) {
@@ -142,7 +143,7 @@ pub fn clients(setup: &Setup, place: &Place) -> &'static str {
     }
 }
 
-/// What an account of this arm must do beside proving who it is.
+/// What an account of this arm must fulfil besides its authentication.
 pub fn require(setup: &Setup) -> &'static str {
     match setup.transport {
         Transport::Plain => "",
@@ -159,12 +160,14 @@ fn version_name(version: TlsVersion) -> &'static str {
     }
 }
 
-/// A setting's name from an experiment, which can be nothing but a name; `-` and `_` mean the same to the server.
+/// A setting's name from an experiment, restricted to the characters of a name; `-` and `_` mean the same to the
+/// server.
 fn name_of(name: &str) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '_' }).collect()
 }
 
-/// A setting's value from an experiment: one line, whatever it holds. What looks like a comment or is empty is quoted.
+/// A setting's value from an experiment, always on one line. An empty value, or one that looks like a comment, is
+/// quoted.
 fn value_of(value: &str) -> String {
     let value = value.replace(char::is_control, " ");
     if value.trim().is_empty() || value.contains('#') { format!("\"{value}\"") } else { value }
@@ -198,7 +201,7 @@ mod tests {
         ] {
             assert_eq!(in_place_of(name), None, "{name}");
         }
-        // A server would take it, and nobody here would know for what.
+        // A server would accept it, and it would be unclear for which variable.
         assert_eq!(in_place_of("INNODB-buffer"), Some(vec!["innodb_buffer_pool_size".to_owned()]));
         assert_eq!(in_place_of("skip_networkin"), None);
         assert_eq!(super::in_place_of("a server that says nothing", &[], "x"), None);

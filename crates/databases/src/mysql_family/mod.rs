@@ -1,8 +1,8 @@
 //! MariaDB and MySQL as one database: protocol, session, tables, and the checks that mean the same on both.
 //!
-//! [`Family`] is the plug-in of either. Each product has a folder of its own for its launch, its protections and what
-//! it says about itself; all in which the two differ is in its [`Flavour`], of which sessions and checks know the
-//! [`Access`] alone.
+//! [`Family`] is the plug-in of either. Each product has a folder of its own for its launch, its protections and its
+//! entry. All differences between the two are in its [`Flavour`], of which sessions and checks only know the
+//! [`Access`].
 
 pub mod access;
 pub mod accounts;
@@ -48,13 +48,13 @@ use tithe_plugin::{
 
 use self::{access::Access, inspect::InspectionQueries, session::WireSession};
 
-/// A product of the family: the plug-in. Its implementation is in `database.rs`, that for SQL tables in `sql.rs`.
+/// A product of the family: the plug-in. Its implementation is in `database.rs`; the one for SQL tables is in `sql.rs`.
 pub struct Family(pub &'static Flavour);
 
 /// Name under which `Install::facts` holds the folder of plugins.
 pub const PLUGINS: &str = "plugins";
 
-/// What both products say of themselves.
+/// The part of the entry that both products share.
 pub const ENTRY: DatabaseEntry = DatabaseEntry {
     restarts: true,
     keeps_data: true,
@@ -66,14 +66,14 @@ pub const ENTRY: DatabaseEntry = DatabaseEntry {
     ..DatabaseEntry::BARE
 };
 
-/// How their servers keep what undoes statements.
+/// How their servers keep the statements that undo changes.
 pub const KEPT: KeptUndo = KeptUndo::in_sql(&[
     "CREATE TABLE {space}.tithe_undo (number int PRIMARY KEY, statement text) COMMENT 'made by tithe'",
 ]);
 
-/// What differs between the products of the family.
+/// The differences between the products of the family.
 pub struct Flavour {
-    /// What the product says of itself.
+    /// The product's entry in the list of databases.
     pub entry: DatabaseEntry,
     /// Looks for an installation on this machine.
     pub find: fn(&Search) -> Result<Install, Missing>,
@@ -83,9 +83,9 @@ pub struct Flavour {
     pub download: Option<Download>,
     /// Everything that starts one server of an arm.
     pub launch: fn(&Install, &Setup, &Place) -> Launch,
-    /// What a server of an arm leaves when it is stopped.
+    /// What a stopped server of an arm leaves.
     pub stored: fn(&Setup) -> Stored,
-    /// The least memory that a server with these settings lives in, bytes; `None` where that is not known.
+    /// The least memory that a server with these settings needs, bytes; `None` if that is not known.
     pub memory_needed: fn(&BTreeMap<String, String>) -> Option<u64>,
     /// Its protections, in the order of `tithe ls`.
     pub protections: &'static [&'static dyn Protection],
@@ -95,22 +95,22 @@ pub struct Flavour {
     pub queries: &'static InspectionQueries,
     /// Finds out what canaries can show on a running server.
     pub canary_checks: FindCanaryChecks,
-    /// What changes the keys of a running server, if anything does.
+    /// Changes the keys of a running server, if the product can.
     pub rotator: Option<OpenRotator>,
     /// How sessions come to its servers.
     pub access: &'static Access,
-    /// What a server that Tithe did not start lacks for what this product alone has.
+    /// What a server that Tithe did not start lacks for features that only this product has.
     pub own_lacks: FindLacks,
-    /// Variables whose values go into the report, where the server has them. None of them is a secret.
+    /// Variables whose values go into the report, if the server has them. None of them is a secret.
     pub reported: &'static [&'static str],
     /// True when the server encrypts nothing in the background any more.
     pub is_encrypted: fn(&mut WireSession) -> Result<bool, Fault>,
-    /// Has the server write all of a table to its file, and end what it still has to remove from it.
+    /// Has the server write all of a table to its file, and finish removing old rows from it.
     pub write_table: fn(&mut WireSession, &str) -> Result<(), Fault>,
 }
 
-/// Opens what changes the keys of a server with this set-up. Fails with the server's error.
+/// Opens the key rotator of a server with this set-up. Fails with the server's error.
 pub type OpenRotator = fn(&Server, &Setup) -> Result<Box<dyn Rotator>, Fault>;
 
-/// Finds what the account of a session, whose name is given, lacks. Fails with the server's error.
+/// Finds what the account of a session, given by name, lacks. Fails with the server's error.
 pub type FindLacks = fn(&mut WireSession, &str) -> Result<Vec<Lack>, Fault>;

@@ -14,8 +14,7 @@ const GROUPS: [&str; 3] = ["client", "client-server", "client-mariadb"];
 /// Files that are included by a file, at most.
 const DEPTH: u32 = 8;
 
-/// The options of the groups of clients in `file`, and in the same groups with `suffix`, in their order; names with
-/// dashes.
+/// The options of the client groups in `file`, and of the same groups with `suffix`, in their order; names with dashes.
 ///
 /// # Errors
 /// [`Fault::Refused`] for a file that cannot be read.
@@ -63,7 +62,7 @@ fn read_folder(folder: &Path, suffix: &str, depth: u32, options: &mut Vec<(Strin
     files.iter().try_for_each(|file| read(file, suffix, depth, options))
 }
 
-/// `value` without its quotes, or without a comment behind it, and with what its escapes stand for.
+/// `value` without its quotes, or without a trailing comment, and with its escapes replaced.
 fn unquoted(value: &str) -> String {
     let quote = value.chars().next().filter(|first| ['"', '\''].contains(first));
     let inner = match quote.and_then(|quote| value[1..].rfind(quote).map(|end| &value[1..=end])) {

@@ -1,4 +1,4 @@
-//! Columns of the user's own tables that hold what clients encrypt, on MariaDB and MySQL.
+//! Columns of the user's own tables that hold values encrypted by clients, on MariaDB and MySQL.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
@@ -8,16 +8,17 @@ use tithe_plugin::{
     setup::OwnColumn,
 };
 
-/// Longest column of bytes that is kept in its row and can be part of an index.
+/// Longest column of bytes that is stored in its row and can be part of an index.
 const LONGEST: usize = 3072;
 
 /// Bytes of a whole number as text.
 const NUMBER_BYTES: usize = 20;
 
-/// Has `table` take ciphertext for `columns`: beside them first, because an undo log keeps what an update overwrites.
+/// Changes `columns` of `table` to hold ciphertext, first as added columns, because an undo log keeps what an update
+/// overwrites.
 ///
 /// # Errors
-/// [`Fault::Refused`] with what stands in the way; the server's error.
+/// [`Fault::Refused`] with the obstacles; the server's error.
 pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -> Result<Opened, Fault> {
     let named = format!("TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '{table}'");
     let mut refused = of_table(session, table)?;
@@ -51,7 +52,7 @@ pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -
         last.push(format!("DROP INDEX {0}, ADD {unique}INDEX {0} ({1})", index.name, index.columns.join(", ")));
     }
     session.run(&format!("ALTER TABLE {table} {}", beside.join(", ")))?;
-    // By other algorithms the rows keep what is dropped.
+    // With other algorithms the rows keep dropped values.
     let change = format!("ALTER TABLE {table} {}, ALGORITHM = COPY", last.join(", "));
     let settle = vec![change, format!("ANALYZE TABLE {table}")];
     Ok(Opened { row: row.unwrap_or_default(), renames_rows: false, into, settle })
@@ -62,7 +63,7 @@ struct Index {
     name: String,
     unique: bool,
     columns: Vec<String>,
-    /// It keeps what it has of a column in order, and all of it.
+    /// It orders the values of a column, and holds them completely.
     whole: bool,
 }
 
@@ -71,7 +72,7 @@ impl Index {
         self.columns.iter().any(|part| part.eq_ignore_ascii_case(name))
     }
 
-    /// What stands in the way of encrypting `column`, which it has.
+    /// What prevents the encryption of `column`, which it has.
     fn obstacle(&self, column: &OwnColumn) -> Option<String> {
         let Self { name, .. } = self;
         if name == "PRIMARY" {
@@ -103,7 +104,7 @@ fn indexes(session: &mut dyn SqlSession, named: &str) -> Result<Vec<Index>, Faul
     Ok(all)
 }
 
-/// What of a whole table stands in the way.
+/// Obstacles that concern a whole table.
 fn of_table(session: &mut dyn SqlSession, table: &str) -> Result<Vec<String>, Fault> {
     let made = session.run(&format!("SHOW CREATE TABLE {table}"))?;
     let definition = made.into_iter().flatten().flatten().nth(1).unwrap_or_default().to_uppercase();
@@ -130,15 +131,15 @@ fn of_table(session: &mut dyn SqlSession, table: &str) -> Result<Vec<String>, Fa
     Ok(refused)
 }
 
-/// What a column is changed to.
+/// The new type of a column.
 struct Kind {
     bytes: String,
     null: &'static str,
-    /// Where it is among the others.
+    /// Its position among the other columns.
     place: String,
 }
 
-/// What `column` of the table `named` is changed to, or what stands in the way.
+/// The new type of `column` of the table `named`, or the obstacle.
 fn of_column(session: &mut dyn SqlSession, named: &str, column: &OwnColumn) -> Result<Result<Kind, String>, Fault> {
     let name = &column.name;
     let about = format!(

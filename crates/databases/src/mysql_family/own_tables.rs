@@ -1,7 +1,7 @@
 //! Tables of the user's own on a running MariaDB or MySQL.
 //!
-//! They run where they are only if statements read: the server tells no account with minimal rights by which cascades
-//! and triggers a change of one table changes others.
+//! They run in place only if statements only read. The server does not show an account with minimal privileges by which
+//! cascades and triggers a change of one table changes others.
 
 mod production;
 
@@ -22,16 +22,16 @@ use super::{
     session::WireSession,
 };
 
-/// How long a look at a statement waits for a lock, s.
+/// How long the check of a statement waits for a lock, s.
 const LOCK_TIMEOUT_S: u16 = 2;
 
-/// What the server does not know: database, column, table, function (`ER_BAD_DB_ERROR` and others).
+/// Errors for names that the server does not know: database, column, table, function (`ER_BAD_DB_ERROR` and others).
 const UNKNOWN: [&str; 4] = ["1049 ", "1054 ", "1146 ", "1305 "];
 
-/// For a right that is missing, to a database, a table or a column.
+/// For a missing privilege on a database, a table or a column.
 const DENIED: [&str; 3] = ["1044 ", "1142 ", "1143 "];
 
-/// Rights by which no table is changed.
+/// Privileges with which no table can be changed.
 const READS: [&str; 8] = [
     "USAGE",
     "SELECT",
@@ -50,10 +50,10 @@ struct Asking {
     database: String,
 }
 
-/// The statement by which a session begins in the database that the URL names.
+/// The statement that puts a session into the database that the URL names.
 ///
 /// # Errors
-/// [`Fault::Refused`] where it names none.
+/// [`Fault::Refused`] if it names none.
 pub fn enter(access: &Access, server: &Server, setup: &Setup) -> Result<String, Fault> {
     let database = access.product.target(server, setup)?.database;
     if database.is_empty() {
@@ -144,7 +144,7 @@ impl Survey for Asking {
             short: quoted(&name),
             is_table: is_table == "1",
             is_visible: is_visible == "1",
-            // What it may not read the server does not show.
+            // The server does not show columns that the account may not read.
             grants: Vec::new(),
         };
         Ok(rows(&mut self.session, &sql)?.into_iter().map(table).collect())
@@ -177,7 +177,7 @@ impl Survey for Asking {
     }
 
     fn makes_tables(&mut self) -> Result<bool, Fault> {
-        // A read-only session is refused it before anybody asks for its rights. Nobody has this database.
+        // In a read-only session the statement is refused before privileges are checked. This database does not exist.
         self.session.run("SET SESSION TRANSACTION READ WRITE")?;
         let made = self.session.run("CREATE TABLE tithe_is_not_here_and_tries_its_rights.t (a int)");
         Ok(!matches!(made, Err(Fault::Refused(_))))
@@ -190,7 +190,7 @@ impl Survey for Asking {
     }
 }
 
-/// A grant as `SHOW GRANTS` has it, without whom it is given to, unless it lets nobody change what is not Tithe's.
+/// A grant from `SHOW GRANTS`, without its grantee, unless it does not allow changes outside of Tithe's tables.
 fn more_than_reading(grant: &str) -> Option<String> {
     // Behind it there may be the hash of a password.
     let (given, _) = grant.split_once(" TO ")?;

@@ -2,8 +2,8 @@
 //!
 //! `mysql_native_password`: SHA-1(password) ⊕ SHA-1(salt ‖ SHA-1(SHA-1(password))). `caching_sha2_password`:
 //! SHA-256(password) ⊕ SHA-256(SHA-256(SHA-256(password)) ‖ salt). `client_ed25519` (MariaDB): an Ed25519 signature of
-//! the salt, with the password of any length in the place of the seed, so that the key is its SHA-512. Sources: MariaDB
-//! documentation, "Authentication Plugins"; MySQL internals, "Authentication Method".
+//! the salt; a password of any length replaces the seed, so the key is its SHA-512. Sources: MariaDB documentation,
+//! "Authentication Plugins"; MySQL internals, "Authentication Method".
 
 use ed25519_dalek::{
     Digest as _, Sha512, VerifyingKey,
@@ -21,13 +21,13 @@ pub const ED25519: &str = "client_ed25519";
 
 /// MySQL's first one with SHA-256, which always sends the password itself.
 pub const SHA256_PASSWORD: &str = "sha256_password";
-/// The password itself, for servers that ask another service about it (PAM, LDAP, tokens of a cloud).
+/// The password itself, for servers that forward it to another service (PAM, LDAP, tokens of a cloud).
 pub const CLEAR: &str = "mysql_clear_password";
 
 /// The proof that `plugin` wants; empty for an account without a password.
 ///
 /// # Errors
-/// [`Fault::Refused`] for a plugin that is not spoken, among them those that send the password itself.
+/// [`Fault::Refused`] for an unsupported plugin, including those that send the password itself.
 pub fn prove(plugin: &str, password: Option<&Secret>, salt: &[u8]) -> Result<Vec<u8>, Fault> {
     let Some(password) = password.map(Secret::expose).filter(|password| !password.is_empty()) else {
         return Ok(Vec::new());
@@ -95,7 +95,7 @@ mod tests {
         assert!(matches!(proof("mysql_clear_password", "secret", b""), Err(Fault::Refused(_))));
     }
 
-    /// A password as long as a seed is one; the server's own check of others is in the tests with servers.
+    /// A password as long as a seed is a seed; tests with servers check other lengths.
     #[test]
     fn a_signature_is_the_usual_one_and_of_a_password_of_any_length() {
         let seed = "0123456789abcdef0123456789abcdef";

@@ -1,4 +1,4 @@
-//! The protocol of MariaDB and MySQL: packets are written, and parsed where they lie.
+//! The protocol of MariaDB and MySQL: packets are written, and parsed in place.
 //!
 //! Source: MariaDB documentation, "Client/Server Protocol"; MySQL internals, "Client/Server Protocol". Left out:
 //! packets of 16 MB and more, compression, several statements in one request.
@@ -6,9 +6,9 @@
 use tithe_machine::fault::{Fault, said};
 use tithe_plugin::wire::{Cursor, Format};
 
-/// Capabilities that are asked for (MariaDB documentation, "Connection", "Capabilities").
+/// Capabilities that are requested (MariaDB documentation, "Connection", "Capabilities").
 pub mod capability {
-    /// Number of rows found instead of changed: an update that writes the same value counts.
+    /// Counts the rows that an update found, not only those it changed: one that writes the same value counts.
     pub const FOUND_ROWS: u32 = 1 << 1;
     /// The server may ask for a file: `LOAD DATA LOCAL`.
     pub const LOCAL_FILES: u32 = 1 << 7;
@@ -34,7 +34,7 @@ pub const LONGEST_BODY: usize = 0xff_ffff - 1;
 /// utf8mb4_general_ci, which MariaDB and MySQL both know.
 const CHARACTER_SET: u8 = 45;
 
-/// Column types of the binary protocol. From [`kind::JSON`] on all are written as bytes with their length.
+/// Column types of the binary protocol. From [`kind::JSON`] on all are written as a length and bytes.
 mod kind {
     pub const TINY: u8 = 1;
     pub const SHORT: u8 = 2;
@@ -75,10 +75,10 @@ pub struct Packet {
     pub body: std::ops::Range<usize>,
 }
 
-/// The first packet in `bytes`; `None` when it has not arrived whole.
+/// The first packet in `bytes`; `None` if it has not arrived completely.
 ///
 /// # Errors
-/// [`Fault::Protocol`] for a packet that is continued in another one: no answer to Tithe's requests is so long.
+/// [`Fault::Protocol`] for a packet that continues in another one: no answer to Tithe's requests is that long.
 #[inline]
 pub fn next_packet(bytes: &[u8]) -> Result<Option<Packet>, Fault> {
     let Some(&[first, second, third, number]) = bytes.first_chunk::<4>() else { return Ok(None) };
@@ -125,7 +125,7 @@ pub fn take_value<'a>(body: &mut Body<'a>) -> Result<&'a [u8], Fault> {
     body.bytes(usize::try_from(length).unwrap_or(usize::MAX))
 }
 
-/// As [`take_value`], in a row of the text protocol, where 251 is SQL's NULL.
+/// As [`take_value`], in a row of the text protocol, where 251 means NULL.
 ///
 /// # Errors
 /// As [`take_value`].
@@ -137,14 +137,14 @@ pub fn take_text_value<'a>(body: &mut Body<'a>) -> Result<Option<&'a [u8]>, Faul
     take_value(body).map(Some)
 }
 
-/// What the server says first.
+/// The server's greeting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Greeting {
-    /// Version, as the server says it.
+    /// Version, as the server reports it.
     pub version: String,
     /// The number of the connection.
     pub number: u32,
-    /// What the server can do.
+    /// The server's capabilities.
     pub capabilities: u32,
     /// Random bytes for the proof: 20 with all products of the last twenty years.
     pub salt: Vec<u8>,
@@ -155,7 +155,7 @@ pub struct Greeting {
 /// Reads the server's greeting.
 ///
 /// # Errors
-/// The server's error, for one that does not even greet; [`Fault::Protocol`] for another protocol.
+/// The server's error if it sends one in place of a greeting; [`Fault::Protocol`] for another protocol.
 pub fn greeting(body: &[u8]) -> Result<Greeting, Fault> {
     if body.first() == Some(&0xff) {
         return Err(server_error(body));
@@ -173,19 +173,19 @@ pub fn greeting(body: &[u8]) -> Result<Greeting, Fault> {
     let capabilities = low | (body.le::<2>()? as u32) << 16;
     let salt_length = usize::from(body.byte()?);
     body.bytes(10)?;
-    // The second part is at least 13 bytes, a zero at its end included.
+    // The second part has at least 13 bytes, including a zero at its end.
     let second = body.bytes(salt_length.saturating_sub(8).max(13))?;
     salt.extend_from_slice(second.strip_suffix(&[0]).unwrap_or(second));
     let plugin = body.zero_ended().unwrap_or(body.rest());
     Ok(Greeting { version, number, capabilities, salt, plugin: String::from_utf8_lossy(plugin).into_owned() })
 }
 
-/// The server's error packet as a fault: who may not come in or do something is refused.
+/// The server's error packet as a fault: a denied login or statement is [`Fault::Refused`].
 pub fn server_error(body: &[u8]) -> Fault {
     /// Access denied (1044, 1045, 1142, 1143, 1227, 1698), host or plugin not allowed (1130, 1251, 1524, 1275), TLS
     /// demanded (3159), the account is locked (4151; 3955: after logins that failed).
     const REFUSALS: [u64; 13] = [1044, 1045, 1130, 1142, 1143, 1227, 1251, 1275, 1524, 1698, 3159, 3955, 4151];
-    /// A password that has expired: the server takes nothing but a new one (1820), or lets nobody in (1862).
+    /// An expired password: the server only accepts a new password (1820), or no login (1862).
     const EXPIRED: [u64; 2] = [1820, 1862];
     let mut body = Body::new(body.get(1..).unwrap_or_default());
     let Ok(code) = body.le::<2>() else { return Body::cut_short() };
@@ -201,7 +201,7 @@ pub fn server_error(body: &[u8]) -> Fault {
     if REFUSALS.contains(&code) { Fault::Refused(text) } else { Fault::Server(text) }
 }
 
-/// True for the error by which MySQL says that it does not prepare such a statement (`ER_UNSUPPORTED_PS`).
+/// True for the error with which MySQL reports that it cannot prepare such a statement (`ER_UNSUPPORTED_PS`).
 pub fn is_unprepared(body: &[u8]) -> bool {
     const UNSUPPORTED: u16 = 1295;
     body.strip_prefix(&[0xff]).is_some_and(|rest| rest.starts_with(&UNSUPPORTED.to_le_bytes()))
@@ -215,14 +215,14 @@ pub fn affected(body: &[u8]) -> Result<u64, Fault> {
     take_length(&mut Body::new(body.get(1..).unwrap_or_default()))
 }
 
-/// True for the packet that ends rows: an OK packet with its own first byte. A row that began so would have a first
-/// value of 16 MB and more.
+/// True for the packet that ends rows: an OK packet with its own first byte. A row with this first byte would have a
+/// first value of 16 MB or more.
 #[inline]
 pub fn ends_rows(body: &[u8]) -> bool {
     body.first() == Some(&0xfe)
 }
 
-/// The type of a column, from its definition, whose end has a fixed form: length 12, character set (2), longest value
+/// The type of a column, from its definition, which ends with a fixed form: length 12, character set (2), longest value
 /// (4), type, flags (2), decimals, filler (2).
 ///
 /// # Errors
@@ -235,7 +235,7 @@ pub fn column_type(body: &[u8]) -> Result<u8, Fault> {
     }
 }
 
-/// The name of a column, from its definition: catalog, schema, table and the table's own name stand before it.
+/// The name of a column, from its definition: catalog, schema, table and the table's own name come before it.
 ///
 /// # Errors
 /// [`Fault::Protocol`] for a definition that is cut short.
@@ -247,7 +247,7 @@ pub fn column_name(body: &[u8]) -> Result<&[u8], Fault> {
     take_value(&mut body)
 }
 
-/// True when an OK packet, or the one that ends rows, says that a transaction is open.
+/// True if an OK packet, or the one that ends rows, reports an open transaction.
 ///
 /// # Errors
 /// [`Fault::Protocol`] for a packet that is cut short.
@@ -261,10 +261,10 @@ pub fn leaves_open(body: &[u8]) -> Result<bool, Fault> {
     Ok(body.le::<2>()? & IN_TRANSACTION != 0)
 }
 
-/// Hands the fields of one binary row over: `each` gets the column's number and its value, numbers as text.
+/// Passes on the fields of one binary row: `each` gets the column's number and its value, numbers as text.
 ///
 /// # Errors
-/// [`Fault::Protocol`] for a row that does not fit its columns, and for types that no workload of Tithe's has.
+/// [`Fault::Protocol`] for a row that does not fit its columns, and for types that no workload of Tithe uses.
 #[inline]
 pub fn binary_row(body: &[u8], columns: &[u8], mut each: impl FnMut(usize, Option<&[u8]>)) -> Result<(), Fault> {
     let mut body = Body::new(body);
@@ -287,7 +287,7 @@ pub fn binary_row(body: &[u8], columns: &[u8], mut each: impl FnMut(usize, Optio
     Ok(())
 }
 
-/// A number of the binary protocol as text. Whole numbers are taken as signed.
+/// A number of the binary protocol as text. Integers are read as signed.
 fn number_text(body: &mut Body<'_>, kind: u8) -> Result<String, Fault> {
     Ok(match kind {
         kind::TINY => (body.le::<1>()? as i8).to_string(),
@@ -302,8 +302,8 @@ fn number_text(body: &mut Body<'_>, kind: u8) -> Result<String, Fault> {
     })
 }
 
-/// A date, with the time of day where it is `timed`, as the text protocol writes it. Parts at the end that are zero are
-/// left out on the wire.
+/// A date, with the time of day if it is `timed`, as the text protocol writes it. The binary form omits trailing parts
+/// that are zero.
 fn moment(value: &[u8], timed: bool) -> Result<String, Fault> {
     let part = |at: usize| value.get(at).copied().unwrap_or(0);
     let year = u16::from_le_bytes([part(0), part(1)]);
@@ -319,7 +319,7 @@ fn time_of_day(value: &[u8]) -> Result<String, Fault> {
     Ok(if negative == 1 { format!("-{time}") } else { time })
 }
 
-/// Hours, to which `hours` are added, minutes, seconds, and microseconds where there are any.
+/// Hours, to which `hours` are added, minutes, seconds, and microseconds if there are any.
 fn clock_time(value: &[u8], hours: u64) -> Result<String, Fault> {
     let part = |at: usize| value.get(at).copied().unwrap_or(0);
     let time = format!("{:02}:{:02}:{:02}", hours + u64::from(part(0)), part(1), part(2));
@@ -388,7 +388,7 @@ mod tests {
 
     use super::*;
 
-    /// What Debian's MariaDB 10.11 says first, with another salt.
+    /// The greeting of Debian's MariaDB 10.11, with another salt.
     const GREETING: &[u8] = b"\x0a5.5.5-10.11.19-MariaDB-0+deb12u1\0\x07\0\0\x0012345678\0\xfe\xf7\x2d\x02\0\xff\x81\x15\0\0\0\0\0\0\x3d\0\0\0abcdefghijkl\0mysql_native_password\0";
 
     #[test]
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(fault, Fault::Refused("1045 (28000): Access denied".to_owned()));
         assert!(is_unprepared(b"\xff\x0f\x05#HY000This command is not supported"));
         assert!(!is_unprepared(b"\xff\x15\x04#28000Access denied") && !is_unprepared(b"\xff"));
-        // Before the client has said what it can do, the server sends no state.
+        // Before the client has sent its capabilities, the server sends no state.
         let fault = server_error(b"\xff\x10\x04Too many connections");
         assert_eq!(fault, Fault::Server("1040 (?): Too many connections".to_owned()));
     }

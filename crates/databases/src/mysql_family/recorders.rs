@@ -1,5 +1,5 @@
 //! What a server of either product records of statements, what its records leave out, and which of them repeat values
-//! in the clear. Judged by settings, without a server.
+//! in plaintext. Judged by settings, without a server.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use tithe_plugin::{
 
 use super::{access::Access, session::WireSession};
 
-/// All global settings of a server, and what of its status begins with a name of a recorder's.
+/// All global settings of a server, and the status values whose name begins with a recorder's.
 #[derive(Debug, Clone, Default)]
 pub struct Settings(BTreeMap<String, String>);
 
@@ -37,17 +37,17 @@ impl Settings {
         Self(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
     }
 
-    /// The value of a setting; `None` where the server has none of this name.
+    /// The value of a setting; `None` if the server has none of this name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The value of a setting; empty where the server has none of this name.
+    /// The value of a setting; empty if the server has none of this name.
     pub fn value(&self, name: &str) -> &str {
         self.get(name).unwrap_or_default()
     }
 
-    /// True where a switch is on.
+    /// True if a switch is on.
     pub fn is_on(&self, name: &str) -> bool {
         self.value(name) == "ON"
     }
@@ -57,24 +57,24 @@ impl Settings {
         self.is_on("wsrep_on") && !["", "none"].contains(&self.value("wsrep_provider"))
     }
 
-    /// The number that a setting has; 0 where it has none.
+    /// The number in a setting; 0 if it has none.
     fn number(&self, name: &str) -> f64 {
         self.value(name).parse().unwrap_or(0.0)
     }
 }
 
-/// How much of what clients do a recorder keeps.
+/// How many of the clients' statements a recorder keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kept {
-    /// Nothing: it is off, or what it writes goes nowhere.
+    /// Nothing: it is off, or what it writes is not kept.
     Nothing,
     /// Some statements.
     Some,
-    /// Every statement, but for what it is said to leave out.
+    /// Every statement, except those in `leaves_out`.
     Every,
 }
 
-/// What keeps records of statements.
+/// A recorder of statements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorder {
     /// Its settings, in words.
@@ -83,7 +83,7 @@ pub struct Recorder {
     pub kept: Kept,
     /// What it leaves out.
     pub leaves_out: Vec<String>,
-    /// True where its records hold values in the clear.
+    /// True if its records hold values in the clear.
     pub in_the_clear: bool,
 }
 
@@ -120,7 +120,7 @@ pub fn general(settings: &Settings) -> Recorder {
     Recorder { words, kept, leaves_out, in_the_clear: kept != Kept::Nothing }
 }
 
-/// The log of slow statements, which holds every statement that ends where none is too fast for it.
+/// The slow query log, which holds every completed statement if its threshold is zero.
 pub fn slow(settings: &Settings) -> Recorder {
     let on = settings.is_on("slow_query_log") || settings.is_on("log_slow_query");
     let written = is_written(settings, "slow_query_log_file");
@@ -167,10 +167,10 @@ pub fn slow(settings: &Settings) -> Recorder {
     Recorder { words, kept, leaves_out, in_the_clear: kept != Kept::Nothing }
 }
 
-/// A file of this many bytes is never full, so that nothing older is given up.
+/// A file with this limit in bytes is never full, so no older records are discarded.
 const ENDLESS: f64 = 1e15;
 
-/// MariaDB's audit plugin; `None` where it is not loaded.
+/// MariaDB's audit plugin; `None` if it is not loaded.
 pub fn server_audit(settings: &Settings) -> Option<Recorder> {
     let logging = settings.get("server_audit_logging")?;
     let value = |name: &str| settings.value(name);
@@ -232,13 +232,13 @@ pub fn server_audit(settings: &Settings) -> Option<Recorder> {
     Some(Recorder { words, kept, leaves_out, in_the_clear: texts && kept != Kept::Nothing })
 }
 
-/// True where a log with this file keeps what is written into it.
+/// True if a log with this file is stored.
 fn is_written(settings: &Settings, file: &str) -> bool {
     let output = settings.value("log_output");
     output.contains("TABLE") || output.contains("FILE") && settings.value(file) != "/dev/null"
 }
 
-/// What of a running server repeats in the clear what is `sent`.
+/// Which recorders of a running server repeat in plaintext the text that is `sent`.
 ///
 /// # Errors
 /// When the server cannot be reached, or refuses.
@@ -259,14 +259,14 @@ pub fn recording(access: &Access, server: &Server, setup: &Setup, sent: Sent) ->
     Ok(Recording { repeats, doubts: Vec::new() })
 }
 
-/// What repeats values in the clear, each with its setting.
+/// Recorders that repeat values in plaintext, each with its setting.
 pub fn in_the_clear(settings: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     let recorders = [Some(general(settings)), Some(slow(settings)), server_audit(settings)];
     for recorder in recorders.into_iter().flatten().filter(|recorder| recorder.in_the_clear) {
         found.push(format!("{} writes statements in the clear", recorder.words));
     }
-    // A plugin that keeps what failed; it is there where its settings are.
+    // A plugin that records failed statements; it is loaded if its settings exist.
     if settings.get("sql_error_log_filename").is_some_and(|file| file != "/dev/null") {
         found.push("the plugin sql_error_log writes statements that failed in the clear".to_owned());
     }
@@ -278,7 +278,7 @@ pub fn in_the_clear(settings: &Settings) -> Vec<String> {
     found
 }
 
-/// How the binary log repeats statements, and the keys in them, beside or in the place of rows; `None` where it does
+/// How the binary log repeats statements, and the keys in them, in addition to or in place of rows; `None` if it does
 /// not.
 pub fn statements_in_binary_log(settings: &Settings) -> Option<String> {
     let format = settings.value("binlog_format");
@@ -290,8 +290,8 @@ pub fn statements_in_binary_log(settings: &Settings) -> Option<String> {
     annotates.or_else(|| (format != "ROW").then(|| format!("binlog_format = {format}")))
 }
 
-/// What repeats the passwords that statements set. MySQL writes hashes in their place, unless it is told not to;
-/// MariaDB, which has no such setting, does so in its audit log alone.
+/// Recorders that repeat the passwords that statements set. MySQL writes hashes in their place by default; MariaDB has
+/// no such setting, and does so only in its audit log.
 pub fn of_passwords(settings: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     let masks = settings.get("log_raw").is_some();

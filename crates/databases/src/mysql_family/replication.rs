@@ -1,4 +1,4 @@
-//! What travels between servers: from the one that this is a replica of, to its own replicas, and in a cluster.
+//! Replication between servers: from the server's source, to its replicas, and in a cluster.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
@@ -14,18 +14,18 @@ use crate::{
 
 /// A server that this one takes changes from.
 pub struct Source {
-    /// Where it is.
+    /// Its host.
     pub host: String,
-    /// True where TLS is asked for.
+    /// True if TLS is requested.
     pub tls: bool,
-    /// True where its certificate is checked.
+    /// True if its certificate is checked.
     pub verified: bool,
 }
 
 /// How one product lists its sources.
 pub type ReadSources = fn(&mut WireSession) -> Result<Vec<Source>, Fault>;
 
-/// One connection to another server, with how it stands.
+/// One connection to another server, with its state.
 struct Hop {
     state: State,
     words: String,
@@ -53,7 +53,7 @@ pub fn judge(session: &mut WireSession, settings: &Settings, sources: ReadSource
     doubts.iter().for_each(|doubt| seen.push_str(&format!("; not judged: {doubt}")));
     let worst = [State::Off, State::Available, State::Unseen, State::Enforced];
     let state = worst.into_iter().find(|state| hops.iter().any(|hop| hop.state == *state));
-    // What is connected now says nothing of who may connect.
+    // The current connections do not show who may connect.
     let judgement = Judgement::account(state.unwrap_or(State::Unseen), seen);
     let is_open = [State::Off, State::Available].contains(&judgement.state);
     Ok(if is_open { judgement.found(&MY_TLS_REPLICATION) } else { judgement })

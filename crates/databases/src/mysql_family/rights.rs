@@ -1,5 +1,5 @@
-//! What decides what an account can become: rights, roles, proxies and code that runs as another, as the server keeps
-//! them.
+//! What decides what an account can become: privileges, roles, proxies, and code that runs as another account, as the
+//! server stores them.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::session::rows;
@@ -22,18 +22,18 @@ pub struct Powers {
     pub names_are_literal: bool,
     /// A proxy's plugin may let it act as another.
     pub maps_proxies: bool,
-    /// Tables of `mysql` by which who writes them may give everything to itself.
+    /// Tables of `mysql` with which an account that may write them can grant itself everything.
     pub tables_of_rights: &'static [&'static str],
 }
 
 /// A right on a database or pattern of databases, a row of `mysql.db`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatabaseRight {
-    /// Whose; empty for everybody.
+    /// The account's name; empty for everyone.
     pub user: String,
-    /// From where.
+    /// The account's hosts.
     pub host: String,
-    /// Pattern of names, in which `%` and `_` stand for anything.
+    /// Pattern of names, in which `%` and `_` are wildcards.
     pub database: String,
     /// `INSERT`, `UPDATE`, or both.
     pub writes: Vec<&'static str>,
@@ -46,9 +46,9 @@ pub struct DatabaseRight {
 /// A right on one table or routine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ObjectRight {
-    /// Whose.
+    /// The account's name.
     pub user: String,
-    /// From where.
+    /// The account's hosts.
     pub host: String,
     /// `database.name`.
     pub object: String,
@@ -72,13 +72,13 @@ pub struct Routine {
 pub struct Rights {
     /// Accounts and roles.
     pub holders: Vec<Account>,
-    /// Who is a member of which role: names as [`Account::text`] has them, and in which words.
+    /// Role members: account, role (names as in [`Account::text`]), and how it is granted.
     pub members: Vec<(String, String, &'static str)>,
     /// Rights on databases, by the names of their accounts.
     pub databases: Vec<DatabaseRight>,
     /// Rights to write tables of `mysql`.
     pub tables: Vec<ObjectRight>,
-    /// Who may act as whom by `GRANT PROXY`; the second is empty for anybody.
+    /// Who may act as whom by `GRANT PROXY`; an empty second name means anyone.
     pub proxies: Vec<(String, String)>,
     /// Routines that run as another.
     pub routines: Vec<Routine>,
@@ -86,18 +86,18 @@ pub struct Rights {
     pub calls: Vec<ObjectRight>,
     /// How far rights lead.
     pub powers: Powers,
-    /// What could not be read, each with the right that is missing.
+    /// What could not be read, each with the missing privilege.
     pub unread: Vec<String>,
 }
 
-/// MariaDB's role of everybody.
+/// MariaDB's role that everyone has.
 pub const PUBLIC: &str = "PUBLIC";
 
 /// Why an account is a member of it.
 pub const EVERYBODY: &str = "everybody";
 
 impl Rights {
-    /// Reads what decides what `holders` can become; `roles` reads the part in which the products differ.
+    /// Reads what decides what `holders` can become; `roles` reads the part that differs between the products.
     ///
     /// # Errors
     /// The server's error. Tables that this account may not read are remembered instead.
@@ -157,7 +157,7 @@ impl Rights {
         self.routines = routines.into_iter().map(routine).collect();
     }
 
-    /// The rows of `sql`; where they cannot be read, nothing, and that is remembered.
+    /// The rows of `sql`. If they cannot be read, the result is empty and that is recorded.
     pub fn rows<const N: usize>(
         &mut self,
         session: &mut WireSession,

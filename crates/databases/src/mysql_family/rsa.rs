@@ -1,9 +1,7 @@
-//! Encrypts a password for the server's eyes: RSA with OAEP padding, SHA-1 and its mask (RFC 8017, section 7.1), which
-//! is what `caching_sha2_password` takes on a connection without TLS (MySQL internals, "Caching_sha2_password
-//! information").
+//! Encrypts a password for the server: RSA with OAEP padding, SHA-1 and its mask (RFC 8017, section 7.1). This is what
+//! `caching_sha2_password` accepts on a connection without TLS (MySQL internals, "Caching_sha2_password information").
 //!
-//! Nothing here is done with a private key. Whose key it is cannot be distinguished from the key: that is for the
-//! caller to know.
+//! No private key is used here. A key does not show whose it is; the caller must know that.
 
 use num_bigint::BigUint;
 use ring::{
@@ -15,7 +13,7 @@ use tithe_machine::fault::Fault;
 
 /// Bytes of a SHA-1 hash.
 const HASH: usize = 20;
-/// Lengths of a modulus that are taken, bytes: 2048 bits are what servers make, and less is not safe any more.
+/// Accepted lengths of a modulus, bytes: servers create 2048 bits, and less is no longer safe.
 const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
 /// Longest public exponent, bytes; 65537 has three.
 const LONGEST_EXPONENT: usize = 8;
@@ -39,7 +37,7 @@ impl PublicKey {
     /// Reads a key in PEM (`BEGIN PUBLIC KEY`).
     ///
     /// # Errors
-    /// [`Fault::Protocol`] for anything else; [`Fault::Refused`] for a key that is too short to be safe, or absurdly
+    /// [`Fault::Protocol`] for anything else; [`Fault::Refused`] for a key that is too short to be safe, or far too
     /// long.
     pub fn of_pem(pem: &[u8]) -> Result<Self, Fault> {
         let foreign = || Fault::Protocol("the server's public key is no RSA key in PEM".to_owned());
@@ -55,7 +53,7 @@ impl PublicKey {
     /// Encrypts `text`.
     ///
     /// # Errors
-    /// [`Fault::Refused`] for a text that is too long for the key; [`Fault::Machine`] when the system gives no random
+    /// [`Fault::Refused`] for a text that is too long for the key; [`Fault::Machine`] if the system provides no random
     /// bytes.
     pub fn encrypt(&self, text: &[u8]) -> Result<Vec<u8>, Fault> {
         let mut seed = [0; HASH];
@@ -106,7 +104,7 @@ fn parts(mut der: &[u8]) -> Option<(&[u8], &[u8])> {
     (algorithm == ALGORITHM).then_some(parts)
 }
 
-/// The content of the element with `tag` that `der` begins with, which is taken away.
+/// The content of the element with `tag` at the start of `der`, which is removed from it.
 fn element<'a>(der: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
     let (&found, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -141,7 +139,7 @@ IRYjO6AuOKqi68xl7x95i7SYsQAIzFxP0C2ifGCG2U21scQAMJLWDSuQ/VTj4D5E\n\
 IQIDAQAB\n\
 -----END PUBLIC KEY-----\n";
 
-    /// The SHA-256 of what the formulas of the RFC give in Python, which OpenSSL decrypted again.
+    /// The SHA-256 of the result of the RFC's formulas in Python, which OpenSSL decrypted.
     #[test]
     fn a_password_is_encrypted_as_openssl_reads_it() {
         let key = PublicKey::of_pem(PEM.as_bytes()).expect("a key");

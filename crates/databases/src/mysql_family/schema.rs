@@ -1,8 +1,8 @@
 //! The measured table, and everything else that an administrator's session does around it.
 //!
-//! Tithe works in the database `tithe`, or one of the like where arms on one server have one each, and marks it by a
-//! table `made_by_tithe`, and every table in it by a comment. A database of this name without the mark, or with a table
-//! in it that does not bear it, is somebody else's: it is refused, and never dropped.
+//! Tithe works in the database `tithe`, or in a similar one for each arm if several arms share a server. It marks the
+//! database with a table `made_by_tithe`, and every table in it with a comment. A database of this name without the
+//! mark, or with an unmarked table in it, belongs to someone else: it is refused, and never dropped.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use crate::{
     ycsb_over_sql::{KEY_COLUMN, YcsbDialect},
 };
 
-/// How both products write what the SQL standard leaves open.
+/// The syntax of both products where the SQL standard leaves it open.
 pub const YCSB_DIALECT: YcsbDialect = YcsbDialect {
     schemas: true,
     quote: '`',
@@ -32,7 +32,7 @@ pub const YCSB_DIALECT: YcsbDialect = YcsbDialect {
     warm: &["SELECT count({key}) FROM {table}"],
 };
 
-/// The comment on what Tithe has made.
+/// The comment on everything that Tithe creates.
 pub const MARK: &str = "made by tithe";
 /// The table that marks the database.
 const MARKER: &str = "made_by_tithe";
@@ -40,13 +40,13 @@ const MARKER: &str = "made_by_tithe";
 /// How long Tithe waits for a lock on its own tables, s. The servers' own timeout is a day or a year.
 const LOCK_TIMEOUT_S: u16 = 10;
 
-/// What the server says when that was too short (`ER_LOCK_WAIT_TIMEOUT`).
+/// The server's error when that was too short (`ER_LOCK_WAIT_TIMEOUT`).
 const TIMED_OUT: &str = "1205 ";
 
 /// How long the server may take to encrypt old pages and to write dirty ones.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// An administrator's session that waits [`LOCK_TIMEOUT_S`] for the locks of others on a server that has others.
+/// An administrator's session. On a server with other users it waits [`LOCK_TIMEOUT_S`] for their locks.
 ///
 /// # Errors
 /// As [`Access::administrator`].
@@ -61,7 +61,7 @@ fn hurried(access: &Access, server: &Server, setup: &Setup) -> Result<WireSessio
 /// Runs `statement` about a table of Tithe's own.
 ///
 /// # Errors
-/// [`Fault::Refused`] where somebody holds it locked; the server's error.
+/// [`Fault::Refused`] if another client holds the lock; the server's error.
 fn run_unlocked(session: &mut WireSession, statement: &str) -> Result<(), Fault> {
     match session.run(statement) {
         Err(Fault::Server(words)) if words.starts_with(TIMED_OUT) => Err(Fault::Refused(format!(
@@ -72,7 +72,7 @@ fn run_unlocked(session: &mut WireSession, statement: &str) -> Result<(), Fault>
     }
 }
 
-/// Makes the database and `table`. On a server that Tithe launched, runs the arm's own statements first.
+/// Creates the database and `table`. On a server that Tithe launched, runs the arm's own statements first.
 ///
 /// # Errors
 /// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
@@ -84,13 +84,13 @@ pub fn create(access: &Access, server: &Server, setup: &Setup, table: &Table) ->
         }
     }
     let mut session = own_database(access, server, setup)?;
-    // Left over from a run that was killed: `observe` has seen that everything here is ours.
+    // Left over from a run that was killed: `observe` has checked that everything here is Tithe's.
     let name = YCSB_DIALECT.qualified(&setup.space, table);
     run_unlocked(&mut session, &format!("DROP TABLE IF EXISTS {name}"))?;
     session.run(&table_text(&setup.space, table)).map(drop)
 }
 
-/// An administrator's session in the database of this arm, which is made where it is not there.
+/// An administrator's session in the database of this arm, which is created if missing.
 ///
 /// # Errors
 /// As [`create`].
@@ -110,19 +110,19 @@ pub fn own_database(access: &Access, server: &Server, setup: &Setup) -> Result<W
     Ok(session)
 }
 
-/// Marks the database `space`, which was made just now. Where that fails it is removed again: without the mark nobody
-/// would know it for Tithe's later. Some servers make no table without a primary key.
+/// Marks the database `space`, which was just created. If that fails it is removed again: without the mark, Tithe would
+/// not recognise it later. Some servers do not create tables without a primary key.
 fn mark(session: &mut WireSession, space: &str) -> Result<(), Fault> {
     let marked = session.run(&format!("CREATE TABLE {space}.{MARKER} (nothing int PRIMARY KEY) COMMENT '{MARK}'"));
     if marked.is_err() && tables(session, space).is_ok_and(|tables| tables.is_empty()) {
-        // Why it could not be marked says more than why it could not be removed.
+        // The error of marking is more useful than that of removing.
         let _ = session.run(&format!("DROP DATABASE {space}"));
     }
     marked.map(drop)
 }
 
-/// The statement that makes `table`. Keys and values are bytes, so that ciphertext costs no more to carry than text,
-/// and keys are ordered by their bytes, as YCSB's scans expect.
+/// The statement that creates `table`. Keys and values are bytes, so that transferring ciphertext costs no more than
+/// text. Keys are ordered by their bytes, as YCSB's scans expect.
 fn table_text(space: &str, table: &Table) -> String {
     let key = YCSB_DIALECT.quoted(KEY_COLUMN);
     let fields: String =
@@ -147,7 +147,7 @@ pub fn remove(access: &Access, server: &Server, setup: &Setup, table: &Table) ->
     Ok(())
 }
 
-/// True when somebody keeps procedures, functions or events in the database `space`: Tithe makes none.
+/// True if the database `space` has procedures, functions or events: Tithe creates none.
 fn has_programs(session: &mut WireSession, space: &str) -> Result<bool, Fault> {
     let count = format!(
         "SELECT (SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = '{space}') \
@@ -156,7 +156,7 @@ fn has_programs(session: &mut WireSession, space: &str) -> Result<bool, Fault> {
     Ok(session.value(&count)? != "0")
 }
 
-/// What stands where Tithe works.
+/// What exists in the place where Tithe works.
 #[derive(Debug, PartialEq, Eq)]
 enum Existing {
     Nothing,
@@ -196,8 +196,8 @@ fn tables(session: &mut WireSession, space: &str) -> Result<Vec<(String, String)
     Ok(session.run(&sql)?.into_iter().map(|row| <[_; 2]>::try_from(row).unwrap_or_default().map(text).into()).collect())
 }
 
-/// Waits until the server has encrypted what it encrypts in the background, and on a launched server until it has
-/// written every page to its file. On an attached one its owner decides when pages are written.
+/// Waits until the server's background encryption is finished and, on a launched server, until it has written every
+/// page to its file. On an attached server its owner decides when pages are written.
 ///
 /// # Errors
 /// The server's error; [`Fault::Server`] when it does not come to rest.
@@ -213,13 +213,13 @@ pub fn quiesce(flavour: &Flavour, server: &Server, setup: &Setup, table: &Table)
     session.run("FLUSH ENGINE LOGS").map(drop)
 }
 
-/// Has the server write its dirty pages: it does so by itself, as fast and as soon as these settings say
-/// (documentation, "InnoDB Page Flushing"), which are put back afterwards.
+/// Has the server write its dirty pages. It does that by itself, at a rate and time set by these settings
+/// (documentation, "InnoDB Page Flushing"), which are restored afterwards.
 ///
 /// # Errors
 /// The server's error; [`Fault::Server`] when it does not come to rest.
 pub fn write_pages(session: &mut WireSession) -> Result<(), Fault> {
-    // The low-water mark may not be above the other one: it goes down first and up last.
+    // The low-water mark may not exceed the other one: it is lowered first and raised last.
     const HASTE: [(&str, &str); 4] = [
         ("innodb_io_capacity_max", "100000"),
         ("innodb_io_capacity", "100000"),
@@ -256,8 +256,8 @@ fn await_rest(
     Ok(())
 }
 
-/// The cluster that replicates what any of its nodes is told, where it is a node of one. Else the server: the number
-/// that it gave itself, where its version has one, and where it keeps its data.
+/// The cluster, if the server is a node of one, because it replicates every change. Otherwise the server: its own
+/// number, if its version has one, and its data folder.
 ///
 /// # Errors
 /// The server's error.
@@ -275,7 +275,7 @@ pub fn identity(access: &Access, server: &Server, setup: &Setup) -> Result<Strin
     Ok(identity)
 }
 
-/// The first of `numbers` that is one: a server of no cluster says nothing, or zeros.
+/// The first valid one of `numbers`: a server outside a cluster reports nothing, or zeros.
 fn cluster_of(numbers: [Option<String>; 2]) -> Option<String> {
     numbers.into_iter().flatten().find(|number| number.contains(|digit| !matches!(digit, '0' | '-')))
 }
@@ -286,8 +286,8 @@ pub fn redo_written(access: &Access, server: &Server, setup: &Setup) -> Option<u
     session.shown("GLOBAL STATUS", "Innodb_os_log_written").ok()??.parse().ok()
 }
 
-/// What the figure depends on, as the server and the client's TLS say it. The configuration is left empty: it is in the
-/// launch.
+/// The facts that a figure depends on, as the server and the client's TLS report them. The configuration is left empty:
+/// it is in the launch.
 ///
 /// # Errors
 /// The server's error.
@@ -312,7 +312,7 @@ pub fn facts(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<ArmFac
     Ok(ArmFacts { version: format!("{} {number}", flavour.access.product.title), facts, configuration: Vec::new() })
 }
 
-/// Pages that were asked of InnoDB's buffer pool (documentation, "InnoDB Status Variables").
+/// Pages requested from InnoDB's buffer pool (documentation, "InnoDB Status Variables").
 pub fn cache_use(access: &Access, server: &Server, setup: &Setup) -> Option<CacheUse> {
     let mut session = access.administrator(server, setup).ok()?;
     let mut number = |name: &str| session.shown("GLOBAL STATUS", name).ok()??.parse().ok();

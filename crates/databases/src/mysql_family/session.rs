@@ -1,7 +1,7 @@
 //! One connection to MariaDB or MySQL as a [`SqlSession`]: prepared statements of the binary protocol, one system call
-//! to ask and one to be answered.
+//! to send a request and one to receive its answer.
 //!
-//! Values travel as bytes; numbers in rows are handed over as text. After an error of the server the session goes on.
+//! Values travel as bytes; numbers in rows are passed on as text. After an error of the server the session continues.
 
 use std::{
     os::fd::{AsFd, BorrowedFd},
@@ -36,17 +36,17 @@ const COM_QUERY: u8 = 0x03;
 const COM_PING: u8 = 0x0e;
 const COM_STMT_PREPARE: u8 = 0x16;
 const COM_STMT_EXECUTE: u8 = 0x17;
-/// First byte of a packet by which the server asks for a file (MariaDB documentation, "LOCAL INFILE packet").
+/// First byte of a packet with which the server requests a file (MariaDB documentation, "LOCAL INFILE packet").
 const ASKS_FOR_FILE: u8 = 0xfb;
-/// What rows that are sent as a file are called.
+/// The file name for rows that are sent as a file.
 const LINES: &str = "tithe-lines";
-/// Bytes of such a file in one packet, at most.
+/// Most bytes of such a file in one packet.
 const FILE_PIECE: usize = 1 << 20;
 
 /// One connection.
 pub struct WireSession {
     wire: Wire,
-    /// Statement that tells its thread in the server.
+    /// Statement that returns its thread in the server.
     thread: &'static str,
     method: String,
     offers_tls: bool,
@@ -62,15 +62,15 @@ pub struct WireSession {
     columns: Vec<u8>,
     /// Rows of the answer that is being taken.
     rows: u64,
-    /// True when that is the answer to a text, whose rows are text.
+    /// True if that answers a text query, whose rows are text.
     text: bool,
     /// True when the last answer left a transaction open.
     in_transaction: bool,
-    /// Rows that wait for the server to ask for them, as it does after the `LOAD DATA` that was sent for them.
+    /// Rows that wait for the server to request them, which it does after the `LOAD DATA` that was sent for them.
     lines: Option<Vec<u8>>,
 }
 
-/// What executing a statement needs to know.
+/// What the execution of a statement needs.
 enum Prepared {
     /// Its number in the server, and of how many parameters.
     Number(u32, usize),
@@ -87,7 +87,7 @@ enum Awaited {
     Rows,
 }
 
-/// What has come of an answer.
+/// The next part of an answer.
 enum Event {
     /// Nothing more yet.
     Pending,
@@ -100,7 +100,7 @@ enum Event {
 }
 
 impl WireSession {
-    /// A session on an open connection to `target`, whose server tells by `thread` which thread serves it.
+    /// A session on an open connection to `target`; the statement `thread` returns which server thread serves it.
     pub fn new(opened: Opened, target: &Target, thread: &'static str) -> Self {
         let Opened { wire, number, method, offers_tls } = opened;
         Self {
@@ -130,8 +130,8 @@ impl WireSession {
         self.wire.set_blocking(blocking)
     }
 
-    /// Finds out which thread of the server `process`, which runs on this machine, serves this connection. Where the
-    /// server does not tell, nobody is watched.
+    /// Finds out which thread of the server `process`, which runs on this machine, serves this connection. If the
+    /// server does not report it, no thread is watched.
     pub fn find_thread(&mut self, process: i32) {
         let asked = self.value(self.thread);
         let is_there = |thread: &i32| Path::new(&format!("/proc/{process}/task/{thread}")).exists();
@@ -140,13 +140,13 @@ impl WireSession {
         }
     }
 
-    /// True where one thread of the server serves this connection to its end. In a pool every statement may be served
-    /// by another one.
+    /// True if one thread of the server serves this connection to its end. In a thread pool every statement may be
+    /// served by another thread.
     pub fn has_thread(&mut self) -> bool {
         self.value("SELECT @@thread_handling").is_ok_and(|how| how == "one-thread-per-connection")
     }
 
-    /// How the client said who it is: `none`, or the name of the proof.
+    /// How the client authenticated: `none`, or the name of the proof.
     pub fn method(&self) -> &str {
         &self.method
     }
@@ -156,7 +156,7 @@ impl WireSession {
         self.offers_tls
     }
 
-    /// What TLS agreed on, as the client sees it.
+    /// The TLS parameters that were negotiated, as the client sees them.
     pub fn tls_facts(&self) -> Option<TlsFacts> {
         self.wire.tls_facts()
     }
@@ -164,7 +164,7 @@ impl WireSession {
     /// The first value of the first row of `sql`.
     ///
     /// # Errors
-    /// The server's error; [`Fault::Wrong`] when there is no such value.
+    /// The server's error; [`Fault::Wrong`] if there is no value.
     pub fn value(&mut self, sql: &str) -> Result<String, Fault> {
         let first = self.run(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten();
         first.ok_or_else(|| Fault::Wrong(format!("no value for `{sql}`")))
@@ -180,8 +180,8 @@ impl WireSession {
         Ok(format!("'{user}'@'{host}'"))
     }
 
-    /// The value of one server variable or status, `SHOW` being what says so (`GLOBAL VARIABLES`, `SESSION STATUS`);
-    /// `None` when the server has none of this name.
+    /// The value of one server variable or status, read with `SHOW` and `what` (`GLOBAL VARIABLES`, `SESSION STATUS`);
+    /// `None` if the server has none of this name.
     ///
     /// # Errors
     /// The server's error.
@@ -190,7 +190,7 @@ impl WireSession {
         Ok(rows.into_iter().next().and_then(|row| row.into_iter().nth(1)).flatten())
     }
 
-    /// The value of a global setting; empty where the server has none of this name.
+    /// The value of a global setting; empty if the server has none of this name.
     ///
     /// # Errors
     /// The server's error.
@@ -198,7 +198,7 @@ impl WireSession {
         self.shown("GLOBAL VARIABLES", name).map(Option::unwrap_or_default)
     }
 
-    /// Sends one request of a byte and what follows it, and waits until all of it is sent.
+    /// Sends one request, a byte and the `rest`, and waits until all of it is sent.
     fn send(&mut self, request: u8, rest: &[u8]) -> Result<(), Fault> {
         put_packet(self.wire.output(), 0, |out| {
             out.push(request);
@@ -212,8 +212,8 @@ impl WireSession {
         Ok(())
     }
 
-    /// As [`SqlSession::run`], for what the server may work at for `timeout_s` seconds before it answers. The session
-    /// must not block.
+    /// As [`SqlSession::run`], for statements that may take the server up to `timeout_s` seconds. The session must be
+    /// non-blocking.
     ///
     /// # Errors
     /// As [`SqlSession::run`].
@@ -241,7 +241,7 @@ impl WireSession {
         self.wire.flush()
     }
 
-    /// Takes what has arrived of an answer, up to its next row.
+    /// Reads what has arrived of an answer, up to its next row.
     #[inline]
     fn event(&mut self) -> Result<Event, Fault> {
         loop {
@@ -358,7 +358,8 @@ impl Connection for WireSession {
     }
 }
 
-/// The right that an account lacks, by the server's words; of several that would do the last, which gives least.
+/// The privilege that an account lacks, from the server's message; if one of several is enough, the last, which grants
+/// least.
 fn right_missing(words: &str) -> Option<&str> {
     let (_, rest) = words.split_once("you need (at least one of) the ")?;
     let (rights, _) = rest.split_once(" privilege(s)")?;
@@ -371,8 +372,8 @@ impl SqlSession for WireSession {
     }
 
     fn prepare_text(&mut self, sql: &str) -> Result<PreparedText, Fault> {
-        // Of a statement with a parameter in ORDER BY, MySQL 8.0 defines fewer parameters than it announces. Nothing
-        // marks the last one, but the answer to a further request, which is no definition.
+        // For a statement with a parameter in ORDER BY, MySQL 8.0 defines fewer parameters than it announces. Nothing
+        // marks the last one, except the answer to a further request, which is not a definition.
         let may_lack = sql.to_ascii_uppercase().contains("ORDER BY");
         self.send(COM_STMT_PREPARE, sql.as_bytes())?;
         if may_lack {
@@ -425,7 +426,7 @@ impl SqlSession for WireSession {
         &DIALECT
     }
 
-    /// Each thread of the server reads its next request when it has answered the one before.
+    /// Each thread of the server reads its next request after it has answered the previous one.
     fn pipelines(&self) -> bool {
         true
     }
@@ -476,7 +477,7 @@ impl SqlSession for WireSession {
         }
     }
 
-    /// By `LOAD DATA LOCAL`, whose file is no file: the server asks for [`LINES`], and gets the lines.
+    /// Uses `LOAD DATA LOCAL` without a real file: the server requests [`LINES`], and gets the lines.
     fn submit_lines(&mut self, table: &str, columns: &[&str], lines: &[u8]) -> Result<bool, Fault> {
         self.lines = Some(lines.to_vec());
         self.submit_text(&format!("LOAD DATA LOCAL INFILE '{LINES}' INTO TABLE {table} ({})", columns.join(", ")))?;
@@ -488,7 +489,7 @@ impl SqlSession for WireSession {
     }
 }
 
-/// Appends what answers a request for a file: its content in packets, and an empty one. `number` is the request's.
+/// Appends the answer to a request for a file: its content in packets, and an empty packet. `number` is the request's.
 fn put_file(out: &mut Vec<u8>, number: u8, content: &[u8]) -> Result<(), Fault> {
     let mut next = number.wrapping_add(1);
     for piece in content.chunks(FILE_PIECE).chain([&[][..]]) {
@@ -509,7 +510,7 @@ fn put_execution(out: &mut Vec<u8>, number: u32, parameters: &[Parameter<'_>]) {
     }
     let nulls = out.len();
     out.resize(nulls + parameters.len().div_ceil(8), 0);
-    // The types stand here.
+    // The parameter types follow.
     out.push(1);
     for (position, parameter) in parameters.iter().enumerate() {
         let kind = match parameter {
@@ -533,8 +534,8 @@ fn put_execution(out: &mut Vec<u8>, number: u32, parameters: &[Parameter<'_>]) {
 }
 
 impl Drop for WireSession {
-    /// Cancels what is not answered, because the server would go on with it, and says good-bye, so that it does not
-    /// log a lost connection. Best effort: it may be lost already.
+    /// Cancels unanswered requests, because the server would continue them, and sends COM_QUIT, so that it does not log
+    /// a lost connection. Best effort: the connection may already be lost.
     fn drop(&mut self) {
         if self.unanswered > 0 {
             let kill = format!("KILL QUERY {}", self.number);
@@ -563,7 +564,7 @@ mod tests {
 
     use super::*;
 
-    /// What a session makes of a server that answers whatever it is asked by `said`, and what that has got after it.
+    /// The session's result with a server that answers every request with `said`, and what that server then received.
     fn check(said: &[u8], ask: impl FnOnce(&mut WireSession), expect: Expect) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
@@ -597,7 +598,7 @@ mod tests {
         expect.assert_eq(&format!("{outcome}: {}", got.escape_ascii()));
     }
 
-    /// A server asks for the file `name`.
+    /// A server that requests the file `name`.
     fn asking(name: &str) -> Vec<u8> {
         [&[name.len() as u8 + 1, 0, 0, 1, ASKS_FOR_FILE], name.as_bytes()].concat()
     }

@@ -1,7 +1,7 @@
 //! MariaDB and MySQL for workloads on SQL tables.
 //!
-//! What a REPEATABLE READ transaction of InnoDB reads without a lock may be older than what it reads with one, and it
-//! is not told: a workload must lock what it is about to change.
+//! A REPEATABLE READ transaction of InnoDB may read older data without a lock than with one, and gets no warning. A
+//! workload must lock the rows that it will change.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{

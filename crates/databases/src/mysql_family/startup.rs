@@ -1,7 +1,7 @@
-//! From a TCP connection to a session that is let in: TLS where asked for, authentication.
+//! From a TCP connection to a logged-in session: TLS if requested, authentication.
 //!
-//! Nothing falls back: a server without TLS where TLS is asked for, and one that wants the password itself on a
-//! connection that anyone can read, are refused. A server on this machine gets it encrypted with the server's own key.
+//! There is no fallback. A server without TLS is refused if TLS was requested, and so is one that wants the password
+//! itself on a connection that others could read. A server on this machine gets it encrypted with the server's own key.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::target::Target;
 
-/// What every connection asks for, but TLS.
+/// The capabilities that every connection requests, except TLS.
 const WANTED: u32 = capability::FOUND_ROWS
     | capability::PROTOCOL_41
     | capability::TRANSACTIONS
@@ -30,7 +30,7 @@ const WANTED: u32 = capability::FOUND_ROWS
 /// Further data of `caching_sha2_password`: the server remembers the proof, or wants the password itself.
 const REMEMBERED: &[u8] = &[3];
 const PASSWORD_ITSELF: &[u8] = &[4];
-/// What a client asks for the server's public key with, by the plugin.
+/// What a client sends to request the server's public key, by plugin.
 const PUBLIC_KEY: [(&str, &[u8]); 2] = [(CACHING_SHA2, &[2]), (SHA256_PASSWORD, &[1])];
 
 /// A connection that was let in. It still blocks.
@@ -39,13 +39,13 @@ pub struct Opened {
     pub wire: Wire,
     /// The server's number of it.
     pub number: u32,
-    /// How the client said who it is: `none`, or the name of the proof.
+    /// How the client authenticated: `none`, or the name of the proof.
     pub method: String,
     /// True when the server's greeting offers TLS.
     pub offers_tls: bool,
 }
 
-/// The version that the server at `host` and `port` says first, to anybody.
+/// The version in the greeting of the server at `host` and `port`, which needs no login.
 ///
 /// # Errors
 /// A broken connection, or a server of another protocol.
@@ -55,7 +55,7 @@ pub fn version(host: &str, port: u16) -> Result<String, Fault> {
     Ok(greeting(&wire.unread()[packet.body])?.version)
 }
 
-/// Opens a connection to `target` and has it let in, unless `check` refuses the version that the server says it is.
+/// Opens a connection to `target` and logs in, unless `check` refuses the version that the server reports.
 ///
 /// # Errors
 /// A refusal of either side, or a broken connection.
@@ -77,7 +77,7 @@ fn start_up(target: &Target, check: impl Fn(&str) -> Result<(), Fault>) -> Resul
     }
     let offers_tls = capabilities & capability::SSL != 0;
     let mut number = packet.number;
-    // No file is ever read: a session answers with rows of its own, and only where it has just asked for that.
+    // No file is ever read: a session answers with its own rows, and only if it has just requested the load.
     let mut wanted = WANTED | capabilities & capability::LOCAL_FILES;
     if let Some(tls) = &target.tls {
         if !offers_tls {
@@ -90,7 +90,7 @@ fn start_up(target: &Target, check: impl Fn(&str) -> Result<(), Fault>) -> Resul
         tls.start(&mut wire, &target.host, target.port)?;
     }
     let proof = prove(&greeting.plugin, target.password.as_ref(), &greeting.salt);
-    // What the server proposes may be unknown here; it is asked for another by proposing one.
+    // The server's plugin may be unknown here; the client then proposes another one.
     let (plugin, proof) = proof.map_or_else(|_| (NATIVE.to_owned(), Vec::new()), |proof| (greeting.plugin, proof));
     put_packet(wire.output(), number.wrapping_add(1), |out| {
         put_client_start(out, wanted);
@@ -116,8 +116,8 @@ fn receive(wire: &mut Wire) -> Result<Packet, Fault> {
     }
 }
 
-/// Answers what the server still wants to know, until it lets the client in. Returns the proof that counted. `salt` is
-/// what the server's greeting brought.
+/// Answers the server's further requests until it accepts the login. Returns the accepted proof. `salt` comes from the
+/// server's greeting.
 fn authenticate(wire: &mut Wire, target: &Target, mut plugin: String, mut salt: Vec<u8>) -> Result<String, Fault> {
     loop {
         let packet = receive(wire)?;
@@ -157,14 +157,14 @@ fn authenticate(wire: &mut Wire, target: &Target, mut plugin: String, mut salt: 
     }
 }
 
-/// The password with a zero behind it.
+/// The password, followed by a zero byte.
 fn password_itself(target: &Target) -> Result<Vec<u8>, Fault> {
     let password =
         target.password.as_ref().ok_or_else(|| Fault::Refused("the server asks for a password".to_owned()))?;
     Ok([password.expose(), &[0]].concat())
 }
 
-/// The same for a server that takes it in no other form, where nobody else can read it.
+/// The same for a server that accepts no other form, if others cannot read it.
 fn in_secret(target: &Target) -> Result<Vec<u8>, Fault> {
     if target.password.is_none() || target.keeps_secrets() {
         return password_itself(target);
@@ -175,15 +175,15 @@ fn in_secret(target: &Target) -> Result<Vec<u8>, Fault> {
     )))
 }
 
-/// The password itself where the server takes the way there for safe; else the request for a key to encrypt it with.
-/// [`SHA256_PASSWORD`] wants it encrypted over a Unix socket, too.
+/// The password itself if the server regards the connection as safe; otherwise the request for a key to encrypt it
+/// with. [`SHA256_PASSWORD`] wants it encrypted over a Unix socket, too.
 fn itself_or_key(target: &Target, plugin: &str) -> Result<Vec<u8>, Fault> {
     let is_safe = target.tls.is_some() || target.is_socket() && plugin != SHA256_PASSWORD;
     if is_safe { password_itself(target) } else { ask_for_key(target, plugin) }
 }
 
-/// The request for the server's public key. Nothing is between this machine and itself; from any other place the key
-/// could be that of a machine in between.
+/// The request for the server's public key. On this machine no other machine can be in between; from elsewhere, the key
+/// could be that of an attacker in between.
 fn ask_for_key(target: &Target, plugin: &str) -> Result<Vec<u8>, Fault> {
     let address = target.host.parse::<IpAddr>().map(|address| address.is_loopback() || is_own(address));
     if address.unwrap_or(target.host == "localhost" || target.is_socket()) {

@@ -1,10 +1,10 @@
-//! Who connects where, and as whom.
+//! Which client connects to which server, as which account.
 //!
 //! URL: `mysql://user[:password]@host[:port][/name][?ssl-mode=…&ssl-ca=…&ssl-cert=…&ssl-key=…]`, `mariadb://…`
-//! likewise, with the options of the client programs and of the drivers of other languages;
-//! `defaults-file=FILE` has the groups of clients read from that file. A password that is nowhere there is
-//! taken from `MYSQL_PWD`, or from `~/.my.cnf` as the programs do. Without `ssl-mode` nothing but plaintext is
-//! spoken. A database in the URL is not used: Tithe works in a database of its own.
+//! likewise, with the options of the client programs and of drivers of other languages. With `defaults-file=FILE` the
+//! client groups of that file are read. If no password is given there, it is taken from `MYSQL_PWD`, or from
+//! `~/.my.cnf` as the programs do. Without `ssl-mode` only plaintext is used. A database in the URL is not used: Tithe
+//! works in a database of its own.
 
 use tithe_machine::fault::Fault;
 
@@ -127,7 +127,7 @@ const IDLE: &[&str] = &[
     "sslcert-type",
 ];
 
-/// Puts what options, variables and files say where it belongs.
+/// Moves what options, variables and files set to its field.
 fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     let suffix = parts.option("defaults-group-suffix").unwrap_or_default().to_owned();
     if let Some(file) = parts.option("defaults-file").map(str::to_owned) {
@@ -179,7 +179,7 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Sets the option `name` where the URL says nothing about it.
+/// Sets the option `name` if the URL does not set it.
 fn put_default(parts: &mut UrlParts, name: &str, value: &str) {
     let host = parts.hosts.first().cloned().unwrap_or_default();
     match name {
@@ -233,7 +233,7 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
     Ok(Some(Tls::of_url(authority, parts.identity(&["ssl-cert"], &["ssl-key"])?)))
 }
 
-/// What other drivers than MySQL's own call their modes.
+/// The names of modes in drivers other than MySQL's own.
 fn by_other_names(parts: &UrlParts) -> Result<&'static str, Fault> {
     let is = |name: &str, words: &[&str]| {
         parts.option(name).is_some_and(|value| words.contains(&value.replace(' ', "").to_ascii_lowercase().as_str()))

@@ -1,5 +1,5 @@
-//! Ways by which an account comes to do everything: by its roles, by rights that lead to other accounts, by the tables
-//! of rights that it may write. Judged without a server.
+//! Ways by which an account can get all privileges: its roles, privileges that lead to other accounts, and privilege
+//! tables that it may write. Judged without a server.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use Right::{
 /// Why an administrator gets there.
 pub const ALL_RIGHTS: &str = "rights on *.*";
 
-/// The goal: who gets there may do everything.
+/// The goal: an account that reaches it has all privileges.
 pub const EVERYTHING: &str = "everything";
 /// Every account without `SYSTEM_USER`, and every account at all.
 const ANYBODY: &str = "any account";
@@ -27,11 +27,11 @@ const ANY_SYSTEM_USER: &str = "any account, system users included";
 /// Routines that are judged one by one.
 const ROUTINES_JUDGED: usize = 100;
 
-/// An edge: who, whom it may act as, and by what.
+/// An edge: the account, whom it may act as, and by which privilege.
 type Edge = (String, String, String);
 
 impl Rights {
-    /// Everybody and what leads where; [`EVERYTHING`] is the goal.
+    /// All accounts and their edges; [`EVERYTHING`] is the goal.
     pub fn reach(&self) -> Reach {
         let mut reach = Reach::default();
         for holder in &self.holders {
@@ -47,12 +47,12 @@ impl Rights {
         reach
     }
 
-    /// Accounts that may act as another or as a role, and as whom; those whose own rights are all rights left out.
+    /// Accounts that may act as another or as a role, and as whom, except those that have all privileges themselves.
     pub fn proxies(&self, ways: &Ways<'_>) -> Vec<String> {
         let logs_in: BTreeSet<String> =
             self.holders.iter().filter(|holder| holder.logs_in).map(Account::text).collect();
         let is_direct = |name: &str| ways.of(name).is_some_and(|way| way.steps.len() == 1);
-        // What everybody has lets nobody act as another.
+        // Privileges that everyone has do not let an account act as another.
         let found = self.acts_as().into_iter().filter(|(from, _, how)| how != EVERYBODY && logs_in.contains(from));
         let found = found.filter(|(from, ..)| !is_direct(from));
         let mut found: Vec<String> = found.map(|(from, to, how)| format!("{from} → {to} ({how})")).collect();
@@ -60,7 +60,7 @@ impl Rights {
         found
     }
 
-    /// Routines that run as an account that may do everything, and who else may call them: what they do is not judged.
+    /// Routines that run as an account with all privileges, and who else may call them: what they do is not judged.
     pub fn unjudged_routines(&self, ways: &Ways<'_>) -> Vec<String> {
         let mut found = Vec::new();
         if self.routines.len() > ROUTINES_JUDGED {
@@ -88,15 +88,15 @@ impl Rights {
             || self.calls.iter().any(|call| of_holder(&call.user, &call.host) && call.object == object)
     }
 
-    /// Rights on databases of the accounts called `user`: the rows are in the order of their names.
+    /// Privileges on databases of the accounts called `user`: the rows are in the order of their names.
     fn databases_of(&self, user: &str) -> &[DatabaseRight] {
         let first = self.databases.partition_point(|right| right.user.as_str() < user);
         let count = self.databases[first..].partition_point(|right| right.user == user);
         &self.databases[first..first + count]
     }
 
-    /// The one row of `mysql.db` that counts for `holder` in `database`: the first that fits, in the server's order,
-    /// which has names before patterns and an account's own rows before everybody's.
+    /// The one row of `mysql.db` that counts for `holder` in `database`: the first match in the server's order. Names
+    /// come before patterns, and an account's own rows before those of everyone.
     fn database_right(&self, holder: &Account, database: &str) -> Option<&DatabaseRight> {
         let literal = self.powers.names_are_literal;
         let fits = |right: &&DatabaseRight| {
@@ -118,7 +118,7 @@ impl Rights {
         members.chain(proxies).collect()
     }
 
-    /// Where the rights of `holder` lead, and by what.
+    /// What the privileges of `holder` lead to, and by which privilege.
     fn leads(&self, holder: &Account) -> Vec<(&'static str, String)> {
         let has = |right: Right| holder.rights.contains(&right);
         let mut leads = Vec::new();
@@ -189,7 +189,7 @@ pub fn words(way: &Way<'_>) -> String {
     format!("{}{} → … {} more{}", way.account, of(first), way.steps.len() - 2 * SHOWN, of(last))
 }
 
-/// True when `name` is like `pattern`: `%` is any text, `_` any letter, and a backslash takes their meaning away.
+/// True if `name` matches `pattern`: `%` is any text, `_` any character, and a backslash escapes them.
 fn is_like(pattern: &str, name: &str) -> bool {
     let mut signs = pattern.chars();
     match signs.next() {
@@ -203,7 +203,7 @@ fn is_like(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Where the first wildcard of `pattern` stands: the later, the narrower.
+/// The position of the first wildcard in `pattern`: the later, the narrower.
 fn wildcard_at(pattern: &str) -> usize {
     let mut escaped = false;
     for (at, sign) in pattern.char_indices() {

@@ -1,4 +1,4 @@
-//! What a server that Tithe did not start lacks for being measured, and for proof.
+//! What prevents Tithe from measuring a server that it did not start, or from proving a protection there.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
@@ -38,10 +38,10 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     Ok(all)
 }
 
-/// What keeps the server from being measured.
+/// What prevents the server from being measured.
 fn obstacles(session: &mut PostgresSession, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     let mut all = Vec::new();
-    // Statements on the user's own tables need none of Tithe's, and neither does every proof.
+    // Statements on the user's own tables do not need Tithe's tables, and some proofs do not need them either.
     let needed = |is_spared| if is_spared { Without::Proof(LOGGED) } else { Without::Measurement };
     let in_place = setup.tables.is_in_place();
     let reads_only = setup.tables.reads_only();
@@ -92,8 +92,8 @@ fn obstacles(session: &mut PostgresSession, setup: &Setup) -> Result<Vec<Lack>, 
     Ok(all)
 }
 
-/// When the password expires, where that is within a day: connections are opened as long as a run lasts, and evidence
-/// is checked after it. A client let in without a certificate may have any.
+/// When the password expires, if that is within a day. A run opens connections until its end and checks evidence after
+/// it. A login without a password is not affected.
 fn expiry(session: &mut PostgresSession) -> Result<Option<String>, Fault> {
     if session.greeting().method == NO_PASSWORD {
         return Ok(None);
@@ -105,7 +105,7 @@ fn expiry(session: &mut PostgresSession) -> Result<Option<String>, Fault> {
     Ok(Some(expiry).filter(|expiry| !expiry.is_empty()))
 }
 
-/// What keeps arms with some protection from being measured or proven.
+/// What prevents arms with some protection from being measured or proven.
 fn unproven(session: &mut PostgresSession) -> Result<Vec<Lack>, Fault> {
     let mut all = Vec::new();
     let account = session.value("SELECT quote_ident(current_user)")?;
@@ -160,7 +160,7 @@ fn unproven(session: &mut PostgresSession) -> Result<Vec<Lack>, Fault> {
     Ok(all)
 }
 
-/// What to do where pgaudit is not loaded.
+/// What to do if pgaudit is not loaded.
 fn pgaudit(session: &mut PostgresSession) -> Result<Option<(String, Remedy)>, Fault> {
     match session.value("SHOW pgaudit.log_level") {
         Ok(_) => return Ok(None),
@@ -178,14 +178,14 @@ fn pgaudit(session: &mut PostgresSession) -> Result<Option<(String, Remedy)>, Fa
             let all: Vec<String> = others.chain(["pgaudit"]).map(|name| format!("'{name}'")).collect();
             Remedy::Statement(format!("ALTER SYSTEM SET shared_preload_libraries = {}", all.join(", ")))
         }
-        // Which others there are is told to administrators alone.
+        // Only administrators can read which other libraries are loaded.
         Err(_) => Remedy::Words("add `pgaudit` to `shared_preload_libraries`".to_owned()),
     };
     Ok(Some((why, remedy)))
 }
 
-/// True where the account may set `setting` in its sessions: as the server says from version 15 on, which grants it;
-/// before, tried in a transaction that is rolled back.
+/// True if the account may set `setting` in its sessions. From version 15 on the server reports it, because it can be
+/// granted; before, it is tried in a transaction that is rolled back.
 fn may_set(session: &mut PostgresSession, setting: &str) -> Result<bool, Fault> {
     match session.value(&format!("SELECT has_parameter_privilege('{setting}', 'SET')")) {
         Ok(may) => return Ok(may == "t"),
@@ -196,15 +196,15 @@ fn may_set(session: &mut PostgresSession, setting: &str) -> Result<bool, Fault> 
     let tried = session.run(&format!("SET LOCAL {setting} TO DEFAULT"));
     session.run("ROLLBACK")?;
     match tried {
-        // Of a setting that is not there the account may do nothing that helps.
+        // If the setting does not exist, no privilege helps.
         Ok(_) | Err(Fault::Server(_)) => Ok(true),
         Err(Fault::Refused(_)) => Ok(false),
         Err(fault) => Err(fault),
     }
 }
 
-/// The refusal of a login, where it may be an old password: the server tells its log that one has expired, and not the
-/// client.
+/// The refusal of a login that may be caused by an expired password: the server writes the expiry to its log and does
+/// not report it to the client.
 fn denied(fault: Fault) -> Fault {
     /// "invalid_password", in the documentation's table of error codes.
     const INVALID_PASSWORD: &str = "28P01: ";
@@ -217,9 +217,9 @@ fn denied(fault: Fault) -> Fault {
     }
 }
 
-/// Refuses a pooler that lends its connections for a transaction: two sessions that are open at the same time are
-/// served by one process of the server, or one by several. A server names its process when it greets, a pooler a number
-/// of its own; that is asked often, because other clients of a busy pooler have its connections in between.
+/// Refuses a pooler that lends its connections per transaction. With such a pooler, two open sessions share one server
+/// process, or one session uses several. A server sends its process number in the greeting; a pooler sends a number of
+/// its own. The question is repeated because other clients of a busy pooler use its connections in between.
 fn check_pooler(one: &mut PostgresSession, other: &mut PostgresSession) -> Result<(), Fault> {
     const PROCESS: &str = "SELECT pg_backend_pid()";
     const QUESTIONS: usize = 50;
@@ -232,7 +232,7 @@ fn check_pooler(one: &mut PostgresSession, other: &mut PostgresSession) -> Resul
     }
     let mut lent = first == second;
     for _ in 0..QUESTIONS {
-        // One is asked twice: asked strictly by turns, each session would always get the same of two connections.
+        // One session is asked twice: with strict turns, each session would always get the same one of two connections.
         lent = lent || one.value(PROCESS)? != first || one.value(PROCESS)? != first;
         lent = lent || other.value(PROCESS)? != second;
     }

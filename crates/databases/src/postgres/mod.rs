@@ -1,8 +1,8 @@
 //! PostgreSQL 13 and newer: launched on this machine, or attached to by URL.
 //!
-//! The client is Tithe's own ([`protocol`], [`session`]): a driver's cost is part of every figure, and this one costs
-//! two system calls and no allocation per operation. Each protection is one file below [`protection`], each check that
-//! only PostgreSQL has one file below [`evidence`].
+//! The client is Tithe's own ([`protocol`], [`session`]). A driver's cost is part of every figure, and this client
+//! costs two system calls and no allocation per operation. Each protection is one file below [`protection`]; each check
+//! that only PostgreSQL has is one file below [`evidence`].
 
 mod attached;
 mod binding;
@@ -168,7 +168,7 @@ impl Database for Postgres {
 
     fn log_writing(&self, server: &Server, setup: &Setup, task: &ServerTask) -> LogWriting {
         let ServerTask::Process(backend) = task else { return LogWriting::Each };
-        // A server of ours has a collector where it is told to; nobody looks for one in each frame of all others.
+        // A server that Tithe started has a collector only if it was configured; without one, no frame searches for it.
         match (server.address.is_attached(), launch::collects_log(setup)) {
             (true, _) => log_writer::log_writing(*backend),
             (false, true) => match log_writer::log_writing(*backend) {

@@ -1,4 +1,4 @@
-//! Columns of the user's own tables that hold what clients encrypt.
+//! Columns of the user's own tables that hold values encrypted by clients.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
@@ -9,7 +9,7 @@ use tithe_plugin::{
 
 use super::own_tables::literal;
 
-/// What of the table `{table}` stands in the way of its column `{column}`, whose values are compared or not
+/// Which properties of the table `{table}` rule out its column `{column}`, whose values are compared or not
 /// (`{compared}`): each in words. Names are folded as the server folds them.
 const OBSTACLES: &str = "\
 WITH it AS (SELECT c.oid AS rel, c.relkind, a.* FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = lower({column}) \
@@ -38,7 +38,7 @@ pg_namespace s ON s.oid = pronamespace WHERE nspname !~ '^pg_' AND nspname <> 'i
 /// Has `columns` of `table` hold bytes.
 ///
 /// # Errors
-/// [`Fault::Refused`] with what stands in the way; the server's error.
+/// [`Fault::Refused`] with the obstacles; the server's error.
 pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -> Result<Opened, Fault> {
     let mut refused = Vec::new();
     for column in columns {

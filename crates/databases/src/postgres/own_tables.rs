@@ -18,11 +18,11 @@ use super::{
     session::PostgresSession,
 };
 
-/// How long a look at a statement waits for a lock, s.
+/// How long the check of a statement waits for a lock, s.
 const LOCK_TIMEOUT_S: u16 = 2;
 
-/// Error codes for what the server does not know: table, schema, column, function (documentation, "PostgreSQL Error
-/// Codes").
+/// Error codes for names that the server does not know: table, schema, column, function (documentation, "PostgreSQL
+/// Error Codes").
 const UNKNOWN: [&str; 4] = ["42P01", "3F000", "42703", "42883"];
 
 /// For a right that is missing: `insufficient_privilege`.
@@ -76,8 +76,8 @@ impl OwnTables for Postgres {
     }
 }
 
-/// Gives the copy `to` sequences of its own in the schema `space`, in place of those of the original, which would go
-/// on. All bear Tithe's mark.
+/// Gives the copy `to` its own sequences in the schema `space`, because it would otherwise advance those of the
+/// original. All have Tithe's mark.
 fn own_sequences(session: &mut PostgresSession, space: &str, to: &str) -> Result<(), Fault> {
     let drawn = format!(
         "SELECT quote_ident(attname), quote_ident('tithe_' || attrelid || '_' || attnum), \
@@ -111,7 +111,7 @@ impl Survey for Asking {
         let prepare = format!("PREPARE tithe_asks AS {}", statement.text.trim_end().trim_end_matches(';'));
         let values = vec!["NULL"; statement.parameters].join(", ");
         let values = if values.is_empty() { values } else { format!("({values})") };
-        // Parsing knows tables and columns; only a plan that is about to be run asks for rights.
+        // Parsing resolves tables and columns; only a plan that is about to run checks privileges.
         let looked = self.session.run(&prepare).and_then(|_| {
             let looked = self.session.run(&format!("EXPLAIN EXECUTE tithe_asks{values}"));
             self.session.run("DEALLOCATE tithe_asks")?;
@@ -216,7 +216,7 @@ impl Survey for Asking {
     }
 }
 
-/// True where the account may make what is in the schema `space`.
+/// True if the account may create objects in the schema `space`.
 ///
 /// # Errors
 /// The server's error.

@@ -1,4 +1,4 @@
-//! The parameters of libpq, and of drivers and pools on top of it, by what becomes of them in a URL.
+//! The parameters of libpq, and of drivers and pools on top of it, grouped by their effect in a URL.
 
 use super::startup::{CHANNEL_BINDING, OPTIONS, REQUIRE_AUTH};
 use crate::target::{RefusedOption, SESSION_ATTRIBUTES};
@@ -42,7 +42,7 @@ pub const TLS_OPTIONS: &[&str] = &[
     CHANNEL_BINDING,
 ];
 
-/// Parameters of libpq, and of drivers and pools on top of it, that change nothing here.
+/// Parameters of libpq, and of drivers and pools on top of it, that have no effect here.
 pub const IDLE: &[&str] = &[
     "application_name",
     "fallback_application_name",
@@ -133,5 +133,5 @@ pub const REFUSED: &[RefusedOption] = &[
     ("sslpassword", &[""], "keys that are encrypted are not read: name a file with a plain key that only you can read"),
 ];
 
-/// The setting that says where the server's log goes.
+/// The setting that names where the server's log goes.
 pub const DESTINATION: &str = "log_destination";

@@ -1,15 +1,15 @@
-//! Whether a server that asked for no password has asked the kernel who connects.
+//! Whether a server that did not ask for a password asked the kernel which user connects.
 //!
-//! The protocol says the same to clients that come by `peer` and by `trust`. From version 16 on the server tells
-//! (`SYSTEM_USER`); of older ones the first rule that fits a connection decides (documentation, "The pg_hba.conf
-//! File"), as far as the account may see the rules.
+//! The protocol looks the same to clients for `peer` and for `trust`. From version 16 on the server reports it
+//! (`SYSTEM_USER`). For older servers, the first rule that matches a connection decides (documentation, "The
+//! pg_hba.conf File"), if the account may see the rules.
 
 use tithe_machine::fault::Fault;
 
 use super::{session::PostgresSession, startup::NO_PASSWORD};
 use crate::target::{SOCKET_PEER, Target};
 
-/// From version 16 on: the method, and who the client is by it.
+/// From version 16 on: the method, and the user name that it established.
 const SYSTEM_USER: &str = "SELECT coalesce(system_user, 'trust')";
 
 /// The method of the first rule for this connection by a Unix socket.
@@ -22,10 +22,10 @@ const RULE: &str = "SELECT auth_method FROM pg_hba_file_rules WHERE type = 'loca
          OR EXISTS (SELECT FROM pg_roles WHERE '+' || rolname = name AND pg_has_role(session_user, oid, 'MEMBER'))) \
     ORDER BY line_number LIMIT 1";
 
-/// How the client of `session` at `target` has said who it is: as the start-up has it, or [`SOCKET_PEER`].
+/// How the client of `session` at `target` authenticated: the method of the start-up, or [`SOCKET_PEER`].
 ///
 /// # Errors
-/// Why it is unknown whether the kernel was asked.
+/// The reason if it is unknown whether the kernel was asked.
 pub fn method(session: &mut PostgresSession, target: &Target) -> Result<String, Fault> {
     let method = session.greeting().method.clone();
     if method != NO_PASSWORD || !target.is_socket() {

@@ -1,25 +1,25 @@
 //! PostgreSQL's messages, version 3.0 of the protocol: writing requests, reading answers.
 //!
-//! Source: PostgreSQL documentation, part VII, chapter "Frontend/Backend Protocol", sections "Message Flow",
-//! "Message Formats" and "Error and Notice Message Fields". Nothing here touches a socket. What a server
-//! sends is foreign input: every length is checked, and nothing is allocated because a length says so.
-//! Left out: COPY, function calls, replication.
+//! Source: PostgreSQL documentation, part VII, chapter "Frontend/Backend Protocol", sections "Message Flow", "Message
+//! Formats" and "Error and Notice Message Fields". Nothing here uses a socket. Data from a server is untrusted input:
+//! every length is checked, and no memory is allocated only because a length demands it. Left out: COPY, function
+//! calls, replication.
 
 use tithe_machine::fault::{Fault, said};
 use tithe_plugin::wire::{Cursor, Format};
 
-/// Largest message that is taken, bytes. PostgreSQL itself sends up to 1 GiB; no record of a benchmark is
-/// larger than this, and a wrong length must not make the client wait or fill its memory.
+/// Largest message that is accepted, bytes. PostgreSQL itself sends up to 1 GiB. No record of a benchmark is larger
+/// than this, and a wrong length must not make the client wait or fill its memory.
 pub const LARGEST_MESSAGE: usize = 256 * 1024 * 1024;
 
 /// Protocol version 3.0 in the start-up message.
 const PROTOCOL_VERSION: i32 = 196_608;
 /// The number that cancels a request, in place of a protocol version.
 const CANCEL_REQUEST: i32 = 80_877_102;
-/// The number that asks for TLS in place of a protocol version.
+/// The number that requests TLS in place of a protocol version.
 const TLS_REQUEST: i32 = 80_877_103;
 
-/// A message of the server: its type and where its body lies in the received bytes.
+/// A message of the server: its type and the position of its body in the received bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Type byte.
@@ -28,7 +28,7 @@ pub struct Message {
     pub body: std::ops::Range<usize>,
 }
 
-/// The first message in `bytes`; `None` when it has not arrived wholly.
+/// The first message in `bytes`; `None` if it has not arrived completely.
 ///
 /// # Errors
 /// [`Fault::Protocol`] when its length is impossible.
@@ -69,7 +69,7 @@ pub fn take_value<'a>(body: &mut Body<'a>) -> Result<Option<&'a [u8]>, Fault> {
     }
 }
 
-/// What the server asks for before it lets a client in.
+/// What the server requests before it lets a client in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthRequest<'a> {
     /// Nothing more: the client is in.
@@ -116,7 +116,7 @@ pub fn authentication(body: &[u8]) -> Result<AuthRequest<'_>, Fault> {
     })
 }
 
-/// A server error: how bad, which, and what it says.
+/// A server error: severity, code and text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerError {
     /// True when the server closes the connection after it.
@@ -151,8 +151,8 @@ pub fn server_error(body: &[u8]) -> Result<ServerError, Fault> {
 }
 
 impl ServerError {
-    /// What this error means to Tithe. Class 28 is authorisation (also "no entry in pg_hba.conf"), 42501
-    /// insufficient privilege.
+    /// The [`Fault`] for this error. Class 28 is authorisation (also "no entry in pg_hba.conf"), 42501 insufficient
+    /// privilege.
     pub fn fault(self) -> Fault {
         let text = format!("{}: {}", self.sqlstate, self.message);
         if self.sqlstate.starts_with("28") || self.sqlstate == "42501" {
@@ -173,7 +173,7 @@ impl ServerError {
 pub fn rows_of_tag(body: &[u8]) -> Result<u64, Fault> {
     let tag = Body::new(body).zero_ended()?;
     let digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-    // The number is small in every true answer; a foreign one may be anything.
+    // The number is small in every correct answer; a malformed one may be anything.
     Ok(tag[tag.len() - digits..]
         .iter()
         .fold(0u64, |sum, byte| sum.saturating_mul(10).saturating_add(u64::from(byte - b'0'))))
@@ -189,7 +189,7 @@ pub fn parameter_types(body: &[u8]) -> Result<Vec<i32>, Fault> {
     (0..count).map(|_| body.be_i32()).collect()
 }
 
-/// Hands the columns of a result over (message `T`): name and type of each, in order.
+/// Passes on the columns of a result (message `T`): name and type of each, in order.
 ///
 /// # Errors
 /// [`Fault::Protocol`] when it is malformed.
@@ -206,14 +206,14 @@ pub fn each_column(body: &[u8], mut each: impl FnMut(&[u8], i32)) -> Result<(), 
     Ok(())
 }
 
-/// Writes messages of the client one behind the other into `out`.
+/// Writes messages of the client one after the other into `out`.
 pub struct Writer<'a> {
     /// Where they go.
     pub out: &'a mut Vec<u8>,
 }
 
 impl Writer<'_> {
-    /// A message without a type byte, as they are before the server knows the protocol.
+    /// A message without a type byte, the form used before the protocol version is known.
     fn untyped(&mut self, body: impl FnOnce(&mut Vec<u8>)) {
         let start = self.out.len();
         self.out.extend_from_slice(&[0; 4]);
@@ -222,7 +222,7 @@ impl Writer<'_> {
         self.out[start..start + 4].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// A message of type `kind` with what `body` writes.
+    /// A message of type `kind` with the body that `body` writes.
     #[inline]
     pub fn message(&mut self, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
         self.out.push(kind);
@@ -242,7 +242,7 @@ impl Writer<'_> {
         });
     }
 
-    /// Says who connects and to which database, with further settings of the session.
+    /// Sends the account and the database, with further settings of the session.
     pub fn startup(&mut self, parameters: &[(&str, &str)]) {
         self.untyped(|out| {
             out.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
@@ -275,7 +275,7 @@ impl Writer<'_> {
         self.message(b'p', |out| out.extend_from_slice(response));
     }
 
-    /// Runs `sql` as it stands, result as text.
+    /// Runs `sql` unchanged, with its result as text.
     pub fn query(&mut self, sql: &str) {
         self.message(b'Q', |out| put_text(out, sql));
     }
@@ -289,7 +289,7 @@ impl Writer<'_> {
         });
     }
 
-    /// Prepares `sql` as `name`, and asks for the types of its parameters and columns.
+    /// Prepares `sql` as `name`, and requests the types of its parameters and columns.
     pub fn prepare(&mut self, name: &str, sql: &str) {
         self.parse(name, sql);
         self.message(b'D', |out| {
@@ -310,7 +310,7 @@ impl Writer<'_> {
     }
 }
 
-/// Appends `text` and a zero byte. A zero byte within would end it early: it ends it here.
+/// Appends `text` and a zero byte. A zero byte within the text ends it here.
 pub fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend(text.bytes().take_while(|byte| *byte != 0));
     out.push(0);
@@ -323,12 +323,12 @@ pub fn put_value(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Rewrites `?` to `$1`, `$2`, …, but not within quotes, quoted names and comments. PostgreSQL's operators
-/// that are written with a question mark cannot be used in such a statement.
+/// Rewrites `?` to `$1`, `$2`, …, except in quotes, quoted names and comments. PostgreSQL's operators that are written
+/// with a question mark cannot be used in such a statement.
 pub fn number_parameters(sql: &str) -> String {
     let mut out = String::with_capacity(sql.len() + 16);
     let mut count = 0;
-    // What ends the quotation or comment that we are in.
+    // The text that ends the current quotation or comment.
     let mut until: Option<&str> = None;
     let mut rest = sql;
     while let Some(sign) = rest.chars().next() {
@@ -480,7 +480,7 @@ mod tests {
 
         #[test]
         fn a_message_is_the_same_however_it_arrives(split in 0..ANSWER.len()) {
-            // A part of the stream never yields a message that the whole does not.
+            // A part of the stream never yields a message that the whole does not yield.
             let part = next_frame(&ANSWER[..split]).expect("well-formed");
             prop_assert!(part.is_none() || part == next_frame(ANSWER).expect("well-formed"));
         }

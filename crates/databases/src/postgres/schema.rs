@@ -1,8 +1,8 @@
 //! The measured table, and everything else that an administrator's session does around it.
 //!
-//! Tithe works in the schema `tithe`, or one of the like where arms on one server have one each, and marks it, and
-//! every table in it, by a comment. A schema of this name without the mark, or with anything in it that does not bear
-//! it, is somebody else's: it is refused, and never dropped.
+//! Tithe works in the schema `tithe`, or in a similar one for each arm if several arms share a server. It marks the
+//! schema and every table in it with a comment. A schema of this name without the mark, or with an unmarked object in
+//! it, belongs to someone else: it is refused, and never dropped.
 
 use std::{collections::BTreeMap, fs::File, io::Read as _, path::PathBuf};
 
@@ -20,13 +20,13 @@ use crate::{
     ycsb_over_sql::{KEY_COLUMN, YcsbDialect},
 };
 
-/// How PostgreSQL writes what the SQL standard leaves open.
+/// PostgreSQL's syntax where the SQL standard leaves it open.
 pub const YCSB_DIALECT: YcsbDialect = YcsbDialect {
     schemas: true,
     quote: '"',
     begin_bulk: "BEGIN",
     end_bulk: "COMMIT",
-    // A sequential scan of a large table passes the shared buffers by; an index scan that fetches rows does not.
+    // A sequential scan of a large table bypasses the shared buffers; an index scan that fetches rows does not.
     warm: &[
         "SET enable_seqscan = off",
         "SET enable_bitmapscan = off",
@@ -36,19 +36,19 @@ pub const YCSB_DIALECT: YcsbDialect = YcsbDialect {
     ],
 };
 
-/// The comment on what Tithe has made.
+/// The comment on everything that Tithe creates.
 pub const MARK: &str = "made by tithe";
 
 /// How long Tithe waits for a lock on its own tables, s.
 const LOCK_TIMEOUT_S: u16 = 10;
 
-/// What the server says when that was too short (documentation, "PostgreSQL Error Codes": `lock_not_available`).
+/// The server's error when that was too short (documentation, "PostgreSQL Error Codes": `lock_not_available`).
 const NOT_AVAILABLE: &str = "55P03";
 
-/// What is said of page checksums that are off on a server that would have them.
+/// The note about page checksums that are off on a server whose default is on.
 const NOT_BY_DEFAULT: &str = ", by Tithe: initdb switches them on from PostgreSQL 18 on";
 
-/// Settings whose values go into the report, where the server has them.
+/// Settings whose values go into the report, if the server has them.
 const REPORTED: [&str; 12] = [
     "autovacuum",
     "checkpoint_timeout",
@@ -72,7 +72,7 @@ pub fn administrator(server: &Server, setup: &Setup) -> Result<PostgresSession, 
     PostgresSession::open(&PRODUCT.target(server, setup)?, true, is_local(server))
 }
 
-/// An administrator's session that waits [`LOCK_TIMEOUT_S`] for the locks of others on a server that has others.
+/// An administrator's session. On a server with other users it waits [`LOCK_TIMEOUT_S`] for their locks.
 ///
 /// # Errors
 /// As [`administrator`].
@@ -87,7 +87,7 @@ fn hurried(server: &Server, setup: &Setup) -> Result<PostgresSession, Fault> {
 /// Runs `statement` about a table in `space`.
 ///
 /// # Errors
-/// [`Fault::Refused`] with the names of those who hold it locked; the server's error.
+/// [`Fault::Refused`] with the names of the clients that hold the lock; the server's error.
 pub fn run_unlocked(session: &mut PostgresSession, space: &str, statement: &str) -> Result<(), Fault> {
     match session.run(statement) {
         Err(Fault::Server(words)) if words.starts_with(NOT_AVAILABLE) => {
@@ -107,7 +107,7 @@ pub fn run_unlocked(session: &mut PostgresSession, space: &str, statement: &str)
     }
 }
 
-/// Makes the schema and `table`. On a server that Tithe launched, runs the arm's own statements first.
+/// Creates the schema and `table`. On a server that Tithe launched, runs the arm's own statements first.
 ///
 /// # Errors
 /// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
@@ -120,7 +120,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     }
     let mut session = own_schema(server, setup)?;
     let name = YCSB_DIALECT.qualified(&setup.space, table);
-    // Left over from a run that was killed: `observe` has seen that everything here is ours.
+    // Left over from a run that was killed: `observe` has checked that everything here is Tithe's.
     run_unlocked(&mut session, &setup.space, &removal(&name))?;
     session.run(&marked(&table_text(&setup.space, table), &name))?;
     say_of_table(&mut session, setup, &name)
@@ -138,10 +138,10 @@ pub fn say_of_table(session: &mut PostgresSession, setup: &Setup, name: &str) ->
     setup.table_statements.iter().try_for_each(of_table)
 }
 
-/// Stands in statements about a table for one that belongs to it and says which client is of which tenant.
+/// Placeholder in statements about a table, for its table of members, which records the tenant of each client.
 pub const MEMBERS: &str = "{members}";
 
-/// What the name of such a table ends with.
+/// The end of the name of such a table.
 pub const MEMBERS_SUFFIX: &str = "_members";
 
 fn members_of(name: &str) -> String {
@@ -151,12 +151,12 @@ fn members_of(name: &str) -> String {
     }
 }
 
-/// The statement that removes the table `name` with what belongs to it.
+/// The statement that removes the table `name` and its dependent objects.
 pub fn removal(name: &str) -> String {
     format!("DROP TABLE IF EXISTS {name}, {}", members_of(name))
 }
 
-/// An administrator's session in the schema of this arm, which is made where it is not there.
+/// An administrator's session in the schema of this arm, which is created if missing.
 ///
 /// # Errors
 /// As [`create`].
@@ -170,8 +170,8 @@ pub fn own_schema(server: &Server, setup: &Setup) -> Result<PostgresSession, Fau
     Ok(session)
 }
 
-/// Makes the schema `space` with Tithe's mark, without which nobody would know it for Tithe's later. What is sent as
-/// one is done whole or not at all (documentation, "Multiple Statements In A Simple Query").
+/// Creates the schema `space` with Tithe's mark; without the mark, Tithe would not recognise it later. Statements that
+/// are sent as one are done completely or not at all (documentation, "Multiple Statements In A Simple Query").
 fn make_schema(session: &mut PostgresSession, space: &str) -> Result<(), Fault> {
     match session.run(&format!("CREATE SCHEMA {space}; COMMENT ON SCHEMA {space} IS '{MARK}'")) {
         Err(Fault::Refused(words)) => {
@@ -183,13 +183,13 @@ fn make_schema(session: &mut PostgresSession, space: &str) -> Result<(), Fault> 
     }
 }
 
-/// The statements that make the table `name` by `definition`, and mark it as made by Tithe, to be sent as one.
+/// The statements that create the table `name` by `definition` and mark it as made by Tithe, to be sent as one.
 pub fn marked(definition: &str, name: &str) -> String {
     format!("{definition}; COMMENT ON TABLE {name} IS '{MARK}'")
 }
 
-/// The statement that makes `table`. Values are bytes, so that ciphertext costs no more to carry than text. Keys are
-/// ordered by their bytes whatever the database's locale, as YCSB's scans expect.
+/// The statement that creates `table`. Values are bytes, so that transferring ciphertext costs no more than text. Keys
+/// are ordered by their bytes in every locale, as YCSB's scans expect.
 fn table_text(space: &str, table: &Table) -> String {
     let key = YCSB_DIALECT.quoted(KEY_COLUMN);
     let fields: String =
@@ -197,7 +197,7 @@ fn table_text(space: &str, table: &Table) -> String {
     format!("CREATE TABLE {} ({key} text COLLATE \"C\" PRIMARY KEY{fields})", YCSB_DIALECT.qualified(space, table))
 }
 
-/// Removes `table`, and the schema with it when nothing else is left in it.
+/// Removes `table`, and the schema with it if nothing else is left in it.
 ///
 /// # Errors
 /// As [`create`].
@@ -216,14 +216,14 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     Ok(())
 }
 
-/// What stands where Tithe works.
+/// What exists in the place where Tithe works.
 #[derive(Debug, PartialEq, Eq)]
 enum Existing {
     Nothing,
     Ours,
 }
 
-/// Looks whether the schema `space` is there, and refuses it unless all of it is ours.
+/// Checks whether the schema `space` exists, and refuses it unless everything in it is Tithe's.
 fn existing(session: &mut PostgresSession, space: &str) -> Result<Existing, Fault> {
     let schema = format!(
         "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = '{space}'"
@@ -237,7 +237,7 @@ fn existing(session: &mut PostgresSession, space: &str) -> Result<Existing, Faul
             )));
         }
     }
-    // Indexes and TOAST tables belong to their table, and so do the row types; all else must bear the mark.
+    // Indexes, TOAST tables and row types belong to their table; everything else must have the mark.
     let foreign = format!(
         "SELECT relname FROM pg_class WHERE relnamespace = '{space}'::regnamespace AND relkind NOT IN ('i', 't') \
          AND obj_description(oid, 'pg_class') IS DISTINCT FROM '{MARK}' \
@@ -257,7 +257,7 @@ fn existing(session: &mut PostgresSession, space: &str) -> Result<Existing, Faul
 /// Vacuums `table`, then writes all changed pages to their files.
 ///
 /// # Errors
-/// The server's error. On an attached server, an account that may not order a checkpoint is no error: there the
+/// The server's error. On an attached server, an account that may not run a checkpoint is not an error: there the
 /// server's owner decides when pages are written.
 pub fn quiesce(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let mut session = hurried(server, setup)?;
@@ -269,14 +269,13 @@ pub fn quiesce(server: &Server, setup: &Setup, table: &Table) -> Result<(), Faul
     }
 }
 
-/// Writes one row of each page of the table `name` again and vacuums it, on a launched server whose last checkpoint has
-/// just been.
+/// Writes one row of each page of the table `name` again and vacuums it, on a launched server directly after a
+/// checkpoint.
 ///
-/// The first change of a page after a checkpoint logs the page whole ("full_page_writes"), and an update that finds no
-/// room in its page goes to another one and to the index as well. Until every page has seen both, the log per operation
-/// falls: on 50,000 records from 5,567 bytes to 1,754 after 11,600 updates, and on. Afterwards each page of the table
-/// and of its index has been logged, and has room for a row, as in a table that is written to and vacuumed all the
-/// time.
+/// The first change of a page after a checkpoint logs the whole page ("full_page_writes"). An update that finds no room
+/// in its page goes to another page and to the index as well. Until every page has had both, the log per operation
+/// falls: on 50,000 records from 5,567 bytes to 1,754 after 11,600 updates, and further. Afterwards each page of the
+/// table and its index has been logged and has room for a row, as in a table that is constantly written and vacuumed.
 ///
 /// # Errors
 /// The server's error.
@@ -320,12 +319,12 @@ pub fn identity(server: &Server, setup: &Setup) -> Result<String, Fault> {
         .value("SELECT system_identifier || ' ' || current_database() FROM pg_control_system()")
 }
 
-/// The data folder of the server, where it is on this machine, can be looked into, and is not that of another one: a
-/// forwarded port may lead to a machine whose folder has the same name here.
+/// The data folder of the server, if it is on this machine, is readable, and does not belong to another server: a
+/// forwarded port may lead to a machine whose folder has the same name.
 pub fn folder_here(session: &mut PostgresSession) -> Option<PathBuf> {
     let folder = PathBuf::from(session.value("SHOW data_directory").ok()?);
     let identifier: u64 = session.value("SELECT system_identifier FROM pg_control_system()").ok()?.parse().ok()?;
-    // The first member of `ControlFileData` (PostgreSQL's pg_control.h) tells the servers apart.
+    // The first member of `ControlFileData` (PostgreSQL's pg_control.h) identifies the server.
     let mut begins = [0; 8];
     File::open(folder.join("global/pg_control")).ok()?.read_exact(&mut begins).ok()?;
     (u64::from_ne_bytes(begins) == identifier).then_some(folder)
@@ -337,8 +336,8 @@ pub fn wal_position(server: &Server, setup: &Setup) -> Option<u64> {
     session.value("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn").ok()?.parse().ok()
 }
 
-/// What the figure depends on, as the server and the client's TLS say it. The configuration is left empty: it is in the
-/// launch.
+/// The facts that a figure depends on, as the server and the client's TLS report them. The configuration is left empty:
+/// it is in the launch.
 ///
 /// # Errors
 /// The server's error.
@@ -369,7 +368,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     Ok(ArmFacts { version, facts, configuration: Vec::new() })
 }
 
-/// Pages that were asked of the server's buffers, over all databases (documentation, "pg_stat_database").
+/// Pages requested from the server's buffers, over all databases (documentation, "pg_stat_database").
 pub fn cache_use(server: &Server, setup: &Setup) -> Option<CacheUse> {
     let mut session = administrator(server, setup).ok()?;
     let mut number =
@@ -388,20 +387,20 @@ pub fn tls_of(session: &mut PostgresSession) -> Result<String, Fault> {
     )
 }
 
-/// What is spoken on the way from this client to the server.
+/// The transport of each hop from this client to the server.
 pub struct Hops {
     /// On this client's own connection; `off` in plaintext.
     pub client: String,
-    /// On the connection that the server serves, as it says; the same where nothing is between.
+    /// On the connection to the server, as the server reports it; the same as the client's if nothing is in between.
     pub server: String,
-    /// What is between, where something does.
+    /// What is in between, if anything.
     pub between: Option<&'static str>,
     /// It is a pooler, which may lend the connection to others.
     pub is_pooled: bool,
 }
 
-/// Which hops there are. A pooler greets with a process number of its own; where one side speaks TLS and the other does
-/// not, something between them ends it.
+/// Which hops there are. A pooler greets with its own process number. If one side uses TLS and the other does not,
+/// something in between terminates it.
 ///
 /// # Errors
 /// The server's error.
@@ -423,7 +422,7 @@ pub fn hops_of(session: &mut PostgresSession) -> Result<Hops, Fault> {
 }
 
 impl Hops {
-    /// The client's hop, which begins with its version, and what is behind it.
+    /// The client's hop, which begins with its TLS version, and the hop behind it.
     pub fn words(&self) -> String {
         match self.between {
             None => self.client.clone(),

@@ -1,9 +1,9 @@
 //! The client's side of SCRAM-SHA-256.
 //!
 //! Sources: RFC 5802 (SCRAM), RFC 7677 (SHA-256); PostgreSQL documentation, chapter "Frontend/Backend Protocol",
-//! section "SASL Authentication", which has the user name left empty. Channel binding where it is asked for: over
-//! TLS the server's certificate is verified anyway. A password is used as it stands, which is right for every
-//! password that SASLprep (RFC 4013) does not change, all of ASCII among them.
+//! section "SASL Authentication", which leaves the user name empty. Channel binding is used on request: over TLS the
+//! server's certificate is verified anyway. A password is used unchanged. That is right for every password that
+//! SASLprep (RFC 4013) does not change, including all in ASCII.
 
 use std::num::NonZeroU32;
 
@@ -17,14 +17,14 @@ pub const MECHANISM: &str = "SCRAM-SHA-256";
 /// Name of the mechanism with channel binding.
 pub const WITH_BINDING: &str = "SCRAM-SHA-256-PLUS";
 
-/// Most rounds of key stretching that a server may ask for: about a second of work. PostgreSQL asks for 4096.
+/// Most rounds of key stretching that a server may request: about a second of work. PostgreSQL requests 4096.
 const MOST_ROUNDS: u32 = 5_000_000;
 /// "The client does not support channel binding."
 const NO_BINDING: &str = "n,,";
 /// "The client binds to the hash of the server's certificate."
 const BINDING: &str = "p=tls-server-end-point,,";
 
-/// An exchange that has begun.
+/// An exchange that has started.
 pub struct Exchange {
     nonce: String,
     first_bare: String,
@@ -32,15 +32,15 @@ pub struct Exchange {
     binding: Option<Vec<u8>>,
 }
 
-/// An exchange whose proof is sent: what the server must answer.
+/// An exchange whose proof was sent: the expected answer of the server.
 pub struct Expected {
     signature: Vec<u8>,
-    /// Rounds of key stretching that the proof took, and with it what the server keeps of the password.
+    /// Rounds of key stretching of the proof, which are also those of the stored password.
     pub rounds: u32,
 }
 
 impl Exchange {
-    /// Begins with a fresh nonce, bound to the certificate with the hash `binding`, if any.
+    /// Starts with a fresh nonce, bound to the certificate with the hash `binding`, if any.
     pub fn begin(binding: Option<Vec<u8>>) -> Self {
         Self { binding, ..Self::with_nonce("", STANDARD.encode(Secret::random(18).expose())) }
     }
@@ -55,7 +55,7 @@ impl Exchange {
         if self.binding.is_some() { WITH_BINDING } else { MECHANISM }
     }
 
-    /// What says whether the client binds its login.
+    /// The header that states whether the client binds its login.
     fn header(&self) -> &'static str {
         if self.binding.is_some() { BINDING } else { NO_BINDING }
     }
@@ -65,10 +65,10 @@ impl Exchange {
         format!("{}{}", self.header(), self.first_bare)
     }
 
-    /// The client's last message, and what the server must answer to it.
+    /// The client's last message, and the server's expected answer to it.
     ///
     /// # Errors
-    /// [`Fault::Protocol`] when the server's message is malformed, or is not an answer to this exchange.
+    /// [`Fault::Protocol`] if the server's message is malformed, or does not answer this exchange.
     pub fn prove(self, server_first: &[u8], password: &Secret) -> Result<(String, Expected), Fault> {
         let server_first = std::str::from_utf8(server_first).map_err(|_| malformed())?;
         let (nonce, salt, rounds) = challenge(server_first)?;
@@ -92,7 +92,7 @@ impl Exchange {
 }
 
 impl Expected {
-    /// Checks the server's last message: it too must know the password, or what was derived from it.
+    /// Checks the server's last message: the server too must know the password, or a value derived from it.
     ///
     /// # Errors
     /// [`Fault::Refused`] when it does not.
@@ -169,7 +169,7 @@ mod tests {
             &b"r=another,s=AAAA,i=4096"[..],
             b"r=rOprNGfwEbeRWgbNEkqO,s=AAAA,i=4096",
             b"r=rOprNGfwEbeRWgbNEkqOx,s=A,i=4096",
-            // No encoder writes this: bits are set that stand for nothing.
+            // No encoder writes this: unused bits are set.
             b"r=rOprNGfwEbeRWgbNEkqOx,s=AB==,i=4096",
             b"r=rOprNGfwEbeRWgbNEkqOx,s=AA,i=4096",
             b"r=rOprNGfwEbeRWgbNEkqOx,s=AAAA,i=0",

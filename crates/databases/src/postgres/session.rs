@@ -1,9 +1,9 @@
-//! One connection to PostgreSQL as a [`SqlSession`]: prepared statements by name, one system call to ask and one to
-//! be answered.
+//! One connection to PostgreSQL as a [`SqlSession`]: prepared statements by name, one system call to send a request and
+//! one to receive its answer.
 //!
-//! An execution is `Bind`, `Execute` and `Sync` in one piece. Bytes and whole numbers travel in PostgreSQL's binary
-//! formats (documentation, "Formats and Format Codes"), everything else as text. After an error of the server
-//! the session goes on at the next `ReadyForQuery`.
+//! An execution is `Bind`, `Execute` and `Sync` in one write. Bytes and integers use PostgreSQL's binary formats
+//! (documentation, "Formats and Format Codes"), everything else text. After an error of the server the session
+//! continues at the next `ReadyForQuery`.
 
 use std::{
     io::Write as _,
@@ -45,7 +45,7 @@ const EXECUTE: &[u8] = b"E\0\0\0\x09\0\0\0\0\0";
 const SYNC: &[u8] = b"S\0\0\0\x04";
 /// `CopyFail` without a reason.
 const COPY_FAIL: &[u8] = b"f\0\0\0\x05\0";
-/// What `ReadyForQuery` says outside a transaction.
+/// The status in `ReadyForQuery` outside a transaction.
 const IDLE: u8 = b'I';
 /// Timeout of a connection that only cancels a request, s.
 const CANCEL_S: u16 = 1;
@@ -64,9 +64,9 @@ pub struct PostgresSession {
     rows: u64,
     /// Error of the answer that is being taken.
     error: Option<Fault>,
-    /// What the last `ReadyForQuery` says of the transaction.
+    /// The transaction status in the last `ReadyForQuery`.
     transaction: u8,
-    /// True while what is submitted is held for one `Sync`.
+    /// True while submitted requests wait for one `Sync`.
     pipeline: bool,
     /// True when the rows of a COPY have been sent already.
     copying: bool,
@@ -74,7 +74,7 @@ pub struct PostgresSession {
     copies: bool,
 }
 
-/// What executing a statement needs to know.
+/// What the execution of a statement needs.
 struct Prepared {
     name: String,
     parameters: Vec<i32>,
@@ -83,8 +83,8 @@ struct Prepared {
 }
 
 impl PostgresSession {
-    /// Connects to `target`. `local` says that the processes of the server are those of this machine, so that the one
-    /// of this connection can be watched.
+    /// Connects to `target`. `local`: the server runs on this machine, so the process of this connection can be
+    /// watched.
     ///
     /// # Errors
     /// A refusal of either side, or a broken connection.
@@ -111,18 +111,18 @@ impl PostgresSession {
         })
     }
 
-    /// Loads rows by `INSERT` from here on: the server takes no `COPY` into a table whose policies hold the account
+    /// Loads rows by `INSERT` from here on: the server refuses `COPY` into a table whose policies apply to the account
     /// (documentation, "COPY", "Notes").
     pub fn copies_nothing(&mut self) {
         self.copies = false;
     }
 
-    /// What the server said while it let us in.
+    /// What the server sent during the login.
     pub fn greeting(&self) -> &Greeting {
         &self.greeting
     }
 
-    /// What TLS agreed on, as the client sees it.
+    /// The TLS parameters that were negotiated, as the client sees them.
     pub fn tls_facts(&self) -> Option<TlsFacts> {
         self.wire.tls_facts()
     }
@@ -130,13 +130,13 @@ impl PostgresSession {
     /// The first value of the first row of `sql`.
     ///
     /// # Errors
-    /// The server's error; [`Fault::Wrong`] when there is no such value.
+    /// The server's error; [`Fault::Wrong`] if there is no value.
     pub fn value(&mut self, sql: &str) -> Result<String, Fault> {
         let first = self.run(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten();
         first.ok_or_else(|| Fault::Wrong(format!("no value for `{sql}`")))
     }
 
-    /// Takes the whole answer; `each` sees the messages that are not part of every answer.
+    /// Reads the whole answer; `each` gets the messages that are not part of every answer.
     fn await_answer(&mut self, mut each: impl FnMut(u8, &[u8]) -> Result<(), Fault>) -> Result<(), Fault> {
         loop {
             while let Some(frame) = next_frame(self.wire.unread())? {
@@ -176,7 +176,7 @@ impl PostgresSession {
         Ok((name, parameters))
     }
 
-    /// Has what was bound carried out: now, or at the end of the pipeline.
+    /// Executes what was bound: now, or at the end of the pipeline.
     #[inline]
     fn execute(&mut self) -> Result<(), Fault> {
         let out = self.wire.output();
@@ -195,8 +195,8 @@ impl PostgresSession {
         self.wire.flush()
     }
 
-    /// Sends a `COPY` and its `rows`, which follow at once: a server that refuses it passes over them (documentation,
-    /// "Message Flow", "COPY Operations").
+    /// Sends a `COPY` and, directly after it, its `rows`: a server that refuses it skips them (documentation, "Message
+    /// Flow", "COPY Operations").
     fn copy_in(&mut self, statement: &str, rows: &[u8]) -> Result<(), Fault> {
         let out = self.wire.output();
         Writer { out }.query(statement);
@@ -206,7 +206,7 @@ impl PostgresSession {
         self.ask()
     }
 
-    /// Sends what was written, all of it.
+    /// Sends all of the written bytes.
     fn send(&mut self) -> Result<(), Fault> {
         self.wire.flush()?;
         while self.wire.wants_write() {
@@ -299,7 +299,7 @@ fn put_parameter(out: &mut Vec<u8>, parameter: &Parameter<'_>, kind: i32) {
 /// Appends `values`, rows of `columns` each, in the binary format of `COPY` (documentation, "COPY", "Binary Format").
 ///
 /// # Errors
-/// A text for a column of numbers: the server would take its bytes for a number.
+/// A text for a numeric column: the server would read its bytes as a number.
 fn copy_binary(out: &mut Vec<u8>, columns: &[Column], values: &[Parameter<'_>]) -> Result<(), Fault> {
     out.extend_from_slice(b"PGCOPY\n\xff\r\n\0");
     // No flags, no extension.
@@ -355,7 +355,7 @@ impl Connection for PostgresSession {
     }
 }
 
-/// The setting that an account may not set, as the server says (its `guc.c`).
+/// The setting that an account may not set, from the server's message (its `guc.c`).
 fn setting_refused(fault: &Fault) -> Option<&str> {
     let Fault::Refused(words) = fault else { return None };
     let name = words.split_once("permission denied to set parameter \"")?.1;
@@ -456,8 +456,8 @@ impl SqlSession for PostgresSession {
                     // A script has no rows for a COPY.
                     b'G' if !self.copying => refused_copy = true,
                     b'Z' => self.transaction = body.first().copied().unwrap_or(IDLE),
-                    // ParseComplete, BindComplete, NoData, what is copied out, CopyInResponse, EmptyQueryResponse,
-                    // notices, changed settings, notifications.
+                    // ParseComplete, BindComplete, NoData, COPY data, CopyInResponse, EmptyQueryResponse, notices,
+                    // changed settings, notifications.
                     b'1' | b'2' | b'n' | b'H' | b'd' | b'c' | b'G' | b'I' | b'N' | b'S' | b'A' => {}
                     kind => return Err(unexpected(kind)),
                 }
@@ -527,8 +527,8 @@ fn texts(body: &[u8]) -> Result<Vec<Option<String>>, Fault> {
 }
 
 impl Drop for PostgresSession {
-    /// Cancels what is not answered, because the server would go on with it, and says good-bye, so that it does not
-    /// log a lost connection. Best effort: it may be lost already.
+    /// Cancels unanswered requests, because the server would continue them, and sends Terminate, so that the server
+    /// does not log a lost connection. Best effort: the connection may already be lost.
     fn drop(&mut self) {
         if let Some(key) = self.greeting.key.as_ref().filter(|_| self.unanswered > 0) {
             let _ = answered_within(CANCEL_S, || cancel(&self.target, key));

@@ -76,14 +76,14 @@ impl SqlDatabase for Postgres {
     }
 }
 
-/// The statement by which a session finds the tables of its statements.
+/// The statement that sets where a session finds its tables.
 fn place(setup: &Setup) -> String {
     let space = &setup.space;
     match &setup.tables {
         TablePlace::Tithe => format!("SET search_path = {space}"),
         TablePlace::InPlace { writes: false, .. } => "SET default_transaction_read_only = on".to_owned(),
         TablePlace::InPlace { writes: true, .. } => "SET default_transaction_read_only = off".to_owned(),
-        // Types and functions are where they were.
+        // Types and functions stay in their original schemas.
         TablePlace::Copied { .. } => {
             format!("SELECT set_config('search_path', '{space}, ' || current_setting('search_path'), false)")
         }

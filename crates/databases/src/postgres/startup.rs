@@ -1,8 +1,9 @@
-//! From a TCP connection to a session that is let in: TLS where asked for, authentication, the server's greeting.
+//! From a TCP connection to a logged-in session: TLS if requested, authentication, the server's greeting.
 //!
 //! Source: PostgreSQL documentation, chapter "Frontend/Backend Protocol", sections "Start-up" and "SSL Session
-//! Encryption". Nothing falls back: a server without TLS where TLS is asked for, one that asks for a weaker proof than
-//! SCRAM-SHA-256 where others could read it, and one that asks for none where one was to be given, are refused.
+//! Encryption". There is no fallback. Three kinds of server are refused: one without TLS if TLS was requested; one that
+//! requests a weaker proof than SCRAM-SHA-256 on a connection that others could read; and one that requests no proof
+//! although a password was given.
 
 use md5::{Digest, Md5};
 use tithe_machine::{
@@ -18,16 +19,16 @@ use super::{
 };
 use crate::target::{Target, Tls};
 
-/// What the server said while it let the client in.
+/// What the server sent during the login.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Greeting {
     /// Number of the server process of this connection, on the server's machine.
     pub process: Option<i32>,
-    /// What [`cancel`] needs, which begins with that number.
+    /// The key for [`cancel`], which begins with that number.
     pub key: Option<Vec<u8>>,
-    /// How the client said who it is: `scram-sha-256`, `scram-sha-256-plus`, `md5`, `password`, or [`NO_PASSWORD`].
+    /// How the client authenticated: `scram-sha-256`, `scram-sha-256-plus`, `md5`, `password`, or [`NO_PASSWORD`].
     pub method: String,
-    /// Rounds of key stretching by which SCRAM proved it, which are those of the verifier that the server keeps.
+    /// Rounds of key stretching in SCRAM, which are those of the verifier that the server stores.
     pub rounds: Option<u32>,
 }
 
@@ -38,10 +39,10 @@ pub const CHANNEL_BINDING: &str = "channel_binding";
 /// Parameter with the ways of logging in that are allowed.
 pub const REQUIRE_AUTH: &str = "require_auth";
 
-/// The [`Greeting::method`] of those who are let in without a password.
+/// The [`Greeting::method`] of clients that log in without a password.
 pub const NO_PASSWORD: &str = "none";
 
-/// The [`Greeting::method`] of those whose login is tied to their TLS connection.
+/// The [`Greeting::method`] of clients whose login is bound to their TLS connection.
 pub const BOUND: &str = "scram-sha-256-plus";
 
 /// Opens a connection and goes through the start-up. The connection still blocks.
@@ -62,7 +63,7 @@ pub fn cancel(target: &Target, key: &[u8]) -> Result<(), Fault> {
     wire.flush()
 }
 
-/// Opens a connection, with TLS where it is asked for.
+/// Opens a connection, with TLS if it is requested.
 fn dial(target: &Target) -> Result<Wire, Fault> {
     let mut wire = target.dial()?;
     if let Some(tls) = &target.tls {
@@ -113,12 +114,13 @@ fn start_tls(wire: &mut Wire, target: &Target, tls: &Tls) -> Result<(), Fault> {
             tls.start(wire, &target.host, target.port)
         }
         Some(b'N') => Err(Fault::Refused("TLS was asked for, and the server offers none".to_owned())),
-        // An old server or one that is out of memory answers with an error; it is not trusted to say why.
+        // An old server, or one that is out of memory, answers with an error; its text is not trusted.
         _ => Err(Fault::Protocol("the server does not answer the request for TLS".to_owned())),
     }
 }
 
-/// Proves who we are, and has the server prove that it knows the password. Returns the method, and the rounds of SCRAM.
+/// Authenticates the client, and checks that the server knows the password. Returns the method, and the rounds of
+/// SCRAM.
 fn authenticate(wire: &mut Wire, target: &Target) -> Result<(&'static str, Option<u32>), Fault> {
     let mut exchange = None;
     let mut expected: Option<scram::Expected> = None;
@@ -198,7 +200,7 @@ fn given(target: &Target) -> Result<&Secret, Fault> {
     target.password.as_ref().ok_or_else(missing)
 }
 
-/// The password, where nobody else can read what is sent of it: `what`.
+/// The password, if what is sent of it (`what`) cannot be read by others.
 fn given_in_secret<'a>(target: &'a Target, what: &str) -> Result<&'a Secret, Fault> {
     if target.keeps_secrets() {
         return given(target);
@@ -218,14 +220,14 @@ fn binding(wire: &Wire) -> Result<Vec<u8>, Fault> {
     binding::of_certificate(wire.server_certificate().ok_or_else(no_tls)?).ok_or_else(no_hash)
 }
 
-/// The MD5 hash of `parts`, in hexadecimal, as PostgreSQL has it.
+/// The MD5 hash of `parts`, in hexadecimal, as PostgreSQL uses it.
 fn md5(parts: &[&[u8]]) -> String {
     let mut hash = Md5::new();
     parts.iter().for_each(|part| hash.update(part));
     hex(&hash.finalize())
 }
 
-/// The method by which the server has just let us in.
+/// The method with which the server accepted this login.
 fn method(proven: Option<&'static str>, unchecked: bool, target: &Target) -> Result<&'static str, Fault> {
     match (proven, unchecked, target.must_ask) {
         (Some(method), ..) => Ok(method),
@@ -237,7 +239,7 @@ fn method(proven: Option<&'static str>, unchecked: bool, target: &Target) -> Res
     }
 }
 
-/// `method`, where the URL's `require_auth` has it; a `!` before its names has all others allowed.
+/// `method`, if the URL's `require_auth` allows it; a `!` before its names allows all others.
 fn allowed(method: &'static str, target: &Target) -> Result<&'static str, Fault> {
     let Some(list) = target.asked.get(REQUIRE_AUTH).filter(|list| !list.is_empty()) else { return Ok(method) };
     let plain = method.trim_end_matches("-plus");
@@ -287,7 +289,7 @@ fn await_ready(wire: &mut Wire) -> Result<Option<Vec<u8>>, Fault> {
     }
 }
 
-/// A message that has no place where it came.
+/// An error for a message that is not allowed at this point.
 pub fn unexpected(kind: u8) -> Fault {
     Fault::Protocol(format!("a message of type 0x{kind:02x} has no place here"))
 }
@@ -313,7 +315,7 @@ mod tests {
     use super::*;
     use crate::{postgres::session::PostgresSession, target::Authority};
 
-    /// What a client makes of a server that says `said`, whatever it is asked.
+    /// The client's result with a server that answers `said` to every request.
     fn meet(said: &[u8], change: impl FnOnce(&mut Target)) -> Result<(), Fault> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let mut target = Target {

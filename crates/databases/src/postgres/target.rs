@@ -1,8 +1,9 @@
-//! Where a connection goes, as whom, and how protected: from an arm's set-up, or from the URL of a running server.
+//! Where a connection goes, as which account, and how it is protected: from an arm's set-up, or from the URL of a
+//! running server.
 //!
-//! URL: as libpq has it (PostgreSQL documentation, "Connection Strings"), with what it takes from `PG…` variables, the
-//! service file and the password file. All parameters of libpq are known; those that would weaken what is measured are
-//! refused, and those that change nothing here are named. Without `sslmode` nothing but plaintext is spoken.
+//! URLs follow libpq (PostgreSQL documentation, "Connection Strings"), including `PG…` variables, the service file and
+//! the password file. All parameters of libpq are known. Those that would weaken what is measured are refused; those
+//! without effect here are named. Without `sslmode` only plaintext is used.
 
 use std::path::Path;
 
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::target::{Authority, Outside, Product, SESSION_ATTRIBUTES, Target, Tls, UrlParts, refused};
 
-/// Name of the account in servers that Tithe launches: the one that initdb makes.
+/// Name of the account in servers that Tithe launches: the one that initdb creates.
 pub const USER: &str = "tithe";
 
 /// PostgreSQL's port, names and URL options.
@@ -41,7 +42,7 @@ pub const PRODUCT: Product = Product {
     asked: &[CHANNEL_BINDING, OPTIONS, REQUIRE_AUTH, SESSION_ATTRIBUTES],
 };
 
-/// Puts what parameters, variables and files say where it belongs.
+/// Moves what parameters, variables and files set to its field.
 fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     let service = parts.option("service").or(outside.variable("PGSERVICE")).map(str::to_owned);
     if let Some(service) = service {
@@ -55,7 +56,7 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
         }
     }
     put_parameters(parts)?;
-    // The address to connect to; the name is what the certificate is held to.
+    // The address to connect to; the certificate is checked against the host name.
     if let Some(address) = parts.option("hostaddr").map(str::to_owned) {
         let names: Vec<String> = parts.hosts.iter().map(|host| host.name.clone()).collect();
         parts.put_place(Some(&address), None)?;
@@ -76,7 +77,7 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     if parts.password.is_none() {
         files::put_passwords(parts, PRODUCT.port, outside)?;
     }
-    // A folder stands for the socket in it that has the port's number.
+    // A folder means the socket in it with the port's number.
     for host in &mut parts.hosts {
         let port = host.port.unwrap_or(PRODUCT.port);
         let in_folder = |folder: &str| format!("{}/.s.PGSQL.{port}", folder.trim_end_matches('/'));
@@ -92,7 +93,7 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Puts parameters about place and account where those of the authority stand, which they replace.
+/// Moves parameters about host and account to the authority, whose values they replace.
 fn put_parameters(parts: &mut UrlParts) -> Result<(), Fault> {
     let own = |name: &str| parts.option(name).map(str::to_owned);
     let [hosts, ports, user, password, database] = ["host", "port", "user", "password", "dbname"].map(own);
@@ -103,16 +104,16 @@ fn put_parameters(parts: &mut UrlParts) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Where servers have their sockets, unless told otherwise.
+/// Folders where servers have their sockets by default.
 const FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
-/// What a login needs that is tied to its connection.
+/// The requirement of a login that is bound to its connection.
 const NEEDS_TLS: &str = "channel_binding=require needs TLS";
 
-/// Looks whether clients with this set-up can use `url`.
+/// Checks whether clients with this set-up can use `url`.
 ///
 /// # Errors
-/// As [`Product::check_url`], and for a login that is to be tied to a connection without TLS.
+/// As [`Product::check_url`], and for channel binding on a connection without TLS.
 pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
     PRODUCT.check_url(url, setup)?;
     let is_loose = |target: &Target| target.tls.is_none() && target.mechanism.as_deref() == Some(BOUND);
@@ -122,11 +123,11 @@ pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
     }
 }
 
-/// Looks whether servers with this set-up let their clients in.
+/// Checks whether servers with this set-up let their clients in.
 ///
 /// # Errors
-/// For a login that is to be tied to a connection without TLS, or to a certificate that has no hash; for a log that
-/// cannot be read.
+/// For channel binding on a connection without TLS, or with a certificate that has no hash; for a log that cannot be
+/// read.
 pub fn check_setup(setup: &Setup) -> Result<(), Fault> {
     if setup.settings.get(DESTINATION).is_some_and(|destination| destination == "syslog") {
         return Err(Fault::Refused(
@@ -161,7 +162,7 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
 }
 
 fn asked_tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
-    // As libpq does, nothing about TLS counts at a socket, where servers do not speak it.
+    // As in libpq, TLS parameters do not apply to a socket, where servers do not use TLS.
     if parts.hosts.iter().all(|host| host.name.starts_with('/')) {
         return Ok(None);
     }
@@ -171,19 +172,19 @@ fn asked_tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
             return Err(refused("sslmode=disable and ssl contradict each other"));
         }
         (Some(mode), _) => mode,
-        // The driver of Java verifies everything by it, where others only encrypt.
+        // With this parameter the Java driver verifies everything; others only encrypt.
         (None, Some("true")) if parts.is_java => "verify-full",
         (None, Some("true" | "1" | "require" | "on")) => "require",
         (None, Some(mode @ ("verify-full" | "verify-ca"))) => mode,
         (None, Some("no-verify")) => "require",
-        // What the system trusts is of no use without names (libpq 16).
+        // Trusting the system's certificates is useless without a check of names (libpq 16).
         (None, None) if root == Some("system") => "verify-full",
         (None, _) => "disable",
     };
     let authority = match (mode, root) {
         ("disable", None) => return Ok(None),
         ("disable", Some(_)) => return Err(refused("sslrootcert without sslmode=verify-full would not be used")),
-        // libpq has no name checked, but the authority, where one is named.
+        // libpq does not check the name, but checks the authority if one is named.
         ("require" | "no-verify", None) => Authority::Anyone,
         ("require" | "verify-ca", Some("system")) => {
             return Err(refused(
@@ -227,7 +228,7 @@ fn asked_tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
     Ok(Some(tls))
 }
 
-/// Whether the server at `target` lets clients in and is what `target_session_attrs` asks for.
+/// Whether the server at `target` accepts clients and matches `target_session_attrs`.
 fn takes(target: &Target) -> Result<bool, Fault> {
     let wanted = target.asked.get(SESSION_ATTRIBUTES).map_or("any", String::as_str);
     if !["any", "read-write", "read-only", "primary", "standby", "prefer-standby"].contains(&wanted) {
@@ -254,7 +255,7 @@ mod tests {
     use super::*;
     use crate::test_setup::plain;
 
-    /// Whether addresses are read as the system's libpq reads them: `libpq.tsv` is what it says.
+    /// Whether addresses are read as the system's libpq reads them: `libpq.tsv` holds its results.
     #[test]
     fn addresses_are_read_as_libpq_does() {
         for line in include_str!("libpq.tsv").lines().filter(|line| !line.starts_with('#')) {
@@ -263,7 +264,7 @@ mod tests {
         }
     }
 
-    /// What `address` says, as `libpq.tsv` has it.
+    /// The result for `address`, in the form of `libpq.tsv`.
     fn as_libpq(address: &str) -> Result<String, Fault> {
         let url = Url::new(address);
         if !["postgres", "postgresql"].contains(&url.scheme()) {

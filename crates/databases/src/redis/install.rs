@@ -45,9 +45,8 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     PROGRAMS.find(search, DOWNLOAD.downloaded().into_iter().map(|folder| folder.join("bin")).collect())
 }
 
-/// True where the installed server does not know the setting called `name`, as its file would have it. It tells nothing
-/// of settings without being started; but it reads them to the first one that is wrong, and here the last one always
-/// is.
+/// True if the installed server does not know the setting called `name`, as its file would have it. It tells nothing of
+/// settings without being started; but it reads them to the first one that is wrong, and here the last one always is.
 pub fn is_unknown(install: &Install, name: &str) -> bool {
     /// Settings that are written otherwise say nothing else of one value too many.
     const MOST_VALUES: usize = 4;
@@ -60,7 +59,7 @@ pub fn is_unknown(install: &Install, name: &str) -> bool {
     })
 }
 
-/// True where the server says by `complaint` that `name` is no setting, or is one that takes another number of values.
+/// True if the server says by `complaint` that `name` is no setting, or is one that takes another number of values.
 fn refuses(complaint: &str, name: &str) -> bool {
     let mut lines = complaint.lines().skip_while(|line| !line.starts_with(">>> '"));
     let (quoted, why) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());

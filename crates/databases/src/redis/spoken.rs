@@ -39,7 +39,7 @@ impl Spoken {
         Ok(Self { connection, careful: true })
     }
 
-    /// True where `command` is known to the server, and may change something.
+    /// True if `command` is known to the server, and may change something.
     fn may_change(&mut self, command: &str) -> bool {
         let words: Vec<String> = command.split_ascii_whitespace().map(str::to_ascii_uppercase).collect();
         let Some(first) = words.first() else { return false };

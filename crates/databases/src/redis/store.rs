@@ -91,7 +91,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     Ok(())
 }
 
-/// Looks whether somebody else's server has room for so many bytes of data, once it has freed what was removed.
+/// Checks whether somebody else's server has room for so many bytes of data, once it has freed what was removed.
 ///
 /// # Errors
 /// [`Fault::Refused`] where it has not; the server's error.
@@ -110,7 +110,7 @@ fn await_room(connection: &mut RedisConnection, data_bytes: u64) -> Result<(), F
     }
 }
 
-/// Looks whether data of so many bytes fit below `most_bytes` of memory, of which `used_bytes` are used; zero is no
+/// Checks whether data of so many bytes fit below `most_bytes` of memory, of which `used_bytes` are used; zero is no
 /// limit. Beyond it the server does by its `policy` what no user wants: it removes keys of any client, or takes no more
 /// writes.
 fn room(used_bytes: u64, most_bytes: u64, policy: &str, data_bytes: u64) -> Result<(), Fault> {
@@ -261,7 +261,7 @@ pub fn info(connection: &mut RedisConnection, section: &str, name: &str) -> Resu
     Ok(lines.find(|(found, _)| *found == name).map(|(_, value)| value.to_owned()))
 }
 
-/// Length of the append-only file, bytes; `None` where there is none.
+/// Length of the append-only file, bytes; `None` if there is none.
 pub fn log_length(server: &Server, setup: &Setup) -> Option<u64> {
     info(&mut administrator(server, setup).ok()?, "persistence", "aof_current_size").ok()??.parse().ok()
 }

@@ -207,7 +207,7 @@ impl Connection {
         }
     }
 
-    /// The first value that `sql` returns, as text; empty where there is none.
+    /// The first value that `sql` returns, as text; empty if there is none.
     ///
     /// # Errors
     /// What SQLite says.
@@ -268,7 +268,7 @@ impl Connection {
         self.first_of(sql, flags)?.0.ok_or_else(|| Fault::Server("the statement is empty".to_owned()))
     }
 
-    /// The first statement of `sql`, `None` where there is none, and its length in bytes.
+    /// The first statement of `sql`, `None` if there is none, and its length in bytes.
     fn first_of(&self, sql: &str, flags: c_uint) -> Result<(Option<Prepared>, usize), Fault> {
         let length = c_int::try_from(sql.len()).map_err(|_| Fault::Server("the statement is too long".to_owned()))?;
         let mut raw = ptr::null_mut();

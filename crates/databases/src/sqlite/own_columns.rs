@@ -7,7 +7,7 @@ use tithe_plugin::{
     setup::OwnColumn,
 };
 
-/// Looks whether `columns` of `table` can hold bytes that only clients read.
+/// Checks whether `columns` of `table` can hold bytes that only clients read.
 ///
 /// # Errors
 /// [`Fault::Refused`] with what stands in the way; the database's error.

@@ -14,7 +14,7 @@ pub fn refused(why: &str) -> Fault {
 /// A host as a URL names it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Host {
-    /// Name, address or path; empty where the URL leaves it out.
+    /// Name, address or path; empty if the URL leaves it out.
     pub name: String,
     /// Port, where the URL has one.
     pub port: Option<u16>,
@@ -27,7 +27,7 @@ pub struct Host {
 pub struct UrlParts {
     /// What stands before `://`, without the `jdbc:` of Java.
     pub scheme: String,
-    /// True where it is written for a driver of Java.
+    /// True if it is written for a driver of Java.
     pub is_java: bool,
     /// Account.
     pub user: Option<String>,

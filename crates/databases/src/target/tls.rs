@@ -118,7 +118,7 @@ impl Tls {
         Self { authority, server_name: None, versions, identity, resumption: false, suite: None, protocol: None }
     }
 
-    /// True where anybody's certificate is accepted.
+    /// True if anybody's certificate is accepted.
     pub fn trusts_anyone(&self) -> bool {
         self.authority == Authority::Anyone
     }

@@ -34,7 +34,7 @@ pub fn of(command: &str) -> Result<Secret, Fault> {
     within(command, TIMEOUT)
 }
 
-/// What `command` says now that a server has `refused` what it said earlier; `None` where it did not say that, or says
+/// What `command` says now that a server has `refused` what it said earlier; `None` if it did not say that, or says
 /// nothing else.
 ///
 /// # Errors

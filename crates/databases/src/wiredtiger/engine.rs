@@ -110,7 +110,7 @@ impl Engine {
         NonNull::new(session).ok_or_else(|| Fault::Machine("the engine gives no session".to_owned()))
     }
 
-    /// The encryption of this database; `None` where it is plain.
+    /// The encryption of this database; `None` if it is plain.
     pub fn cipher(&self) -> Option<Arc<dyn PageCipher>> {
         self.cipher.clone()
     }

@@ -33,7 +33,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// The extension that compresses with snappy, which is installed beside the library; `None` where it is not.
+    /// The extension that compresses with snappy, which is installed beside the library; `None` if it is not.
     pub fn snappy(&self) -> Option<PathBuf> {
         let path = self.path.with_file_name("libwiredtiger_snappy.so");
         path.exists().then_some(path)

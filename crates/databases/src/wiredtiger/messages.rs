@@ -24,7 +24,7 @@ impl Messages {
         }
     }
 
-    /// Everything since the last call, as one text; empty where nothing was said.
+    /// Everything since the last call, as one text; empty if nothing was said.
     pub fn take(&self) -> String {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)).join("; ")
     }

@@ -131,7 +131,7 @@ const fn kmip_option(name: &'static str, help: &'static str) -> OptionEntry {
     OptionEntry { name, kind: OptionKind::Text, default: Some(DefaultValue::Text("")), help }
 }
 
-/// The first option that is empty where another names a key server.
+/// The first option that is empty if another names a key server.
 fn half_said(chosen: &experiment::Protection) -> Option<&'static str> {
     let empty = |name: &&str| chosen.text(name).is_empty();
     KMIP_OPTIONS.into_iter().find(empty).filter(|_| !KMIP_OPTIONS.iter().all(empty))

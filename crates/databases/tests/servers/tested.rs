@@ -171,7 +171,7 @@ impl Tested {
         }
     }
 
-    /// Removes the table of `sandbox`, and once more what is not there.
+    /// Removes the table of `sandbox`, and again what is not there.
     pub fn remove(&self, sandbox: &Sandbox) {
         self.database.remove(&sandbox.server, &sandbox.setup, &table()).expect("removed");
         self.database.remove(&sandbox.server, &sandbox.setup, &table()).expect("nothing left to remove");
@@ -242,7 +242,7 @@ pub fn names_recorders(tested: &Tested, recorder: &Chosen, protected: &[(Chosen,
 
 /// What refuses clients that ask for more or less than there is: the words, or how they begin with `…` behind that.
 pub struct Refusals {
-    /// TLS, of a plain server; empty where what it says is not known.
+    /// TLS, of a plain server; empty if what it says is not known.
     pub tls: &'static str,
     /// Plaintext, of a server with TLS.
     pub plaintext: &'static str,

@@ -50,7 +50,7 @@ static KINDS: Mutex<Kinds> = Mutex::new(BTreeMap::new());
 /// Holds the fresh data folders, and vanishes with the program.
 static FOLDER: Mutex<Option<Folder>> = Mutex::new(None);
 
-/// Everything that decides what a fresh data folder holds; `None` where it holds a secret.
+/// Everything that decides what a fresh data folder holds; `None` if it holds a secret.
 pub fn kind(database: &dyn Product, install: &Install, setup: &Setup) -> Option<String> {
     // The account and its password are in a fresh folder of PostgreSQL's; the others make theirs at each start.
     let password = database.id() == "postgres" && setup.authentication != Authentication::None;

@@ -37,7 +37,7 @@ fn python() -> Option<PathBuf> {
 }
 
 impl TestServer {
-    /// Starts one; `None` where PyKMIP is not installed.
+    /// Starts one; `None` if PyKMIP is not installed.
     pub fn start() -> Option<Self> {
         let python = python()?;
         let folder = tempfile::tempdir().unwrap();

@@ -129,7 +129,7 @@ impl Growth {
         Ok(Gained { text, doubt: (is_cut || !gone.is_empty()).then_some(ROTATED) })
     }
 
-    /// True where a reader who sees no record cannot know that none was written.
+    /// True if a reader who sees no record cannot know that none was written.
     pub fn may_miss(&self) -> bool {
         matches!(self.files, AuditFiles::Open(..))
     }

@@ -83,14 +83,14 @@ fn logger_set(settings: &Settings) -> String {
     name.rsplit('.').next().unwrap_or_default().to_owned()
 }
 
-/// The same where the audit log records; `None` where nothing is recorded.
+/// The same where the audit log records; `None` if nothing is recorded.
 fn logger(settings: &Settings) -> Option<String> {
     let is_on = value(settings, "audit_logging_options", "enabled") == "true";
     Some(logger_set(settings)).filter(|name| is_on && name != "NoOpAuditLogger")
 }
 
 /// What canaries are to show of the audit log: all requests but those of categories that its settings leave out. `None`
-/// where they say that nothing is recorded.
+/// if they say that nothing is recorded.
 pub fn canary(settings: &Settings) -> Option<Box<dyn Check>> {
     let of = |part: &str| value(settings, "audit_logging_options", part);
     let names = |part: &str| of(part).split(',').map(|name| name.trim().to_ascii_uppercase()).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Does the audit log hold every event that it must, and none that it must not?
+//! Does the audit log hold every event that it must hold, and no other?
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
@@ -26,13 +26,13 @@ use crate::{
 /// The audit log. A server does not show it to its clients.
 pub static AUDIT_LOG: Log = Log { plant: |context, token| plant(&ACCESS, context, token), served };
 
-/// The audit log of an attached server from now on: a file of the server's machine.
+/// The audit log of an attached server from now on: a file on the server's machine.
 fn served(context: &CheckContext<'_>) -> Result<Reader, String> {
     let mut session = ACCESS.administrator(context.server, context.setup).map_err(|fault| fault.to_string())?;
     let mut value = |name: &str| session.setting(name).map_err(|fault| fault.to_string());
     let (on, output) = (value("server_audit_logging")?, value("server_audit_output_type")?);
     if on != "ON" {
-        // What the server says of itself: there is nothing to read, and nothing comes.
+        // The server reports that it writes no log: nothing to read, and no records.
         return Ok(Box::new(|_| Ok(Gained::default())));
     }
     if !output.eq_ignore_ascii_case("file") {
@@ -46,11 +46,11 @@ fn served(context: &CheckContext<'_>) -> Result<Reader, String> {
 }
 
 /// Sends statements of each kind from several sessions at once and counts the records about the measured table in the
-/// audit log: nothing else uses it then. Where connections are logged, those sessions' logins are counted too. Id
+/// audit log: nothing else uses it then. If connections are logged, those sessions' logins are counted too. Id
 /// `audit-complete`.
 ///
-/// The plugin keeps the text of a prepared statement without its values, so a single statement cannot be distinguished
-/// from another of its kind.
+/// The plugin logs a prepared statement without its values, so a single statement cannot be distinguished from others
+/// of its kind.
 pub struct AuditComplete {
     events: String,
 }
@@ -72,7 +72,7 @@ impl AuditComplete {
         self.has("QUERY") || self.has("QUERY_DML") || self.has("QUERY_DML_NO_SELECT")
     }
 
-    /// What must be in the log of what was sent.
+    /// Which of the sent events must be in the log.
     fn expected(&self, sent: &Counts) -> Counts {
         let statements = self.has_statements();
         let reads = statements && !self.has("QUERY_DML_NO_SELECT");
@@ -105,13 +105,13 @@ fn count(text: &str, mark: &str, account: Option<&str>) -> Counts {
     counts
 }
 
-/// A check of what the log holds of definitions.
+/// A check of which definitions (DDL) the log holds.
 pub fn definitions_logged() -> DefinitionsLogged {
     DefinitionsLogged { log: &AUDIT_LOG, count: |text, mark| count(text, mark, None) }
 }
 
-/// Sends a long statement as text, with its values, which is what the plugin cuts; what became of it, where it is not
-/// whole in the log.
+/// Sends a long statement as text, with its values, because the plugin truncates such statements. Returns what happened
+/// to it if it is not complete in the log.
 fn cut(context: &CheckContext<'_>) -> Result<Option<String>, Fault> {
     let Ok(growth) = LogGrowth::begin(context, &AUDIT_LOG) else { return Ok(None) };
     let marker = marker(context);

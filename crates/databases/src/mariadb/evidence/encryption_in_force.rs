@@ -1,4 +1,4 @@
-//! Does the server say that everything is encrypted, and refuse what is not?
+//! Does the server report that everything is encrypted, and refuse unencrypted tables?
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
@@ -14,16 +14,16 @@ use crate::{
     },
 };
 
-/// Asks the server which tablespaces are not encrypted, and for its cipher and switches; then tries to make an
-/// unencrypted table, which must be refused. Id `encryption-in-force`.
+/// Asks the server for unencrypted tablespaces, its cipher and its switches. Then tries to create an unencrypted table,
+/// which must be refused. Id `encryption-in-force`.
 ///
-/// The server's word is no proof that bytes are unreadable: the canaries are. It is the only witness for the cipher's
-/// mode, and for temporary files, which come and go.
+/// The server's report does not prove that bytes are unreadable; the canaries do. But it is the only evidence for the
+/// cipher's mode, and for short-lived temporary files.
 pub struct EncryptionInForce {
     cipher: String,
 }
 
-/// Switches that must be on: everything that canaries cannot look at included.
+/// Switches that must be on, including those whose files canaries cannot read.
 const SWITCHES: [(&str, &str); 7] = [
     ("innodb_encrypt_tables", "FORCE"),
     ("innodb_encrypt_log", "ON"),
@@ -73,11 +73,11 @@ impl Check for EncryptionInForce {
     }
 }
 
-/// Tries to make a table without encryption in Tithe's own database: the words of the refusal, or `None` when it was
-/// made (and removed again).
+/// Tries to create a table without encryption in Tithe's own database. Returns the text of the refusal, or `None` if it
+/// was created (and removed again).
 fn plain_table(session: &mut WireSession) -> Result<Option<String>, Fault> {
     const TABLE: &str = "`tithe`.`unencrypted`";
-    // With a key: a server may refuse a table for the want of one, encrypted or not.
+    // With a primary key: a server may refuse a table without one, encrypted or not.
     let made =
         format!("CREATE TABLE {TABLE} (nothing int PRIMARY KEY) ENGINE=InnoDB ENCRYPTED=NO COMMENT 'made by tithe'");
     match session.run(&made) {

@@ -1,12 +1,12 @@
-//! Which key the pages of an encrypted InnoDB file open with: read from the file alone, without the server.
+//! Which key opens the pages of an encrypted InnoDB file, determined from the file alone, without the server.
 //!
 //! Layout and key schedule are those of MariaDB's source (`storage/innobase/include/fil0fil.h`, `fsp0types.h`,
-//! `fil/fil0crypt.cc`, `sql/encryption.cc`), for files with `full_crc32` checksums, the default since 10.5: the file
-//! has a random vector and the number of one key in its first page; that key encrypts the vector, which gives the key
-//! of all pages; each page has a vector of its own, from its place and its log position.
+//! `fil/fil0crypt.cc`, `sql/encryption.cc`), for files with `full_crc32` checksums, the default since 10.5. The file's
+//! first page holds a random vector and the number of one key. That key encrypts the vector, which gives the key of all
+//! pages. Each page has its own vector, from its position and its log position.
 //!
-//! Left out: files with older checksums, compressed pages, and everything in a page but the two fixed records that
-//! every page of an index begins with.
+//! Left out: files with older checksums, compressed pages, and everything in a page except the two fixed records with
+//! which every index page begins.
 
 use std::{
     fs::File,
@@ -22,7 +22,7 @@ use tithe_machine::{fault::Fault, secret::Secret};
 
 /// Bytes of an AES block.
 const BLOCK: usize = 16;
-/// `CRYPT_MAGIC`: what the description of the encryption in the first page begins with.
+/// `CRYPT_MAGIC`: the first bytes of the encryption description in the first page.
 const MAGIC: [u8; 6] = *b"s\x0e\x0cREt";
 /// `CRYPT_SCHEME_1`, the only one.
 const SCHEME: u8 = 1;
@@ -40,8 +40,8 @@ const SPACE: usize = 38;
 const FLAGS: (usize, u32) = (54, 1 << 4);
 /// Sizes that a page may have.
 const PAGE_BYTES: std::ops::RangeInclusive<usize> = 4096..=65536;
-/// The two blocks of the encrypted part that hold the fixed records, and where in them these stand (`PAGE_NEW_INFIMUM`
-/// and `PAGE_NEW_SUPREMUM` less the 90 bytes before).
+/// The two blocks of the encrypted part with the fixed records, and the positions of the records in them
+/// (`PAGE_NEW_INFIMUM` and `PAGE_NEW_SUPREMUM` minus the 90 bytes before).
 const FIXED: ([usize; 2], [(usize, &[u8]); 2]) = ([4, 5], [(9, b"infimum"), (22, b"supremum")]);
 
 /// How pages are encrypted (`file_key_management_encryption_algorithm`).
@@ -64,7 +64,7 @@ pub struct Keys {
     pub opened: [usize; 2],
 }
 
-/// Tries both `keys` on every page of records of the file `path`, whose pages have `page_bytes`.
+/// Tries both `keys` on every record page of the file `path`, whose pages have `page_bytes`.
 ///
 /// # Errors
 /// When it cannot be read, or is not an encrypted file of this form.
@@ -100,7 +100,7 @@ fn examine_all(mut file: impl Read, page_bytes: usize, cipher: Cipher, keys: &[&
     Ok(seen)
 }
 
-/// What the first page says.
+/// The content of the first page.
 struct Head {
     space: u32,
     vector: [u8; BLOCK],
@@ -119,7 +119,7 @@ impl Head {
         this_form.then_some(Self { space: number(page, SPACE)?, vector: *vector, key })
     }
 
-    /// The key of all pages of the file, where `key` is the one that it names.
+    /// The key of all pages of the file, if `key` is the one that it names.
     fn key_of_pages(&self, key: &Secret) -> std::io::Result<[u8; BLOCK]> {
         let key = <[u8; 32]>::try_from(key.expose()).map_err(|_| ErrorKind::InvalidInput)?;
         let mut block = Array(self.vector);
@@ -150,7 +150,7 @@ impl Head {
         records.iter().all(|(at, record)| text[*at..].starts_with(record))
     }
 
-    /// The vector of page `number`: space, place and log position, least byte first, as a counter of 128 bits.
+    /// The vector of page `number`: space, page number and log position, least byte first, as a counter of 128 bits.
     fn vector_of(&self, page: &[u8], number: u32) -> u128 {
         let mut vector = [0; BLOCK];
         vector[..4].copy_from_slice(&self.space.to_le_bytes());
@@ -221,8 +221,8 @@ mod tests {
     #[test]
     fn pages_open_with_their_own_key_alone() {
         let [first, second] = keys();
-        // A chained block depends on the one before it, a page's vector reaches the first one only: in CBC a page that
-        // was moved still opens.
+        // In CBC a block depends on the one before it, so a page's vector only affects the first block: a moved page
+        // still opens.
         for (cipher, other, opened) in [(Cipher::Ctr, Cipher::Cbc, [1, 2]), (Cipher::Cbc, Cipher::Ctr, [1, 3])] {
             let file = [
                 head(2),

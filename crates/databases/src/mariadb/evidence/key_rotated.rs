@@ -16,10 +16,11 @@ use crate::mariadb::{
     rotation::{KEYS, KeyRotator},
 };
 
-/// Changes the key once, as it is changed while measuring, and looks at each table before and afterwards: which key the
-/// server names, and, in the table's file, which of the two keys its pages of records open with. Id `key-rotated`.
+/// Changes the key once, as it is changed during the measurement, and examines each table before and afterwards. It
+/// reads which key the server names and, in the table's file, which of the two keys opens its record pages. Id
+/// `key-rotated`.
 ///
-/// The control of the new key is the old one, which must have opened all pages before and none afterwards.
+/// The control of the new key is the old one, which must have opened all pages before and must open none afterwards.
 pub struct KeyRotated {
     cipher: Cipher,
 }
@@ -63,7 +64,7 @@ impl Check for KeyRotated {
             return Ok(Observation::Exposed("tables have no key that could be changed".to_owned()));
         }
         let before = self.state(context)?;
-        // Said by the server, and so an answer: `Unknown` is for what could not be asked.
+        // The server answered, so this is a result: `Unknown` is for what could not be asked.
         if let Err(Fault::Server(words)) = KeyRotator::new(context.server, context.setup)?.rotate() {
             return Ok(Observation::Exposed(format!("the server does not change the key: {words}")));
         }
@@ -86,14 +87,13 @@ fn secrets(setup: &Setup) -> Result<[&Secret; 2], Fault> {
 /// One table at one moment.
 struct Table {
     name: String,
-    /// The number of its key, as the server says.
+    /// The number of its key, as reported by the server.
     number: u32,
     seen: Keys,
 }
 
 impl Table {
-    /// True when the file names the same key as the server, and all its pages of records open with it and with no
-    /// other.
+    /// True if the file names the same key as the server, and this key alone opens all its record pages.
     fn is_whole(&self) -> bool {
         let expected = KEYS.map(|number| if number == self.number { self.seen.pages } else { 0 });
         self.seen.named == self.number && self.seen.pages > 0 && self.seen.opened == expected

@@ -1,8 +1,8 @@
 //! Encryption at rest by MariaDB itself, with keys from a file.
 //!
 //! Settings: MariaDB documentation, "Data-at-Rest Encryption". Everything that the server can encrypt is encrypted:
-//! tables of InnoDB and Aria, redo log, binary log, temporary tables and files. Tables that were there before are
-//! encrypted in the background, which is awaited before anything is measured.
+//! tables of InnoDB and Aria, redo log, binary log, temporary tables and files. Older tables are encrypted in the
+//! background; Tithe waits for that before measuring.
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
@@ -26,7 +26,7 @@ use crate::mariadb::{
 /// `file_key_management`.
 pub struct Encryption;
 
-/// What is switched on, beside the plugin and its cipher.
+/// Settings that are switched on, in addition to the plugin and its cipher.
 const SETTINGS: [(&str, &str); 7] = [
     ("aria_encrypt_tables", "ON"),
     ("encrypt_binlog", "ON"),
@@ -77,7 +77,7 @@ impl Protection for Encryption {
         for (name, value) in SETTINGS {
             setup.settings.insert(name.to_owned(), value.to_owned());
         }
-        // An experiment may choose how many threads encrypt old pages; none would never end.
+        // An experiment may choose how many threads encrypt old pages; with none it would never end.
         setup.settings.entry("innodb_encryption_threads".to_owned()).or_insert_with(|| "2".to_owned());
         setup.rotates = chosen.flag("rotate");
         setup.at_rest = Some(AtRest { cipher, key: setup.credentials.key.clone() });

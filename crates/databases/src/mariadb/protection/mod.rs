@@ -1,4 +1,4 @@
-//! The protections of MariaDB: one file, here or in `protections`, and one line in [`ALL`] each.
+//! The protections of MariaDB: for each one file, here or in `protections`, and one line in [`ALL`].
 
 mod encryption;
 mod password;

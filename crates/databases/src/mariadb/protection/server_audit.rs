@@ -1,7 +1,7 @@
 //! The audit log of MariaDB's own plugin, `server_audit`.
 //!
-//! Settings: MariaDB documentation, "MariaDB Audit Plugin". By default the plugin keeps ten files of 1 MB and throws
-//! older records away: under load they last for seconds. Here one file grows without bound, in every arm alike.
+//! Settings: MariaDB documentation, "MariaDB Audit Plugin". By default the plugin keeps ten files of 1 MB and discards
+//! older records: under load they last for seconds. Here one file grows without bound, in every arm alike.
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{

@@ -22,7 +22,7 @@ fn shown(setup: &Setup) -> String {
     test_setup::shown(&launch(&install, setup, &Place::on_loopback("/run/02-arm", 13306)), setup)
 }
 
-/// The lines that `protections` take away from a plain server and add to it.
+/// The lines that `protections` remove from a plain server's files and add to them.
 fn check(protections: &[experiment::Protection], expect: Expect) {
     let mut setup = plain();
     test_setup::apply(ALL, protections, &mut setup);
@@ -97,7 +97,7 @@ fn encryption() {
     );
 }
 
-/// But for the second key in the key file, the server is that of an arm which keeps its key.
+/// Except for the second key in the key file, the server is that of an arm that keeps its key.
 #[test]
 fn keys_that_take_turns() {
     let (mut keeping, mut rotating) = (plain(), plain());

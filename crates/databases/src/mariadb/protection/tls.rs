@@ -2,6 +2,5 @@
 
 use crate::{mariadb::evidence::PROBES, tls::Tls};
 
-/// TLS by MariaDB's own `ssl_cert`, with plaintext refused by the server (`require_secure_transport`) and by the
-/// account.
+/// TLS by MariaDB's own `ssl_cert`; the server (`require_secure_transport`) and the account refuse plaintext.
 pub static TLS: Tls = Tls::of(&PROBES);

@@ -117,7 +117,7 @@ impl Accounts {
         Ok(Self { users, roles })
     }
 
-    /// True where there is no account.
+    /// True if there is no account.
     pub fn is_empty(&self) -> bool {
         self.users.is_empty()
     }
@@ -281,7 +281,7 @@ impl Privilege {
         self.may(&[action]).then_some(database)
     }
 
-    /// True where it is about the collection of accounts, in which one of `actions` is allowed.
+    /// True if it is about the collection of accounts, in which one of `actions` is allowed.
     fn on_accounts(&self, actions: &[&str]) -> bool {
         let covers = self.any_resource
             || matches!(self.database.as_deref(), Some("admin" | ""))

@@ -84,7 +84,7 @@ impl Entrance {
         }
     }
 
-    /// Whether somebody on the server's own machine may make the first account. `None` where it was not tried: a server
+    /// Whether somebody on the server's own machine may make the first account. `None` if it was not tried: a server
     /// that asks nobody, or one elsewhere.
     pub fn localhost_exception(&self) -> Option<Result<bool, Fault>> {
         let near = ["127.0.0.1", "::1", "localhost"].contains(&self.target.host.as_str());

@@ -37,7 +37,7 @@ impl Options {
         Ok(at(started, &[&["parsed"], path].concat()))
     }
 
-    /// True where the option at `path` is switched on.
+    /// True if the option at `path` is switched on.
     ///
     /// # Errors
     /// As [`Options::option`].
@@ -90,7 +90,7 @@ impl Options {
 
 /// How TLS is asked for.
 pub struct TlsMode {
-    /// `disabled`, `allowTLS`, `preferTLS`, `requireTLS`; `None` where nothing is set.
+    /// `disabled`, `allowTLS`, `preferTLS`, `requireTLS`; `None` if nothing is set.
     pub mode: Option<String>,
     /// What was read.
     pub read: String,

@@ -19,7 +19,7 @@ pub struct Profilers {
     every: Vec<String>,
     /// Databases in which slow ones are.
     slow: Vec<String>,
-    /// From how many ms on a command is slow, for profilers and for the log; `None` where no database said so.
+    /// From how many ms on a command is slow, for profilers and for the log; `None` if no database said so.
     pub slow_ms: Option<i64>,
     /// What was not judged.
     pub doubt: Option<String>,

@@ -1,4 +1,4 @@
-//! Does the server say that everything is encrypted that was asked for?
+//! Does the server report that everything is encrypted that was requested?
 
 use std::{fs::File, io::Read as _, path::Path};
 
@@ -22,12 +22,13 @@ use crate::{
 };
 
 /// Asks the server whether its keyring works, which switches are on, and which tablespaces and binary logs are not
-/// encrypted; looks at how each binary log begins, which tells the two kinds apart. Id `encryption-in-force`.
+/// encrypted. Also reads the first bytes of each binary log, which show whether it is encrypted. Id
+/// `encryption-in-force`.
 ///
 /// The server's word is no proof that bytes are unreadable: the canaries are.
 pub struct EncryptionInForce(pub EncryptedLogs);
 
-/// What a binary log begins with when it is encrypted (`BINLOG_MAGIC` is `\xfebin` when it is not; MySQL documentation,
+/// The first bytes of an encrypted binary log (`BINLOG_MAGIC`, `\xfebin`, if it is not encrypted; MySQL documentation,
 /// "Encrypting Binary Log Files and Relay Log Files").
 const ENCRYPTED_LOG: [u8; 4] = *b"\xfdbin";
 
@@ -45,7 +46,7 @@ impl Check for EncryptionInForce {
         let EncryptedLogs { redo, undo, binlog } = self.0;
         let mut session = ACCESS.administrator(context.server, context.setup)?;
         let (active, keyring) = match keyring(&mut session)? {
-            // Without a keyring a server encrypts nothing, so that what is encrypted shows that it has one.
+            // A server without a keyring encrypts nothing, so encrypted data shows that it has one.
             None => (true, KEYRING_UNTOLD.to_owned()),
             Some(told) => {
                 let status =

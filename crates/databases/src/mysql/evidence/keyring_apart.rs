@@ -20,10 +20,10 @@ use crate::mysql::{
     launch::KEYS,
 };
 
-/// Reads the keys that the server has made out of the file of its keyring, and looks for each of them as the shared
-/// check looks for the keys that Tithe makes: in every file of the server's but that one. The file must be readable by
-/// the server's account alone, and be the one that the server says it uses; a server whose performance schema is off
-/// does not say it, but its folder had no keys that it did not make. Id `keyring-apart`.
+/// Reads the server's keys from its keyring file and searches for each of them as the shared check searches for Tithe's
+/// keys: in all other files of the server. The file must only be readable by the server's account, and must be the one
+/// that the server reports. If the performance schema is off, the server does not report it, but its folder only had
+/// keys that it made itself. Id `keyring-apart`.
 pub struct KeyringApart;
 
 impl Check for KeyringApart {
@@ -66,18 +66,18 @@ impl Check for KeyringApart {
     }
 }
 
-/// Which file the server says it uses, where it says so of its keyring and that is not `file`.
+/// The keyring file that the server reports, if it reports one other than `file`.
 fn elsewhere(told: Option<&[(String, String)]>, file: &Path) -> Option<String> {
     let used = told?.iter().find(|(name, _)| name == "Data_file").map(|(_, value)| value.as_str());
     (used.map(Path::new) != Some(file)).then(|| format!("the server's keys are in {}", used.unwrap_or("no file")))
 }
 
-/// The mode of the keyring's file, where others than the server's account may read it.
+/// The mode of the keyring's file, if others than the server's account may read it.
 fn open_to_others(mode: u32) -> Option<String> {
     (mode != 0o600).then(|| format!("{KEYS} has mode {mode:o}"))
 }
 
-/// What the shared check says of one `key` and everything of the server's but the folder of its keyring.
+/// The result of the shared check for one `key`, over all files of the server except the keyring's folder.
 fn apart(context: &CheckContext<'_>, key: Secret) -> Result<Observation, Fault> {
     let mut setup = context.setup.clone();
     setup.at_rest = Some(AtRest { cipher: String::new(), key });
@@ -87,7 +87,7 @@ fn apart(context: &CheckContext<'_>, key: Secret) -> Result<Observation, Fault> 
     KeyApart.observe(&mut CheckContext { server: &server, setup: &setup, ..*context })
 }
 
-/// Bytes of a key: all of them are for AES-256. What is shorter is the number of the binary log's key.
+/// Bytes of a key: all are for AES-256. A shorter value is the number of the binary log's key.
 const KEY: usize = 32;
 
 /// The keys in a keyring's file: JSON, with each key in hexadecimal digits as the `data` of an element.

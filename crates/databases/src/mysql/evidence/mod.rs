@@ -34,7 +34,7 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
 pub static LOG: Log =
     Log { plant: |context, token| plant(&ACCESS, context, token), served: |context| general_log(&ACCESS, context) };
 
-/// What claims by name ask of MySQL.
+/// How MySQL answers the claims that are checked by name.
 pub static CLAIMS: Probes = Probes {
     password: Some(|| Box::new(PasswordAsked(&PROBES))),
     count_in_log: Some(|context, pattern| lines_like(context, &LOG, pattern)),

@@ -1,4 +1,5 @@
-//! What of a server is encrypted beside its tables, and whether the tables and that part of the journal can be read.
+//! Which parts of a server are encrypted besides its tables, and whether the tables and that part of the journal are
+//! readable.
 
 use std::{
     fs, io,
@@ -25,7 +26,7 @@ pub struct EncryptedLogs {
 }
 
 impl EncryptedLogs {
-    /// True where there is one at all.
+    /// True if there is one at all.
     pub fn any(self) -> bool {
         self.redo || self.undo || self.binlog
     }
@@ -67,7 +68,7 @@ impl Check for PartsCanary {
     }
 }
 
-/// What `check` sees where the files of the server are at `paths`.
+/// What `check` observes if the files of the server are at `paths`.
 fn observe_in(paths: Paths, check: &DiskCanary, context: &CheckContext<'_>) -> Result<Observation, Fault> {
     let server = Server { paths, ..context.server.clone() };
     check.observe(&mut CheckContext { server: &server, ..*context })
@@ -75,8 +76,8 @@ fn observe_in(paths: Paths, check: &DiskCanary, context: &CheckContext<'_>) -> R
 
 /// The shared check of the data files. Id `disk-canary`.
 ///
-/// MySQL encrypts the pages of its doublewrite files as those of the tablespace that they are copies of: where the undo
-/// log is not encrypted, rows are readable there however well the tables are. Then these files belong to the undo log.
+/// MySQL encrypts doublewrite pages like the tablespace that they are copied from. If the undo log is not encrypted,
+/// its rows are readable there even if the tables are encrypted. Then these files count as part of the undo log.
 pub struct TablesCanary(pub EncryptedLogs);
 
 impl TablesCanary {

@@ -1,8 +1,8 @@
 //! Encryption at rest by MySQL itself, with keys that its keyring component keeps in a file.
 //!
 //! Settings: MySQL documentation, "InnoDB Data-at-Rest Encryption", "Encrypting Binary Log Files and Relay Log Files".
-//! All tables are encrypted, those of the server (tablespace `mysql`) too; the redo, undo and binary logs where they
-//! are asked for.
+//! All tables are encrypted, including the server's own (tablespace `mysql`); the redo, undo and binary logs on
+//! request.
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
@@ -30,7 +30,7 @@ fn parts(chosen: &experiment::Protection) -> EncryptedLogs {
     EncryptedLogs { redo: chosen.flag("redo"), undo: chosen.flag("undo"), binlog: chosen.flag("binlog") }
 }
 
-/// An option that is on unless an experiment says otherwise.
+/// An option that is on unless an experiment switches it off.
 const fn part(name: &'static str, help: &'static str) -> OptionEntry {
     OptionEntry { name, kind: OptionKind::Flag, default: Some(DefaultValue::Flag(true)), help }
 }

@@ -1,4 +1,4 @@
-//! The protections of MySQL: one file, here or in `protections`, and one line in [`ALL`] each.
+//! The protections of MySQL: for each one file, here or in `protections`, and one line in [`ALL`].
 
 mod encryption;
 mod password;
@@ -11,7 +11,7 @@ use tithe_plugin::{
 use super::evidence::{CLAIMS, LOG, PROBES};
 use crate::{mysql_family::protection::general_log::GeneralLog, tls::Tls};
 
-/// TLS by MySQL's own `ssl_cert`, with plaintext refused by the server (`require_secure_transport`) and by the account.
+/// TLS by MySQL's own `ssl_cert`; the server (`require_secure_transport`) and the account refuse plaintext.
 static TLS: Tls = Tls::of(&PROBES);
 
 /// In the order of `tithe ls`.

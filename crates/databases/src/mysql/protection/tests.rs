@@ -28,7 +28,7 @@ fn shown(setup: &Setup) -> String {
     test_setup::shown(&launch(&install(""), setup, &place), setup)
 }
 
-/// The lines that `protections` take away from a plain server and add to it.
+/// The lines that `protections` remove from a plain server's files and add to them.
 fn check(protections: &[experiment::Protection], expect: Expect) {
     let mut setup = plain();
     test_setup::apply(ALL, protections, &mut setup);
@@ -124,7 +124,7 @@ fn encryption() {
     );
 }
 
-/// The files of an account are made by statements that are not shown, so they are checked here.
+/// Accounts are created by statements that are not shown, so their files are checked here.
 #[test]
 fn accounts() {
     use tithe_machine::launch::{Content, Step};
@@ -248,7 +248,7 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
     );
 }
 
-/// Keys go with the data that they open, and a server that logs more stores the same.
+/// Keys are kept with the data that they open, and a server that logs more stores the same data.
 #[test]
 fn what_is_kept_of_a_stopped_server() {
     let mut setup = plain();

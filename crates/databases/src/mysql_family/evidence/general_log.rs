@@ -9,12 +9,12 @@ use crate::evidence::marked::{Counts, End, Log, LogWatch, marker};
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log. Id `statement-log`.
 pub struct GeneralLogComplete(pub &'static Log);
 
-/// What is to be done where the plain arm of an attached server is logged as well.
+/// What to do if the plain arm of an attached server is logged as well.
 const LOGGED_TOO: &str = "; where both arms use one server, `SET GLOBAL sql_log_off = ON` leaves sessions out of its log \
                           that do not ask for it (of MySQL those of accounts with CONNECTION_ADMIN)";
 
-/// Counts executions of prepared statements that hold `mark`, by verb. A line is time or nothing, the connection's
-/// number, the command (`Execute`), a tabulator and the statement with its values.
+/// Counts executions of prepared statements that hold `mark`, by verb. A line is a time or nothing, the connection's
+/// number, the command (`Execute`), a tab, and the statement with its values.
 fn count(text: &str, mark: &str) -> Counts {
     let mut counts = Counts::new();
     for line in text.lines().filter(|line| line.contains(mark)) {

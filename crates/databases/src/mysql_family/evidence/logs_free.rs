@@ -1,4 +1,4 @@
-//! What the logs repeat: the shared check, with the family's way of writing a token into a log.
+//! Do the logs repeat values? The shared check, with the family's way of writing a token into a log.
 
 use tithe_machine::fault::Fault;
 use tithe_model::record::Role;
@@ -9,12 +9,13 @@ use tithe_plugin::{
 
 use crate::{evidence::marked::Log, mysql_family::access::Access, target::Target};
 
-/// For logs that are meant to tell who did what: that they tell the values too is not a failure, but good to know.
+/// For logs that are meant to record who did what. If they hold the values too, that is not a failure, but worth
+/// knowing.
 pub fn disclosure(log: &Log) -> LogsFree {
     LogsFree::new(Role::Disclosure, Targets::Everything, log.plant)
 }
 
-/// Makes the server log `token`: as the name of an account that does not exist. MariaDB's error log keeps it
+/// Makes the server log `token`, as the name of an account that does not exist. MariaDB's error log keeps it
 /// (`log_warnings` of 2, the default), and so does the general log of both products.
 ///
 /// # Errors

@@ -20,10 +20,11 @@ use crate::evidence::{
     whole::Whole,
 };
 
-/// Whom the server lets in without TLS: nobody where it asks everybody for it, else the `accounts` that need none.
+/// Clients that the server accepts without TLS: none if it requires TLS of all, otherwise the `accounts` that do not
+/// need it.
 ///
 /// # Errors
-/// The server's error: a client's account has no right to read the table of accounts.
+/// The server's error: a client's account has no privilege to read the table of accounts.
 pub fn others(access: &Access, context: &CheckContext<'_>, accounts: ReadAccounts) -> Result<Whole, Fault> {
     let mut session = access.administrator(context.server, context.setup)?;
     let gate = Gate::read(&mut session)?;
@@ -72,26 +73,26 @@ const PATIENCE: Patience = Patience {
     pause: Duration::from_millis(20),
 };
 
-/// What a log has of statements that were sent.
+/// What a log contains of the statements that were sent.
 pub struct Marked {
-    /// What was sent, and what of it is there.
+    /// What was sent, and which of it is in the log.
     tally: Tally,
-    /// What of it must be there, no more and no less.
+    /// Which of it must be in the log, no more and no less.
     pub expected: Counts,
-    /// What was added to the log.
+    /// The text that was added to the log.
     pub text: String,
 }
 
 impl Marked {
-    /// What that says of the log of an arm that is `protected`, or is not.
+    /// The resulting observation for an arm that is `protected`, or is not.
     pub fn observation(&self, protected: bool) -> Observation {
         self.tally.against(&self.expected, protected)
     }
 }
 
 /// Sends numbered statements of each kind from several sessions at once, and counts them in `log` with `count`, which
-/// gets what was added and `mark`. What is there must be `expected` of what was sent. `Err` with the reason where the
-/// log cannot be read.
+/// gets the added text and `mark`. The log must hold `expected` of what was sent. `Err` with the reason if the log
+/// cannot be read.
 ///
 /// # Errors
 /// The first fault.

@@ -1,4 +1,4 @@
-//! The logs of an attached server. It shows its clients those that are tables; a file is read where it is on this
+//! The logs of an attached server. Those that are tables are read through the server; a file is read if it is on this
 //! machine.
 
 use std::{fs, path::Path};
@@ -11,7 +11,7 @@ use crate::{
     mysql_family::{access::Access, session::WireSession},
 };
 
-/// The general log from now on: the table where the server writes one, else the file.
+/// The general log from now on: the table if the server writes one, otherwise the file.
 ///
 /// # Errors
 /// Why it cannot be read, with what to change.
@@ -20,7 +20,7 @@ pub fn general_log(access: &'static Access, context: &CheckContext<'_>) -> Resul
     let mut value = |name: &str| session.setting(name).map_err(|fault| fault.to_string());
     let (on, output, file) = (value("general_log")?, value("log_output")?, value("general_log_file")?);
     if on != "ON" {
-        // What the server says of itself: there is nothing to read, and nothing comes.
+        // The server reports that it writes no log: nothing to read, and no records.
         return Ok(Box::new(|_| Ok(Gained::default())));
     }
     if output.contains("TABLE") {
@@ -37,14 +37,14 @@ pub fn general_log(access: &'static Access, context: &CheckContext<'_>) -> Resul
     })
 }
 
-/// What makes a file readable.
+/// How to make a file readable.
 pub const HERE: &str = "run Tithe on the server's machine, by an account that may read it";
 
 fn administrator(access: &Access, context: &CheckContext<'_>) -> Result<WireSession, String> {
     access.administrator(context.server, context.setup).map_err(|fault| fault.to_string())
 }
 
-/// The table `mysql.general_log` from its last row on, each row as the line that the file would have.
+/// The table `mysql.general_log` from its last row on. Each row has the form of a line in the file.
 fn table(access: &'static Access, session: &mut WireSession) -> Result<Reader, String> {
     let rows = match counted(session) {
         Ok(rows) => rows,
@@ -58,7 +58,7 @@ fn table(access: &'static Access, session: &mut WireSession) -> Result<Reader, S
     };
     Ok(Box::new(move |context| {
         let mut session = access.administrator(context.server, context.setup)?;
-        // A table that was emptied or put in the place of another one is read from its start.
+        // A table that was emptied or replaced is read from its start.
         let is_anew = counted(&mut session)? < rows;
         let rows = if is_anew { 0 } else { rows };
         // A log is read in the order in which it was written: its table is a file of lines without an index.
@@ -79,7 +79,7 @@ fn counted(session: &mut WireSession) -> Result<u64, Fault> {
     rows.parse().map_err(|_| Fault::Wrong(format!("mysql.general_log has `{rows}` rows")))
 }
 
-/// What the file called `name` in a setting gains, where it is this server's and on this machine.
+/// The text that is added to the file that a setting calls `name`, if it is this server's and on this machine.
 ///
 /// # Errors
 /// Why it cannot be read here.

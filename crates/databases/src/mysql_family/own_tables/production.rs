@@ -12,10 +12,10 @@ use tithe_plugin::{
 
 use super::{Asking, literal, quoted};
 
-/// Rows of a table that are read for the values of its columns, at most.
+/// Most rows of a table that are read for the values of its columns.
 const SAMPLE: usize = 1000;
 
-/// Statements whose tables the account is held to, at most.
+/// Most statements for whose tables the account's privileges are checked.
 const ASKED: usize = 500;
 
 /// For a change in a read-only transaction.
@@ -54,7 +54,7 @@ impl Production for Asking {
             fault => fault,
         })?;
         let counted = counted.into_iter().map(Counted::of);
-        // A function's name has no blank behind it, except in a digest.
+        // In a digest a function's name is followed by a space, which is not allowed elsewhere.
         Ok(counted.map(|it| Counted { text: it.text.trim_end().replace(" (", "("), ..it }).collect())
     }
 

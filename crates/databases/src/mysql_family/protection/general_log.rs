@@ -1,4 +1,4 @@
-//! The general log, the audit log of those who load nothing.
+//! The general log: the audit log of servers without plugins.
 
 use tithe_model::{
     catalogue::{ProtectionEntry, Switch},
@@ -24,7 +24,7 @@ impl Protection for GeneralLog {
                           and an account with SUPER (of MySQL with SESSION_VARIABLES_ADMIN, too) can switch it off \
                           for its own session.",
             attachable: true,
-            // Of a server with `sql_log_off = ON`, which leaves sessions out of its log by themselves.
+            // For a server with `sql_log_off = ON`, which by itself leaves sessions out of its log.
             switch: Some(Switch { on: &["SET SESSION sql_log_off = OFF"], off: &["SET SESSION sql_log_off = ON"] }),
             ..ProtectionEntry::BARE
         }

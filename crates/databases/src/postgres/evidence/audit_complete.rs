@@ -1,4 +1,4 @@
-//! Does the audit log hold every statement that it must, and none that it must not?
+//! Does the audit log hold every statement that it must hold, and no other?
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry, Watch};
@@ -15,9 +15,9 @@ use crate::{
 
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log.
 ///
-/// Where parameters are logged, a record counts when it holds a marked key. Where they are not, every record about
-/// the measured table counts that was added during the look: nothing else uses the table then. Where parameters were
-/// asked for and are not logged, nothing can be told.
+/// If parameters are logged, a record counts if it holds a marked key. If not, every record about the measured table
+/// that was added during the check counts, because nothing else uses the table then. If parameters were requested but
+/// are not logged, the check cannot decide.
 pub struct AuditComplete {
     /// Reads are logged.
     pub read: bool,
@@ -25,9 +25,9 @@ pub struct AuditComplete {
     pub write: bool,
     /// Parameters are, too.
     pub parameter: bool,
-    /// By the rights of a role on the tables, and not all statements of a session.
+    /// By the privileges of a role on the tables, in place of all statements of a session.
     pub by_object: bool,
-    /// Where the log must go; `None`: wherever it does.
+    /// Where the log must go; `None`: anywhere.
     pub sink: Option<Sink>,
 }
 
@@ -45,7 +45,7 @@ pub enum Sink {
 }
 
 impl Sink {
-    /// The one of this name in experiments; `None` where any will do.
+    /// The one of this name in experiments; `None` if any will do.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "stderr" => Some(Self::Stderr),
@@ -56,12 +56,12 @@ impl Sink {
         }
     }
 
-    /// What `logging_collector` must be.
+    /// The required value of `logging_collector`.
     pub fn collector(self) -> &'static str {
         if matches!(self, Self::Collector | Self::Csv) { "on" } else { "off" }
     }
 
-    /// What `log_destination` must be.
+    /// The required value of `log_destination`.
     pub fn destination(self) -> &'static str {
         match self {
             Self::Stderr | Self::Collector => "stderr",
@@ -70,7 +70,7 @@ impl Sink {
         }
     }
 
-    /// What is set in its place; `None` where it is the one.
+    /// What is set in its place; `None` if this sink is in use.
     fn replaced(self, context: &CheckContext<'_>) -> Result<Option<String>, Fault> {
         let mut session = administrator(context.server, context.setup)?;
         let collector = session.value("SHOW logging_collector")?;
@@ -81,8 +81,8 @@ impl Sink {
 }
 
 impl AuditComplete {
-    /// True where statements of `verb` must be logged. What changes rows by their key needs the right to read it, and
-    /// any right of the role is enough.
+    /// True if statements of `verb` must be logged. A statement that changes rows by their key needs the privilege to
+    /// read it, and any privilege of the role is enough.
     fn logs(&self, verb: &str) -> bool {
         match verb {
             "SELECT" => self.read,
@@ -100,7 +100,7 @@ impl AuditComplete {
     }
 }
 
-/// A check of what the log holds of definitions.
+/// A check of which definitions (DDL) the log holds.
 pub fn definitions_logged() -> DefinitionsLogged {
     DefinitionsLogged { log: &LOG, count }
 }
@@ -170,7 +170,7 @@ impl Check for AuditComplete {
     }
 }
 
-/// What pgaudit writes in place of parameters while `pgaudit.log_parameter` is off.
+/// pgaudit writes this in place of parameters while `pgaudit.log_parameter` is off.
 const NOT_LOGGED: &str = "<not logged>";
 
 /// The lines of `text` whose parameters were left out.
@@ -184,8 +184,7 @@ fn without_text(text: &str) -> String {
     text.lines().filter(|line| line.ends_with(&ending)).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Records without parameters do not say which keys they are about, so those of this look cannot be distinguished from
-/// others.
+/// Records without parameters do not contain keys, so the records of this check cannot be distinguished from others.
 fn parameters_missing(Tally { sent, logged, .. }: &Tally, bare: &Counts) -> String {
     format!(
         "sent: {}; in the log with parameters: {}, and with {NOT_LOGGED} in their place: {}: set `pgaudit.log_parameter = on` \
@@ -196,8 +195,8 @@ fn parameters_missing(Tally { sent, logged, .. }: &Tally, bare: &Counts) -> Stri
     )
 }
 
-/// Counts the records that hold `mark`: of session auditing and, where it has none, of object auditing. A statement
-/// that both record counts once.
+/// Counts the records that hold `mark`: those of session auditing or, if there are none, of object auditing. A
+/// statement that both record counts once.
 fn count(text: &str, mark: &str) -> Counts {
     let session = count_of(text, "AUDIT: SESSION,", mark);
     if session.is_empty() { count_of_objects(text, mark) } else { session }
@@ -208,8 +207,8 @@ fn count_of_objects(text: &str, mark: &str) -> Counts {
     count_of(text, "AUDIT: OBJECT,", mark)
 }
 
-/// Counts the records of one kind that hold `mark`, by command, but for those of what Tithe plants at the end of a
-/// look, which is of class FUNCTION. A record is `AUDIT: SESSION,` and then statement number, substatement number,
+/// Counts the records of one kind that hold `mark`, by command. It leaves out the one that Tithe writes at the end of a
+/// check, which is of class FUNCTION. A record is `AUDIT: SESSION,` and then statement number, substatement number,
 /// class and command (pgaudit's README, section "Format").
 fn count_of(text: &str, kind: &str, mark: &str) -> Counts {
     let mut counts = Counts::new();

@@ -1,4 +1,4 @@
-//! Do the pages on disk bear checksums, and the right ones?
+//! Do the pages on disk have checksums, and are they correct?
 
 use std::path::PathBuf;
 
@@ -49,7 +49,7 @@ impl Check for ChecksumsOn {
     }
 }
 
-/// What the setting, the version in the control file and the `pages` of `file` say: only all of them together protect.
+/// What the setting, the version in the control file and the `pages` of `file` show: only all of them together protect.
 fn judged(setting: &str, control: &str, file: &str, pages: &[Page]) -> Observation {
     let (blank, right) = (count(pages, |page| page.stored == 0), count(pages, |page| page.stored == page.computed));
     let quotation = format!(
@@ -65,7 +65,7 @@ fn count(pages: &[Page], which: impl Fn(&Page) -> bool) -> usize {
     pages.iter().filter(|page| which(page)).count()
 }
 
-/// The checksum that a page bears, and the one that it should.
+/// The checksum in a page, and the correct one.
 struct Page {
     stored: u16,
     computed: u16,
@@ -81,7 +81,7 @@ fn pages(context: &CheckContext<'_>, file: &str) -> Result<Vec<Page>, Fault> {
     Ok(pages_in(&std::fs::read(&path).map_err(|error| Fault::machine(path.display(), error))?))
 }
 
-/// The pages in the `bytes` of a file. New pages, which are all zero and bear no checksum by design, are left out.
+/// The pages in the `bytes` of a file. New pages are left out: they are all zero and have no checksum by design.
 fn pages_in(bytes: &[u8]) -> Vec<Page> {
     let pages = bytes.chunks_exact(PAGE).zip(0..).filter(|(page, _)| page.iter().any(|byte| *byte != 0));
     let page = |(page, number): (&[u8], u32)| Page {
@@ -135,8 +135,8 @@ mod tests {
         (0..PAGE).map(|at| (at * at + 7 * at + at / 256) as u8).collect()
     }
 
-    /// By PostgreSQL 15: `SELECT page_checksum(page, n) & 65535` of its extension pageinspect, of a page whose byte i
-    /// is (i * i + 7 * i + i / 256) % 256.
+    /// Computed by PostgreSQL 15: `SELECT page_checksum(page, n) & 65535` of its extension pageinspect, for a page
+    /// whose byte i is (i * i + 7 * i + i / 256) % 256.
     #[test]
     fn checksums_are_those_of_the_server() {
         let of = |number: u32| checksum(&page(), number);

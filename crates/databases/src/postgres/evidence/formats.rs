@@ -1,4 +1,4 @@
-//! The three formats of PostgreSQL's log, brought to one: that of `stderr`, which the checks read.
+//! Converts the three formats of PostgreSQL's log to that of `stderr`, which the checks read.
 //!
 //! Formats: documentation, "Using CSV-Format Log Output", "Using JSON-Format Log Output".
 
@@ -17,7 +17,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Those that the collector writes and that `destination` names, the ones first whose records cannot be mistaken.
+    /// The formats that `destination` names and the collector writes. Formats whose records are unambiguous come first.
     pub fn collected(destination: &str) -> Vec<Self> {
         let named = |format: &Self| destination.split(',').any(|name| name.trim().eq_ignore_ascii_case(format.name()));
         [Self::Json, Self::Csv, Self::Text].into_iter().filter(named).collect()
@@ -32,8 +32,8 @@ impl Format {
         }
     }
 
-    /// `log` as `stderr` has it: `LOG:  message`, `DETAIL:  detail` and so on, a line each. A record whose end has not
-    /// been written yet may be missing.
+    /// `log` in the format of `stderr`: `LOG:  message`, `DETAIL:  detail` and so on, one per line. A record whose end
+    /// has not been written yet may be missing.
     pub fn to_text(self, log: String) -> String {
         match self {
             Self::Text => log,
@@ -48,9 +48,9 @@ impl Format {
     }
 }
 
-/// Where a part of a record stands.
+/// Where a part of a record is found.
 struct Part {
-    /// What `stderr` writes before it; empty for the message, before which its severity stands.
+    /// What `stderr` writes before it; empty for the message, which follows its severity.
     title: &'static str,
     /// Its column in `csvlog`, from 0.
     column: usize,

@@ -1,4 +1,4 @@
-//! What PostgreSQL's logs repeat: the shared check, with PostgreSQL's way of writing a token into its log.
+//! Do PostgreSQL's logs repeat values? The shared check, with PostgreSQL's way of writing a token into its log.
 
 use std::{fs::File, path::PathBuf};
 
@@ -22,12 +22,13 @@ use crate::{
 /// PostgreSQL's log.
 pub static LOG: Log = Log { plant, served };
 
-/// For logs that are meant to tell who did what: that they tell the values too is not a failure, but good to know.
+/// For logs that are meant to record who did what. If they hold the values too, that is not a failure, but worth
+/// knowing.
 pub fn disclosure() -> LogsFree {
     LogsFree::new(Role::Disclosure, Targets::Everything, plant)
 }
 
-/// Makes the server log `token`. The level LOG is written whatever `log_min_messages` says, FATAL and PANIC aside.
+/// Makes the server log `token`. The level LOG is written at every `log_min_messages` except FATAL and PANIC.
 ///
 /// # Errors
 /// The server's error.
@@ -37,8 +38,8 @@ pub fn plant(context: &CheckContext<'_>, token: &str) -> Result<(), Fault> {
     session.run(&format!("DO $tithe$ BEGIN RAISE LOG '%', '{token}'; END $tithe$")).map(drop)
 }
 
-/// The log of an attached server, which it keeps in files (`logging_collector`): read on this machine where they are
-/// here and may be read, else through the server. Its formats all read as that of `stderr`.
+/// The log of an attached server, which it keeps in files (`logging_collector`). It is read directly if the files are
+/// on this machine and readable, otherwise through the server. All formats are read in the form of `stderr`.
 fn served(context: &CheckContext<'_>) -> Result<Reader, String> {
     let mut session = administrator(context.server, context.setup).map_err(|fault| fault.to_string())?;
     let (format, name) = collected(&mut session)?;
@@ -53,7 +54,7 @@ fn served(context: &CheckContext<'_>) -> Result<Reader, String> {
         let mut session = administrator(context.server, context.setup)?;
         let is_anew = place.before(&mut session, &name, length)? != known;
         let mut text = place.added(&mut session, &name, if is_anew { 0 } else { length })?;
-        // A log that has gone on in another file meanwhile; there may have been more between the two.
+        // The server has switched to another log file; records between the two may be missing.
         let now = current(&mut session, format)?;
         let is_moved = now != name;
         if is_moved {
@@ -63,7 +64,7 @@ fn served(context: &CheckContext<'_>) -> Result<Reader, String> {
     }))
 }
 
-/// Functions that an account must be allowed to call: to know the file, its length, and what is in it.
+/// Functions that an account must be allowed to call: they return the file, its length and its content.
 const CURRENT: &str = "pg_current_logfile(text)";
 const STAT: &str = "pg_stat_file(text)";
 const READ: &str = "pg_read_binary_file(text,bigint,bigint)";
@@ -77,7 +78,8 @@ fn collected(session: &mut PostgresSession) -> Result<(Format, String), String> 
         );
     }
     let destination = setting("log_destination")?;
-    // An account that may not know the file may not read it through the server either: both are reported at once.
+    // An account that may not ask for the file name may not read the file through the server either: both are reported
+    // at once.
     may_call(session, &[CURRENT]).or_else(|_| may_call(session, &[CURRENT, STAT, READ]))?;
     let formats = Format::collected(&destination).into_iter();
     let mut names = formats.filter_map(|format| Some((format, current(session, format).ok()?)));
@@ -94,7 +96,7 @@ fn current(session: &mut PostgresSession, format: Format) -> Result<String, Faul
     session.value(&format!("SELECT pg_current_logfile('{}')", format.name()))
 }
 
-/// Looks whether this account may call `functions`; else says which GRANT would do.
+/// Checks whether this account may call `functions`; if not, reports the GRANT that would allow it.
 fn may_call(session: &mut PostgresSession, functions: &[&'static str]) -> Result<(), String> {
     let missing = not_callable(session, functions).map_err(|fault| fault.to_string())?;
     if missing.is_empty() {
@@ -116,12 +118,12 @@ fn not_callable(session: &mut PostgresSession, functions: &[&'static str]) -> Re
     Ok(missing)
 }
 
-/// A format of the files that a log of this `destination` goes to; `None` where it goes to none.
+/// A format of the files that a log of this `destination` is written to; `None` if it is not written to files.
 pub fn format(destination: &str) -> Option<Format> {
     Format::collected(destination).into_iter().next()
 }
 
-/// The functions without which this account cannot read the server's log; `None` where it can.
+/// The functions without which this account cannot read the server's log; `None` if it can.
 ///
 /// # Errors
 /// The server's error.
@@ -132,14 +134,14 @@ pub fn unreadable(session: &mut PostgresSession) -> Result<Option<Vec<&'static s
     Ok(Some(missing).filter(|missing| !missing.is_empty()))
 }
 
-/// What lets `account` call the functions `missing`.
+/// The statement that allows `account` to call the functions `missing`.
 pub fn grant(missing: &[&str], account: &str) -> String {
     format!("GRANT EXECUTE ON FUNCTION {} TO {account}", missing.join(", "))
 }
 
 /// How files of the log are read.
 struct Collected {
-    /// The data folder, where it is on this machine and the log may be read; `None`: through the server.
+    /// The data folder, if it is on this machine and the log is readable; `None`: through the server.
     folder: Option<PathBuf>,
 }
 
@@ -152,7 +154,7 @@ impl Collected {
         length.parse().map_err(|_| Fault::Wrong(format!("the length of the log is `{length}`")))
     }
 
-    /// The bytes before `length`, by which the file is known again, as text.
+    /// The bytes before `length`, as text. They show later whether it is still the same file.
     fn before(&self, session: &mut PostgresSession, name: &str, length: u64) -> Result<String, Fault> {
         if let Some(folder) = &self.folder {
             let path = folder.join(name);

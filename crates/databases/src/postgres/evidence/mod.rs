@@ -37,7 +37,7 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     others: |context| hba::read(&mut administrator(context.server, context.setup)?)?.in_plaintext(),
 };
 
-/// What claims by name ask of PostgreSQL.
+/// How PostgreSQL answers the claims that are checked by name.
 pub static CLAIMS: Probes = Probes {
     password: Some(|| Box::new(PasswordAsked(&PROBES))),
     count_in_log: Some(|context, pattern| lines_like(context, &LOG, pattern)),

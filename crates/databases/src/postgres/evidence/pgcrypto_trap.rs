@@ -1,4 +1,4 @@
-//! Encrypting in the server while it logs statements: does the log hold the plaintext and the key?
+//! Encryption in the server while it logs statements: does the log hold the plaintext and the key?
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
@@ -14,8 +14,8 @@ use crate::{
     ycsb_over_sql::KEY_COLUMN,
 };
 
-/// Has the extension pgcrypto encrypt a value and looks for value and key in the log. A disclosure: a reader who thinks
-/// of combining both should know. Its control is a mark in the same statement, which the log must hold.
+/// Has the extension pgcrypto encrypt a value, then looks for the value and the key in the log. A disclosure: users who
+/// think of combining both should know. Its control is a mark in the same statement, which the log must hold.
 pub struct PgcryptoTrap {
     reads_are_logged: bool,
 }

@@ -1,4 +1,4 @@
-//! How the server reads by key under its policies: the plan with them, and without.
+//! How the server reads by key with its policies, and without.
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
@@ -9,9 +9,9 @@ use tithe_plugin::{
 use super::rows_apart::{client, tables};
 use crate::postgres::{schema::administrator, session::PostgresSession};
 
-/// Shows the plans of a read by key and of a range, as a client has them and as the table's administrator has, whom no
-/// policy holds on a server that Tithe started. A disclosure: a policy that keeps the server from its index makes every
-/// read one of the whole table.
+/// Shows the plans of a read by key and of a range read. It shows them for a client and for the table's administrator,
+/// whom no policy restricts on a server that Tithe started. A disclosure: a policy that stops the server from using its
+/// index makes every read a scan of the whole table.
 pub struct RowPlan;
 
 impl Check for RowPlan {
@@ -34,7 +34,7 @@ impl Check for RowPlan {
         for (name, sql) in reads(&table, &key) {
             let held = plan(&mut client, &sql)?;
             let usual = plan(&mut free, &sql)?;
-            // How a range is read is the planner's choice by size; a single row that goes by no index is none.
+            // For a range, the planner chooses by size; for a single row, a plan without an index is a finding.
             by_index.get_or_insert(held.contains("Index") || !usual.contains("Index"));
             told.push(if held == usual {
                 format!("{name}: {held}")
@@ -51,7 +51,7 @@ impl Check for RowPlan {
     }
 }
 
-/// The workload's table with most pages that has a primary key, and the columns of that.
+/// The workload's largest table (in pages) that has a primary key, and the columns of that key.
 fn keyed(session: &mut PostgresSession, space: &str) -> Result<Option<(String, Vec<String>)>, Fault> {
     let known = tables(session, space)?;
     let listed = format!(
@@ -82,7 +82,7 @@ fn reads(table: &str, key: &[String]) -> [(&'static str, String); 2] {
     ]
 }
 
-/// Signs of a line of a plan that are shown: the condition of many policies fills pages.
+/// Characters of a plan line that are shown: the condition of many policies fills pages.
 const LINE: usize = 120;
 
 /// The plan of `sql` in one line.

@@ -21,15 +21,15 @@ use crate::{
 /// The column with the tenant.
 pub const TENANT: &str = "tithe_tenant";
 
-/// The setting by which a client says whose rows it works on.
+/// The setting with which a client names its tenant.
 pub const ASKED_FOR: &str = "tithe.tenant";
 
-/// Rows that are looked for in a table: whether there are any is enough.
+/// How many rows are counted in a table: the check only needs to know whether there are any.
 const ROWS: u32 = 1000;
 
-/// As a measured client, on every table of the workload: asks the server whether policies hold this account, counts the
-/// rows that it sees, then does the same as another tenant, tries to change a row as that, and to put a row in for
-/// another. Nothing that it changes stays.
+/// Works as a measured client, on every table of the workload. It asks the server whether policies apply to this
+/// account and counts the rows that it sees. Then it does the same as another tenant, and as that tenant tries to
+/// change a row and to insert one for someone else. All changes are rolled back.
 pub struct RowsApart;
 
 impl Check for RowsApart {
@@ -91,11 +91,11 @@ fn plant(context: &CheckContext<'_>) -> Result<String, Fault> {
     Ok(key)
 }
 
-/// What one table shows.
+/// What one table showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Look {
     table: String,
-    /// The server says that policies hold this account on it.
+    /// The server reports that policies apply to this account on it.
     active: bool,
     /// Rows that the client sees as itself, [`ROWS`] at most.
     own: u64,
@@ -134,7 +134,7 @@ impl Look {
         Ok(Self { table, active, own, other, changed: changed?, given_away })
     }
 
-    /// What is wrong with it.
+    /// What is wrong with it, in words.
     fn flaws(&self) -> Vec<String> {
         let mut flaws = Vec::new();
         if !self.active {
@@ -153,11 +153,11 @@ impl Look {
     }
 }
 
-/// What the server says of a key that is there already (documentation, "PostgreSQL Error Codes": `unique_violation`).
-/// It comes after the policies have let the row pass.
+/// The server's error for a duplicate key (documentation, "PostgreSQL Error Codes": `unique_violation`). It comes only
+/// after the policies have let the row pass.
 const UNIQUE: &str = "23505";
 
-/// Tries to put a row of the client's into the table `quoted` again, as another tenant's; true where no policy refuses
+/// Tries to insert a row of the client again, as another tenant's, into the table `quoted`; true if no policy refuses
 /// it.
 fn given_away(session: &mut PostgresSession, quoted: &str) -> Result<bool, Fault> {
     let columns = session.value(&format!(
@@ -174,7 +174,7 @@ fn given_away(session: &mut PostgresSession, quoted: &str) -> Result<bool, Fault
     })
 }
 
-/// What all tables show to `account`, with what else it is.
+/// What all tables show to `account`, and its other properties.
 fn judged(looks: &[Look], account: &str) -> Observation {
     let flawed: Vec<String> = looks
         .iter()

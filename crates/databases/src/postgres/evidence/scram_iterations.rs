@@ -6,8 +6,8 @@ use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 use super::open;
 use crate::postgres::target::PRODUCT;
 
-/// Logs in, and reads what the server keeps of the password where it lets the account. A setting says how passwords
-/// will be kept that are set from now on; a proof succeeds with the iterations of the one that is kept, and no others.
+/// Logs in, and reads the stored password if the account may. The setting only applies to passwords that are set from
+/// now on; a login uses the iterations of the stored one.
 pub struct ScramIterations(pub u32);
 
 impl Check for ScramIterations {

@@ -9,8 +9,8 @@ use crate::evidence::{
     marked::{Counts, End, LONG_VALUES, LogWatch, describe, marker, send_and_count},
 };
 
-/// Sends numbered statements of each kind from several sessions at once and counts them in the log, which has them by
-/// `log_statement` or by their duration.
+/// Sends numbered statements of each kind from several sessions at once and counts them in the log, which holds them
+/// because of `log_statement` or their duration.
 pub struct StatementLog;
 
 impl Check for StatementLog {
@@ -65,7 +65,7 @@ fn count_all(text: &str) -> Counts {
     counts
 }
 
-/// What follows `execute` in a record of `log_statement` or of a duration.
+/// The text after `execute` in a record of `log_statement` or of a duration.
 fn executed(line: &str) -> Option<&str> {
     let (_, message) = line.split_once("LOG:  ")?;
     let message = match message.strip_prefix("duration: ") {
@@ -76,8 +76,8 @@ fn executed(line: &str) -> Option<&str> {
 }
 
 /// Counts executions of prepared statements whose parameters hold `mark`, by verb. The server writes the statement and
-/// its parameters as two lines in one piece, `LOG:  execute NAME: SQL` and `DETAIL:  parameters: …` (from PostgreSQL 16
-/// on with a capital letter), so the second belongs to the first however many sessions log.
+/// its parameters as two lines in one write: `LOG:  execute NAME: SQL` and `DETAIL:  parameters: …` (from PostgreSQL 16
+/// on with a capital letter). So the second line belongs to the first, even if many sessions log.
 fn count(text: &str, mark: &str) -> Counts {
     let mut counts = Counts::new();
     let mut verb = None;

@@ -1,5 +1,5 @@
-//! Which connections the rules before another one take: a bit for each rule, so that thousands of rules are judged in a
-//! moment.
+//! Which connections are taken by the rules before a given one: one bit per rule, so that thousands of rules are judged
+//! quickly.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::rule::{EVERYWHERE, Hop, Range, Rule, Way};
 /// The rules of which something is true: the bit of their number.
 type Bits = Vec<u64>;
 
-/// The rules so far, by what they are for.
+/// The rules so far, by the connections that they match.
 #[derive(Default)]
 pub struct Before<'a> {
     count: usize,
@@ -50,7 +50,7 @@ impl<'a> Before<'a> {
                 bits.iter().enumerate().any(|(at, bits)| bits & held(&databases, at) & held(&users, at) != 0)
             })
         };
-        // A name stands for addresses that are not known here.
+        // The addresses of a host name are not known here.
         one(range) || matches!(range, Range::Named(_)) && EVERYWHERE.iter().all(one)
     }
 }

@@ -1,4 +1,5 @@
-//! One line of `pg_hba.conf`: whom it is for, from where and how they come, and by which method they are let in.
+//! One line of `pg_hba.conf`: for which clients, from which addresses, over which transport, and with which
+//! authentication method.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -37,14 +38,14 @@ pub enum Way {
     Gss,
 }
 
-/// Whose connection it is: `all` databases are those of clients alone.
+/// Whether it is a client's connection or a replica's: `all` databases match clients only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hop {
     Clients,
     Replicas,
 }
 
-/// From where it comes.
+/// The addresses it comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Range {
     /// By a local socket.
@@ -87,7 +88,8 @@ impl Rule {
         })
     }
 
-    /// Ways by which its connections come to a server that speaks `tls` or not: `hostssl` lets nobody in then.
+    /// Ways by which its connections reach a server that has `tls` or not: without TLS, `hostssl` matches no
+    /// connection.
     pub fn ways(&self, tls: bool) -> impl Iterator<Item = Way> + use<> {
         let ways: &[Way] = match self.kind.as_str() {
             "local" => &[Way::Socket],
@@ -100,7 +102,7 @@ impl Rule {
         ways.iter().copied().filter(move |way| tls || *way != Way::Tls)
     }
 
-    /// Whose connections it may take to a server that speaks `tls` or not, and by which ways.
+    /// The connections that it may match on a server that has `tls` or not, and in which ways.
     pub fn reach(&self, tls: bool) -> impl Iterator<Item = (Hop, Way)> {
         let ways = move |hop| self.ways(tls).map(move |way| (hop, way));
         [Hop::Clients, Hop::Replicas].into_iter().flat_map(ways)
@@ -111,18 +113,18 @@ impl Rule {
         self.databases.iter().filter(move |name| (*name == "replication") == (hop == Hop::Replicas))
     }
 
-    /// True where the server loads nothing of the file because of it. A rule that is only of no use, as `hostssl` on a
-    /// server without TLS, has an error as well, and is loaded.
+    /// True if this rule stops the server from loading the file. A rule that only has no effect, such as `hostssl` on a
+    /// server without TLS, also has an error, but the file is loaded.
     pub fn is_broken(&self) -> bool {
         self.error.is_some() && self.kind.is_empty()
     }
 
-    /// True where it asks for a proof, or lets nobody in.
+    /// True if it requires a proof, or rejects every connection.
     pub fn is_strict(&self) -> bool {
         !matches!(self.method.as_str(), "trust" | "ident")
     }
 
-    /// The rule as an exception of what all others hold to.
+    /// The rule as an exception from what all other rules require.
     pub fn exception(&self) -> Exception {
         Exception {
             text: format!("line {}: {}", self.line, self.text()),
@@ -144,7 +146,7 @@ impl Rule {
 }
 
 impl Range {
-    /// This range and every one that covers it: of a name nothing is known but the name.
+    /// This range and every range that contains it. A host name only matches the same name.
     pub fn covering(&self) -> impl Iterator<Item = Self> + '_ {
         let longest = if let Self::Net(_, length) = self { *length } else { 0 };
         (0..=longest).map(move |length| match self {
@@ -165,7 +167,7 @@ impl Range {
         Self::Net(address, length)
     }
 
-    /// True when nobody else's machine is in it.
+    /// True if it contains only this machine.
     pub fn is_loopback(&self) -> bool {
         match self {
             Self::Net(address, length) => address.is_loopback() && *length >= if address.is_ipv4() { 8 } else { 128 },
@@ -187,7 +189,7 @@ fn place(address: &str, netmask: &str) -> (String, Vec<Range>) {
     }
 }
 
-/// The address as a number whose first bits are those of the address.
+/// The address as a number, with the address in its first bits.
 fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => u128::from(address.to_bits()) << 96,

@@ -1,4 +1,4 @@
-//! Rules as text, and what is said of them.
+//! Rules as text, and how they are judged.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -74,7 +74,7 @@ fn weak_rules_are_named_whomever_they_are_for() {
 
 #[test]
 fn rules_that_no_connection_reaches_do_not_count() {
-    // Plaintext is rejected above; the stricter rule above takes all that the weaker one is for.
+    // Plaintext is rejected above; the stricter rule above matches every connection of the weaker one.
     for lines in [
         &["hostnossl all,replication all all reject", "host all,replication all all scram-sha-256"][..],
         &["hostnossl all all 0.0.0.0/0 reject", "hostnossl all all ::/0 reject", "host all all all scram-sha-256"],
@@ -84,7 +84,7 @@ fn rules_that_no_connection_reaches_do_not_count() {
     ] {
         assert_eq!(check(lines, true), NONE, "{lines:?}");
     }
-    // `all` databases are not those of replicas, and 0.0.0.0/0 is not ::/0.
+    // `all` databases do not include replication, and 0.0.0.0/0 does not include ::/0.
     expect![[r#"
         authentication: line 2 (host replication all 127.0.0.1/32 trust) lets everyone in
         transport: line 4 (host all all all scram-sha-256) serves plaintext
@@ -183,7 +183,7 @@ fn what_is_refused_before_is_none() {
         ],
         expect![""],
     );
-    // The other way round nobody is refused, and half of the addresses are not all.
+    // In the opposite order no connection is refused, and half of the addresses are not all.
     check_whole(
         &["host all all all md5", "hostnossl all all all reject"],
         expect![[r#"
@@ -227,7 +227,7 @@ fn a_strict_rule_is_shadowed_by_a_lax_one_alone() {
     assert_eq!(shadowed(&["host all all all trust", "hostssl all app all cert"], true), [2]);
     assert!(shadowed(&["host all all all md5", "hostssl all app all cert", open], true).is_empty());
     assert!(shadowed(&["host all all all reject", "hostssl all app all cert", open], true).is_empty());
-    // Without TLS nobody comes to it, whatever stands above.
+    // Without TLS no connection reaches it, whatever rules are above it.
     assert!(shadowed(&[open, "hostssl all all all scram-sha-256"], false).is_empty());
 }
 

@@ -1,5 +1,5 @@
-//! What is logged of whom: the server's settings with what `ALTER ROLE` and `ALTER DATABASE` set in their place, judged
-//! without a server.
+//! What is logged for which account: the server's settings and the overrides by `ALTER ROLE` and `ALTER DATABASE`,
+//! judged without a server.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,7 +20,7 @@ use crate::{
     postgres::session::PostgresSession,
 };
 
-/// What `ALTER ROLE … SET` and `ALTER DATABASE … SET` say in the place of the server's settings.
+/// What `ALTER ROLE … SET` and `ALTER DATABASE … SET` put in the place of the server's settings.
 #[derive(Debug, Clone)]
 struct Override {
     /// Empty for all databases.
@@ -30,29 +30,29 @@ struct Override {
     settings: Settings,
 }
 
-/// What is logged of everybody, and of whom something else.
+/// What is logged for all accounts, and which accounts differ.
 pub struct Log {
-    /// Of everybody who has no settings of his own.
+    /// For every account without settings of its own.
     all: Vec<Recorder>,
-    /// What records others, each once.
+    /// Further recorders that apply to other accounts, each once.
     more: Vec<Recorder>,
-    /// Who is not recorded wholly, in words.
+    /// Accounts that are not recorded completely, in words.
     less: Vec<String>,
     /// How many settings of single roles and databases are about the log.
     own_settings: usize,
     setters: Vec<String>,
-    /// What object auditing is about.
+    /// The tables that object auditing covers.
     tables: Option<String>,
-    /// Where it goes that cannot be checked.
+    /// A destination that cannot be checked.
     elsewhere: Option<String>,
-    /// True where it goes into files of the server's own.
+    /// True if it goes into files of the server's own.
     is_collected: bool,
-    /// True where `pg_stat_statements` keeps the texts of utility statements.
+    /// True if `pg_stat_statements` keeps the texts of utility statements.
     keeps_texts: bool,
     doubts: Vec<String>,
 }
 
-/// Looks at what is logged of every account in every database.
+/// Reads what is logged for every account in every database.
 ///
 /// # Errors
 /// The server's error.
@@ -85,7 +85,7 @@ pub fn read(session: &mut PostgresSession) -> Result<Log, Fault> {
     Ok(Log::of(&base, &overrides, setters, doubts, tables))
 }
 
-/// How many tables of this database `role` of object auditing has rights on; `None` where there is no such role.
+/// How many tables of this database the object auditing `role` has privileges on; `None` if there is no such role.
 fn audited_tables(session: &mut PostgresSession, role: &str) -> Option<Result<String, Fault>> {
     if role.is_empty() {
         return None;
@@ -104,7 +104,7 @@ fn audited_tables(session: &mut PostgresSession, role: &str) -> Option<Result<St
     }))
 }
 
-/// The server's settings: those of this session, where it has none of its own.
+/// The server's settings: those of this session, unless the session has its own.
 fn settings(session: &mut PostgresSession) -> Result<(Settings, Vec<String>), Fault> {
     let mut settings: Settings = NAMES.iter().map(|(name, unset)| ((*name).to_owned(), (*unset).to_owned())).collect();
     let mut doubts = Vec::new();
@@ -123,7 +123,7 @@ fn in_force(session: &mut PostgresSession) -> Result<Vec<[String; 4]>, Fault> {
     rows(session, &sql).map_err(|fault| needing(fault, "GRANT SELECT ON pg_settings"))
 }
 
-/// What the server's files say of `name`, for which this account has a value of its own.
+/// The value of `name` in the server's files, used when this account has its own value.
 fn of_file(session: &mut PostgresSession, name: &str, boot: String, doubts: &mut Vec<String>) -> Option<String> {
     let sql =
         format!("SELECT setting FROM pg_file_settings WHERE applied AND name = '{name}' ORDER BY seqno DESC LIMIT 1");
@@ -145,7 +145,7 @@ fn overrides(session: &mut PostgresSession) -> Result<Vec<Override>, Fault> {
     Ok(rows.map(|row| Override::of(row.map(Option::unwrap_or_default))).collect())
 }
 
-/// Accounts that may set such a setting for themselves: from version 15 on it can be granted.
+/// Accounts that may set such a setting for themselves: from version 15 on that privilege can be granted.
 fn setters(session: &mut PostgresSession) -> Result<Vec<String>, Fault> {
     if session.value("SELECT to_regclass('pg_parameter_acl') IS NULL")? == "t" {
         return Ok(Vec::new());
@@ -167,7 +167,7 @@ impl Override {
 }
 
 impl Log {
-    /// By `base` and by what is in its place for some; `tables` is what object auditing is about.
+    /// Computed from `base` and the overrides of some accounts; `tables` are those that object auditing covers.
     fn of(
         base: &Settings,
         overrides: &[Override],
@@ -179,8 +179,7 @@ impl Log {
             overrides.iter().filter(|own| own.settings.keys().all(|name| base.contains_key(name))).collect();
         let mut set: HashMap<(&str, &str), Vec<&Override>> = HashMap::new();
         relevant.iter().for_each(|own| set.entry((&own.database, &own.role)).or_default().push(own));
-        // The later of two wins: of all, of the database, of the role, of the role in the database (documentation,
-        // "ALTER ROLE").
+        // The later one wins, in the order: all, database, role, role in the database (documentation, "ALTER ROLE").
         let of = |database: &str, role: &str| {
             let mut settings = base.clone();
             let mut keys = vec![("", "")];
@@ -197,7 +196,7 @@ impl Log {
         let mut less = Vec::new();
         let mut found: BTreeSet<(&str, &str)> = BTreeSet::new();
         let mut more: Vec<Recorder> = Vec::new();
-        // What is set for a role in one database, and what for either alone, may meet: each pair that is named counts.
+        // Overrides for one database and for one role may meet in a session: each pair that they name counts.
         let (pairs, untold) = pairs(&relevant);
         if untold > 0 {
             doubts.push(format!("{untold} pairs of a role and a database that both have settings of their own"));
@@ -266,7 +265,7 @@ impl Log {
         if repeats.is_empty() { judged } else { judged.found(&PG_AUDIT_REPEATS_VALUES) }
     }
 
-    /// What repeats the values of statements in the clear, of recorders that are `of_kind`.
+    /// Which recorders that are `of_kind` repeat the values of statements in plaintext.
     fn repeats(&self, of_kind: fn(&Recorder) -> bool) -> Vec<&'static str> {
         let recorders = self.all.iter().chain(&self.more).filter(|recorder| of_kind(recorder));
         let names: BTreeSet<&str> =
@@ -274,7 +273,7 @@ impl Log {
         names.into_iter().collect()
     }
 
-    /// With what records this session, whatever it has set for itself.
+    /// Adds what records this session, whatever the session has set for itself.
     ///
     /// # Errors
     /// The server's error.
@@ -285,7 +284,7 @@ impl Log {
         Ok(self)
     }
 
-    /// What repeats in the clear what is `sent`.
+    /// Which recorders repeat in plaintext the text that is `sent`.
     pub fn recording(&self, sent: Sent) -> Recording {
         let (what, names) = match sent {
             Sent::Values => ("the log repeats values", self.repeats(|_| true)),
@@ -295,7 +294,7 @@ impl Log {
         Recording { repeats: repeats.into_iter().collect(), doubts: self.doubts.clone() }
     }
 
-    /// What keeps the passwords that statements set.
+    /// Which recorders keep the passwords that statements set.
     fn of_passwords_set(&self) -> Vec<&'static str> {
         let mut names = self.repeats(|recorder| recorder.passwords);
         if self.keeps_texts {
@@ -304,8 +303,8 @@ impl Log {
         names
     }
 
-    /// The row of encryption at rest, which PostgreSQL does not offer, by what is known of its `log`: that repeats
-    /// values, also those that the server's own functions encrypt, with their keys.
+    /// The row of encryption at rest, which PostgreSQL does not offer, as far as `log` is known. The log repeats
+    /// values, including those that the server's own functions encrypt, and their keys.
     pub fn at_rest(log: Result<&Self, &Fault>) -> Judgement {
         let seen = "PostgreSQL encrypts no file; a volume below it may";
         let log = match log {
@@ -328,7 +327,7 @@ impl Log {
         Judgement::whole(State::NotOffered, seen).found(&PG_AUDIT_REPEATS_VALUES)
     }
 
-    /// `judged`, of how somebody gets in, with what repeats the passwords that statements set.
+    /// Adds to `judged`, the row of authentication, which recorders repeat the passwords that statements set.
     pub fn of_passwords(&self, judged: Judgement) -> Judgement {
         let repeats = self.of_passwords_set();
         if repeats.is_empty() {
@@ -343,7 +342,8 @@ impl Log {
     }
 }
 
-/// Databases and roles for which something may be other than for all, and how many pairs of both were too many.
+/// Databases and roles whose settings may differ from the common ones, and how many pairs of both were too many to
+/// judge.
 fn pairs<'a>(overrides: &[&'a Override]) -> (BTreeSet<(&'a str, &'a str)>, usize) {
     const MOST: usize = 10_000;
     let of_databases = overrides.iter().filter(|own| own.role.is_empty() && !own.database.is_empty());
@@ -369,7 +369,7 @@ fn whom(database: &str, role: &str) -> String {
     }
 }
 
-/// What is recorded, and what of it is left out.
+/// What is recorded, and what is left out.
 fn words(recorders: &[Recorder]) -> String {
     let one = |recorder: &Recorder| match recorder.leaves_out.as_slice() {
         [] => recorder.records.clone(),
@@ -442,7 +442,7 @@ mod tests {
             judged(&all, &[["", "app", "search_path=app"]]),
             judged(&all, &[["", "app", "pgaudit.log=none"]]),
             judged(&all, &[["shop", "", "pgaudit.log=write"], ["shop", "app", "pgaudit.log=all"]]),
-            // The role's own setting stands above that of the database.
+            // The role's own setting overrides that of the database.
             judged(&all, &[["shop", "", "pgaudit.log=none"], ["", "app", "pgaudit.log=all"]]),
             judged(&[], &[["", "app", "log_statement=all"]]),
         ]

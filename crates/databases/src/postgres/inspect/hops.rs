@@ -1,4 +1,4 @@
-//! Which connection is encrypted: the client's own, the one behind a pooler, and those of replication.
+//! Which connections are encrypted: the client's own, the one behind a pooler, and those of replication.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
@@ -14,7 +14,7 @@ use crate::{
     target::{Authority, Target, Tls},
 };
 
-/// The rows about the client's connection and about the one behind a pooler, which is the same where none answers.
+/// The rows about the client's connection and about the one behind a pooler. Both are the same if there is no pooler.
 ///
 /// # Errors
 /// The server's error.
@@ -29,7 +29,7 @@ pub fn clients(
         |judged: Judgement| if judged.state == State::Enforced { judged } else { judged.found(&PG_TLS_OPTIONAL) };
     let Some(between) = between else {
         let mut judged = transport(target, &client, offers, plaintext);
-        // Where the server has no TLS at all, every rule says the same.
+        // If the server has no TLS at all, every rule gives the same result.
         if judged.state != State::Off {
             judged = judged.with_rules(rules, hba::RIGHT);
         }
@@ -52,7 +52,7 @@ pub fn clients(
     Ok([found(own).of(Feature::Transport), behind.of(Feature::ClientToNode)])
 }
 
-/// Whether what answers has TLS: asked without a password, because its certificate is not checked here.
+/// Whether the answering server or pooler has TLS. No password is sent, because its certificate is not checked here.
 fn has_tls(target: &Target) -> Result<bool, Fault> {
     let tls = Some(Tls::of_url(Authority::Anyone, None));
     match PostgresSession::open(&Target { tls, password: None, must_ask: false, ..target.clone() }, true, false) {
@@ -72,7 +72,7 @@ pub fn replication(session: &mut PostgresSession, rules: Result<Rules, Fault>) -
     if session.value("SELECT pg_is_in_recovery()")? == "t" {
         return received(session);
     }
-    // An account that may not look at other sessions is shown nothing of their TLS.
+    // An account that may not see other sessions is not shown their TLS state.
     let sql = "SELECT count(*), count(*) FILTER (WHERE NOT s.ssl), count(*) FILTER (WHERE s.ssl IS NULL) \
                FROM pg_stat_replication JOIN pg_stat_ssl s USING (pid)";
     let row = session.run(sql)?.into_iter().next().unwrap_or_default();
@@ -115,10 +115,10 @@ struct Subscriptions {
     secure: usize,
 }
 
-/// The mode in a connection string, as libpq reads it: spaces and quotes may stand around it.
+/// The mode in a connection string, as libpq reads it: spaces and quotes may surround it.
 const MODE: &str = "'sslmode *= *''?([a-z-]+)'";
 
-/// Subscriptions, where there are any.
+/// Subscriptions, if there are any.
 fn subscriptions(session: &mut PostgresSession) -> Result<Option<Result<Subscriptions, Fault>>, Fault> {
     if session.value("SELECT count(subname) FROM pg_subscription")? == "0" {
         return Ok(None);
@@ -135,7 +135,7 @@ fn subscriptions(session: &mut PostgresSession) -> Result<Option<Result<Subscrip
     })))
 }
 
-/// What a standby receives: the mode that its connection was asked for with.
+/// For a standby that is receiving: the mode that its connection requested.
 fn received(session: &mut PostgresSession) -> Result<Judgement, Fault> {
     let sql = format!(
         "SELECT coalesce(substring(conninfo from {MODE}), CASE WHEN conninfo IS NULL THEN '' ELSE 'prefer' END) FROM \
@@ -167,7 +167,7 @@ fn received(session: &mut PostgresSession) -> Result<Judgement, Fault> {
     })
 }
 
-/// What a standby that receives nothing now asks for when it does.
+/// For a standby that is not receiving now: the mode that it will request.
 fn asked_for(session: &mut PostgresSession) -> Result<Judgement, Fault> {
     let sql = format!(
         "SELECT coalesce(substring(setting from {MODE}), 'prefer') FROM pg_settings WHERE name = 'primary_conninfo' AND \

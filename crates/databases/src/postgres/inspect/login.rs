@@ -1,4 +1,4 @@
-//! How somebody gets in: this connection by what happened in it, all others by rules, maps and how passwords are kept.
+//! How accounts log in. This connection is judged by its login, all others by rules, maps and stored passwords.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::session::{SqlSession as _, rows};
@@ -15,7 +15,7 @@ use crate::{
     target::Target,
 };
 
-/// Judges this connection, which came by `method`, and then everybody else.
+/// Judges this connection, which used `method`, and then all others.
 pub fn authentication(
     session: &mut PostgresSession,
     target: &Target,
@@ -29,7 +29,7 @@ pub fn authentication(
         )),
     };
     if let Some(between) = hops.ok().and_then(|hops| hops.between) {
-        // The server's rules are about the connections of what is between.
+        // The server's rules apply to the connections of the pooler in between.
         return Judgement { seen: format!("{between}: {}", door.seen), ..door }
             .doubted("whom it lets in else (its own configuration)");
     }
@@ -44,7 +44,7 @@ pub fn authentication(
     if open { judged.found(&PG_AUTHN_NO_PASSWORD) } else { judged }
 }
 
-/// Adds the accounts that come by an MD5 hash: only the method `md5` takes one.
+/// Adds the accounts that log in with an MD5 hash: only the method `md5` accepts one.
 fn add_hashes(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
     if !hba.takes_md5() {
         return;
@@ -70,7 +70,7 @@ fn add_hashes(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
     }
 }
 
-/// Adds what maps that are in use let everybody be.
+/// Adds maps in use that let every user log in as the account.
 fn add_maps(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
     let used = hba.maps();
     if used.is_empty() {

@@ -1,11 +1,11 @@
-//! Everything by which PostgreSQL records what clients do: what of it is recorded, what is left out, and whether values
-//! are repeated in the clear. Judged from settings alone.
+//! Everything by which PostgreSQL records what clients do: what is recorded, what is left out, and whether values are
+//! repeated in plaintext. Judged from settings alone.
 //!
 //! Sources: documentation, "Error Reporting and Logging", "auto_explain"; pgaudit's README.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Settings that decide about the log, with what they are where a server does not have them.
+/// Settings that control the log, with the value that is assumed if a server does not have them.
 pub const NAMES: [(&str, &str); 29] = [
     ("log_statement", "none"),
     ("pgaudit.log", "not loaded"),
@@ -46,18 +46,18 @@ const LEVELS: [&str; 12] =
 /// Settings by name.
 pub type Settings = BTreeMap<String, String>;
 
-/// One of the ways by which something is recorded.
+/// One mechanism that records something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorder {
     /// What it records and by which setting.
     pub records: String,
-    /// All reads and writes of everybody, as far as they succeed.
+    /// All reads and writes of all accounts, if they succeed.
     pub complete: bool,
-    /// What it leaves out of what it should record.
+    /// What it should record and does not.
     pub leaves_out: Vec<String>,
-    /// The setting by which values come into the log in the clear; empty where none do.
+    /// The setting that puts values into the log in plaintext; empty if none does.
     pub repeats: &'static str,
-    /// True where it repeats the password that `ALTER ROLE` sets, too.
+    /// True if it repeats the password that `ALTER ROLE` sets, too.
     pub passwords: bool,
 }
 
@@ -182,7 +182,7 @@ fn object_audit(settings: &Settings) -> Option<Recorder> {
     })
 }
 
-/// Statements by how long they take: only what has ended is known, so what fails or hangs is missing.
+/// Records statements by their duration. Only completed statements are known, so those that fail or hang are missing.
 fn by_duration(settings: &Settings) -> Option<Recorder> {
     let least = |name: &str| milliseconds(&settings[name]);
     let rate = |name: &str| settings[name].parse::<f64>().unwrap_or(0.0);
@@ -218,7 +218,7 @@ fn plans(settings: &Settings) -> Option<Recorder> {
     })
 }
 
-/// Where the log goes beside, or in the place of, files of the server's own, which alone can be checked.
+/// Where the log goes besides, or in place of, files of the server's own. Only files can be checked.
 pub fn goes_elsewhere(settings: &Settings) -> Option<String> {
     destinations(settings).any(|name| name == "syslog").then(|| {
         let facility = &settings["syslog_facility"];
@@ -226,7 +226,7 @@ pub fn goes_elsewhere(settings: &Settings) -> Option<String> {
     })
 }
 
-/// True where the server keeps its log in files of its own.
+/// True if the server keeps its log in files of its own.
 pub fn is_collected(settings: &Settings) -> bool {
     let files = ["stderr", "csvlog", "jsonlog"];
     settings["logging_collector"] == "on" && destinations(settings).any(|name| files.contains(&name))
@@ -236,7 +236,7 @@ fn destinations(settings: &Settings) -> impl Iterator<Item = &str> {
     settings["log_destination"].split(',').map(str::trim)
 }
 
-/// A duration as the server's view or as `ALTER ROLE` has it; `None` for one that is off.
+/// A duration, as the server's view or `ALTER ROLE` writes it; `None` if it is off.
 fn milliseconds(text: &str) -> Option<u64> {
     let digits = text.trim().find(|sign: char| !sign.is_ascii_digit()).map_or(text.trim(), |end| &text.trim()[..end]);
     let number: u64 = digits.parse().ok()?;
@@ -249,7 +249,7 @@ fn milliseconds(text: &str) -> Option<u64> {
     })
 }
 
-/// True where the log is one file that each rotation begins again.
+/// True if the log is one file that each rotation begins again.
 fn keeps_nothing(settings: &Settings) -> bool {
     let is = |name: &str, value: &str| settings[name] == value;
     is("logging_collector", "on")
@@ -264,7 +264,7 @@ fn is_written(settings: &Settings, level: &str) -> bool {
     !settings["log_destination"].is_empty() && place(level) >= place(&settings["log_min_messages"])
 }
 
-/// The classes of pgaudit that a list names, `-class` taking one away again (pgaudit's README, "pgaudit.log").
+/// The classes of pgaudit that a list names; `-class` removes one (pgaudit's README, "pgaudit.log").
 pub fn classes(list: &str) -> BTreeSet<&'static str> {
     const ALL: [&str; 7] = ["read", "write", "function", "role", "ddl", "misc", "misc_set"];
     let mut classes = BTreeSet::new();

@@ -1,7 +1,7 @@
-//! What an account can become: every account that may do everything, with the way on which it gets there.
+//! What an account can become: every account that can reach all privileges, with the way it gets there.
 //!
-//! A superuser's attribute is not inherited, so lists of roles show a member of a superuser as ordinary; it is one
-//! `SET ROLE` away from everything. So is an account that may run programs or write files as the server.
+//! The superuser attribute is not inherited, so lists of roles show a member of a superuser as ordinary. It is one `SET
+//! ROLE` away from all privileges. The same holds for an account that may run programs or write files as the server.
 
 use std::collections::BTreeSet;
 
@@ -19,14 +19,14 @@ use crate::{
     postgres::session::PostgresSession,
 };
 
-/// What an account needs to see roles and their members; everybody has it unless it was revoked.
+/// What an account needs to see roles and their members; every account has it unless it was revoked.
 const RIGHT: &str = "GRANT SELECT ON pg_roles, pg_auth_members";
 
-/// From this version on, CREATEROLE reaches only roles that it made or was given.
+/// From this version on, CREATEROLE only reaches roles that the account created or was granted.
 const NARROW_CREATEROLE: u32 = 160_000;
 
-/// Questions about privileges by which one who is no superuser acts as the server: who holds it, and the reason. Each
-/// is asked by itself, so that one that is refused leaves the others.
+/// Queries for privileges with which an account that is not a superuser acts as the server: the holder, and the reason.
+/// Each is a query of its own, so that a refused one does not lose the others.
 const PRIVILEGES: [(&str, &str); 5] = [
     (
         "functions",
@@ -61,7 +61,7 @@ const PRIVILEGES: [(&str, &str); 5] = [
     ),
 ];
 
-/// What may lead to a superuser and is not followed: each by its names.
+/// Ways that may lead to a superuser and are not followed: each query returns names.
 const UNJUDGED: [(&str, &str); 3] = [
     (
         "functions of superusers that run with their rights (SECURITY DEFINER)",
@@ -80,14 +80,14 @@ const UNJUDGED: [(&str, &str); 3] = [
     ),
 ];
 
-/// Roles that every server has, and why a member of one is the server.
+/// Roles that every server has, and why a member of one can act as the server.
 const PREDEFINED: [(&str, &str); 3] = [
     ("pg_execute_server_program", "runs programs as the server"),
     ("pg_write_server_files", "writes files as the server"),
     ("pg_read_server_files", "reads files as the server"),
 ];
 
-/// Roles of a server and who can become which.
+/// Roles of a server and which role can become which.
 pub struct Rights {
     /// Those that may log in.
     accounts: Vec<String>,
@@ -95,13 +95,13 @@ pub struct Rights {
     /// Memberships of other roles than the predefined ones, in words.
     memberships: Vec<String>,
     reach: Reach,
-    /// Those with the attribute of replicas, who may copy all files.
+    /// Roles with the attribute of replicas, which may copy all files.
     copying: Vec<String>,
-    /// What was not seen of it.
+    /// What could not be read.
     doubts: Vec<String>,
 }
 
-/// Reads who can become whom.
+/// Reads which account can become which.
 ///
 /// # Errors
 /// The server's error, with the right that would do.
@@ -136,7 +136,7 @@ pub fn read(session: &mut PostgresSession) -> Result<Rights, Fault> {
 }
 
 impl Rights {
-    /// Of `roles` (name, superuser, may log in, CREATEROLE) and `members` (member, role, may SET ROLE, may give it on).
+    /// From `roles` (name, superuser, may log in, CREATEROLE) and `members` (member, role, may SET ROLE, may grant it).
     fn of(roles: &[[String; 4]], members: &[[String; 4]], version: u32) -> Self {
         let names = |at: usize| roles.iter().filter(|role| role[at] == "t").map(|role| role[0].clone()).collect();
         let mut rights = Self {
@@ -148,7 +148,8 @@ impl Rights {
             doubts: Vec::new(),
         };
         for [member, role, set, admin] in members {
-            // An account that may grant a role may grant it to itself; a membership without SET lends privileges alone.
+            // An account that may grant a role may grant it to itself; a membership without SET only passes on
+            // privileges.
             let reason = match (set.as_str(), admin.as_str()) {
                 ("f" | "false", "t") => "ADMIN option",
                 ("f" | "false", _) if rights.superusers.contains(role) => continue,
@@ -167,7 +168,7 @@ impl Rights {
         rights
     }
 
-    /// Adds that `holder`, everybody where it is empty, can act as the server and so as a superuser.
+    /// Adds that `holder` can act as the server and so as a superuser; empty means every account.
     fn acts_as_server(&mut self, holder: &str, reason: &str) {
         let Some(superuser) = self.superusers.first() else { return };
         if holder.is_empty() {
@@ -179,7 +180,7 @@ impl Rights {
         }
     }
 
-    /// Who may do everything.
+    /// Which accounts have all privileges.
     pub fn authorisation(&mut self, readers: Result<Vec<String>, Fault>) -> Judgement {
         let Self { accounts, superusers, reach, copying, doubts, .. } = self;
         let ways = reach.ways(superusers.iter().map(String::as_str));
@@ -225,7 +226,7 @@ impl Rights {
         doubts.iter().fold(judged, |judged, doubt| judged.doubted(doubt))
     }
 
-    /// Who may act as whom.
+    /// Which accounts may act as which.
     pub fn roles(&self) -> Judgement {
         let count = self.memberships.len();
         let seen = format!("{} by which an account may act as another (SET ROLE)", counted(count, "membership"));
@@ -236,8 +237,8 @@ impl Rights {
     }
 }
 
-/// Roles that were granted the table of passwords, or all tables; an empty name for everybody. Who may act as one of
-/// them reads it, with `INHERIT` or without.
+/// Roles that were granted the table of passwords, or all tables; an empty name means all accounts. An account that may
+/// act as one of them reads it, with `INHERIT` or without.
 ///
 /// # Errors
 /// The server's error.
@@ -292,7 +293,7 @@ mod tests {
             judged(&roles[..4], &[["app", "dba", "", "f"], ["dba", "pg_write_server_files", "", "f"]], 150_000),
             judged(&roles, &[], 150_000),
             judged(&roles, &[], 160_000),
-            // Without SET the attribute of a superuser is out of reach, but for who may give itself that.
+            // Without SET a member cannot use the superuser attribute, unless it may grant itself SET.
             judged(&roles[..3], &[["app", "postgres", "false", "f"]], 160_000),
             judged(&roles[..3], &[["app", "postgres", "false", "t"]], 160_000),
         ]

@@ -1,4 +1,4 @@
-//! What a running PostgreSQL has counted in `pg_stat_statements`, and what it knows of its columns in `pg_stats`.
+//! What a running PostgreSQL has counted in `pg_stat_statements`, and its column statistics in `pg_stats`.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ use tithe_plugin::{
 
 use super::{Asking, NOT_OF_USERS, array};
 
-/// What has a server count statements.
+/// How to make a server count statements.
 const COUNTS: &str = "have shared_preload_libraries name pg_stat_statements, restart the server, and run `CREATE EXTENSION \
                       pg_stat_statements` in this database";
 
 impl Asking {
-    /// The right to see what others' statements say, and where it is missing those to read the tables that they may
+    /// Missing privileges: to see the statements of others and, if that is missing, to read the tables that they may
     /// name.
     fn lacking(&mut self) -> Result<Vec<String>, Fault> {
         if self.session.value("SELECT pg_has_role('pg_read_all_stats', 'USAGE')")? == "t" {

@@ -1,4 +1,4 @@
-//! PostgreSQL's own statement log, the audit log of those who install nothing.
+//! PostgreSQL's own statement log: the audit log of servers without extensions.
 
 use tithe_model::{
     catalogue::{ProtectionEntry, Switch},

@@ -1,4 +1,4 @@
-//! The protections of PostgreSQL: one file, here or in `protections`, and one line in [`ALL`] each.
+//! The protections of PostgreSQL: for each one file, here or in `protections`, and one line in [`ALL`].
 
 mod checksums;
 mod log_statement;

@@ -1,7 +1,7 @@
 //! The audit log of the extension pgaudit, by session or by object.
 //!
-//! Settings: pgaudit's README. Catalogue queries are left out of the log, as they are in most real set-ups: clients
-//! cause them without meaning to.
+//! Settings: pgaudit's README. Catalogue queries are not logged, as in most real set-ups: clients cause them without
+//! intent.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ use crate::postgres::{
 /// Audit logging by pgaudit.
 pub struct PgAudit;
 
-/// The role whose rights on a table say which statements on it are logged.
+/// The role whose privileges on a table decide which statements on it are logged.
 const AUDITOR: &str = "tithe_auditor";
 
 fn by_object(chosen: &experiment::Protection) -> bool {
@@ -125,13 +125,13 @@ impl Protection for PgAudit {
             setup.statements.push(format!(
                 "DO $$ BEGIN IF to_regrole('{AUDITOR}') IS NULL THEN CREATE ROLE {AUDITOR} NOLOGIN; END IF; END $$"
             ));
-            // On a server that is not ours the role and its rights are the owner's.
+            // On a server that Tithe did not start, the role and its privileges belong to the owner.
             setup.table_statements.push(format!(
                 "DO $$ BEGIN IF to_regrole('{AUDITOR}') IS NOT NULL THEN GRANT {reads}{rights} ON {{table}} TO {AUDITOR}; END \
                  IF; END $$"
             ));
         }
-        // By default it would go into the schema of the account's name, which is that of the measured tables.
+        // By default it would go into the schema with the account's name, which is that of the measured tables.
         setup.statements.push("CREATE EXTENSION IF NOT EXISTS pgaudit SCHEMA public".to_owned());
     }
 
@@ -147,7 +147,7 @@ impl Protection for PgAudit {
             }),
             Box::new(logs_free::disclosure()),
         ];
-        // What it calls is on no table.
+        // What it calls is not in any table.
         if !by_object(chosen) {
             checks.push(Box::new(PgcryptoTrap::new(read)));
         }

@@ -1,8 +1,8 @@
-//! Row-level security: policies on Tithe's own tables, under which a client sees the rows of its tenant alone.
+//! Row-level security: policies on Tithe's own tables, with which a client only sees the rows of its tenant.
 //!
-//! Each table gets a column with the tenant, which rows take from the client that inserts them, so that statements stay
-//! as they are. The owner is held to the policies as well (`FORCE ROW LEVEL SECURITY`); no policy holds a superuser, so
-//! clients of a server that Tithe starts, who come as one, work in a role without that right.
+//! Each table gets a column with the tenant. Its default comes from the client that inserts the row, so statements stay
+//! as they are. The policies also apply to the owner (`FORCE ROW LEVEL SECURITY`). No policy applies to a superuser, so
+//! clients of a server that Tithe starts, which connect as one, work in a role without that attribute.
 
 use std::fmt::Write as _;
 
@@ -27,7 +27,7 @@ const OWN: &str = "one";
 /// The role of clients that come as a superuser.
 const ROLE: &str = "tithe_client";
 
-/// Number of OID that `initdb` gives the account that it makes (documentation, "Predefined Roles").
+/// OID of the account that `initdb` creates (documentation, "Predefined Roles").
 const FIRST_ACCOUNT: u8 = 10;
 
 /// Row-level security.
@@ -73,7 +73,7 @@ impl Protection for RowSecurity {
         setup.table_statements.push(policy_texts(policies, lookup));
         setup.table_statements.push(role(lookup));
         setup.session_statements.push(format!("SET {ASKED_FOR} = '{OWN}'"));
-        // Of an account without the role nothing is changed: it is held to the policies as it is, or it is not.
+        // An account without the role is not changed: policies either apply to it already, or they do not.
         setup.session_statements.push(format!(
             "SELECT set_config('role', rolname, false) FROM pg_roles WHERE rolname = '{ROLE}' AND {}",
             is_first_account()
@@ -85,8 +85,8 @@ impl Protection for RowSecurity {
     }
 }
 
-/// The column with the tenant: a row that names none belongs to the tenant who inserts it. In two steps, for the
-/// default of a column that is added is asked for at once.
+/// The column with the tenant: a row that names none belongs to the tenant that inserts it. This takes two steps,
+/// because the default of an added column is evaluated at once.
 fn column() -> String {
     format!(
         "ALTER TABLE {{table}} ADD COLUMN {TENANT} text NOT NULL; ALTER TABLE {{table}} ALTER COLUMN {TENANT} SET \
@@ -94,7 +94,7 @@ fn column() -> String {
     )
 }
 
-/// A table of a thousand members, each of a tenant, as a lookup has it.
+/// A lookup table of a thousand members, each with its tenant.
 fn members() -> String {
     format!(
         "CREATE TABLE {MEMBERS} (member text PRIMARY KEY, tenant text NOT NULL); COMMENT ON TABLE {MEMBERS} IS '{MARK}'; \
@@ -103,8 +103,8 @@ fn members() -> String {
     )
 }
 
-/// Policies for everything that is done with rows, permissive ones as `CREATE POLICY` makes them: one that lets a row
-/// pass is enough. They are tried in the order of their names.
+/// Policies for all operations on rows, permissive ones as `CREATE POLICY` makes them: one that lets a row pass is
+/// enough. They are tried in the order of their names.
 fn policy_texts(policies: u32, lookup: &str) -> String {
     let asked_for = format!("current_setting('{ASKED_FOR}')");
     let own = match lookup {
@@ -125,7 +125,7 @@ fn policy_texts(policies: u32, lookup: &str) -> String {
     text
 }
 
-/// The role of clients that come as the superuser of a server that Tithe started. Elsewhere nothing is done.
+/// The role of clients that connect as the superuser of a server that Tithe started. For other servers nothing is done.
 fn role(lookup: &str) -> String {
     let members = if lookup == "subquery" { format!("GRANT SELECT ON {MEMBERS} TO {ROLE}; ") } else { String::new() };
     format!(
@@ -135,7 +135,7 @@ fn role(lookup: &str) -> String {
     )
 }
 
-/// True for the account that made the cluster and has the name that Tithe gives it.
+/// True for the account that created the cluster and has the name that Tithe gives it.
 fn is_first_account() -> String {
     format!("(SELECT oid = {FIRST_ACCOUNT} FROM pg_roles WHERE rolname = session_user AND rolname = '{USER}')")
 }

@@ -31,7 +31,7 @@ const ITERATIONS: &str = "scram_iterations";
 /// The oldest major version that has it.
 const OLDEST: u32 = 16;
 
-/// What `chosen` asks for; `None` where the server's own count will do.
+/// The iterations that `chosen` requests; `None` if the server's default is enough.
 fn iterations(chosen: &experiment::Protection) -> Option<u32> {
     chosen.text("iterations").parse().ok()
 }

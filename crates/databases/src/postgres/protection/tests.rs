@@ -34,7 +34,7 @@ fn shown(setup: &Setup, version: &str) -> String {
     test_setup::shown(&launch(&install(version), setup, &place()), setup)
 }
 
-/// The lines that `protections` take away from a plain server and add to it.
+/// The lines that `protections` remove from a plain server's files and add to them.
 fn check(protections: &[experiment::Protection], expect: Expect) {
     let mut setup = plain();
     apply(protections, &mut setup);
@@ -44,7 +44,7 @@ fn check(protections: &[experiment::Protection], expect: Expect) {
     ));
 }
 
-/// What changes where a server listens on `address`.
+/// What changes if a server listens on `address`.
 fn listening(address: &str, setup: &Setup) -> String {
     let there = Place { listen: address.parse().expect("an address"), ..place() };
     let shown =

@@ -2,5 +2,5 @@
 
 use crate::{postgres::evidence::PROBES, tls::Tls};
 
-/// TLS by PostgreSQL's own `ssl = on`, with plaintext refused by `hostssl` lines alone.
+/// TLS by PostgreSQL's own `ssl = on`; `hostssl` lines alone refuse plaintext.
 pub static TLS: Tls = Tls::of(&PROBES);

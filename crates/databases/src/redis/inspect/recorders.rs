@@ -57,7 +57,7 @@ fn slow(connection: &mut RedisConnection) -> Result<(bool, String), Fault> {
     })
 }
 
-/// To whom every command is shown with its values; `None` where to nobody.
+/// To whom every command is shown with its values; `None` if to nobody.
 pub fn watched(connection: &mut RedisConnection) -> Option<String> {
     match watchers(connection) {
         Ok(watchers) if watchers.is_empty() => None,

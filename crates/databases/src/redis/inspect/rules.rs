@@ -59,7 +59,7 @@ pub struct Account {
 
 impl Account {
     /// The account in a line of `ACL LIST`: `user NAME on|off`, then `nopass` or hashes of passwords, then rights; from
-    /// version 7 on further rights in parentheses. `None` where it is off.
+    /// version 7 on further rights in parentheses. `None` if it is off.
     pub fn read(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let name = (*words.get(1)?).to_owned();

@@ -65,7 +65,7 @@ impl Keystore {
         Ok(key)
     }
 
-    /// The keystore of the database in `folder`; `None` where there is none: the database is not encrypted.
+    /// The keystore of the database in `folder`; `None` if there is none: the database is not encrypted.
     ///
     /// # Errors
     /// When the file cannot be read or is no keystore.

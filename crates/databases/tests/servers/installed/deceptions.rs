@@ -114,7 +114,7 @@ pub struct Deception {
     pub defeats: String,
     /// Where it was seen or read.
     pub source: String,
-    /// True where the server looks open or silent and is not.
+    /// True if the server looks open or silent and is not.
     #[serde(default)]
     pub looks_off: bool,
     /// Where it is the good or the bad server of the product's page in `docs/inspect`: `good` or `bad`.
@@ -137,7 +137,7 @@ pub struct Deception {
     /// Who asks and how he comes, in words of the product's stage; empty for its administrator.
     #[serde(default)]
     pub asks: String,
-    /// True where the look writes a canary.
+    /// True if the look writes a canary.
     #[serde(default)]
     canary: bool,
     /// What rows must say.
@@ -284,7 +284,7 @@ pub fn attached(sandbox: &Sandbox, url: &str) -> Server {
     }
 }
 
-/// What rows and claims come to that is not as `entry` says; empty where all is.
+/// What rows and claims come to that is not as `entry` says; empty if all is.
 fn looked(
     sandbox: &Sandbox,
     entry: &Deception,

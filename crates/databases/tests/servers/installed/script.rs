@@ -268,7 +268,7 @@ fn a_deadlock_is_tried_again(database: &'static dyn Product) {
     let Some(sandbox) = with_rows(database) else { return };
     let script = "BEGIN;\nUPDATE t SET a = a + 1 WHERE id = 1;\nUPDATE t SET a = a + 1 WHERE id = 2;\nCOMMIT;";
     let workload = workload(script, &[("max_tries", "1000")]);
-    // The client may have its first row again before the other transaction wakes, and is then ended once more: so many
+    // The client may have its first row again before the other transaction wakes, and is then ended again: so many
     // tries that it cannot use them up.
     for tries in ["1", "1000"] {
         let (mut client, mut session) = opened(&sandbox, script, &[("max_tries", tries)]);

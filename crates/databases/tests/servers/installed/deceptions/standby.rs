@@ -79,7 +79,7 @@ impl Standby {
         until(&format!("the standby does not receive with sslmode={mode}"), || Self::asked(sandbox, url, &receives))
     }
 
-    /// True where `statement` counts something; false while nobody answers.
+    /// True if `statement` counts something; false while nobody answers.
     fn asked(sandbox: &Sandbox, url: &str, statement: &str) -> Result<bool, String> {
         let server = attached(sandbox, url);
         let Ok(mut session) = Postgres.sql().expect("SQL").connect(&server, &Setup::bare(), &how(true)) else {
